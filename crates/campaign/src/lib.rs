@@ -1,0 +1,13 @@
+//! Propose, measure, record, stop.
+//!
+//! A [`Strategy`] proposes the next trial from what is known so far and nothing else: no clock, no hidden randomness. A
+//! [`Store`] makes every measurement durable before the next begins. [`run`] ties both to a testbed. Since a strategy is a
+//! function of its seed and the history, a campaign resumed after any kill goes on as if nothing had happened.
+
+mod record;
+mod run;
+mod store;
+
+pub use record::{Purpose, Record, Trial};
+pub use run::{Ending, Step, Strategy, run};
+pub use store::{CampaignId, CampaignInfo, CampaignState, NewCampaign, Store, StoreError};

@@ -1,0 +1,45 @@
+//! One trial and what came of it.
+
+use pinwise_testbed::{Effort, MeasureError, Measurement, Setting};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// Why a trial is made. Only fresh windows decide what is announced, so they are kept apart from those that searched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Purpose {
+    /// The unpinned baseline.
+    Baseline,
+    /// Part of the sample that the bound is computed from.
+    Sample,
+    /// Directed search, which is no random sample (climbing).
+    Climb,
+    /// The reference assignment, measured again through the run to see drift.
+    Reference,
+    /// Fresh windows for the winner, its rivals and the baseline.
+    Final,
+}
+
+/// What to measure next.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Trial {
+    /// How the threads are placed.
+    pub setting: Setting,
+    /// Why.
+    pub purpose: Purpose,
+    /// How long.
+    pub effort: Effort,
+}
+
+/// A trial and its outcome.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// Position in the campaign, from 0.
+    pub number: u64,
+    /// What was tried.
+    pub trial: Trial,
+    /// What came of it.
+    pub outcome: Result<Measurement, MeasureError>,
+    /// Time spent measuring since the campaign began, this trial included, pauses between resumptions excluded.
+    pub elapsed: Duration,
+}

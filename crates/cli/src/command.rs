@@ -1,0 +1,13 @@
+//! One file per command: its arguments, and what it prints.
+
+pub(crate) mod apply;
+pub(crate) mod bound;
+pub(crate) mod campaign;
+pub(crate) mod doctor;
+pub(crate) mod export;
+pub(crate) mod place;
+pub(crate) mod report;
+pub(crate) mod run;
+pub(crate) mod space;
+pub(crate) mod topo;
+pub(crate) mod workload;

@@ -1,0 +1,59 @@
+//! What the user asks.
+
+use pinwise_topology::Alike;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// How to look for the best assignment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StrategyName {
+    /// Exhaustive where every class can be measured within the budget, otherwise random sampling followed by climbing.
+    #[default]
+    Auto,
+    /// Random sampling with the iterative algorithm (optimal-assignment-evt, section 5.3).
+    Random,
+    /// Every class.
+    Exhaustive,
+    /// Hill climbing from the best of a random start.
+    Climb,
+}
+
+/// What may be spent.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Budget {
+    /// That many measurements.
+    Measurements(u64),
+    /// That much time measuring.
+    Time(Duration),
+}
+
+/// What is asked.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Question {
+    /// How to look.
+    pub strategy: StrategyName,
+    /// Stop once the best is within this fraction of the bound (0.025 for 2.5 %).
+    pub within: f64,
+    /// Confidence of every interval and of the bound.
+    pub confidence: f64,
+    /// What may be spent.
+    pub budget: Budget,
+    /// At most this many threads per context; `None` decides by the size of the space.
+    pub per_context: Option<usize>,
+    /// Which domains are alike.
+    pub alike: Alike,
+    /// First look at the bound after this many sampled assignments (the paper's N_init).
+    pub start: u64,
+    /// Further looks after this many more (the paper's N_delta); `None` doubles, which keeps the confidence honest.
+    pub step: Option<u64>,
+    /// The estimator of the bound.
+    pub method: pinwise_evt::Method,
+    /// A performance that cannot be exceeded (line rate), in the testbed's unit.
+    pub cap: Option<f64>,
+    /// Half-width of an interval, relative to the estimate, at which repetition stops.
+    pub precision: f64,
+    /// Of all randomness.
+    pub seed: u64,
+}

@@ -1,0 +1,53 @@
+//! What an assignment of threads can be executed on and measured.
+//!
+//! A [`Testbed`] has a machine and a workload, takes a [`Setting`] and returns a [`Measurement`], or a [`MeasureError`] that says
+//! whether another try makes sense. A live process, a program started anew for each run, a simulated processor, a recorded
+//! population: all are testbeds. The trait sits below everything that implements it; strategies and campaigns sit above.
+
+mod measurement;
+mod workload;
+
+pub use measurement::{MeasureError, Measurement, Retry, Unit};
+pub use workload::{Thread, Workload};
+
+use pinwise_topology::{Assignment, Machine};
+use serde::{Deserialize, Serialize};
+
+/// How the threads are placed while performance is measured.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Setting {
+    /// As the operating system places them when nobody pins: the baseline.
+    Unpinned,
+    /// Every thread of the workload pinned: leaf indices of the testbed's sharing tree.
+    Pinned(Assignment),
+}
+
+/// How long to measure.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Effort {
+    /// Multiple of the testbed's ordinary window: 1 while searching, more where a difference must be told.
+    pub windows: f64,
+}
+
+impl Default for Effort {
+    fn default() -> Self {
+        Self { windows: 1.0 }
+    }
+}
+
+/// Something that can run a workload in a setting and say how fast it was.
+pub trait Testbed {
+    /// The machine assignments refer to. Leaf indices of a [`Setting::Pinned`] are those of
+    /// [`pinwise_topology::SharingTree`] over this machine's allowed contexts.
+    fn machine(&self) -> &Machine;
+
+    /// The threads to place, in the order of the assignment's threads.
+    fn workload(&self) -> &Workload;
+
+    /// What performance is counted in.
+    fn unit(&self) -> &Unit;
+
+    /// Applies `setting`, lets it settle, measures.
+    fn measure(&mut self, setting: &Setting, effort: Effort) -> Result<Measurement, MeasureError>;
+}

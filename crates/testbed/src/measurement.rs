@@ -1,0 +1,78 @@
+//! A measured performance, and what can go wrong while measuring.
+
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// What performance is counted in. Performance is always higher-is-better; a quantity that is better when lower (seconds,
+/// latency) is kept as its reciprocal and shown as itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unit {
+    /// The unit of the quantity the user asked for: `packets/s`, `s`, `ops/s`, `1/s` when unknown.
+    pub name: String,
+    /// The quantity is better when lower: performance is its reciprocal.
+    pub reciprocal: bool,
+}
+
+impl Unit {
+    /// A quantity that is better when higher.
+    pub fn rate(name: impl Into<String>) -> Self {
+        Self { name: name.into(), reciprocal: false }
+    }
+
+    /// A quantity that is better when lower.
+    pub fn cost(name: impl Into<String>) -> Self {
+        Self { name: name.into(), reciprocal: true }
+    }
+
+    /// The quantity, as the user knows it, that a performance stands for (and back: it is its own inverse).
+    pub fn quantity(&self, performance: f64) -> f64 {
+        if self.reciprocal { 1.0 / performance } else { performance }
+    }
+}
+
+/// One measured performance.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Measurement {
+    /// Performance in the testbed's [`Unit`], higher is better, finite.
+    pub performance: f64,
+    /// The time measured over, without settling.
+    pub duration: Duration,
+    /// Standard deviation of the parts the window consists of, where there were several.
+    pub spread: Option<f64>,
+}
+
+/// Whether another try makes sense.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Retry {
+    /// The same setting may work the next time.
+    Same,
+    /// Other settings may work; this one will not.
+    Other,
+    /// Nothing will work any more; the campaign can be resumed once the cause is gone.
+    Never,
+}
+
+/// Why there is no measurement. One line: what failed, on what, why, what to do.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[error("{message}")]
+pub struct MeasureError {
+    /// The line for the user.
+    pub message: String,
+    /// Whether to try again.
+    pub retry: Retry,
+    /// The user or the system asked to stop (Ctrl-C, SIGTERM, time limit): not a failure of the target.
+    pub interrupted: bool,
+}
+
+impl MeasureError {
+    /// A failure; see [`Retry`] for what to do next.
+    pub fn new(retry: Retry, message: impl Into<String>) -> Self {
+        Self { message: message.into(), retry, interrupted: false }
+    }
+
+    /// The run was asked to stop.
+    pub fn interrupted() -> Self {
+        Self { message: "interrupted".into(), retry: Retry::Never, interrupted: true }
+    }
+}

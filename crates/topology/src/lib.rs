@@ -1,0 +1,27 @@
+//! Machines as trees of sharing levels, and the assignments of threads to their hardware contexts.
+//!
+//! *Machines*: a [`Machine`] is a value. Live, recorded and synthetic machines are one type, and any number of them
+//! can live side by side. [`Snapshot`] holds the files of `/sys` and `/proc` that describe a machine; it is read the
+//! same way whether it was just taken or came from another machine's recording.
+//!
+//! *Assignments*: a [`SharingTree`] is what matters of a machine for placing threads: its allowed contexts, grouped by
+//! the resources they share, with the knowledge of which groups are alike. A [`Space`] is every [`Assignment`] of a
+//! number of threads to such a tree, up to swaps of alike groups: counted, sampled, enumerated, ranked.
+
+mod assignment;
+mod cpuset;
+mod machine;
+mod random;
+mod snapshot;
+mod space;
+mod tree;
+
+pub use assignment::Assignment;
+pub use cpuset::{CpuId, CpuSet, CpuSetError};
+pub use machine::{
+    Cache, CacheKind, Context, CoreKind, Distances, Domain, DomainKind, Machine, MachineError, NumaNode,
+};
+pub use random::Random;
+pub use snapshot::Snapshot;
+pub use space::{PerContext, Space, SpaceError};
+pub use tree::{Alike, SharingTree};
