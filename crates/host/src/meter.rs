@@ -1,0 +1,19 @@
+//! What is measured while a program runs.
+
+use pinwise_testbed::{MeasureError, Measurement, Unit};
+use std::time::Duration;
+
+/// Measures the performance of a running program over a window.
+pub trait Meter: Send {
+    /// What performance is counted in.
+    fn unit(&self) -> &Unit;
+
+    /// Waits `settle`, then measures for about `window` (longer where the source reports more rarely). `cancelled` is asked at
+    /// least every 20 ms; when it returns true the answer is [`MeasureError::interrupted`].
+    fn measure(
+        &mut self,
+        settle: Duration,
+        window: Duration,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<Measurement, MeasureError>;
+}

@@ -1,0 +1,110 @@
+//! What a launched program prints.
+//!
+//! A thread per pipe reads to the end, so the program never blocks on a full pipe, keeps the last lines for messages, and
+//! hands every line with the time it was read to whoever holds the receiver. A dropped receiver costs nothing: the thread
+//! goes on reading.
+
+use std::collections::VecDeque;
+use std::io::{BufRead, BufReader, Read};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Instant;
+
+/// One line of output, and when it was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// When the line had been read.
+    pub at: Instant,
+    /// The line without its end, bytes that are no UTF-8 replaced; cut after 64 KiB.
+    pub text: String,
+}
+
+/// The lines of a launched program, for a meter that reads them; `None` where the stream is not piped.
+#[derive(Debug, Default)]
+pub struct Streams {
+    /// Its standard output.
+    pub stdout: Option<Receiver<Line>>,
+    /// Its standard error.
+    pub stderr: Option<Receiver<Line>>,
+}
+
+/// The last lines of a stream, kept for error messages.
+#[derive(Clone, Debug, Default)]
+pub struct Tail(Arc<Mutex<VecDeque<String>>>);
+
+/// Enough for a message; a program's usage text is not repeated in full.
+const KEPT: usize = 5;
+/// A line longer than this is cut: a program may print gigabytes without a newline.
+const LONGEST: u64 = 64 * 1024;
+/// Lines waiting for a reader; when it falls behind by more, the newest are dropped rather than memory filled.
+const WAITING: usize = 65_536;
+
+impl Tail {
+    /// The last line that is not blank.
+    pub fn last(&self) -> Option<String> {
+        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.iter().rev().find(|line| !line.trim().is_empty()).map(|line| line.trim().to_owned())
+    }
+
+    fn push(&self, line: String) {
+        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if lines.len() == KEPT {
+            lines.pop_front();
+        }
+        lines.push_back(line);
+    }
+}
+
+/// Reads `pipe` to its end on a thread of its own.
+pub(crate) fn follow(pipe: impl Read + Send + 'static) -> std::io::Result<(Receiver<Line>, Tail)> {
+    let (sender, receiver) = sync_channel(WAITING);
+    let tail = Tail::default();
+    let kept = tail.clone();
+    thread::Builder::new().name("reader".into()).spawn(move || read(BufReader::new(pipe), &sender, &kept))?;
+    Ok((receiver, tail))
+}
+
+fn read(mut pipe: impl BufRead, sender: &SyncSender<Line>, tail: &Tail) {
+    let mut bytes = Vec::new();
+    let mut wanted = true;
+    loop {
+        bytes.clear();
+        // A read error on a pipe we own means that it is gone; there is nobody to tell.
+        match pipe.by_ref().take(LONGEST).read_until(b'\n', &mut bytes) {
+            Ok(0) | Err(_) => return,
+            Ok(_) => {}
+        }
+        let at = Instant::now();
+        let text = String::from_utf8_lossy(bytes.strip_suffix(b"\n").unwrap_or(&bytes)).into_owned();
+        tail.push(text.clone());
+        if wanted && let Err(TrySendError::Disconnected(_)) = sender.try_send(Line { at, text }) {
+            wanted = false;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_arrives_and_the_last_ones_are_kept() {
+        let text: String = (0..20).map(|line| format!("line {line}\n")).collect();
+        let (lines, tail) = follow(std::io::Cursor::new(format!("{text}\n"))).unwrap();
+        let lines: Vec<String> = lines.iter().map(|line| line.text).collect();
+        assert_eq!(lines.len(), 21);
+        assert_eq!(lines[19], "line 19");
+        assert_eq!(tail.last().as_deref(), Some("line 19"), "blank lines say nothing");
+    }
+
+    #[test]
+    fn a_line_without_end_is_cut_and_a_dropped_receiver_does_not_stop_the_reading() {
+        let (lines, tail) = follow(std::io::repeat(b'x').take(3 * LONGEST).chain(&b"\nlast\n"[..])).unwrap();
+        assert_eq!(lines.recv().unwrap().text.len(), LONGEST as usize);
+        drop(lines);
+        while tail.last().as_deref() != Some("last") {
+            thread::yield_now();
+        }
+    }
+}
