@@ -97,7 +97,12 @@ impl CpuSet {
 
     /// Whether every context of this set is in the other.
     pub fn is_subset(&self, other: &Self) -> bool {
-        self.difference(other).is_empty()
+        self.words.len() <= other.words.len() && self.words.iter().zip(&other.words).all(|(a, b)| a & !b == 0)
+    }
+
+    /// Whether no context is in both.
+    pub fn is_disjoint(&self, other: &Self) -> bool {
+        self.words.iter().zip(&other.words).all(|(a, b)| a & b == 0)
     }
 
     /// Parses a CPU list (`0,3,7-11`, with taskset's stride `0-31:2`); an empty text is the empty set.
@@ -286,6 +291,10 @@ mod tests {
         fn every_set_survives_every_form(cpus in proptest::collection::btree_set(0u32..600, 0..40)) {
             let set: CpuSet = cpus.iter().map(|&cpu| CpuId(cpu)).collect();
             prop_assert_eq!(set.len(), cpus.len());
+            let evens: CpuSet = set.iter().filter(|cpu| cpu.0 % 2 == 0).collect();
+            prop_assert!(evens.is_subset(&set) && evens.is_disjoint(&set.difference(&evens)));
+            prop_assert_eq!(set.is_subset(&evens), set == evens);
+            prop_assert_eq!(set.is_disjoint(&evens), evens.is_empty());
             prop_assert_eq!(&CpuSet::parse_list(&set.to_string()).unwrap(), &set);
             prop_assert_eq!(&CpuSet::parse_mask(&set.to_mask()).unwrap(), &set);
             prop_assert_eq!(&CpuSet::parse_mask(&set.to_hwloc()).unwrap(), &set);

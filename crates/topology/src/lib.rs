@@ -11,7 +11,10 @@
 mod assignment;
 mod cpuset;
 mod machine;
+mod models;
+mod nesting;
 mod random;
+mod shape;
 mod snapshot;
 mod space;
 mod tree;
@@ -19,7 +22,7 @@ mod tree;
 pub use assignment::Assignment;
 pub use cpuset::{CpuId, CpuSet, CpuSetError};
 pub use machine::{
-    Cache, CacheKind, Context, CoreKind, Distances, Domain, DomainKind, Machine, MachineError, NumaNode,
+    Cache, CacheKind, Context, CoreKind, Distances, Domain, DomainKind, Machine, MachineError, NumaNode, Walk,
 };
 pub use random::Random;
 pub use snapshot::Snapshot;

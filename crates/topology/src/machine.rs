@@ -104,6 +104,8 @@ pub struct NumaNode {
     pub cpus: CpuSet,
     /// Its memory in bytes, where known.
     pub memory: Option<u64>,
+    /// Whether the cpuset of the asker lets it use this memory.
+    pub allowed: bool,
 }
 
 /// ACPI SLIT distances between NUMA nodes, in the order of [`Machine::numa`]; 10 is local.
@@ -131,6 +133,8 @@ pub struct Machine {
     pub offline: CpuSet,
     /// Online contexts that the cpuset and the affinity mask of the asker allow.
     pub allowed: CpuSet,
+    /// Where the description contradicts itself, and what was left out of the tree for it; one sentence each.
+    pub notes: Vec<String>,
 }
 
 /// Why a description is no machine.
@@ -146,9 +150,100 @@ pub enum MachineError {
     },
 }
 
+impl MachineError {
+    pub(crate) fn malformed(what: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self::Malformed { what: what.into(), reason: reason.into() }
+    }
+}
+
+impl DomainKind {
+    /// The name people read: `Package`, `L3`, `PU`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Machine => "Machine",
+            Self::Group => "Group",
+            Self::Package => "Package",
+            Self::Numa => "NUMA",
+            Self::Die => "Die",
+            Self::L4 => "L4",
+            Self::L3 => "L3",
+            Self::Cluster => "Cluster",
+            Self::L2 => "L2",
+            Self::Core => "Core",
+            Self::Pipe => "Pipe",
+            Self::Pu => "PU",
+        }
+    }
+}
+
+impl Domain {
+    /// This domain and all within it, each before its children.
+    pub fn walk(&self) -> Walk<'_> {
+        Walk { pending: vec![self] }
+    }
+}
+
+/// The iterator of [`Domain::walk`].
+#[derive(Clone, Debug)]
+pub struct Walk<'a> {
+    pending: Vec<&'a Domain>,
+}
+
+impl<'a> Iterator for Walk<'a> {
+    type Item = &'a Domain;
+
+    fn next(&mut self) -> Option<&'a Domain> {
+        let domain = self.pending.pop()?;
+        self.pending.extend(domain.children.iter().rev());
+        Some(domain)
+    }
+}
+
 impl Machine {
+    /// A machine with these domains: contexts in tree order, all online contexts allowed, one NUMA node, one kind of core.
+    pub(crate) fn from_tree(name: String, root: Domain) -> Self {
+        let all = root.cpus.clone();
+        let pus = root.walk().filter(|domain| domain.kind == DomainKind::Pu);
+        let contexts = pus.filter_map(|pu| pu.cpus.first()).map(|cpu| Context { cpu, kind: 0 }).collect();
+        Self {
+            name,
+            root,
+            contexts,
+            kinds: vec![CoreKind { name: "core".into(), cpus: all.clone(), capacity: None }],
+            caches: Vec::new(),
+            numa: vec![NumaNode { os_index: 0, cpus: all.clone(), memory: None, allowed: true }],
+            distances: None,
+            offline: CpuSet::new(),
+            allowed: all,
+            notes: Vec::new(),
+        }
+    }
+
+    /// Sets the kinds of cores, and with them the kind of every context.
+    pub(crate) fn set_kinds(&mut self, kinds: Vec<CoreKind>) {
+        for context in &mut self.contexts {
+            context.kind = kinds.iter().position(|kind| kind.cpus.contains(context.cpu)).unwrap_or(0);
+        }
+        self.kinds = kinds;
+    }
+
     /// The context with logical number `index`, as the kernel numbers it.
     pub fn cpu(&self, index: usize) -> Option<CpuId> {
         self.contexts.get(index).map(|context| context.cpu)
+    }
+
+    /// The online contexts.
+    pub fn online(&self) -> &CpuSet {
+        &self.root.cpus
+    }
+
+    /// The domains of one kind, in tree order.
+    pub fn domains(&self, kind: DomainKind) -> impl Iterator<Item = &Domain> {
+        self.root.walk().filter(move |domain| domain.kind == kind)
+    }
+
+    /// The caches of one level that hold data (data or unified).
+    pub fn data_caches(&self, level: u8) -> impl Iterator<Item = &Cache> {
+        self.caches.iter().filter(move |cache| cache.level == level && cache.kind != CacheKind::Instruction)
     }
 }
