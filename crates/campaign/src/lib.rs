@@ -4,10 +4,14 @@
 //! [`Store`] makes every measurement durable before the next begins. [`run`] ties both to a testbed. Since a strategy is a
 //! function of its seed and the history, a campaign resumed after any kill goes on as if nothing had happened.
 
+mod claim;
+#[cfg(test)]
+mod fixture;
 mod record;
 mod run;
 mod store;
 
+pub use claim::Claim;
 pub use record::{Purpose, Record, Trial};
-pub use run::{Ending, Step, Strategy, run};
+pub use run::{Ending, Step, Strategy, TRIES, run};
 pub use store::{CampaignId, CampaignInfo, CampaignState, NewCampaign, Store, StoreError};

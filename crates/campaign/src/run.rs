@@ -1,8 +1,13 @@
 //! The loop that ties a strategy, a testbed and the store together.
 
-use crate::{CampaignId, Record, Store, StoreError, Trial};
-use pinwise_testbed::Testbed;
+use crate::store::assignment_text;
+use crate::{CampaignId, CampaignState, Record, Store, StoreError, Trial};
+use pinwise_testbed::{MeasureError, Measurement, Retry, Testbed};
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// How often a trial is made before its failure counts, where another try makes sense.
+pub const TRIES: usize = 3;
 
 /// What a strategy wants.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,8 +20,8 @@ pub enum Step {
 
 /// Proposes the next trial from what is known so far.
 pub trait Strategy {
-    /// The next step. `history` holds every record so far; a call always comes with one record more than the call before
-    /// (the outcome of what that call proposed), also when a campaign is resumed.
+    /// The next step. `history` holds every record so far. Each call comes with the outcome of what the call before
+    /// proposed: one record more, or up to [`TRIES`] where tries failed and were repeated, also when a campaign is resumed.
     fn step(&mut self, history: &[Record]) -> Step;
 }
 
@@ -33,14 +38,94 @@ pub enum Ending {
 }
 
 /// Runs campaign `id` until its strategy stops, `stop` says so, or the testbed cannot go on. Recorded trials are replayed
-/// into the strategy first.
+/// into the strategy first, so that a resumed campaign goes on as if nothing had happened; a history that this strategy would
+/// not have made is refused.
+///
+/// `clock` tells the time since any fixed moment; only differences across one measurement are used, and recorded.
+/// `observe` is called with each record made now, not with those replayed.
+///
+/// A failure that another try may mend ([`Retry::Same`]) is recorded and tried again, [`TRIES`] times in all; one that
+/// concerns the setting ([`Retry::Other`]) is recorded and left to the strategy; one that ends everything ([`Retry::Never`]),
+/// like an interruption, says nothing about the setting and is not recorded: the same trial comes first on resumption.
+///
+/// The campaign is noted as open while it runs. The caller notes how it ended ([`Store::conclude`]).
 pub fn run(
-    _store: &mut Store,
-    _id: CampaignId,
-    _strategy: &mut dyn Strategy,
-    _testbed: &mut dyn Testbed,
-    _stop: &dyn Fn() -> bool,
-    _observe: &mut dyn FnMut(&Record),
+    store: &mut Store,
+    id: CampaignId,
+    strategy: &mut dyn Strategy,
+    testbed: &mut dyn Testbed,
+    clock: &dyn Fn() -> Duration,
+    stop: &dyn Fn() -> bool,
+    observe: &mut dyn FnMut(&Record),
 ) -> Result<(Ending, Vec<Record>), StoreError> {
-    todo!()
+    store.get(id)?;
+    let _claim = store.claim(id)?;
+    store.conclude(id, CampaignState::Open, None)?;
+    let recorded = store.records(id)?;
+    let mut replayed = 0;
+    let mut history: Vec<Record> = Vec::with_capacity(recorded.len());
+    loop {
+        let trial = match strategy.step(&history) {
+            Step::Measure(trial) => trial,
+            Step::Stop(_) if replayed < recorded.len() => return Err(mismatch(id, &recorded[replayed], None)),
+            Step::Stop(reason) => return Ok((Ending::Finished(reason), history)),
+        };
+        for try_number in 1.. {
+            let record = match recorded.get(replayed) {
+                Some(record) if record.trial == trial => record.clone(),
+                Some(record) => return Err(mismatch(id, record, Some(&trial))),
+                None if stop() => return Ok((Ending::Interrupted, history)),
+                None => {
+                    let start = clock();
+                    let outcome = testbed.measure(&trial.setting, trial.effort).and_then(finite);
+                    match &outcome {
+                        Err(error) if error.interrupted => return Ok((Ending::Interrupted, history)),
+                        Err(error) if error.retry == Retry::Never => {
+                            return Ok((Ending::Failed(error.message.clone()), history));
+                        }
+                        _ => {}
+                    }
+                    let before = history.last().map_or(Duration::ZERO, |record| record.elapsed);
+                    let record = Record {
+                        number: history.len() as u64,
+                        trial: trial.clone(),
+                        outcome,
+                        elapsed: before + clock().saturating_sub(start),
+                    };
+                    store.append(id, &record)?;
+                    observe(&record);
+                    record
+                }
+            };
+            replayed += 1;
+            let again = matches!(&record.outcome, Err(error) if error.retry == Retry::Same);
+            history.push(record);
+            if !again || try_number == TRIES {
+                break;
+            }
+        }
+    }
 }
+
+/// A testbed promises finite performance. One that breaks the promise must not poison means, or be stored as NULL.
+fn finite(measurement: Measurement) -> Result<Measurement, MeasureError> {
+    if measurement.performance.is_finite() {
+        Ok(measurement)
+    } else {
+        let message = format!("the metric gave {}, which is no performance; check --metric", measurement.performance);
+        Err(MeasureError::new(Retry::Same, message))
+    }
+}
+
+fn mismatch(id: CampaignId, record: &Record, proposed: Option<&Trial>) -> StoreError {
+    let describe = |trial: &Trial| format!("{:?} of {}", trial.purpose, assignment_text(&trial.setting)).to_lowercase();
+    StoreError::Mismatch {
+        id,
+        number: record.number,
+        found: format!("the {}", describe(&record.trial)),
+        expected: proposed.map_or_else(|| "none".to_owned(), |trial| format!("the {}", describe(trial))),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,10 +1,30 @@
 //! Every measurement of every campaign, on disk before the next begins.
+//!
+//! One SQLite file holds any number of campaigns; `schema.sql` describes its tables, which are meant to be asked with the
+//! `sqlite3` shell too. It runs in write-ahead mode with `synchronous=FULL`: each append ends in an `fsync`, so that a record
+//! survives the death of the process and of the machine, at about a millisecond each. Processes may share a file; a writer
+//! waits for another one's commit. A campaign itself has one writer, see [`Store::claim`].
 
-use crate::Record;
-use pinwise_testbed::{Unit, Workload};
-use pinwise_topology::{Alike, Machine};
+use crate::{Claim, Purpose, Record, Trial};
+use pinwise_testbed::{Effort, MeasureError, Measurement, Setting, Unit, Workload};
+use pinwise_topology::{Alike, Assignment, Machine};
+use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, TransactionBehavior};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// `pinw`, in the header of every store: how `file` and we tell it from other SQLite files.
+const APPLICATION_ID: i32 = 0x7069_6e77;
+
+/// The version of the schema.
+const FORMAT: i32 = 1;
+
+/// How long a writer waits for another process's commit.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How a record's `assignment` column says that nobody pinned.
+const UNPINNED: &str = "unpinned";
 
 /// The number of a campaign in its store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -34,7 +54,7 @@ pub struct NewCampaign {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CampaignState {
-    /// Not ended properly: running now, or killed.
+    /// Not ended properly: running now ([`CampaignInfo::running`]), or killed.
     Open,
     /// Its strategy was done.
     Finished,
@@ -53,6 +73,8 @@ pub struct CampaignInfo {
     pub new: NewCampaign,
     /// Where it stands.
     pub state: CampaignState,
+    /// Whether a process is adding records to it at this moment.
+    pub running: bool,
     /// How many records it has.
     pub records: u64,
     /// The conclusion, as its answerer's own type serializes it, once there is one.
@@ -62,7 +84,7 @@ pub struct CampaignInfo {
 /// Why the store cannot serve. One line for the user.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// See the message.
+    /// The file: missing, locked, full, not ours, newer than this version, damaged. Records that were acknowledged are kept.
     #[error("{path}: {reason}", path = path.display())]
     Unusable {
         /// The file.
@@ -70,49 +92,365 @@ pub enum StoreError {
         /// What is wrong and what to do.
         reason: String,
     },
+    /// No campaign has this number.
+    #[error("{path}: there is no campaign {id}; {known}", path = path.display(), id = id.0)]
+    NoCampaign {
+        /// The file.
+        path: PathBuf,
+        /// The number asked for.
+        id: CampaignId,
+        /// Which numbers there are.
+        known: String,
+    },
+    /// Another process adds records to this campaign.
+    #[error("campaign {id} is running in another process; wait for its end, or stop it first", id = id.0)]
+    Running {
+        /// The campaign.
+        id: CampaignId,
+    },
+    /// The recorded history is not one this strategy would have made, so it cannot be continued.
+    #[error("campaign {id} cannot be resumed: record {number} is {found}, where this version would have made {expected}; \
+             start a new campaign, or resume it with the version of pinwise that began it", id = id.0)]
+    Mismatch {
+        /// The campaign.
+        id: CampaignId,
+        /// The record.
+        number: u64,
+        /// What was recorded.
+        found: String,
+        /// What the strategy proposes in its place.
+        expected: String,
+    },
 }
 
 /// A SQLite file of campaigns.
-pub struct Store {}
+#[derive(Debug)]
+pub struct Store {
+    connection: Connection,
+    path: PathBuf,
+}
 
 impl Store {
-    /// Opens or creates the store.
-    pub fn open(_path: &Path) -> Result<Self, StoreError> {
-        todo!()
+    /// Opens the store; creates it, and the folder it is in, where there is none.
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            std::fs::create_dir_all(folder).map_err(|error| {
+                unusable(
+                    path,
+                    format!("its folder cannot be made ({error}); name a place you may write to with --store"),
+                )
+            })?;
+        }
+        let connection = Connection::open(path).map_err(|error| explain(path, &error))?;
+        let mut store = Self { connection, path: path.to_owned() };
+        store.prepare()?;
+        Ok(store)
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Checks that the file is ours before anything in it is touched, and makes the tables in a new one.
+    fn prepare(&mut self) -> Result<(), StoreError> {
+        self.sql(|connection| {
+            connection.busy_timeout(PATIENCE)?;
+            connection.pragma_update(None, "foreign_keys", true)
+        })?;
+        if self.is_new()? {
+            self.sql(|connection| {
+                let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+                // Another process may have been faster.
+                if transaction.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0))? == 0 {
+                    transaction.execute_batch(include_str!("schema.sql"))?;
+                    transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+                    transaction.pragma_update(None, "user_version", FORMAT)?;
+                }
+                transaction.commit()
+            })?;
+        }
+        self.check_format()?;
+        self.sql(|connection| {
+            let mode: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
+            if mode != "wal" && !connection.is_readonly(rusqlite::MAIN_DB)? {
+                connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
+            }
+            connection.pragma_update(None, "synchronous", "FULL")
+        })
+    }
+
+    fn is_new(&mut self) -> Result<bool, StoreError> {
+        self.sql(|connection| {
+            let id: i32 = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
+            let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+            Ok(id == 0 && tables == 0)
+        })
+    }
+
+    fn check_format(&mut self) -> Result<(), StoreError> {
+        let (id, format): (i32, i32) = self.sql(|connection| {
+            let id = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
+            Ok((id, connection.pragma_query_value(None, "user_version", |row| row.get(0))?))
+        })?;
+        if id != APPLICATION_ID {
+            return Err(unusable(
+                &self.path,
+                "is a database, but not a store of pinwise; name another file with --store",
+            ));
+        }
+        if format != FORMAT {
+            let reason = format!(
+                "was written by another version of pinwise (format {format}, this one knows {FORMAT}); \
+                 use that version, or another file with --store"
+            );
+            return Err(unusable(&self.path, reason));
+        }
+        Ok(())
     }
 
     /// Begins a campaign.
-    pub fn create(&mut self, _campaign: &NewCampaign) -> Result<CampaignId, StoreError> {
-        todo!()
+    pub fn create(&mut self, campaign: &NewCampaign) -> Result<CampaignId, StoreError> {
+        let texts = [
+            text(&campaign.command),
+            text(&campaign.machine),
+            word(&campaign.alike),
+            text(&campaign.workload),
+            text(&campaign.unit),
+            text(&campaign.question),
+            campaign.seed.to_string(),
+        ];
+        self.sql(|connection| {
+            connection.execute(
+                "INSERT INTO campaign (command, machine, alike, workload, unit, question, seed) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                texts,
+            )?;
+            Ok(CampaignId(connection.last_insert_rowid()))
+        })
     }
 
     /// Every campaign, oldest first.
     pub fn list(&self) -> Result<Vec<CampaignInfo>, StoreError> {
-        todo!()
+        let mut statement = self.read(|connection| connection.prepare(&format!("{CAMPAIGN} ORDER BY id")))?;
+        let rows = self.read(|_| statement.query_map([], campaign_row)?.collect::<Result<Vec<_>, _>>())?;
+        rows.into_iter().map(|info| self.with_running(info)).collect()
     }
 
     /// One campaign; an error that lists what there is, if there is no such one.
-    pub fn get(&self, _id: CampaignId) -> Result<CampaignInfo, StoreError> {
-        todo!()
+    pub fn get(&self, id: CampaignId) -> Result<CampaignInfo, StoreError> {
+        let info = self.read(|connection| {
+            connection.query_row(&format!("{CAMPAIGN} WHERE id = ?"), [id.0], campaign_row).optional()
+        })?;
+        match info {
+            Some(info) => self.with_running(info),
+            None => Err(self.no_campaign(id)?),
+        }
+    }
+
+    fn no_campaign(&self, id: CampaignId) -> Result<StoreError, StoreError> {
+        let ids = self.read(|connection| {
+            let mut statement = connection.prepare("SELECT id FROM campaign ORDER BY id DESC LIMIT 10")?;
+            statement.query_map([], |row| row.get::<_, i64>(0))?.collect::<Result<Vec<_>, _>>()
+        })?;
+        let known = match ids.as_slice() {
+            [] => "it holds none".to_owned(),
+            ids => format!("the latest are {}", ids.iter().map(i64::to_string).collect::<Vec<_>>().join(", ")),
+        };
+        Ok(StoreError::NoCampaign { path: self.path.clone(), id, known })
+    }
+
+    fn with_running(&self, mut info: CampaignInfo) -> Result<CampaignInfo, StoreError> {
+        info.running = Claim::is_held(&self.path, info.id);
+        Ok(info)
+    }
+
+    /// Makes this process the one that adds records to a campaign, until the claim is dropped or the process dies.
+    pub fn claim(&self, id: CampaignId) -> Result<Claim, StoreError> {
+        Claim::take(&self.path, id)
     }
 
     /// Its records, in order.
-    pub fn records(&self, _id: CampaignId) -> Result<Vec<Record>, StoreError> {
-        todo!()
+    pub fn records(&self, id: CampaignId) -> Result<Vec<Record>, StoreError> {
+        self.read(|connection| {
+            let mut statement = connection.prepare(
+                "SELECT number, purpose, assignment, windows, performance, duration_s, spread, error, retry, elapsed_s
+                 FROM record WHERE campaign = ? ORDER BY number",
+            )?;
+            statement.query_map([id.0], record_row)?.collect()
+        })
     }
 
     /// Adds a record, durable when this returns.
-    pub fn append(&mut self, _id: CampaignId, _record: &Record) -> Result<(), StoreError> {
-        todo!()
+    pub fn append(&mut self, id: CampaignId, record: &Record) -> Result<(), StoreError> {
+        let measured = record.outcome.as_ref().ok();
+        let failed = record.outcome.as_ref().err();
+        self.sql(|connection| {
+            connection
+                .prepare_cached(
+                    "INSERT INTO record (campaign, number, purpose, assignment, windows, performance, duration_s, spread,
+                     error, retry, elapsed_s) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                )?
+                .execute((
+                    id.0,
+                    record.number as i64,
+                    word(&record.trial.purpose),
+                    assignment_text(&record.trial.setting),
+                    record.trial.effort.windows,
+                    measured.map(|measurement| measurement.performance),
+                    measured.map(|measurement| measurement.duration.as_secs_f64()),
+                    measured.and_then(|measurement| measurement.spread),
+                    failed.map(|error| &error.message),
+                    failed.map(|error| word(&error.retry)),
+                    record.elapsed.as_secs_f64(),
+                ))
+                .map(drop)
+        })
     }
 
-    /// Notes where the campaign stands, and its conclusion.
+    /// Notes where the campaign stands, and its conclusion where there is one.
     pub fn conclude(
         &mut self,
-        _id: CampaignId,
-        _state: CampaignState,
-        _conclusion: Option<&serde_json::Value>,
+        id: CampaignId,
+        state: CampaignState,
+        conclusion: Option<&serde_json::Value>,
     ) -> Result<(), StoreError> {
-        todo!()
+        let conclusion = conclusion.map(text);
+        self.sql(|connection| {
+            connection
+                .execute(
+                    "UPDATE campaign SET state = ?2, conclusion = coalesce(?3, conclusion) WHERE id = ?1",
+                    (id.0, word(&state), conclusion),
+                )
+                .map(drop)
+        })
+    }
+
+    fn sql<T>(&mut self, act: impl FnOnce(&mut Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
+        act(&mut self.connection).map_err(|error| explain(&self.path, &error))
+    }
+
+    fn read<'a, T>(&'a self, act: impl FnOnce(&'a Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
+        act(&self.connection).map_err(|error| explain(&self.path, &error))
     }
 }
+
+const CAMPAIGN: &str = "SELECT id, started, command, machine, alike, workload, unit, question, seed, state, conclusion,
+    (SELECT count(*) FROM record WHERE campaign = campaign.id) FROM campaign";
+
+fn campaign_row(row: &Row<'_>) -> rusqlite::Result<CampaignInfo> {
+    Ok(CampaignInfo {
+        id: CampaignId(row.get(0)?),
+        started: row.get(1)?,
+        new: NewCampaign {
+            command: parsed(row, 2)?,
+            machine: parsed(row, 3)?,
+            alike: worded(row, 4)?,
+            workload: parsed(row, 5)?,
+            unit: parsed(row, 6)?,
+            question: parsed(row, 7)?,
+            seed: row.get::<_, String>(8)?.parse().map_err(|error| malformed(8, error))?,
+        },
+        state: worded(row, 9)?,
+        running: false,
+        records: row.get::<_, i64>(11)? as u64,
+        conclusion: match row.get::<_, Option<String>>(10)? {
+            Some(_) => Some(parsed(row, 10)?),
+            None => None,
+        },
+    })
+}
+
+fn record_row(row: &Row<'_>) -> rusqlite::Result<Record> {
+    let seconds = |column, value: f64| Duration::try_from_secs_f64(value).map_err(|error| malformed(column, error));
+    let outcome = match row.get::<_, Option<String>>(7)? {
+        Some(message) => Err(MeasureError { message, retry: worded(row, 8)?, interrupted: false }),
+        None => Ok(Measurement { performance: row.get(4)?, duration: seconds(5, row.get(5)?)?, spread: row.get(6)? }),
+    };
+    Ok(Record {
+        number: row.get::<_, i64>(0)? as u64,
+        trial: Trial {
+            purpose: worded::<Purpose>(row, 1)?,
+            setting: setting(&row.get::<_, String>(2)?).map_err(|error| malformed(2, error))?,
+            effort: Effort { windows: row.get(3)? },
+        },
+        outcome,
+        elapsed: seconds(9, row.get(9)?)?,
+    })
+}
+
+/// A setting as the `assignment` column holds it.
+pub(crate) fn assignment_text(setting: &Setting) -> String {
+    match setting {
+        Setting::Unpinned => UNPINNED.to_owned(),
+        Setting::Pinned(assignment) => assignment.leaves().iter().map(u32::to_string).collect::<Vec<_>>().join(","),
+    }
+}
+
+fn setting(text: &str) -> Result<Setting, std::num::ParseIntError> {
+    if text == UNPINNED {
+        return Ok(Setting::Unpinned);
+    }
+    let leaves = text.split(',').filter(|leaf| !leaf.is_empty()).map(str::parse).collect::<Result<_, _>>()?;
+    Ok(Setting::Pinned(Assignment::new(leaves)))
+}
+
+/// JSON text of a value whose serialization cannot fail: our own types have string keys and no failing implementations.
+fn text(value: &impl Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_default()
+}
+
+/// The bare word of an enum that serializes to a JSON string.
+fn word(value: &impl Serialize) -> String {
+    text(value).trim_matches('"').to_owned()
+}
+
+fn parsed<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
+    serde_json::from_str(&row.get::<_, String>(column)?).map_err(|error| malformed(column, error))
+}
+
+fn worded<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
+    let word: String = row.get(column)?;
+    serde_json::from_value(serde_json::Value::String(word)).map_err(|error| malformed(column, error))
+}
+
+fn malformed(column: usize, error: impl std::error::Error + Send + Sync + 'static) -> rusqlite::Error {
+    rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, Box::new(error))
+}
+
+pub(crate) fn unusable(path: &Path, reason: impl Into<String>) -> StoreError {
+    StoreError::Unusable { path: path.to_owned(), reason: reason.into() }
+}
+
+/// SQLite's error codes as cause and remedy.
+fn explain(path: &Path, error: &rusqlite::Error) -> StoreError {
+    let reason = match error.sqlite_error_code() {
+        Some(ErrorCode::NotADatabase) => "is not a store of pinwise; name another file with --store".to_owned(),
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => format!(
+            "is locked by another program for more than {} s; end that program (fuser -v shows it), then try again",
+            PATIENCE.as_secs()
+        ),
+        Some(ErrorCode::DiskFull) => "the disk is full; what was recorded is kept: free some space, then resume the \
+                                      campaign (pinwise campaign list)"
+            .to_owned(),
+        Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
+            "is read-only; make it and its folder writable, or name another file with --store".to_owned()
+        }
+        Some(ErrorCode::CannotOpen) => {
+            "cannot be opened; check that it is a file and that its folder is writable, or name another with --store"
+                .to_owned()
+        }
+        Some(ErrorCode::DatabaseCorrupt) => {
+            "is damaged; rescue what can be read with: sqlite3 FILE .recover | sqlite3 NEW".to_owned()
+        }
+        Some(ErrorCode::SystemIoFailure) => {
+            format!(
+                "the disk reports an error ({error}); what was recorded before is kept: check the disk, then resume"
+            )
+        }
+        _ => format!("cannot be used: {error}"),
+    };
+    unusable(path, reason)
+}
+
+#[cfg(test)]
+mod tests;

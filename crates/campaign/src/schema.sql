@@ -1,0 +1,31 @@
+-- The store of pinwise. Every measurement is one row of `record`; ask it with the sqlite3 shell:
+--   SELECT assignment, count(*), avg(performance) FROM record WHERE campaign = 1 GROUP BY assignment ORDER BY 3 DESC;
+CREATE TABLE campaign (
+    id         INTEGER PRIMARY KEY AUTOINCREMENT,
+    started    INTEGER NOT NULL DEFAULT (unixepoch()), -- seconds since the Unix epoch
+    command    TEXT NOT NULL,                          -- JSON array: the command line that asked
+    machine    TEXT NOT NULL,                          -- JSON
+    alike      TEXT NOT NULL,                          -- which domains count as interchangeable
+    workload   TEXT NOT NULL,                          -- JSON: the threads, in the order assignments number them
+    unit       TEXT NOT NULL,                          -- JSON: what performance is counted in
+    question   TEXT NOT NULL,                          -- JSON
+    seed       TEXT NOT NULL,                          -- decimal, 64 bits
+    state      TEXT NOT NULL DEFAULT 'open',           -- open, finished, stopped
+    conclusion TEXT                                    -- JSON, once there is one
+) STRICT;
+
+CREATE TABLE record (
+    campaign    INTEGER NOT NULL REFERENCES campaign (id),
+    number      INTEGER NOT NULL,                      -- position in the campaign, from 0
+    purpose     TEXT NOT NULL,                         -- baseline, sample, climb, reference, final
+    assignment  TEXT NOT NULL,                         -- leaf of every thread, as 0,3,1; or unpinned
+    windows     REAL NOT NULL,                         -- length, in the testbed's ordinary windows
+    performance REAL,                                  -- in the campaign's unit, higher is better; NULL when it failed
+    duration_s  REAL,                                  -- time measured over, without settling
+    spread      REAL,                                  -- standard deviation within the window, where known
+    error       TEXT,                                  -- what failed
+    retry       TEXT,                                  -- whether another try makes sense: same, other
+    elapsed_s   REAL NOT NULL,                         -- time spent measuring since the campaign began
+    at          REAL NOT NULL DEFAULT (unixepoch('subsec')),
+    PRIMARY KEY (campaign, number)
+) STRICT, WITHOUT ROWID;

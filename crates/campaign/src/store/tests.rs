@@ -1,0 +1,236 @@
+use super::*;
+use crate::fixture::campaign;
+use pinwise_testbed::Retry;
+use proptest::prelude::*;
+use std::os::unix::fs::PermissionsExt;
+use tempfile::TempDir;
+
+fn folder() -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("deep/er/pinwise.db");
+    (folder, path)
+}
+
+fn record(number: u64, performance: f64) -> Record {
+    Record {
+        number,
+        trial: Trial {
+            setting: Setting::Pinned(Assignment::new(vec![0, 3, 1])),
+            purpose: Purpose::Sample,
+            effort: Effort::default(),
+        },
+        outcome: Ok(Measurement { performance, duration: Duration::from_millis(30), spread: None }),
+        elapsed: Duration::from_millis(40 * (number + 1)),
+    }
+}
+
+fn reason(path: &Path) -> String {
+    Store::open(path).unwrap_err().to_string()
+}
+
+#[test]
+fn a_campaign_is_read_as_it_was_written() {
+    let (_folder, path) = folder();
+    let mut store = Store::open(&path).unwrap();
+    let id = store.create(&campaign()).unwrap();
+    store.append(id, &record(0, 0.1)).unwrap();
+    let conclusion = serde_json::json!({ "best": 0.1 });
+    store.conclude(id, CampaignState::Finished, Some(&conclusion)).unwrap();
+    store.conclude(id, CampaignState::Finished, None).unwrap();
+
+    let store = Store::open(&path).unwrap();
+    let info = store.get(id).unwrap();
+    assert_eq!(info.new, campaign());
+    assert_eq!((info.state, info.records, info.running), (CampaignState::Finished, 1, false));
+    assert_eq!(info.conclusion, Some(conclusion));
+    assert!(info.started > 1_700_000_000);
+    assert_eq!(store.list().unwrap(), [info]);
+}
+
+#[test]
+fn records_can_be_asked_with_plain_sql() {
+    let (_folder, path) = folder();
+    let mut store = Store::open(&path).unwrap();
+    let id = store.create(&campaign()).unwrap();
+    store.append(id, &record(0, 12.5)).unwrap();
+    let row: (String, String, f64, f64) = store
+        .connection
+        .query_row("SELECT purpose, assignment, performance, duration_s FROM record", [], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
+        })
+        .unwrap();
+    assert_eq!(row, ("sample".into(), "0,3,1".into(), 12.5, 0.03));
+}
+
+#[test]
+fn an_unknown_campaign_is_answered_with_those_there_are() {
+    let (_folder, path) = folder();
+    let mut store = Store::open(&path).unwrap();
+    assert!(store.get(CampaignId(7)).unwrap_err().to_string().contains("no campaign 7; it holds none"));
+    store.create(&campaign()).unwrap();
+    store.create(&campaign()).unwrap();
+    assert!(store.get(CampaignId(7)).unwrap_err().to_string().contains("the latest are 2, 1"));
+}
+
+#[test]
+fn a_file_that_is_not_ours_is_refused_and_left_as_it_was() {
+    let (folder, _) = folder();
+    let text = folder.path().join("notes.txt");
+    let contents = "these are notes, and no database at all; ".repeat(100);
+    std::fs::write(&text, &contents).unwrap();
+    assert!(reason(&text).contains("is not a store of pinwise"), "{}", reason(&text));
+    assert_eq!(std::fs::read_to_string(&text).unwrap(), contents);
+
+    let other = folder.path().join("other.db");
+    Connection::open(&other).unwrap().execute_batch("CREATE TABLE t (x)").unwrap();
+    let before = std::fs::read(&other).unwrap();
+    assert!(reason(&other).contains("not a store of pinwise"), "{}", reason(&other));
+    assert_eq!(std::fs::read(&other).unwrap(), before);
+
+    assert!(reason(folder.path()).contains("cannot be opened"), "{}", reason(folder.path()));
+}
+
+#[test]
+fn a_newer_store_is_refused() {
+    let (_folder, path) = folder();
+    let store = Store::open(&path).unwrap();
+    store.connection.pragma_update(None, "user_version", FORMAT + 1).unwrap();
+    drop(store);
+    assert!(reason(&path).contains("format 2, this one knows 1"), "{}", reason(&path));
+}
+
+#[test]
+fn a_full_disk_keeps_what_was_acknowledged() {
+    let (_folder, path) = folder();
+    let mut store = Store::open(&path).unwrap();
+    let id = store.create(&campaign()).unwrap();
+    // SQLite answers its own page limit exactly as it answers a full disk.
+    let pages: i64 = store.connection.pragma_query_value(None, "page_count", |row| row.get(0)).unwrap();
+    store.connection.pragma_update_and_check(None, "max_page_count", pages + 2, |_| Ok(())).unwrap();
+    let mut acknowledged = 0;
+    let error = loop {
+        match store.append(id, &record(acknowledged, 1.0)) {
+            Ok(()) => acknowledged += 1,
+            Err(error) => break error,
+        }
+    };
+    assert!(error.to_string().contains("the disk is full; what was recorded is kept"), "{error}");
+    assert!(acknowledged > 0);
+    drop(store);
+    assert_eq!(Store::open(&path).unwrap().records(id).unwrap().len() as u64, acknowledged);
+}
+
+#[test]
+fn a_read_only_store_can_be_read() {
+    let (_folder, path) = folder();
+    let mut store = Store::open(&path).unwrap();
+    let id = store.create(&campaign()).unwrap();
+    store.append(id, &record(0, 1.0)).unwrap();
+    drop(store);
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o444)).unwrap();
+    if std::fs::OpenOptions::new().write(true).open(&path).is_ok() {
+        // Permissions do not bind root: take what SQLite itself would then meet.
+        let mut store = Store::open(&path).unwrap();
+        store.connection.pragma_update(None, "query_only", true).unwrap();
+        let error = store.append(id, &record(1, 1.0)).unwrap_err().to_string();
+        assert!(error.contains("is read-only; make it and its folder writable"), "{error}");
+        return;
+    }
+    let mut store = Store::open(&path).unwrap();
+    assert_eq!(store.records(id).unwrap().len(), 1);
+    let error = store.append(id, &record(1, 1.0)).unwrap_err().to_string();
+    assert!(error.contains("is read-only"), "{error}");
+}
+
+#[test]
+fn a_locked_store_says_so_and_works_afterwards() {
+    let (_folder, path) = folder();
+    let mut store = Store::open(&path).unwrap();
+    let id = store.create(&campaign()).unwrap();
+    let other = Connection::open(&path).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    store.connection.busy_timeout(Duration::ZERO).unwrap();
+    let error = store.append(id, &record(0, 1.0)).unwrap_err().to_string();
+    assert!(error.contains("is locked by another program"), "{error}");
+    other.execute_batch("COMMIT").unwrap();
+    store.append(id, &record(0, 1.0)).unwrap();
+}
+
+#[test]
+fn writers_of_different_campaigns_share_a_new_store() {
+    let (_folder, path) = folder();
+    let ids: Vec<CampaignId> = std::thread::scope(|scope| {
+        let writers: Vec<_> = (0..6)
+            .map(|_| {
+                scope.spawn(|| {
+                    let mut store = Store::open(&path).unwrap();
+                    let id = store.create(&campaign()).unwrap();
+                    let _claim = store.claim(id).unwrap();
+                    for number in 0..20 {
+                        store.append(id, &record(number, 1.0)).unwrap();
+                    }
+                    id
+                })
+            })
+            .collect();
+        writers.into_iter().map(|writer| writer.join().unwrap()).collect()
+    });
+    let store = Store::open(&path).unwrap();
+    assert_eq!(store.list().unwrap().len(), 6);
+    assert!(ids.iter().all(|&id| store.records(id).unwrap().len() == 20));
+}
+
+#[test]
+fn a_campaign_has_one_writer_at_a_time() {
+    let (_folder, path) = folder();
+    let mut store = Store::open(&path).unwrap();
+    let id = store.create(&campaign()).unwrap();
+    let other = store.create(&campaign()).unwrap();
+    let claim = store.claim(id).unwrap();
+    assert!(store.get(id).unwrap().running);
+    assert!(!store.get(other).unwrap().running);
+    assert!(matches!(Store::open(&path).unwrap().claim(id), Err(StoreError::Running { .. })));
+    let _other = store.claim(other).unwrap();
+    drop(claim);
+    assert!(!store.get(id).unwrap().running);
+    drop(store.claim(id).unwrap());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn every_record_comes_back_bit_for_bit(
+        leaves in proptest::collection::vec(0u32..5000, 1..20),
+        pinned: bool,
+        failed: bool,
+        performance in proptest::num::f64::NORMAL | proptest::num::f64::SUBNORMAL | proptest::num::f64::ZERO,
+        spread in proptest::option::of(0.0..1e9f64),
+        duration in 0u64..4_000_000_000_000_000,
+        elapsed in 0u64..4_000_000_000_000_000,
+        message in "\\PC{0,40}",
+    ) {
+        let record = Record {
+            number: 0,
+            trial: Trial {
+                setting: if pinned { Setting::Pinned(Assignment::new(leaves)) } else { Setting::Unpinned },
+                purpose: Purpose::Climb,
+                effort: Effort { windows: 1.5 },
+            },
+            outcome: if failed {
+                Err(MeasureError::new(Retry::Other, message))
+            } else {
+                Ok(Measurement { performance, duration: Duration::from_nanos(duration), spread })
+            },
+            elapsed: Duration::from_nanos(elapsed),
+        };
+        let (_folder, path) = folder();
+        let mut store = Store::open(&path).unwrap();
+        let id = store.create(&campaign()).unwrap();
+        store.append(id, &record).unwrap();
+        let back = store.records(id).unwrap();
+        if let (Ok(a), Ok(b)) = (&back[0].outcome, &record.outcome) {
+            prop_assert_eq!(a.performance.to_bits(), b.performance.to_bits());
+        }
+        prop_assert_eq!(back, [record]);
+    }
+}
