@@ -1,0 +1,92 @@
+//! What a random sample says without any model of the tail.
+
+/// The probability that `n` assignments drawn with equal chance contain at least one of the best `fraction` of all
+/// (optimal-assignment-evt, section 3.1): 1 - (1 - fraction)^n. `None` unless `fraction` is in [0, 1].
+pub fn capture_probability(n: u64, fraction: f64) -> Option<f64> {
+    if !(0.0..=1.0).contains(&fraction) {
+        return None;
+    }
+    // 0 draws catch nothing, also where the logarithm below is minus infinity.
+    Some(if n == 0 { 0.0 } else { -(n as f64 * (-fraction).ln_1p()).exp_m1() })
+}
+
+/// The least number of draws that contains one of the best `fraction` of all with at least this `probability`. `None` unless
+/// `fraction` is in (0, 1] and `probability` in [0, 1).
+pub fn runs_to_capture(fraction: f64, probability: f64) -> Option<u64> {
+    if fraction.is_nan() || fraction <= 0.0 || fraction > 1.0 || !(0.0..1.0).contains(&probability) {
+        return None;
+    }
+    let runs = (-probability).ln_1p() / (-fraction).ln_1p();
+    // A quotient that is a whole number but for rounding is not rounded up.
+    Some((runs * (1.0 - 1e-14)).ceil() as u64)
+}
+
+/// With this `confidence`, at most this fraction of all assignments is better than the best of `n` drawn:
+/// 1 - (1 - confidence)^(1/n). Holds for every distribution. `None` unless n > 0 and `confidence` is in [0, 1).
+pub fn better_fraction(n: u64, confidence: f64) -> Option<f64> {
+    (n > 0 && (0.0..1.0).contains(&confidence)).then(|| -((-confidence).ln_1p() / n as f64).exp_m1())
+}
+
+/// The sample sizes at which a campaign asks for the bound: `start`, then every `step` more (the published iteration,
+/// optimal-assignment-evt, section 5.3), or doubling from `start` where `step` is `None`.
+///
+/// Each look is another chance to stop on a bound that is too low by bad luck. Doubling makes few looks (7 from 500 to
+/// 32,000), so that the confidence of the look at which a campaign stops stays close to the one asked for; a look every 100
+/// runs does not (docs/BOUND.md).
+pub fn looks(start: u64, step: Option<u64>) -> impl Iterator<Item = u64> {
+    let next = move |&n: &u64| match step {
+        Some(step) => n.checked_add(step.max(1)),
+        None => n.checked_mul(2),
+    };
+    std::iter::successors(Some(start.max(1)), next)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_published_figures_hold() {
+        // optimal-assignment-evt, section 5.1: several hundred runs catch one of the best 1 or 2 % with more than 99 %.
+        assert!(capture_probability(500, 0.01).unwrap() > 0.99);
+        assert!(capture_probability(10, 0.05).unwrap() < 0.41);
+        assert_eq!(runs_to_capture(0.01, 0.99), Some(459));
+        assert!((better_fraction(1000, 0.95).unwrap() - 0.002_991_2).abs() < 1e-6);
+    }
+
+    #[test]
+    fn ends_of_the_ranges_are_exact_and_nonsense_is_refused() {
+        assert_eq!(capture_probability(0, 1.0), Some(0.0));
+        assert_eq!(capture_probability(5, 0.0), Some(0.0));
+        assert_eq!(capture_probability(5, 1.0), Some(1.0));
+        assert_eq!(capture_probability(5, f64::NAN), None);
+        assert_eq!(runs_to_capture(0.5, 0.75), Some(2));
+        assert_eq!(runs_to_capture(0.0, 0.5), None);
+        assert_eq!(better_fraction(0, 0.95), None);
+        assert_eq!(better_fraction(10, 1.0), None);
+    }
+
+    #[test]
+    fn looks_double_unless_a_step_is_given_and_end_before_overflow() {
+        assert_eq!(looks(500, None).take(4).collect::<Vec<_>>(), [500, 1000, 2000, 4000]);
+        assert_eq!(looks(1000, Some(100)).take(3).collect::<Vec<_>>(), [1000, 1100, 1200]);
+        assert_eq!(looks(u64::MAX - 1, Some(1)).count(), 2);
+        assert_eq!(looks(0, None).next(), Some(1));
+    }
+
+    proptest! {
+        #[test]
+        fn the_number_of_runs_is_the_least_that_suffices(fraction in 1e-6f64..0.9, probability in 0.01f64..0.999) {
+            let runs = runs_to_capture(fraction, probability).unwrap();
+            prop_assert!(capture_probability(runs, fraction).unwrap() >= probability * (1.0 - 1e-9));
+            prop_assert!(runs == 1 || capture_probability(runs - 1, fraction).unwrap() < probability * (1.0 + 1e-9));
+        }
+
+        #[test]
+        fn the_fraction_that_may_be_better_is_the_one_that_would_have_been_captured(n in 1u64..100_000, confidence in 0.01f64..0.999) {
+            let fraction = better_fraction(n, confidence).unwrap();
+            prop_assert!((capture_probability(n, fraction).unwrap() - confidence).abs() < 1e-9);
+        }
+    }
+}
