@@ -1,0 +1,81 @@
+//! On which CPUs a thread may run.
+
+use crate::process::user_of;
+use crate::sys;
+use crate::thread::Tid;
+use pinwise_topology::CpuSet;
+use std::io;
+
+/// Why an affinity could not be read or changed.
+#[derive(Debug, thiserror::Error)]
+pub enum AffinityError {
+    /// The thread has ended: data, not a failure.
+    #[error("thread {0} has ended")]
+    Gone(Tid),
+    /// None of the CPUs is left after the cpuset of the thread's cgroup, or they are offline.
+    #[error(
+        "thread {tid} may not run on CPU {cpus}: its cgroup's cpuset excludes it, or it is offline; \
+         widen cpuset.cpus of its cgroup or leave that CPU out"
+    )]
+    Excluded {
+        /// The thread.
+        tid: Tid,
+        /// The CPUs asked for.
+        cpus: CpuSet,
+    },
+    /// Another user's thread.
+    #[error(
+        "not permitted to move thread {tid}{}: run pinwise as that user, as root, or with the capability cap_sys_nice \
+         (sudo setcap cap_sys_nice+ep \"$(command -v pinwise)\")",
+        .user.map(|user| format!(" of user {user}")).unwrap_or_default()
+    )]
+    NotPermitted {
+        /// The thread.
+        tid: Tid,
+        /// Its user, where known.
+        user: Option<u32>,
+    },
+    /// Anything else.
+    #[error("cannot set the affinity of thread {tid}: {source}")]
+    System {
+        /// The thread.
+        tid: Tid,
+        /// What the kernel said.
+        source: io::Error,
+    },
+}
+
+/// The CPUs on which `tid` may run.
+pub fn get(tid: Tid) -> Result<CpuSet, AffinityError> {
+    sys::affinity(tid.0).map_err(|error| named(tid, &CpuSet::new(), error))
+}
+
+/// Confines `tid` to `cpus`; 1-5 us. A running thread has moved when this returns, a sleeping one moves when it wakes.
+pub fn set(tid: Tid, cpus: &CpuSet) -> Result<(), AffinityError> {
+    sys::set_affinity(tid.0, cpus).map_err(|error| named(tid, cpus, error))
+}
+
+fn named(tid: Tid, cpus: &CpuSet, source: io::Error) -> AffinityError {
+    match source.raw_os_error() {
+        Some(libc::ESRCH) => AffinityError::Gone(tid),
+        Some(libc::EINVAL) => AffinityError::Excluded { tid, cpus: cpus.clone() },
+        Some(libc::EPERM) => AffinityError::NotPermitted { tid, user: user_of(tid) },
+        _ => AffinityError::System { tid, source },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pinwise_topology::CpuId;
+
+    #[test]
+    fn refusals_are_named() {
+        assert!(matches!(get(Tid(i32::MAX)), Err(AffinityError::Gone(_))));
+        let this = Tid(rustix::thread::gettid().as_raw_nonzero().get());
+        let none: CpuSet = [CpuId(8191)].into_iter().collect();
+        let error = set(this, &none).unwrap_err();
+        assert!(matches!(error, AffinityError::Excluded { .. }));
+        assert!(error.to_string().contains("CPU 8191: its cgroup's cpuset excludes it"));
+    }
+}

@@ -1,0 +1,167 @@
+//! Processes: their threads, their children, their cgroups.
+
+use crate::thread::{Pid, Stat, Tid, gone};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The threads of a process in the order of their creation (the kernel lists them so, whatever their numbers).
+pub fn threads(pid: Pid) -> io::Result<Vec<Tid>> {
+    Ok(numbers(Path::new(&format!("/proc/{pid}/task")))?.into_iter().map(Tid).collect())
+}
+
+/// Every process.
+pub fn all() -> io::Result<Vec<Pid>> {
+    Ok(numbers(Path::new("/proc"))?.into_iter().map(Pid).collect())
+}
+
+/// Those of `candidates` that descend from one of `ancestors`, parents before children. Processes that end meanwhile are left
+/// out.
+pub fn descendants(ancestors: &[Pid], candidates: &[Pid]) -> Vec<Pid> {
+    let mut family: Vec<Pid> = ancestors.to_vec();
+    let parents: Vec<(Pid, Pid)> = candidates
+        .iter()
+        .filter(|pid| !ancestors.contains(pid))
+        .filter_map(|&pid| Some((pid, Stat::read(pid, pid.main()).ok()?.parent)))
+        .collect();
+    let mut from = 0;
+    while from < family.len() {
+        let next: Vec<Pid> =
+            parents.iter().filter(|(_, parent)| *parent == family[from]).map(|(child, _)| *child).collect();
+        family.extend(next);
+        from += 1;
+    }
+    family.split_off(ancestors.len())
+}
+
+/// The processes of a cgroup and of those below it. `cgroup` is a directory, or a path as in `/proc/PID/cgroup` that is looked
+/// up below the usual mount points. A threaded cgroup (v2) counts with the whole processes that have threads in it.
+pub fn in_cgroup(cgroup: &Path) -> io::Result<Vec<Pid>> {
+    let directory = cgroup_directory(cgroup)?;
+    let mut pids = Vec::new();
+    let mut pending = vec![directory];
+    while let Some(directory) = pending.pop() {
+        match fs::read_to_string(directory.join("cgroup.procs")) {
+            Ok(text) => pids.extend(text.lines().filter_map(|line| line.parse().ok()).map(Pid)),
+            // A threaded cgroup refuses with EOPNOTSUPP.
+            Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => {
+                let text = fs::read_to_string(directory.join("cgroup.threads"))?;
+                pids.extend(text.lines().filter_map(|line| line.parse().ok()).filter_map(|tid| process_of(Tid(tid))));
+            }
+            Err(error) => return Err(error),
+        }
+        for entry in fs::read_dir(&directory)?.filter_map(Result::ok) {
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                pending.push(entry.path());
+            }
+        }
+    }
+    pids.sort_unstable();
+    pids.dedup();
+    Ok(pids)
+}
+
+/// Where a cgroup's files are.
+fn cgroup_directory(cgroup: &Path) -> io::Result<PathBuf> {
+    let below = cgroup.strip_prefix("/").unwrap_or(cgroup);
+    let mounts = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified", "/sys/fs/cgroup/cpuset", "/sys/fs/cgroup/cpu"];
+    let candidates =
+        std::iter::once(cgroup.to_path_buf()).chain(mounts.iter().map(|mount| Path::new(mount).join(below)));
+    candidates.into_iter().find(|path| path.join("cgroup.procs").exists()).ok_or_else(|| {
+        io::Error::new(io::ErrorKind::NotFound, "no such directory with a cgroup.procs file, nor below /sys/fs/cgroup")
+    })
+}
+
+/// The process a thread belongs to.
+fn process_of(tid: Tid) -> Option<Pid> {
+    let status = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()
+}
+
+/// The real user a thread runs as.
+pub(crate) fn user_of(tid: Tid) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix("Uid:"))?.split_ascii_whitespace().next()?.parse().ok()
+}
+
+/// The program file a process runs; `None` where it ended or we may not know.
+pub(crate) fn program_of(pid: Pid) -> Option<PathBuf> {
+    fs::read_link(format!("/proc/{pid}/exe")).ok()
+}
+
+/// Whether a process has ended. A zombie has: what is left of it is an exit status.
+pub fn ended(pid: Pid) -> bool {
+    match Stat::read(pid, pid.main()) {
+        // The first thread may end before the others: then it is a zombie too, with threads beside it.
+        Ok(stat) => stat.dead() && threads(pid).map_or(true, |threads| threads.len() <= 1),
+        Err(error) => gone(&error),
+    }
+}
+
+/// The numeric names in a directory of `/proc`, in its order.
+fn numbers(directory: &Path) -> io::Result<Vec<i32>> {
+    let mut numbers = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        match entry {
+            Ok(entry) => numbers.extend(entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok())),
+            // The process ended while its directory was read.
+            Err(error) if gone(&error) => break,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(numbers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+
+    fn this() -> Pid {
+        Pid(rustix::process::getpid().as_raw_nonzero().get())
+    }
+
+    #[test]
+    fn threads_are_listed_in_the_order_of_creation() {
+        let ready = std::sync::Barrier::new(6);
+        std::thread::scope(|scope| {
+            let created: Vec<Tid> = (0..5)
+                .map(|_| {
+                    let (sender, receiver) = std::sync::mpsc::channel();
+                    scope.spawn(|| {
+                        let sender = sender;
+                        sender.send(Tid(rustix::thread::gettid().as_raw_nonzero().get())).unwrap();
+                        ready.wait();
+                    });
+                    receiver.recv().unwrap()
+                })
+                .collect();
+            let listed = threads(this()).unwrap();
+            assert_eq!(listed[0], this().main());
+            assert_eq!(listed.into_iter().filter(|tid| created.contains(tid)).collect::<Vec<_>>(), created);
+            ready.wait();
+        });
+    }
+
+    #[test]
+    fn a_child_descends_from_this_process_until_it_ends() {
+        let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+        let pid = Pid(child.id() as i32);
+        assert!(descendants(&[this()], &all().unwrap()).contains(&pid));
+        assert!(!descendants(&[pid], &all().unwrap()).contains(&this()));
+        assert!(!ended(pid));
+        drop(child.stdin.take());
+        child.wait().unwrap();
+        assert!(ended(pid));
+    }
+
+    #[test]
+    fn a_cgroup_is_found_by_directory_and_lists_its_processes() {
+        let directory = tempfile::tempdir().unwrap();
+        fs::create_dir(directory.path().join("inner")).unwrap();
+        fs::write(directory.path().join("cgroup.procs"), "12\n3\n").unwrap();
+        fs::write(directory.path().join("inner/cgroup.procs"), "7\n").unwrap();
+        assert_eq!(in_cgroup(directory.path()).unwrap(), [Pid(3), Pid(7), Pid(12)]);
+        assert!(in_cgroup(Path::new("/no/such/cgroup")).is_err());
+    }
+}

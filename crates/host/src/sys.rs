@@ -1,0 +1,139 @@
+//! The system calls that rustix lacks, and the only `unsafe` code of the project.
+//!
+//! Affinity masks of any length: rustix and glibc's `cpu_set_t` stop at 1,024 CPUs, the kernel does not. Scheduling classes:
+//! made as raw system calls because musl's wrappers answer `ENOSYS`.
+
+use pinwise_topology::{CpuId, CpuSet};
+use std::io;
+use std::mem::size_of;
+
+/// Bits of the kernel's mask words.
+const BITS: usize = libc::c_ulong::BITS as usize;
+/// The mask length asked for first, in words; 1,024 CPUs on 64 bits.
+const FIRST: usize = 16;
+/// No kernel is built for more CPUs than this holds (`NR_CPUS` is at most 8,192).
+const LONGEST: usize = 65_536 / 32;
+
+/// The CPUs on which a thread may run (0: the calling one).
+pub(crate) fn affinity(tid: i32) -> io::Result<CpuSet> {
+    let mut words: Vec<libc::c_ulong> = vec![0; FIRST];
+    loop {
+        // SAFETY: the kernel writes at most the length it is given into the vector, which is that long.
+        let written = unsafe {
+            libc::syscall(
+                libc::SYS_sched_getaffinity,
+                tid,
+                words.len() * size_of::<libc::c_ulong>(),
+                words.as_mut_ptr(),
+            )
+        };
+        if written >= 0 {
+            return Ok(from_words(&words));
+        }
+        let error = io::Error::last_os_error();
+        // EINVAL: the mask is shorter than the kernel's.
+        if error.raw_os_error() != Some(libc::EINVAL) || words.len() >= LONGEST {
+            return Err(error);
+        }
+        words = vec![0; words.len() * 2];
+    }
+}
+
+/// Confines a thread (0: the calling one) to `cpus`.
+pub(crate) fn set_affinity(tid: i32, cpus: &CpuSet) -> io::Result<()> {
+    let words = to_words(cpus);
+    // SAFETY: the kernel reads at most the length it is given from the vector, which is that long.
+    let done = unsafe {
+        libc::syscall(libc::SYS_sched_setaffinity, tid, words.len() * size_of::<libc::c_ulong>(), words.as_ptr())
+    };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+fn from_words(words: &[libc::c_ulong]) -> CpuSet {
+    let bits = (0..words.len() * BITS).filter(|bit| words[bit / BITS] >> (bit % BITS) & 1 == 1);
+    // A bit index is below LONGEST * 64 and fits.
+    bits.map(|bit| CpuId(bit as u32)).collect()
+}
+
+fn to_words(cpus: &CpuSet) -> Vec<libc::c_ulong> {
+    let highest = cpus.iter().last().map_or(0, |cpu| cpu.0 as usize);
+    let mut words = vec![0; highest / BITS + 1];
+    for cpu in cpus.iter() {
+        words[cpu.0 as usize / BITS] |= 1 << (cpu.0 as usize % BITS);
+    }
+    words
+}
+
+/// The scheduling class of a thread and its real-time priority (0 for an ordinary class).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Scheduling {
+    policy: libc::c_int,
+    priority: libc::c_int,
+}
+
+impl Scheduling {
+    /// The lowest real-time class; processes and threads that the caller starts do not inherit it.
+    pub(crate) const FIFO: Self = Self { policy: libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, priority: 1 };
+
+    /// That of the calling thread.
+    pub(crate) fn current() -> io::Result<Self> {
+        // SAFETY: the call takes no pointer.
+        let policy = unsafe { libc::syscall(libc::SYS_sched_getscheduler, 0) };
+        let mut priority: libc::c_int = 0;
+        // SAFETY: the kernel's `struct sched_param` is one int, and it writes nothing else.
+        let done = unsafe { libc::syscall(libc::SYS_sched_getparam, 0, &raw mut priority) };
+        if policy < 0 || done < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // The kernel returns an int.
+        Ok(Self { policy: policy as libc::c_int, priority })
+    }
+
+    /// Gives it to the calling thread.
+    pub(crate) fn apply(self) -> io::Result<()> {
+        // SAFETY: the kernel's `struct sched_param` is one int, and it reads nothing else.
+        let done = unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, self.policy, &raw const self.priority) };
+        if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+}
+
+/// Lets nothing but SIGKILL end this process.
+pub(crate) fn ignore_signals() {
+    for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGPIPE, libc::SIGTSTP] {
+        // SAFETY: SIG_IGN installs no handler, so no code runs in signal context.
+        unsafe { libc::signal(signal, libc::SIG_IGN) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_mask_of_any_length_survives_the_kernels_form(cpus in proptest::collection::btree_set(0u32..9000, 0..40)) {
+            let set: CpuSet = cpus.into_iter().map(CpuId).collect();
+            prop_assert_eq!(from_words(&to_words(&set)), set);
+        }
+    }
+
+    #[test]
+    fn the_calling_thread_can_be_confined_and_released() {
+        let all = affinity(0).unwrap();
+        let one: CpuSet = all.first().into_iter().collect();
+        set_affinity(0, &one).unwrap();
+        assert_eq!(affinity(0).unwrap(), one);
+        set_affinity(0, &all).unwrap();
+        assert_eq!(affinity(0).unwrap(), all);
+    }
+
+    #[test]
+    fn bits_beyond_the_machine_are_no_error_as_long_as_one_is_on_it() {
+        let all = affinity(0).unwrap();
+        let mut more = all.clone();
+        more.insert(CpuId(8191));
+        set_affinity(0, &more).unwrap();
+        assert_eq!(affinity(0).unwrap(), all);
+    }
+}
