@@ -1,14 +1,31 @@
 //! Linux: processes, threads, affinities, and the performance of running programs.
+//!
+//! A [`Target`] is a program that was launched or attached to. [`LiveTestbed`] re-pins it while it runs and reads its performance
+//! from a [`Meter`]; [`RerunTestbed`] starts a program anew for every measurement. Whatever is pinned is known to the
+//! [`Guardian`] before, which puts everything back on every way out, `kill -9` included.
 
 pub mod affinity;
 mod fifo;
+mod guardian;
+mod live;
 mod meter;
 pub mod process;
+mod rerun;
+pub mod role;
+mod roster;
 mod stream;
+mod survey;
 mod sys;
+mod target;
 pub mod thread;
 
 pub use affinity::AffinityError;
+pub use guardian::{ARGUMENT as GUARDIAN_ARGUMENT, Guardian, GuardianError, guardian_main};
+pub use live::{LiveOptions, LiveTestbed};
 pub use meter::Meter;
+pub use rerun::{RerunOptions, RerunTestbed, RunMetric, Stream};
+pub use roster::Scope;
 pub use stream::{Line, Streams, Tail};
-pub use thread::{Pid, StartTime, Tid};
+pub use survey::{HARDLY_RUNS, Surveyed};
+pub use target::{Launch, Output, Target, TargetError};
+pub use thread::{Pid, StartTime, ThreadId, Tid};

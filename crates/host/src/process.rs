@@ -86,7 +86,12 @@ pub(crate) fn user_of(tid: Tid) -> Option<u32> {
 
 /// The program file a process runs; `None` where it ended or we may not know.
 pub(crate) fn program_of(pid: Pid) -> Option<PathBuf> {
-    fs::read_link(format!("/proc/{pid}/exe")).ok()
+    let path = fs::read_link(format!("/proc/{pid}/exe")).ok()?;
+    // The file may be replaced while it runs, by an update; that is no other program.
+    match path.to_str().and_then(|text| text.strip_suffix(" (deleted)")) {
+        Some(before) => Some(before.into()),
+        None => Some(path),
+    }
 }
 
 /// Whether a process has ended. A zombie has: what is left of it is an exit status.

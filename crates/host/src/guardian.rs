@@ -1,0 +1,290 @@
+//! Puts a program's affinities back whatever happens to pinwise.
+//!
+//! *Problem*: `kill -9` runs no destructor. A thread that pinwise confined stays confined, for good.
+//!
+//! *Method*: before the first thread is pinned a second process is started from the same program file. It leaves the session
+//! (no Ctrl-C or hangup reaches it), ignores SIGTERM, and reads a pipe whose other end only pinwise holds. Every thread is
+//! entered with its original mask *before* it is pinned: the write has returned, so the pipe keeps the entry even if pinwise
+//! dies at the next instruction. When pinwise goes, in whatever way, the kernel closes the pipe; the guardian reads the rest
+//! and the end of file, restores, and ends. The ordinary way out is the same: drop the [`Guardian`] and it waits for the
+//! other process. One path for all cases, used every time.
+//!
+//! What is restored: every entered thread that still lives (same number, same start time); then threads and child processes
+//! that were created meanwhile and inherited a pin, recognised by a mask of one CPU in a process that began with more, get
+//! their process's mask; again until two looks show nothing new. Programs that pinwise launched are ended first by SIGTERM,
+//! after two seconds by SIGKILL: nobody reads their output any more. A program launched at the very moment of the kill is
+//! found by a mark in its environment.
+//!
+//! *Limits*: whoever kills the guardian and pinwise together (a cgroup killed as a whole) leaves threads pinned. The guardian
+//! is not called pinwise, so `killall -9 pinwise` does not find it, and when it alone is killed pinwise starts another at the
+//! next step. A thread that confines itself to one CPU while it is pinned by us cannot be told from one that inherited it.
+
+use crate::fifo::Fifo;
+use crate::process;
+use crate::sys;
+use crate::thread::{Pid, StartTime, Stat, ThreadId, Tid};
+use crate::{AffinityError, affinity};
+use pinwise_topology::CpuSet;
+use rustix::process::{Pid as RawPid, Signal, kill_process, kill_process_group};
+use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
+use std::fs;
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// The hidden argument with which pinwise starts itself as the guardian.
+pub const ARGUMENT: &str = "__guardian";
+/// The environment variable that marks a launched program.
+pub(crate) const MARK: &str = "PINWISE_RUN";
+/// What the guardian is called in process lists, so that `killall pinwise` leaves it alone.
+const NAME: &str = "affinity-guard";
+/// What it prints when signals can no longer end it.
+const READY: &str = "guardian ready";
+/// How long a launched program may take to end after SIGTERM.
+const GRACE: Duration = Duration::from_secs(2);
+/// No restoring takes longer; a program that creates threads without pause would keep it busy for ever.
+const RESTORING: Duration = Duration::from_millis(900);
+
+/// What the guardian is told, one JSON document per line.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) enum Entry {
+    /// A process whose threads will be pinned, with the mask its first thread had.
+    Process { pid: Pid, start: StartTime, mask: CpuSet },
+    /// A thread that will be pinned, with the mask it had.
+    Thread { id: ThreadId, mask: CpuSet },
+    /// A program with this mark in its environment is about to be started.
+    Launching { mark: String },
+    /// It has been, as the leader of its own process group.
+    Launched { pid: Pid },
+    /// It has ended and was waited for: its number may mean another process from now on.
+    Ended { pid: Pid },
+}
+
+/// The guardian cannot be kept: nothing may be pinned.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot keep the process that would restore affinities after a kill, so nothing is pinned: {0}")]
+pub struct GuardianError(#[from] io::Error);
+
+/// Holds the guardian process; dropping it restores everything and ends launched programs.
+#[derive(Debug)]
+pub struct Guardian {
+    child: Child,
+    entries: Vec<Entry>,
+}
+
+impl Guardian {
+    /// Starts the guardian process and waits until no signal but SIGKILL can end it.
+    pub fn start() -> Result<Self, GuardianError> {
+        Ok(Self { child: spawn()?, entries: Vec::new() })
+    }
+
+    /// Tells the guardian; when this returns, what was told outlives this process. A guardian that was killed is replaced.
+    pub(crate) fn tell(&mut self, entries: &[Entry]) -> Result<(), GuardianError> {
+        self.entries.extend_from_slice(entries);
+        if self.child.try_wait()?.is_none() && write(&mut self.child, entries).is_ok() {
+            return Ok(());
+        }
+        self.child = spawn()?;
+        Ok(write(&mut self.child, &self.entries)?)
+    }
+
+    /// The number of the guardian process.
+    pub fn pid(&self) -> Pid {
+        // Process numbers are positive ints.
+        Pid(self.child.id() as i32)
+    }
+}
+
+impl Drop for Guardian {
+    fn drop(&mut self) {
+        drop(self.child.stdin.take());
+        if !self.child.wait().is_ok_and(|status| status.success()) {
+            restore(&self.entries);
+        }
+    }
+}
+
+fn spawn() -> io::Result<Child> {
+    // Not by path: the program file may have been replaced since (a new build, a package update).
+    let mut child = Command::new("/proc/self/exe")
+        .arg0(NAME)
+        .arg(ARGUMENT)
+        .current_dir("/")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()?;
+    let lines = child.stdout.take().map(|stdout| BufReader::new(stdout).lines());
+    if lines.is_some_and(|mut lines| lines.any(|line| line.is_ok_and(|line| line == READY))) {
+        return Ok(child);
+    }
+    let status = child.wait()?;
+    Err(io::Error::other(format!("the guardian process ended at its start ({status})")))
+}
+
+fn write(child: &mut Child, entries: &[Entry]) -> io::Result<()> {
+    let mut text = Vec::new();
+    for entry in entries {
+        serde_json::to_writer(&mut text, entry)?;
+        text.push(b'\n');
+    }
+    let pipe = child.stdin.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
+    pipe.write_all(&text)
+}
+
+/// The guardian process, from start to end. The program calls it first thing when its first argument is [`ARGUMENT`].
+pub fn guardian_main() {
+    sys::ignore_signals();
+    // Fails only where this process already leads a session.
+    let _ = rustix::process::setsid();
+    let _ = rustix::thread::set_name(c"affinity-guard");
+    // Restoring must not wait behind the very threads that are crowded on one CPU; where not allowed, it may.
+    let _punctual = Fifo::raise();
+    if writeln!(io::stdout(), "{READY}").is_err() {
+        return;
+    }
+    let mut entries = Vec::new();
+    // A line without its end was never relied on: the thread in it is not pinned yet.
+    for line in io::stdin().lock().lines().map_while(Result::ok) {
+        entries.extend(serde_json::from_str(&line).ok());
+    }
+    restore(&entries);
+}
+
+/// Does what the guardian promises.
+fn restore(entries: &[Entry]) {
+    let launched = Launched::in_entries(entries);
+    launched.signal(Signal::TERM);
+    restore_affinities(entries);
+    launched.end();
+}
+
+fn restore_affinities(entries: &[Entry]) {
+    for entry in entries {
+        if let Entry::Thread { id, mask } = entry
+            && id.alive()
+        {
+            // A thread that is gone needs nothing; a refusal cannot be helped here.
+            let _ = affinity::set(id.tid, mask);
+        }
+    }
+    let entered: HashSet<Tid> = entries
+        .iter()
+        .filter_map(|entry| if let Entry::Thread { id, .. } = entry { Some(id.tid) } else { None })
+        .collect();
+    let processes: Vec<(Pid, &CpuSet)> = entries
+        .iter()
+        .filter_map(|entry| match entry {
+            Entry::Process { pid, start, mask }
+                if Stat::read(*pid, pid.main()).is_ok_and(|stat| stat.start == *start) =>
+            {
+                Some((*pid, mask))
+            }
+            _ => None,
+        })
+        .collect();
+    let deadline = Instant::now() + RESTORING;
+    let mut looked_at = entered;
+    let mut quiet = 0;
+    while quiet < 2 && Instant::now() < deadline {
+        let everything = process::all().unwrap_or_default();
+        let mut found = false;
+        for &(pid, mask) in &processes {
+            let family = std::iter::once(pid).chain(process::descendants(&[pid], &everything));
+            for tid in family.flat_map(|pid| process::threads(pid).unwrap_or_default()) {
+                if looked_at.insert(tid) {
+                    found = true;
+                    let _ = release_inherited(tid, mask);
+                }
+            }
+        }
+        quiet = if found { 0 } else { quiet + 1 };
+    }
+}
+
+/// Gives a thread that nobody entered the mask of its process where it inherited a pin: threads are only ever pinned to one CPU.
+pub(crate) fn release_inherited(tid: Tid, process: &CpuSet) -> Result<(), AffinityError> {
+    if process.len() > 1 && affinity::get(tid)?.len() == 1 { affinity::set(tid, process) } else { Ok(()) }
+}
+
+/// The launched programs that may still run.
+struct Launched {
+    /// Leaders of process groups. pinwise waits for a leader only after it said so, so the number is not reused before.
+    groups: Vec<RawPid>,
+    /// Marks of programs whose launch was not completed.
+    marks: Vec<String>,
+}
+
+impl Launched {
+    fn in_entries(entries: &[Entry]) -> Self {
+        let mut groups: Vec<RawPid> = Vec::new();
+        let mut marks: Vec<String> = Vec::new();
+        for entry in entries {
+            match entry {
+                Entry::Launching { mark } => marks.push(mark.clone()),
+                Entry::Launched { pid } => {
+                    marks.clear();
+                    groups.extend(RawPid::from_raw(pid.0));
+                }
+                Entry::Ended { pid } => groups.retain(|group| group.as_raw_nonzero().get() != pid.0),
+                Entry::Process { .. } | Entry::Thread { .. } => {}
+            }
+        }
+        Self { groups, marks }
+    }
+
+    fn signal(&self, signal: Signal) {
+        for &group in &self.groups {
+            let _ = kill_process_group(group, signal);
+        }
+        for pid in self.marked() {
+            let _ = kill_process(pid, signal);
+        }
+    }
+
+    /// Waits for the programs to end, and ends them when they do not.
+    fn end(&self) {
+        let begin = Instant::now();
+        // A marked program may be between its fork and its exec, where it does not show the mark yet.
+        let shows_mark = if self.marks.is_empty() { Duration::ZERO } else { Duration::from_millis(200) };
+        while begin.elapsed() < GRACE {
+            let marked = self.marked();
+            if marked.is_empty() && begin.elapsed() >= shows_mark && !self.groups_run() {
+                return;
+            }
+            for pid in marked {
+                let _ = kill_process(pid, Signal::TERM);
+            }
+            sleep(Duration::from_millis(10));
+        }
+        self.signal(Signal::KILL);
+    }
+
+    /// Whether any process of the groups still runs (a zombie does not).
+    fn groups_run(&self) -> bool {
+        let in_group = |pid: Pid| {
+            Stat::read(pid, pid.main()).is_ok_and(|stat| {
+                !stat.dead() && self.groups.iter().any(|group| group.as_raw_nonzero().get() == stat.group)
+            })
+        };
+        !self.groups.is_empty() && process::all().unwrap_or_default().into_iter().any(in_group)
+    }
+
+    fn marked(&self) -> Vec<RawPid> {
+        if self.marks.is_empty() {
+            return Vec::new();
+        }
+        let is_marked = |pid: &Pid| {
+            let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            environment
+                .split(|&byte| byte == 0)
+                .filter_map(|variable| variable.strip_prefix(MARK.as_bytes())?.strip_prefix(b"="))
+                .any(|value| self.marks.iter().any(|mark| mark.as_bytes() == value))
+        };
+        let pids = process::all().unwrap_or_default();
+        pids.into_iter().filter(is_marked).filter_map(|pid| RawPid::from_raw(pid.0)).collect()
+    }
+}

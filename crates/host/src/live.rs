@@ -1,0 +1,404 @@
+//! A running program, re-pinned while it runs.
+//!
+//! A measurement is one period: the threads are moved, the first fifth is thrown away, the rest is measured. 10 ms already rank
+//! the best assignments, the slow ones need 30 ms or more, so a period is 50 ms unless said otherwise. Threads come and go:
+//! a placed thread that ended is replaced by the next one of its name (a server restarts its worker), others that appear run
+//! where their process may.
+
+use crate::fifo::Fifo;
+use crate::meter::Meter;
+use crate::process;
+use crate::survey::{HARDLY_RUNS, Surveyed};
+use crate::target::{Target, TargetError, pause};
+use crate::thread::{Stat, ThreadId};
+use pinwise_testbed::{Effort, MeasureError, Measurement, Retry, Setting, Testbed, Thread, Unit, Workload};
+use pinwise_topology::{Alike, Assignment, CpuSet, Machine, SharingTree};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// How to measure a running program.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LiveOptions {
+    /// Time per measurement at [`Effort`] 1; its first fifth settles.
+    pub period: Duration,
+    /// Abandon a setting that falls below this fraction of the baseline (0.5 for 50 %).
+    pub floor: Option<f64>,
+    /// How long threads are watched to see which of them run; twice, and the answers have to agree.
+    pub survey: Duration,
+    /// How long the program may take until it runs steadily and the meter answers.
+    pub patience: Duration,
+}
+
+impl Default for LiveOptions {
+    fn default() -> Self {
+        Self {
+            period: Duration::from_millis(50),
+            floor: None,
+            survey: Duration::from_millis(300),
+            patience: Duration::from_secs(30),
+        }
+    }
+}
+
+/// How long a placed thread that ended may take to be created again.
+const RESPAWN: Duration = Duration::from_secs(1);
+/// More looks than this at a program that creates threads without pause are in vain.
+const LOOKS: usize = 20;
+
+/// A place in the workload, and the thread that has it.
+#[derive(Debug)]
+struct Slot {
+    comm: String,
+    process: usize,
+    id: Option<ThreadId>,
+}
+
+/// A running program as a testbed. Dropping it puts everything back; see [`crate::Guardian`] for every other way out.
+pub struct LiveTestbed {
+    target: Target,
+    meter: Box<dyn Meter>,
+    options: LiveOptions,
+    cancelled: Arc<AtomicBool>,
+    machine: Machine,
+    /// A set of one context per leaf of the sharing tree.
+    leaves: Vec<CpuSet>,
+    workload: Workload,
+    slots: Vec<Slot>,
+    left_alone: Vec<Surveyed>,
+    /// Threads that appeared since the survey and have no place.
+    late: Vec<ThreadId>,
+    late_seen: usize,
+    respawned: usize,
+    /// Mean performance of the unpinned windows and their number.
+    baseline: Option<(f64, f64)>,
+    not_punctual: Option<String>,
+}
+
+impl LiveTestbed {
+    /// Waits until the program runs steadily and the meter answers, and finds the threads to place. Raising `cancelled` ends any
+    /// wait within 20 ms.
+    pub fn new(
+        mut target: Target,
+        machine: &Machine,
+        mut meter: Box<dyn Meter>,
+        options: LiveOptions,
+        cancelled: Arc<AtomicBool>,
+    ) -> Result<Self, TargetError> {
+        let surveyed = first_answer(&mut target, meter.as_mut(), options, &cancelled)?;
+        let (machine, leaves) = common_contexts(machine, target.name(), &target.mask())?;
+        let (placed, left_alone): (Vec<Surveyed>, Vec<Surveyed>) = surveyed.into_iter().partition(Surveyed::runs);
+        let slots =
+            placed.iter().map(|one| Slot { comm: one.comm.clone(), process: one.process, id: Some(one.id) }).collect();
+        let threads: Vec<Thread> = placed.into_iter().map(|one| one.thread).collect();
+        let workload = Workload { name: target.name().to_owned(), threads };
+        Ok(Self {
+            target,
+            meter,
+            options,
+            cancelled,
+            machine,
+            leaves,
+            workload,
+            slots,
+            left_alone,
+            late: Vec::new(),
+            late_seen: 0,
+            respawned: 0,
+            baseline: None,
+            not_punctual: None,
+        })
+    }
+
+    /// What the user should know, one line each: threads left alone, what came and went, what was not allowed.
+    pub fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if !self.left_alone.is_empty() {
+            notes.push(left_alone(&self.left_alone));
+        }
+        if self.respawned > 0 {
+            notes.push(format!(
+                "placed threads that ended were replaced by new ones of their name {} times",
+                self.respawned
+            ));
+        }
+        if self.late_seen > 0 {
+            notes.push(format!(
+                "{} threads or child processes appeared after the survey; they were not placed",
+                self.late_seen
+            ));
+        }
+        notes.extend(self.not_punctual.clone());
+        notes
+    }
+
+    /// Moves the threads and looks for new ones until two looks show nothing new.
+    fn apply(&mut self, setting: &Setting) -> Result<(), MeasureError> {
+        let mut quiet = 0;
+        let mut looks = 0;
+        self.look()?;
+        self.fill_vacancies()?;
+        while quiet < 2 && looks < LOOKS {
+            let gone = match setting {
+                Setting::Unpinned => {
+                    self.target.unpin()?;
+                    Vec::new()
+                }
+                Setting::Pinned(assignment) if quiet == 0 => self.pin(assignment)?,
+                Setting::Pinned(_) => Vec::new(),
+            };
+            looks += 1;
+            let changed = self.look()? || !gone.is_empty();
+            if changed {
+                self.fill_vacancies()?;
+            }
+            quiet = if changed { 0 } else { quiet + 1 };
+        }
+        Ok(())
+    }
+
+    fn pin(&mut self, assignment: &Assignment) -> Result<Vec<ThreadId>, MeasureError> {
+        if assignment.threads() != self.slots.len() {
+            let message = format!(
+                "an assignment of {} threads does not fit {}, which has {} to place",
+                assignment.threads(),
+                self.target.name(),
+                self.slots.len()
+            );
+            return Err(MeasureError::new(Retry::Never, message));
+        }
+        let leaves = &self.leaves;
+        let mut wanted = Vec::new();
+        for (thread, slot) in self.slots.iter().enumerate() {
+            let leaf = assignment.leaf(thread);
+            let Some(cpu) = leaves.get(leaf) else {
+                let message =
+                    format!("the assignment uses context {leaf}, the machine has {} allowed ones", leaves.len());
+                return Err(MeasureError::new(Retry::Never, message));
+            };
+            wanted.extend(slot.id.map(|id| (id, cpu)));
+        }
+        Ok(self.target.pin(&wanted)?)
+    }
+
+    /// Follows threads that came and went; answers whether any did.
+    fn look(&mut self) -> Result<bool, MeasureError> {
+        let changes = self.target.look()?;
+        for slot in &mut self.slots {
+            if slot.id.is_some_and(|id| changes.gone.contains(&id)) {
+                slot.id = None;
+            }
+        }
+        self.target.forget(&changes.gone);
+        self.late.retain(|id| !changes.gone.contains(id));
+        self.late_seen += changes.new.len();
+        self.late.extend(&changes.new);
+        Ok(!changes.new.is_empty() || !changes.gone.is_empty())
+    }
+
+    /// Gives the place of a thread that ended to the next one of its name, once that exists.
+    fn fill_vacancies(&mut self) -> Result<(), MeasureError> {
+        let deadline = Instant::now() + RESPAWN;
+        loop {
+            for late in std::mem::take(&mut self.late) {
+                // A new thread carries its creator's name at first; it is asked again while a place is vacant.
+                let comm = Stat::read(late.pid, late.tid).map(|stat| stat.comm).unwrap_or_default();
+                let process = self.target.root_of(late);
+                let fits = |slot: &&mut Slot| slot.id.is_none() && slot.comm == comm && Some(slot.process) == process;
+                let vacancy = self.slots.iter_mut().find(fits);
+                match vacancy {
+                    Some(slot) => {
+                        slot.id = Some(late);
+                        self.respawned += 1;
+                        self.late_seen -= 1;
+                    }
+                    None => self.late.push(late),
+                }
+            }
+            let Some(vacant) = self.slots.iter().position(|slot| slot.id.is_none()) else { return Ok(()) };
+            if Instant::now() >= deadline {
+                return Err(MeasureError::new(Retry::Never, self.thread_ended(vacant)));
+            }
+            if self.cancelled.load(Ordering::Relaxed) {
+                return Err(MeasureError::interrupted());
+            }
+            pause(Duration::from_millis(5), &self.cancelled);
+            self.look()?;
+        }
+    }
+
+    fn thread_ended(&self, vacant: usize) -> String {
+        let name = self.target.name();
+        if let Some((pid, program)) = self.target.replaced() {
+            return format!(
+                "process {pid} of {name} became another program ({}), and its threads are gone: start again on what it is now",
+                program.display()
+            );
+        }
+        format!(
+            "thread {} of {name} ended and no other took its place: start again, so that the threads that are left are placed",
+            self.workload.threads[vacant].name
+        )
+    }
+
+    /// Measures one window; the death of the target ends it early.
+    fn window(&mut self, settle: Duration, window: Duration) -> Result<Measurement, MeasureError> {
+        let pids = self.target.pids();
+        let cancelled = &self.cancelled;
+        let stop = || cancelled.load(Ordering::Relaxed) || pids.iter().all(|&pid| process::ended(pid));
+        let measured = self.meter.measure(settle, window, &stop);
+        match measured {
+            Err(error) if error.interrupted && !self.cancelled.load(Ordering::Relaxed) => {
+                self.target.check()?;
+                Err(error)
+            }
+            // A meter that fails because the program ended is told better by the program's end.
+            Err(error) => self.target.check().map_err(MeasureError::from).and(Err(error)),
+            measured => measured,
+        }
+    }
+
+    fn measure_floored(&mut self, settle: Duration, window: Duration, least: f64) -> Result<Measurement, MeasureError> {
+        let first = self.window(settle, window / 4)?;
+        let measured = if first.performance < least {
+            first
+        } else {
+            let rest = self.window(Duration::ZERO, window * 3 / 4)?;
+            joined(&first, &rest)
+        };
+        if measured.performance >= least {
+            return Ok(measured);
+        }
+        self.apply(&Setting::Unpinned)?;
+        // The program gets as long to recover as it was held back.
+        pause(settle + measured.duration, &self.cancelled);
+        let unit = self.meter.unit();
+        let (value, limit) = (unit.quantity(measured.performance), unit.quantity(least));
+        let side = if unit.reciprocal { "above" } else { "below" };
+        let message = format!("abandoned at {value:.4} {}: {side} the floor of {limit:.4} {}", unit.name, unit.name);
+        Err(MeasureError::new(Retry::Other, message))
+    }
+}
+
+impl Testbed for LiveTestbed {
+    fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
+    fn workload(&self) -> &Workload {
+        &self.workload
+    }
+
+    fn unit(&self) -> &Unit {
+        self.meter.unit()
+    }
+
+    fn measure(&mut self, setting: &Setting, effort: Effort) -> Result<Measurement, MeasureError> {
+        if self.cancelled.load(Ordering::Relaxed) {
+            return Err(MeasureError::interrupted());
+        }
+        if self.options.floor.is_some() && self.baseline.is_none() && *setting != Setting::Unpinned {
+            self.measure(&Setting::Unpinned, Effort { windows: 4.0 })?;
+        }
+        let _punctual = match Fifo::raise() {
+            Ok(raised) => Some(raised),
+            Err(error) => {
+                self.not_punctual.get_or_insert_with(|| {
+                    format!("the measuring thread could not be made SCHED_FIFO ({error}), so windows are less punctual: allow it with `ulimit -r 1` or cap_sys_nice")
+                });
+                None
+            }
+        };
+        self.apply(setting)?;
+        let settle = self.options.period / 5;
+        let window = (self.options.period - settle).mul_f64(effort.windows.clamp(0.01, 1e6));
+        let least = self.options.floor.zip(self.baseline).map(|(floor, (mean, _))| floor * mean);
+        let measured = match (least, setting) {
+            (Some(least), Setting::Pinned(_)) => self.measure_floored(settle, window, least)?,
+            _ => self.window(settle, window)?,
+        };
+        self.look()?;
+        if let Some(vacant) = self.slots.iter().position(|slot| slot.id.is_none()) {
+            let name = &self.workload.threads[vacant].name;
+            return Err(MeasureError::new(Retry::Same, format!("thread {name} ended while it was measured")));
+        }
+        if *setting == Setting::Unpinned {
+            let (mean, weight) = self.baseline.unwrap_or_default();
+            let total = weight + effort.windows;
+            self.baseline = Some((mean + (measured.performance - mean) * effort.windows / total, total));
+        }
+        Ok(measured)
+    }
+}
+
+/// Waits for a steady set of busy threads and a first answer of the meter, then looks whether the set is still the same: a
+/// program that is starting up is busy too.
+fn first_answer(
+    target: &mut Target,
+    meter: &mut dyn Meter,
+    options: LiveOptions,
+    cancelled: &AtomicBool,
+) -> Result<Vec<Surveyed>, TargetError> {
+    let deadline = Instant::now() + options.patience;
+    let stop = || cancelled.load(Ordering::Relaxed);
+    let busy = |surveyed: &[Surveyed]| -> Vec<ThreadId> {
+        surveyed.iter().filter(|one| one.runs()).map(|one| one.id).collect()
+    };
+    let mut before = target.wait_steady(options.survey, options.patience, cancelled)?;
+    loop {
+        match meter.measure(Duration::ZERO, options.period, &stop) {
+            Err(error) if error.interrupted || error.retry == Retry::Never || Instant::now() >= deadline => {
+                target.check()?;
+                return Err(error.into());
+            }
+            Err(_) => target.check()?,
+            Ok(_) => {
+                let surveyed = target.survey(options.survey, &|time| pause(time, cancelled))?;
+                if busy(&surveyed) == busy(&before) {
+                    return Ok(surveyed);
+                }
+                let left = deadline.saturating_duration_since(Instant::now());
+                before = target.wait_steady(options.survey, left, cancelled)?;
+            }
+        }
+    }
+}
+
+/// The machine as far as both the target and we may use it, and a set of one context per leaf of its sharing tree.
+pub(crate) fn common_contexts(
+    machine: &Machine,
+    name: &str,
+    theirs: &CpuSet,
+) -> Result<(Machine, Vec<CpuSet>), TargetError> {
+    let mut machine = machine.clone();
+    let common = machine.allowed.intersection(theirs);
+    if common.is_empty() {
+        return Err(TargetError::NoCpu { name: name.into(), theirs: theirs.clone(), ours: machine.allowed });
+    }
+    machine.allowed = common;
+    let tree = SharingTree::new(&machine, Alike::default());
+    let leaves = tree.leaves().iter().map(|&cpu| [cpu].into_iter().collect()).collect();
+    Ok((machine, leaves))
+}
+
+/// `left alone, below 1 % of a CPU each: eal-intr-thread, telemetry-v1, mc-worker (4 of them)`.
+pub(crate) fn left_alone(threads: &[Surveyed]) -> String {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for one in threads {
+        *counts.entry(&one.comm).or_default() += 1;
+    }
+    let names: Vec<String> = counts
+        .into_iter()
+        .map(|(comm, count)| if count > 1 { format!("{comm} ({count} of them)") } else { comm.to_owned() })
+        .collect();
+    format!("left alone, below {:.0} % of a CPU each: {}", HARDLY_RUNS * 100.0, names.join(", "))
+}
+
+/// Two parts of one window, weighted by their length.
+fn joined(first: &Measurement, rest: &Measurement) -> Measurement {
+    let duration = first.duration + rest.duration;
+    let share = first.duration.as_secs_f64() / duration.as_secs_f64().max(f64::MIN_POSITIVE);
+    let performance = share * first.performance + (1.0 - share) * rest.performance;
+    Measurement { performance, duration, spread: rest.spread.or(first.spread) }
+}

@@ -1,0 +1,487 @@
+//! The program under test: launched or attached to, and how its threads are pinned and released.
+
+use crate::affinity::{self, AffinityError};
+use crate::guardian::{Entry, Guardian, GuardianError, MARK, release_inherited};
+use crate::process;
+use crate::roster::{Changes, Roster, Scope};
+use crate::stream::{Streams, Tail, follow};
+use crate::survey::{Surveyed, survey};
+use crate::thread::{Pid, ThreadId};
+use pinwise_testbed::{MeasureError, Retry};
+use pinwise_topology::CpuSet;
+use rustix::process::{Pid as RawPid, Signal, kill_process_group};
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Where a launched program's output goes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Output {
+    /// To us: a meter may read it, and its last line explains a failure.
+    #[default]
+    Read,
+    /// Nowhere.
+    Null,
+    /// To a file, made or emptied first.
+    File(PathBuf),
+}
+
+/// A program to start.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Launch {
+    /// The program, found on PATH.
+    pub program: OsString,
+    /// Its arguments.
+    pub arguments: Vec<OsString>,
+    /// Environment variables set on top of ours.
+    pub environment: Vec<(OsString, OsString)>,
+    /// Where it runs; here by default.
+    pub directory: Option<PathBuf>,
+    /// What it reads; nothing by default.
+    pub stdin: Option<PathBuf>,
+    /// Where its standard output goes.
+    pub stdout: Output,
+    /// Where its standard error goes.
+    pub stderr: Output,
+}
+
+/// Why a target cannot be used. One line: what failed, on what, why, what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum TargetError {
+    /// The program could not be started.
+    #[error("cannot start {program}: {source}")]
+    Launch {
+        /// What was to be started.
+        program: String,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A process to attach to does not exist.
+    #[error("there is no process {0}: it ended, or the number is wrong (pgrep NAME finds it)")]
+    NoProcess(Pid),
+    /// The cgroup cannot be read.
+    #[error("cannot read cgroup {}: {source}", path.display())]
+    Cgroup {
+        /// As given.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// Nothing to attach to.
+    #[error("{0} has no process")]
+    Empty(String),
+    /// The program ended.
+    #[error("{name} ended{how}{last}")]
+    Ended {
+        /// Which program.
+        name: String,
+        /// ` (exit status: 1) 0.2 s after its start`, or what is known of an attached one.
+        how: String,
+        /// `; its last line was: …`, where there is one.
+        last: String,
+    },
+    /// No thread runs.
+    #[error("no thread of {name} used as much as 1 % of a CPU for {waited:?}: put it under load, then try again")]
+    Idle {
+        /// Which program.
+        name: String,
+        /// How long was waited.
+        waited: Duration,
+    },
+    /// Which threads run changes all the time.
+    #[error(
+        "the busy threads of {name} did not stay the same for {window:?} within {waited:?}: measure whole runs \
+         (--metric runtime) or wait until it has started up"
+    )]
+    Unsteady {
+        /// Which program.
+        name: String,
+        /// How long they should have.
+        window: Duration,
+        /// How long was waited.
+        waited: Duration,
+    },
+    /// None of the CPUs it may use is one that pinwise may use.
+    #[error("{name} may run on CPU {theirs}, pinwise on CPU {ours}: no CPU is common to both")]
+    NoCpu {
+        /// Which program.
+        name: String,
+        /// Its CPUs.
+        theirs: CpuSet,
+        /// Ours.
+        ours: CpuSet,
+    },
+    /// An affinity was refused.
+    #[error(transparent)]
+    Affinity(#[from] AffinityError),
+    /// No guardian, no pinning.
+    #[error(transparent)]
+    Guardian(#[from] GuardianError),
+    /// `/proc` could not be read.
+    #[error("cannot look at the threads of {name}: {source}")]
+    Proc {
+        /// Which program.
+        name: String,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A first measurement failed, or the user asked to stop.
+    #[error(transparent)]
+    Measure(#[from] MeasureError),
+}
+
+impl From<TargetError> for MeasureError {
+    fn from(error: TargetError) -> Self {
+        match error {
+            TargetError::Measure(error) => error,
+            TargetError::Affinity(AffinityError::Excluded { .. }) => Self::new(Retry::Other, error.to_string()),
+            error => Self::new(Retry::Never, error.to_string()),
+        }
+    }
+}
+
+/// A launched program.
+#[derive(Debug)]
+pub(crate) struct Running {
+    pub(crate) child: Child,
+    pub(crate) tail: Option<Tail>,
+    begin: Instant,
+}
+
+impl Running {
+    pub(crate) fn pid(&self) -> Pid {
+        // Process numbers are positive ints.
+        Pid(self.child.id() as i32)
+    }
+
+    /// How it ended, for a message; `None` while it runs.
+    pub(crate) fn ended(&mut self, name: &str) -> Option<TargetError> {
+        let status = self.child.try_wait().ok()??;
+        Some(self.ended_with(name, status))
+    }
+
+    pub(crate) fn ended_with(&self, name: &str, status: ExitStatus) -> TargetError {
+        let last = self.tail.as_ref().and_then(Tail::last);
+        TargetError::Ended {
+            name: name.into(),
+            how: format!(" ({status}) {:.1} s after its start", self.begin.elapsed().as_secs_f64()),
+            last: last.map(|line| format!("; its last line was: {line}")).unwrap_or_default(),
+        }
+    }
+}
+
+impl Launch {
+    /// The program's name.
+    pub(crate) fn name(&self) -> String {
+        self.program.to_string_lossy().into_owned()
+    }
+
+    /// Starts it as the leader of its own process group, so that Ctrl-C reaches only us and its children end with it. The
+    /// guardian learns of it before and after.
+    pub(crate) fn start(&self, guardian: &mut Guardian) -> Result<(Running, Streams), TargetError> {
+        let failed = |source| TargetError::Launch { program: self.name(), source };
+        let mark = mark();
+        let mut command = Command::new(&self.program);
+        command.args(&self.arguments).envs(self.environment.iter().map(|(name, value)| (name, value)));
+        command.env(MARK, &mark).process_group(0);
+        if let Some(directory) = &self.directory {
+            command.current_dir(directory);
+        }
+        command.stdin(match &self.stdin {
+            Some(path) => File::open(path).map_err(failed)?.into(),
+            None => Stdio::null(),
+        });
+        command.stdout(stdio(&self.stdout).map_err(failed)?).stderr(stdio(&self.stderr).map_err(failed)?);
+        guardian.tell(&[Entry::Launching { mark }])?;
+        let child = command.spawn().map_err(failed)?;
+        let mut running = Running { child, tail: None, begin: Instant::now() };
+        // Where the guardian cannot be told it finds the program by its mark.
+        guardian.tell(&[Entry::Launched { pid: running.pid() }])?;
+        let mut streams = Streams::default();
+        if let Some(pipe) = running.child.stdout.take() {
+            streams.stdout = Some(follow(pipe).map_err(failed)?.0);
+        }
+        if let Some(pipe) = running.child.stderr.take() {
+            let (lines, tail) = follow(pipe).map_err(failed)?;
+            streams.stderr = Some(lines);
+            running.tail = Some(tail);
+        }
+        Ok((running, streams))
+    }
+}
+
+fn stdio(output: &Output) -> io::Result<Stdio> {
+    Ok(match output {
+        Output::Read => Stdio::piped(),
+        Output::Null => Stdio::null(),
+        Output::File(path) => File::create(path)?.into(),
+    })
+}
+
+/// Different for every launch on this machine.
+fn mark() -> String {
+    static LAUNCHES: AtomicU64 = AtomicU64::new(0);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    format!("{}-{}-{}", std::process::id(), LAUNCHES.fetch_add(1, Ordering::Relaxed), now.as_nanos())
+}
+
+/// The program under test. When it is dropped its affinities are as they were, and it has ended if we launched it.
+#[derive(Debug)]
+pub struct Target {
+    name: String,
+    roster: Roster,
+    running: Option<Running>,
+    /// The original mask of every thread that was pinned, as the guardian knows it.
+    pinned: HashMap<ThreadId, CpuSet>,
+    /// The processes the guardian knows.
+    guarded: Vec<Pid>,
+    /// What each process ran when it was steady.
+    programs: HashMap<Pid, PathBuf>,
+    /// `None` only while dropping.
+    guardian: Option<Guardian>,
+}
+
+impl Target {
+    /// Starts a program. The streams that are [`Output::Read`] are for the meter.
+    pub fn launch(launch: &Launch) -> Result<(Self, Streams), TargetError> {
+        let mut guardian = Guardian::start()?;
+        let (running, streams) = launch.start(&mut guardian)?;
+        let name = launch.name();
+        let roster = Roster::new(Scope::Trees(vec![running.pid()]))
+            .map_err(|source| TargetError::Proc { name: name.clone(), source })?;
+        let target = Self::new(name, roster, Some(running), guardian);
+        Ok((target, streams))
+    }
+
+    /// Attaches to what already runs.
+    pub fn attach(scope: Scope) -> Result<Self, TargetError> {
+        let name = match &scope {
+            Scope::Processes(pids) | Scope::Trees(pids) => {
+                if let Some(&pid) = pids.iter().find(|&&pid| process::ended(pid)) {
+                    return Err(TargetError::NoProcess(pid));
+                }
+                let names: Vec<String> = pids.iter().map(|&pid| described(pid)).collect();
+                names.join(", ")
+            }
+            Scope::Cgroup(path) => format!("cgroup {}", path.display()),
+        };
+        let roster = Roster::new(scope.clone()).map_err(|source| match scope {
+            Scope::Cgroup(path) => TargetError::Cgroup { path, source },
+            Scope::Processes(_) | Scope::Trees(_) => TargetError::Proc { name: name.clone(), source },
+        })?;
+        if roster.members().is_empty() {
+            return Err(TargetError::Empty(name));
+        }
+        Ok(Self::new(name, roster, None, Guardian::start()?))
+    }
+
+    fn new(name: String, roster: Roster, running: Option<Running>, guardian: Guardian) -> Self {
+        Self {
+            name,
+            roster,
+            running,
+            pinned: HashMap::new(),
+            guarded: Vec::new(),
+            programs: HashMap::new(),
+            guardian: Some(guardian),
+        }
+    }
+
+    /// What it is called in messages: the command, or names and numbers of the processes.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its processes, those the user named first.
+    pub fn pids(&self) -> Vec<Pid> {
+        self.roster.members().iter().map(|member| member.pid).collect()
+    }
+
+    /// Watches its threads for `window`, in the order of their creation.
+    pub fn survey(&mut self, window: Duration, pause: &dyn Fn(Duration)) -> Result<Vec<Surveyed>, TargetError> {
+        self.check()?;
+        let surveyed = survey(&mut self.roster, window, pause).map_err(|source| self.unreadable(source))?;
+        self.check()?;
+        Ok(surveyed)
+    }
+
+    /// Surveys until the same threads run in two windows that follow each other.
+    pub fn wait_steady(
+        &mut self,
+        window: Duration,
+        patience: Duration,
+        cancelled: &AtomicBool,
+    ) -> Result<Vec<Surveyed>, TargetError> {
+        let begin = Instant::now();
+        let mut previous: Vec<ThreadId> = Vec::new();
+        loop {
+            let surveyed = self.survey(window, &|time| pause(time, cancelled))?;
+            if cancelled.load(Ordering::Relaxed) {
+                return Err(MeasureError::interrupted().into());
+            }
+            let busy: Vec<ThreadId> = surveyed.iter().filter(|one| one.runs()).map(|one| one.id).collect();
+            if !busy.is_empty() && busy == previous {
+                self.programs =
+                    self.pids().into_iter().filter_map(|pid| Some((pid, process::program_of(pid)?))).collect();
+                return Ok(surveyed);
+            }
+            if begin.elapsed() >= patience {
+                let (name, waited) = (self.name.clone(), patience);
+                return Err(match busy.is_empty() {
+                    true => TargetError::Idle { name, waited },
+                    false => TargetError::Unsteady { name, window: window * 2, waited },
+                });
+            }
+            previous = busy;
+        }
+    }
+
+    /// Whether it still runs, and if not, why.
+    pub(crate) fn check(&mut self) -> Result<(), TargetError> {
+        let name = self.name.clone();
+        if let Some(ended) = self.running.as_mut().and_then(|running| running.ended(&name)) {
+            return Err(ended);
+        }
+        if self.roster.members().iter().all(|member| process::ended(member.pid)) {
+            let how = " or was restarted while it was measured: attach again with its new number".into();
+            return Err(TargetError::Ended { name, how, last: String::new() });
+        }
+        Ok(())
+    }
+
+    /// The process that runs another program than when it was steady (exec), and that program.
+    pub(crate) fn replaced(&self) -> Option<(Pid, PathBuf)> {
+        self.programs.iter().find_map(|(&pid, before)| {
+            let now = process::program_of(pid)?;
+            (now != *before).then_some((pid, now))
+        })
+    }
+
+    /// Which of the processes that the user named a thread belongs to.
+    pub(crate) fn root_of(&self, id: ThreadId) -> Option<usize> {
+        self.roster.member(id.pid).map(|member| member.root)
+    }
+
+    /// Looks for new and gone threads; the new ones that inherited a pin are released.
+    pub(crate) fn look(&mut self) -> Result<Changes, TargetError> {
+        self.check()?;
+        let changes = self.roster.look().map_err(|source| self.unreadable(source))?;
+        for id in &changes.new {
+            if let Some(member) = self.roster.member(id.pid) {
+                ignore_gone(release_inherited(id.tid, &member.mask))?;
+            }
+        }
+        Ok(changes)
+    }
+
+    /// Pins each thread to its CPUs, in the order given. Answers the threads that were gone.
+    pub(crate) fn pin(&mut self, wanted: &[(ThreadId, &CpuSet)]) -> Result<Vec<ThreadId>, TargetError> {
+        let mut gone = Vec::new();
+        let mut entries = Vec::new();
+        for &(id, _) in wanted {
+            if self.pinned.contains_key(&id) {
+                continue;
+            }
+            match affinity::get(id.tid) {
+                Ok(mask) => {
+                    if let Some(member) = self.roster.member(id.pid).filter(|_| !self.guarded.contains(&id.pid)) {
+                        let (pid, start, mask) = (member.pid, member.start, member.mask.clone());
+                        entries.push(Entry::Process { pid, start, mask });
+                        self.guarded.push(pid);
+                    }
+                    entries.push(Entry::Thread { id, mask: mask.clone() });
+                    self.pinned.insert(id, mask);
+                }
+                Err(AffinityError::Gone(_)) => gone.push(id),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        // Also with nothing to tell: a guardian that was killed is replaced before anything is pinned.
+        if let Some(guardian) = &mut self.guardian {
+            guardian.tell(&entries)?;
+        }
+        for &(id, cpus) in wanted {
+            match affinity::set(id.tid, cpus) {
+                Ok(()) => {}
+                Err(AffinityError::Gone(_)) => gone.push(id),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(gone)
+    }
+
+    /// Gives every thread its original mask.
+    pub(crate) fn unpin(&mut self) -> Result<(), TargetError> {
+        let mut threads: Vec<(ThreadId, &CpuSet)> = self.pinned.iter().map(|(&id, mask)| (id, mask)).collect();
+        threads.sort_by_key(|(id, _)| (id.start, id.tid));
+        for (id, mask) in threads {
+            ignore_gone(affinity::set(id.tid, mask))?;
+        }
+        Ok(())
+    }
+
+    /// Forgets threads that have ended.
+    pub(crate) fn forget(&mut self, gone: &[ThreadId]) {
+        gone.iter().for_each(|id| drop(self.pinned.remove(id)));
+    }
+
+    /// The mask every process began with, united.
+    pub(crate) fn mask(&self) -> CpuSet {
+        let threads = self.roster.threads().filter_map(|(_, id)| affinity::get(id.tid).ok());
+        self.roster
+            .members()
+            .iter()
+            .map(|member| member.mask.clone())
+            .chain(threads)
+            .fold(CpuSet::new(), |all, mask| all.union(&mask))
+    }
+
+    fn unreadable(&self, source: io::Error) -> TargetError {
+        TargetError::Proc { name: self.name.clone(), source }
+    }
+}
+
+impl Drop for Target {
+    fn drop(&mut self) {
+        // Restores, and ends a program that we launched.
+        drop(self.guardian.take());
+        if let Some(mut running) = self.running.take() {
+            // The guardian is patient only so long; a process that no signal ends would block us here.
+            if let Some(group) = RawPid::from_raw(running.pid().0) {
+                let _ = kill_process_group(group, Signal::KILL);
+            }
+            let _ = running.child.wait();
+        }
+    }
+}
+
+fn ignore_gone(done: Result<(), AffinityError>) -> Result<(), AffinityError> {
+    match done {
+        Err(AffinityError::Gone(_)) => Ok(()),
+        done => done,
+    }
+}
+
+/// `redis-server (pid 42)`.
+fn described(pid: Pid) -> String {
+    let comm = crate::thread::Stat::read(pid, pid.main()).map(|stat| stat.comm);
+    comm.map_or_else(|_| format!("process {pid}"), |comm| format!("{comm} (pid {pid})"))
+}
+
+/// Sleeps, looking every 20 ms whether to stop.
+pub(crate) fn pause(time: Duration, cancelled: &AtomicBool) {
+    let end = Instant::now() + time;
+    while !cancelled.load(Ordering::Relaxed) {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return;
+        }
+        std::thread::sleep(left.min(Duration::from_millis(20)));
+    }
+}
