@@ -1,0 +1,142 @@
+//! Packets from a capture file, as tcpdump and Wireshark write them: pcap or pcapng.
+//!
+//! All Ethernet frames of the file go into the pool, also those a router drops (ARP, truncated packets): that is what the
+//! captured link carried. The file is input from strangers; whatever is wrong with it ends in a [`CaptureError`].
+
+use crate::frame::Layout;
+use crate::traffic::Traffic;
+use pcap_file::pcap::PcapReader;
+use pcap_file::pcapng::{Block, PcapNgReader};
+use pcap_file::{DataLink, PcapError};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+/// A pool takes this many bytes of a capture and leaves the rest out.
+const LARGEST_POOL: usize = 256 << 20;
+
+/// Longer frames than this are left out: super-packets that the capturing host merged, which no link carries.
+const LONGEST_FRAME: usize = 16 << 10;
+
+/// Why a capture file cannot be used. One line, naming the file.
+#[derive(Debug, thiserror::Error)]
+pub enum CaptureError {
+    /// It could not be opened or read.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// It is not a capture file, or a damaged one.
+    #[error("{} is not a sound pcap or pcapng file: {reason}; make one with `tcpdump -w FILE`", path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// It holds something else than Ethernet frames.
+    #[error("{} holds {link:?} frames, not Ethernet; capture on an Ethernet interface (not `-i any`)", path.display())]
+    Link {
+        /// The file.
+        path: PathBuf,
+        /// What it holds.
+        link: DataLink,
+    },
+    /// There is nothing in it to forward.
+    #[error("{} holds no complete IPv4 or IPv6 packet among its {frames} frames; capture with full length (`tcpdump -s 0`)", path.display())]
+    Empty {
+        /// The file.
+        path: PathBuf,
+        /// Frames it holds.
+        frames: usize,
+    },
+}
+
+/// A pool of captured frames.
+#[derive(Debug)]
+pub struct Capture {
+    /// The frames.
+    pub traffic: Traffic,
+    /// Frames of the file that were left out: longer than 16 KiB, or beyond the first 256 MiB.
+    pub left_out: u64,
+}
+
+impl Capture {
+    /// Reads a pcap or pcapng file.
+    pub fn open(path: &Path) -> Result<Self, CaptureError> {
+        let read = |source| CaptureError::Read { path: path.to_owned(), source };
+        let file = File::open(path).map_err(read)?;
+        let mut capture = Self { traffic: Traffic::default(), left_out: 0 };
+        capture.read(file).map_err(|error| match error {
+            Fault::File(PcapError::IoError(source)) if source.kind() != io::ErrorKind::UnexpectedEof => read(source),
+            Fault::File(PcapError::IoError(_)) => {
+                CaptureError::Format { path: path.to_owned(), reason: "it ends in the middle of a record".into() }
+            }
+            Fault::File(error) => CaptureError::Format { path: path.to_owned(), reason: error.to_string() },
+            Fault::Link(link) => CaptureError::Link { path: path.to_owned(), link },
+        })?;
+        let frames = capture.traffic.frames();
+        if (0..frames as u64).all(|n| Layout::of(capture.traffic.frame(n)).is_none()) {
+            return Err(CaptureError::Empty { path: path.to_owned(), frames });
+        }
+        Ok(capture)
+    }
+
+    fn read(&mut self, mut file: impl Read) -> Result<(), Fault> {
+        let mut magic = [0; 4];
+        file.read_exact(&mut magic).map_err(PcapError::IoError)?;
+        let file = magic.as_slice().chain(file);
+        // The type of a pcapng section header, the same in both byte orders.
+        if magic == [0x0a, 0x0d, 0x0d, 0x0a] { self.read_pcapng(file) } else { self.read_pcap(file) }
+    }
+
+    fn read_pcap(&mut self, file: impl Read) -> Result<(), Fault> {
+        let mut reader = PcapReader::new(file)?;
+        ethernet(reader.header().datalink)?;
+        // Raw, because whether timestamps and the stated snap length make sense does not matter here.
+        while let Some(packet) = reader.next_raw_packet() {
+            self.take(&packet?.data);
+        }
+        Ok(())
+    }
+
+    fn read_pcapng(&mut self, file: impl Read) -> Result<(), Fault> {
+        let mut reader = PcapNgReader::new(file)?;
+        while let Some(block) = reader.next_block() {
+            match block? {
+                Block::InterfaceDescription(interface) => ethernet(interface.linktype)?,
+                Block::EnhancedPacket(packet) => self.take(&packet.data),
+                Block::SimplePacket(packet) => self.take(&packet.data),
+                Block::Packet(packet) => self.take(&packet.data),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, frame: &[u8]) {
+        if frame.len() > LONGEST_FRAME || self.traffic.size() + frame.len() > LARGEST_POOL {
+            self.left_out += 1;
+        } else {
+            self.traffic.add(frame);
+        }
+    }
+}
+
+enum Fault {
+    File(PcapError),
+    Link(DataLink),
+}
+
+impl From<PcapError> for Fault {
+    fn from(error: PcapError) -> Self {
+        Self::File(error)
+    }
+}
+
+fn ethernet(link: DataLink) -> Result<(), Fault> {
+    if link == DataLink::ETHERNET { Ok(()) } else { Err(Fault::Link(link)) }
+}

@@ -1,0 +1,228 @@
+//! Ethernet frames as a forwarder sees them: where the headers are, which fields it reads, and which it rewrites.
+//!
+//! [`Layout::of`] is the receive check of RFC 1812 section 5.2.2: lengths that fit, a correct IPv4 header checksum. What
+//! passes it can be read and rewritten at fixed offsets. Up to two VLAN tags are skipped; of IPv6, only packets without
+//! extension headers have a transport header here. Everything else (ARP, LLDP, damaged frames) has no layout.
+
+use crate::checksum;
+use std::net::IpAddr;
+
+/// Bytes before the VLAN tags or the EtherType: two MAC addresses.
+const MAC_ADDRESSES: usize = 12;
+
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+
+/// IP version of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Version {
+    /// IPv4.
+    V4,
+    /// IPv6.
+    V6,
+}
+
+/// Where the headers of a valid IP packet are, as byte offsets into its frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    version: Version,
+    protocol: u8,
+    network: u16,
+    /// The TCP or UDP header, where there is one.
+    transport: Option<u16>,
+    /// One past the last byte of the IP packet; an Ethernet frame may be padded behind it.
+    end: u16,
+}
+
+impl Layout {
+    /// The layout of `frame`, if it holds a valid IP packet that a router may forward.
+    pub fn of(frame: &[u8]) -> Option<Self> {
+        let mut at = MAC_ADDRESSES;
+        let mut kind = word(frame, at)?;
+        for _ in 0..2 {
+            if kind == 0x8100 || kind == 0x88a8 {
+                at += 4;
+                kind = word(frame, at)?;
+            }
+        }
+        let network = at + 2;
+        let packet = frame.get(network..)?;
+        match kind {
+            0x0800 => Self::ipv4(network, packet),
+            0x86dd => Self::ipv6(network, packet),
+            _ => None,
+        }
+    }
+
+    fn ipv4(network: usize, packet: &[u8]) -> Option<Self> {
+        let first = *packet.first()?;
+        let header = usize::from(first & 0xf) * 4;
+        let total = usize::from(word(packet, 2)?);
+        let valid = first >> 4 == 4
+            && header >= 20
+            && total >= header
+            && total <= packet.len()
+            && checksum::sum(&packet[..header]) == 0xffff;
+        if !valid {
+            return None;
+        }
+        let fragment = word(packet, 6)? & 0x3fff != 0;
+        let protocol = packet[9];
+        let payload = if fragment { &[] } else { &packet[header..total] };
+        Self::with_transport(Version::V4, protocol, network, header, payload, network + total)
+    }
+
+    fn ipv6(network: usize, packet: &[u8]) -> Option<Self> {
+        let total = 40 + usize::from(word(packet, 4)?);
+        if packet[0] >> 4 != 6 || total > packet.len() {
+            return None;
+        }
+        Self::with_transport(Version::V6, packet[6], network, 40, &packet[40..total], network + total)
+    }
+
+    fn with_transport(
+        version: Version,
+        protocol: u8,
+        network: usize,
+        header: usize,
+        payload: &[u8],
+        end: usize,
+    ) -> Option<Self> {
+        let complete = match protocol {
+            TCP => payload.len() >= 20 && usize::from(payload[12] >> 4) * 4 <= payload.len() && payload[12] >> 4 >= 5,
+            UDP => payload.len() >= 8,
+            _ => false,
+        };
+        let offset = |at: usize| u16::try_from(at).ok();
+        let transport = if complete { Some(offset(network + header)?) } else { None };
+        Some(Self { version, protocol, network: offset(network)?, transport, end: offset(end)? })
+    }
+
+    /// IPv4 or IPv6.
+    pub fn version(&self) -> Version {
+        self.version
+    }
+
+    /// The protocol number of what IP carries: 6 TCP, 17 UDP.
+    pub fn protocol(&self) -> u8 {
+        self.protocol
+    }
+
+    /// The source address.
+    pub fn source(&self, frame: &[u8]) -> IpAddr {
+        match self.version {
+            Version::V4 => IpAddr::from(bytes::<4>(frame, self.network() + 12)),
+            Version::V6 => IpAddr::from(bytes::<16>(frame, self.network() + 8)),
+        }
+    }
+
+    /// The destination address.
+    pub fn destination(&self, frame: &[u8]) -> IpAddr {
+        match self.version {
+            Version::V4 => IpAddr::from(bytes::<4>(frame, self.network() + 16)),
+            Version::V6 => IpAddr::from(bytes::<16>(frame, self.network() + 24)),
+        }
+    }
+
+    /// Source and destination port, where there is a TCP or UDP header.
+    pub fn ports(&self, frame: &[u8]) -> Option<(u16, u16)> {
+        let at = usize::from(self.transport?);
+        Some((u16::from_be_bytes(bytes(frame, at)), u16::from_be_bytes(bytes(frame, at + 2))))
+    }
+
+    /// The flag bits of the TCP header (FIN 1, SYN 2, RST 4, ACK 16), where there is one.
+    pub fn tcp_flags(&self, frame: &[u8]) -> Option<u8> {
+        if self.protocol != TCP {
+            return None;
+        }
+        self.transport.map(|at| frame[usize::from(at) + 13])
+    }
+
+    /// What TCP or UDP carries; without either, what IP carries.
+    pub fn payload<'a>(&self, frame: &'a [u8]) -> &'a [u8] {
+        let start = match (self.transport.map(usize::from), self.version) {
+            (Some(at), _) if self.protocol == TCP => at + usize::from(frame[at + 12] >> 4) * 4,
+            (Some(at), _) => at + 8,
+            (None, Version::V4) => self.network() + usize::from(frame[self.network()] & 0xf) * 4,
+            (None, Version::V6) => self.network() + 40,
+        };
+        &frame[start..usize::from(self.end)]
+    }
+
+    /// Sends the packet to another host of its network: the low 24 bits of the destination become those of `host`. The
+    /// checksums that cover the address are adjusted, so a valid packet stays valid.
+    pub fn redirect(&self, frame: &mut [u8], host: u32) {
+        let low = match self.version {
+            Version::V4 => self.network() + 16,
+            Version::V6 => self.network() + 36,
+        };
+        let address = u32::from_be_bytes(bytes(frame, low)) & 0xff00_0000 | host & 0x00ff_ffff;
+        let [a, b, c, d] = address.to_be_bytes();
+        self.replace_address_word(frame, low, [a, b]);
+        self.replace_address_word(frame, low + 2, [c, d]);
+    }
+
+    fn replace_address_word(&self, frame: &mut [u8], at: usize, new: [u8; 2]) {
+        let old = bytes::<2>(frame, at);
+        frame[at..at + 2].copy_from_slice(&new);
+        if self.version == Version::V4 {
+            adjust(frame, self.network() + 10, old, new);
+        }
+        let Some(transport) = self.transport.map(usize::from) else { return };
+        if self.protocol == TCP {
+            adjust(frame, transport + 16, old, new);
+        } else if bytes::<2>(frame, transport + 6) != [0, 0] {
+            adjust(frame, transport + 6, old, new);
+            if bytes::<2>(frame, transport + 6) == [0, 0] {
+                // RFC 768: zero means that there is no checksum; a sum that comes out as zero is sent as the other zero.
+                frame[transport + 6..transport + 8].copy_from_slice(&[0xff, 0xff]);
+            }
+        }
+    }
+
+    /// Makes the frame ready to leave through port `hop` (RFC 1812 section 5.3.1): new MAC addresses, TTL or hop limit one
+    /// lower, IPv4 header checksum adjusted. False, and the frame untouched, where its time to live has run out.
+    #[must_use]
+    pub fn forward(&self, frame: &mut [u8], hop: u8) -> bool {
+        let (time_to_live, word) = match self.version {
+            Version::V4 => (self.network() + 8, self.network() + 8),
+            Version::V6 => (self.network() + 7, self.network() + 6),
+        };
+        if frame[time_to_live] <= 1 {
+            return false;
+        }
+        let old = bytes::<2>(frame, word);
+        frame[time_to_live] -= 1;
+        if self.version == Version::V4 {
+            let new = bytes::<2>(frame, word);
+            adjust(frame, self.network() + 10, old, new);
+        }
+        // Locally administered addresses: the router's own is port 0xff of the same block.
+        frame[..6].copy_from_slice(&[0x02, 0, 0, 0, 0, hop]);
+        frame[6..12].copy_from_slice(&[0x02, 0, 0, 0, 0, 0xff]);
+        true
+    }
+
+    fn network(&self) -> usize {
+        usize::from(self.network)
+    }
+}
+
+/// Adjusts the checksum at `at` for data in which `old` became `new`.
+fn adjust(frame: &mut [u8], at: usize, old: [u8; 2], new: [u8; 2]) {
+    let checksum = u16::from_be_bytes(bytes(frame, at));
+    let adjusted = checksum::replace(checksum, u16::from_be_bytes(old), u16::from_be_bytes(new));
+    frame[at..at + 2].copy_from_slice(&adjusted.to_be_bytes());
+}
+
+/// The big-endian word at `at`, if the frame is that long.
+fn word(frame: &[u8], at: usize) -> Option<u16> {
+    frame.get(at..at + 2).map(|word| u16::from_be_bytes([word[0], word[1]]))
+}
+
+/// The `N` bytes at `at`, which the caller's layout says are there.
+fn bytes<const N: usize>(frame: &[u8], at: usize) -> [u8; N] {
+    let mut bytes = [0; N];
+    bytes.copy_from_slice(&frame[at..at + N]);
+    bytes
+}

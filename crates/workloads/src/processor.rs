@@ -1,0 +1,40 @@
+//! What the P thread does with a packet.
+
+use crate::frame::Layout;
+use crate::program::Program;
+use crate::{analyzer::Analyzer, flows::FlowTable, forwarder::Forwarder, matcher::Matcher};
+
+/// What becomes of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It leaves through this port.
+    Forward(u8),
+    /// It does not leave.
+    Drop,
+}
+
+/// The work of one P thread, with the state that it keeps between packets.
+pub trait Processor: Send {
+    /// Processes one received frame, whose headers are where `layout` says.
+    fn process(&mut self, frame: &[u8], layout: &Layout) -> Verdict;
+
+    /// What was found so far: what is counted, and how many.
+    fn findings(&self) -> Vec<(&'static str, u64)>;
+}
+
+impl Program {
+    /// The state of this program's P thread before the first packet; `seed` fills its tables.
+    pub fn processor(self, seed: u64) -> Box<dyn Processor> {
+        match self {
+            Self::PacketAnalyzer => Box::new(Analyzer::new()),
+            Self::AhoCorasick => Box::new(Matcher::new()),
+            Self::Stateful => Box::new(FlowTable::new()),
+            ipfwd => Box::new(Forwarder::new(ipfwd, seed)),
+        }
+    }
+}
+
+/// The port that a packet leaves through where no routing table decides: by its addresses, so that a flow keeps its port.
+pub(crate) fn port_by_flow(hash: u32) -> Verdict {
+    Verdict::Forward((hash >> 28) as u8)
+}
