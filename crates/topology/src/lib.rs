@@ -17,6 +17,7 @@ mod random;
 mod shape;
 mod snapshot;
 mod space;
+mod sysfs;
 mod tree;
 
 pub use assignment::Assignment;
@@ -25,6 +26,6 @@ pub use machine::{
     Cache, CacheKind, Context, CoreKind, Distances, Domain, DomainKind, Machine, MachineError, NumaNode, Walk,
 };
 pub use random::Random;
-pub use snapshot::Snapshot;
+pub use snapshot::{Files, Snapshot, component};
 pub use space::{PerContext, Space, SpaceError};
 pub use tree::{Alike, SharingTree};

@@ -15,7 +15,6 @@ use std::collections::{BTreeMap, HashSet};
 
 /// A domain as some source tells it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-#[allow(dead_code)]
 pub(crate) struct Found {
     pub(crate) kind: DomainKind,
     pub(crate) os_index: Option<u32>,
@@ -46,7 +45,6 @@ struct Node {
 }
 
 /// The tree over `online` and the notes on what did not fit. Contexts without a [`DomainKind::Pu`] get one.
-#[allow(dead_code)] // the readers come next
 pub(crate) fn nest(online: &CpuSet, found: Vec<Found>) -> Result<(Domain, Vec<String>), MachineError> {
     let mut all: Vec<Found> = found
         .into_iter()

@@ -1,0 +1,36 @@
+//! Reading a machine of 256 contexts.
+//!
+//! `cargo bench -p pinwise-topology --bench machine`. The recorded machine is read from the folder that
+//! `PINWISE_SHARED_DATA` names (default `../shared/data`); without it only the shape is measured.
+
+use divan::Bencher;
+use pinwise_topology::{Machine, Snapshot};
+use std::path::{Path, PathBuf};
+
+fn main() {
+    divan::main();
+}
+
+fn archive() -> Option<Vec<u8>> {
+    let shared = std::env::var_os("PINWISE_SHARED_DATA")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"), PathBuf::from);
+    std::fs::read(shared.join("hwloc/256ppc-8n8s4t.tar.bz2")).ok()
+}
+
+#[divan::bench]
+fn unpack_256_contexts(bencher: Bencher) {
+    let Some(archive) = archive() else { return };
+    bencher.bench(|| Snapshot::from_tar(&archive));
+}
+
+#[divan::bench]
+fn read_256_contexts(bencher: Bencher) {
+    let Some(archive) = archive() else { return };
+    let Ok(snapshot) = Snapshot::from_tar(&archive) else { return };
+    bencher.bench(|| Machine::from_snapshot(&snapshot));
+}
+
+#[divan::bench]
+fn shape_of_256_contexts() -> usize {
+    Machine::from_shape("package:2 l3:16 core:4 pu:2").map_or(0, |machine| machine.contexts.len())
+}
