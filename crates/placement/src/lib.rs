@@ -5,10 +5,16 @@
 //! is the answer, a pure function of the question and the records. A [`Plan`] is the part of it that can be kept, applied, and
 //! exported to other tools' syntax.
 
+mod bound;
+mod fresh;
 mod outcome;
 mod plan;
 mod question;
+mod search;
+mod statistics;
 
-pub use outcome::{Advice, Best, Bound, Cost, Drift, Estimate, Outcome};
+pub use bound::Bound;
+pub use outcome::{Advice, Best, Cost, Drift, Estimate, Outcome};
 pub use plan::Plan;
 pub use question::{Budget, Question, StrategyName};
+pub use search::{Search, SearchError};

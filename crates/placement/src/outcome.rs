@@ -1,8 +1,15 @@
 //! The answer, with everything needed to judge it.
 
-use pinwise_testbed::Unit;
-use pinwise_topology::Assignment;
-use serde::{Deserialize, Serialize};
+use crate::fresh::Fresh;
+use crate::search::tally::{Tally, settled};
+use crate::statistics::{mean, t_quantile, variance};
+use crate::{Bound, Question};
+use num_bigint::BigUint;
+use pinwise_campaign::{Purpose, Record};
+use pinwise_testbed::{Setting, Unit};
+use pinwise_topology::{Assignment, Space};
+use serde::{Deserialize, Deserializer, Serialize};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// A mean with its interval.
@@ -10,16 +17,26 @@ use std::time::Duration;
 pub struct Estimate {
     /// The mean performance.
     pub mean: f64,
-    /// Lower end of the interval; not finite from fewer than 2 values.
+    /// Lower end of the interval; negative infinity from fewer than 2 values (`null` in JSON).
+    #[serde(deserialize_with = "no_low")]
     pub low: f64,
-    /// Upper end.
+    /// Upper end; infinity from fewer than 2 values (`null` in JSON).
+    #[serde(deserialize_with = "no_high")]
     pub high: f64,
     /// How many measurements.
     pub n: usize,
     /// Of the interval.
     pub confidence: f64,
-    /// Standard deviation of the measurements.
+    /// Standard deviation of the measurements; 0 from fewer than 2.
     pub spread: f64,
+}
+
+fn no_low<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or(f64::NEG_INFINITY))
+}
+
+fn no_high<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or(f64::INFINITY))
 }
 
 /// An assignment and how it performed on fresh windows.
@@ -29,29 +46,6 @@ pub struct Best {
     pub assignment: Assignment,
     /// On fresh windows.
     pub performance: Estimate,
-}
-
-/// What is known of the best possible performance.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Bound {
-    /// Estimate of the best possible performance; `None` when the sample supports none (`reason` says why).
-    pub upb: Option<f64>,
-    /// Lower end: the best itself.
-    pub upb_low: Option<f64>,
-    /// Upper end at `confidence`.
-    pub upb_high: Option<f64>,
-    /// (upb - best) / upb.
-    pub gap: Option<f64>,
-    /// (upb_high - best) / upb_high.
-    pub gap_high: Option<f64>,
-    /// Of the upper end.
-    pub confidence: f64,
-    /// `exact` when every class was measured, else the estimator.
-    pub method: String,
-    /// Number of sampled assignments it rests on.
-    pub n: usize,
-    /// Diagnostics in words, and the reason where there is no bound.
-    pub notes: Vec<String>,
 }
 
 /// How a reference assignment changed through the run.
@@ -82,11 +76,12 @@ pub struct Cost {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Advice {
-    /// The best beats the baseline beyond both intervals.
+    /// The best beats the baseline: the whole interval of the gain is above 0.
     Pin,
-    /// Nothing beats the default beyond the intervals.
+    /// Nothing beats the default: the gain's interval is below 0, or contains it and is narrower than what was asked
+    /// ([`Question::within`] to either side).
     KeepDefault,
-    /// No assignment could be measured well enough to say.
+    /// The best or the baseline could not be measured, or not well enough to say.
     Undecided,
 }
 
@@ -101,9 +96,10 @@ pub struct Outcome {
     pub best: Option<Best>,
     /// The unpinned baseline on fresh windows of the same length.
     pub baseline: Option<Estimate>,
-    /// best / baseline - 1 with its interval, where both exist: (estimate, low, high).
+    /// best / baseline - 1 with its interval, where both were measured twice or more: (estimate, low, high). The interval is
+    /// paired by round, and corrected for the best having been chosen among several.
     pub gain: Option<(f64, f64, f64)>,
-    /// Every other assignment that fresh windows cannot tell from the best.
+    /// Every other assignment that fresh windows cannot tell from the best, best mean first.
     pub ties: Vec<Best>,
     /// The bound on the best possible.
     pub bound: Bound,
@@ -117,4 +113,107 @@ pub struct Outcome {
     pub strategy: String,
     /// Why the search stopped.
     pub stopped_because: String,
+}
+
+impl Outcome {
+    /// What `records` answer: a pure function. `strategy` and `stopped_because` are passed on for the user.
+    ///
+    /// Performances announced come from fresh windows alone ([`Purpose::Final`]); without any there is no best, and the advice is
+    /// [`Advice::Undecided`]. Failed trials count in the cost and nowhere else.
+    pub fn new(
+        question: &Question,
+        space: &Space,
+        unit: &Unit,
+        records: &[Record],
+        strategy: String,
+        stopped_because: String,
+    ) -> Self {
+        let mut tally = Tally::default();
+        settled(records).for_each(|record| tally.learn(record));
+        let fresh = Fresh::new(settled(records), &tally.baseline);
+        let confidence = question.confidence;
+        let count = space.count();
+
+        let leader = fresh.leader();
+        let announce = |assignment: Assignment| {
+            fresh.estimate(&assignment, confidence).map(|performance| Best { assignment, performance })
+        };
+        let mut ties: Vec<Best> =
+            leader.iter().flat_map(|leader| fresh.ties(leader, confidence)).filter_map(announce).collect();
+        ties.sort_by(|a, b| b.performance.mean.total_cmp(&a.performance.mean));
+        let gain = leader
+            .as_ref()
+            .and_then(|leader| fresh.gain(leader, confidence))
+            .map(|ratio| (ratio.value - 1.0, ratio.low - 1.0, ratio.high - 1.0));
+        let best = leader.and_then(announce);
+        let performance = best.as_ref().map(|best| best.performance.mean);
+        let bound = if BigUint::from(tally.classes().count()) == count {
+            Bound::exact(question, &tally, &fresh, performance)
+        } else {
+            Bound::from_sample(question, tally.sample(), performance)
+        };
+        Self {
+            advice: advice(gain, question.within),
+            unit: unit.clone(),
+            best,
+            baseline: fresh.baseline(confidence),
+            gain,
+            ties,
+            bound,
+            assignments: count.to_string(),
+            drift: Drift::of(records, confidence),
+            cost: Cost::of(records),
+            strategy,
+            stopped_because,
+        }
+    }
+}
+
+fn advice(gain: Option<(f64, f64, f64)>, within: f64) -> Advice {
+    match gain {
+        Some((_, low, _)) if low > 0.0 => Advice::Pin,
+        Some((_, low, high)) if high <= 0.0 || high - low <= 2.0 * within => Advice::KeepDefault,
+        _ => Advice::Undecided,
+    }
+}
+
+impl Cost {
+    fn of(records: &[Record]) -> Self {
+        let classes: BTreeSet<&Setting> = records
+            .iter()
+            .filter(|record| record.outcome.is_ok() && record.trial.setting != Setting::Unpinned)
+            .map(|record| &record.trial.setting)
+            .collect();
+        Self {
+            measurements: records.len() as u64,
+            failed: records.iter().filter(|record| record.outcome.is_err()).count() as u64,
+            classes: classes.len() as u64,
+            time: records.last().map_or(Duration::ZERO, |record| record.elapsed),
+        }
+    }
+}
+
+/// Measurements of the reference from which drift can be told from noise.
+const LEAST_REFERENCES: usize = 6;
+
+impl Drift {
+    /// Compares the first and the last third of the reference's measurements (Welch's t test).
+    fn of(records: &[Record], confidence: f64) -> Option<Self> {
+        let values: Vec<f64> = records
+            .iter()
+            .filter(|record| record.trial.purpose == Purpose::Reference)
+            .filter_map(|record| Some(record.outcome.as_ref().ok()?.performance))
+            .collect();
+        let third = values.len() / 3;
+        if values.len() < LEAST_REFERENCES || mean(&values[..third]) == 0.0 {
+            return None;
+        }
+        let (first, last) = (&values[..third], &values[values.len() - third..]);
+        let difference = mean(last) - mean(first);
+        let (a, b) = (variance(first) / third as f64, variance(last) / third as f64);
+        // Welch-Satterthwaite degrees of freedom; without any variance every difference counts.
+        let degrees = (a + b).powi(2) * (third - 1) as f64 / (a * a + b * b);
+        let explained = if a + b > 0.0 { t_quantile(confidence, degrees) * (a + b).sqrt() } else { 0.0 };
+        Some(Self { change: difference / mean(first), significant: difference.abs() > explained, n: values.len() })
+    }
 }

@@ -1,0 +1,136 @@
+//! What is known of the best possible performance.
+
+use crate::Question;
+use crate::fresh::Fresh;
+use crate::search::tally::Tally;
+use pinwise_evt::{Method, Options, Sample};
+use pinwise_topology::Assignment;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+
+/// What is known of the best possible performance.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Bound {
+    /// Estimate of the best possible performance; `None` when the sample supports none (`notes` say why).
+    pub upb: Option<f64>,
+    /// Lower end: the best itself.
+    pub upb_low: Option<f64>,
+    /// Upper end at `confidence`.
+    pub upb_high: Option<f64>,
+    /// (upb - best) / upb.
+    pub gap: Option<f64>,
+    /// (upb_high - best) / upb_high.
+    pub gap_high: Option<f64>,
+    /// Of the upper end.
+    pub confidence: f64,
+    /// `exact` when every class was measured, else the estimator.
+    pub method: String,
+    /// Number of assignments it rests on.
+    pub n: usize,
+    /// Diagnostics in words, and the reason where there is no bound.
+    pub notes: Vec<String>,
+}
+
+impl Bound {
+    /// From one performance per randomly drawn assignment, and the performance to compare with: the best on fresh windows, or
+    /// the best of the sample while it is being drawn.
+    pub(crate) fn from_sample(question: &Question, sample: Vec<f64>, best: Option<f64>) -> Self {
+        let sample = Sample::new(sample);
+        let options = Options {
+            method: question.method,
+            confidence: question.confidence,
+            cap: question.cap,
+            ..Options::default()
+        };
+        let method = match question.method {
+            Method::Bayes => "bayes",
+            Method::Profile => "profile",
+        };
+        let n = sample.n();
+        match pinwise_evt::estimate(&sample, &options) {
+            Err(refusal) => Self::unknown(question, method, n, refusal.to_string()),
+            Ok(estimate) => {
+                let mut notes: Vec<String> = estimate.diagnostics.iter().map(ToString::to_string).collect();
+                notes.push(format!(
+                    "whatever the distribution, at most {:.3} % of all placements beat the best of this sample",
+                    100.0 * estimate.better_fraction
+                ));
+                if let Some(best) = best.filter(|&best| estimate.is_falsified_by(best)) {
+                    notes.push(format!("a later measurement, {best}, is above the bound: the bound is wrong here"));
+                }
+                Self {
+                    upb: Some(estimate.upb),
+                    upb_low: best,
+                    upb_high: estimate.upb_high,
+                    gap: best.and_then(|best| gap(estimate.upb, best)),
+                    gap_high: best.zip(estimate.upb_high).and_then(|(best, high)| gap(high, best)),
+                    confidence: estimate.confidence,
+                    method: method.to_owned(),
+                    n,
+                    notes,
+                }
+            }
+        }
+    }
+
+    /// Where every class of the space was measured, nothing is estimated but the noise: the upper end is the highest end of any
+    /// class's interval, at a level shared by all classes (Bonferroni).
+    pub(crate) fn exact(question: &Question, tally: &Tally, fresh: &Fresh, best: Option<f64>) -> Self {
+        let n = tally.classes().filter(|(_, class)| !class.windows.is_empty()).count();
+        let level = 1.0 - 2.0 * (1.0 - question.confidence) / n.max(1) as f64;
+        let finalists: BTreeSet<&Assignment> = fresh.candidates().collect();
+        let searched = tally
+            .guesses(level)
+            .into_iter()
+            .filter(|(assignment, _)| !finalists.contains(assignment))
+            .map(|(_, guess)| guess.mean + guess.half);
+        let announced =
+            finalists.iter().filter_map(|finalist| fresh.estimate(finalist, level)).map(|estimate| estimate.high);
+        let high = searched.chain(announced).fold(f64::NEG_INFINITY, f64::max);
+        let high = Some(high).filter(|high| high.is_finite());
+        let failed = tally.classes().filter(|(_, class)| class.failed).count();
+        let mut notes = vec!["every assignment was measured: the bound rests on noise alone".to_owned()];
+        if failed > 0 {
+            notes.push(format!("{failed} assignments could not be measured and are left out"));
+        }
+        Self {
+            upb: best,
+            upb_low: best,
+            upb_high: high.map(|high| best.map_or(high, |best| high.max(best))),
+            gap: best.and_then(|best| gap(best, best)),
+            gap_high: best.zip(high).and_then(|(best, high)| gap(high.max(best), best)),
+            confidence: question.confidence,
+            method: "exact".to_owned(),
+            n,
+            notes,
+        }
+    }
+
+    fn unknown(question: &Question, method: &str, n: usize, reason: String) -> Self {
+        Self {
+            upb: None,
+            upb_low: None,
+            upb_high: None,
+            gap: None,
+            gap_high: None,
+            confidence: question.confidence,
+            method: method.to_owned(),
+            n,
+            notes: vec![reason],
+        }
+    }
+
+    /// The gap that a stop at `within` is decided by: the upper end's where it is calibrated (Bayes), the point estimate's
+    /// where the published algorithm says so (profile).
+    pub(crate) fn deciding_gap(&self, method: Method) -> Option<f64> {
+        match method {
+            Method::Bayes => self.gap_high,
+            Method::Profile => self.gap,
+        }
+    }
+}
+
+/// How far `best` is below `bound`, relative to it; 0 where it is above. `None` for a bound that is not positive.
+fn gap(bound: f64, best: f64) -> Option<f64> {
+    (bound > 0.0 && bound.is_finite()).then(|| ((bound - best) / bound).max(0.0))
+}

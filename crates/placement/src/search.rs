@@ -1,0 +1,271 @@
+//! The search for the best assignment, as a campaign strategy.
+//!
+//! A run has four parts. *Opening*: the unpinned baseline and a reference assignment, in turn, which also tells what a trial
+//! costs. *Approach*: which space to search and how is chosen by what the budget affords. *Looking*: explorers propose
+//! assignments; between their trials the baseline and the reference are measured again, the one for its spread, the other to
+//! see drift. *Selection*: the winner, its rivals and the baseline get fresh windows; nothing else is announced.
+//!
+//! Every step is a function of the question, the machine, the seed and the records. No clock is read: a budget in time is
+//! compared with the time recorded.
+
+mod budget;
+mod climb;
+mod exhaustive;
+mod explorer;
+mod plan;
+mod sample;
+mod selection;
+pub(crate) mod tally;
+
+use crate::fresh::Fresh;
+use crate::{Outcome, Question};
+use budget::SEARCH_SHARE;
+use explorer::{Next, View, pinned, trial};
+use pinwise_campaign::{Purpose, Record, Step, Strategy, Trial};
+use pinwise_testbed::{Setting, Unit, Workload};
+use pinwise_topology::{Assignment, Random, SharingTree, Space, SpaceError};
+use plan::{Approach, narrow_space};
+use selection::Selection;
+use std::collections::VecDeque;
+use tally::{Tally, settled};
+
+/// How many assignments get fresh windows, at most.
+pub(crate) const FINALISTS: usize = 8;
+
+/// Search trials between two visits to the baseline and the reference.
+const VISIT_EVERY: usize = 20;
+
+/// Windows of the baseline per visit; the reference gets one.
+const BASELINE_PER_VISIT: usize = 2;
+
+/// Why a question cannot be searched for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SearchError {
+    /// There is no such space.
+    #[error(transparent)]
+    Space(#[from] SpaceError),
+    /// Asked to measure every assignment of too many.
+    #[error(
+        "there are {count} assignments, too many to measure each; use --strategy auto, or fewer threads per context"
+    )]
+    TooMany {
+        /// How many.
+        count: String,
+    },
+}
+
+#[derive(Debug)]
+enum Phase {
+    Opening,
+    Looking,
+    Selecting(Selection),
+    Stopped,
+}
+
+/// The strategy that answers a [`Question`].
+#[derive(Debug)]
+pub struct Search {
+    question: Question,
+    workload: Workload,
+    random: Random,
+    space: Space,
+    approach: Option<Approach>,
+    phase: Phase,
+    /// Decided, not yet measured.
+    queue: VecDeque<Trial>,
+    /// How many records were taken into account.
+    seen: usize,
+    tally: Tally,
+    fresh: Fresh,
+    reference: Assignment,
+    /// Search trials since the last visit to baseline and reference.
+    since_visit: usize,
+    /// Why looking ended, then why everything did.
+    reasons: Vec<String>,
+}
+
+impl Search {
+    /// The search for the best assignment of the workload's threads to the contexts of `tree`.
+    pub fn new(question: &Question, tree: &SharingTree, workload: &Workload) -> Result<Self, SearchError> {
+        let space = narrow_space(question, tree, workload.threads.len())?;
+        let contexts = tree.leaves().len() as u32;
+        // Threads in order over the contexts, in turn: in every space, and what many would do by hand.
+        let in_turn = Assignment::new((0..workload.threads.len() as u32).map(|thread| thread % contexts).collect());
+        let mut search = Self {
+            question: question.clone(),
+            workload: workload.clone(),
+            random: Random::new(question.seed),
+            reference: space.canonical(&in_turn),
+            space,
+            approach: None,
+            phase: Phase::Opening,
+            queue: VecDeque::new(),
+            seen: 0,
+            tally: Tally::default(),
+            fresh: Fresh::default(),
+            since_visit: 0,
+            reasons: Vec::new(),
+        };
+        let baseline = trial(Setting::Unpinned, Purpose::Baseline);
+        let reference = pinned(&search.reference, Purpose::Reference);
+        search.queue.extend([&baseline, &reference, &baseline, &baseline, &reference, &baseline].map(Clone::clone));
+        Ok(search)
+    }
+
+    /// A search that has seen `records`, as after a run of them.
+    pub fn replay(
+        question: &Question,
+        tree: &SharingTree,
+        workload: &Workload,
+        records: &[Record],
+    ) -> Result<Self, SearchError> {
+        let mut search = Self::new(question, tree, workload)?;
+        search.step(&[]);
+        for last in settled(records) {
+            search.step(records.get(..=last.number as usize).unwrap_or(records));
+        }
+        Ok(search)
+    }
+
+    /// The space searched: chosen when the opening is over, before that the smallest that could be.
+    pub fn space(&self) -> &Space {
+        self.approach.as_ref().map_or(&self.space, |approach| &approach.space)
+    }
+
+    /// The strategy in use and why it was chosen.
+    pub fn describe(&self) -> String {
+        self.approach.as_ref().map_or_else(|| "not chosen yet".to_owned(), |approach| approach.why.clone())
+    }
+
+    /// What `records`, all that was measured, answer. `ended` says why there are no more where that was not this search's doing.
+    pub fn outcome(&self, unit: &Unit, records: &[Record], ended: Option<&str>) -> Outcome {
+        let reasons = self.reasons.iter().map(String::as_str).chain(ended);
+        let stopped_because = reasons.collect::<Vec<_>>().join("; ");
+        Outcome::new(&self.question, self.space(), unit, records, self.describe(), stopped_because)
+    }
+
+    fn learn(&mut self, history: &[Record]) {
+        for record in settled(&history[self.seen..]) {
+            self.tally.learn(record);
+            self.fresh.learn(record);
+        }
+        self.fresh.weigh(&self.tally.baseline);
+        self.seen = history.len();
+    }
+
+    /// The next trial already decided on that still makes sense.
+    fn pop(&mut self) -> Option<Trial> {
+        while let Some(trial) = self.queue.pop_front() {
+            let pointless = match &trial.setting {
+                Setting::Unpinned => self.tally.baseline_failed,
+                Setting::Pinned(assignment) => self.tally.failed(assignment),
+            };
+            if !pointless || trial.purpose == Purpose::Final {
+                return Some(trial);
+            }
+        }
+        None
+    }
+
+    /// What one trial costs, as a share of the budget.
+    fn cost(&self, used: f64) -> f64 {
+        used / self.seen.max(1) as f64
+    }
+
+    fn open(&mut self, used: f64) {
+        if self.tally.failed(&self.reference) {
+            self.reference = self.space.sample(&mut self.random);
+        }
+        // Of what is left for searching, visits to baseline and reference take their share.
+        let visits = VISIT_EVERY as f64 / (VISIT_EVERY + BASELINE_PER_VISIT + 1) as f64;
+        let affordable = (SEARCH_SHARE - used) / self.cost(used) * visits;
+        self.approach = Some(Approach::choose(&self.question, &self.space, &self.workload, affordable, used));
+        self.phase = Phase::Looking;
+    }
+
+    /// One visit to the baseline and the reference.
+    fn visit(&self) -> impl Iterator<Item = Trial> {
+        let baseline = trial(Setting::Unpinned, Purpose::Baseline);
+        std::iter::repeat_n(baseline, BASELINE_PER_VISIT).chain([pinned(&self.reference, Purpose::Reference)])
+    }
+
+    /// Lets the explorers fill the queue; why they do not, once looking is over.
+    fn look(&mut self, used: f64) -> Option<String> {
+        let approach = self.approach.as_mut()?;
+        let explorer = approach.explorers.front_mut()?;
+        let (tally, random) = (&self.tally, &mut self.random);
+        match explorer.next(&mut View { question: &self.question, space: &approach.space, tally, random, used }) {
+            Next::Sequence(trials) => {
+                self.since_visit += trials.len();
+                self.queue.extend(trials);
+                if self.since_visit >= VISIT_EVERY {
+                    self.since_visit = 0;
+                    let visit: Vec<_> = self.visit().collect();
+                    self.queue.extend(visit);
+                }
+                None
+            }
+            Next::Round(mut trials) => {
+                let visits = trials.len().div_ceil(VISIT_EVERY);
+                trials.extend((0..visits).flat_map(|_| self.visit()));
+                self.random.shuffle(&mut trials);
+                self.queue.extend(trials);
+                None
+            }
+            Next::Reached(why) => Some(why),
+            Next::Done(why) => {
+                approach.explorers.pop_front();
+                approach.explorers.is_empty().then_some(why)
+            }
+        }
+    }
+
+    fn select(&mut self, why: String, used: f64) {
+        self.reasons.push(why);
+        self.queue.clear();
+        self.phase = Phase::Selecting(Selection::new(&self.question, &self.tally, (1.0 - used) / self.cost(used)));
+    }
+
+    fn stop(&mut self, why: String) -> Step {
+        self.reasons.push(why);
+        self.phase = Phase::Stopped;
+        Step::Stop(self.reasons.join("; "))
+    }
+}
+
+impl Strategy for Search {
+    fn step(&mut self, history: &[Record]) -> Step {
+        self.learn(history);
+        let used = self.question.budget.used(history);
+        loop {
+            if matches!(self.phase, Phase::Looking) && used >= SEARCH_SHARE {
+                self.select(format!("{:.0} % of the budget went into searching", 100.0 * used), used);
+            }
+            // One more trial has to fit; half a trial's grace absorbs rounding.
+            if !matches!(self.phase, Phase::Stopped) && used + 0.5 * self.cost(used) >= 1.0 {
+                return self.stop("the budget is used up".to_owned());
+            }
+            if let Some(trial) = self.pop() {
+                return Step::Measure(trial);
+            }
+            match &mut self.phase {
+                Phase::Opening if history.iter().all(|record| record.outcome.is_err()) => {
+                    let last = history.iter().rev().find_map(|record| record.outcome.as_ref().err());
+                    let error = last.map_or("", |error| error.message.as_str());
+                    return self.stop(format!("nothing could be measured: {error}"));
+                }
+                Phase::Opening => self.open(used),
+                Phase::Looking => {
+                    if let Some(why) = self.look(used) {
+                        self.select(why, used);
+                    }
+                }
+                Phase::Selecting(selection) => match selection.next(&self.question, &self.fresh, &mut self.random) {
+                    Ok(round) => self.queue.extend(round),
+                    Err(why) => return self.stop(why),
+                },
+                Phase::Stopped => return Step::Stop(self.reasons.join("; ")),
+            }
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! Hill climbing on the machine itself.
+//!
+//! From a good start, try small changes in random order and keep the first that helps: one thread moved to another context,
+//! two threads swapped, or two roles swapped. A change that looks better may only look so: unless it is better by far more than
+//! the noise, it is *challenged*, measured again in turn with the incumbent, and kept only if these new windows agree. Where no
+//! change helps, climb again from the next best start.
+
+use crate::search::explorer::{Explorer, Next, View, pinned};
+use crate::statistics::mean;
+use pinwise_campaign::Purpose;
+use pinwise_testbed::Workload;
+use pinwise_topology::{Assignment, PerContext, Random, Space};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Windows of each in a challenge.
+const CHALLENGE: usize = 3;
+/// Differences beyond this many standard errors need no challenge.
+const CLEAR: f64 = 4.0;
+/// Climbs in a row that find nothing better, after which to stop.
+const FRUITLESS: usize = 5;
+
+#[derive(Clone, Copy, Debug)]
+enum Move {
+    Thread { thread: usize, leaf: u32 },
+    Swap(usize, usize),
+    Roles(usize, usize),
+}
+
+#[derive(Debug)]
+struct Ascent {
+    incumbent: Assignment,
+    /// Changes of the incumbent not yet tried, in random order.
+    moves: Vec<Move>,
+    /// What they led to so far.
+    tried: BTreeSet<Assignment>,
+    candidate: Option<Assignment>,
+    challenged: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct Climb {
+    /// The threads of each role, in order.
+    roles: Vec<Vec<usize>>,
+    started: BTreeSet<Assignment>,
+    ascent: Option<Ascent>,
+    /// The highest summit so far.
+    summit: Option<Assignment>,
+    fruitless: usize,
+}
+
+impl Climb {
+    pub(crate) fn new(workload: &Workload) -> Self {
+        let mut roles: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        for (index, thread) in workload.threads.iter().enumerate() {
+            roles.entry(&thread.role).or_default().push(index);
+        }
+        Self {
+            roles: roles.into_values().collect(),
+            started: BTreeSet::new(),
+            ascent: None,
+            summit: None,
+            fruitless: 0,
+        }
+    }
+
+    fn begin(&mut self, incumbent: Assignment, space: &Space, random: &mut Random) {
+        let mut moves = moves(&incumbent, space, &self.roles);
+        random.shuffle(&mut moves);
+        self.started.insert(incumbent.clone());
+        self.ascent = Some(Ascent { incumbent, moves, tried: BTreeSet::new(), candidate: None, challenged: false });
+    }
+
+    /// Takes note of a finished climb, and begins the next; why not, if there is none.
+    fn restart(&mut self, view: &mut View<'_>) -> Result<(), String> {
+        if let Some(ascent) = self.ascent.take() {
+            let height = |assignment: &Assignment| view.tally.mean(assignment).unwrap_or(f64::NEG_INFINITY);
+            match &self.summit {
+                Some(summit) if height(&ascent.incumbent) <= height(summit) => self.fruitless += 1,
+                _ => {
+                    self.fruitless = 0;
+                    self.summit = Some(ascent.incumbent);
+                }
+            }
+        }
+        let climbs = self.started.len();
+        if self.fruitless >= FRUITLESS {
+            return Err(format!("the last {FRUITLESS} climbs found nothing better"));
+        }
+        let start = view
+            .tally
+            .ranking()
+            .into_iter()
+            .map(|(assignment, _)| assignment)
+            .find(|assignment| {
+                !self.started.contains(assignment)
+                    && view.tally.class(assignment).is_some_and(|class| !class.sampled.is_empty())
+            })
+            .cloned();
+        match start {
+            Some(start) => {
+                self.begin(start, view.space, view.random);
+                Ok(())
+            }
+            None => Err(format!("no random start is left after {climbs} assignments climbed from")),
+        }
+    }
+}
+
+impl Ascent {
+    /// Whether the candidate just measured replaces the incumbent; `None` asks for a challenge.
+    fn verdict(&self, candidate: &Assignment, view: &View<'_>) -> Option<bool> {
+        let windows = |assignment: &Assignment| match view.tally.class(assignment) {
+            Some(class) if !class.failed => class.windows.clone(),
+            _ => Vec::new(),
+        };
+        let (new, old) = (windows(candidate), windows(&self.incumbent));
+        if new.is_empty() || old.is_empty() {
+            return Some(!new.is_empty());
+        }
+        let last = |windows: &[f64]| windows[windows.len().saturating_sub(CHALLENGE)..].to_vec();
+        let (new, old) = if self.challenged { (last(&new), last(&old)) } else { (new, old) };
+        let difference = mean(&new) - mean(&old);
+        let noise = view.tally.noise().unwrap_or(0.0) * mean(&old).abs();
+        let error = noise * (1.0 / new.len() as f64 + 1.0 / old.len() as f64).sqrt();
+        if self.challenged {
+            Some(difference > error)
+        } else if difference <= 0.0 {
+            Some(false)
+        } else if difference > CLEAR * error {
+            Some(true)
+        } else {
+            None
+        }
+    }
+
+    /// The next different assignment that a change leads to.
+    fn propose(&mut self, space: &Space, roles: &[Vec<usize>]) -> Option<Assignment> {
+        while let Some(change) = self.moves.pop() {
+            let changed = space.canonical(&apply(&self.incumbent, change, roles));
+            if changed != self.incumbent && self.tried.insert(changed.clone()) {
+                return Some(changed);
+            }
+        }
+        None
+    }
+}
+
+impl Explorer for Climb {
+    fn next(&mut self, view: &mut View<'_>) -> Next {
+        loop {
+            let Some(ascent) = &mut self.ascent else {
+                match self.restart(view) {
+                    Ok(()) => continue,
+                    Err(why) => return Next::Done(why),
+                }
+            };
+            if let Some(candidate) = ascent.candidate.clone() {
+                match ascent.verdict(&candidate, view) {
+                    Some(true) => {
+                        self.begin(candidate, view.space, view.random);
+                        continue;
+                    }
+                    Some(false) => ascent.candidate = None,
+                    None => {
+                        ascent.challenged = true;
+                        let pair = [&ascent.incumbent, &candidate].map(|assignment| pinned(assignment, Purpose::Climb));
+                        return Next::Sequence((0..CHALLENGE).flat_map(|_| pair.clone()).collect());
+                    }
+                }
+            }
+            match ascent.propose(view.space, &self.roles) {
+                Some(candidate) => {
+                    ascent.challenged = false;
+                    ascent.candidate = Some(candidate.clone());
+                    // Seen before: what is known decides, or a challenge.
+                    if view.tally.class(&candidate).is_none() {
+                        return Next::Sequence(vec![pinned(&candidate, Purpose::Climb)]);
+                    }
+                }
+                None => {
+                    if let Err(why) = self.restart(view) {
+                        return Next::Done(why);
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn moves(from: &Assignment, space: &Space, roles: &[Vec<usize>]) -> Vec<Move> {
+    let (threads, leaves) = (from.threads(), space.tree().leaves().len());
+    let mut held = vec![0usize; leaves];
+    for thread in 0..threads {
+        held[from.leaf(thread)] += 1;
+    }
+    let has_room = |leaf: usize| match space.per_context() {
+        PerContext::AtMost(most) => held[leaf] < most,
+        PerContext::Any => true,
+    };
+    let mut moves = Vec::new();
+    for thread in 0..threads {
+        for leaf in (0..leaves).filter(|&leaf| leaf != from.leaf(thread) && has_room(leaf)) {
+            moves.push(Move::Thread { thread, leaf: leaf as u32 });
+        }
+        moves.extend((thread + 1..threads).map(|other| Move::Swap(thread, other)));
+    }
+    for (a, first) in roles.iter().enumerate() {
+        // Swapping two single threads is a swap of threads already.
+        let alike = (a + 1..roles.len()).filter(|&b| roles[b].len() == first.len() && first.len() > 1);
+        moves.extend(alike.map(|b| Move::Roles(a, b)));
+    }
+    moves
+}
+
+fn apply(from: &Assignment, change: Move, roles: &[Vec<usize>]) -> Assignment {
+    let mut leaves = from.leaves().to_vec();
+    match change {
+        Move::Thread { thread, leaf } => leaves[thread] = leaf,
+        Move::Swap(a, b) => leaves.swap(a, b),
+        Move::Roles(a, b) => {
+            for (&first, &second) in roles[a].iter().zip(&roles[b]) {
+                leaves.swap(first, second);
+            }
+        }
+    }
+    Assignment::new(leaves)
+}

@@ -1,0 +1,42 @@
+//! What the ways of searching have in common.
+
+use crate::Question;
+use crate::search::tally::Tally;
+use pinwise_campaign::{Purpose, Trial};
+use pinwise_testbed::{Effort, Setting};
+use pinwise_topology::{Assignment, Random, Space};
+
+/// What an explorer may look at.
+pub(crate) struct View<'a> {
+    pub(crate) question: &'a Question,
+    pub(crate) space: &'a Space,
+    pub(crate) tally: &'a Tally,
+    pub(crate) random: &'a mut Random,
+    /// The share of the budget used so far.
+    pub(crate) used: f64,
+}
+
+/// What an explorer wants next.
+pub(crate) enum Next {
+    /// These, in this order.
+    Sequence(Vec<Trial>),
+    /// These, in any order: they are compared with one another, so chance decides the order.
+    Round(Vec<Trial>),
+    /// It has nothing more to try: why. The next explorer follows.
+    Done(String),
+    /// What was asked is reached: why. No explorer follows.
+    Reached(String),
+}
+
+/// One way of searching. Everything proposed has been measured, or has failed, when it is asked again.
+pub(crate) trait Explorer: std::fmt::Debug {
+    fn next(&mut self, view: &mut View<'_>) -> Next;
+}
+
+pub(crate) fn trial(setting: Setting, purpose: Purpose) -> Trial {
+    Trial { setting, purpose, effort: Effort::default() }
+}
+
+pub(crate) fn pinned(assignment: &Assignment, purpose: Purpose) -> Trial {
+    trial(Setting::Pinned(assignment.clone()), purpose)
+}

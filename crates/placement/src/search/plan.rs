@@ -1,0 +1,96 @@
+//! Which space to search, and how.
+
+use crate::search::SearchError;
+use crate::search::budget::SEARCH_SHARE;
+use crate::search::climb::Climb;
+use crate::search::exhaustive::{Exhaustive, LEAST_ROUNDS};
+use crate::search::explorer::Explorer;
+use crate::search::sample::Sample;
+use crate::{Question, StrategyName};
+use num_bigint::BigUint;
+use pinwise_testbed::Workload;
+use pinwise_topology::{PerContext, SharingTree, Space};
+use std::collections::VecDeque;
+
+/// The random start of a climb.
+const START: u64 = 50;
+
+/// More classes than this are not enumerated: measuring them would take days at ten a second.
+const MOST_CLASSES: u32 = 5_000_000;
+
+/// A way to search, and why.
+#[derive(Debug)]
+pub(crate) struct Approach {
+    pub(crate) space: Space,
+    pub(crate) explorers: VecDeque<Box<dyn Explorer>>,
+    pub(crate) why: String,
+}
+
+/// The space before anything is known of the budget: as many threads per context as asked for, or as few as fit.
+pub(crate) fn narrow_space(question: &Question, tree: &SharingTree, threads: usize) -> Result<Space, SearchError> {
+    let per_context = match question.per_context {
+        Some(most) => PerContext::AtMost(most),
+        None if threads > tree.leaves().len() => PerContext::Any,
+        None => PerContext::AtMost(1),
+    };
+    let space = Space::new(tree.clone(), threads, per_context)?;
+    if question.strategy == StrategyName::Exhaustive && space.count() > BigUint::from(MOST_CLASSES) {
+        return Err(SearchError::TooMany { count: space.count().to_string() });
+    }
+    Ok(space)
+}
+
+impl Approach {
+    /// Chooses, where about `affordable` trials can be spent on searching and a share `used` of the budget is gone.
+    pub(crate) fn choose(question: &Question, narrow: &Space, workload: &Workload, affordable: f64, used: f64) -> Self {
+        let fits = |space: &Space| space.count() * LEAST_ROUNDS <= BigUint::from(affordable.max(0.0) as u64);
+        let mut why = Vec::new();
+        let mut space = narrow.clone();
+        if question.per_context.is_none() && narrow.per_context() != PerContext::Any {
+            match Space::new(narrow.tree().clone(), narrow.threads(), PerContext::Any) {
+                Ok(wide) if fits(&wide) => {
+                    space = wide;
+                    why.push("any number of threads per context, since all such assignments fit the budget".to_owned());
+                }
+                _ => why.push("at most one thread per context".to_owned()),
+            }
+        }
+        let count = space.count();
+        let mut explorers: VecDeque<Box<dyn Explorer>> = VecDeque::new();
+        let start = question.start;
+        match question.strategy {
+            StrategyName::Auto if fits(&space) => {
+                why.insert(0, format!("exhaustive: the {count} assignments fit the budget {LEAST_ROUNDS} times over"));
+                explorers.push_back(Box::new(Exhaustive::new(&space)));
+            }
+            StrategyName::Auto => {
+                why.insert(
+                    0,
+                    format!(
+                        "random sampling for the bound, then climbing from its best: {count} assignments are too many to \
+                         measure each {LEAST_ROUNDS} times"
+                    ),
+                );
+                explorers.push_back(Box::new(Sample::new(None, used + (SEARCH_SHARE - used) / 2.0, start)));
+                explorers.push_back(Box::new(Climb::new(workload)));
+            }
+            StrategyName::Exhaustive => {
+                why.insert(0, format!("exhaustive, as asked: {count} assignments"));
+                explorers.push_back(Box::new(Exhaustive::new(&space)));
+            }
+            StrategyName::Random => {
+                why.insert(0, format!("random sampling, as asked: {count} assignments"));
+                explorers.push_back(Box::new(Sample::new(None, SEARCH_SHARE, start)));
+            }
+            StrategyName::Climb => {
+                why.insert(
+                    0,
+                    format!("climbing from the best of {START} random assignments, as asked: {count} in all"),
+                );
+                explorers.push_back(Box::new(Sample::new(Some(START), SEARCH_SHARE, start)));
+                explorers.push_back(Box::new(Climb::new(workload)));
+            }
+        }
+        Self { space, explorers, why: why.join("; ") }
+    }
+}

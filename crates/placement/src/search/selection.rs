@@ -1,0 +1,98 @@
+//! The last phase: fresh windows for the winner, its rivals and the baseline.
+
+use crate::Question;
+use crate::fresh::{BASELINE_WINDOWS, Fresh};
+use crate::search::FINALISTS;
+use crate::search::explorer::{pinned, trial};
+use crate::search::tally::Tally;
+use pinwise_campaign::{Purpose, Trial};
+use pinwise_testbed::Setting;
+use pinwise_topology::{Assignment, Random};
+
+/// Rounds before anything is concluded.
+pub(crate) const LEAST_ROUNDS: usize = 5;
+
+/// How many times, at most, rivals are looked at to drop beaten ones: after 5, 10, 20, … rounds.
+const LOOKS: f64 = 10.0;
+
+#[derive(Debug)]
+pub(crate) struct Selection {
+    /// Still measured.
+    alive: Vec<Assignment>,
+    baseline: bool,
+    rounds: usize,
+    next_look: usize,
+}
+
+impl Selection {
+    /// The best assignment of the search, and those whose intervals reach it, as far as `affordable` trials allow.
+    pub(crate) fn new(question: &Question, tally: &Tally, affordable: f64) -> Self {
+        let mut guesses = tally.guesses(question.confidence);
+        guesses.sort_by(|a, b| b.1.mean.total_cmp(&a.1.mean));
+        let reach = guesses.first().map_or(f64::NEG_INFINITY, |(_, best)| best.mean - best.half);
+        let room = (affordable / LEAST_ROUNDS as f64) as usize;
+        let most = room.saturating_sub(BASELINE_WINDOWS).clamp(1, FINALISTS);
+        let alive = guesses
+            .into_iter()
+            .filter(|(_, guess)| guess.mean + guess.half >= reach)
+            .take(most)
+            .map(|(assignment, _)| assignment.clone())
+            .collect();
+        Self { alive, baseline: !tally.baseline_failed, rounds: 0, next_look: LEAST_ROUNDS }
+    }
+
+    /// The next round in random order, or why there is none.
+    pub(crate) fn next(
+        &mut self,
+        question: &Question,
+        fresh: &Fresh,
+        random: &mut Random,
+    ) -> Result<Vec<Trial>, String> {
+        self.alive.retain(|candidate| self.rounds == 0 || fresh.candidates().any(|other| other == candidate));
+        if self.alive.is_empty() {
+            return Err("no assignment could be measured".to_owned());
+        }
+        if self.rounds >= LEAST_ROUNDS {
+            if self.rounds >= self.next_look {
+                self.drop_beaten(question, fresh);
+                self.next_look *= 2;
+            }
+            if self.is_precise(question, fresh) {
+                let percent = 100.0 * question.precision;
+                return Err(format!("{} fresh windows each are precise to {percent} %", self.rounds));
+            }
+        }
+        self.rounds += 1;
+        let mut round: Vec<Trial> = self.alive.iter().map(|candidate| pinned(candidate, Purpose::Final)).collect();
+        if self.baseline {
+            round.extend((0..BASELINE_WINDOWS).map(|_| trial(Setting::Unpinned, Purpose::Final)));
+        }
+        random.shuffle(&mut round);
+        Ok(round)
+    }
+
+    fn drop_beaten(&mut self, question: &Question, fresh: &Fresh) {
+        let Some(leader) = fresh.leader() else { return };
+        let level = 1.0 - (1.0 - question.confidence) / (fresh.comparisons() as f64 * LOOKS);
+        self.alive.retain(|candidate| {
+            *candidate == leader || fresh.against(candidate, &leader, level).is_none_or(|ratio| ratio.high >= 1.0)
+        });
+    }
+
+    /// Whether every interval that will be announced is narrow enough. Only widths decide, so that stopping does not favour
+    /// lucky means; a gain many times its half-width needs no further digit.
+    fn is_precise(&self, question: &Question, fresh: &Fresh) -> bool {
+        let narrow = |candidate: &Assignment| {
+            fresh.estimate(candidate, question.confidence).is_some_and(|estimate| {
+                (estimate.high - estimate.low) / 2.0 <= question.precision * estimate.mean.abs()
+            })
+        };
+        let decided = || {
+            fresh
+                .leader()
+                .and_then(|leader| fresh.gain(&leader, question.confidence))
+                .is_some_and(|gain| gain.half_width() <= question.precision.max((gain.value - 1.0).abs() / 4.0))
+        };
+        self.alive.iter().all(narrow) && (!self.baseline || decided())
+    }
+}

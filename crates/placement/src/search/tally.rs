@@ -1,0 +1,203 @@
+//! What the search has seen of each assignment so far.
+
+use crate::statistics::{mean, squares, t_quantile};
+use pinwise_campaign::{Purpose, Record, TRIES};
+use pinwise_testbed::{Retry, Setting};
+use pinwise_topology::Assignment;
+use std::collections::BTreeMap;
+
+/// How many windows the noise pooled over all assignments counts for beside an assignment's own windows. With few windows
+/// each, their own variances are too unsteady to compare by; sharing one estimate is the moderated t of Smyth, Stat. Appl.
+/// Genet. Mol. Biol. 3 (2004), with the degrees of freedom of the prior fixed.
+const PRIOR: f64 = 4.0;
+
+/// The outcome of each trial: its last try, where tries that failed were repeated. A trial whose tries have not ended is
+/// left out.
+pub(crate) fn settled(records: &[Record]) -> impl Iterator<Item = &Record> {
+    let mut tries = 0;
+    records.iter().filter(move |record| {
+        tries += 1;
+        let again = matches!(&record.outcome, Err(error) if error.retry == Retry::Same) && tries < TRIES;
+        if !again {
+            tries = 0;
+        }
+        !again
+    })
+}
+
+/// The windows of one assignment.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Class {
+    /// Every performance measured while searching, in order.
+    pub(crate) windows: Vec<f64>,
+    /// Those drawn as part of the sample.
+    pub(crate) sampled: Vec<f64>,
+    /// A trial failed for good: not to be proposed again.
+    pub(crate) failed: bool,
+}
+
+/// The search's windows, by assignment in canonical form; fresh windows ([`Purpose::Final`]) are not among them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tally {
+    classes: BTreeMap<Assignment, Class>,
+    /// Every window of the unpinned baseline before the fresh ones.
+    pub(crate) baseline: Vec<f64>,
+    /// The target cannot be measured unpinned.
+    pub(crate) baseline_failed: bool,
+    /// Sum of squared relative deviations from each assignment's mean, and its degrees of freedom.
+    noise: (f64, f64),
+}
+
+/// An estimate from the search's windows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Guess {
+    pub(crate) mean: f64,
+    /// Half-width of its interval.
+    pub(crate) half: f64,
+}
+
+impl Tally {
+    pub(crate) fn learn(&mut self, record: &Record) {
+        let purpose = record.trial.purpose;
+        if purpose == Purpose::Final {
+            return;
+        }
+        match (&record.trial.setting, &record.outcome) {
+            (Setting::Unpinned, Ok(measured)) => self.baseline.push(measured.performance),
+            (Setting::Unpinned, Err(error)) => self.baseline_failed |= error.retry == Retry::Other,
+            (Setting::Pinned(assignment), Err(_)) => self.classes.entry(assignment.clone()).or_default().failed = true,
+            (Setting::Pinned(assignment), Ok(measured)) => {
+                let class = self.classes.entry(assignment.clone()).or_default();
+                let before = relative_squares(&class.windows);
+                class.windows.push(measured.performance);
+                if purpose == Purpose::Sample {
+                    class.sampled.push(measured.performance);
+                }
+                self.noise.0 += relative_squares(&class.windows) - before;
+                self.noise.1 += if class.windows.len() > 1 { 1.0 } else { 0.0 };
+            }
+        }
+    }
+
+    /// Everything tried, failed ones included.
+    pub(crate) fn classes(&self) -> impl Iterator<Item = (&Assignment, &Class)> {
+        self.classes.iter()
+    }
+
+    pub(crate) fn class(&self, assignment: &Assignment) -> Option<&Class> {
+        self.classes.get(assignment)
+    }
+
+    pub(crate) fn failed(&self, assignment: &Assignment) -> bool {
+        self.class(assignment).is_some_and(|class| class.failed)
+    }
+
+    /// The mean of an assignment that was measured.
+    pub(crate) fn mean(&self, assignment: &Assignment) -> Option<f64> {
+        self.class(assignment).filter(|class| !class.windows.is_empty()).map(|class| mean(&class.windows))
+    }
+
+    /// One performance per sampled assignment, its repeats averaged.
+    pub(crate) fn sample(&self) -> Vec<f64> {
+        self.classes.values().filter(|class| !class.sampled.is_empty()).map(|class| mean(&class.sampled)).collect()
+    }
+
+    /// How many sampled windows.
+    pub(crate) fn sampled(&self) -> u64 {
+        self.classes.values().map(|class| class.sampled.len() as u64).sum()
+    }
+
+    /// The assignments that can run, best mean first.
+    pub(crate) fn ranking(&self) -> Vec<(&Assignment, f64)> {
+        let mut ranking: Vec<_> = self
+            .classes
+            .iter()
+            .filter(|(_, class)| !class.failed && !class.windows.is_empty())
+            .map(|(assignment, class)| (assignment, mean(&class.windows)))
+            .collect();
+        ranking.sort_by(|a, b| b.1.total_cmp(&a.1));
+        ranking
+    }
+
+    /// The standard deviation of one window, relative to its mean, pooled over all assignments measured more than once.
+    pub(crate) fn noise(&self) -> Option<f64> {
+        (self.noise.1 > 0.0).then(|| (self.noise.0.max(0.0) / self.noise.1).sqrt())
+    }
+
+    /// Means of all assignments that can run, with intervals at `confidence` each.
+    pub(crate) fn guesses(&self, confidence: f64) -> Vec<(&Assignment, Guess)> {
+        let prior = PRIOR.min(self.noise.1);
+        let noise = self.noise().unwrap_or(0.0);
+        // The quantile depends on the number of windows alone, and is the costly part.
+        let mut quantiles: BTreeMap<usize, f64> = BTreeMap::new();
+        self.classes
+            .iter()
+            .filter(|(_, class)| !class.failed && !class.windows.is_empty())
+            .map(|(assignment, class)| {
+                let n = class.windows.len();
+                let mean = mean(&class.windows);
+                let degrees = prior + (n - 1) as f64;
+                let quantile = *quantiles.entry(n).or_insert_with(|| t_quantile(confidence, degrees));
+                let variance = (prior * (noise * mean).powi(2) + squares(&class.windows)) / degrees;
+                let half = if degrees > 0.0 { quantile * (variance / n as f64).sqrt() } else { f64::INFINITY };
+                (assignment, Guess { mean, half })
+            })
+            .collect()
+    }
+}
+
+fn relative_squares(windows: &[f64]) -> f64 {
+    if windows.len() < 2 {
+        return 0.0;
+    }
+    let mean = mean(windows);
+    if mean == 0.0 { 0.0 } else { squares(windows) / (mean * mean) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pinwise_campaign::Trial;
+    use pinwise_testbed::{Effort, MeasureError, Measurement};
+    use std::time::Duration;
+
+    fn record(leaf: u32, outcome: Result<f64, Retry>) -> Record {
+        Record {
+            number: 0,
+            trial: Trial {
+                setting: Setting::Pinned(Assignment::new(vec![leaf])),
+                purpose: Purpose::Sample,
+                effort: Effort::default(),
+            },
+            outcome: outcome
+                .map(|performance| Measurement { performance, duration: Duration::ZERO, spread: None })
+                .map_err(|retry| MeasureError::new(retry, "failed")),
+            elapsed: Duration::ZERO,
+        }
+    }
+
+    #[test]
+    fn only_the_last_of_repeated_tries_counts() {
+        let same = || record(0, Err(Retry::Same));
+        let records = [same(), record(0, Ok(1.0)), same(), same(), same(), record(1, Err(Retry::Other)), same()];
+        let settled: Vec<bool> = settled(&records).map(|record| record.outcome.is_ok()).collect();
+        assert_eq!(settled, [true, false, false]);
+    }
+
+    #[test]
+    fn a_single_window_borrows_the_noise_of_the_others() {
+        let mut tally = Tally::default();
+        tally.learn(&record(0, Ok(10.0)));
+        assert_eq!(tally.guesses(0.95)[0].1.half, f64::INFINITY);
+        for value in [98.0, 100.0, 102.0] {
+            tally.learn(&record(1, Ok(value)));
+        }
+        assert!((tally.noise().unwrap() - 0.02).abs() < 1e-12);
+        let guesses = tally.guesses(0.95);
+        // t(0.975, 2) = 4.302653 with the two degrees of freedom there are.
+        assert!((guesses[0].1.half - 4.302653 * 0.2).abs() < 1e-6);
+        assert!(guesses[1].1.half < 4.302653 * 2.0);
+        tally.learn(&record(1, Err(Retry::Other)));
+        assert_eq!(tally.ranking().len(), 1);
+    }
+}
