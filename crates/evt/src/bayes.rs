@@ -8,6 +8,8 @@
 //! -m ln(k a) + (1/k - 1) S(a), S(a) = sum ln(1 - y/a): one sum per a serves every k. So the posterior of the end costs a few
 //! thousand logarithms. The end is laid out as a = max(y) (1 + e^t) for evenly spaced t.
 
+use crate::log_product::log_product;
+
 /// Median of the prior on k.
 const PRIOR_MEDIAN: f64 = 0.12;
 /// Standard deviation of the prior on ln k.
@@ -20,7 +22,7 @@ const K_POINTS: usize = 70;
 /// Least and largest t. Below, the end is the largest exceedance to 5 digits; above, it is farther than the least k reaches.
 const T: (f64, f64) = (-12.0, 8.0);
 /// Points of the grid in t.
-const T_POINTS: usize = 320;
+const T_POINTS: usize = 256;
 
 /// The posterior of the end of a tail.
 #[derive(Clone, Debug, PartialEq)]
@@ -58,7 +60,7 @@ impl Posterior {
                 let excess = at(i).exp();
                 let end = 1.0 + excess;
                 // Written so that nothing cancels where z = 1 and the excess is small.
-                let sum: f64 = z.iter().map(|z| (((1.0 - z) + excess) / end).ln()).sum();
+                let sum = log_product(z.iter().map(|z| ((1.0 - z) + excess) / end));
                 // The prior 1/scale is, at a fixed k, da/a = e^t/(1 + e^t) dt.
                 let constant = -m * end.ln() + at(i) - end.ln();
                 k_grid.iter().map(move |(k, prior)| prior + constant + (1.0 / k - 1.0) * sum)
@@ -71,7 +73,8 @@ impl Posterior {
         let (mut weights, mut total, mut k_sum, mut scale_sum) = (Vec::with_capacity(T_POINTS), 0.0, 0.0, 0.0);
         for (i, row) in logs.chunks_exact(K_POINTS).enumerate() {
             let mut weight = 0.0;
-            for (log, (k, _)) in row.iter().zip(&k_grid) {
+            // Less than e^-40 of the highest point adds nothing to 16 digits.
+            for (log, (k, _)) in row.iter().zip(&k_grid).filter(|(log, _)| **log > highest - 40.0) {
                 let density = (log - highest).exp();
                 weight += density;
                 k_sum += density * k;

@@ -12,7 +12,8 @@ pub enum Diagnostic {
         /// How many.
         count: usize,
     },
-    /// Five or more values equal the best: a saturated resource, as a line rate.
+    /// Five or more values equal the best, many more than tie below it: a saturated resource, as a line rate. The bound is the
+    /// best itself.
     Saturated {
         /// How many.
         ties: usize,

@@ -16,7 +16,7 @@ const DEPTH: usize = 50;
 const DEPTHS: [usize; 3] = [25, DEPTH, 100];
 /// Ratio of (upper - best) between depths above which the estimate is unstable.
 const UNSTABLE: f64 = 2.5;
-/// Ties at the best from which a resource counts as saturated.
+/// Ties at the best from which a resource counts as saturated, where the values below tie five times less.
 const SATURATED: usize = 5;
 
 /// The estimator of the upper performance bound.
@@ -192,10 +192,25 @@ pub fn estimate(sample: &Sample, options: &Options) -> Result<Estimate, Refusal>
     finish(sample, options, threshold, exceedances.len(), tail)
 }
 
+/// How many values tie at the best, where that is the mark of a saturated resource: five or more, and five times as many as
+/// share a value just below. On a population of atoms, or with a coarse measurement, all values tie, which says nothing of the best.
+fn saturated(sample: &Sample) -> Option<usize> {
+    let ties = sample.ties();
+    let next = sample.distinct().get(1..=DEPTH.min(sample.distinct().len() - 1))?;
+    let below =
+        sample.descending()[ties..].iter().take_while(|value| next.last().is_some_and(|last| *value >= last)).count();
+    (ties >= SATURATED && ties * next.len() >= 5 * below).then_some(ties)
+}
+
 /// The posterior at the usual depth, with what the other depths and the likelihood alone say.
 fn bayes(sample: &Sample, options: &Options, exceedances: &[f64]) -> Result<Tail, Refusal> {
     let posterior = Posterior::new(exceedances).ok_or(Refusal::Range)?;
     let mut notes = Vec::new();
+    if let Some(ties) = saturated(sample) {
+        notes.push(Diagnostic::Saturated { ties });
+        let at = exceedances[0];
+        return Ok(Tail { shape: -posterior.k, scale: posterior.scale, middle: at, low: at, high: Some(at), notes });
+    }
     if options.threshold.is_none() {
         let distinct = sample.distinct();
         let margins = DEPTHS.iter().filter(|&&depth| depth <= distinct.len() / 4).filter_map(|&depth| {
@@ -241,7 +256,7 @@ fn profile(sample: &Sample, options: &Options, threshold: f64, exceedances: &[f6
     Ok(Tail { shape, scale, middle: end, low, high, notes })
 }
 
-/// Puts the tail on the threshold, applies the hard bound and what ties say, and makes the gaps.
+/// Puts the tail on the threshold, applies the hard bound, and makes the gaps.
 fn finish(
     sample: &Sample,
     options: &Options,
@@ -252,12 +267,7 @@ fn finish(
     let best = sample.best().ok_or(Refusal::Empty { dropped: sample.dropped() })?;
     let mut notes = tail.notes;
     let high = tail.high.map(|high| (threshold + high).max(best)).filter(|high| high.is_finite());
-    let ties = sample.ties();
     let mut upb = (threshold + tail.middle).max(best);
-    if ties >= SATURATED && !options.exhausted {
-        notes.push(Diagnostic::Saturated { ties });
-        upb = best;
-    }
     let cap = options.cap.filter(|&cap| {
         if cap < best {
             notes.push(Diagnostic::CapFalsified { cap });
@@ -406,7 +416,7 @@ mod tests {
     fn ties_at_the_best_are_a_saturated_resource() {
         let capped: Vec<f64> = tail(1000, 0.3, 10.0).into_iter().map(|x| x.min(9.0)).collect();
         let found = ask(&capped, BAYES).unwrap();
-        assert_eq!((found.best, found.upb), (9.0, 9.0));
+        assert_eq!((found.best, found.upb, found.upb_high), (9.0, 9.0, Some(9.0)));
         assert!(found.diagnostics.iter().any(|d| matches!(d, Diagnostic::Saturated { ties } if *ties >= 5)));
     }
 
@@ -415,6 +425,7 @@ mod tests {
         let atoms: Vec<f64> = (0..1000).map(|i| f64::from(i % 60).sqrt()).collect();
         let found = ask(&atoms, BAYES).unwrap();
         assert!(found.diagnostics.contains(&Diagnostic::Atoms { distinct: 60, n: 1000 }));
+        assert!(!found.diagnostics.iter().any(|d| matches!(d, Diagnostic::Saturated { .. })), "every value ties");
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! Newton steps on both parameters then give the last digits, and the observed information there the covariance.
 
 use crate::Gpd;
+use crate::log_product::log_product;
 use serde::{Deserialize, Serialize};
 
 /// A distribution fitted by maximum likelihood.
@@ -35,6 +36,9 @@ const SCAN: usize = 24;
 /// Steps of the golden section: each shrinks the bracket by 0.618.
 const GOLDEN_STEPS: usize = 28;
 
+/// Largest v of θ = (1 - e^-v)/max(y): beyond it 1 - θ max(y) is lost in rounding.
+const FARTHEST: f64 = 34.0;
+
 /// Fits exceedances (finite, above 0). `None` for fewer than two values, for values outside that range, and where the
 /// likelihood has no maximum with shape > -1: it then grows without limit as the end approaches the largest value.
 pub fn fit(exceedances: &[f64]) -> Option<Fit> {
@@ -62,7 +66,13 @@ pub fn fit(exceedances: &[f64]) -> Option<Fit> {
 
 /// The shape that maximizes the likelihood for a given θ.
 fn shape_at(z: &[f64], theta: f64) -> f64 {
-    z.iter().map(|z| (-theta * z).ln_1p()).sum::<f64>() / z.len() as f64
+    // For a small θ the factors are all close to 1 and their products lose what makes them differ.
+    let sum = if theta.abs() < 1e-2 {
+        z.iter().map(|z| (-theta * z).ln_1p()).sum()
+    } else {
+        log_product(z.iter().map(|z| 1.0 - theta * z))
+    };
+    sum / z.len() as f64
 }
 
 /// The profile log-likelihood of θ per value, for values of mean 1.
@@ -80,13 +90,10 @@ fn scan(z: &[f64]) -> Option<f64> {
     let smallest = z.iter().copied().fold(f64::INFINITY, f64::min);
     // θ = (1 - e^-v)/largest for v > 0: the shape falls from 0 to minus infinity; `edge` is where it passes -1.
     let bounded = |v: f64| -(-v).exp_m1() / largest;
-    let (mut inside, mut outside) = (0.0, 700.0);
-    for _ in 0..60 {
+    let (mut inside, mut outside) = (0.0, FARTHEST);
+    for _ in 0..40 {
         let middle = 0.5 * (inside + outside);
-        // 1 - θ largest is e^-v exactly, which the difference would lose.
-        let share = |z: &f64| if *z == largest { -middle } else { (-bounded(middle) * z).ln_1p() };
-        let shape = z.iter().map(share).sum::<f64>() / z.len() as f64;
-        if shape > -1.0 { inside = middle } else { outside = middle }
+        if shape_at(z, bounded(middle)) > -1.0 { inside = middle } else { outside = middle }
     }
     let edge = bounded(inside);
     // The maximum of a heavy tail is no lower than this (Grimshaw 1993, equation 6); spread evenly in the logarithm.

@@ -36,6 +36,7 @@ mod diagnostic;
 mod estimate;
 mod fit;
 mod gpd;
+mod log_product;
 mod mean_excess;
 mod plot;
 mod profile;

@@ -7,6 +7,7 @@
 //! UPB grows, L* tends to the likelihood of the exponential distribution: where that is inside, the interval has no upper end.
 
 use crate::Fit;
+use crate::log_product::log_product;
 use statrs::distribution::{ContinuousCDF, Normal};
 
 /// The profile of the end of a tail; distances are from the threshold.
@@ -42,7 +43,7 @@ impl Profile {
         let end = 1.0 + excess;
         // Two ways to write ln(1 - z/a): the first keeps its digits near the largest value, the second far away.
         let sum: f64 = if t < 0.0 {
-            self.z.iter().map(|z| (((1.0 - z) + excess) / end).ln()).sum()
+            log_product(self.z.iter().map(|z| ((1.0 - z) + excess) / end))
         } else {
             self.z.iter().map(|z| (-z / end).ln_1p()).sum()
         };
