@@ -15,6 +15,8 @@ mod models;
 mod nesting;
 mod random;
 mod shape;
+#[cfg(test)]
+mod sketch;
 mod snapshot;
 mod space;
 mod sysfs;

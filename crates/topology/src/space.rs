@@ -1,7 +1,34 @@
 //! Every assignment of a number of threads to a machine, up to swaps of alike domains.
+//!
+//! **Terms.** A *labelled placement* is a function from threads to contexts; threads are told apart. Swapping alike domains with
+//! all they hold turns one labelled placement into another that performs the same; all that can be reached so are a *class*. The
+//! *canonical* member of a class is its representative: within every group of alike domains or contexts those that
+//! hold threads come first, in the order of their smallest thread. It is also the lexicographically smallest member, and the one
+//! that results from placing thread after thread, each into a domain in use or the first empty one of its group
+//! (restricted growth).
+//!
+//! **Counting** is by exponential generating functions over the tree (see `series`). A context that holds at most c threads has
+//! sum over k <= c of x^k/k!. Different places multiply. Of m alike places with f each, those filled hold different threads, so
+//! the j! orders of j filled ones are one: sum over j <= m of (f - 1)^j/j!. The coefficient at the root is the number of classes.
+//!
+//! **Ranking** uses the same series for a tree in which the first threads already have a place: what is occupied is told apart,
+//! what is empty is not. Going down from the root, a thread's alternatives are weighed by a derivative: the ways in
+//! which this one thread is in the subtree, the others anywhere (`rank`).
+//!
+//! **Cost.** With n threads: counting O(n^2) products of numbers of O(n log n) bits per class of domains; canonical form and the
+//! next class O(n · depth); a sample the same where a context holds one thread or any number; rank and unrank
+//! O(n^3 · domains) at worst.
+
+mod classes;
+mod rank;
+mod sample;
+mod series;
 
 use crate::{Assignment, Random, SharingTree};
+use classes::Classes;
 use num_bigint::BigUint;
+use series::Series;
+use std::sync::OnceLock;
 
 /// How many threads one context may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,17 +60,32 @@ pub enum SpaceError {
 }
 
 /// All assignments of `threads` threads to the leaves of a tree.
+///
+/// Methods that take an [`Assignment`] expect one of this space; [`Space::contains`] checks what comes from elsewhere.
 #[derive(Clone, Debug)]
 pub struct Space {
     tree: SharingTree,
     threads: usize,
     per_context: PerContext,
+    /// The series of an empty domain, by class; computed when first asked for.
+    empty: OnceLock<Vec<Series>>,
+    /// How r threads can be placed on the first i contexts, at `[i][r]`; only where contexts hold several but not any number.
+    prefixes: OnceLock<Vec<Series>>,
 }
 
 impl Space {
     /// The space; at least one context, and room for every thread.
     pub fn new(tree: SharingTree, threads: usize, per_context: PerContext) -> Result<Self, SpaceError> {
-        Ok(Self { tree, threads, per_context })
+        let contexts = tree.leaves().len();
+        if contexts == 0 {
+            return Err(SpaceError::NoContexts);
+        }
+        match per_context {
+            PerContext::AtMost(per_context) if contexts.saturating_mul(per_context) < threads => {
+                Err(SpaceError::TooManyThreads { threads, contexts, per_context })
+            }
+            _ => Ok(Self { tree, threads, per_context, empty: OnceLock::new(), prefixes: OnceLock::new() }),
+        }
     }
 
     /// The tree it places threads on.
@@ -61,48 +103,153 @@ impl Space {
         self.per_context
     }
 
+    /// Whether `assignment` is of this space: as many threads, on leaves that exist, not too many on any.
+    pub fn contains(&self, assignment: &Assignment) -> bool {
+        let mut held = vec![0; self.tree.leaves().len()];
+        let fits = |&leaf: &u32| {
+            held.get_mut(leaf as usize).is_some_and(|held| {
+                *held += 1;
+                *held <= self.capacity()
+            })
+        };
+        assignment.threads() == self.threads && assignment.leaves().iter().all(fits)
+    }
+
     /// The exact number of classes: assignments that no swap of alike domains turns into one another.
     pub fn count(&self) -> BigUint {
-        todo!()
+        let root = self.tree.nodes()[0].class;
+        self.empty()[root].get(self.threads).cloned().unwrap_or_default()
     }
 
     /// The exact number of labelled placements (functions from threads to contexts).
     pub fn labelled(&self) -> BigUint {
-        todo!()
+        let contexts = self.tree.leaves().len();
+        if self.capacity() == self.threads {
+            return BigUint::from(contexts).pow(self.threads as u32);
+        }
+        let ways = series::power(&series::up_to(self.capacity()), contexts, self.threads);
+        ways.get(self.threads).cloned().unwrap_or_default()
     }
 
     /// The representative of the class of `assignment`.
-    pub fn canonical(&self, _assignment: &Assignment) -> Assignment {
-        todo!()
+    ///
+    /// # Panics
+    /// If a thread is on a leaf that does not exist.
+    pub fn canonical(&self, assignment: &Assignment) -> Assignment {
+        const NOWHERE: usize = usize::MAX;
+        let nodes = self.tree.nodes();
+        let mut image = vec![NOWHERE; nodes.len()];
+        let mut filled = vec![0; self.tree.groups()];
+        let place = |&leaf: &u32| {
+            let mut at = 0;
+            for &node in self.tree.path(leaf) {
+                if image[node] == NOWHERE {
+                    // Alike nodes have corresponding groups: `at` need not be the parent of `node`, only its image.
+                    let next = &mut filled[nodes[at].first_group + nodes[node].group];
+                    image[node] = nodes[at].groups[nodes[node].group][*next];
+                    *next += 1;
+                }
+                at = image[node];
+            }
+            nodes[at].leaves.start
+        };
+        Assignment::new(assignment.leaves().iter().map(place).collect())
     }
 
     /// How many labelled placements the class of `assignment` has.
-    pub fn class_size(&self, _assignment: &Assignment) -> BigUint {
-        todo!()
+    ///
+    /// # Panics
+    /// If a thread is on a leaf that does not exist.
+    pub fn class_size(&self, assignment: &Assignment) -> BigUint {
+        let nodes = self.tree.nodes();
+        let mut seen = vec![false; nodes.len()];
+        let mut filled = vec![0; self.tree.groups()];
+        let mut size = BigUint::from(1u32);
+        for &leaf in assignment.leaves() {
+            for &node in self.tree.path(leaf) {
+                if !std::mem::replace(&mut seen[node], true) {
+                    // The next filled member of a group of m can be any of the m - filled others.
+                    let (parent, filled) = (nodes[node].parent, &mut filled[nodes[node].in_group]);
+                    size *= nodes[parent].groups[nodes[node].group].len() - *filled;
+                    *filled += 1;
+                }
+            }
+        }
+        size
     }
 
     /// A labelled placement drawn uniformly, in canonical form: a class is drawn with probability proportional to its size.
-    pub fn sample(&self, _random: &mut Random) -> Assignment {
-        todo!()
+    pub fn sample(&self, random: &mut Random) -> Assignment {
+        self.canonical(&self.sample_labelled(random))
     }
 
-    /// The representative of every class, once, in the order of [`Space::rank`].
+    /// The representative of every class, once, in lexicographic order, which is the order of [`Space::rank`].
     pub fn classes(&self) -> Box<dyn Iterator<Item = Assignment> + '_> {
-        todo!()
+        Box::new(Classes::from_start(self))
     }
 
     /// The position of the class of `assignment` in [`Space::classes`].
-    pub fn rank(&self, _assignment: &Assignment) -> BigUint {
-        todo!()
+    ///
+    /// # Panics
+    /// If a thread is on a leaf that does not exist.
+    pub fn rank(&self, assignment: &Assignment) -> BigUint {
+        rank::rank(self, &self.canonical(assignment))
     }
 
-    /// The class at position `rank`, which must be below [`Space::count`].
-    pub fn unrank(&self, _rank: &BigUint) -> Option<Assignment> {
-        todo!()
+    /// The class at position `rank`; `None` if that is not below [`Space::count`].
+    pub fn unrank(&self, rank: &BigUint) -> Option<Assignment> {
+        (*rank < self.count()).then(|| rank::unrank(self, rank.clone()))
     }
 
-    /// Share `index` of `shares` of the enumeration: together all classes, sizes equal to within one.
-    pub fn share(&self, _index: usize, _shares: usize) -> Box<dyn Iterator<Item = Assignment> + '_> {
-        todo!()
+    /// Share `index` of `shares` of the enumeration: together all classes, sizes equal to within one. A share that does not
+    /// exist (`index >= shares`) is empty.
+    pub fn share(&self, index: usize, shares: usize) -> Box<dyn Iterator<Item = Assignment> + '_> {
+        if index >= shares {
+            return Box::new(std::iter::empty());
+        }
+        let count = self.count();
+        let (start, end) = (&count * index / shares, &count * (index + 1) / shares);
+        // Nobody steps through more than 2^64 classes; a longer share only has to start right.
+        let length = usize::try_from(&end - &start).unwrap_or(usize::MAX);
+        match self.unrank(&start) {
+            Some(first) => Box::new(Classes::from(self, first).take(length)),
+            None => Box::new(std::iter::empty()),
+        }
+    }
+
+    /// How many threads a context can hold at most; never more than there are.
+    fn capacity(&self) -> usize {
+        match self.per_context {
+            PerContext::AtMost(most) => most.min(self.threads),
+            PerContext::Any => self.threads,
+        }
+    }
+
+    /// The series of an empty domain, by class.
+    fn empty(&self) -> &[Series] {
+        self.empty.get_or_init(|| {
+            let nodes = self.tree.nodes();
+            let classes = nodes.iter().map(|node| node.class + 1).max().unwrap_or(0);
+            let mut known: Vec<Option<Series>> = vec![None; classes];
+            for node in nodes.iter().rev() {
+                if known[node.class].is_some() {
+                    continue;
+                }
+                let series = if node.groups.is_empty() {
+                    series::up_to(self.capacity())
+                } else {
+                    node.groups.iter().fold(series::up_to(0), |ways, group| {
+                        // Children come after their parent in preorder, so theirs are known.
+                        let child = known[nodes[group[0]].class].as_ref().map_or(&[][..], Vec::as_slice);
+                        series::product(&ways, &series::alike(child, group.len(), self.threads), self.threads)
+                    })
+                };
+                known[node.class] = Some(series);
+            }
+            known.into_iter().map(Option::unwrap_or_default).collect()
+        })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,31 @@
 //! What matters of a machine for placing threads: the allowed contexts, the domains they share, which domains are alike.
+//!
+//! **The reduction.** Of a [`Machine`]'s tree only allowed contexts remain; a domain left without any disappears, and domains
+//! with the same contexts become one (a core with a single context, a package that is one NUMA node). What remains is a tree
+//! whose inner nodes all have two children or more and whose leaves are contexts, numbered in tree order.
+//!
+//! **Alike.** Two children of a node are *alike* when exchanging them, position by position, gives the same machine again: the
+//! same nesting of the same kinds of domains, the same caches (level, kind, size, associativity), the same kinds of cores, and
+//! the same NUMA distances. Assignments that differ only by such exchanges perform the same. Three rules decide:
+//!
+//! * *Structure.* A node's *shape* is what can be told without leaving the node. Children are compared as multisets, so two
+//!   packages whose one single-threaded core stands in different places have one shape; positions are then taken in order of
+//!   shape. A cache whose contexts are no domain of the tree marks each of its contexts with its own number: only
+//!   exchanges that leave its set of contexts unchanged can then keep all shapes equal.
+//! * *NUMA.* An exchange moves NUMA nodes too. It is allowed only if the distance matrix is the same afterwards, and
+//!   nodes with memory have come to nodes with memory; a domain of several nodes moves all of them at once.
+//! * *[`Alike::ExceptNuma`]* allows only exchanges that move no NUMA node.
+//!
+//! **Sound and conservative.** Every exchange allowed here is a symmetry of the machine, and so is everything composed
+//! of them; two assignments are never taken for one unless a symmetry turns one into the other. The converse does not hold: four
+//! nodes in a ring can be rotated, but exchanging just two neighbours changes distances, so they count as unlike. The price
+//! is that some equivalent assignments are counted, and may be measured, separately; no answer becomes wrong.
+//! Being alike is an equivalence, because the exchange of A and C is that of A and B, B and C, A and B in turn.
 
-use crate::{CpuId, CpuSet, DomainKind, Machine};
+use crate::{CacheKind, CpuId, CpuSet, Distances, Domain, DomainKind, Machine};
 use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 
 /// Which domains count as interchangeable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,6 +43,35 @@ pub enum Alike {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SharingTree {
     leaves: Vec<CpuId>,
+    /// In preorder, the root first; empty when no context is allowed.
+    nodes: Vec<Node>,
+    /// For every leaf the nodes from below the root down to it.
+    paths: Vec<Vec<usize>>,
+    /// Number of groups of alike children in the whole tree.
+    groups: usize,
+}
+
+/// A domain, or several with the same contexts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Node {
+    /// What it is called: see [`name`].
+    kind: DomainKind,
+    pub(crate) parent: usize,
+    /// Its leaves.
+    pub(crate) leaves: Range<u32>,
+    /// Its children by group of alike ones, each group in tree order. Empty for a leaf. Nodes of one class have the same
+    /// number of groups, of the same sizes, in the same order.
+    pub(crate) groups: Vec<Vec<usize>>,
+    /// The number of its first group among all groups of the tree.
+    pub(crate) first_group: usize,
+    /// The position of its own group among the groups of its parent.
+    pub(crate) group: usize,
+    /// The number of its own group among all groups of the tree. The root is in none and says 0.
+    pub(crate) in_group: usize,
+    /// Its position in its group.
+    pub(crate) place: u32,
+    /// Nodes of one class have as many assignments: their groups have the same classes and sizes.
+    pub(crate) class: usize,
 }
 
 impl SharingTree {
@@ -28,8 +81,22 @@ impl SharingTree {
     }
 
     /// The tree over the contexts of `cpus` that exist and are online.
-    pub fn over(_machine: &Machine, _cpus: &CpuSet, _alike: Alike) -> Self {
-        todo!()
+    pub fn over(machine: &Machine, cpus: &CpuSet, alike: Alike) -> Self {
+        let mut tree = Self { leaves: Vec::new(), nodes: Vec::new(), paths: Vec::new(), groups: 0 };
+        let Some(draft) = Draft::restrict(&machine.root, cpus) else { return tree };
+        let mut merged = Vec::new();
+        tree.append(&draft, 0, &mut merged);
+        let leaf_of: HashMap<CpuId, u32> = tree.leaves.iter().copied().zip(0..).collect();
+        let leaves_of = |cpus: &CpuSet| {
+            let mut leaves: Vec<u32> = cpus.iter().filter_map(|cpu| leaf_of.get(&cpu).copied()).collect();
+            leaves.sort_unstable();
+            leaves
+        };
+        let shapes = Shapes::new(machine, &tree, &merged, leaves_of);
+        let memory = Memory::new(machine, &tree, leaves_of);
+        tree.group(&shapes, &memory, alike);
+        tree.paths = tree.trace();
+        tree
     }
 
     /// The contexts, in leaf order.
@@ -40,6 +107,274 @@ impl SharingTree {
     /// The levels with more than one domain per parent somewhere, outermost first: kind, and the number of children per
     /// parent where it is the same everywhere.
     pub fn levels(&self) -> Vec<(DomainKind, Option<usize>)> {
-        todo!()
+        let mut siblings: BTreeMap<DomainKind, BTreeMap<usize, usize>> = BTreeMap::new();
+        for node in self.nodes.iter().skip(1) {
+            *siblings.entry(node.kind).or_default().entry(node.parent).or_default() += 1;
+        }
+        let arity = |counts: &BTreeMap<usize, usize>| {
+            let first = *counts.values().next()?;
+            counts.values().all(|&count| count == first).then_some(first)
+        };
+        let several = |counts: &BTreeMap<usize, usize>| counts.values().any(|&count| count > 1);
+        siblings.iter().filter(|(_, counts)| several(counts)).map(|(&kind, counts)| (kind, arity(counts))).collect()
+    }
+
+    /// The nodes in preorder: parents before children.
+    pub(crate) fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// How many groups of alike siblings.
+    pub(crate) fn groups(&self) -> usize {
+        self.groups
+    }
+
+    /// The nodes from below the root down to a leaf.
+    pub(crate) fn path(&self, leaf: u32) -> &[usize] {
+        &self.paths[leaf as usize]
+    }
+
+    /// Appends a draft's nodes in preorder, and to `merged` the kinds of domain each stands for.
+    fn append(&mut self, draft: &Draft, parent: usize, merged: &mut Vec<Vec<DomainKind>>) {
+        let index = self.nodes.len();
+        let start = self.leaves.len() as u32;
+        self.nodes.push(Node {
+            kind: name(&draft.kinds),
+            parent,
+            leaves: start..start,
+            groups: Vec::new(),
+            first_group: 0,
+            group: 0,
+            in_group: 0,
+            place: 0,
+            class: 0,
+        });
+        merged.push(draft.kinds.clone());
+        self.leaves.extend(draft.context);
+        for child in &draft.children {
+            self.append(child, index, merged);
+        }
+        self.nodes[index].leaves.end = self.leaves.len() as u32;
+    }
+
+    /// Sorts the children of every node into groups of alike ones.
+    fn group(&mut self, shapes: &Shapes, memory: &Memory, alike: Alike) {
+        let mut classes: HashMap<Vec<(usize, usize)>, usize> = HashMap::new();
+        for parent in (0..self.nodes.len()).rev() {
+            let mut groups: Vec<Vec<usize>> = Vec::new();
+            for &child in &shapes.children[parent] {
+                let fits = |group: &&mut Vec<usize>| {
+                    shapes.of[group[0]] == shapes.of[child]
+                        && memory.may_swap(&shapes.order[group[0]], &shapes.order[child], alike)
+                };
+                match groups.iter_mut().find(fits) {
+                    Some(group) => group.push(child),
+                    None => groups.push(vec![child]),
+                }
+            }
+            for (index, group) in groups.iter().enumerate() {
+                for (place, &child) in (0u32..).zip(group) {
+                    let node = &mut self.nodes[child];
+                    (node.group, node.in_group, node.place) = (index, self.groups + index, place);
+                }
+            }
+            let definition = groups.iter().map(|group| (self.nodes[group[0]].class, group.len())).collect();
+            let next = classes.len();
+            let node = &mut self.nodes[parent];
+            node.class = *classes.entry(definition).or_insert(next);
+            node.first_group = self.groups;
+            self.groups += groups.len();
+            node.groups = groups;
+        }
+    }
+
+    /// The way from the root to every leaf.
+    fn trace(&self) -> Vec<Vec<usize>> {
+        let mut paths = vec![Vec::new(); self.leaves.len()];
+        for (index, node) in self.nodes.iter().enumerate().skip(1) {
+            for leaf in node.leaves.clone() {
+                paths[leaf as usize].push(index);
+            }
+        }
+        paths
     }
 }
+
+/// A domain over allowed contexts, after merging.
+struct Draft {
+    /// The merged domains, outermost first.
+    kinds: Vec<DomainKind>,
+    /// The context, of a leaf.
+    context: Option<CpuId>,
+    children: Vec<Draft>,
+}
+
+impl Draft {
+    /// `domain` over the contexts of `cpus`; `None` where it has none of them.
+    fn restrict(domain: &Domain, cpus: &CpuSet) -> Option<Self> {
+        let mut children: Vec<Self> = if domain.children.is_empty() {
+            let leaf = |context| Self { kinds: Vec::new(), context: Some(context), children: Vec::new() };
+            domain.cpus.intersection(cpus).iter().map(leaf).collect()
+        } else {
+            domain.children.iter().filter_map(|child| Self::restrict(child, cpus)).collect()
+        };
+        if children.len() > 1 {
+            return Some(Self { kinds: vec![domain.kind], context: None, children });
+        }
+        let mut only = children.pop()?;
+        only.kinds.insert(0, domain.kind);
+        Some(only)
+    }
+}
+
+/// What people call a domain that is several at once: the outermost that is a thing of its own; a cache, a cluster or a group only
+/// where it is nothing else. A core with a private L2 is a core, a package with one L3 is a package.
+fn name(kinds: &[DomainKind]) -> DomainKind {
+    let is_thing = |kind: &&DomainKind| {
+        !matches!(kind, DomainKind::Group | DomainKind::L4 | DomainKind::L3 | DomainKind::Cluster | DomainKind::L2)
+    };
+    kinds.iter().find(is_thing).or(kinds.first()).copied().unwrap_or(DomainKind::Pu)
+}
+
+/// What can be told of a cache without naming its contexts.
+type CacheTraits = (u8, CacheKind, Option<u64>, Option<u32>);
+
+/// Everything about a node but its place: nodes with equal descriptions have one shape.
+#[derive(PartialEq, Eq, Hash)]
+struct Description {
+    kinds: Vec<DomainKind>,
+    /// Of a leaf: index into [`Machine::kinds`].
+    core: Option<usize>,
+    /// Caches with exactly the node's contexts, sorted.
+    caches: Vec<CacheTraits>,
+    /// Of a leaf: indices of the caches around it that are no domain of the tree.
+    marks: Vec<usize>,
+    /// Shapes of the children, sorted.
+    children: Vec<usize>,
+}
+
+/// The shape of every node.
+struct Shapes {
+    /// Equal numbers are equal shapes.
+    of: Vec<usize>,
+    /// The children of every node, by shape, then in tree order: the positions that an exchange matches.
+    children: Vec<Vec<usize>>,
+    /// The leaves of every node in the order of these positions.
+    order: Vec<Vec<u32>>,
+}
+
+impl Shapes {
+    fn new(
+        machine: &Machine,
+        tree: &SharingTree,
+        merged: &[Vec<DomainKind>],
+        leaves_of: impl Fn(&CpuSet) -> Vec<u32>,
+    ) -> Self {
+        let count = tree.nodes.len();
+        let domains: HashMap<Range<u32>, usize> =
+            tree.nodes.iter().enumerate().map(|(index, node)| (node.leaves.clone(), index)).collect();
+        let cores: HashMap<CpuId, usize> = machine.contexts.iter().map(|context| (context.cpu, context.kind)).collect();
+        let mut caches: Vec<Vec<CacheTraits>> = vec![Vec::new(); count];
+        let mut marks: Vec<Vec<usize>> = vec![Vec::new(); tree.leaves.len()];
+        for (index, cache) in machine.caches.iter().enumerate() {
+            let leaves = leaves_of(&cache.cpus);
+            let Some((&first, &last)) = leaves.first().zip(leaves.last()) else { continue };
+            let is_range = (last - first) as usize + 1 == leaves.len();
+            match domains.get(&(first..last + 1)).filter(|_| is_range) {
+                Some(&node) => caches[node].push((cache.level, cache.kind, cache.size, cache.ways)),
+                None => leaves.iter().for_each(|&leaf| marks[leaf as usize].push(index)),
+            }
+        }
+        let mut shapes = Self { of: vec![0; count], children: vec![Vec::new(); count], order: vec![Vec::new(); count] };
+        let mut known: HashMap<Description, usize> = HashMap::new();
+        for index in (0..count).rev() {
+            // Children come after their parent and were met last first.
+            let mut children = std::mem::take(&mut shapes.children[index]);
+            children.reverse();
+            children.sort_by_key(|&child| shapes.of[child]);
+            caches[index].sort_unstable();
+            let leaf = children.is_empty().then_some(tree.nodes[index].leaves.start);
+            let description = Description {
+                kinds: merged[index].clone(),
+                core: leaf.and_then(|leaf| cores.get(&tree.leaves[leaf as usize]).copied()),
+                caches: std::mem::take(&mut caches[index]),
+                marks: leaf.map(|leaf| std::mem::take(&mut marks[leaf as usize])).unwrap_or_default(),
+                children: children.iter().map(|&child| shapes.of[child]).collect(),
+            };
+            let next = known.len();
+            shapes.of[index] = *known.entry(description).or_insert(next);
+            shapes.order[index] = match leaf {
+                Some(leaf) => vec![leaf],
+                None => children.iter().flat_map(|&child| shapes.order[child].clone()).collect(),
+            };
+            shapes.children[index] = children;
+            if index > 0 {
+                shapes.children[tree.nodes[index].parent].push(index);
+            }
+        }
+        shapes
+    }
+}
+
+/// NUMA nodes in terms of leaves.
+struct Memory<'a> {
+    /// The leaves of every NUMA node, ascending; none for one that only has memory, or no allowed context.
+    leaves: Vec<Vec<u32>>,
+    /// The NUMA nodes of every leaf.
+    of: Vec<Vec<usize>>,
+    /// Whether a node is known to have no memory.
+    bare: Vec<bool>,
+    distances: Option<&'a Distances>,
+}
+
+impl<'a> Memory<'a> {
+    fn new(machine: &'a Machine, tree: &SharingTree, leaves_of: impl Fn(&CpuSet) -> Vec<u32>) -> Self {
+        let leaves: Vec<Vec<u32>> = machine.numa.iter().map(|node| leaves_of(&node.cpus)).collect();
+        let mut of = vec![Vec::new(); tree.leaves.len()];
+        for (node, leaves) in leaves.iter().enumerate() {
+            leaves.iter().for_each(|&leaf| of[leaf as usize].push(node));
+        }
+        Self {
+            leaves,
+            of,
+            bare: machine.numa.iter().map(|node| node.memory == Some(0)).collect(),
+            distances: machine.distances.as_ref(),
+        }
+    }
+
+    /// Whether exchanging the leaves of `a` with those of `b`, position by position, leaves the NUMA nodes as they were.
+    fn may_swap(&self, a: &[u32], b: &[u32], alike: Alike) -> bool {
+        if a.iter().zip(b).all(|(&x, &y)| self.of[x as usize] == self.of[y as usize]) {
+            return true;
+        }
+        let Some(moved) = self.permutation(a, b).filter(|_| alike == Alike::ByStructure) else { return false };
+        let distance = |from: usize, to: usize| self.distances.and_then(|matrix| matrix.0.get(from)?.get(to));
+        let all = 0..moved.len();
+        all.clone().all(|node| self.bare[node] == self.bare[moved[node]])
+            && all.clone().all(|from| all.clone().all(|to| distance(from, to) == distance(moved[from], moved[to])))
+    }
+
+    /// Where the exchange takes every NUMA node; `None` if some node's contexts would no longer be those of a node. Nodes with the
+    /// same contexts (ordinary and high-bandwidth memory) are matched in their order.
+    fn permutation(&self, a: &[u32], b: &[u32]) -> Option<Vec<usize>> {
+        let partner: HashMap<u32, u32> = a.iter().zip(b).flat_map(|(&x, &y)| [(x, y), (y, x)]).collect();
+        let same = |leaves: &'_ [u32]| -> Vec<usize> {
+            (0..self.leaves.len()).filter(|&node| self.leaves[node] == leaves).collect()
+        };
+        let target = |node: usize| {
+            let leaves = &self.leaves[node];
+            if !leaves.iter().any(|leaf| partner.contains_key(leaf)) {
+                return Some(node);
+            }
+            let mut moved: Vec<u32> = leaves.iter().map(|leaf| *partner.get(leaf).unwrap_or(leaf)).collect();
+            moved.sort_unstable();
+            let position = same(leaves).iter().position(|&other| other == node)?;
+            let targets = same(&moved);
+            (targets.len() == same(leaves).len()).then(|| targets[position])
+        };
+        (0..self.leaves.len()).map(target).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;
