@@ -9,6 +9,7 @@ mod fifo;
 mod guardian;
 mod live;
 mod meter;
+pub mod metric;
 pub mod process;
 mod rerun;
 pub mod role;

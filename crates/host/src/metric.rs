@@ -1,0 +1,237 @@
+//! What performance is, for a program that runs: a number that it prints, keeps or answers, read while its threads are moved.
+//!
+//! A *metric* is written `KIND:WHERE` ([`MetricSpec`]). Numbers come in two ways:
+//!
+//! - **on demand**: the program is asked (`cmd:`, `prom:`, `netdev:`, `io:`, `dpdk:`). A *counter* read at the begin and the end of
+//!   a window gives the rate over exactly that window. Where the number is renewed only now and then, the changes are taken
+//!   as if they had been printed.
+//! - **at the program's pace**: it prints (`stdout:`, `stderr:`, `file:`). A counter gives the rate between the first and the
+//!   last line in the window. A *value* stands for the time since the line before it, so one that reaches back before the
+//!   threads were moved is dropped. No line is used twice.
+//!
+//! Which of these it is, counter or value, is stated by the user, said by the name, or seen in the first readings; what was
+//! decided is told ([`Metric::notes`]). Lines are dated when they are read: under load that is some milliseconds late, unless
+//! the program prints its own clock and the pattern names it (`(?<seconds>…)`).
+//!
+//! Limits: a value that the program itself smooths over a long time (an "instantaneous" rate over the last seconds) still holds
+//! some of the assignment before; take the counter behind it where there is one.
+
+mod arrivals;
+mod command;
+mod dpdk;
+mod error;
+mod netdev;
+mod number;
+mod on_demand;
+mod paced;
+mod pattern;
+mod probe;
+mod procio;
+mod prometheus;
+mod pseudo_file;
+pub mod reading;
+mod source;
+mod spec;
+mod tail;
+
+pub use error::MetricError;
+pub use pattern::Pattern;
+pub use procio::Pids;
+pub use prometheus::Selector;
+pub use reading::Interpretation;
+pub use spec::MetricSpec;
+
+use crate::{Meter, Streams};
+use arrivals::{Lines, MatchingLines};
+use pinwise_testbed::{MeasureError, Measurement, Retry, Unit};
+use probe::{Found, Known};
+use reading::Summary;
+use source::Source;
+use std::time::Duration;
+
+/// How a metric is to be read, beside what it is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MetricOptions {
+    /// Where in the output of `cmd:` the number stands.
+    pub pick: Option<Pattern>,
+    /// Counter or value; found out when not stated.
+    pub interpretation: Option<Interpretation>,
+    /// The quantity is better when lower.
+    pub lower_is_better: bool,
+    /// The unit of the quantity (of the rate, for a counter); derived from the metric when not given.
+    pub unit: Option<String>,
+    /// How long to wait for a number before giving up.
+    pub patience: Duration,
+}
+
+impl Default for MetricOptions {
+    /// Everything found out; 10 s of patience.
+    fn default() -> Self {
+        Self { pick: None, interpretation: None, lower_is_better: false, unit: None, patience: Duration::from_secs(10) }
+    }
+}
+
+/// A metric that has been tried and works.
+pub struct Metric {
+    /// Measures with it.
+    pub meter: Box<dyn Meter>,
+    /// What was decided, one line each, for the user.
+    pub notes: Vec<String>,
+    /// Windows shorter than this are stretched, at the metric's pace.
+    pub shortest_window: Duration,
+}
+
+impl std::fmt::Debug for Metric {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Metric")
+            .field("notes", &self.notes)
+            .field("shortest_window", &self.shortest_window)
+            .finish_non_exhaustive()
+    }
+}
+
+impl MetricSpec {
+    /// Checks what can be checked before a program is started.
+    ///
+    /// # Errors
+    /// Options that do not go with the metric; `stdout:` and `stderr:` unless `launched`; `runtime` never comes here.
+    pub fn check(&self, options: &MetricOptions, launched: bool) -> Result<(), MetricError> {
+        match self {
+            Self::Command(_) => {}
+            _ if options.pick.is_some() => return Err(MetricError::PickWithoutCommand { metric: self.to_string() }),
+            Self::Runtime => return Err(MetricError::RuntimeOfRunning),
+            Self::Stdout(_) if !launched => {
+                return Err(MetricError::NoStream { metric: self.to_string(), stream: "stdout" });
+            }
+            Self::Stderr(_) if !launched => {
+                return Err(MetricError::NoStream { metric: self.to_string(), stream: "stderr" });
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Takes up the metric of a running program: waits for its first numbers, finds out what they are. The stream it reads is
+    /// taken out of `streams`; `pids` are the program's processes, asked anew for each reading.
+    ///
+    /// # Errors
+    /// [`MetricError`]: the metric does not go with the options or the program, no number came in time, the readings leave
+    /// open what they are, or `cancelled` (asked at least every 20 ms) said so.
+    pub fn open(
+        &self,
+        options: &MetricOptions,
+        streams: &mut Streams,
+        pids: Pids,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<Metric, MetricError> {
+        self.check(options, streams.stdout.is_some() || streams.stderr.is_some())?;
+        let metric = self.to_string();
+        // What stands around the picked number describes it as the pattern of stdout: does.
+        let picked = options.pick.as_ref().map(Pattern::as_str);
+        let known = Known {
+            metric: &metric,
+            stated: options.interpretation,
+            hint: self.hint().or_else(|| picked.and_then(spec::hint)),
+            patience: options.patience,
+        };
+        let missing = |stream| MetricError::NoStream { metric: metric.clone(), stream };
+        let lines = |lines, pattern: &Pattern, from: String| {
+            probe::lines(Box::new(MatchingLines::new(lines, pattern.clone(), from)), &known, cancelled)
+        };
+        let source = |source: Box<dyn Source>| probe::source(source, &known, cancelled);
+        let found = match self {
+            Self::Stdout(pattern) => {
+                let stream = streams.stdout.take().ok_or_else(|| missing("stdout"))?;
+                lines(Lines::Stream(stream), pattern, "the program's stdout".into())
+            }
+            Self::Stderr(pattern) => {
+                let stream = streams.stderr.take().ok_or_else(|| missing("stderr"))?;
+                lines(Lines::Stream(stream), pattern, "the program's stderr".into())
+            }
+            Self::File { path, pattern } if pseudo_file::is(path) => {
+                source(Box::new(pseudo_file::PseudoFile { path: path.clone(), pattern: pattern.clone() }))
+            }
+            Self::File { path, pattern } => {
+                let followed = tail::follow(path).map_err(|error| MetricError::NeverRead {
+                    metric: metric.clone(),
+                    waited: Duration::ZERO,
+                    seen: error.to_string(),
+                })?;
+                lines(Lines::File(followed), pattern, path.display().to_string())
+            }
+            Self::Command(command) => source(Box::new(command::ShellCommand {
+                command: command.clone(),
+                pick: options.pick.clone(),
+                timeout: Duration::from_secs(5),
+            })),
+            Self::Prometheus { url, selector } => {
+                source(Box::new(prometheus::Prometheus::new(url.clone(), selector.clone())))
+            }
+            Self::Netdev { interface, field } => {
+                source(Box::new(netdev::Netdev::new(interface.clone(), field.clone(), pids)))
+            }
+            Self::Io(field) => source(Box::new(procio::ProcIo { field: field.clone(), pids })),
+            Self::Dpdk { prefix, field } => {
+                source(Box::new(dpdk::Dpdk::new(dpdk::runtime_directory(), prefix, field.clone())))
+            }
+            Self::Runtime => Err(MetricError::RuntimeOfRunning),
+        };
+        let Found { meter, interpretation, notes, shortest_window } = found?;
+        let quantity = self.quantity().or_else(|| picked.and_then(spec::quantity));
+        let unit = unit(options, interpretation, quantity);
+        Ok(Metric { meter: Box::new(Converted { meter, unit }), notes, shortest_window })
+    }
+}
+
+/// The unit as the user gave it, or after the quantity.
+fn unit(options: &MetricOptions, interpretation: Interpretation, quantity: Option<String>) -> Unit {
+    let name = options.unit.clone().unwrap_or_else(|| match (interpretation, quantity) {
+        (Interpretation::Counter, Some(what)) => format!("{what}/s"),
+        (Interpretation::Counter, None) => "1/s".into(),
+        (Interpretation::Value, what) => what.unwrap_or_else(|| "value".into()),
+    });
+    if options.lower_is_better { Unit::cost(name) } else { Unit::rate(name) }
+}
+
+/// Measures the quantity the user asked for, in the user's direction.
+pub(crate) trait MetricMeter: Send {
+    /// The quantity over a window that begins `settle` from now, and the time it covers.
+    fn summarize(
+        &mut self,
+        settle: Duration,
+        window: Duration,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<(Summary, Duration), MeasureError>;
+}
+
+/// A quantity as performance.
+struct Converted {
+    meter: Box<dyn MetricMeter>,
+    unit: Unit,
+}
+
+impl Meter for Converted {
+    fn unit(&self) -> &Unit {
+        &self.unit
+    }
+
+    fn measure(
+        &mut self,
+        settle: Duration,
+        window: Duration,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<Measurement, MeasureError> {
+        let (quantity, duration) = self.meter.summarize(settle, window, cancelled)?;
+        let Some(performance) = reading::performance(quantity, self.unit.reciprocal) else {
+            let why = format!(
+                "{} {} has no reciprocal, and performance is one where lower is better",
+                quantity.value, self.unit.name
+            );
+            return Err(MeasureError::new(Retry::Same, why));
+        };
+        Ok(Measurement { performance: performance.value, duration, spread: performance.spread })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,154 @@
+//! What can be wrong with a metric.
+
+use std::time::Duration;
+
+/// Why performance cannot be read. One line each: what, why, what to do.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum MetricError {
+    /// The text starts with no known kind.
+    #[error(
+        "metric '{text}': it starts with none of stdout: stderr: file: cmd: prom: netdev: io: runtime dpdk:{}",
+        suggestion.as_ref().map(|text| format!("; did you mean '{text}'?")).unwrap_or_default()
+    )]
+    UnknownKind {
+        /// As typed.
+        text: String,
+        /// What was probably meant.
+        suggestion: Option<String>,
+    },
+    /// A part is missing.
+    #[error("metric '{text}': {missing} is missing, as in '{example}'")]
+    Incomplete {
+        /// As typed.
+        text: String,
+        /// What is missing.
+        missing: &'static str,
+        /// A complete one.
+        example: &'static str,
+    },
+    /// Only plain HTTP is spoken.
+    #[error(
+        "metric 'prom:{url}': the address must start with http:// (TLS is not supported; scrape the program's local port)"
+    )]
+    Scheme {
+        /// As typed.
+        url: String,
+    },
+    /// A series selector that cannot be read.
+    #[error("series '{text}': {reason}, as in 'requests_total{{code=\"200\"}}'")]
+    Selector {
+        /// As typed.
+        text: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A counter that does not exist.
+    #[error("unknown field '{field}': known are {}", known.join(", "))]
+    UnknownField {
+        /// As typed.
+        field: String,
+        /// The ones that exist.
+        known: &'static [&'static str],
+    },
+    /// `runtime:` with something behind it.
+    #[error("metric 'runtime' takes nothing behind it")]
+    RuntimeTakesNothing,
+    /// Not a regular expression.
+    #[error("'{pattern}' is no regular expression: {reason}")]
+    Pattern {
+        /// As typed.
+        pattern: String,
+        /// Why.
+        reason: String,
+    },
+    /// A regular expression that does not say which part is the number.
+    #[error(r"'{pattern}' has no group: put parentheses around the number, as in 'packets/s: (\d+)'")]
+    NoGroup {
+        /// As typed.
+        pattern: String,
+    },
+    /// `--pick` with a metric that has a pattern of its own, or needs none.
+    #[error("metric '{metric}' takes no --pick: it goes with cmd:")]
+    PickWithoutCommand {
+        /// The metric.
+        metric: String,
+    },
+    /// `runtime` is measured by running the program again, not by reading a number.
+    #[error("metric 'runtime' is for programs that are started anew for each measurement, not for a running one")]
+    RuntimeOfRunning,
+    /// A stream of a program that pinwise did not start.
+    #[error(
+        "metric '{metric}': pinwise reads the {stream} of programs that it starts; for a running one use file:, cmd:, prom: or io:"
+    )]
+    NoStream {
+        /// The metric.
+        metric: String,
+        /// `stdout` or `stderr`.
+        stream: &'static str,
+    },
+    /// No reading at all.
+    #[error("metric '{metric}': no number in {waited:.0?}: {seen}")]
+    NeverRead {
+        /// The metric.
+        metric: String,
+        /// How long was waited.
+        waited: Duration,
+        /// What was seen instead.
+        seen: String,
+    },
+    /// The program closed the stream.
+    #[error("metric '{metric}': {reason}")]
+    Closed {
+        /// The metric.
+        metric: String,
+        /// What ended, and what was seen last.
+        reason: String,
+    },
+    /// Readings that fit a counter as well as a value.
+    #[error("metric '{metric}': it stayed at {value} for {waited:.0?}: say --counter or --gauge if that is right")]
+    Undecided {
+        /// The metric.
+        metric: String,
+        /// The constant reading.
+        value: f64,
+        /// How long it was watched.
+        waited: Duration,
+    },
+    /// Lines come in blocks that have nothing to do with when they were written.
+    #[error(
+        "metric '{metric}': {lines} lines come at once every {period:.1?}: the program buffers its output; \
+         start it with 'stdbuf -oL', or use file:, cmd: or prom:"
+    )]
+    Buffered {
+        /// The metric.
+        metric: String,
+        /// Lines in a block.
+        lines: usize,
+        /// Time between blocks.
+        period: Duration,
+    },
+    /// Stopped by the user while the metric was looked at.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+impl MetricError {
+    /// Whether the command line is at fault (exit code 2), not the program or the machine.
+    pub fn is_usage(&self) -> bool {
+        matches!(
+            self,
+            Self::UnknownKind { .. }
+                | Self::Incomplete { .. }
+                | Self::Scheme { .. }
+                | Self::Selector { .. }
+                | Self::UnknownField { .. }
+                | Self::RuntimeTakesNothing
+                | Self::Pattern { .. }
+                | Self::NoGroup { .. }
+                | Self::PickWithoutCommand { .. }
+                | Self::RuntimeOfRunning
+                | Self::NoStream { .. }
+        )
+    }
+}

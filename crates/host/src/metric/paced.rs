@@ -1,0 +1,204 @@
+//! Measuring with numbers that come at the program's pace.
+
+use super::MetricMeter;
+use super::arrivals::{Arrival, Arrivals, Stop};
+use super::reading::{Interpretation, Reading, Summary, mean, rate};
+use super::source::{Failure, sleep_until};
+use pinwise_testbed::{MeasureError, Retry};
+use std::time::{Duration, Instant};
+
+/// Measures with arrivals: the rate of a counter between the first and the last in the window, the mean of values that cover
+/// the window alone. The window becomes longer where the program speaks more rarely.
+pub(crate) struct Paced {
+    pub(crate) arrivals: Box<dyn Arrivals>,
+    pub(crate) interpretation: Interpretation,
+    /// How long to wait for a number before giving up.
+    pub(crate) patience: Duration,
+}
+
+impl MetricMeter for Paced {
+    fn summarize(
+        &mut self,
+        settle: Duration,
+        window: Duration,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<(Summary, Duration), MeasureError> {
+        let start = Instant::now() + settle;
+        self.arrivals.resume();
+        sleep_until(start, cancelled).map_err(|_| MeasureError::interrupted())?;
+        match self.interpretation {
+            Interpretation::Counter => self.counter(start, window, cancelled),
+            Interpretation::Value => self.values(start, window, cancelled),
+        }
+    }
+}
+
+impl Paced {
+    /// First arrival after `start` to the last one in the window, which is extended until there are two.
+    fn counter(
+        &mut self,
+        start: Instant,
+        window: Duration,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<(Summary, Duration), MeasureError> {
+        let mut kept: Vec<Arrival> = Vec::new();
+        let mut deadline = start + window;
+        loop {
+            match self.next(deadline, cancelled)? {
+                Some(arrival) if arrival.at < start => {}
+                Some(arrival) if arrival.at > deadline && kept.len() >= 2 => break,
+                // The same moment on the program's clock is the same reading.
+                Some(arrival)
+                    if arrival.seconds.is_some() && kept.last().is_some_and(|l| l.seconds == arrival.seconds) => {}
+                Some(arrival) => kept.push(arrival),
+                None if kept.len() >= 2 => break,
+                None => {
+                    // Overdue: wait for the missing one only, as long as it may reasonably take.
+                    let waited = self.patience.max(window * 20);
+                    match self.next(deadline + waited, cancelled)? {
+                        Some(arrival) if arrival.at < start => {}
+                        Some(arrival) => {
+                            deadline = arrival.at;
+                            kept.push(arrival);
+                        }
+                        None => return Err(self.silence(waited)),
+                    }
+                }
+            }
+        }
+        let readings: Vec<Reading> = kept.iter().map(|arrival| reading(arrival, start)).collect();
+        let summary = rate(&readings).map_err(|error| MeasureError::new(Retry::Same, error.to_string()))?;
+        Ok((summary, kept[kept.len() - 1].at.duration_since(kept[0].at)))
+    }
+
+    /// Values all of whose time lies after `start`: a value covers the time since the one before it.
+    fn values(
+        &mut self,
+        start: Instant,
+        window: Duration,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<(Summary, Duration), MeasureError> {
+        let mut kept: Vec<Arrival> = Vec::new();
+        let mut previous: Option<Instant> = None;
+        let mut began = start;
+        let mut deadline = start + window;
+        loop {
+            let arrival = match self.next(deadline, cancelled)? {
+                Some(arrival) if arrival.at > deadline && !kept.is_empty() => break,
+                Some(arrival) => arrival,
+                None if !kept.is_empty() => break,
+                None => {
+                    let waited = self.patience.max(window * 20);
+                    let Some(arrival) = self.next(deadline + waited, cancelled)? else {
+                        return Err(self.silence(waited));
+                    };
+                    deadline = deadline.max(arrival.at);
+                    arrival
+                }
+            };
+            if let Some(previous) = previous.filter(|&previous| previous >= start) {
+                if kept.is_empty() {
+                    began = previous;
+                }
+                kept.push(arrival);
+            }
+            previous = Some(arrival.at);
+        }
+        let values: Vec<f64> = kept.iter().map(|arrival| arrival.value).collect();
+        // The loop ends only with a value; its error would be a bug, and is told as one rather than a panic.
+        let summary = mean(&values).ok_or_else(|| MeasureError::new(Retry::Same, "no value in the window"))?;
+        Ok((summary, kept[kept.len() - 1].at.duration_since(began)))
+    }
+
+    fn next(&mut self, deadline: Instant, cancelled: &dyn Fn() -> bool) -> Result<Option<Arrival>, MeasureError> {
+        self.arrivals.next(deadline, cancelled).map_err(|stop| match stop {
+            Stop::Failed(Failure::Cancelled) => MeasureError::interrupted(),
+            Stop::Failed(Failure::Unreadable(why)) => MeasureError::new(Retry::Same, why),
+            Stop::Closed(why) => MeasureError::new(Retry::Never, why),
+        })
+    }
+
+    fn silence(&self, waited: Duration) -> MeasureError {
+        MeasureError::new(Retry::Same, format!("no new number in {waited:.0?}: {}", self.arrivals.seen()))
+    }
+}
+
+/// On the program's clock where it tells it, otherwise by arrival.
+fn reading(arrival: &Arrival, start: Instant) -> Reading {
+    let since_start = arrival.at.saturating_duration_since(start).as_secs_f64();
+    Reading { value: arrival.value, seconds: arrival.seconds.unwrap_or(since_start) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metric::arrivals::tests::script;
+
+    fn paced(interpretation: Interpretation, arrivals: &[(u64, f64)]) -> Paced {
+        Paced { arrivals: Box::new(script(arrivals)), interpretation, patience: Duration::from_secs(1) }
+    }
+
+    /// Settling takes no time here; the script's times are those after its construction, an instant before measuring begins.
+    fn measure(paced: &mut Paced, settle: u64, window: u64) -> Result<(Summary, Duration), MeasureError> {
+        paced.summarize(Duration::from_millis(settle), Duration::from_millis(window), &|| false)
+    }
+
+    fn close(value: f64, expected: f64) -> bool {
+        (value / expected - 1.0).abs() < 1e-6
+    }
+
+    #[test]
+    fn a_counter_is_taken_from_the_first_line_after_settling_to_the_last_in_the_window() {
+        // 1000/s up to 40 ms, 2000/s from then on; settling ends at 50 ms.
+        let lines: Vec<(u64, f64)> =
+            (0..30).map(|i| (i * 10 + 5, if i < 4 { i as f64 * 10.0 } else { i as f64 * 20.0 })).collect();
+        let (summary, duration) = measure(&mut paced(Interpretation::Counter, &lines), 50, 100).unwrap();
+        assert!(close(summary.value, 2000.0), "{summary:?}");
+        assert!(summary.spread.is_some_and(|spread| spread < 1.0));
+        assert!(duration >= Duration::from_millis(80) && duration <= Duration::from_millis(100), "{duration:?}");
+    }
+
+    #[test]
+    fn a_window_shorter_than_the_program_s_pace_is_stretched_to_two_lines() {
+        let (summary, duration) = measure(
+            &mut paced(Interpretation::Counter, &[(10, 1.0), (300, 100.0), (700, 500.0), (1000, 501.0)]),
+            50,
+            10,
+        )
+        .unwrap();
+        assert!(close(summary.value, 1000.0), "{summary:?}");
+        assert_eq!((duration, summary.spread), (Duration::from_millis(400), None));
+    }
+
+    #[test]
+    fn a_value_that_reaches_back_before_settling_is_dropped() {
+        // A line every 100 ms; the one at 100 ms covers time from before 50 ms.
+        let lines = [(0, 1.0), (100, 1000.0), (200, 10.0), (300, 20.0), (400, 99.0)];
+        let (summary, duration) = measure(&mut paced(Interpretation::Value, &lines), 50, 310).unwrap();
+        assert_eq!(summary.value, 15.0);
+        assert_eq!(duration, Duration::from_millis(200));
+    }
+
+    #[test]
+    fn a_rare_value_is_waited_for_and_never_used_twice() {
+        let mut paced = paced(Interpretation::Value, &[(0, 1.0), (400, 2.0), (800, 3.0), (1_000_000, 4.0)]);
+        assert_eq!(measure(&mut paced, 50, 10).unwrap().0.value, 3.0);
+        assert!(measure(&mut paced, 50, 10).is_err(), "there is no value after it in the time of patience");
+    }
+
+    #[test]
+    fn silence_is_an_error_that_says_how_long_and_what_was_seen() {
+        let error = measure(&mut paced(Interpretation::Counter, &[(10, 1.0), (1_000_000, 2.0)]), 0, 10).unwrap_err();
+        assert_eq!(error.retry, Retry::Same);
+        assert!(error.message.contains("1s") && error.message.contains("a script"), "{error}");
+    }
+
+    #[test]
+    fn a_counter_that_starts_over_is_worth_another_try() {
+        let error =
+            measure(&mut paced(Interpretation::Counter, &[(10, 100.0), (20, 5.0), (30, 6.0), (900, 7.0)]), 0, 50)
+                .unwrap_err();
+        assert_eq!(error.retry, Retry::Same);
+        assert!(error.message.contains("fell from 100 to 5"), "{error}");
+    }
+}

@@ -1,0 +1,250 @@
+//! Getting to know a metric before measuring with it: does it come at all, is it a counter or a value, in what rhythm, and what
+//! does a reading cost.
+
+use super::MetricError;
+use super::MetricMeter;
+use super::arrivals::{Arrival, Arrivals, Blocks, Renewals, Stop, read_dated};
+use super::on_demand::{OnDemand, WINDOW_TO_READING};
+use super::paced::Paced;
+use super::reading::{Interpretation, RISES_OF_A_COUNTER, Rhythm, interpret, rhythm};
+use super::source::{Failure, Source, sleep_until};
+use std::time::{Duration, Instant};
+
+/// What is known about the metric beforehand.
+pub(crate) struct Known<'a> {
+    /// As typed, for messages.
+    pub(crate) metric: &'a str,
+    /// Stated by the user.
+    pub(crate) stated: Option<Interpretation>,
+    /// What the words around the number say.
+    pub(crate) hint: Option<Interpretation>,
+    /// How long to wait for a number.
+    pub(crate) patience: Duration,
+}
+
+/// What was found.
+pub(crate) struct Found {
+    pub(crate) meter: Box<dyn MetricMeter>,
+    pub(crate) interpretation: Interpretation,
+    /// For the user: what was decided and why.
+    pub(crate) notes: Vec<String>,
+    /// Windows shorter than this are stretched.
+    pub(crate) shortest_window: Duration,
+}
+
+impl Known<'_> {
+    fn undecided(&self, value: f64, waited: Duration) -> MetricError {
+        MetricError::Undecided { metric: self.metric.into(), value, waited }
+    }
+
+    fn never(&self, waited: Duration, seen: String) -> MetricError {
+        MetricError::NeverRead { metric: self.metric.into(), waited, seen }
+    }
+
+    fn failed(&self, stop: Stop, waited: Duration) -> MetricError {
+        match stop {
+            Stop::Failed(Failure::Cancelled) => MetricError::Interrupted,
+            Stop::Failed(Failure::Unreadable(why)) => self.never(waited, why),
+            Stop::Closed(reason) => MetricError::Closed { metric: self.metric.into(), reason },
+        }
+    }
+}
+
+/// One line on how a number is understood.
+fn decision(interpretation: Interpretation, why: &str) -> String {
+    match interpretation {
+        Interpretation::Counter => format!("read as a counter, its rate is measured ({why}; --gauge if it is none)"),
+        Interpretation::Value => format!("read as a value, its mean is measured ({why}; --counter if it only grows)"),
+    }
+}
+
+/// Listens to lines until their rhythm and their kind are known.
+pub(crate) fn lines(
+    mut arrivals: Box<dyn Arrivals>,
+    known: &Known<'_>,
+    cancelled: &dyn Fn() -> bool,
+) -> Result<Found, MetricError> {
+    let began = Instant::now();
+    let mut heard: Vec<Arrival> = Vec::new();
+    let mut said = known.stated.or(known.hint);
+    loop {
+        let times: Vec<f64> =
+            heard.iter().map(|arrival| arrival.at.duration_since(heard[0].at).as_secs_f64()).collect();
+        if let Some(rhythm) = rhythm(&times) {
+            let (lines, period) = match rhythm {
+                Rhythm::Lines { period } => (1, period),
+                Rhythm::Blocks { lines, period } => (lines, period),
+                Rhythm::Buffered { lines, period } => {
+                    let period = Duration::from_secs_f64(period);
+                    return Err(MetricError::Buffered { metric: known.metric.into(), lines, period });
+                }
+            };
+            let values = reports(&heard, &times, lines, period);
+            if said.is_none() {
+                said = interpret(&values);
+            }
+            if let Some(interpretation) = said {
+                let mut notes = vec![decision(interpretation, why(known, interpretation))];
+                let period = Duration::from_secs_f64(period);
+                if lines > 1 {
+                    notes.push(format!("{lines} lines each {period:.2?}: their numbers are added up"));
+                    arrivals = Box::new(Blocks::new(arrivals, lines, period.as_secs_f64()));
+                }
+                if period > Duration::from_millis(100) {
+                    notes.push(format!(
+                        "the program speaks every {period:.2?}: a measurement takes up to {:.2?} (a metric that can be asked at any \
+                         time, such as cmd: or prom:, is faster)",
+                        period * 2
+                    ));
+                }
+                let meter = Box::new(Paced { arrivals, interpretation, patience: known.patience });
+                return Ok(Found { meter, interpretation, notes, shortest_window: period });
+            }
+            if began.elapsed() > known.patience && values.windows(2).all(|pair| pair[0] == pair[1]) {
+                return Err(known.undecided(values[0], began.elapsed()));
+            }
+        }
+        match arrivals.next(Instant::now() + known.patience, cancelled) {
+            Ok(Some(arrival)) => heard.push(arrival),
+            Ok(None) => return Err(known.never(known.patience, arrivals.seen())),
+            Err(stop) => return Err(known.failed(stop, began.elapsed())),
+        }
+    }
+}
+
+fn why(known: &Known<'_>, interpretation: Interpretation) -> &'static str {
+    match (known.stated, known.hint, interpretation) {
+        (Some(_), _, _) => "as stated",
+        (_, Some(_), _) => "by its name",
+        (_, _, Interpretation::Counter) => "it only grew",
+        (_, _, Interpretation::Value) => "it went down",
+    }
+}
+
+/// The numbers of the complete reports in what was heard; see [`Blocks`].
+fn reports(heard: &[Arrival], times: &[f64], lines: usize, period: f64) -> Vec<f64> {
+    if lines == 1 {
+        return heard.iter().map(|arrival| arrival.value).collect();
+    }
+    let mut starts = vec![0];
+    starts.extend((1..times.len()).filter(|&i| times[i] - times[i - 1] > period * super::reading::WITHIN_A_BLOCK));
+    starts.push(times.len());
+    let blocks = starts.windows(2).map(|pair| &heard[pair[0]..pair[1]]).filter(|block| block.len() == lines);
+    blocks.map(|block| block.iter().map(|arrival| arrival.value).sum()).collect()
+}
+
+/// The longest pause between two readings while a source is learned.
+const LONGEST_PAUSE: Duration = Duration::from_millis(100);
+/// Changes that show how often a number is renewed.
+const RENEWALS: usize = 4;
+
+/// Reads a source until its kind and the times of its renewal are known.
+pub(crate) fn source(
+    mut source: Box<dyn Source>,
+    known: &Known<'_>,
+    cancelled: &dyn Fn() -> bool,
+) -> Result<Found, MetricError> {
+    let began = Instant::now();
+    let first = first_reading(&mut *source, known, cancelled)?;
+    let mut values = vec![first];
+    // When the number was seen to be another than before.
+    let mut changes: Vec<Instant> = Vec::new();
+    let mut unchanged = 0;
+    let mut cost = Duration::MAX;
+    let mut pause = Duration::from_millis(5);
+    loop {
+        let hint = known.stated.or(source.declared()).or(known.hint);
+        let interpretation = hint.or_else(|| interpret(&values));
+        let enough = match interpretation {
+            // Five readings that all differ: exact whenever it is read.
+            Some(Interpretation::Counter) => changes.len() + 1 >= RISES_OF_A_COUNTER,
+            Some(Interpretation::Value) => changes.len() >= RENEWALS || began.elapsed() > known.patience,
+            None => false,
+        };
+        if let Some(interpretation) = interpretation.filter(|_| enough) {
+            let known = Known { hint: source.declared().or(known.hint), ..*known };
+            return Ok(found(source, &known, interpretation, &changes, unchanged, cost));
+        }
+        if began.elapsed() > known.patience.max(cost_of(cost) * 20) {
+            let constant = values[values.len() - 1];
+            return Err(known.undecided(constant, began.elapsed()));
+        }
+        pause = if unchanged > 0 { (pause * 3 / 2).min(LONGEST_PAUSE) } else { pause.max(cost_of(cost)) };
+        // A renewal is dated to within a pause: while one is being timed the pauses stay short.
+        if !changes.is_empty() {
+            pause = pause.min(Duration::from_millis(10).max(cost_of(cost) * 4));
+        }
+        sleep_until(Instant::now() + pause, cancelled).map_err(|_| MetricError::Interrupted)?;
+        let asked = Instant::now();
+        match read_dated(&mut *source, cancelled) {
+            Ok((sample, at)) => {
+                cost = cost.min(asked.elapsed());
+                if values.last() == Some(&sample.value) {
+                    unchanged += 1;
+                } else {
+                    changes.push(at);
+                }
+                values.push(sample.value);
+            }
+            // One bad reading among good ones (a file caught while it is written) is no reason to give up.
+            Err(Failure::Unreadable(_)) if began.elapsed() <= known.patience => {}
+            Err(failure) => return Err(known.failed(failure.into(), began.elapsed())),
+        }
+    }
+}
+
+/// Zero until a reading was timed.
+fn cost_of(cost: Duration) -> Duration {
+    if cost == Duration::MAX { Duration::ZERO } else { cost }
+}
+
+/// The first reading; failures are taken for a program that is still starting, until patience ends.
+fn first_reading(source: &mut dyn Source, known: &Known<'_>, cancelled: &dyn Fn() -> bool) -> Result<f64, MetricError> {
+    let began = Instant::now();
+    loop {
+        match source.read(cancelled) {
+            Ok(sample) => return Ok(sample.value),
+            Err(Failure::Cancelled) => return Err(MetricError::Interrupted),
+            Err(Failure::Unreadable(why)) if began.elapsed() >= known.patience => {
+                return Err(known.never(began.elapsed(), why));
+            }
+            Err(Failure::Unreadable(_)) => {
+                sleep_until(Instant::now() + LONGEST_PAUSE, cancelled).map_err(|_| MetricError::Interrupted)?;
+            }
+        }
+    }
+}
+
+fn found(
+    source: Box<dyn Source>,
+    known: &Known<'_>,
+    interpretation: Interpretation,
+    changes: &[Instant],
+    unchanged: usize,
+    cost: Duration,
+) -> Found {
+    let cost = cost_of(cost);
+    let mut notes = vec![decision(interpretation, why(known, interpretation))];
+    if cost > Duration::from_millis(1) {
+        notes.push(format!("a reading takes {cost:.1?}: windows are at least {:.0?}", cost * WINDOW_TO_READING));
+    }
+    if interpretation == Interpretation::Counter && unchanged == 0 {
+        let shortest_window = cost * WINDOW_TO_READING;
+        return Found { meter: Box::new(OnDemand { source, cost }), interpretation, notes, shortest_window };
+    }
+    // The shortest time between two changes: missed renewals only make the others longer.
+    let period = changes.windows(2).map(|pair| pair[1].duration_since(pair[0])).min();
+    let poll = match period {
+        Some(period) => (period / 20).clamp(Duration::from_millis(1), LONGEST_PAUSE),
+        None => LONGEST_PAUSE,
+    };
+    let poll = poll.max(cost * 4);
+    let period = period.unwrap_or(Duration::from_secs(1));
+    notes.push(match changes.len() {
+        0 => "it did not change while it was watched".to_owned(),
+        _ => format!("it is renewed about every {period:.1?}: shorter windows are stretched"),
+    });
+    let arrivals = Box::new(Renewals::new(source, interpretation, poll, period));
+    let meter = Box::new(Paced { arrivals, interpretation, patience: known.patience });
+    Found { meter, interpretation, notes, shortest_window: period }
+}

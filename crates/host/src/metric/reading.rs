@@ -1,0 +1,323 @@
+//! The arithmetic of readings: from numbers with times to a performance.
+//!
+//! A *counter* grows while the program works; performance is its rate. A *value* already is a rate (or another quantity, such
+//! as a latency); performance is its mean. Everything here is a pure function of readings.
+
+/// One number and when it was true, in seconds on any clock that does not jump.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Reading {
+    /// The number.
+    pub value: f64,
+    /// When.
+    pub seconds: f64,
+}
+
+/// How a number is to be understood.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interpretation {
+    /// It grows with the work done; its rate is the performance.
+    Counter,
+    /// It is the performance (or cost) itself.
+    Value,
+}
+
+/// What several readings say together.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Summary {
+    /// The rate of a counter, per second; the mean of a value.
+    pub value: f64,
+    /// Standard deviation of the parts, where there are two or more.
+    pub spread: Option<f64>,
+}
+
+/// Why readings give no rate.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+pub enum RateError {
+    /// A counter cannot fall.
+    #[error(
+        "the counter fell from {from} to {to}: the program was restarted or its statistics were reset (if it is no counter, say --gauge)"
+    )]
+    Fell {
+        /// The earlier reading.
+        from: f64,
+        /// The later one.
+        to: f64,
+    },
+    /// Time must pass between readings.
+    #[error("two readings at the same time ({seconds} s): the program's clock is too coarse for the window")]
+    NoTime {
+        /// The time of both.
+        seconds: f64,
+    },
+    /// A rate needs two readings.
+    #[error("a rate needs two readings")]
+    TooFew,
+}
+
+/// The rate of a counter from the first reading to the last. The spread is that of the rates between neighbours, each weighted
+/// with its duration (an interval of twice the length has half the variance, if the noise comes from the interval's ends and
+/// from independent parts alike), times n/(n-1): for equal durations the sample standard deviation.
+///
+/// # Errors
+/// [`RateError`]: fewer than two readings, a counter that falls, a clock that stands.
+pub fn rate(readings: &[Reading]) -> Result<Summary, RateError> {
+    let (Some(first), Some(last)) = (readings.first(), readings.last()) else { return Err(RateError::TooFew) };
+    if readings.len() < 2 {
+        return Err(RateError::TooFew);
+    }
+    for pair in readings.windows(2) {
+        if pair[1].value < pair[0].value {
+            return Err(RateError::Fell { from: pair[0].value, to: pair[1].value });
+        }
+        if pair[1].seconds <= pair[0].seconds {
+            return Err(RateError::NoTime { seconds: pair[1].seconds });
+        }
+    }
+    let total = last.seconds - first.seconds;
+    let value = (last.value - first.value) / total;
+    let parts = (readings.len() - 1) as f64;
+    let variance = readings
+        .windows(2)
+        .map(|pair| {
+            let seconds = pair[1].seconds - pair[0].seconds;
+            let deviation = (pair[1].value - pair[0].value) / seconds - value;
+            seconds * deviation * deviation
+        })
+        .sum::<f64>()
+        / total;
+    Ok(Summary { value, spread: (parts >= 2.0).then(|| (variance * parts / (parts - 1.0)).sqrt()) })
+}
+
+/// The mean of values that cover equal times, and their sample standard deviation; `None` when there is no value.
+pub fn mean(values: &[f64]) -> Option<Summary> {
+    let n = values.len() as f64;
+    if values.is_empty() {
+        return None;
+    }
+    let value = values.iter().sum::<f64>() / n;
+    let squares = values.iter().map(|v| (v - value) * (v - value)).sum::<f64>();
+    Some(Summary { value, spread: (values.len() >= 2).then(|| (squares / (n - 1.0)).sqrt()) })
+}
+
+/// A summary as performance, which is higher-is-better: a quantity that is better when lower becomes its reciprocal, its spread
+/// by the delta method (sd / mean²). `None` when that is not finite (the reciprocal of zero).
+pub fn performance(summary: Summary, lower_is_better: bool) -> Option<Summary> {
+    let performance = if lower_is_better {
+        let square = summary.value * summary.value;
+        Summary { value: 1.0 / summary.value, spread: summary.spread.map(|spread| spread / square) }
+    } else {
+        summary
+    };
+    performance.value.is_finite().then_some(performance)
+}
+
+/// Readings in a row, none smaller than the one before, after which a number is taken for a counter. Readings of a noisy value
+/// rise five times in a row once in 120.
+pub const RISES_OF_A_COUNTER: usize = 5;
+
+/// Whether `values`, in the order they were read, are those of a counter. `None` while they do not tell: fewer than
+/// [`RISES_OF_A_COUNTER`] different ones, or no change at all.
+pub fn interpret(values: &[f64]) -> Option<Interpretation> {
+    if values.windows(2).any(|pair| pair[1] < pair[0]) {
+        return Some(Interpretation::Value);
+    }
+    let different = values.windows(2).filter(|pair| pair[1] > pair[0]).count() + usize::from(!values.is_empty());
+    (different >= RISES_OF_A_COUNTER).then_some(Interpretation::Counter)
+}
+
+/// The rhythm in which a program reports.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Rhythm {
+    /// Each line is a report of its own; the median time between them.
+    Lines {
+        /// Seconds.
+        period: f64,
+    },
+    /// Several lines make one report (one per port, say): their numbers are added up.
+    Blocks {
+        /// Lines in each.
+        lines: usize,
+        /// Seconds between blocks.
+        period: f64,
+    },
+    /// Lines arrive when a buffer is full, not when they are written.
+    Buffered {
+        /// Lines in a typical block.
+        lines: usize,
+        /// Seconds between blocks.
+        period: f64,
+    },
+}
+
+/// Lines closer together than this fraction of the longest gap belong to one block.
+pub const WITHIN_A_BLOCK: f64 = 0.1;
+
+/// More matching lines in one block than this are no report but a full buffer.
+const LINES_OF_A_REPORT: usize = 16;
+
+/// The rhythm of lines that arrived at `times` (seconds, ascending). Blocks are separated by gaps of more than a tenth of the
+/// longest gap; the first and the last may be incomplete and do not count. `None` while fewer than two complete blocks were seen.
+pub fn rhythm(times: &[f64]) -> Option<Rhythm> {
+    let longest = times.windows(2).map(|pair| pair[1] - pair[0]).fold(0.0, f64::max);
+    let mut starts = vec![0];
+    starts.extend((1..times.len()).filter(|&i| times[i] - times[i - 1] > longest * WITHIN_A_BLOCK));
+    // Complete: every block but the first and the last.
+    if starts.len() < 4 {
+        return None;
+    }
+    let mut sizes: Vec<usize> = starts.windows(2).skip(1).map(|pair| pair[1] - pair[0]).collect();
+    let mut periods: Vec<f64> = starts.windows(2).map(|pair| times[pair[1]] - times[pair[0]]).collect();
+    sizes.sort_unstable();
+    periods.sort_by(f64::total_cmp);
+    let (smallest, lines, largest) = (sizes[0], sizes[sizes.len() / 2], sizes[sizes.len() - 1]);
+    let period = periods[periods.len() / 2];
+    Some(if lines > LINES_OF_A_REPORT {
+        Rhythm::Buffered { lines, period }
+    } else if smallest == largest && lines > 1 {
+        Rhythm::Blocks { lines, period }
+    } else {
+        let span = times[times.len() - 1] - times[0];
+        Rhythm::Lines { period: span / (times.len() - 1) as f64 }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn readings(pairs: &[(f64, f64)]) -> Vec<Reading> {
+        pairs.iter().map(|&(seconds, value)| Reading { value, seconds }).collect()
+    }
+
+    #[test]
+    fn a_rate_is_growth_over_time() {
+        let summary = rate(&readings(&[(10.0, 500.0), (12.0, 900.0)])).unwrap();
+        assert_eq!(summary, Summary { value: 200.0, spread: None });
+    }
+
+    #[test]
+    fn the_spread_of_equal_parts_is_their_sample_standard_deviation() {
+        // Rates 100, 200, 300: mean 200, sample standard deviation 100.
+        let summary = rate(&readings(&[(0.0, 0.0), (1.0, 100.0), (2.0, 300.0), (3.0, 600.0)])).unwrap();
+        assert_eq!(summary.value, 200.0);
+        assert!((summary.spread.unwrap() - 100.0).abs() < 1e-9);
+        assert_eq!(mean(&[100.0, 200.0, 300.0]).unwrap(), Summary { value: 200.0, spread: Some(100.0) });
+    }
+
+    #[test]
+    fn readings_that_give_no_rate_say_why() {
+        assert_eq!(rate(&readings(&[(0.0, 1.0)])), Err(RateError::TooFew));
+        assert_eq!(rate(&readings(&[(0.0, 5.0), (1.0, 3.0)])), Err(RateError::Fell { from: 5.0, to: 3.0 }));
+        assert_eq!(rate(&readings(&[(1.0, 5.0), (1.0, 6.0)])), Err(RateError::NoTime { seconds: 1.0 }));
+        assert_eq!(mean(&[]), None);
+    }
+
+    #[test]
+    fn a_cost_becomes_its_reciprocal_with_the_spread_of_the_delta_method() {
+        let cost = Summary { value: 4.0, spread: Some(0.4) };
+        let performance = performance(cost, true).unwrap();
+        assert_eq!(performance.value, 0.25);
+        // The relative spread stays the same to first order.
+        assert!((performance.spread.unwrap() / performance.value - 0.1).abs() < 1e-12);
+        assert_eq!(super::performance(cost, false), Some(cost));
+        assert_eq!(super::performance(Summary { value: 0.0, spread: None }, true), None);
+    }
+
+    #[test]
+    fn growth_alone_makes_a_counter_and_one_fall_a_value() {
+        assert_eq!(interpret(&[1.0, 2.0, 3.0, 4.0]), None);
+        assert_eq!(interpret(&[1.0, 2.0, 3.0, 3.0, 4.0, 5.0]), Some(Interpretation::Counter));
+        assert_eq!(interpret(&[5.0, 4.0]), Some(Interpretation::Value));
+        assert_eq!(interpret(&[7.0; 50]), None);
+        assert_eq!(interpret(&[]), None);
+    }
+
+    #[test]
+    fn single_lines_have_a_period_however_uneven() {
+        let rhythm = rhythm(&[0.0, 0.9, 2.0, 3.1, 4.0]).unwrap();
+        assert_eq!(rhythm, Rhythm::Lines { period: 1.0 });
+        assert_eq!(super::rhythm(&[0.0, 1.0, 2.0]), None);
+        assert_eq!(super::rhythm(&[]), None);
+        // Every line twenty milliseconds to a hundred after the last: some gaps are short, but the groups differ in size.
+        let uneven = super::rhythm(&[0.0, 0.1, 0.105, 0.2, 0.3, 0.305, 0.31, 0.41, 0.51]).unwrap();
+        assert!(matches!(uneven, Rhythm::Lines { .. }), "{uneven:?}");
+    }
+
+    #[test]
+    fn two_ports_each_second_make_blocks_of_two() {
+        let times = [0.001, 1.0, 1.001, 2.0, 2.001, 3.0, 3.001];
+        assert_eq!(rhythm(&times), Some(Rhythm::Blocks { lines: 2, period: 1.0 }));
+    }
+
+    #[test]
+    fn lines_by_the_hundred_are_a_full_buffer() {
+        let times: Vec<f64> = (0..5)
+            .flat_map(|block| (0..170 + block).map(move |line| f64::from(block) * 3.0 + f64::from(line) * 1e-6))
+            .collect();
+        assert!(matches!(rhythm(&times), Some(Rhythm::Buffered { lines: 170..=175, .. })));
+    }
+
+    proptest! {
+        #[test]
+        fn the_rate_lies_between_the_slowest_and_the_fastest_part(parts in proptest::collection::vec((0.001f64..10.0, 0.0f64..1e6), 1..20)) {
+            let mut all = vec![Reading { value: 0.0, seconds: 0.0 }];
+            for (seconds, growth) in &parts {
+                let last = all[all.len() - 1];
+                all.push(Reading { value: last.value + growth, seconds: last.seconds + seconds });
+            }
+            let summary = rate(&all).unwrap();
+            let rates = parts.iter().map(|(seconds, growth)| growth / seconds);
+            let (low, high) = rates.fold((f64::MAX, 0.0f64), |(low, high), rate| (low.min(rate), high.max(rate)));
+            let slack = 1e-6 * high.max(1.0);
+            prop_assert!(summary.value >= low - slack && summary.value <= high + slack);
+            prop_assert_eq!(summary.spread.is_some(), parts.len() > 1);
+        }
+
+        #[test]
+        fn a_steady_counter_has_its_rate_and_no_spread_whatever_its_start(
+            steps in proptest::collection::vec(1u32..100, 2..20), rate_per_second in 1u32..1000, start in 0u32..1_000_000, origin in 0u32..1000,
+        ) {
+            let mut seconds = f64::from(origin);
+            let mut all = Vec::new();
+            for step in &steps {
+                all.push(Reading { value: f64::from(start) + (seconds - f64::from(origin)) * f64::from(rate_per_second), seconds });
+                seconds += f64::from(*step);
+            }
+            let summary = rate(&all).unwrap();
+            prop_assert!((summary.value / f64::from(rate_per_second) - 1.0).abs() < 1e-9);
+            if let Some(spread) = summary.spread {
+                prop_assert!(spread < 1e-6 * f64::from(rate_per_second));
+            }
+        }
+
+        #[test]
+        fn a_reset_anywhere_is_noticed(values in proptest::collection::vec(1u32..1000, 2..20), at in 0usize..18) {
+            let at = at.min(values.len() - 2);
+            let mut total = 0.0;
+            let mut all = Vec::new();
+            for (index, &value) in values.iter().enumerate() {
+                total = if index == at + 1 { 0.0 } else { total + f64::from(value) };
+                all.push(Reading { value: total, seconds: index as f64 });
+            }
+            let fell = matches!(rate(&all), Err(RateError::Fell { .. }));
+            prop_assert!(fell);
+        }
+
+        #[test]
+        fn the_rhythm_does_not_depend_on_when_listening_began(period in 0.01f64..10.0, lines in 1usize..5, torn in 0usize..5) {
+            let times: Vec<f64> = (0..6)
+                .flat_map(|block| (0..lines).map(move |line| f64::from(block) * period + line as f64 * period * 1e-4))
+                .skip(torn.min(lines - 1))
+                .collect();
+            match rhythm(&times) {
+                Some(Rhythm::Lines { .. }) => prop_assert_eq!(lines, 1),
+                Some(Rhythm::Blocks { lines: found, period: every }) => {
+                    prop_assert_eq!(found, lines);
+                    prop_assert!((every / period - 1.0).abs() < 0.01);
+                }
+                other => prop_assert!(false, "{:?}", other),
+            }
+        }
+    }
+}
