@@ -1,1 +1,29 @@
-//! Skeleton.
+//! One self-contained HTML page from a campaign: it works offline, without script (text, tables, drawing), in light and dark, at 400 px
+//! and on paper.
+//!
+//! [`page`] is pure: a campaign, its records and its outcome in, text out. The page is made in two layers. Everything that
+//! needs to be *known* is HTML from `templates/`: the verdict, the placement drawn on the machine, a sentence with numbers for
+//! every chart, tables. What can only be *seen* is a chart, sent as data ([`chart`]) in one JSON element and drawn by uPlot
+//! (`assets/`), which is inlined. Nothing is ever requested from anywhere.
+//!
+//! # Hostile input
+//! Names of threads and commands belong to the program under test. In HTML the templates escape them; in the JSON element
+//! `<`, `>` and `&` are written as `\u003c` and so on, so no text can end the element. A content security policy in the page
+//! forbids every request as the second line.
+
+#![forbid(unsafe_code)]
+
+mod chart;
+mod drift;
+mod ecdf;
+mod evidence;
+mod figure;
+mod figures;
+mod floorplan;
+mod page;
+mod progress;
+mod question;
+mod repetitions;
+mod tail;
+
+pub use page::{ReportError, page};

@@ -1,0 +1,69 @@
+//! Every sampled assignment in one line: the empirical distribution of performance.
+
+use crate::chart::{Axis, Chart, Ink, Series, Shape};
+use crate::evidence::Evidence;
+use crate::figure::{Figure, Table};
+use crate::figures::{self, Scale};
+use pinwise_placement::Outcome;
+
+/// Steps drawn below the top; the top, which the bound rests on, is drawn in full.
+const STEPS: usize = 300;
+const TOP: usize = 100;
+
+/// The figure.
+pub(crate) fn figure(evidence: &Evidence<'_>, outcome: &Outcome, scale: &Scale) -> Figure {
+    const TITLE: &str = "How assignments perform: the distribution";
+    let mut values: Vec<f64> = evidence.sample().into_iter().map(|(_, value)| value).collect();
+    values.sort_by(f64::total_cmp);
+    let n = values.len();
+    let (Some(&worst), Some(&best)) = (values.first(), values.last()) else {
+        return Figure::absent(TITLE, "No assignment has been sampled yet.");
+    };
+    if n < 2 {
+        return Figure::absent(TITLE, "One assignment is no distribution.");
+    }
+    let quantile = |share: f64| values[((share * n as f64).ceil() as usize).clamp(1, n) - 1];
+    let stride = n.saturating_sub(TOP).div_ceil(STEPS).max(1);
+    let kept = (0..n).filter(|&index| index % stride == 0 || index + TOP >= n);
+    let steps = kept.map(|index| (scale.value(values[index]), (index + 1) as f64 / n as f64));
+    let x = Axis { reversed: scale.reversed(), ..Axis::new(&scale.label) };
+    let mut chart = Chart::new("chart-ecdf", x, Axis::new("share of assignments at or below")).series(Series::new(
+        "sampled assignments",
+        Shape::Steps,
+        Ink::Data,
+        steps,
+    ));
+    if let Some(baseline) = &outcome.baseline {
+        chart = chart.mark("unpinned", Ink::Baseline, scale.value(baseline.mean), None);
+    }
+    if let Some(best) = &outcome.best {
+        chart = chart.mark("best", Ink::Best, scale.value(best.performance.mean), None);
+    }
+    if let Some(upb) = outcome.bound.upb {
+        chart = chart.mark("bound", Ink::Bound, scale.value(upb), outcome.bound.upb_high.map(|high| scale.value(high)));
+    }
+    let mut table = Table::new(["Share of assignments at or below", "Performance"]);
+    for share in [0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0] {
+        table.row([figures::percent(share), scale.show(if share == 0.0 { worst } else { quantile(share) })]);
+    }
+    let mut says = format!(
+        "{} different assignments, drawn at random, range over {}; half of them lie at or below {}.",
+        figures::count(n as u64),
+        scale.range(worst, best),
+        scale.show(quantile(0.5))
+    );
+    if let Some(baseline) = &outcome.baseline {
+        let below = values.partition_point(|&value| value <= baseline.mean);
+        says +=
+            &format!(" Unpinned does as well as or better than {} of them.", figures::percent(below as f64 / n as f64));
+    }
+    Figure {
+        title: TITLE,
+        says,
+        reading: "The line rises where many assignments perform alike. A long flat stretch at the right means that good assignments \
+                  are rare: worth searching for, and easily missed. The band reaches from the estimate of the best possible to the \
+                  upper end of its interval.",
+        chart: Some(chart),
+        table,
+    }
+}

@@ -1,0 +1,314 @@
+//! The page: everything put in order.
+
+use crate::chart::Chart;
+use crate::evidence::Evidence;
+use crate::figure::{Figure, Table};
+use crate::figures::{self, Scale};
+use crate::floorplan::{self, Block};
+use crate::question::{self, Row};
+use crate::{drift, ecdf, progress, repetitions, tail};
+use askama::Template;
+use pinwise_campaign::{CampaignInfo, CampaignState, Record};
+use pinwise_placement::{Best, Outcome, Question};
+use pinwise_testbed::Setting;
+use pinwise_topology::{Assignment, CpuId, SharingTree};
+
+/// Why there is no page.
+#[derive(Debug, thiserror::Error)]
+pub enum ReportError {
+    /// The campaign's question is not one of placement.
+    #[error("campaign {id} asks no placement question that this version can read: {source}")]
+    Question {
+        /// The campaign.
+        id: i64,
+        /// What is wrong with it.
+        source: serde_json::Error,
+    },
+    /// An assignment names threads or contexts that the campaign does not have.
+    #[error(
+        "campaign {id}: an assignment does not fit its {threads} threads and {contexts} allowed contexts; the store is damaged"
+    )]
+    Misfit {
+        /// The campaign.
+        id: i64,
+        /// Threads of its workload.
+        threads: usize,
+        /// Allowed contexts of its machine.
+        contexts: usize,
+    },
+    /// The data could not be written as JSON.
+    #[error("the page's data cannot be written: {0}")]
+    Data(#[from] serde_json::Error),
+    /// A template could not be filled in.
+    #[error("the page cannot be written: {0}")]
+    Template(#[from] askama::Error),
+}
+
+/// [`pinwise_placement::Bound::method`] where nothing was estimated.
+pub(crate) const EXACT: &str = "exact";
+
+/// Ties drawn on the machine; the table has every one.
+const TIES_DRAWN: usize = 6;
+
+/// The page of a campaign: a complete HTML document that needs nothing else.
+///
+/// # Errors
+/// See [`ReportError`]; all mean that the arguments do not belong together.
+pub fn page(info: &CampaignInfo, records: &[Record], outcome: &Outcome) -> Result<String, ReportError> {
+    let question: Question = serde_json::from_value(info.new.question.clone())
+        .map_err(|source| ReportError::Question { id: info.id.0, source })?;
+    let tree = SharingTree::new(&info.new.machine, info.new.alike);
+    fits(info, records, outcome, tree.leaves())?;
+    let evidence = Evidence::new(records);
+    let typical = outcome.best.as_ref().map(|best| best.performance.mean);
+    let typical = typical.or(outcome.baseline.map(|baseline| baseline.mean));
+    let typical = typical.or(evidence.shots.first().map(|shot| shot.performance)).unwrap_or(1.0);
+    let scale = Scale::new(&outcome.unit, typical);
+    let looks = if outcome.bound.method == EXACT { Vec::new() } else { tail::looks(&evidence, &question) };
+    let (tail, no_tail) = match tail::figures(&evidence, &question, outcome, &scale) {
+        Ok(figures) => (figures.into_iter().collect(), String::new()),
+        Err(reason) => (Vec::new(), reason),
+    };
+    let document = Document {
+        info,
+        outcome,
+        verdict: question::verdict(outcome, &scale),
+        facts: facts(outcome, &scale),
+        state: state(info),
+        drawings: drawings(info, outcome, tree.leaves(), &scale),
+        threads: threads(info, outcome, tree.leaves()),
+        ties: ties(info, outcome, tree.leaves(), &scale),
+        repetitions: repetitions::figure(&evidence, outcome, &scale),
+        population: vec![
+            ecdf::figure(&evidence, outcome, &scale),
+            progress::figure(&evidence, outcome, &looks, &scale),
+        ],
+        tail,
+        no_tail,
+        drift: drift::figure(&evidence, outcome, &scale),
+        asked: question::asked(info, &question, outcome, &tree),
+        cost: question::cost(outcome),
+        failures: question::failures(&evidence),
+        next: question::next(info, outcome),
+        version: env!("CARGO_PKG_VERSION"),
+    };
+    let charts: Vec<&Chart> = document.figures().filter_map(|figure| figure.chart.as_ref()).collect();
+    let data = for_script(&serde_json::to_string(&charts)?);
+    Ok(Page { document: &document, data }.render()?)
+}
+
+/// The shell around the document: style, script and data.
+#[derive(Template)]
+#[template(path = "page.html")]
+struct Page<'a> {
+    document: &'a Document<'a>,
+    data: String,
+}
+
+// Named in the template.
+const STYLE: &str = include_str!("../assets/page.css");
+const SCRIPT: &str = include_str!("../assets/page.js");
+const UPLOT_STYLE: &str = include_str!("../assets/uPlot.min.css");
+const UPLOT_SCRIPT: &str = include_str!("../assets/uPlot.iife.min.js");
+const UPLOT_LICENSE: &str = include_str!("../assets/uPlot.LICENSE");
+
+/// What there is to read.
+#[derive(Template)]
+#[template(path = "document.html")]
+struct Document<'a> {
+    info: &'a CampaignInfo,
+    outcome: &'a Outcome,
+    verdict: (&'static str, String),
+    facts: Vec<Fact>,
+    state: Option<&'static str>,
+    drawings: Vec<Drawing>,
+    threads: Table,
+    ties: Table,
+    repetitions: Figure,
+    population: Vec<Figure>,
+    tail: Vec<Figure>,
+    no_tail: String,
+    drift: Figure,
+    asked: Vec<Row>,
+    cost: Vec<Row>,
+    failures: Vec<(String, String)>,
+    next: Vec<(String, &'static str)>,
+    version: &'static str,
+}
+
+impl Document<'_> {
+    fn figures(&self) -> impl Iterator<Item = &Figure> {
+        let first = std::iter::once(&self.repetitions);
+        first.chain(&self.population).chain(&self.tail).chain(std::iter::once(&self.drift))
+    }
+}
+
+/// A number that matters, with what qualifies it.
+struct Fact {
+    name: &'static str,
+    value: String,
+    detail: String,
+}
+
+/// A placement drawn on the machine.
+struct Drawing {
+    title: String,
+    detail: String,
+    plan: Block,
+}
+
+fn facts(outcome: &Outcome, scale: &Scale) -> Vec<Fact> {
+    let mut facts = Vec::new();
+    if let Some(best) = &outcome.best {
+        let performance = &best.performance;
+        facts.push(Fact {
+            name: "Best placement",
+            value: scale.show(performance.mean),
+            detail: scale.interval(performance),
+        });
+    }
+    if let Some(baseline) = &outcome.baseline {
+        facts.push(Fact { name: "Unpinned", value: scale.show(baseline.mean), detail: scale.interval(baseline) });
+    }
+    if let Some((gain, low, high)) = outcome.gain {
+        let detail = format!("{} to {}", figures::change(low), figures::change(high));
+        facts.push(Fact { name: "Best against unpinned", value: figures::change(gain), detail });
+    }
+    facts.push(bound_fact(outcome, scale));
+    let cost = &outcome.cost;
+    facts.push(Fact {
+        name: "Cost",
+        value: figures::duration(cost.time),
+        detail: format!("{} measurements, {} failed", figures::count(cost.measurements), figures::count(cost.failed)),
+    });
+    facts
+}
+
+fn bound_fact(outcome: &Outcome, scale: &Scale) -> Fact {
+    let bound = &outcome.bound;
+    let name = "Left to gain";
+    if bound.method == EXACT {
+        let value =
+            bound.gap_high.map_or("nothing but noise".to_owned(), |gap| format!("at most {}", figures::percent(gap)));
+        let all = figures::group(&outcome.assignments);
+        let detail = format!("all {all} different assignments were measured; what is left is their noise");
+        return Fact { name, value, detail };
+    }
+    let sampled = format!("{} sampled assignments", figures::count(bound.n as u64));
+    match (bound.gap_high, bound.upb_high, bound.upb) {
+        (Some(gap), Some(high), _) => Fact {
+            name,
+            value: format!("at most {}", figures::percent(gap)),
+            detail: format!(
+                "with {} confidence no assignment is better than {}; {sampled}",
+                figures::percent(bound.confidence),
+                scale.show(high)
+            ),
+        },
+        (_, _, Some(upb)) => Fact {
+            name,
+            value: bound.gap.map_or("unknown".to_owned(), |gap| format!("about {}", figures::percent(gap))),
+            detail: format!("best possible about {}, with no upper end to the interval; {sampled}", scale.show(upb)),
+        },
+        _ => {
+            Fact { name, value: "unknown".to_owned(), detail: format!("no bound from {sampled}; the reason is below") }
+        }
+    }
+}
+
+fn state(info: &CampaignInfo) -> Option<&'static str> {
+    match info.state {
+        CampaignState::Finished => None,
+        _ if info.running => Some("This campaign is running. The page shows what was known when it was written."),
+        CampaignState::Open => {
+            Some("This campaign was killed before it was done. The page shows what is known so far.")
+        }
+        CampaignState::Stopped => {
+            Some("This campaign was stopped before it was done. The page shows what is known so far.")
+        }
+    }
+}
+
+fn drawings(info: &CampaignInfo, outcome: &Outcome, leaves: &[CpuId], scale: &Scale) -> Vec<Drawing> {
+    let draw = |title: String, best: &Best| Drawing {
+        title,
+        detail: scale.estimate(&best.performance),
+        plan: floorplan::draw(&info.new.machine, leaves, &info.new.workload.threads, &best.assignment),
+    };
+    let ties = outcome.ties.iter().take(TIES_DRAWN).zip(1..).map(|(tie, n)| draw(format!("Tie {n}"), tie));
+    outcome.best.iter().map(|best| draw("Best".to_owned(), best)).chain(ties).collect()
+}
+
+/// Each thread and its context.
+fn threads(info: &CampaignInfo, outcome: &Outcome, leaves: &[CpuId]) -> Table {
+    let mut table = Table::new(["Thread", "Role", "Instance", "CPU", "Where"]);
+    let Some(best) = &outcome.best else { return table };
+    for (index, thread) in info.new.workload.threads.iter().enumerate() {
+        let Some(cpu) = cpu(&best.assignment, index, leaves) else { continue };
+        let path = floorplan::path(&info.new.machine, cpu);
+        table.row([thread.name.clone(), thread.role.clone(), thread.instance.to_string(), cpu.0.to_string(), path]);
+    }
+    table
+}
+
+/// Each tie and where it differs from the best.
+fn ties(info: &CampaignInfo, outcome: &Outcome, leaves: &[CpuId], scale: &Scale) -> Table {
+    let mut table = Table::new(["", "Performance", "Interval", "Differs from the best in"]);
+    let Some(best) = &outcome.best else { return table };
+    for (tie, n) in outcome.ties.iter().zip(1..) {
+        let moved: Vec<String> = info
+            .new
+            .workload
+            .threads
+            .iter()
+            .enumerate()
+            .filter_map(|(index, thread)| {
+                let here = cpu(&best.assignment, index, leaves)?;
+                let there = cpu(&tie.assignment, index, leaves)?;
+                (here != there).then(|| format!("{}: CPU {} instead of {}", thread.name, there.0, here.0))
+            })
+            .collect();
+        let interval = scale.interval(&tie.performance);
+        table.row([format!("Tie {n}"), scale.show(tie.performance.mean), interval, moved.join("; ")]);
+    }
+    table
+}
+
+fn cpu(assignment: &Assignment, thread: usize, leaves: &[CpuId]) -> Option<CpuId> {
+    leaves.get(*assignment.leaves().get(thread)? as usize).copied()
+}
+
+/// Every assignment must name the campaign's threads and contexts, or the drawing would lie.
+fn fits(info: &CampaignInfo, records: &[Record], outcome: &Outcome, leaves: &[CpuId]) -> Result<(), ReportError> {
+    let (threads, contexts) = (info.new.workload.threads.len(), leaves.len());
+    let recorded = records.iter().filter_map(|record| match &record.trial.setting {
+        Setting::Pinned(assignment) => Some(assignment),
+        Setting::Unpinned => None,
+    });
+    let announced = outcome.best.iter().chain(&outcome.ties).map(|best| &best.assignment);
+    let misfit = |assignment: &Assignment| {
+        assignment.threads() != threads || assignment.leaves().iter().any(|&leaf| leaf as usize >= contexts)
+    };
+    if recorded.chain(announced).any(misfit) {
+        return Err(ReportError::Misfit { id: info.id.0, threads, contexts });
+    }
+    Ok(())
+}
+
+/// JSON that can stand in a script element: nothing in it can end the element or begin a comment.
+fn for_script(json: &str) -> String {
+    json.replace('<', r"\u003c").replace('>', r"\u003e").replace('&', r"\u0026")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_cannot_end_the_script_element_and_says_the_same() {
+        let hostile = r#"</script><script>alert(1)</script><!-- & "quoted" \ "#;
+        let written = for_script(&serde_json::to_string(hostile).unwrap());
+        assert!(!written.contains(['<', '>', '&']), "{written}");
+        assert_eq!(serde_json::from_str::<String>(&written).unwrap(), hostile);
+    }
+}

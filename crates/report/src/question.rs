@@ -1,0 +1,148 @@
+//! What was asked and what it cost, as rows of a table; what to do next, as commands.
+
+use crate::evidence::Evidence;
+use crate::figures::{self, Scale};
+use pinwise_campaign::{CampaignInfo, CampaignState};
+use pinwise_placement::{Advice, Budget, Outcome, Question};
+use pinwise_topology::SharingTree;
+
+/// A term and what it is.
+pub(crate) type Row = (&'static str, String);
+
+/// What was asked.
+pub(crate) fn asked(info: &CampaignInfo, question: &Question, outcome: &Outcome, tree: &SharingTree) -> Vec<Row> {
+    let new = &info.new;
+    let levels: Vec<String> = tree
+        .levels()
+        .into_iter()
+        .map(|(kind, arity)| {
+            let name = format!("{kind:?}");
+            arity.map_or_else(|| name.clone(), |arity| format!("{arity} × {name}"))
+        })
+        .collect();
+    let contexts = format!("{} of {} online", tree.leaves().len(), new.machine.contexts.len());
+    let mut rows = vec![
+        ("Command", shell(&new.command)),
+        ("Program", new.workload.name.clone()),
+        ("Threads placed", new.workload.threads.len().to_string()),
+        ("Machine", new.machine.name.clone()),
+        ("Contexts allowed", contexts),
+    ];
+    if !levels.is_empty() {
+        rows.push(("What they share", levels.join(", ")));
+    }
+    let crowd = question.per_context.map_or(String::new(), |most| format!(", at most {most} threads per context"));
+    rows.push(("Different assignments", format!("{}{crowd}", figures::group(&outcome.assignments))));
+    rows.push((
+        "Performance is",
+        if new.unit.reciprocal { format!("{}, lower is better", new.unit.name) } else { new.unit.name.clone() },
+    ));
+    rows.push(("Strategy", outcome.strategy.clone()));
+    rows.push((
+        "Stop when",
+        format!(
+            "within {} of the bound, or after {}",
+            figures::percent(question.within),
+            match question.budget {
+                Budget::Measurements(most) => format!("{} measurements", figures::count(most)),
+                Budget::Time(most) => figures::duration(most),
+            }
+        ),
+    ));
+    rows.push(("Stopped because", outcome.stopped_because.clone()));
+    rows.push(("Confidence", figures::percent(question.confidence)));
+    rows.push(("Seed", question.seed.to_string()));
+    rows.push(("Begun", figures::date(info.started)));
+    rows
+}
+
+/// What it cost.
+pub(crate) fn cost(outcome: &Outcome) -> Vec<Row> {
+    let cost = &outcome.cost;
+    let mut rows = vec![
+        ("Measurements", figures::count(cost.measurements)),
+        ("Of these failed", figures::count(cost.failed)),
+        ("Different assignments measured", figures::count(cost.classes)),
+        ("Time measuring", figures::duration(cost.time)),
+    ];
+    if let Ok(measurements @ 1..) = u32::try_from(cost.measurements) {
+        rows.push(("Time per measurement", figures::duration(cost.time / measurements)));
+    }
+    rows
+}
+
+/// Failures with how often each occurred.
+pub(crate) fn failures(evidence: &Evidence<'_>) -> Vec<(String, String)> {
+    evidence.failures.iter().map(|&(message, times)| (message.to_owned(), figures::count(times as u64))).collect()
+}
+
+/// The verdict: a heading and a sentence.
+pub(crate) fn verdict(outcome: &Outcome, scale: &Scale) -> (&'static str, String) {
+    let gain = outcome.gain.map(|(gain, low, high)| {
+        format!("{} ({} to {})", figures::change(gain), figures::change(low), figures::change(high))
+    });
+    match (outcome.advice, &outcome.best, gain) {
+        (Advice::Pin, Some(best), Some(gain)) => (
+            "Pin the threads",
+            format!(
+                "The placement below reaches {}: {gain} against leaving the threads to the operating system.",
+                scale.show(best.performance.mean)
+            ),
+        ),
+        (Advice::Pin, Some(best), None) => {
+            ("Pin the threads", format!("The placement below reaches {}.", scale.show(best.performance.mean)))
+        }
+        (Advice::KeepDefault, _, Some(gain)) => (
+            "Keep the default",
+            format!(
+                "No placement beats the operating system's own beyond the intervals; the best found is {gain} against it."
+            ),
+        ),
+        (Advice::KeepDefault, _, None) => {
+            ("Keep the default", "No placement beats the operating system's own beyond the intervals.".to_owned())
+        }
+        (_, Some(_), Some(gain)) => (
+            "Undecided",
+            format!(
+                "The measurements do not tell the best placement from the operating system's own: it is {gain} against it."
+            ),
+        ),
+        _ => ("Undecided", "The best placement or the baseline was not measured well enough to say.".to_owned()),
+    }
+}
+
+/// What to do next: a command and what it does.
+pub(crate) fn next(info: &CampaignInfo, outcome: &Outcome) -> Vec<(String, &'static str)> {
+    let id = info.id.0;
+    let mut commands = Vec::new();
+    if info.state != CampaignState::Finished {
+        commands.push((format!("pinwise campaign resume {id}"), "goes on where this campaign was left"));
+    }
+    if outcome.best.is_some() {
+        commands.push(("pinwise apply PLAN --pid PID".to_owned(), "re-pins the running program"));
+        commands.push(("pinwise run PLAN -- COMMAND".to_owned(), "starts it pinned"));
+        commands.push(("pinwise export PLAN --to taskset".to_owned(), "writes the placement for another tool"));
+    }
+    commands.push((format!("pinwise campaign export {id}"), "writes every measurement behind this page"));
+    commands
+}
+
+/// The words as a shell takes them.
+pub(crate) fn shell(words: &[String]) -> String {
+    let plain =
+        |word: &str| !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c));
+    let quoted =
+        words.iter().map(|word| if plain(word) { word.clone() } else { format!("'{}'", word.replace('\'', r"'\''")) });
+    quoted.collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_can_be_pasted_into_a_shell() {
+        let words = ["place", "--metric", r"stdout:Tx-pps: +(\d+)", "--", "it's", ""].map(str::to_owned);
+        assert_eq!(shell(&words), r"place --metric 'stdout:Tx-pps: +(\d+)' -- 'it'\''s' ''");
+    }
+}

@@ -1,0 +1,122 @@
+//! Best beside baseline: every single repetition, with the mean and its interval.
+//!
+//! A bar chart of two means hides what decides: how far the repetitions scatter, and whether the baseline has two modes.
+
+use crate::chart::{Axis, Chart, Ink, Series, Shape};
+use crate::evidence::Evidence;
+use crate::figure::{Figure, Table};
+use crate::figures::{self, Scale};
+use pinwise_campaign::Purpose;
+use pinwise_placement::{Best, Estimate, Outcome};
+use pinwise_testbed::Setting;
+
+/// More rows than this would not be told apart at 400 px; the table of ties has them all.
+const TIES_SHOWN: usize = 4;
+
+/// One row of the chart.
+struct Row {
+    name: String,
+    ink: Ink,
+    estimate: Estimate,
+    fresh: Vec<f64>,
+    earlier: Vec<f64>,
+}
+
+/// The figure.
+pub(crate) fn figure(evidence: &Evidence<'_>, outcome: &Outcome, scale: &Scale) -> Figure {
+    const TITLE: &str = "Best beside baseline, every repetition";
+    let rows = rows(evidence, outcome);
+    if rows.is_empty() {
+        return Figure::absent(TITLE, "Neither the best nor the baseline has been measured on fresh windows yet.");
+    }
+    // The first row on top: position 0 is at the bottom.
+    let position = |index: usize| (rows.len() - 1 - index) as f64;
+    let x = Axis { reversed: scale.reversed(), ..Axis::new(&scale.label) };
+    let names = rows.iter().rev().map(|row| row.name.clone()).collect();
+    let mut chart = Chart::new("chart-repetitions", x, Axis { names, ..Axis::default() });
+    chart.bars_along_x = true;
+    let mut table = Table::new(["", "Mean", "Interval", "Repetitions", "Lowest", "Highest"]);
+    let points = |wanted: fn(&Row) -> bool, values: fn(&Row) -> &Vec<f64>| -> Vec<(f64, f64)> {
+        let rows = rows.iter().enumerate().filter(|(_, row)| wanted(row));
+        rows.flat_map(|(index, row)| jitter(values(row), position(index), scale)).collect()
+    };
+    let pinned = points(|row| row.ink == Ink::Best, |row| &row.fresh);
+    let unpinned = points(|row| row.ink == Ink::Baseline, |row| &row.fresh);
+    let searching = points(|_| true, |row| &row.earlier);
+    chart = chart
+        .series(Series::new("unpinned during the search", Shape::Rings, Ink::Faint, searching))
+        .series(Series::new("pinned, fresh windows", Shape::Dots, Ink::Best, pinned))
+        .series(Series::new("unpinned, fresh windows", Shape::Rings, Ink::Baseline, unpinned));
+    for (index, row) in rows.iter().enumerate() {
+        let Estimate { low, mean, high, .. } = row.estimate;
+        chart = chart.bar(row.ink, position(index), (scale.value(low), scale.value(mean), scale.value(high)));
+        let every = || row.fresh.iter().chain(&row.earlier).copied();
+        table.row([
+            row.name.clone(),
+            scale.show(mean),
+            scale.interval(&row.estimate),
+            match row.earlier.len() {
+                0 => format!("{}", row.fresh.len()),
+                earlier => format!("{} fresh, {earlier} during the search", row.fresh.len()),
+            },
+            scale.show(every().fold(f64::INFINITY, f64::min)),
+            scale.show(every().fold(f64::NEG_INFINITY, f64::max)),
+        ]);
+    }
+    Figure {
+        title: TITLE,
+        says: says(outcome, scale),
+        reading: "Each circle is one measurement; heights within a row are only spread to keep circles apart. The bar is the \
+                  interval of the mean of the fresh windows, which were measured after the search and alone decide.",
+        chart: Some(chart),
+        table,
+    }
+}
+
+fn rows(evidence: &Evidence<'_>, outcome: &Outcome) -> Vec<Row> {
+    let pinned = |name: String, best: &Best| Row {
+        name,
+        ink: Ink::Best,
+        estimate: best.performance,
+        fresh: evidence.of(Purpose::Final, &Setting::Pinned(best.assignment.clone())),
+        earlier: Vec::new(),
+    };
+    let best = outcome.best.iter().map(|best| pinned("Best".to_owned(), best));
+    let ties = outcome.ties.iter().take(TIES_SHOWN).zip(1..).map(|(tie, n)| pinned(format!("Tie {n}"), tie));
+    let baseline = outcome.baseline.iter().map(|&estimate| Row {
+        name: "Unpinned".to_owned(),
+        ink: Ink::Baseline,
+        estimate,
+        fresh: evidence.of(Purpose::Final, &Setting::Unpinned),
+        earlier: evidence.of(Purpose::Baseline, &Setting::Unpinned),
+    });
+    best.chain(ties).chain(baseline).collect()
+}
+
+fn says(outcome: &Outcome, scale: &Scale) -> String {
+    let mut text = String::new();
+    if let Some(best) = &outcome.best {
+        text += &format!("Best: {}. ", scale.estimate(&best.performance));
+    }
+    if let Some(baseline) = &outcome.baseline {
+        text += &format!("Unpinned: {}. ", scale.estimate(baseline));
+    }
+    if let Some((gain, low, high)) = outcome.gain {
+        text += &format!(
+            "The best is {} against unpinned ({} to {}).",
+            figures::change(gain),
+            figures::change(low),
+            figures::change(high)
+        );
+    }
+    match outcome.ties.len().saturating_sub(TIES_SHOWN) {
+        0 => text,
+        more => format!("{text} {more} more ties are not drawn."),
+    }
+}
+
+/// The values at `row`, spread by the golden ratio: even, and the same each time.
+fn jitter(values: &[f64], row: f64, scale: &Scale) -> Vec<(f64, f64)> {
+    let spread = |index: usize| ((index as f64 + 0.5) * 0.618_033_988_749_895).fract() - 0.5;
+    values.iter().enumerate().map(|(index, &value)| (scale.value(value), row + 0.6 * spread(index))).collect()
+}

@@ -1,0 +1,128 @@
+//! The page in headless Chromium: no error, no request, charts drawn, text legible, nothing wider than the screen.
+//!
+//! Chromium's window has a least width, so each page is put in a frame of the width to be tested; within it `inspect.js` looks
+//! around and tells the page around it. Without Chromium the test says so and ends; with `CI=true` that is a failure.
+
+mod synthetic;
+
+use pinwise_report::page;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use synthetic::{Plot, Synthetic, campaign, exact, hostile};
+
+/// Catches what goes wrong before anything else runs.
+const WATCH: &str = "<script>window.seen = [];
+for (const kind of ['error', 'unhandledrejection', 'securitypolicyviolation'])
+  addEventListener(kind, event => seen.push(kind + ': ' + (event.message || event.reason || event.violatedDirective)));
+for (const level of ['error', 'warn']) console[level] = (...words) => seen.push(level + ': ' + words.join(' '));
+</script>";
+
+fn chromium() -> Option<&'static str> {
+    let names = ["chromium", "chromium-browser", "google-chrome"];
+    let works = |name: &&str| {
+        let version = Command::new(name).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+        version.is_ok_and(|status| status.success())
+    };
+    let found = names.into_iter().find(works);
+    if found.is_none() {
+        assert!(std::env::var("CI").as_deref() != Ok("true"), "chromium is missing: apt-get install chromium");
+        println!("skipped: chromium is not installed (apt-get install chromium)");
+    }
+    found
+}
+
+/// A page with a frame of `width` around `inner`, which writes what it is told into its own text.
+fn framed(inner: &str, width: u32) -> String {
+    let inner = inner.replacen("<meta charset", &format!("{WATCH}<meta charset"), 1).replacen(
+        "</body>",
+        &format!("<script>{}</script></body>", include_str!("inspect.js")),
+        1,
+    );
+    let attribute = inner.replace('&', "&amp;").replace('"', "&quot;");
+    format!(
+        "<!DOCTYPE html><meta charset=utf-8><pre id=result></pre><script>addEventListener('message', event => \
+         document.getElementById('result').textContent = JSON.stringify(event.data))</script>\
+         <iframe style='width:{width}px;height:3000px;border:0' srcdoc=\"{attribute}\"></iframe>"
+    )
+}
+
+/// What `inspect.js` saw.
+fn inspect(chromium: &str, folder: &Path, html: &str, width: u32, dark: bool) -> Value {
+    let file = folder.join("page.html");
+    std::fs::write(&file, framed(html, width)).unwrap();
+    let profile = tempfile::tempdir().unwrap();
+    let mut browser = Command::new(chromium)
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"])
+        .args(["--disable-background-networking", "--disable-component-update", "--virtual-time-budget=4000"])
+        .arg(format!("--blink-settings=preferredColorScheme={}", if dark { 0 } else { 1 }))
+        .arg(format!("--user-data-dir={}", profile.path().display()))
+        .args(["--window-size=1400,3200", "--dump-dom"])
+        .arg(format!("file://{}", file.display()))
+        .stdout(std::fs::File::create(folder.join("dom.html")).unwrap())
+        .stderr(std::fs::File::create(folder.join("stderr.txt")).unwrap())
+        .spawn()
+        .unwrap();
+    let started = Instant::now();
+    while browser.try_wait().unwrap().is_none() {
+        if started.elapsed() > Duration::from_secs(120) {
+            browser.kill().unwrap();
+            browser.wait().unwrap();
+            panic!("chromium did not end within 120 s");
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let dom = std::fs::read_to_string(folder.join("dom.html")).unwrap();
+    let result = dom.split_once("<pre id=\"result\">").and_then(|(_, rest)| rest.split_once("</pre>"));
+    let text = result.expect("the frame's page tells what it saw").0;
+    let text = text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text:?}"))
+}
+
+fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+/// Everything that must hold of any page; `charts` is how many it has.
+fn check(name: &str, campaign: &Synthetic, charts: usize) {
+    let Some(chromium) = chromium() else { return };
+    let folder = folder(name);
+    let html = page(&campaign.info, &campaign.records, &campaign.outcome).unwrap();
+    for (width, dark) in [(400, false), (400, true), (1200, false)] {
+        let seen = inspect(chromium, &folder, &html, width, dark);
+        let at = format!("{name} at {width} px, dark {dark}");
+        assert_eq!(seen["width"], width, "{at}");
+        assert_eq!(seen["dark"], dark, "{at}");
+        assert_eq!(seen["errors"], serde_json::json!([]), "{at}");
+        assert_eq!(seen["requests"], serde_json::json!([]), "{at}");
+        assert_eq!(seen["scripts"], 0, "{at}: a hostile name ran as script");
+        assert_eq!(seen["small"], serde_json::json!([]), "{at}: text below 12 px");
+        assert_eq!(seen["pale"], serde_json::json!([]), "{at}: contrast below 4.5:1");
+        assert!(seen["overflow"].as_f64().unwrap() <= 0.0, "{at}: {} px wider than the screen", seen["overflow"]);
+        assert!(seen["texts"].as_u64().unwrap() > 50, "{at}: {} pieces of text", seen["texts"]);
+        let canvases = seen["canvases"].as_array().unwrap();
+        assert_eq!(canvases.len(), charts, "{at}: {canvases:?}");
+        for canvas in canvases {
+            assert!(canvas["inked"].as_u64().unwrap() > 1000, "{at}: {canvas} is blank");
+            assert!(canvas["fits"].as_bool().unwrap(), "{at}: {canvas} is clipped");
+        }
+    }
+}
+
+#[test]
+fn a_sampled_campaign_is_legible_in_every_width_and_scheme() {
+    check("sampled", &campaign(&Plot::default()), 7);
+}
+
+#[test]
+fn an_exhaustive_campaign_has_words_in_place_of_the_bounds_charts() {
+    check("exact", &exact(), 4);
+}
+
+#[test]
+fn hostile_names_stay_text() {
+    check("hostile", &hostile(), 7);
+}

@@ -1,0 +1,176 @@
+//! The page as text: what it says, what it must never contain.
+
+mod synthetic;
+
+use pinwise_campaign::CampaignState;
+use pinwise_evt::Method;
+use pinwise_placement::{Advice, Estimate};
+use pinwise_report::{ReportError, page};
+use pinwise_testbed::Unit;
+use pinwise_topology::Assignment;
+use serde_json::Value;
+use synthetic::{HOSTILE, Plot, Synthetic, campaign, exact, hostile};
+
+fn render(campaign: &Synthetic) -> String {
+    page(&campaign.info, &campaign.records, &campaign.outcome).unwrap()
+}
+
+/// What a reader without script sees: no tags, no style, no script.
+fn text(html: &str) -> String {
+    let body = html.split_once("<body>").unwrap().1.split_once("<script").unwrap().0;
+    let mut text = String::new();
+    let mut tag = false;
+    for c in body.chars() {
+        match c {
+            '<' => tag = true,
+            '>' => (tag, text) = (false, text + " "),
+            c if !tag => text.push(c),
+            _ => {}
+        }
+    }
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn charts(html: &str) -> Vec<Value> {
+    let data = html.split_once("id=\"charts\">").unwrap().1.split_once("</script>").unwrap().0;
+    serde_json::from_str::<Vec<Value>>(data).unwrap()
+}
+
+fn ids(html: &str) -> Vec<String> {
+    charts(html).iter().map(|chart| chart["id"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn the_page_has_every_chart_and_says_in_words_what_they_show() {
+    let campaign = campaign(&Plot::default());
+    let html = render(&campaign);
+    let expected = [
+        "chart-repetitions",
+        "chart-ecdf",
+        "chart-progress",
+        "chart-bound",
+        "chart-excess",
+        "chart-quantile",
+        "chart-drift",
+    ];
+    assert_eq!(ids(&html), expected);
+    for id in expected {
+        assert!(html.contains(&format!("id=\"{id}\" role=\"img\" aria-label=\"")), "{id}");
+    }
+    let text = text(&html);
+    for said in [
+        "Pin the threads.",
+        "M packets/s (95 % interval",
+        "n = 12",
+        "Left to gain at most",
+        "ipfwd0-R",
+        "Seed 42",
+        "12 ",
+    ] {
+        assert!(text.contains(said), "{said}: {text}");
+    }
+}
+
+#[test]
+fn every_repetition_is_drawn() {
+    let campaign = campaign(&Plot::default());
+    let repetitions = charts(&render(&campaign)).swap_remove(0);
+    let drawn: usize = repetitions["series"].as_array().unwrap().iter().map(|s| s["x"].as_array().unwrap().len()).sum();
+    // 50 baselines during the search; 12 rounds of the best, three ties and the baseline.
+    assert_eq!(drawn, 50 + 12 * 5);
+}
+
+#[test]
+fn nothing_is_ever_requested() {
+    let html = render(&campaign(&Plot::default()));
+    for attribute in ["src=", "href=", "url(", "@import", "fetch(", "XMLHttpRequest", "<link", "<base"] {
+        assert!(!html.contains(attribute), "{attribute}");
+    }
+    assert!(html.contains("default-src 'none'"));
+}
+
+#[test]
+fn hostile_names_are_text_and_nothing_else() {
+    let html = render(&hostile());
+    assert!(!html.contains("<img"), "an element was let in");
+    assert_eq!(html.matches("<script").count(), 3, "ours: data, uPlot, page");
+    assert_eq!(html.matches("</script").count(), 3);
+    assert!(!charts(&html).is_empty());
+    assert!(charts(&html)[0]["x"]["label"].as_str().unwrap().contains(HOSTILE));
+}
+
+#[test]
+fn five_thousand_measurements_stay_below_300_kilobytes() {
+    let html = render(&campaign(&Plot { samples: 5000, ..Plot::default() }));
+    assert!(html.len() < 300_000, "{} bytes", html.len());
+}
+
+#[test]
+fn where_nothing_is_estimated_words_stand_in_for_the_charts() {
+    let html = render(&exact());
+    assert_eq!(ids(&html), ["chart-repetitions", "chart-ecdf", "chart-progress", "chart-drift"]);
+    assert!(text(&html).contains("Every assignment was measured, so the best is known"));
+}
+
+#[test]
+fn too_small_a_sample_is_told_with_the_reason() {
+    let html = render(&campaign(&Plot { samples: 20, ..Plot::default() }));
+    assert!(!ids(&html).contains(&"chart-bound".to_owned()));
+    assert!(text(&html).contains("There is no bound to draw:"));
+}
+
+#[test]
+fn the_published_method_draws_its_profile() {
+    let html = render(&campaign(&Plot { method: Method::Profile, samples: 4000, ..Plot::default() }));
+    let bound = charts(&html).into_iter().find(|chart| chart["id"] == "chart-bound").unwrap();
+    assert_eq!(bound["y"]["label"], "profile log-likelihood");
+}
+
+#[test]
+fn a_quantity_that_is_better_when_lower_is_shown_as_itself_with_better_to_the_right() {
+    let html = render(&campaign(&Plot { unit: Unit::cost("s"), optimum: 0.5, ..Plot::default() }));
+    let ecdf = charts(&html).into_iter().find(|chart| chart["id"] == "chart-ecdf").unwrap();
+    assert_eq!(ecdf["x"]["label"], "s");
+    assert_eq!(ecdf["x"]["reversed"], true);
+    let xs: Vec<f64> = ecdf["series"][0]["x"].as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect();
+    assert!(xs.iter().all(|&x| (1.9..4.0).contains(&x)), "{xs:?}");
+    assert!(text(&html).contains("Performance is s, lower is better"));
+}
+
+#[test]
+fn an_unfinished_campaign_with_nothing_measured_is_a_page_too() {
+    let mut campaign = campaign(&Plot { samples: 1, ..Plot::default() });
+    campaign.records.clear();
+    campaign.info.state = CampaignState::Open;
+    let outcome = &mut campaign.outcome;
+    (outcome.best, outcome.baseline, outcome.gain, outcome.drift) = (None, None, None, None);
+    outcome.ties.clear();
+    outcome.advice = Advice::Undecided;
+    let html = render(&campaign);
+    assert!(ids(&html).is_empty());
+    let text = text(&html);
+    assert!(text.contains("Undecided.") && text.contains("pinwise campaign resume 12"), "{text}");
+}
+
+#[test]
+fn an_estimate_without_interval_is_no_number_of_the_page() {
+    let mut campaign = campaign(&Plot::default());
+    let open = Estimate { low: f64::NEG_INFINITY, high: f64::INFINITY, n: 1, ..campaign.outcome.baseline.unwrap() };
+    campaign.outcome.baseline = Some(open);
+    let html = render(&campaign);
+    assert!(!charts(&html).is_empty());
+    let text = text(&html);
+    assert!(!text.contains("NaN") && !text.contains("inf "), "{text}");
+    assert!(text.contains("no interval, n = 1"));
+}
+
+#[test]
+fn an_assignment_beyond_the_machine_is_refused() {
+    let mut campaign = campaign(&Plot::default());
+    campaign.outcome.best.as_mut().unwrap().assignment = Assignment::new(vec![0, 1, 2, 3, 4, 99]);
+    let refused = page(&campaign.info, &campaign.records, &campaign.outcome);
+    assert!(matches!(refused, Err(ReportError::Misfit { threads: 6, contexts: 16, .. })), "{refused:?}");
+    campaign.info.new.question = Value::Null;
+    let refused = page(&campaign.info, &campaign.records, &campaign.outcome);
+    assert!(matches!(refused, Err(ReportError::Question { id: 12, .. })), "{refused:?}");
+}
