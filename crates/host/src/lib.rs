@@ -7,6 +7,7 @@
 pub mod affinity;
 mod fifo;
 mod guardian;
+mod launch;
 mod live;
 mod meter;
 pub mod metric;
@@ -22,11 +23,12 @@ pub mod thread;
 
 pub use affinity::AffinityError;
 pub use guardian::{ARGUMENT as GUARDIAN_ARGUMENT, Guardian, GuardianError, guardian_main};
+pub use launch::{Launch, Output};
 pub use live::{LiveOptions, LiveTestbed};
 pub use meter::Meter;
 pub use rerun::{RerunOptions, RerunTestbed, RunMetric, Stream};
 pub use roster::Scope;
 pub use stream::{Line, Streams, Tail};
 pub use survey::{HARDLY_RUNS, Surveyed};
-pub use target::{Launch, Output, Target, TargetError};
+pub use target::{Target, TargetError};
 pub use thread::{Pid, StartTime, ThreadId, Tid};

@@ -1,6 +1,7 @@
 //! A program that runs to its end, started anew for each measurement.
 
-use crate::target::{Launch, TargetError};
+use crate::launch::Launch;
+use crate::target::TargetError;
 use pinwise_testbed::{Effort, MeasureError, Measurement, Retry, Setting, Testbed, Unit, Workload};
 use pinwise_topology::Machine;
 use regex::Regex;

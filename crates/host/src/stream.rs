@@ -5,11 +5,11 @@
 //! goes on reading.
 
 use std::collections::VecDeque;
-use std::io::{BufRead, BufReader, Read};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::io::{self, BufRead, BufReader, Read};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// One line of output, and when it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,7 +31,13 @@ pub struct Streams {
 
 /// The last lines of a stream, kept for error messages.
 #[derive(Clone, Debug, Default)]
-pub struct Tail(Arc<Mutex<VecDeque<String>>>);
+pub struct Tail(Arc<(Mutex<Last>, Condvar)>);
+
+#[derive(Debug, Default)]
+struct Last {
+    lines: VecDeque<String>,
+    ended: bool,
+}
 
 /// Enough for a message; a program's usage text is not repeated in full.
 const KEPT: usize = 5;
@@ -39,35 +45,50 @@ const KEPT: usize = 5;
 const LONGEST: u64 = 64 * 1024;
 /// Lines waiting for a reader; when it falls behind by more, the newest are dropped rather than memory filled.
 const WAITING: usize = 65_536;
+/// A program that has ended may still have output in the pipe, and a child of it may hold the pipe open for ever.
+const DRAINING: Duration = Duration::from_millis(500);
 
 impl Tail {
-    /// The last line that is not blank.
+    /// The last line that is not blank, once the stream has ended or half a second has passed.
     pub fn last(&self) -> Option<String> {
-        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        lines.iter().rev().find(|line| !line.trim().is_empty()).map(|line| line.trim().to_owned())
+        self.wait();
+        let last = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
+        last.lines.iter().rev().find(|line| !line.trim().is_empty()).map(|line| line.trim().to_owned())
     }
 
-    fn push(&self, line: String) {
-        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if lines.len() == KEPT {
-            lines.pop_front();
-        }
-        lines.push_back(line);
+    /// Waits until everything the stream had has been read.
+    pub(crate) fn wait(&self) {
+        let last = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let _ended = self.0.1.wait_timeout_while(last, DRAINING, |last| !last.ended);
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Last)) {
+        change(&mut self.0.0.lock().unwrap_or_else(PoisonError::into_inner));
+        self.0.1.notify_all();
     }
 }
 
-/// Reads `pipe` to its end on a thread of its own.
-pub(crate) fn follow(pipe: impl Read + Send + 'static) -> std::io::Result<(Receiver<Line>, Tail)> {
-    let (sender, receiver) = sync_channel(WAITING);
+/// Reads `pipe` to its end on a thread of its own and gives every line to `take`.
+pub(crate) fn each_line(pipe: impl Read + Send + 'static, take: impl FnMut(Line) + Send + 'static) -> io::Result<Tail> {
     let tail = Tail::default();
     let kept = tail.clone();
-    thread::Builder::new().name("reader".into()).spawn(move || read(BufReader::new(pipe), &sender, &kept))?;
+    thread::Builder::new().name("reader".into()).spawn(move || {
+        read(BufReader::new(pipe), take, &kept);
+        kept.change(|last| last.ended = true);
+    })?;
+    Ok(tail)
+}
+
+/// As [`each_line`], with the lines handed over to a receiver.
+pub(crate) fn follow(pipe: impl Read + Send + 'static) -> io::Result<(Receiver<Line>, Tail)> {
+    let (sender, receiver) = sync_channel(WAITING);
+    // Full: the receiver is behind. Disconnected: nobody wants the lines.
+    let tail = each_line(pipe, move |line| drop(sender.try_send(line)))?;
     Ok((receiver, tail))
 }
 
-fn read(mut pipe: impl BufRead, sender: &SyncSender<Line>, tail: &Tail) {
+fn read(mut pipe: impl BufRead, mut take: impl FnMut(Line), tail: &Tail) {
     let mut bytes = Vec::new();
-    let mut wanted = true;
     loop {
         bytes.clear();
         // A read error on a pipe we own means that it is gone; there is nobody to tell.
@@ -77,10 +98,13 @@ fn read(mut pipe: impl BufRead, sender: &SyncSender<Line>, tail: &Tail) {
         }
         let at = Instant::now();
         let text = String::from_utf8_lossy(bytes.strip_suffix(b"\n").unwrap_or(&bytes)).into_owned();
-        tail.push(text.clone());
-        if wanted && let Err(TrySendError::Disconnected(_)) = sender.try_send(Line { at, text }) {
-            wanted = false;
-        }
+        tail.change(|last| {
+            if last.lines.len() == KEPT {
+                last.lines.pop_front();
+            }
+            last.lines.push_back(text.clone());
+        });
+        take(Line { at, text });
     }
 }
 
@@ -91,7 +115,7 @@ mod tests {
     #[test]
     fn every_line_arrives_and_the_last_ones_are_kept() {
         let text: String = (0..20).map(|line| format!("line {line}\n")).collect();
-        let (lines, tail) = follow(std::io::Cursor::new(format!("{text}\n"))).unwrap();
+        let (lines, tail) = follow(io::Cursor::new(format!("{text}\n"))).unwrap();
         let lines: Vec<String> = lines.iter().map(|line| line.text).collect();
         assert_eq!(lines.len(), 21);
         assert_eq!(lines[19], "line 19");
@@ -100,11 +124,9 @@ mod tests {
 
     #[test]
     fn a_line_without_end_is_cut_and_a_dropped_receiver_does_not_stop_the_reading() {
-        let (lines, tail) = follow(std::io::repeat(b'x').take(3 * LONGEST).chain(&b"\nlast\n"[..])).unwrap();
+        let (lines, tail) = follow(io::repeat(b'x').take(3 * LONGEST).chain(&b"\nlast\n"[..])).unwrap();
         assert_eq!(lines.recv().unwrap().text.len(), LONGEST as usize);
         drop(lines);
-        while tail.last().as_deref() != Some("last") {
-            thread::yield_now();
-        }
+        assert_eq!(tail.last().as_deref(), Some("last"));
     }
 }

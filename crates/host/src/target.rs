@@ -1,55 +1,20 @@
 //! The program under test: launched or attached to, and how its threads are pinned and released.
 
 use crate::affinity::{self, AffinityError};
-use crate::guardian::{Entry, Guardian, GuardianError, MARK, release_inherited};
+use crate::guardian::{Entry, Guardian, GuardianError, release_inherited};
+use crate::launch::{Launch, Running};
 use crate::process;
 use crate::roster::{Changes, Roster, Scope};
-use crate::stream::{Streams, Tail, follow};
+use crate::stream::Streams;
 use crate::survey::{Surveyed, survey};
 use crate::thread::{Pid, ThreadId};
 use pinwise_testbed::{MeasureError, Retry};
 use pinwise_topology::CpuSet;
-use rustix::process::{Pid as RawPid, Signal, kill_process_group};
 use std::collections::HashMap;
-use std::ffi::OsString;
-use std::fs::File;
 use std::io;
-use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-
-/// Where a launched program's output goes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Output {
-    /// To us: a meter may read it, and its last line explains a failure.
-    #[default]
-    Read,
-    /// Nowhere.
-    Null,
-    /// To a file, made or emptied first.
-    File(PathBuf),
-}
-
-/// A program to start.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Launch {
-    /// The program, found on PATH.
-    pub program: OsString,
-    /// Its arguments.
-    pub arguments: Vec<OsString>,
-    /// Environment variables set on top of ours.
-    pub environment: Vec<(OsString, OsString)>,
-    /// Where it runs; here by default.
-    pub directory: Option<PathBuf>,
-    /// What it reads; nothing by default.
-    pub stdin: Option<PathBuf>,
-    /// Where its standard output goes.
-    pub stdout: Output,
-    /// Where its standard error goes.
-    pub stderr: Output,
-}
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 /// Why a target cannot be used. One line: what failed, on what, why, what to do.
 #[derive(Debug, thiserror::Error)]
@@ -146,91 +111,6 @@ impl From<TargetError> for MeasureError {
     }
 }
 
-/// A launched program.
-#[derive(Debug)]
-pub(crate) struct Running {
-    pub(crate) child: Child,
-    pub(crate) tail: Option<Tail>,
-    begin: Instant,
-}
-
-impl Running {
-    pub(crate) fn pid(&self) -> Pid {
-        // Process numbers are positive ints.
-        Pid(self.child.id() as i32)
-    }
-
-    /// How it ended, for a message; `None` while it runs.
-    pub(crate) fn ended(&mut self, name: &str) -> Option<TargetError> {
-        let status = self.child.try_wait().ok()??;
-        Some(self.ended_with(name, status))
-    }
-
-    pub(crate) fn ended_with(&self, name: &str, status: ExitStatus) -> TargetError {
-        let last = self.tail.as_ref().and_then(Tail::last);
-        TargetError::Ended {
-            name: name.into(),
-            how: format!(" ({status}) {:.1} s after its start", self.begin.elapsed().as_secs_f64()),
-            last: last.map(|line| format!("; its last line was: {line}")).unwrap_or_default(),
-        }
-    }
-}
-
-impl Launch {
-    /// The program's name.
-    pub(crate) fn name(&self) -> String {
-        self.program.to_string_lossy().into_owned()
-    }
-
-    /// Starts it as the leader of its own process group, so that Ctrl-C reaches only us and its children end with it. The
-    /// guardian learns of it before and after.
-    pub(crate) fn start(&self, guardian: &mut Guardian) -> Result<(Running, Streams), TargetError> {
-        let failed = |source| TargetError::Launch { program: self.name(), source };
-        let mark = mark();
-        let mut command = Command::new(&self.program);
-        command.args(&self.arguments).envs(self.environment.iter().map(|(name, value)| (name, value)));
-        command.env(MARK, &mark).process_group(0);
-        if let Some(directory) = &self.directory {
-            command.current_dir(directory);
-        }
-        command.stdin(match &self.stdin {
-            Some(path) => File::open(path).map_err(failed)?.into(),
-            None => Stdio::null(),
-        });
-        command.stdout(stdio(&self.stdout).map_err(failed)?).stderr(stdio(&self.stderr).map_err(failed)?);
-        guardian.tell(&[Entry::Launching { mark }])?;
-        let child = command.spawn().map_err(failed)?;
-        let mut running = Running { child, tail: None, begin: Instant::now() };
-        // Where the guardian cannot be told it finds the program by its mark.
-        guardian.tell(&[Entry::Launched { pid: running.pid() }])?;
-        let mut streams = Streams::default();
-        if let Some(pipe) = running.child.stdout.take() {
-            streams.stdout = Some(follow(pipe).map_err(failed)?.0);
-        }
-        if let Some(pipe) = running.child.stderr.take() {
-            let (lines, tail) = follow(pipe).map_err(failed)?;
-            streams.stderr = Some(lines);
-            running.tail = Some(tail);
-        }
-        Ok((running, streams))
-    }
-}
-
-fn stdio(output: &Output) -> io::Result<Stdio> {
-    Ok(match output {
-        Output::Read => Stdio::piped(),
-        Output::Null => Stdio::null(),
-        Output::File(path) => File::create(path)?.into(),
-    })
-}
-
-/// Different for every launch on this machine.
-fn mark() -> String {
-    static LAUNCHES: AtomicU64 = AtomicU64::new(0);
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    format!("{}-{}-{}", std::process::id(), LAUNCHES.fetch_add(1, Ordering::Relaxed), now.as_nanos())
-}
-
 /// The program under test. When it is dropped its affinities are as they were, and it has ended if we launched it.
 #[derive(Debug)]
 pub struct Target {
@@ -251,8 +131,9 @@ impl Target {
     /// Starts a program. The streams that are [`Output::Read`] are for the meter.
     pub fn launch(launch: &Launch) -> Result<(Self, Streams), TargetError> {
         let mut guardian = Guardian::start()?;
-        let (running, streams) = launch.start(&mut guardian)?;
+        let mut running = launch.start(&mut guardian)?;
         let name = launch.name();
+        let streams = running.streams().map_err(|source| TargetError::Launch { program: name.clone(), source })?;
         let roster = Roster::new(Scope::Trees(vec![running.pid()]))
             .map_err(|source| TargetError::Proc { name: name.clone(), source })?;
         let target = Self::new(name, roster, Some(running), guardian);
@@ -345,8 +226,10 @@ impl Target {
     /// Whether it still runs, and if not, why.
     pub(crate) fn check(&mut self) -> Result<(), TargetError> {
         let name = self.name.clone();
-        if let Some(ended) = self.running.as_mut().and_then(|running| running.ended(&name)) {
-            return Err(ended);
+        if let Some(running) = &self.running
+            && let Some(status) = running.status()
+        {
+            return Err(running.ended(&name, status));
         }
         if self.roster.members().iter().all(|member| process::ended(member.pid)) {
             let how = " or was restarted while it was measured: attach again with its new number".into();
@@ -452,11 +335,8 @@ impl Drop for Target {
         // Restores, and ends a program that we launched.
         drop(self.guardian.take());
         if let Some(mut running) = self.running.take() {
-            // The guardian is patient only so long; a process that no signal ends would block us here.
-            if let Some(group) = RawPid::from_raw(running.pid().0) {
-                let _ = kill_process_group(group, Signal::KILL);
-            }
-            let _ = running.child.wait();
+            running.kill();
+            let _ = running.wait();
         }
     }
 }

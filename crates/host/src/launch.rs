@@ -1,0 +1,157 @@
+//! Starting a program, and how it ended.
+
+use crate::guardian::{Entry, Guardian, MARK};
+use crate::stream::{Streams, Tail, follow};
+use crate::target::TargetError;
+use crate::thread::Pid;
+use rustix::process::{Pid as RawPid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+/// Where a launched program's output goes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Output {
+    /// To us: a meter may read it, and its last line explains a failure.
+    #[default]
+    Read,
+    /// Nowhere.
+    Null,
+    /// To a file, made or emptied first.
+    File(PathBuf),
+}
+
+/// A program to start.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Launch {
+    /// The program, found on PATH.
+    pub program: OsString,
+    /// Its arguments.
+    pub arguments: Vec<OsString>,
+    /// Environment variables set on top of ours.
+    pub environment: Vec<(OsString, OsString)>,
+    /// Where it runs; here by default.
+    pub directory: Option<PathBuf>,
+    /// What it reads; nothing by default.
+    pub stdin: Option<PathBuf>,
+    /// Where its standard output goes.
+    pub stdout: Output,
+    /// Where its standard error goes.
+    pub stderr: Output,
+}
+
+/// A launched program. Until [`Running::wait`] its number, also as a process group, means nothing else, even when it has ended.
+#[derive(Debug)]
+pub(crate) struct Running {
+    pub(crate) child: Child,
+    /// The end of its standard error.
+    pub(crate) tail: Option<Tail>,
+    /// When it began to run, a moment after its exec.
+    pub(crate) begin: Instant,
+}
+
+impl Running {
+    pub(crate) fn pid(&self) -> Pid {
+        // Process numbers are positive ints.
+        Pid(self.child.id() as i32)
+    }
+
+    /// Begins to read what is piped.
+    pub(crate) fn streams(&mut self) -> io::Result<Streams> {
+        let mut streams = Streams::default();
+        if let Some(pipe) = self.child.stdout.take() {
+            streams.stdout = Some(follow(pipe)?.0);
+        }
+        if let Some(pipe) = self.child.stderr.take() {
+            let (lines, tail) = follow(pipe)?;
+            streams.stderr = Some(lines);
+            self.tail = Some(tail);
+        }
+        Ok(streams)
+    }
+
+    /// Its exit status, once it has ended; its number stays its own.
+    pub(crate) fn status(&self) -> Option<ExitStatus> {
+        let pid = RawPid::from_raw(self.pid().0)?;
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        let status = waitid(WaitId::Pid(pid), options).ok()??;
+        // The form of wait(2): the status in the second byte, a signal in the first.
+        Some(ExitStatus::from_raw(match status.exit_status() {
+            Some(code) => (code & 0xff) << 8,
+            None => status.terminating_signal().unwrap_or_default(),
+        }))
+    }
+
+    /// What to say about its end.
+    pub(crate) fn ended(&self, name: &str, status: ExitStatus) -> TargetError {
+        let last = self.tail.as_ref().and_then(Tail::last);
+        TargetError::Ended {
+            name: name.into(),
+            how: format!(" ({status}) {:.1} s after its start", self.begin.elapsed().as_secs_f64()),
+            last: last.map(|line| format!("; its last line was: {line}")).unwrap_or_default(),
+        }
+    }
+
+    /// Ends it and its process group at once.
+    pub(crate) fn kill(&self) {
+        if let Some(group) = RawPid::from_raw(self.pid().0) {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+    }
+
+    /// Gives its number up.
+    pub(crate) fn wait(&mut self) -> io::Result<ExitStatus> {
+        self.child.wait()
+    }
+}
+
+impl Launch {
+    /// The program's name.
+    pub fn name(&self) -> String {
+        Path::new(&self.program).file_name().unwrap_or(&self.program).to_string_lossy().into_owned()
+    }
+
+    /// Starts it as the leader of its own process group, so that Ctrl-C reaches only us and its children end with it. The
+    /// guardian learns of it before and after.
+    pub(crate) fn start(&self, guardian: &mut Guardian) -> Result<Running, TargetError> {
+        let failed = |source| TargetError::Launch { program: self.program.to_string_lossy().into_owned(), source };
+        let mark = mark();
+        let mut command = Command::new(&self.program);
+        command.args(&self.arguments).envs(self.environment.iter().map(|(name, value)| (name, value)));
+        command.env(MARK, &mark).process_group(0);
+        if let Some(directory) = &self.directory {
+            command.current_dir(directory);
+        }
+        command.stdin(match &self.stdin {
+            Some(path) => File::open(path).map_err(failed)?.into(),
+            None => Stdio::null(),
+        });
+        command.stdout(stdio(&self.stdout).map_err(failed)?).stderr(stdio(&self.stderr).map_err(failed)?);
+        guardian.tell(&[Entry::Launching { mark }])?;
+        let child = command.spawn().map_err(failed)?;
+        let running = Running { child, tail: None, begin: Instant::now() };
+        // Where the guardian cannot be told it finds the program by its mark.
+        guardian.tell(&[Entry::Launched { pid: running.pid() }])?;
+        Ok(running)
+    }
+}
+
+fn stdio(output: &Output) -> io::Result<Stdio> {
+    Ok(match output {
+        Output::Read => Stdio::piped(),
+        Output::Null => Stdio::null(),
+        Output::File(path) => File::create(path)?.into(),
+    })
+}
+
+/// Different for every launch on this machine.
+fn mark() -> String {
+    static LAUNCHES: AtomicU64 = AtomicU64::new(0);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    format!("{}-{}-{}", std::process::id(), LAUNCHES.fetch_add(1, Ordering::Relaxed), now.as_nanos())
+}

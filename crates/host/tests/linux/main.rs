@@ -1,0 +1,40 @@
+//! Real programs on this machine, end to end. See [`programs`] for how the test binary plays them.
+
+mod live;
+mod programs;
+
+use pinwise_host::{GUARDIAN_ARGUMENT, Scope, Target, guardian_main};
+use programs::{PROGRAM, Program, breeder, respawner, spinners};
+
+#[test]
+fn __guardian() {
+    if std::env::args().nth(1).as_deref() == Some(GUARDIAN_ARGUMENT) {
+        guardian_main();
+    }
+}
+
+#[test]
+fn __program() {
+    if std::env::args().nth(1).as_deref() != Some("__program") {
+        return;
+    }
+    let Ok(program) = std::env::var(PROGRAM) else { return };
+    match program.split(' ').collect::<Vec<_>>()[..] {
+        ["spin", count] => spinners(count.parse().unwrap()),
+        ["respawn"] => respawner(),
+        ["breed"] => breeder(),
+        ["parent"] => {
+            let child = Program::start("spin 1");
+            spinners(1);
+            drop(child);
+        }
+        ["fail"] => {
+            eprintln!("cannot open the thing");
+            std::process::exit(3);
+        }
+        ["tune", pid] => live::tune(Target::attach(Scope::Processes(vec![pid.parse().unwrap()])).unwrap()),
+        ["launch"] => live::tune(Target::launch(&live::launch("parent")).unwrap().0),
+        ["attach", pid] => live::refused(pid.parse().unwrap()),
+        _ => panic!("no such program: {program}"),
+    }
+}
