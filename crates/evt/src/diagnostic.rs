@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Something that changes how far an estimate can be trusted. Its text is a sentence for the user.
+/// Something that changes how far an estimate can be trusted. Its text is a sentence for the user, which stays true when lower is
+/// better and the values were negated.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Diagnostic {
@@ -82,7 +83,7 @@ impl fmt::Display for Diagnostic {
             Self::Unstable { ratio } => {
                 write!(
                     f,
-                    "the upper end changes {ratio:.1}-fold with the depth of the tail that is used: take more runs before trusting it"
+                    "the far end changes {ratio:.1}-fold with how deep a tail is used: take more runs before trusting it"
                 )
             }
             Self::PriorDriven { shape } => {
@@ -94,14 +95,14 @@ impl fmt::Display for Diagnostic {
             Self::ThresholdLow { fraction } => {
                 write!(
                     f,
-                    "{:.1} % of the values exceed the threshold; above 5 % the bulk biases the tail",
+                    "{:.1} % of the values lie beyond the threshold; above 5 % the bulk biases the tail",
                     100.0 * fraction
                 )
             }
-            Self::Unbounded => write!(f, "the interval has no finite upper end"),
-            Self::CapActive { cap } => write!(f, "the upper end is the cap, {cap}"),
+            Self::Unbounded => write!(f, "the interval has no finite end"),
+            Self::CapActive { cap } => write!(f, "the interval ends at the cap, {cap}"),
             Self::CapFalsified { cap } => {
-                write!(f, "the best is above the cap {cap}: the cap is wrong and is not used")
+                write!(f, "the best beats the cap {cap}: the cap is wrong and is not used")
             }
             Self::GapUndefined => write!(f, "the bound is not above zero: a relative gap has no meaning"),
             Self::Exhausted => write!(f, "every assignment was measured: the best is exact but for noise"),
@@ -138,7 +139,7 @@ pub enum Refusal {
         needed: usize,
     },
     /// Too few values above the threshold.
-    #[error("{exceedances} values exceed the threshold {threshold}; a fit needs {needed}")]
+    #[error("{exceedances} values lie beyond the threshold {threshold}; a fit needs {needed}")]
     FewExceedances {
         /// The threshold.
         threshold: f64,
@@ -156,7 +157,7 @@ pub enum Refusal {
         needed: usize,
     },
     /// The fitted shape is 0 or above: by maximum likelihood the distribution has no end.
-    #[error("the fitted shape is {shape:+.3}, not below 0: the {exceedances} values above {threshold} show no end")]
+    #[error("the fitted shape is {shape:+.3}, not below 0: the {exceedances} values beyond {threshold} show no end")]
     NoEnd {
         /// The threshold.
         threshold: f64,
@@ -169,7 +170,7 @@ pub enum Refusal {
     },
     /// The likelihood grows without limit towards shape < -1, the end at the best value itself.
     #[error(
-        "the likelihood of the {exceedances} values above {threshold} has no maximum: they crowd at the best value"
+        "the likelihood of the {exceedances} values beyond {threshold} has no maximum: they crowd at the best value"
     )]
     NoMaximum {
         /// The threshold.

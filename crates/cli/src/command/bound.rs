@@ -1,13 +1,364 @@
-//! `pinwise bound`.
+//! `pinwise bound`: how far the best of anyone's measurements may be from the best possible.
 
+mod column;
+
+use crate::output::{self, Usage};
+use anyhow::Context;
 use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use column::Column;
+use pinwise_evt::{
+    Diagnostic, Estimate, Estimator, Method, Options, Refusal, Sample, better_fraction, estimate, looks,
+};
+use serde::Serialize;
+use std::fmt::Write;
+use std::io::Read;
+use std::path::{Path, PathBuf};
 
-/// Bound.
+/// First look at a bound; further looks double.
+const FIRST_LOOK: u64 = 500;
+
+/// The best possible performance, estimated from measurements of any origin.
+///
+/// Each value should be the performance of one configuration (assignment, flags, layout) drawn at random, all with equal chance.
+/// Average the repeats of one configuration first. Exit code 0 when there is a bound, 1 when the values support none, 2 when the
+/// file or an option makes no sense.
 #[derive(Args)]
-pub(crate) struct Bound {}
+#[command(after_help = "Examples:
+  pinwise bound pps.txt                           one number per line
+  pinwise bound runs.csv --column pps             a column of a CSV file
+  pinwise bound runs.jsonl --column seconds --minimize
+  my-benchmark --random 500 | pinwise bound -     from standard input
+  pinwise bound runs.csv --cap 14.88e6 --json     with a line rate, for scripts")]
+pub(crate) struct Bound {
+    /// CSV, TSV, JSON lines, a JSON array, or one number per line; `-` for standard input.
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// The column to take: its name, or its number from 1. Needed where several columns hold numbers.
+    #[arg(long, value_name = "NAME|N")]
+    column: Option<String>,
+    /// Lower values are better (a runtime): bound the lowest possible one.
+    #[arg(long)]
+    minimize: bool,
+    /// Fit the values beyond U instead of letting the method choose.
+    #[arg(long, value_name = "U", allow_negative_numbers = true)]
+    threshold: Option<f64>,
+    /// `bayes`: posterior of the end of the tail from the best 50 values. `profile`: the published method, threshold by mean
+    /// excess, maximum likelihood, profile likelihood; often without a finite end below some thousand values.
+    #[arg(long, default_value = "bayes", value_parser = PossibleValuesParser::new(["bayes", "profile"]).map(|name| method(&name)))]
+    method: Method,
+    /// Confidence of the interval, at least 0.5 and below 1.
+    #[arg(long, value_name = "C", default_value_t = 0.95)]
+    confidence: f64,
+    /// A value that cannot be beaten, as a line rate; with --minimize a value that cannot be undercut.
+    #[arg(long, value_name = "X", allow_negative_numbers = true)]
+    cap: Option<f64>,
+    /// One JSON document instead of text.
+    #[arg(long)]
+    json: bool,
+}
+
+fn method(name: &str) -> Method {
+    if name == "profile" { Method::Profile } else { Method::Bayes }
+}
+
+/// What is printed. With `--minimize` in the values' own sign, so that the open end is `upb_low`.
+#[derive(Serialize)]
+struct Document {
+    column: String,
+    skipped: usize,
+    first_skipped: Option<String>,
+    minimize: bool,
+    n: usize,
+    best: Option<f64>,
+    threshold: Option<f64>,
+    exceedances: Option<usize>,
+    shape: Option<f64>,
+    scale: Option<f64>,
+    upb: Option<f64>,
+    upb_low: Option<f64>,
+    upb_high: Option<f64>,
+    confidence: f64,
+    gap: Option<f64>,
+    gap_high: Option<f64>,
+    better_fraction: Option<f64>,
+    method: Estimator,
+    diagnostics: Vec<Note>,
+    reason: Option<String>,
+}
+
+/// A diagnostic with its words.
+#[derive(Serialize)]
+struct Note {
+    #[serde(flatten)]
+    diagnostic: Diagnostic,
+    text: String,
+}
 
 impl Bound {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        anyhow::bail!("not built yet")
+        let text = read(&self.file)?;
+        let name = if self.file == Path::new("-") { "standard input".into() } else { self.file.to_string_lossy() };
+        let column = column::read(&text, self.column.as_deref())
+            .map_err(|reason| Usage(format!("cannot read measurements from {name}: {reason}")))?;
+        let sign = if self.minimize { -1.0 } else { 1.0 };
+        let sample = Sample::new(column.values.iter().map(|value| sign * value));
+        let options = Options {
+            method: self.method,
+            confidence: self.confidence,
+            cap: self.cap.map(|cap| sign * cap),
+            threshold: self.threshold.map(|threshold| sign * threshold),
+            exhausted: false,
+        };
+        let found = estimate(&sample, &options);
+        if let Err(refusal @ (Refusal::Confidence(_) | Refusal::NotFinite { .. })) = found {
+            return Err(Usage(refusal.to_string()).into());
+        }
+        let document = self.document(&column, &sample, &found);
+        if self.json {
+            output::print_json(&document)?;
+        } else {
+            output::print(&document.text())?;
+        }
+        match found {
+            Ok(_) => Ok(()),
+            Err(refusal) => {
+                anyhow::bail!(
+                    "no bound from {name}: {}; {}",
+                    mirrored_refusal(refusal, self.minimize),
+                    remedy(&refusal)
+                )
+            }
+        }
+    }
+
+    fn document(&self, column: &Column, sample: &Sample, found: &Result<Estimate, Refusal>) -> Document {
+        let sign = if self.minimize { -1.0 } else { 1.0 };
+        let empty = Document {
+            column: column.name.clone(),
+            skipped: column.skipped,
+            first_skipped: column.first_skipped.clone(),
+            minimize: self.minimize,
+            n: sample.n(),
+            best: sample.best().map(|best| sign * best),
+            threshold: None,
+            exceedances: None,
+            shape: None,
+            scale: None,
+            upb: None,
+            upb_low: None,
+            upb_high: None,
+            confidence: self.confidence,
+            gap: None,
+            gap_high: None,
+            better_fraction: better_fraction(sample.n() as u64, self.confidence),
+            method: self.method.into(),
+            diagnostics: Vec::new(),
+            reason: None,
+        };
+        match found {
+            Err(refusal) => Document { reason: Some(mirrored_refusal(*refusal, self.minimize).to_string()), ..empty },
+            Ok(found) => {
+                let (low, high) = (Some(found.upb_low), found.upb_high);
+                let (gap, gap_high) = if self.minimize {
+                    (saved(-found.best, -found.upb), high.and_then(|high| saved(-found.best, -high)))
+                } else {
+                    (found.gap, found.gap_high)
+                };
+                let mut notes = found.diagnostics.clone();
+                notes.retain(|note| *note != Diagnostic::GapUndefined);
+                if gap.is_none() {
+                    notes.push(Diagnostic::GapUndefined);
+                }
+                Document {
+                    threshold: found.threshold.map(|threshold| sign * threshold),
+                    exceedances: Some(found.exceedances),
+                    shape: found.shape,
+                    scale: found.scale,
+                    upb: Some(sign * found.upb),
+                    upb_low: if self.minimize { high.map(|high| -high) } else { low },
+                    upb_high: if self.minimize { low.map(|low| -low) } else { high },
+                    gap,
+                    gap_high,
+                    diagnostics: notes.into_iter().map(|note| Note::new(note, sign)).collect(),
+                    ..empty
+                }
+            }
+        }
+    }
+}
+
+impl Note {
+    /// In the values' own sign.
+    fn new(diagnostic: Diagnostic, sign: f64) -> Self {
+        let diagnostic = match diagnostic {
+            Diagnostic::CapActive { cap } => Diagnostic::CapActive { cap: sign * cap },
+            Diagnostic::CapFalsified { cap } => Diagnostic::CapFalsified { cap: sign * cap },
+            other => other,
+        };
+        Self { diagnostic, text: diagnostic.to_string() }
+    }
+}
+
+/// The share of `best` that is saved at `bound`, for values of which lower is better. It is the gap of the reciprocals:
+/// (1/bound - 1/best) / (1/bound).
+fn saved(best: f64, bound: f64) -> Option<f64> {
+    (bound >= 0.0 && best > 0.0).then(|| (best - bound) / best)
+}
+
+/// The refusal in the values' own sign.
+fn mirrored_refusal(refusal: Refusal, minimize: bool) -> Refusal {
+    let sign = if minimize { -1.0 } else { 1.0 };
+    match refusal {
+        Refusal::Constant { value, n } => Refusal::Constant { value: sign * value, n },
+        Refusal::FewExceedances { threshold, exceedances, needed } => {
+            Refusal::FewExceedances { threshold: sign * threshold, exceedances, needed }
+        }
+        Refusal::NoEnd { threshold, exceedances, shape, scale } => {
+            Refusal::NoEnd { threshold: sign * threshold, exceedances, shape, scale }
+        }
+        Refusal::NoMaximum { threshold, exceedances } => {
+            Refusal::NoMaximum { threshold: sign * threshold, exceedances }
+        }
+        other => other,
+    }
+}
+
+/// What to do about a refusal.
+fn remedy(refusal: &Refusal) -> &'static str {
+    match refusal {
+        Refusal::Empty { .. } => "give measurements",
+        Refusal::Constant { .. } => "check that the metric responds to what is varied",
+        Refusal::TooFew { .. } => "measure more, or measure every configuration if there are few",
+        Refusal::FewExceedances { .. } => "move --threshold into the bulk or leave it out",
+        Refusal::NoThreshold { .. } => "measure more, or use --method bayes",
+        Refusal::NoEnd { .. } | Refusal::NoMaximum { .. } => "measure more, or use --method bayes",
+        Refusal::Range => "give the values in another unit",
+        Refusal::Confidence(_) | Refusal::NotFinite { .. } => "correct the option",
+    }
+}
+
+fn read(file: &Path) -> anyhow::Result<String> {
+    let bytes = if file == Path::new("-") {
+        let mut bytes = Vec::new();
+        std::io::stdin().lock().read_to_end(&mut bytes).context("cannot read standard input")?;
+        bytes
+    } else {
+        std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?
+    };
+    // Numbers survive whatever the names are encoded in.
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+impl Document {
+    fn text(&self) -> String {
+        let mut text = String::new();
+        let mut line = |label: &str, value: String| writeln!(text, "{label:<10} {value}").unwrap_or(());
+        line("sample", format!("{} values of {}", self.n, self.column));
+        if let Some(first) = &self.first_skipped {
+            line("skipped", format!("{} without a number, first {first}", self.skipped));
+        }
+        if let Some(best) = self.best {
+            line("best", number(best));
+        }
+        if let Some(upb) = self.upb {
+            let percent = 100.0 * self.confidence;
+            line("bound", format!("{} ({})", number(upb), self.origin()));
+            line("interval", format!("{} at {percent} % confidence", self.interval()));
+            line("gap", self.gaps());
+        }
+        if let (Some(threshold), Some(count), Some(shape), Some(scale)) =
+            (self.threshold, self.exceedances, self.shape, self.scale)
+        {
+            line(
+                "tail",
+                format!("{count} values beyond {}, shape {shape:+.3}, scale {}", number(threshold), number(scale)),
+            );
+        }
+        if let Some(fraction) = self.better_fraction {
+            let percent = 100.0 * self.confidence;
+            line(
+                "rarity",
+                format!(
+                    "at most {} % of all beat the best, at {percent} % confidence for any distribution",
+                    significant(100.0 * fraction, 3)
+                ),
+            );
+        }
+        for note in &self.diagnostics {
+            line("note", note.text.clone());
+        }
+        if self.upb.is_some()
+            && self.gap_high != Some(0.0)
+            && let Some(next) = looks(FIRST_LOOK, None).find(|&n| n > self.n as u64)
+        {
+            let more = next - self.n as u64;
+            line(
+                "next",
+                format!(
+                    "{more} more runs, then look again at {next}: looks at 500, 1000, 2000, … only keep the confidence"
+                ),
+            );
+        }
+        text
+    }
+
+    fn origin(&self) -> &'static str {
+        match self.method {
+            Estimator::Exact => "exact",
+            Estimator::Bayes => "bayes, posterior median",
+            Estimator::Profile => "profile, maximum likelihood",
+        }
+    }
+
+    fn interval(&self) -> String {
+        let end = |end: Option<f64>| end.map_or("no finite end".to_owned(), number);
+        format!("{} to {}", end(self.upb_low), end(self.upb_high))
+    }
+
+    fn gaps(&self) -> String {
+        let percent = |gap: f64| format!("{} %", significant(100.0 * gap, 3));
+        match (self.gap, self.gap_high) {
+            (None, _) => "undefined".to_owned(),
+            (Some(gap), None) => format!("{}, no finite end", percent(gap)),
+            (Some(gap), Some(high)) => format!("{}, at most {}", percent(gap), percent(high)),
+        }
+    }
+}
+
+/// A value, to six significant digits.
+fn number(value: f64) -> String {
+    significant(value, 6)
+}
+
+/// Significant digits without zeros that say nothing, and without exponent between 0.001 and a million millions.
+fn significant(value: f64, digits: usize) -> String {
+    let magnitude = value.abs().log10().floor();
+    if value == 0.0 {
+        return "0".to_owned();
+    }
+    if !(-3.0..12.0).contains(&magnitude) {
+        return format!("{value:.*e}", digits - 1);
+    }
+    let text = format!("{value:.*}", (digits as f64 - 1.0 - magnitude).max(0.0) as usize);
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_six_significant_digits() {
+        let shown = [0.0, 12.0, 0.000_123_456_7, 0.012_345_678, 9.810_712_8, 1_234_567.8, -3.5, 1e15].map(number);
+        assert_eq!(shown, ["0", "12", "1.23457e-4", "0.0123457", "9.81071", "1234568", "-3.5", "1.00000e15"]);
+    }
+
+    #[test]
+    fn the_gap_of_lower_is_better_is_that_of_the_reciprocals() {
+        let (best, bound) = (8.0f64, 5.0f64);
+        let reciprocal = (1.0 / bound - 1.0 / best) / (1.0 / bound);
+        assert!((saved(best, bound).unwrap() - reciprocal).abs() < 1e-15);
+        assert_eq!(saved(8.0, -1.0), None);
     }
 }

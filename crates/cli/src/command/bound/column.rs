@@ -1,0 +1,336 @@
+//! A column of numbers out of anyone's file.
+//!
+//! Understood: one number per line; CSV and the like, separated by tab, semicolon, comma or blanks, with or without header,
+//! quotes, `#` comments and a byte order mark; JSON lines (numbers or objects); a JSON array of numbers or objects. What is no
+//! number is counted, and the first such place is named. Where several columns hold numbers none is guessed.
+
+use serde_json::Value;
+
+/// What was found.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Column {
+    /// Which column, for the user: its name, its number, or what the file is.
+    pub(crate) name: String,
+    /// The numbers, in the order of the file.
+    pub(crate) values: Vec<f64>,
+    /// Cells of the column that hold no number.
+    pub(crate) skipped: usize,
+    /// The first of them: where and what.
+    pub(crate) first_skipped: Option<String>,
+}
+
+/// Reads the column `wanted` (a name, or a number from 1), or the only one with numbers. The error is a reason for the user.
+pub(crate) fn read(text: &str, wanted: Option<&str>) -> Result<Column, String> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    match text.trim_start().chars().next() {
+        None => Err("it is empty".to_owned()),
+        Some('[') => array(text, wanted),
+        Some('{') => lines_of_json(text, wanted),
+        Some(_) => table(text, wanted),
+    }
+}
+
+impl Column {
+    /// From cells, each with where it is. The text of a cell that is no number says what is there instead.
+    fn new(name: String, cells: impl Iterator<Item = (String, Result<f64, String>)>) -> Result<Self, String> {
+        let mut column = Self { name, values: Vec::new(), skipped: 0, first_skipped: None };
+        for (place, cell) in cells {
+            match cell {
+                Ok(value) => column.values.push(value),
+                Err(text) => {
+                    column.skipped += 1;
+                    column.first_skipped.get_or_insert_with(|| format!("{place}: {text}"));
+                }
+            }
+        }
+        match (&column.first_skipped, column.values.is_empty()) {
+            (Some(first), true) => Err(format!("{} holds no number ({first})", column.name)),
+            (None, true) => Err(format!("{} holds no number", column.name)),
+            _ => Ok(column),
+        }
+    }
+}
+
+fn array(text: &str, wanted: Option<&str>) -> Result<Column, String> {
+    let values: Vec<Value> =
+        serde_json::from_str(text).map_err(|error| format!("it starts as a JSON array: {error}"))?;
+    let placed = values.into_iter().enumerate().map(|(i, value)| (format!("element {}", i + 1), value)).collect();
+    json(placed, wanted, "the JSON array")
+}
+
+fn lines_of_json(text: &str, wanted: Option<&str>) -> Result<Column, String> {
+    let mut values = Vec::new();
+    for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty()) {
+        let value = serde_json::from_str(line).map_err(|error| {
+            let column = error.column();
+            format!("line {number} is no JSON ({} at column {column}); one object a line is expected", kind(&error))
+        })?;
+        values.push((format!("line {number}"), value));
+    }
+    json(values, wanted, "the JSON lines")
+}
+
+/// What serde_json found wrong, without its own line number, which counts from the line's start.
+fn kind(error: &serde_json::Error) -> &'static str {
+    if error.is_eof() { "it ends early" } else { "syntax error" }
+}
+
+/// Numbers as they are; of objects the wanted key, or the only one that holds a number in the first object.
+fn json(values: Vec<(String, Value)>, wanted: Option<&str>, what: &str) -> Result<Column, String> {
+    let first = values.iter().find_map(|(_, value)| value.as_object());
+    let key = match (wanted, first) {
+        (None, None) => None,
+        (Some(key), None) => {
+            return Err(format!("{what} holds no objects, so there is no column {key:?}; leave out --column"));
+        }
+        (Some(key), Some(object)) => {
+            let known = values.iter().any(|(_, value)| value.get(key).is_some());
+            let keys: Vec<&str> = object.keys().map(String::as_str).collect();
+            known
+                .then_some(Some(key))
+                .ok_or_else(|| format!("no object has a key {key:?}; the first has {}", list(&keys)))?
+        }
+        (None, Some(object)) => {
+            let numeric: Vec<&str> = object.iter().filter(|(_, v)| v.is_number()).map(|(k, _)| k.as_str()).collect();
+            Some(only(&numeric)?)
+        }
+    };
+    let name = key.map_or(what.to_owned(), |key| format!("column {key:?}"));
+    let cells = values.iter().map(|(place, value)| {
+        let cell = match (key, value) {
+            (Some(key), Value::Object(object)) => object.get(key),
+            _ => Some(value),
+        };
+        let number = cell.and_then(Value::as_f64);
+        (
+            place.clone(),
+            number.ok_or_else(|| cell.map_or("the key is missing".to_owned(), |cell| quoted(&cell.to_string()))),
+        )
+    });
+    Column::new(name, cells)
+}
+
+/// The rows of a table without comments and empty lines, each with its line number.
+fn table(text: &str, wanted: Option<&str>) -> Result<Column, String> {
+    let lines: Vec<(usize, &str)> = (1..)
+        .zip(text.lines())
+        .filter(|(_, line)| !line.trim().is_empty() && !line.trim_start().starts_with('#'))
+        .collect();
+    let (Some(first), second) = (lines.first(), lines.get(1)) else { return Err("it holds comments only".to_owned()) };
+    let separator = separator(first.1, second.map_or(first.1, |line| line.1));
+    let rows: Vec<(usize, Vec<String>)> =
+        lines.iter().map(|(number, line)| (*number, cells(line, separator))).collect();
+    let number = |cell: Option<&String>| cell.and_then(|cell| cell.parse::<f64>().ok());
+    let width = rows.iter().map(|(_, row)| row.len()).max().unwrap_or(0);
+    // A header is a first row without numbers, above rows that have some.
+    let headed = rows.len() > 1 && rows[0].1.iter().all(|cell| number(Some(cell)).is_none());
+    let (header, body) = if headed { (Some(&rows[0].1), &rows[1..]) } else { (None, &rows[..]) };
+    let named = |index: usize| match header.and_then(|header| header.get(index)) {
+        Some(name) => format!("column {name:?}"),
+        None => format!("column {}", index + 1),
+    };
+    let index = match wanted {
+        Some(wanted) => {
+            let by_name = header.and_then(|header| header.iter().position(|name| name == wanted));
+            let by_number = wanted.parse().ok().filter(|n| (1..=width).contains(n)).map(|n: usize| n - 1);
+            by_name.or(by_number).ok_or_else(|| match header {
+                Some(header) => {
+                    format!(
+                        "it has no column {wanted:?}; it has {}",
+                        list(&header.iter().map(String::as_str).collect::<Vec<_>>())
+                    )
+                }
+                None => format!("it has no column {wanted:?}; it has no header and {width} columns, numbered from 1"),
+            })?
+        }
+        None => {
+            let numeric: Vec<usize> =
+                (0..width).filter(|&i| body.iter().any(|(_, row)| number(row.get(i)).is_some())).collect();
+            let names: Vec<String> = numeric
+                .iter()
+                .map(|&i| header.and_then(|header| header.get(i)).cloned().unwrap_or_else(|| (i + 1).to_string()))
+                .collect();
+            let chosen = only(&names.iter().map(String::as_str).collect::<Vec<_>>())?;
+            names.iter().position(|name| name == chosen).map_or(0, |at| numeric[at])
+        }
+    };
+    let cells = body.iter().map(|(line, row)| {
+        let cell = row.get(index);
+        let value = number(cell);
+        (
+            format!("line {line}"),
+            value.ok_or_else(|| cell.map_or("the column is missing".to_owned(), |cell| quoted(cell))),
+        )
+    });
+    Column::new(if width == 1 && header.is_none() { "the only column".to_owned() } else { named(index) }, cells)
+}
+
+/// What separates the cells of a line.
+#[derive(Clone, Copy)]
+enum Separator {
+    Character(char),
+    Blanks,
+    /// A line is one cell.
+    LineEnd,
+}
+
+/// The first of tab, semicolon and comma that occurs as often in both of the first two rows; else the first that occurs in
+/// either; else blanks, if they make as many cells in both.
+fn separator(first: &str, second: &str) -> Separator {
+    let count = |line: &str, separator| cells(line, separator).len();
+    let candidates = ['\t', ';', ','].map(Separator::Character);
+    let regular = |c: &&Separator| count(first, **c) > 1 && count(first, **c) == count(second, **c);
+    let present = |c: &&Separator| count(first, **c) > 1 || count(second, **c) > 1;
+    let found = candidates.iter().find(regular).or_else(|| candidates.iter().find(present));
+    found.or([Separator::Blanks].iter().find(regular)).copied().unwrap_or(Separator::LineEnd)
+}
+
+/// The cells of a line, trimmed, without the quotes around them; `""` inside quotes is one quote. A quote that is not closed ends
+/// with the line.
+fn cells(line: &str, separator: Separator) -> Vec<String> {
+    let mut cells = vec![String::new()];
+    let mut inside = false;
+    let mut characters = line.trim().chars().peekable();
+    while let Some(c) = characters.next() {
+        // Never empty: a cell is pushed before the loop and popped nowhere.
+        let Some(cell) = cells.last_mut() else { break };
+        match c {
+            '"' if inside && characters.peek() == Some(&'"') => cell.extend(characters.next()),
+            '"' if inside || cell.trim().is_empty() => inside = !inside,
+            c if inside => cell.push(c),
+            c if matches!(separator, Separator::Character(s) if s == c) => cells.push(String::new()),
+            c if matches!(separator, Separator::Blanks) && c.is_whitespace() => {
+                if !cell.is_empty() {
+                    cells.push(String::new());
+                }
+            }
+            c => cell.push(c),
+        }
+    }
+    cells.iter().map(|cell| cell.trim().to_owned()).collect()
+}
+
+/// The only name, or the reason why none is taken.
+fn only<'a>(names: &[&'a str]) -> Result<&'a str, String> {
+    match names {
+        [] => Err("no column holds a number".to_owned()),
+        [name] => Ok(name),
+        _ => Err(format!("several columns hold numbers: choose one of {} with --column", list(names))),
+    }
+}
+
+/// At most eight names.
+fn list(names: &[&str]) -> String {
+    const MOST: usize = 8;
+    let shown = names[..names.len().min(MOST)].join(", ");
+    if names.len() > MOST { format!("{shown}, … ({} in all)", names.len()) } else { shown }
+}
+
+/// At most 30 characters of a cell, in quotes.
+fn quoted(cell: &str) -> String {
+    let short: String = cell.chars().take(30).collect();
+    if short.len() < cell.len() { format!("{short:?}…") } else { format!("{short:?}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn values(text: &str, wanted: Option<&str>) -> Vec<f64> {
+        read(text, wanted).unwrap().values
+    }
+
+    fn reason(text: &str, wanted: Option<&str>) -> String {
+        read(text, wanted).unwrap_err()
+    }
+
+    #[test]
+    fn one_number_a_line_needs_no_choice() {
+        let column = read("# packets/s\n1.5\n\n2e3\n-3\n", None).unwrap();
+        assert_eq!((column.name.as_str(), column.values), ("the only column", vec![1.5, 2000.0, -3.0]));
+        assert_eq!(read("packets per second\n1\n2\n", None).unwrap().name, "column \"packets per second\"");
+    }
+
+    #[test]
+    fn every_usual_separator_is_recognised() {
+        for separator in ["\t", ";", ",", " ", "   ", ", "] {
+            let text = ["name", "pps"].join(separator)
+                + "\r\n"
+                + &["a", "1.5"].join(separator)
+                + "\n"
+                + &["b", "2"].join(separator);
+            let column = read(&text, None).unwrap();
+            assert_eq!((column.name.as_str(), column.values), ("column \"pps\"", vec![1.5, 2.0]), "{separator:?}");
+        }
+    }
+
+    #[test]
+    fn quotes_may_hold_the_separator_and_a_byte_order_mark_is_no_part_of_a_name() {
+        assert_eq!(values("\u{feff}\"pps\",who\n\"1.5\",\"a, \"\"b\"\"\"\n2,c\n", Some("pps")), [1.5, 2.0]);
+    }
+
+    #[test]
+    fn a_column_is_found_by_name_or_number() {
+        let text = "run,pps\n1,10\n2,20\n";
+        assert_eq!(values(text, Some("pps")), [10.0, 20.0]);
+        assert_eq!(values(text, Some("1")), [1.0, 2.0]);
+        assert_eq!(values("1 10\n2 20", Some("2")), [10.0, 20.0]);
+        assert_eq!(reason(text, Some("cpu")), "it has no column \"cpu\"; it has run, pps");
+        assert_eq!(
+            reason("1 2\n3 4\n", Some("3")),
+            "it has no column \"3\"; it has no header and 2 columns, numbered from 1"
+        );
+    }
+
+    #[test]
+    fn several_columns_of_numbers_are_not_guessed() {
+        assert_eq!(
+            reason("run,pps\n1,10\n", None),
+            "several columns hold numbers: choose one of run, pps with --column"
+        );
+        assert_eq!(reason("1 2\n3 4", None), "several columns hold numbers: choose one of 1, 2 with --column");
+        assert_eq!(
+            reason("{\"run\":1,\"pps\":2}", None),
+            "several columns hold numbers: choose one of pps, run with --column"
+        );
+    }
+
+    #[test]
+    fn cells_without_a_number_are_counted_and_the_first_is_named() {
+        let column = read("pps\n10\nn/a\n12 Mpps\n13\n", None).unwrap();
+        assert_eq!((column.values, column.skipped), (vec![10.0, 13.0], 2));
+        assert_eq!(column.first_skipped.as_deref(), Some("line 3: \"n/a\""));
+        let ragged = read("a,b\nx,1\ny\nz,3\n", None).unwrap();
+        assert_eq!((ragged.skipped, ragged.first_skipped.as_deref()), (1, Some("line 3: the column is missing")));
+    }
+
+    #[test]
+    fn json_comes_as_lines_or_as_an_array() {
+        assert_eq!(values("[1, 2.5, null, 3]", None), [1.0, 2.5, 3.0]);
+        assert_eq!(read("[1, null]", None).unwrap().first_skipped.as_deref(), Some("element 2: \"null\""));
+        assert_eq!(values("[{\"pps\":1},{\"pps\":2}]", None), [1.0, 2.0]);
+        assert_eq!(values("{\"a\":1,\"pps\":5}\n\n{\"a\":2,\"pps\":6}\n", Some("pps")), [5.0, 6.0]);
+        assert_eq!(values("{\"who\":\"a\",\"pps\":5}\n{\"who\":\"b\"}\n", None), [5.0]);
+        assert_eq!(reason("{\"a\":1}", Some("b")), "no object has a key \"b\"; the first has a");
+        assert_eq!(
+            reason("[1]", Some("b")),
+            "the JSON array holds no objects, so there is no column \"b\"; leave out --column"
+        );
+        assert!(reason("{\"a\":1}\n{\"a\":", None).starts_with("line 2 is no JSON (it ends early at column 5)"));
+    }
+
+    #[test]
+    fn files_without_numbers_say_so() {
+        assert_eq!(reason("", None), "it is empty");
+        assert_eq!(reason(" \n\n", None), "it is empty");
+        assert_eq!(reason("# only this\n", None), "it holds comments only");
+        assert_eq!(reason("a,b\nc,d\n", None), "no column holds a number");
+        assert_eq!(reason("pps,n\nx,1\n", Some("pps")), "column \"pps\" holds no number (line 2: \"x\")");
+        assert_eq!(reason("[]", None), "the JSON array holds no number");
+    }
+
+    #[test]
+    fn infinite_values_are_numbers_for_the_estimator_to_judge() {
+        assert_eq!(values("1\ninf\n", None), [1.0, f64::INFINITY]);
+    }
+}
