@@ -6,6 +6,7 @@
 
 pub mod affinity;
 mod fifo;
+mod fingerprint;
 mod guardian;
 mod launch;
 mod live;
@@ -22,6 +23,7 @@ mod target;
 pub mod thread;
 
 pub use affinity::AffinityError;
+pub use fingerprint::fingerprint;
 pub use guardian::{ARGUMENT as GUARDIAN_ARGUMENT, Guardian, GuardianError, guardian_main};
 pub use launch::{Launch, Output};
 pub use live::{LiveOptions, LiveTestbed};

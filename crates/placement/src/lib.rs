@@ -15,6 +15,6 @@ mod statistics;
 
 pub use bound::Bound;
 pub use outcome::{Advice, Best, Cost, Drift, Estimate, Outcome};
-pub use plan::Plan;
+pub use plan::{Measured, Plan, PlanError, PlannedThread};
 pub use question::{Budget, Question, StrategyName};
 pub use search::{Search, SearchError};

@@ -1,5 +1,311 @@
-//! The part of an outcome that can be kept and applied.
+//! The part of an outcome that can be kept and applied: which thread runs on which CPUs, and on which machine that was found.
+//!
+//! A plan is a small TOML file that people read, edit and keep with their configuration. CPUs are the kernel's numbers, so it means
+//! nothing on another machine; [`Plan::differences`] tells whether this is the machine it was made for.
+
+use crate::{Estimate, Outcome};
+use pinwise_testbed::{Unit, Workload};
+use pinwise_topology::{CpuSet, Fingerprint, SharingTree};
+use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
+
+/// The version of the file format that is written, and the only one that is read.
+const VERSION: u32 = 1;
+
+/// What the file says on top.
+const HEADER: &str = "\
+# A pinwise plan: on which CPUs each thread of a program runs.
+#   pinwise apply PLAN --pid PID       re-pins the program while it runs
+#   pinwise run PLAN -- COMMAND        starts it pinned
+#   pinwise export PLAN --to FORMAT    says the same to other tools
+# Threads are found by their name; name#2 is the third thread of that name, in order of creation.
+";
 
 /// A placement for a program on one machine, as a small TOML file.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Plan {}
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// Of the format; 1.
+    version: u32,
+    /// The command or the name of the program.
+    pub program: String,
+    /// What was measured. Information, nothing depends on it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured: Option<Measured>,
+    /// The machine it was found on.
+    pub machine: Fingerprint,
+    /// The threads, in the order of their creation.
+    #[serde(rename = "thread")]
+    pub threads: Vec<PlannedThread>,
+}
+
+/// One thread and its place.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlannedThread {
+    /// Its `comm`, with `#` and its creation order where several share one.
+    pub name: String,
+    /// What it does.
+    pub role: String,
+    /// Which instance of the application it belongs to, counted from 0.
+    pub instance: usize,
+    /// Where it may run, by the kernel's numbers.
+    pub cpus: CpuSet,
+}
+
+/// What was measured, in the unit the user asked for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Measured {
+    /// What the numbers are counted in.
+    pub unit: String,
+    /// Mean of the fresh measurements of this placement.
+    pub performance: f64,
+    /// Its interval; absent from a single measurement.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval: Option<[f64; 2]>,
+    /// Of the interval.
+    pub confidence: f64,
+    /// How many measurements.
+    pub measurements: usize,
+    /// Mean of the unpinned baseline.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline: Option<f64>,
+    /// The end of the bound on the best possible performance.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bound: Option<f64>,
+}
+
+/// Why a text is no plan. One line.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PlanError {
+    /// No TOML, or not the fields of a plan.
+    #[error("line {line}, column {column}: {reason}")]
+    Malformed {
+        /// Counted from 1.
+        line: usize,
+        /// Counted from 1, in characters.
+        column: usize,
+        /// What is wrong there.
+        reason: String,
+    },
+    /// Written by another pinwise.
+    #[error(
+        "plan version {0}, this pinwise reads version 1: use the pinwise that wrote it, or run `pinwise place` again"
+    )]
+    Version(u32),
+    /// It places nothing.
+    #[error("the plan has no [[thread]]: run `pinwise place` again")]
+    Empty,
+    /// A name stands for one thread.
+    #[error("two threads are called '{0}': number them in order of creation, {0}#0 and {0}#1")]
+    SameName(String),
+    /// A thread needs a place.
+    #[error("thread '{0}' has no CPUs: give it a list such as cpus = \"0,2-3\"")]
+    NoCpus(String),
+}
+
+impl Plan {
+    /// A plan for threads with their CPUs.
+    pub fn new(program: impl Into<String>, machine: Fingerprint, threads: Vec<PlannedThread>) -> Self {
+        Self { version: VERSION, program: program.into(), measured: None, machine, threads }
+    }
+
+    /// The plan of an outcome: its best assignment, whatever the advice is. `None` where nothing could be measured.
+    pub fn from_outcome(
+        workload: &Workload,
+        tree: &SharingTree,
+        machine: Fingerprint,
+        outcome: &Outcome,
+    ) -> Option<Self> {
+        let best = outcome.best.as_ref()?;
+        let place = |(thread, &leaf): (&pinwise_testbed::Thread, &u32)| {
+            let cpu = *tree.leaves().get(leaf as usize)?;
+            Some(PlannedThread {
+                name: thread.name.clone(),
+                role: thread.role.clone(),
+                instance: thread.instance,
+                cpus: [cpu].into_iter().collect(),
+            })
+        };
+        let threads = workload.threads.iter().zip(best.assignment.leaves()).map(place).collect::<Option<Vec<_>>>()?;
+        let measured =
+            Measured::new(&outcome.unit, &best.performance, outcome.baseline.as_ref(), outcome.bound.upb_high);
+        Some(Self { measured: Some(measured), ..Self::new(&workload.name, machine, threads) })
+    }
+
+    /// Reads a plan.
+    pub fn parse(text: &str) -> Result<Self, PlanError> {
+        /// Of whatever version: a newer one may have fields that are unknown here.
+        #[derive(Deserialize)]
+        struct Versioned {
+            version: u32,
+        }
+        let versioned: Versioned = toml::from_str(text).map_err(|error| malformed(text, &error))?;
+        if versioned.version != VERSION {
+            return Err(PlanError::Version(versioned.version));
+        }
+        let plan: Self = toml::from_str(text).map_err(|error| malformed(text, &error))?;
+        if plan.threads.is_empty() {
+            return Err(PlanError::Empty);
+        }
+        let mut names = HashSet::new();
+        for thread in &plan.threads {
+            if !names.insert(&thread.name) {
+                return Err(PlanError::SameName(thread.name.clone()));
+            }
+            if thread.cpus.is_empty() {
+                return Err(PlanError::NoCpus(thread.name.clone()));
+            }
+        }
+        Ok(plan)
+    }
+
+    /// The file's text.
+    pub fn to_toml(&self) -> String {
+        // The fields are numbers, texts, lists and tables with text keys: TOML has all of these.
+        let body = toml::to_string(self).unwrap_or_default();
+        format!("{HEADER}\n{body}")
+    }
+
+    /// All CPUs that some thread uses.
+    pub fn cpus(&self) -> CpuSet {
+        self.threads.iter().flat_map(|thread| thread.cpus.iter()).collect()
+    }
+
+    /// How the machine differs from the one the plan was found on, one line each; empty where the plan fits. A condition that either
+    /// side does not know is no difference.
+    pub fn differences(&self, now: &Fingerprint) -> Vec<String> {
+        let then = &self.machine;
+        let mut differences = Vec::new();
+        if then.topology != now.topology {
+            differences.push(format!(
+                "the plan is for another topology ({}: {}; here {}: {})",
+                then.model, then.summary, now.model, now.summary
+            ));
+        } else if then.model != now.model {
+            differences.push(format!("the plan is for another processor ({}; here {})", then.model, now.model));
+        }
+        for (what, then, now) in [
+            ("SMT was", &then.smt, &now.smt),
+            ("the kernel was", &then.kernel, &now.kernel),
+            ("the frequency governor was", &then.governor, &now.governor),
+        ] {
+            if let (Some(then), Some(now)) = (then, now)
+                && then != now
+            {
+                differences.push(format!("{what} {then}, is {now}"));
+            }
+        }
+        differences
+    }
+}
+
+impl Measured {
+    fn new(unit: &Unit, best: &Estimate, baseline: Option<&Estimate>, bound: Option<f64>) -> Self {
+        let ends = [unit.quantity(best.low), unit.quantity(best.high)];
+        let interval = ends.iter().all(|end| end.is_finite()).then_some([ends[0].min(ends[1]), ends[0].max(ends[1])]);
+        Self {
+            unit: unit.name.clone(),
+            performance: unit.quantity(best.mean),
+            interval,
+            confidence: best.confidence,
+            measurements: best.n,
+            baseline: baseline.map(|baseline| unit.quantity(baseline.mean)),
+            bound: bound.map(|bound| unit.quantity(bound)),
+        }
+    }
+}
+
+fn malformed(text: &str, error: &toml::de::Error) -> PlanError {
+    let before = &text[..error.span().map_or(0, |span| span.start).min(text.len())];
+    let start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    let reason = error.message().lines().collect::<Vec<_>>().join(" ");
+    PlanError::Malformed { line: before.matches('\n').count() + 1, column: before[start..].chars().count() + 1, reason }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pinwise_topology::Machine;
+
+    fn plan() -> Plan {
+        let thread = |name: &str, role: &str, cpus: &str| PlannedThread {
+            name: name.into(),
+            role: role.into(),
+            instance: 0,
+            cpus: CpuSet::parse_list(cpus).unwrap(),
+        };
+        let machine = Fingerprint {
+            kernel: Some("6.1.0-18-amd64".into()),
+            smt: Some("on".into()),
+            ..Fingerprint::of(&Machine::from_shape("2x2x2").unwrap())
+        };
+        let threads = vec![thread("ipfwd0-R", "R", "1"), thread("ipfwd0-P", "P", "2-4"), thread("x#0", "x", "7")];
+        let measured = Measured {
+            unit: "packets/s".into(),
+            performance: 1.25e6,
+            interval: Some([1.2e6, 1.3e6]),
+            confidence: 0.95,
+            measurements: 12,
+            baseline: Some(1e6),
+            bound: None,
+        };
+        Plan { measured: Some(measured), ..Plan::new("ipfwd", machine, threads) }
+    }
+
+    #[test]
+    fn a_plan_reads_back_as_it_was_written() {
+        let text = plan().to_toml();
+        assert!(text.starts_with("# A pinwise plan"), "{text}");
+        assert_eq!(Plan::parse(&text), Ok(plan()));
+        let bare = Plan { measured: None, ..plan() };
+        assert_eq!(Plan::parse(&bare.to_toml()), Ok(bare));
+    }
+
+    #[test]
+    fn bad_plans_are_refused_in_one_line_that_says_where() {
+        let text = plan().to_toml();
+        for (from, to, expected) in [
+            ("version = 1", "version = 2", "plan version 2"),
+            ("version = 1", "", "missing field `version`"),
+            ("version = 1", "version = \"one\"", "line 7, column 11: invalid type"),
+            ("program = ", "programme = ", "line 8, column 1: unknown field `programme`"),
+            ("cpus = \"2-4\"", "cpus = \"4-2\"", "'4-2' is no CPU set: a range that ends before it begins"),
+            ("cpus = \"2-4\"", "cpus = \"\"", "thread 'ipfwd0-P' has no CPUs"),
+            ("cpus = \"2-4\"", "cpus = \"2-4", "line 3"),
+            ("ipfwd0-P", "ipfwd0-R", "two threads are called 'ipfwd0-R'"),
+        ] {
+            assert!(text.contains(from), "{from}");
+            let error = Plan::parse(&text.replacen(from, to, 1)).unwrap_err().to_string();
+            assert!(error.contains(expected), "{from} -> {to}: {error}");
+            assert!(!error.contains('\n'), "{error}");
+        }
+        let none = Plan { threads: Vec::new(), ..plan() };
+        let error = Plan::parse(&(none.to_toml().replace("thread = []", "") + "\n")).unwrap_err().to_string();
+        assert!(error.contains("thread"), "{error}");
+        assert!(Plan::parse("").unwrap_err().to_string().contains("version"));
+        assert!(Plan::parse("\u{1}\u{ff}[").is_err());
+    }
+
+    #[test]
+    fn differences_name_what_changed_and_ignore_what_is_unknown() {
+        let plan = plan();
+        assert!(plan.differences(&plan.machine).is_empty());
+        let unknown = Fingerprint { kernel: None, smt: None, ..plan.machine.clone() };
+        assert!(plan.differences(&unknown).is_empty());
+        let changed = Fingerprint {
+            kernel: Some("6.12.1".into()),
+            smt: Some("off".into()),
+            governor: Some("powersave".into()),
+            ..Fingerprint::of(&Machine::from_shape("2x2").unwrap())
+        };
+        let differences = plan.differences(&changed);
+        assert_eq!(differences.len(), 3);
+        assert!(differences[0].contains("here 2x2: 2 cores, 4 contexts"), "{differences:?}");
+        assert_eq!(differences[1], "SMT was on, is off");
+        assert_eq!(differences[2], "the kernel was 6.1.0-18-amd64, is 6.12.1");
+        let faster = Fingerprint { model: "newer".into(), ..plan.machine.clone() };
+        assert_eq!(plan.differences(&faster), ["the plan is for another processor (2x2x2; here newer)"]);
+    }
+}

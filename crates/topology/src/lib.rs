@@ -10,6 +10,7 @@
 
 mod assignment;
 mod cpuset;
+mod fingerprint;
 mod machine;
 mod models;
 mod nesting;
@@ -24,6 +25,7 @@ mod tree;
 
 pub use assignment::Assignment;
 pub use cpuset::{CpuId, CpuSet, CpuSetError};
+pub use fingerprint::Fingerprint;
 pub use machine::{
     Cache, CacheKind, Context, CoreKind, Distances, Domain, DomainKind, Machine, MachineError, NumaNode, Walk,
 };
