@@ -3,6 +3,7 @@
 
 mod command;
 mod output;
+mod store;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;

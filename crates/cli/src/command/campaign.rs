@@ -1,16 +1,229 @@
-//! `pinwise campaign`.
+//! `pinwise campaign`: what was measured.
 
-use clap::Subcommand;
+mod export;
+
+use crate::output::{Usage, print, print_json};
+use crate::store::StoreArguments;
+use clap::{Args, Subcommand};
+use comfy_table::{Table, presets};
+use export::Format;
+use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Store};
+use pinwise_placement::{Outcome, Question, Search};
+use pinwise_topology::SharingTree;
+use serde::Serialize;
 
 /// What was measured: list, show, resume, export.
+///
+/// Every question that pinwise answers by measuring is a campaign. Its measurements are on disk before the next one is made,
+/// so a campaign that was killed can be resumed and ends as it would have. The store is an SQLite file.
 #[derive(Subcommand)]
+#[command(after_help = "Examples:
+  pinwise campaign list
+  pinwise campaign resume 7
+  pinwise campaign export 7 > measurements.csv
+  sqlite3 ~/.local/share/pinwise/pinwise.db \\
+    'SELECT assignment, avg(performance) FROM record WHERE campaign = 7 GROUP BY 1 ORDER BY 2'")]
 pub(crate) enum Campaign {
     /// Every campaign in the store.
-    List,
+    List {
+        #[command(flatten)]
+        store: StoreArguments,
+        /// Print one JSON document
+        #[arg(long)]
+        json: bool,
+    },
+    /// The outcome of a campaign, as far as it came.
+    Show(One),
+    /// Go on with a campaign that was interrupted or killed.
+    Resume(One),
+    /// Every measurement of a campaign, for other tools.
+    Export {
+        #[command(flatten)]
+        one: Id,
+        /// The form
+        #[arg(long, value_enum, default_value_t = Format::Csv)]
+        format: Format,
+    },
+}
+
+/// One campaign and how to print it.
+#[derive(Args)]
+pub(crate) struct One {
+    #[command(flatten)]
+    id: Id,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+/// One campaign of a store.
+#[derive(Args)]
+pub(crate) struct Id {
+    /// Its number, as `pinwise campaign list` shows it
+    id: i64,
+    #[command(flatten)]
+    store: StoreArguments,
+}
+
+impl Id {
+    fn open(&self) -> anyhow::Result<(Store, CampaignInfo)> {
+        let Some(store) = self.store.open_existing()? else {
+            let path = self.store.path()?;
+            let reason = "there is no store yet; pinwise place makes one, or name another file with --store";
+            return Err(Usage(format!("{}: {reason}", path.display())).into());
+        };
+        let info = store.get(CampaignId(self.id))?;
+        Ok((store, info))
+    }
 }
 
 impl Campaign {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        anyhow::bail!("not built yet")
+        match self {
+            Self::List { store, json } => list(&store, json),
+            Self::Show(one) => show(&one),
+            Self::Resume(_) => anyhow::bail!("not built yet"),
+            Self::Export { one, format } => {
+                let (store, info) = one.open()?;
+                let records = store.records(info.id)?;
+                match format {
+                    Format::Csv => print(&export::csv(&info, &records)),
+                    Format::Json => print_json(&export::document(&info, &records)),
+                }
+            }
+        }
+    }
+}
+
+/// A campaign in `list`.
+#[derive(Serialize)]
+struct Listed {
+    id: CampaignId,
+    started: i64,
+    state: &'static str,
+    measurements: u64,
+    workload: String,
+    threads: usize,
+    machine: String,
+    unit: String,
+    seed: u64,
+    command: Vec<String>,
+}
+
+impl From<CampaignInfo> for Listed {
+    fn from(info: CampaignInfo) -> Self {
+        Self {
+            id: info.id,
+            started: info.started,
+            state: state(&info),
+            measurements: info.records,
+            workload: info.new.workload.name,
+            threads: info.new.workload.threads.len(),
+            machine: info.new.machine.name,
+            unit: info.new.unit.name,
+            seed: info.new.seed,
+            command: info.new.command,
+        }
+    }
+}
+
+/// The document of `list`.
+#[derive(Serialize)]
+struct Document {
+    campaigns: Vec<Listed>,
+}
+
+fn state(info: &CampaignInfo) -> &'static str {
+    match info.state {
+        CampaignState::Open if info.running => "running",
+        CampaignState::Open => "killed",
+        CampaignState::Finished => "finished",
+        CampaignState::Stopped => "stopped",
+    }
+}
+
+fn list(store: &StoreArguments, json: bool) -> anyhow::Result<()> {
+    let infos = store.open_existing()?.map_or_else(|| Ok(Vec::new()), |store| store.list())?;
+    let campaigns: Vec<Listed> = infos.into_iter().map(Listed::from).collect();
+    if json {
+        return print_json(&Document { campaigns });
+    }
+    if campaigns.is_empty() {
+        return print("No campaigns yet: pinwise place begins one.\n");
+    }
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_header([
+        "ID",
+        "STARTED (UTC)",
+        "STATE",
+        "MEASUREMENTS",
+        "THREADS",
+        "WORKLOAD",
+    ]);
+    for campaign in campaigns {
+        table.add_row([
+            campaign.id.0.to_string(),
+            date(campaign.started),
+            campaign.state.to_owned(),
+            campaign.measurements.to_string(),
+            campaign.threads.to_string(),
+            campaign.workload,
+        ]);
+    }
+    let text: String = table.lines().map(|line| format!("{}\n", line.trim_end())).collect();
+    print(&text)
+}
+
+fn show(one: &One) -> anyhow::Result<()> {
+    let (store, info) = one.id.open()?;
+    let outcome = match &info.conclusion {
+        Some(conclusion) => serde_json::from_value(conclusion.clone())?,
+        None => so_far(&store, &info)?,
+    };
+    if one.json {
+        return print_json(&outcome);
+    }
+    print(&format!("{outcome:#?}\n"))
+}
+
+/// What a campaign without a conclusion answers already.
+fn so_far(store: &Store, info: &CampaignInfo) -> anyhow::Result<Outcome> {
+    let question: Question = serde_json::from_value(info.new.question.clone())?;
+    let tree = SharingTree::new(&info.new.machine, info.new.alike);
+    let records = store.records(info.id)?;
+    let search = Search::replay(&question, &tree, &info.new.workload, &records)?;
+    let ended = match state(info) {
+        "running" => "it is still running".to_owned(),
+        state => format!("it was {state}; go on with: pinwise campaign resume {}", info.id.0),
+    };
+    Ok(search.outcome(&info.new.unit, &records, Some(&ended)))
+}
+
+/// `2026-11-21 03:18` of seconds since the Unix epoch, UTC (days to civil date: Hinnant, chrono-compatible date algorithms).
+fn date(seconds: i64) -> String {
+    let days = seconds.div_euclid(86_400) + 719_468;
+    let (era, day_of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    // Counted from March, so that the leap day is the last of the year.
+    let month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    let year = era * 400 + year_of_era + i64::from(month <= 2);
+    let minutes = seconds.rem_euclid(86_400) / 60;
+    format!("{year:04}-{month:02}-{day:02} {:02}:{:02}", minutes / 60, minutes % 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::date;
+
+    #[test]
+    fn dates_are_those_of_the_calendar() {
+        assert_eq!(date(0), "1970-01-01 00:00");
+        assert_eq!(date(951_782_400), "2000-02-29 00:00");
+        assert_eq!(date(1_795_229_880), "2026-11-21 02:58");
+        assert_eq!(date(4_107_542_399), "2100-02-28 23:59");
+        assert_eq!(date(4_107_542_400), "2100-03-01 00:00");
     }
 }

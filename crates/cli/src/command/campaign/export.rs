@@ -1,0 +1,121 @@
+//! The measurements of a campaign for other tools.
+
+use clap::ValueEnum;
+use pinwise_campaign::{CampaignInfo, Purpose, Record};
+use pinwise_testbed::{Retry, Setting};
+use pinwise_topology::SharingTree;
+use serde::Serialize;
+
+/// The form of an export.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Format {
+    /// One line per measurement, with a header
+    Csv,
+    /// One document: the campaign and its measurements
+    Json,
+}
+
+/// A measurement, flat.
+#[derive(Serialize)]
+struct Row {
+    number: u64,
+    purpose: Purpose,
+    /// The kernel's number of the context of each thread; `None` unpinned.
+    cpus: Option<Vec<u32>>,
+    windows: f64,
+    /// In the campaign's unit.
+    value: Option<f64>,
+    /// The same, or its reciprocal where lower is better.
+    performance: Option<f64>,
+    duration_s: Option<f64>,
+    spread: Option<f64>,
+    elapsed_s: f64,
+    error: Option<String>,
+    retry: Option<Retry>,
+}
+
+/// The document of an export.
+#[derive(Serialize)]
+struct Document<'a> {
+    campaign: &'a CampaignInfo,
+    records: Vec<Row>,
+}
+
+pub(super) fn document(info: &CampaignInfo, records: &[Record]) -> impl Serialize {
+    Document { campaign: info, records: rows(info, records) }
+}
+
+/// RFC 4180, one thread's context after the other separated by blanks, empty where there is none.
+pub(super) fn csv(info: &CampaignInfo, records: &[Record]) -> String {
+    let mut text =
+        String::from("number,purpose,cpus,windows,value,performance,duration_s,spread,elapsed_s,error,retry\n");
+    for row in rows(info, records) {
+        let number = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
+        let word = |value: serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+        let cpus = row.cpus.map_or_else(
+            || "unpinned".to_owned(),
+            |cpus| cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(" "),
+        );
+        let cells = [
+            row.number.to_string(),
+            word(serde_json::json!(row.purpose)),
+            cpus,
+            row.windows.to_string(),
+            number(row.value),
+            number(row.performance),
+            number(row.duration_s),
+            number(row.spread),
+            row.elapsed_s.to_string(),
+            quoted(&row.error.unwrap_or_default()),
+            word(serde_json::json!(row.retry)),
+        ];
+        text.push_str(&cells.join(","));
+        text.push('\n');
+    }
+    text
+}
+
+fn rows(info: &CampaignInfo, records: &[Record]) -> Vec<Row> {
+    let tree = SharingTree::new(&info.new.machine, info.new.alike);
+    let leaves = tree.leaves();
+    let row = |record: &Record| {
+        let measured = record.outcome.as_ref().ok();
+        let failed = record.outcome.as_ref().err();
+        Row {
+            number: record.number,
+            purpose: record.trial.purpose,
+            cpus: match &record.trial.setting {
+                Setting::Unpinned => None,
+                Setting::Pinned(assignment) => {
+                    Some(assignment.leaves().iter().filter_map(|&leaf| Some(leaves.get(leaf as usize)?.0)).collect())
+                }
+            },
+            windows: record.trial.effort.windows,
+            value: measured
+                .map(|measured| info.new.unit.quantity(measured.performance))
+                .filter(|value| value.is_finite()),
+            performance: measured.map(|measured| measured.performance),
+            duration_s: measured.map(|measured| measured.duration.as_secs_f64()),
+            spread: measured.and_then(|measured| measured.spread),
+            elapsed_s: record.elapsed.as_secs_f64(),
+            error: failed.map(|error| error.message.clone()),
+            retry: failed.map(|error| error.retry),
+        }
+    };
+    records.iter().map(row).collect()
+}
+
+fn quoted(text: &str) -> String {
+    if text.contains(['"', ',', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quoted;
+
+    #[test]
+    fn a_message_with_commas_and_quotes_stays_one_cell() {
+        assert_eq!(quoted("plain"), "plain");
+        assert_eq!(quoted("no \"x\", sorry"), "\"no \"\"x\"\", sorry\"");
+    }
+}

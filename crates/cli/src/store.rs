@@ -1,0 +1,36 @@
+//! Which store of campaigns a command works on.
+
+use crate::output::Usage;
+use clap::Args;
+use pinwise_campaign::Store;
+use std::env;
+use std::path::PathBuf;
+
+/// Where measurements are kept.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct StoreArguments {
+    /// The file measurements are kept in [default: pinwise/pinwise.db in $XDG_DATA_HOME or ~/.local/share]
+    #[arg(long, value_name = "FILE")]
+    store: Option<PathBuf>,
+}
+
+impl StoreArguments {
+    /// The file, which need not exist.
+    pub(crate) fn path(&self) -> anyhow::Result<PathBuf> {
+        if let Some(path) = &self.store {
+            return Ok(path.clone());
+        }
+        // The XDG base directory specification has relative paths ignored.
+        let absolute = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let data = absolute("XDG_DATA_HOME").or_else(|| Some(absolute("HOME")?.join(".local/share")));
+        let data =
+            data.ok_or_else(|| Usage("neither HOME nor XDG_DATA_HOME is set; name a file with --store".into()))?;
+        Ok(data.join("pinwise/pinwise.db"))
+    }
+
+    /// The store, if there is one: looking for campaigns makes no file.
+    pub(crate) fn open_existing(&self) -> anyhow::Result<Option<Store>> {
+        let path = self.path()?;
+        Ok(if path.try_exists()? { Some(Store::open(&path)?) } else { None })
+    }
+}
