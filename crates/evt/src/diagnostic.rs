@@ -71,7 +71,7 @@ impl fmt::Display for Diagnostic {
             Self::Saturated { ties } => {
                 write!(
                     f,
-                    "{ties} values tie at the best: probably a saturated resource, and the best is the bound itself"
+                    "{ties} values tie at the best and few below it: a saturated resource, and the best is taken for the bound"
                 )
             }
             Self::Atoms { distinct, n } => {
@@ -129,7 +129,7 @@ pub enum Refusal {
         n: usize,
     },
     /// Too few different values.
-    #[error("{distinct} different values of {n}; a bound needs {needed}")]
+    #[error("only {distinct} of {n} values are different; a bound needs {needed}")]
     TooFew {
         /// Different values.
         distinct: usize,

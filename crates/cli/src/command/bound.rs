@@ -65,7 +65,7 @@ fn method(name: &str) -> Method {
 /// What is printed. With `--minimize` in the values' own sign, so that the open end is `upb_low`.
 #[derive(Serialize)]
 struct Document {
-    column: String,
+    column: Option<String>,
     skipped: usize,
     first_skipped: Option<String>,
     minimize: bool,
@@ -254,7 +254,13 @@ impl Document {
     fn text(&self) -> String {
         let mut text = String::new();
         let mut line = |label: &str, value: String| writeln!(text, "{label:<10} {value}").unwrap_or(());
-        line("sample", format!("{} values of {}", self.n, self.column));
+        line(
+            "sample",
+            match &self.column {
+                Some(column) => format!("{} values of column {column}", self.n),
+                None => format!("{} values", self.n),
+            },
+        );
         if let Some(first) = &self.first_skipped {
             line("skipped", format!("{} without a number, first {first}", self.skipped));
         }

@@ -9,8 +9,8 @@ use serde_json::Value;
 /// What was found.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Column {
-    /// Which column, for the user: its name, its number, or what the file is.
-    pub(crate) name: String,
+    /// Its name, or its number where there is no header; `None` where there is nothing but numbers.
+    pub(crate) name: Option<String>,
     /// The numbers, in the order of the file.
     pub(crate) values: Vec<f64>,
     /// Cells of the column that hold no number.
@@ -32,7 +32,7 @@ pub(crate) fn read(text: &str, wanted: Option<&str>) -> Result<Column, String> {
 
 impl Column {
     /// From cells, each with where it is. The text of a cell that is no number says what is there instead.
-    fn new(name: String, cells: impl Iterator<Item = (String, Result<f64, String>)>) -> Result<Self, String> {
+    fn new(name: Option<String>, cells: impl Iterator<Item = (String, Result<f64, String>)>) -> Result<Self, String> {
         let mut column = Self { name, values: Vec::new(), skipped: 0, first_skipped: None };
         for (place, cell) in cells {
             match cell {
@@ -43,11 +43,13 @@ impl Column {
                 }
             }
         }
-        match (&column.first_skipped, column.values.is_empty()) {
-            (Some(first), true) => Err(format!("{} holds no number ({first})", column.name)),
-            (None, true) => Err(format!("{} holds no number", column.name)),
-            _ => Ok(column),
+        if !column.values.is_empty() {
+            return Ok(column);
         }
+        let what = column.name.map_or("it".to_owned(), |name| format!("column {name}"));
+        Err(column
+            .first_skipped
+            .map_or(format!("{what} holds no number"), |first| format!("{what} holds no number ({first})")))
     }
 }
 
@@ -55,7 +57,7 @@ fn array(text: &str, wanted: Option<&str>) -> Result<Column, String> {
     let values: Vec<Value> =
         serde_json::from_str(text).map_err(|error| format!("it starts as a JSON array: {error}"))?;
     let placed = values.into_iter().enumerate().map(|(i, value)| (format!("element {}", i + 1), value)).collect();
-    json(placed, wanted, "the JSON array")
+    json(placed, wanted)
 }
 
 fn lines_of_json(text: &str, wanted: Option<&str>) -> Result<Column, String> {
@@ -67,7 +69,7 @@ fn lines_of_json(text: &str, wanted: Option<&str>) -> Result<Column, String> {
         })?;
         values.push((format!("line {number}"), value));
     }
-    json(values, wanted, "the JSON lines")
+    json(values, wanted)
 }
 
 /// What serde_json found wrong, without its own line number, which counts from the line's start.
@@ -76,26 +78,25 @@ fn kind(error: &serde_json::Error) -> &'static str {
 }
 
 /// Numbers as they are; of objects the wanted key, or the only one that holds a number in the first object.
-fn json(values: Vec<(String, Value)>, wanted: Option<&str>, what: &str) -> Result<Column, String> {
+fn json(values: Vec<(String, Value)>, wanted: Option<&str>) -> Result<Column, String> {
     let first = values.iter().find_map(|(_, value)| value.as_object());
     let key = match (wanted, first) {
         (None, None) => None,
         (Some(key), None) => {
-            return Err(format!("{what} holds no objects, so there is no column {key:?}; leave out --column"));
+            return Err(format!("it holds no objects, so it has no column {key}; leave out --column"));
         }
         (Some(key), Some(object)) => {
             let known = values.iter().any(|(_, value)| value.get(key).is_some());
             let keys: Vec<&str> = object.keys().map(String::as_str).collect();
             known
                 .then_some(Some(key))
-                .ok_or_else(|| format!("no object has a key {key:?}; the first has {}", list(&keys)))?
+                .ok_or_else(|| format!("no object has a key {key}; the first has {}", list(&keys)))?
         }
         (None, Some(object)) => {
             let numeric: Vec<&str> = object.iter().filter(|(_, v)| v.is_number()).map(|(k, _)| k.as_str()).collect();
             Some(only(&numeric)?)
         }
     };
-    let name = key.map_or(what.to_owned(), |key| format!("column {key:?}"));
     let cells = values.iter().map(|(place, value)| {
         let cell = match (key, value) {
             (Some(key), Value::Object(object)) => object.get(key),
@@ -104,10 +105,10 @@ fn json(values: Vec<(String, Value)>, wanted: Option<&str>, what: &str) -> Resul
         let number = cell.and_then(Value::as_f64);
         (
             place.clone(),
-            number.ok_or_else(|| cell.map_or("the key is missing".to_owned(), |cell| quoted(&cell.to_string()))),
+            number.ok_or_else(|| cell.map_or("the key is missing".to_owned(), |cell| shortened(&cell.to_string()))),
         )
     });
-    Column::new(name, cells)
+    Column::new(key.map(str::to_owned), cells)
 }
 
 /// The rows of a table without comments and empty lines, each with its line number.
@@ -125,10 +126,8 @@ fn table(text: &str, wanted: Option<&str>) -> Result<Column, String> {
     // A header is a first row without numbers, above rows that have some.
     let headed = rows.len() > 1 && rows[0].1.iter().all(|cell| number(Some(cell)).is_none());
     let (header, body) = if headed { (Some(&rows[0].1), &rows[1..]) } else { (None, &rows[..]) };
-    let named = |index: usize| match header.and_then(|header| header.get(index)) {
-        Some(name) => format!("column {name:?}"),
-        None => format!("column {}", index + 1),
-    };
+    let named =
+        |index: usize| header.and_then(|header| header.get(index)).cloned().unwrap_or_else(|| (index + 1).to_string());
     let index = match wanted {
         Some(wanted) => {
             let by_name = header.and_then(|header| header.iter().position(|name| name == wanted));
@@ -136,20 +135,17 @@ fn table(text: &str, wanted: Option<&str>) -> Result<Column, String> {
             by_name.or(by_number).ok_or_else(|| match header {
                 Some(header) => {
                     format!(
-                        "it has no column {wanted:?}; it has {}",
+                        "it has no column {wanted}; it has {}",
                         list(&header.iter().map(String::as_str).collect::<Vec<_>>())
                     )
                 }
-                None => format!("it has no column {wanted:?}; it has no header and {width} columns, numbered from 1"),
+                None => format!("it has no column {wanted}; it has no header and {width} columns, numbered from 1"),
             })?
         }
         None => {
             let numeric: Vec<usize> =
                 (0..width).filter(|&i| body.iter().any(|(_, row)| number(row.get(i)).is_some())).collect();
-            let names: Vec<String> = numeric
-                .iter()
-                .map(|&i| header.and_then(|header| header.get(i)).cloned().unwrap_or_else(|| (i + 1).to_string()))
-                .collect();
+            let names: Vec<String> = numeric.iter().map(|&i| named(i)).collect();
             let chosen = only(&names.iter().map(String::as_str).collect::<Vec<_>>())?;
             names.iter().position(|name| name == chosen).map_or(0, |at| numeric[at])
         }
@@ -159,10 +155,10 @@ fn table(text: &str, wanted: Option<&str>) -> Result<Column, String> {
         let value = number(cell);
         (
             format!("line {line}"),
-            value.ok_or_else(|| cell.map_or("the column is missing".to_owned(), |cell| quoted(cell))),
+            value.ok_or_else(|| cell.map_or("the column is missing".to_owned(), |cell| shortened(cell))),
         )
     });
-    Column::new(if width == 1 && header.is_none() { "the only column".to_owned() } else { named(index) }, cells)
+    Column::new((width > 1 || header.is_some()).then(|| named(index)), cells)
 }
 
 /// What separates the cells of a line.
@@ -226,10 +222,15 @@ fn list(names: &[&str]) -> String {
     if names.len() > MOST { format!("{shown}, … ({} in all)", names.len()) } else { shown }
 }
 
-/// At most 30 characters of a cell, in quotes.
-fn quoted(cell: &str) -> String {
-    let short: String = cell.chars().take(30).collect();
-    if short.len() < cell.len() { format!("{short:?}…") } else { format!("{short:?}") }
+/// At most 30 characters of a cell.
+fn shortened(cell: &str) -> String {
+    const MOST: usize = 30;
+    let shown: String = cell.chars().take(MOST).collect();
+    match shown.as_str() {
+        "" => "nothing".to_owned(),
+        _ if shown.len() < cell.len() => format!("{}…", shown.escape_debug()),
+        _ => shown.escape_debug().to_string(),
+    }
 }
 
 #[cfg(test)]
@@ -247,8 +248,8 @@ mod tests {
     #[test]
     fn one_number_a_line_needs_no_choice() {
         let column = read("# packets/s\n1.5\n\n2e3\n-3\n", None).unwrap();
-        assert_eq!((column.name.as_str(), column.values), ("the only column", vec![1.5, 2000.0, -3.0]));
-        assert_eq!(read("packets per second\n1\n2\n", None).unwrap().name, "column \"packets per second\"");
+        assert_eq!((column.name, column.values), (None, vec![1.5, 2000.0, -3.0]));
+        assert_eq!(read("packets per second\n1\n2\n", None).unwrap().name.as_deref(), Some("packets per second"));
     }
 
     #[test]
@@ -260,7 +261,7 @@ mod tests {
                 + "\n"
                 + &["b", "2"].join(separator);
             let column = read(&text, None).unwrap();
-            assert_eq!((column.name.as_str(), column.values), ("column \"pps\"", vec![1.5, 2.0]), "{separator:?}");
+            assert_eq!((column.name.as_deref(), column.values), (Some("pps"), vec![1.5, 2.0]), "{separator:?}");
         }
     }
 
@@ -275,10 +276,10 @@ mod tests {
         assert_eq!(values(text, Some("pps")), [10.0, 20.0]);
         assert_eq!(values(text, Some("1")), [1.0, 2.0]);
         assert_eq!(values("1 10\n2 20", Some("2")), [10.0, 20.0]);
-        assert_eq!(reason(text, Some("cpu")), "it has no column \"cpu\"; it has run, pps");
+        assert_eq!(reason(text, Some("cpu")), "it has no column cpu; it has run, pps");
         assert_eq!(
             reason("1 2\n3 4\n", Some("3")),
-            "it has no column \"3\"; it has no header and 2 columns, numbered from 1"
+            "it has no column 3; it has no header and 2 columns, numbered from 1"
         );
     }
 
@@ -299,7 +300,7 @@ mod tests {
     fn cells_without_a_number_are_counted_and_the_first_is_named() {
         let column = read("pps\n10\nn/a\n12 Mpps\n13\n", None).unwrap();
         assert_eq!((column.values, column.skipped), (vec![10.0, 13.0], 2));
-        assert_eq!(column.first_skipped.as_deref(), Some("line 3: \"n/a\""));
+        assert_eq!(column.first_skipped.as_deref(), Some("line 3: n/a"));
         let ragged = read("a,b\nx,1\ny\nz,3\n", None).unwrap();
         assert_eq!((ragged.skipped, ragged.first_skipped.as_deref()), (1, Some("line 3: the column is missing")));
     }
@@ -307,15 +308,12 @@ mod tests {
     #[test]
     fn json_comes_as_lines_or_as_an_array() {
         assert_eq!(values("[1, 2.5, null, 3]", None), [1.0, 2.5, 3.0]);
-        assert_eq!(read("[1, null]", None).unwrap().first_skipped.as_deref(), Some("element 2: \"null\""));
+        assert_eq!(read("[1, null]", None).unwrap().first_skipped.as_deref(), Some("element 2: null"));
         assert_eq!(values("[{\"pps\":1},{\"pps\":2}]", None), [1.0, 2.0]);
         assert_eq!(values("{\"a\":1,\"pps\":5}\n\n{\"a\":2,\"pps\":6}\n", Some("pps")), [5.0, 6.0]);
         assert_eq!(values("{\"who\":\"a\",\"pps\":5}\n{\"who\":\"b\"}\n", None), [5.0]);
-        assert_eq!(reason("{\"a\":1}", Some("b")), "no object has a key \"b\"; the first has a");
-        assert_eq!(
-            reason("[1]", Some("b")),
-            "the JSON array holds no objects, so there is no column \"b\"; leave out --column"
-        );
+        assert_eq!(reason("{\"a\":1}", Some("b")), "no object has a key b; the first has a");
+        assert_eq!(reason("[1]", Some("b")), "it holds no objects, so it has no column b; leave out --column");
         assert!(reason("{\"a\":1}\n{\"a\":", None).starts_with("line 2 is no JSON (it ends early at column 5)"));
     }
 
@@ -325,8 +323,8 @@ mod tests {
         assert_eq!(reason(" \n\n", None), "it is empty");
         assert_eq!(reason("# only this\n", None), "it holds comments only");
         assert_eq!(reason("a,b\nc,d\n", None), "no column holds a number");
-        assert_eq!(reason("pps,n\nx,1\n", Some("pps")), "column \"pps\" holds no number (line 2: \"x\")");
-        assert_eq!(reason("[]", None), "the JSON array holds no number");
+        assert_eq!(reason("pps,n\nx,1\n", Some("pps")), "column pps holds no number (line 2: x)");
+        assert_eq!(reason("[]", None), "it holds no number");
     }
 
     #[test]
