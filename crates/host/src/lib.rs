@@ -5,6 +5,7 @@
 //! [`Guardian`] before, which puts everything back on every way out, `kill -9` included.
 
 pub mod affinity;
+pub mod doctor;
 mod fifo;
 mod fingerprint;
 mod guardian;

@@ -1,6 +1,7 @@
 //! `/proc/PID/io`: how much the processes of a program have read and written.
 
 use super::source::{Failure, Sample, Source};
+use crate::thread::Pid;
 use std::fs;
 
 /// Counters of `/proc/PID/io` (proc_pid_io(5)). `rchar` and `wchar` count what passes through read(2) and write(2) and their
@@ -9,7 +10,7 @@ pub(crate) const FIELDS: &[&str] =
     &["rchar", "wchar", "syscr", "syscw", "read_bytes", "write_bytes", "cancelled_write_bytes"];
 
 /// The processes of a program, asked anew for each reading.
-pub type Pids = Box<dyn Fn() -> Vec<i32> + Send>;
+pub type Pids = Box<dyn Fn() -> Vec<Pid> + Send>;
 
 /// The sum of one counter over the processes of a program. When a process ends, its parent's counter takes its numbers over as
 /// soon as it is waited for.
@@ -67,7 +68,8 @@ mod tests {
 
     #[test]
     fn what_this_process_writes_is_counted() {
-        let mut source = ProcIo { field: "wchar".into(), pids: Box::new(|| vec![std::process::id().cast_signed()]) };
+        let mut source =
+            ProcIo { field: "wchar".into(), pids: Box::new(|| vec![Pid(std::process::id().cast_signed())]) };
         let before = source.read(&|| false).unwrap().value;
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&[0; 123_456]).unwrap();

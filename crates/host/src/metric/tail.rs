@@ -1,6 +1,7 @@
 //! A file that a program writes its progress to: followed like `tail -F`, and read again from its start when it is replaced,
 //! cut short or overwritten.
 
+use crate::fifo::Fifo;
 use crate::stream::Line;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify;
@@ -178,6 +179,8 @@ pub(crate) fn follow(path: &Path) -> io::Result<FileLines> {
     let mut follower = Follower::new(path.clone());
     follower.lines()?;
     std::thread::Builder::new().name("follow".into()).spawn(move || {
+        // Where allowed: a line is dated when it is seen, and beside spinning threads that would be up to 15 ms late.
+        let _raised = Fifo::raise();
         let inotify = inotify::init(inotify::CreateFlags::NONBLOCK | inotify::CreateFlags::CLOEXEC).ok();
         while !stopped.load(Ordering::Relaxed) {
             if !forward(&mut follower, &sender) {

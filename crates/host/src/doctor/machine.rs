@@ -1,0 +1,92 @@
+//! Which contexts there are to place threads on.
+
+use super::Check;
+use pinwise_topology::{DomainKind, Machine};
+
+/// Whether this process may use every online context.
+pub(super) fn allowed(machine: &Machine) -> Check {
+    const NAME: &str = "allowed contexts";
+    let online = machine.online();
+    let barred = online.difference(&machine.allowed);
+    if barred.is_empty() {
+        return Check::ok(NAME, format!("all {} that are online ({online})", online.len()));
+    }
+    Check::missing(
+        NAME,
+        format!("{} of {} online ({}); barred: {barred}", machine.allowed.len(), online.len(), machine.allowed),
+        "widen cpuset.cpus of the cgroup (systemd: AllowedCPUs=), or start pinwise without taskset",
+    )
+}
+
+/// Whether contexts are offline.
+pub(super) fn offline(machine: &Machine) -> Check {
+    const NAME: &str = "offline contexts";
+    let Some(first) = machine.offline.first() else { return Check::ok(NAME, "none") };
+    Check::missing(
+        NAME,
+        format!("{} ({})", machine.offline.len(), machine.offline),
+        format!("echo 1 | sudo tee /sys/devices/system/cpu/cpu{}/online (and so on), if they are to be used", first.0),
+    )
+}
+
+/// How many contexts share a core, and whether the kernel has SMT switched on.
+pub(super) fn smt(machine: &Machine) -> Check {
+    let control = super::read("/sys/devices/system/cpu/smt/control");
+    judge_smt(contexts_per_core(machine), control.as_deref())
+}
+
+fn judge_smt(per_core: usize, control: Option<&str>) -> Check {
+    const NAME: &str = "SMT";
+    match (per_core, control) {
+        (2.., _) => Check::ok(NAME, format!("active, up to {per_core} contexts per core")),
+        (_, Some("off")) => Check::missing(
+            NAME,
+            "switched off: one context per core",
+            "echo on | sudo tee /sys/devices/system/cpu/smt/control, if siblings are to be used",
+        ),
+        (_, Some("forceoff")) => Check::ok(NAME, "switched off at boot (nosmt): one context per core"),
+        _ => Check::ok(NAME, "not present: one context per core"),
+    }
+}
+
+/// The most contexts that any core has.
+fn contexts_per_core(machine: &Machine) -> usize {
+    machine.domains(DomainKind::Core).map(|core| core.cpus.len()).max().unwrap_or(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pinwise_topology::CpuSet;
+
+    fn shape(text: &str) -> Machine {
+        Machine::from_shape(text).unwrap()
+    }
+
+    #[test]
+    fn a_machine_of_which_all_may_be_used_lacks_nothing() {
+        let machine = shape("2x2x2");
+        assert_eq!(allowed(&machine), Check::ok("allowed contexts", "all 8 that are online (0-7)"));
+        assert_eq!(offline(&machine), Check::ok("offline contexts", "none"));
+        assert_eq!(contexts_per_core(&machine), 2);
+    }
+
+    #[test]
+    fn barred_and_offline_contexts_are_named() {
+        let mut machine = shape("2x2x2");
+        machine.allowed = CpuSet::parse_list("0-3").unwrap();
+        machine.offline = CpuSet::parse_list("8,9").unwrap();
+        let check = allowed(&machine);
+        assert!(!check.ok && check.detail == "4 of 8 online (0-3); barred: 4-7", "{check:?}");
+        let check = offline(&machine);
+        assert!(!check.ok && check.remedy.as_deref().is_some_and(|remedy| remedy.contains("cpu8/online")), "{check:?}");
+    }
+
+    #[test]
+    fn smt_that_is_switched_off_can_be_switched_on() {
+        assert!(judge_smt(2, Some("on")).ok);
+        assert!(judge_smt(1, Some("notsupported")).ok);
+        assert!(judge_smt(1, None).ok);
+        assert!(!judge_smt(1, Some("off")).ok);
+    }
+}

@@ -1,0 +1,327 @@
+//! How the system is set up: what makes measurements differ that should not.
+
+use super::{Check, read};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::time::Instant;
+
+const CPUS: &str = "/sys/devices/system/cpu";
+
+/// Which frequency governors are in force.
+pub(super) fn governor() -> Check {
+    let mut governors: BTreeMap<String, usize> = BTreeMap::new();
+    for entry in fs::read_dir(CPUS).into_iter().flatten().flatten() {
+        if let Some(governor) = read(entry.path().join("cpufreq/scaling_governor")) {
+            *governors.entry(governor).or_default() += 1;
+        }
+    }
+    judge_governors(&governors, hypervisor())
+}
+
+/// Whether the processor says that it is a virtual one (x86 shows it among its flags).
+fn hypervisor() -> bool {
+    let Ok(info) = fs::read_to_string("/proc/cpuinfo") else { return false };
+    virtual_processor(&info)
+}
+
+fn virtual_processor(cpuinfo: &str) -> bool {
+    cpuinfo.lines().any(|line| line.starts_with("flags") && line.split_whitespace().any(|flag| flag == "hypervisor"))
+}
+
+fn judge_governors(governors: &BTreeMap<String, usize>, is_virtual: bool) -> Check {
+    const NAME: &str = "frequency governor";
+    if governors.is_empty() {
+        let why = if is_virtual { "a virtual machine: the host decides" } else { "the firmware decides" };
+        return Check::ok(NAME, format!("none here; {why}"));
+    }
+    let list: Vec<String> = governors.iter().map(|(name, count)| format!("{name} on {count} CPUs")).collect();
+    if governors.keys().all(|name| name == "performance") {
+        return Check::ok(NAME, list.join(", "));
+    }
+    Check::missing(
+        NAME,
+        format!("{}: the frequency follows the load, with delay", list.join(", ")),
+        "sudo cpupower frequency-set -g performance",
+    )
+}
+
+/// Whether the frequency may rise while few cores are busy.
+pub(super) fn turbo() -> Check {
+    let no_turbo = read(format!("{CPUS}/intel_pstate/no_turbo"));
+    let boost = read(format!("{CPUS}/cpufreq/boost"));
+    judge_turbo(no_turbo.as_deref(), boost.as_deref())
+}
+
+fn judge_turbo(no_turbo: Option<&str>, boost: Option<&str>) -> Check {
+    const NAME: &str = "turbo";
+    match (no_turbo, boost) {
+        (Some("0"), _) | (None, Some("1")) => {
+            Check::ok(NAME, "on: fewer busy cores run faster, which is part of what is measured")
+        }
+        (Some(_), _) | (None, Some(_)) => Check::ok(NAME, "off"),
+        (None, None) => Check::ok(NAME, "not visible from here"),
+    }
+}
+
+/// Whether the kernel moves memory and threads between NUMA nodes by itself.
+pub(super) fn numa_balancing(nodes: usize) -> Check {
+    judge_numa_balancing(nodes, read("/proc/sys/kernel/numa_balancing").as_deref())
+}
+
+fn judge_numa_balancing(nodes: usize, setting: Option<&str>) -> Check {
+    const NAME: &str = "NUMA balancing";
+    match (nodes, setting) {
+        (0 | 1, _) => Check::ok(NAME, "one node: nothing to balance"),
+        (_, None | Some("0")) => Check::ok(NAME, "off"),
+        _ => Check::missing(
+            NAME,
+            format!("on, {nodes} nodes: the kernel moves memory after threads for seconds after each change"),
+            "sudo sysctl kernel.numa_balancing=0 while measuring",
+        ),
+    }
+}
+
+/// Whether a cgroup limits how much CPU time this process gets.
+pub(super) fn quota() -> Check {
+    let groups = read("/proc/self/cgroup").unwrap_or_default();
+    let mounts = read("/proc/self/mounts").unwrap_or_default();
+    let tightest = cpu_groups(&groups, &mounts)
+        .iter()
+        .flat_map(|group| {
+            // A limit binds everything below it; parents are visited up to the mount.
+            Path::new(&group.path).ancestors().map(move |path| format!("{}{}", group.mount, path.display()))
+        })
+        .filter_map(|directory| quota_of(&directory).map(|quota| (quota, directory)))
+        .min_by(|a, b| a.0.total_cmp(&b.0));
+    judge_quota(tightest)
+}
+
+/// A cgroup that can limit CPU time.
+#[derive(Debug, PartialEq, Eq)]
+struct Group {
+    mount: String,
+    path: String,
+}
+
+/// The groups of `/proc/self/cgroup` that control CPU time, with where `/proc/self/mounts` says their hierarchy is.
+fn cpu_groups(groups: &str, mounts: &str) -> Vec<Group> {
+    let mount = |wanted: &dyn Fn(&str, &str) -> bool| {
+        mounts.lines().find_map(|line| {
+            let fields: Vec<&str> = line.split(' ').collect();
+            let [_, at, kind, options, ..] = fields[..] else { return None };
+            wanted(kind, options).then(|| at.to_owned())
+        })
+    };
+    groups
+        .lines()
+        .filter_map(|line| {
+            let mut parts = line.splitn(3, ':');
+            let (_, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
+            let mount = if controllers.is_empty() {
+                mount(&|kind, _| kind == "cgroup2")
+            } else if controllers.split(',').any(|name| name == "cpu") {
+                mount(&|kind, options| kind == "cgroup" && options.split(',').any(|option| option == "cpu"))
+            } else {
+                None
+            };
+            Some(Group { mount: mount?, path: path.to_owned() })
+        })
+        .collect()
+}
+
+fn quota_of(directory: &str) -> Option<f64> {
+    if let Some(text) = read(format!("{directory}/cpu.max")) {
+        return quota_v2(&text);
+    }
+    let number = |file: &str| read(format!("{directory}/{file}"))?.parse::<f64>().ok();
+    quota_v1(number("cpu.cfs_quota_us")?, number("cpu.cfs_period_us")?)
+}
+
+/// CPUs' worth of time in `cpu.max` (`max 100000`, `150000 100000`).
+fn quota_v2(text: &str) -> Option<f64> {
+    let (quota, period) = text.split_once(' ')?;
+    Some(quota.parse::<f64>().ok()? / period.trim().parse::<f64>().ok()?)
+}
+
+/// CPUs' worth of time in version 1, where -1 is no limit.
+fn quota_v1(quota: f64, period: f64) -> Option<f64> {
+    (quota > 0.0 && period > 0.0).then(|| quota / period)
+}
+
+fn judge_quota(tightest: Option<(f64, String)>) -> Check {
+    const NAME: &str = "CPU quota";
+    match tightest {
+        None => Check::ok(NAME, "none"),
+        Some((cpus, directory)) => Check::missing(
+            NAME,
+            format!("{cpus:.2} CPUs ({directory}): programs are stopped when it is used up"),
+            "raise cpu.max (systemd: CPUQuota=, containers: --cpus) while measuring",
+        ),
+    }
+}
+
+/// How memory is backed by large pages.
+pub(super) fn huge_pages() -> Check {
+    let transparent = read("/sys/kernel/mm/transparent_hugepage/enabled");
+    let memory = read("/proc/meminfo").unwrap_or_default();
+    Check::ok(
+        "huge pages",
+        format!(
+            "transparent: {}; reserved: {}",
+            transparent.as_deref().and_then(chosen).unwrap_or("not available"),
+            reserved(&memory).map_or("unknown".into(), |pages| pages.to_string())
+        ),
+    )
+}
+
+/// The word in brackets of `always [madvise] never`.
+fn chosen(options: &str) -> Option<&str> {
+    Some(options.split_once('[')?.1.split_once(']')?.0)
+}
+
+fn reserved(meminfo: &str) -> Option<u64> {
+    meminfo.lines().find_map(|line| line.strip_prefix("HugePages_Total:")?.trim().parse().ok())
+}
+
+/// Which clock windows are timed with, and what reading it costs.
+pub(super) fn clock() -> Check {
+    const READINGS: u32 = 10_000;
+    let begin = Instant::now();
+    for _ in 0..READINGS {
+        std::hint::black_box(Instant::now());
+    }
+    let cost = begin.elapsed() / READINGS;
+    let directory = format!("{CPUS}/../clocksource/clocksource0");
+    let current = read(format!("{directory}/current_clocksource"));
+    let available = read(format!("{directory}/available_clocksource")).unwrap_or_default();
+    judge_clock(current.as_deref(), &available, cost.as_nanos())
+}
+
+fn judge_clock(current: Option<&str>, available: &str, nanoseconds: u128) -> Check {
+    const NAME: &str = "clock source";
+    let cost = format!("{nanoseconds} ns a reading");
+    let Some(current) = current else { return Check::ok(NAME, cost) };
+    // These need a system call or a slow device register for each reading.
+    if !matches!(current, "hpet" | "acpi_pm" | "jiffies" | "pit") {
+        return Check::ok(NAME, format!("{current}, {cost}"));
+    }
+    let remedy = if available.split_whitespace().any(|name| name == "tsc") {
+        "echo tsc | sudo tee /sys/devices/system/clocksource/clocksource0/current_clocksource"
+    } else {
+        "see dmesg for why the kernel found the processor's clock (tsc) unstable; use longer windows"
+    };
+    Check::missing(NAME, format!("{current}, {cost}: slow"), remedy)
+}
+
+/// Whether other programs are running.
+pub(super) fn load(contexts: usize) -> Check {
+    const NAME: &str = "load";
+    match read("/proc/loadavg").as_deref().and_then(parse_load) {
+        Some(load) => judge_load(load, contexts),
+        None => Check::ok(NAME, "unknown: /proc/loadavg cannot be read"),
+    }
+}
+
+/// The average number of runnable threads over the last minute, and how many are runnable now.
+fn parse_load(loadavg: &str) -> Option<(f64, usize)> {
+    let mut fields = loadavg.split_whitespace();
+    let minute = fields.next()?.parse().ok()?;
+    let runnable = fields.nth(2)?.split_once('/')?.0.parse().ok()?;
+    Some((minute, runnable))
+}
+
+fn judge_load((minute, runnable): (f64, usize), contexts: usize) -> Check {
+    const NAME: &str = "load";
+    // One of the runnable ones is this.
+    let others = runnable.saturating_sub(1);
+    let detail = format!("{minute:.2} runnable threads over the last minute, {others} others now, {contexts} contexts");
+    if minute <= 0.25 * contexts as f64 {
+        return Check::ok(NAME, detail);
+    }
+    Check::missing(
+        NAME,
+        detail,
+        "stop other programs, or move them aside (the program to be placed may run): ps -eo pid,pcpu,comm --sort=-pcpu | head",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_governor_other_than_performance_is_to_be_changed() {
+        let governors = |list: &[(&str, usize)]| list.iter().map(|&(name, count)| (name.to_owned(), count)).collect();
+        assert!(judge_governors(&governors(&[("performance", 8)]), false).ok);
+        let mixed = judge_governors(&governors(&[("performance", 4), ("powersave", 4)]), false);
+        assert!(!mixed.ok && mixed.detail.starts_with("performance on 4 CPUs, powersave on 4 CPUs"));
+        assert!(judge_governors(&governors(&[]), true).detail.contains("virtual machine"));
+        assert!(virtual_processor("processor\t: 0\nflags\t\t: fpu hypervisor lahf_lm\n"));
+        assert!(!virtual_processor("flags\t\t: fpu vme\n"));
+    }
+
+    #[test]
+    fn turbo_is_read_in_both_drivers() {
+        assert!(judge_turbo(Some("0"), None).detail.starts_with("on"));
+        assert_eq!(judge_turbo(Some("1"), Some("1")).detail, "off");
+        assert!(judge_turbo(None, Some("1")).detail.starts_with("on"));
+        assert_eq!(judge_turbo(None, None).detail, "not visible from here");
+    }
+
+    #[test]
+    fn numa_balancing_matters_with_two_nodes() {
+        assert!(judge_numa_balancing(1, Some("1")).ok);
+        assert!(judge_numa_balancing(2, Some("0")).ok);
+        assert!(!judge_numa_balancing(2, Some("1")).ok);
+        assert!(!judge_numa_balancing(2, Some("2")).ok);
+    }
+
+    #[test]
+    fn quotas_are_read_in_both_versions_of_cgroups() {
+        assert_eq!(quota_v2("max 100000"), None);
+        assert_eq!(quota_v2("150000 100000"), Some(1.5));
+        assert_eq!(quota_v1(-1.0, 100_000.0), None);
+        assert_eq!(quota_v1(50_000.0, 100_000.0), Some(0.5));
+        let check = judge_quota(Some((1.5, "/sys/fs/cgroup/x".into())));
+        assert!(!check.ok && check.detail.starts_with("1.50 CPUs"));
+    }
+
+    #[test]
+    fn the_groups_that_limit_cpu_time_are_found_under_their_mounts() {
+        let groups = "4:memory:/a\n2:cpu,cpuacct:/b\n0::/user.slice/c\n";
+        let mounts = "tmpfs /sys/fs/cgroup tmpfs rw 0 0\ncgroup /sys/fs/cgroup/cpu,cpuacct cgroup rw,cpu,cpuacct 0 0\n\
+                      cgroup2 /sys/fs/cgroup/unified cgroup2 rw 0 0\n";
+        let expected = [
+            Group { mount: "/sys/fs/cgroup/cpu,cpuacct".into(), path: "/b".into() },
+            Group { mount: "/sys/fs/cgroup/unified".into(), path: "/user.slice/c".into() },
+        ];
+        assert_eq!(cpu_groups(groups, mounts), expected);
+        assert_eq!(cpu_groups(groups, ""), []);
+    }
+
+    #[test]
+    fn slow_clocks_are_to_be_changed_where_a_better_one_is_there() {
+        assert!(judge_clock(Some("tsc"), "tsc hpet", 25).ok);
+        assert!(judge_clock(Some("kvm-clock"), "kvm-clock", 25).ok);
+        let hpet = judge_clock(Some("hpet"), "tsc hpet acpi_pm", 1500);
+        assert!(!hpet.ok && hpet.remedy.is_some_and(|remedy| remedy.starts_with("echo tsc")));
+        assert!(judge_clock(Some("hpet"), "hpet acpi_pm", 1500).remedy.is_some_and(|remedy| remedy.contains("dmesg")));
+        assert!(judge_clock(None, "", 25).ok);
+    }
+
+    #[test]
+    fn load_counts_against_the_contexts() {
+        assert_eq!(parse_load("0.20 0.18 0.12 1/80 11206"), Some((0.2, 1)));
+        assert_eq!(parse_load("x"), None);
+        assert!(judge_load((0.2, 1), 2).ok);
+        assert!(!judge_load((3.5, 5), 8).ok);
+    }
+
+    #[test]
+    fn the_chosen_kind_of_huge_pages_stands_in_brackets() {
+        assert_eq!(chosen("always [madvise] never"), Some("madvise"));
+        assert_eq!(chosen("never"), None);
+        assert_eq!(reserved("MemTotal: 5 kB\nHugePages_Total:      12\n"), Some(12));
+    }
+}
