@@ -5,6 +5,7 @@
 //! [`Guardian`] before, which puts everything back on every way out, `kill -9` included.
 
 pub mod affinity;
+mod capture;
 pub mod doctor;
 mod fifo;
 mod fingerprint;
@@ -24,6 +25,7 @@ mod target;
 pub mod thread;
 
 pub use affinity::AffinityError;
+pub use capture::{CaptureError, capture, machine, record};
 pub use fingerprint::fingerprint;
 pub use guardian::{ARGUMENT as GUARDIAN_ARGUMENT, Guardian, GuardianError, guardian_main};
 pub use launch::{Launch, Output};

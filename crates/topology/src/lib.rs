@@ -11,6 +11,8 @@
 mod assignment;
 mod cpuset;
 mod fingerprint;
+mod hwloc_xml;
+mod kinds;
 mod machine;
 mod models;
 mod nesting;

@@ -8,14 +8,14 @@
 //! caches, no package file no packages, no topology at all cores of one context. A file that is present and cannot be
 //! understood is an error that names it.
 
-mod kinds;
 mod limits;
 
+use crate::kinds;
 use crate::nesting::{Found, nest};
 use crate::{Cache, CacheKind, CpuId, CpuSet, Distances, DomainKind, Machine, MachineError, NumaNode, Snapshot};
 use std::collections::HashSet;
 
-const CPU: &str = "sys/devices/system/cpu";
+pub(crate) const CPU: &str = "sys/devices/system/cpu";
 const NODE: &str = "sys/devices/system/node";
 
 impl Machine {

@@ -89,3 +89,24 @@ fn a_machine_survives_json() {
         assert_eq!(serde_json::from_str::<Machine>(&text).unwrap(), *machine, "{}", case.name);
     }
 }
+
+#[test]
+fn hwloc_xml_gives_the_machine_that_its_recording_gives() {
+    for (case, machine) in machines().iter().filter(|(case, _)| case.target.extension().unwrap() == "xml") {
+        let text = std::fs::read_to_string(&case.target).unwrap();
+        let exported = Machine::from_hwloc_xml(&text).unwrap();
+        compare(&case.name, &items(&exported, true, true), &case.expected().items);
+        // And against our own reading of the recording, in what the export keeps: the allowed part.
+        assert_eq!(exported.allowed, machine.allowed, "{}", case.name);
+        let sets = |machine: &Machine| -> std::collections::BTreeSet<_> {
+            machine.kinds.iter().map(|kind| kind.cpus.intersection(&machine.allowed)).collect()
+        };
+        assert_eq!(sets(&exported), sets(machine), "{}", case.name);
+        assert_eq!(
+            exported.distances.map_or(vec![], |distances| distances.0),
+            case.expected().distances,
+            "{}",
+            case.name
+        );
+    }
+}

@@ -13,37 +13,37 @@ use std::path::{Path, PathBuf};
 
 /// One thing that exists, as both sides can tell it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Item {
+pub(crate) struct Item {
     /// `PU`, `Core`, `Package`, `L2`, `L1d`, `L1i`, `NUMA`, `Cluster`, `Group`, …
-    pub kind: String,
-    pub cpus: CpuSet,
+    pub(crate) kind: String,
+    pub(crate) cpus: CpuSet,
     /// The node's number, for NUMA nodes: two may have the same contexts.
-    pub number: Option<u32>,
+    pub(crate) number: Option<u32>,
     /// Bytes, for caches.
-    pub size: Option<u64>,
+    pub(crate) size: Option<u64>,
 }
 
 /// What hwloc's authors expect of a recorded machine.
 #[derive(Debug, Default)]
-pub struct Expected {
-    pub items: Vec<Item>,
-    pub distances: Vec<Vec<u32>>,
-    pub kinds: BTreeSet<CpuSet>,
+pub(crate) struct Expected {
+    pub(crate) items: Vec<Item>,
+    pub(crate) distances: Vec<Vec<u32>>,
+    pub(crate) kinds: BTreeSet<CpuSet>,
     /// Contexts that exist but are not in the topology.
-    pub absent: CpuSet,
+    pub(crate) absent: CpuSet,
     /// Contexts in the topology that are not allowed.
-    pub disallowed: CpuSet,
+    pub(crate) disallowed: CpuSet,
 }
 
-pub struct Case {
-    pub name: String,
-    pub archive: PathBuf,
-    pub target: PathBuf,
-    pub options: String,
+pub(crate) struct Case {
+    pub(crate) name: String,
+    pub(crate) archive: PathBuf,
+    pub(crate) target: PathBuf,
+    pub(crate) options: String,
 }
 
 /// The folder of the recorded machines; `None`, with a message, where it is absent and need not be there.
-pub fn folder() -> Option<PathBuf> {
+pub(crate) fn folder() -> Option<PathBuf> {
     let shared = std::env::var_os("PINWISE_SHARED_DATA")
         .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"), PathBuf::from);
     let folder = shared.join("hwloc");
@@ -56,7 +56,7 @@ pub fn folder() -> Option<PathBuf> {
 }
 
 /// Every `.test` file of the folder.
-pub fn cases(folder: &Path) -> Vec<Case> {
+pub(crate) fn cases(folder: &Path) -> Vec<Case> {
     let mut cases = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -78,7 +78,7 @@ pub fn cases(folder: &Path) -> Vec<Case> {
 }
 
 impl Case {
-    pub fn expected(&self) -> Expected {
+    pub(crate) fn expected(&self) -> Expected {
         let text = std::fs::read_to_string(&self.target).unwrap();
         let mut expected = if self.target.extension().unwrap() == "xml" { xml(&text) } else { console(&text) };
         // A package whose contexts are all disallowed stays in hwloc's text for its memory; here it has no contexts.
@@ -88,17 +88,17 @@ impl Case {
     }
 
     /// Whether disallowed contexts are part of the expectation.
-    pub fn whole(&self) -> bool {
+    pub(crate) fn whole(&self) -> bool {
         self.options.contains("--disallowed")
     }
 
-    pub fn instruction_caches(&self) -> bool {
+    pub(crate) fn instruction_caches(&self) -> bool {
         !self.options.contains("--no-icaches")
     }
 }
 
 /// The same of a machine: cut to what is allowed unless `whole`.
-pub fn items(machine: &Machine, whole: bool, instruction_caches: bool) -> Vec<Item> {
+pub(crate) fn items(machine: &Machine, whole: bool, instruction_caches: bool) -> Vec<Item> {
     let within = if whole { machine.online() } else { &machine.allowed };
     let mut items = Vec::new();
     for domain in machine.root.walk() {

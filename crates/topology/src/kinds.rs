@@ -6,7 +6,7 @@
 //! Maximum frequencies alone mislead: Turbo Boost Max 3.0 and AMD's preferred cores lift a few cores of one kind by some
 //! percent. Contexts of equal base frequency whose maxima differ by less than 10 % count as equal, as in hwloc.
 
-use super::CPU;
+use crate::sysfs::CPU;
 use crate::{CoreKind, CpuId, CpuSet, Snapshot};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -14,16 +14,21 @@ use std::collections::BTreeMap;
 /// Spread of maximum frequencies within one kind: largest / smallest below this.
 const ALIKE: f64 = 1.1;
 
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Traits {
-    pmu: Option<String>,
-    capacity: Option<u64>,
-    base: Option<u64>,
-    max: Option<u64>,
+/// What is told of a kind of core.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Traits {
+    /// The kernel's or hwloc's name of it.
+    pub(crate) name: Option<String>,
+    /// `cpu_capacity`, 1024 for the fastest kind.
+    pub(crate) capacity: Option<u64>,
+    /// Base frequency in kHz.
+    pub(crate) base: Option<u64>,
+    /// Maximum frequency in kHz.
+    pub(crate) max: Option<u64>,
 }
 
-/// The kinds, most capable first: by `cpu_capacity`, then maximum, then base frequency.
-pub(super) fn read(snapshot: &Snapshot, online: &CpuSet) -> Vec<CoreKind> {
+/// The kinds of a recorded machine.
+pub(crate) fn read(snapshot: &Snapshot, online: &CpuSet) -> Vec<CoreKind> {
     let pmus = pmus(snapshot);
     let capacities = of_all(online, |cpu| snapshot.number(&format!("{CPU}/cpu{}/cpu_capacity", cpu.0)));
     let frequency = |name: &str| {
@@ -38,32 +43,33 @@ pub(super) fn read(snapshot: &Snapshot, online: &CpuSet) -> Vec<CoreKind> {
     let mut groups: BTreeMap<Traits, CpuSet> = BTreeMap::new();
     for cpu in online.iter() {
         let traits = Traits {
-            pmu: pmus.iter().find(|(_, cpus)| cpus.contains(cpu)).map(|(name, _)| name.clone()),
+            name: pmus.iter().find(|(_, cpus)| cpus.contains(cpu)).map(|(name, _)| name.clone()),
             capacity: capacities.get(&cpu).copied(),
             base: bases.get(&cpu).copied(),
             max: maxima.get(&cpu).copied(),
         };
         groups.entry(traits).or_default().insert(cpu);
     }
-    let mut groups: Vec<(Traits, CpuSet)> = groups.into_iter().collect();
-    groups.sort_by_key(|(traits, cpus)| Reverse((traits.capacity, traits.max, traits.base, Reverse(cpus.first()))));
-    let last = groups.len() - 1;
-    let name = |index: usize, pmu: Option<String>| match pmu {
-        Some(pmu) => pmu,
-        None if last == 0 => "core".into(),
+    rank(groups.into_iter().collect())
+}
+
+/// The kinds, most capable first: by `cpu_capacity`, then maximum, then base frequency, then lowest context.
+pub(crate) fn rank(mut groups: Vec<(Traits, CpuSet)>) -> Vec<CoreKind> {
+    groups.sort_by_key(|(traits, cpus)| (Reverse((traits.capacity, traits.max, traits.base)), cpus.first()));
+    let kinds = groups.len();
+    let name = |index: usize, told: Option<String>| match told {
+        Some(told) => told,
+        None if kinds == 1 => "core".into(),
         None if index == 0 => "performance".into(),
-        None if index == last => "efficiency".into(),
+        None if index + 1 == kinds => "efficiency".into(),
         None => format!("middle{index}"),
     };
-    groups
-        .into_iter()
-        .enumerate()
-        .map(|(index, (traits, cpus))| CoreKind {
-            name: name(index, traits.pmu),
-            cpus,
-            capacity: traits.capacity.or(traits.max),
-        })
-        .collect()
+    let kind = |(index, (traits, cpus)): (usize, (Traits, CpuSet))| CoreKind {
+        name: name(index, traits.name),
+        cpus,
+        capacity: traits.capacity.or(traits.max),
+    };
+    groups.into_iter().enumerate().map(kind).collect()
 }
 
 /// The core PMUs of a hybrid machine: `sys/devices/NAME/cpus`. Uncore PMUs have `cpumask` instead.

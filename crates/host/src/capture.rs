@@ -1,0 +1,280 @@
+//! This machine, or one recorded earlier, as a [`Snapshot`].
+//!
+//! [`capture`] copies the files that describe a machine and nothing else: no serial numbers, no command lines, no process
+//! names. Long files are cut to the lines that matter (`/proc/cpuinfo` to identities, `/proc/mounts` to cpusets,
+//! `/proc/self/status` to what the process may use), so that two captures of one machine are equal, byte by byte.
+//!
+//! The affinity mask comes from `/proc/self/status` with the rest: exact, of any length, and a recording then says what
+//! its recorder was allowed to use.
+//!
+//! Links are followed only where they lead back into the root: a recording sent by a stranger must not read other files.
+
+use pinwise_topology::{Files, Machine, MachineError, Snapshot, component};
+use rustix::fs::{Mode, OFlags};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+/// Larger than any file that describes a machine (`/proc/cpuinfo` of 4,096 CPUs is 6 MB).
+const LARGEST_FILE: u64 = 16 << 20;
+
+/// Why a machine could not be captured or recorded.
+#[derive(Debug, thiserror::Error)]
+pub enum CaptureError {
+    /// The root cannot be read, or the recording not written.
+    #[error("{path}: {error}", path = path.display())]
+    Io {
+        /// The directory or file.
+        path: PathBuf,
+        /// What the kernel said.
+        error: io::Error,
+    },
+    /// The recording's directory has something in it.
+    #[error("{path}: not empty, and a recording overwrites nothing: name a new directory", path = .0.display())]
+    Occupied(PathBuf),
+    /// The files describe no machine.
+    #[error(transparent)]
+    Machine(#[from] MachineError),
+}
+
+/// This machine, as the calling process may use it: captured from `/sys` and `/proc`.
+pub fn machine() -> Result<Machine, CaptureError> {
+    Ok(Machine::from_snapshot(&capture(Path::new("/"))?)?)
+}
+
+/// Copies the files that describe a machine from below `root`: `/` for the running one. A file that is absent or
+/// unreadable is left out; the error is a root that is no directory.
+pub fn capture(root: &Path) -> Result<Snapshot, CaptureError> {
+    let io = |error| CaptureError::Io { path: root.to_owned(), error };
+    let root = Root(root.canonicalize().map_err(io)?);
+    std::fs::read_dir(&root.0).map_err(io)?;
+    let mut snapshot = Snapshot::default();
+    for files in Files::ALL {
+        for directory in root.directories(files.directory) {
+            for alternatives in files.names {
+                let read = |name| Some((format!("{directory}/{name}"), root.read(&directory, name)?));
+                if let Some((path, bytes)) = alternatives.split('|').find_map(read) {
+                    let bytes = tidy(&path, bytes);
+                    snapshot.insert(&path, bytes)?;
+                }
+            }
+        }
+    }
+    let mounts = snapshot.text("proc/mounts").unwrap_or_default().to_owned();
+    for mount in mounts.lines().filter_map(|line| line.split_whitespace().nth(1)) {
+        root.add(&mut snapshot, &format!("{}/cgroup.controllers", mount.trim_start_matches('/')))?;
+    }
+    for path in snapshot.cpuset_files().concat() {
+        root.add(&mut snapshot, &path)?;
+    }
+    Ok(snapshot)
+}
+
+/// Writes a snapshot below `directory`, which is made, or must be empty. The number of files written.
+pub fn record(snapshot: &Snapshot, directory: &Path) -> Result<usize, CaptureError> {
+    let fail = |path: &Path, error| CaptureError::Io { path: path.to_owned(), error };
+    std::fs::create_dir_all(directory).map_err(|error| fail(directory, error))?;
+    if std::fs::read_dir(directory).map_err(|error| fail(directory, error))?.next().is_some() {
+        return Err(CaptureError::Occupied(directory.to_owned()));
+    }
+    for (path, bytes) in snapshot.files() {
+        let path = directory.join(path);
+        // A snapshot's paths have a name and stay below the root.
+        let parent = path.parent().unwrap_or(directory);
+        std::fs::create_dir_all(parent).map_err(|error| fail(parent, error))?;
+        std::fs::write(&path, bytes).map_err(|error| fail(&path, error))?;
+    }
+    Ok(snapshot.files().count())
+}
+
+/// A directory that nothing is read from outside of.
+struct Root(PathBuf);
+
+impl Root {
+    /// The directories that fit a pattern of [`Files`], relative to the root.
+    fn directories(&self, pattern: &str) -> Vec<String> {
+        let mut found = vec![String::new()];
+        for part in pattern.split('/') {
+            let join =
+                |parent: &str, name: &str| if parent.is_empty() { name.into() } else { format!("{parent}/{name}") };
+            let mut inner = Vec::new();
+            for parent in &found {
+                if part.contains(['#', '*']) {
+                    let Ok(entries) = std::fs::read_dir(self.0.join(parent)) else { continue };
+                    let directories =
+                        entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+                    let names = directories.filter_map(|entry| entry.file_name().into_string().ok());
+                    inner.extend(names.filter(|name| component(part, name)).map(|name| join(parent, &name)));
+                } else {
+                    let path = join(parent, part);
+                    inner.extend(self.resolve(&path).is_some_and(|path| path.is_dir()).then_some(path));
+                }
+            }
+            found = inner;
+        }
+        found.sort();
+        found
+    }
+
+    /// The real path of `path` where it exists and is no link out of the root. Below `sys` links are not followed at all:
+    /// they lead to directories that are read under their own names.
+    fn resolve(&self, path: &str) -> Option<PathBuf> {
+        let full = self.0.join(path);
+        if !std::fs::symlink_metadata(&full).ok()?.is_symlink() {
+            return Some(full);
+        }
+        let real = full.canonicalize().ok()?;
+        (!path.starts_with("sys/") && real.starts_with(&self.0)).then_some(real)
+    }
+
+    fn add(&self, snapshot: &mut Snapshot, path: &str) -> Result<(), MachineError> {
+        let Some((directory, name)) = path.rsplit_once('/') else { return Ok(()) };
+        match self.read(directory, name) {
+            Some(bytes) => snapshot.insert(path, bytes),
+            None => Ok(()),
+        }
+    }
+
+    /// The contents of a regular file; `None` where there is none to be had.
+    fn read(&self, directory: &str, name: &str) -> Option<Vec<u8>> {
+        let path = format!("{directory}/{name}");
+        if path.split('/').any(|part| part == "..") {
+            return None;
+        }
+        // The last component is checked by the open itself where it may not be a link.
+        let link = if path.starts_with("sys/") { OFlags::NOFOLLOW } else { OFlags::empty() };
+        let full = if link.is_empty() { self.inside(&path)? } else { self.0.join(&path) };
+        // Without waiting for the other end of what turns out to be a pipe.
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY | link;
+        let file = File::from(rustix::fs::open(&full, flags, Mode::empty()).ok()?);
+        if !file.metadata().ok()?.is_file() {
+            return None;
+        }
+        let mut bytes = Vec::new();
+        file.take(LARGEST_FILE).read_to_end(&mut bytes).ok()?;
+        Some(bytes)
+    }
+
+    /// The real path of `path`, where it lies in the root.
+    fn inside(&self, path: &str) -> Option<PathBuf> {
+        let real = self.0.join(path).canonicalize().ok()?;
+        real.starts_with(&self.0).then_some(real)
+    }
+}
+
+/// Keys of `/proc/cpuinfo` that identify processors; the rest (flags, current frequencies) is long or never the same.
+const IDENTITY: &[&str] = &[
+    "processor",
+    "vendor_id",
+    "cpu family",
+    "model",
+    "model name",
+    "stepping",
+    "physical id",
+    "core id",
+    "cpu",
+    "cpu model",
+    "revision",
+    "platform",
+    "machine",
+    "Hardware",
+    "CPU implementer",
+    "CPU architecture",
+    "CPU variant",
+    "CPU part",
+    "CPU revision",
+];
+
+/// Cuts the long files to the lines that matter.
+fn tidy(path: &str, bytes: Vec<u8>) -> Vec<u8> {
+    let key = |line: &str| line.split(':').next().unwrap_or_default().trim().to_owned();
+    let keep: &dyn Fn(&str) -> bool = match path {
+        "proc/cpuinfo" => &|line| line.is_empty() || IDENTITY.contains(&key(line).as_str()),
+        "proc/self/status" => &|line| matches!(key(line).as_str(), "Cpus_allowed_list" | "Mems_allowed_list"),
+        "proc/self/cgroup" => &|line| line.contains(":cpuset:") || line.contains("cpuset,") || line.starts_with("0::"),
+        "proc/mounts" => &|line| {
+            matches!(line.split_whitespace().nth(2), Some("cgroup2" | "cpuset"))
+                || line.contains(" cgroup ") && line.contains("cpuset")
+        },
+        _ if path.ends_with("meminfo") => &|line| line.contains("MemTotal:"),
+        _ => return bytes,
+    };
+    let text = String::from_utf8_lossy(&bytes);
+    text.lines().filter(|line| keep(line)).map(|line| format!("{line}\n")).collect::<String>().into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    fn write(root: &Path, path: &str, text: &str) {
+        let path = root.join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    #[test]
+    fn this_machine_is_captured_and_the_recording_reads_the_same() {
+        let live = capture(Path::new("/")).unwrap();
+        let machine = Machine::from_snapshot(&live).unwrap();
+        assert!(machine.allowed.contains(machine.contexts[0].cpu) || machine.allowed.len() < machine.contexts.len());
+        let directory = tempfile::tempdir().unwrap();
+        let files = record(&live, &directory.path().join("box")).unwrap();
+        assert_eq!(files, live.files().count());
+        assert_eq!(capture(&directory.path().join("box")).unwrap(), live);
+    }
+
+    #[test]
+    fn the_allowed_contexts_are_those_of_the_affinity_mask() {
+        let machine = machine().unwrap();
+        let leader = crate::Tid(std::process::id() as _);
+        let own = crate::affinity::get(leader).unwrap();
+        assert_eq!(machine.allowed, own);
+    }
+
+    #[test]
+    fn a_recording_overwrites_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        write(directory.path(), "mine", "precious");
+        let error = record(&Snapshot::default(), directory.path()).unwrap_err();
+        assert!(matches!(error, CaptureError::Occupied(_)), "{error}");
+    }
+
+    #[test]
+    fn links_out_of_a_recording_are_not_followed() {
+        let outside = tempfile::tempdir().unwrap();
+        write(outside.path(), "secret", "1");
+        write(outside.path(), "topology/core_id", "7");
+        let root = tempfile::tempdir().unwrap();
+        write(root.path(), "sys/devices/system/cpu/online", "0");
+        write(root.path(), "real-cpuinfo", "processor : 0\n");
+        std::fs::create_dir_all(root.path().join("sys/devices/system/cpu/cpu0")).unwrap();
+        std::fs::create_dir_all(root.path().join("proc")).unwrap();
+        symlink(outside.path().join("secret"), root.path().join("sys/devices/system/cpu/cpu0/online")).unwrap();
+        symlink(outside.path().join("topology"), root.path().join("sys/devices/system/cpu/cpu0/topology")).unwrap();
+        symlink(outside.path().join("secret"), root.path().join("proc/meminfo")).unwrap();
+        symlink("../real-cpuinfo", root.path().join("proc/cpuinfo")).unwrap();
+        let snapshot = capture(root.path()).unwrap();
+        let paths: Vec<&str> = snapshot.files().map(|(path, _)| path).collect();
+        assert_eq!(paths, ["proc/cpuinfo", "sys/devices/system/cpu/online"]);
+    }
+
+    #[test]
+    fn long_files_are_cut_to_what_identifies_the_machine() {
+        let cpuinfo =
+            tidy("proc/cpuinfo", b"processor : 0\ncpu MHz : 1234.5\nmodel name : X\nflags : a b c\n\n".to_vec());
+        assert_eq!(cpuinfo, b"processor : 0\nmodel name : X\n\n");
+        let status = tidy("proc/self/status", b"Name:\tsecret\nCpus_allowed_list:\t0-1\n".to_vec());
+        assert_eq!(status, b"Cpus_allowed_list:\t0-1\n");
+        let node =
+            tidy("sys/devices/system/node/node0/meminfo", b"Node 0 MemTotal: 5 kB\nNode 0 MemFree: 3 kB\n".to_vec());
+        assert_eq!(node, b"Node 0 MemTotal: 5 kB\n");
+    }
+
+    #[test]
+    fn a_missing_root_is_an_error_that_names_it() {
+        let error = capture(Path::new("/nonexistent/box")).unwrap_err().to_string();
+        assert!(error.starts_with("/nonexistent/box: "), "{error}");
+    }
+}
