@@ -2,6 +2,10 @@
 //! in [`command`], one file per command.
 
 mod command;
+#[allow(dead_code)] // until `place` prints it
+mod draw;
+mod machine;
+mod outline;
 mod output;
 mod store;
 

@@ -31,7 +31,7 @@ fn compare(case: &str, ours: &[Item], theirs: &[Item]) {
 }
 
 /// Two notions that differ on purpose, applied to what hwloc expects.
-fn in_our_terms(case: &Case, theirs: &mut Vec<Item>, ours: &[Item]) {
+fn in_our_terms(case: &Case, theirs: &mut [Item], ours: &[Item]) {
     for item in theirs.iter_mut().filter(|item| item.kind == "NUMA") {
         // The text rounds memory; take the exact figure.
         let same = ours.iter().find(|own| own.kind == "NUMA" && own.number == item.number);

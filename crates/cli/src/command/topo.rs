@@ -1,13 +1,250 @@
-//! `pinwise topo`.
+//! `pinwise topo`: the machine and its sharing levels, as a tree.
 
+use crate::machine::MachineArgument;
+use crate::outline::{Entry, Outline, bytes, runs};
+use crate::output;
 use clap::Args;
+use pinwise_topology::{Alike, CpuId, CpuSet, DomainKind, Machine, SharingTree};
+use serde::Serialize;
+use std::fmt::Write as _;
+use std::path::PathBuf;
 
-/// Topo.
+/// Show a machine: what its hardware contexts share, as a tree
+///
+/// Domains with the same contexts stand on one line; alike neighbours are drawn once ("8 x Package"), with the numbers of
+/// all of them, and below it those of the first. L# counts in tree order, P# is the kernel's number.
 #[derive(Args)]
-pub(crate) struct Topo {}
+#[command(after_help = "Examples:\n  \
+    pinwise topo                              this machine\n  \
+    pinwise topo --machine 8x2x4              8 packages of 2 cores of 4 contexts\n  \
+    pinwise topo --machine box.tar.bz2 --json a recorded machine, as JSON\n  \
+    pinwise topo --record box                 record this machine, to send it to someone")]
+pub(crate) struct Topo {
+    #[command(flatten)]
+    machine: MachineArgument,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+    /// Record the files that describe the machine below DIR, which must be new or empty
+    #[arg(long, value_name = "DIR")]
+    record: Option<PathBuf>,
+}
 
 impl Topo {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        anyhow::bail!("not built yet")
+        let machine = self.machine.load()?;
+        let recorded = match &self.record {
+            Some(directory) => Some((directory, pinwise_host::record(&self.machine.snapshot()?, directory)?)),
+            None => None,
+        };
+        if self.json {
+            output::print_json(&Document::new(&machine))?;
+        } else {
+            output::print(&text(&machine, width()))?;
+        }
+        if let Some((directory, files)) = recorded {
+            let directory = directory.display();
+            eprintln!("recorded {files} files in {directory}: no serial numbers, no process names, no command lines");
+            eprintln!("to send it: tar -cjf {directory}.tar.bz2 {directory}");
+        }
+        Ok(())
+    }
+}
+
+/// The JSON document.
+#[derive(Serialize)]
+struct Document<'a> {
+    name: &'a str,
+    contexts: usize,
+    counts: Counts,
+    levels: Vec<Level>,
+    machine: &'a Machine,
+}
+
+/// How many of each there are, online.
+#[derive(Serialize)]
+struct Counts {
+    pu: usize,
+    core: usize,
+    package: usize,
+    numa: usize,
+    l1d: usize,
+    l2: usize,
+    l3: usize,
+}
+
+/// A sharing level of the allowed contexts, and how many domains of it a parent has, where that is the same everywhere.
+#[derive(Serialize)]
+struct Level {
+    name: DomainKind,
+    arity: Option<usize>,
+}
+
+impl<'a> Document<'a> {
+    fn new(machine: &'a Machine) -> Self {
+        let counts = Counts {
+            pu: machine.contexts.len(),
+            core: machine.domains(DomainKind::Core).count(),
+            package: machine.domains(DomainKind::Package).count(),
+            numa: machine.numa.len(),
+            l1d: machine.data_caches(1).count(),
+            l2: machine.data_caches(2).count(),
+            l3: machine.data_caches(3).count(),
+        };
+        let levels = levels(machine);
+        Self { name: &machine.name, contexts: machine.contexts.len(), counts, levels, machine }
+    }
+}
+
+fn levels(machine: &Machine) -> Vec<Level> {
+    let levels = SharingTree::new(machine, Alike::ByStructure).levels();
+    levels.into_iter().map(|(name, arity)| Level { name, arity }).collect()
+}
+
+fn text(machine: &Machine, width: usize) -> String {
+    let counts = Document::new(machine).counts;
+    let plural = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+    let parts =
+        [(counts.pu, "context"), (counts.core, "core"), (counts.package, "package"), (counts.numa, "NUMA node")];
+    let parts: Vec<String> =
+        parts.iter().filter(|(count, _)| *count > 0).map(|&(count, what)| plural(count, what)).collect();
+    let mut text = format!("{}: {}\n", machine.name, parts.join(", "));
+    let levels: Vec<String> = levels(machine)
+        .into_iter()
+        .map(|level| format!("{} x {}", level.arity.map_or("?".into(), |arity| arity.to_string()), level.name.name()))
+        .collect();
+    if !levels.is_empty() {
+        let _ = writeln!(text, "sharing levels, outermost first: {}", levels.join(", "));
+    }
+    text.push('\n');
+    if let Some(outline) = Outline::of(machine, machine.online()) {
+        tree(&mut text, machine, std::slice::from_ref(&outline), 0, width);
+    }
+    numa(&mut text, machine);
+    kinds(&mut text, machine);
+    let hidden = machine.online().difference(&machine.allowed);
+    if !machine.offline.is_empty() {
+        let _ = writeln!(text, "\noffline: CPUs {}", machine.offline);
+    }
+    if !hidden.is_empty() {
+        let _ = writeln!(text, "\nnot allowed by the cpuset or the affinity mask: CPUs {hidden}");
+    }
+    for note in &machine.notes {
+        let _ = writeln!(text, "\nnote: {note}");
+    }
+    text
+}
+
+/// One line for each run of alike neighbours, then what is inside the first of them.
+fn tree(text: &mut String, machine: &Machine, neighbours: &[Outline], indent: usize, width: usize) {
+    let open = |node: &Outline| node.cpus.is_subset(&machine.allowed);
+    let shut = |node: &Outline| node.cpus.is_disjoint(&machine.allowed);
+    // Where only some contexts of a domain are allowed it is drawn by itself.
+    let alike = |a: &Outline, b: &Outline| a.alike(b) && (open(a) && open(b) || shut(a) && shut(b));
+    for run in runs(neighbours, alike) {
+        let entries: Vec<String> = (0..run[0].chain.len())
+            .map(|position| entry(&run.iter().map(|node| &node.chain[position]).collect::<Vec<_>>()))
+            .collect();
+        let times = if run.len() > 1 { format!("{} x ", run.len()) } else { String::new() };
+        let mark = if run[0].children.is_empty() && shut(&run[0]) { " (not allowed)" } else { "" };
+        wrap(text, &format!("{times}{}{mark}", entries.join(" + ")), indent, width);
+        tree(text, machine, &run[0].children, indent + 2, width);
+    }
+}
+
+/// Breaks a line of the tree between domains where it is too wide.
+fn wrap(text: &mut String, line: &str, indent: usize, width: usize) {
+    let mut column = indent;
+    text.push_str(&" ".repeat(indent));
+    for (index, part) in line.split(" + ").enumerate() {
+        if index > 0 && column + 3 + part.len() > width {
+            let _ = write!(text, "\n{:1$}+ ", "", indent + 4);
+            column = indent + 6;
+        } else if index > 0 {
+            text.push_str(" + ");
+            column += 3;
+        }
+        text.push_str(part);
+        column += part.len();
+    }
+    text.push('\n');
+}
+
+/// Columns of the terminal, or 100 where stdout is none.
+fn width() -> usize {
+    rustix::termios::tcgetwinsize(std::io::stdout()).map_or(100, |size| usize::from(size.ws_col)).max(40)
+}
+
+/// `L2 L#0-5 (1280 KiB)`: one domain of each of some alike nodes.
+fn entry(alike: &[&Entry]) -> String {
+    let first = alike[0];
+    if first.name == "Machine" {
+        return first.name.clone();
+    }
+    let list = |numbers: Vec<u32>| numbers.into_iter().map(CpuId).collect::<CpuSet>().to_string();
+    let logical = list(alike.iter().map(|entry| entry.logical).collect());
+    let mut text = format!("{} L#{logical}", first.name);
+    let known: Option<Vec<u32>> = alike.iter().map(|entry| entry.os_index.filter(|&number| number <= 65_535)).collect();
+    if let Some(numbers) = known {
+        let _ = write!(text, " P#{}", list(numbers));
+    }
+    if let Some(size) = first.size {
+        let _ = write!(text, " ({})", bytes(size));
+    }
+    if let Some(kind) = &first.core_kind {
+        let _ = write!(text, " ({kind})");
+    }
+    text
+}
+
+/// A line per node: its number, memory, contexts and distances.
+fn numa(text: &mut String, machine: &Machine) {
+    if machine.numa.len() < 2 {
+        return;
+    }
+    let distances = machine.distances.as_ref().map(|distances| &distances.0);
+    let rows: Vec<[String; 3]> = machine
+        .numa
+        .iter()
+        .map(|node| {
+            let memory = node.memory.map_or("?".into(), bytes);
+            let cpus = if node.cpus.is_empty() { "none".into() } else { node.cpus.to_string() };
+            let cpus = if node.allowed { cpus } else { format!("{cpus} (memory not allowed)") };
+            [node.os_index.to_string(), memory, cpus]
+        })
+        .collect();
+    let width =
+        |column: usize, title: &str| rows.iter().map(|row| row[column].len()).max().unwrap_or(0).max(title.len());
+    let widths = [width(0, "node"), width(1, "memory"), width(2, "CPUs")];
+    let title =
+        if distances.is_some() { "\nNUMA nodes, and distances to each (10 is local)\n" } else { "\nNUMA nodes\n" };
+    text.push_str(title);
+    let mut line = |cells: [&str; 3], distances: String| {
+        let [a, b, c] = widths;
+        let row = format!("  {:>a$}  {:>b$}  {:<c$}  {distances}", cells[0], cells[1], cells[2]);
+        let _ = writeln!(text, "{}", row.trim_end());
+    };
+    let cells = |numbers: &[u32]| numbers.iter().map(|number| format!("{number:>4}")).collect::<String>();
+    let numbers: Vec<u32> = machine.numa.iter().map(|node| node.os_index).collect();
+    line(["node", "memory", "CPUs"], if distances.is_some() { cells(&numbers) } else { String::new() });
+    for (index, row) in rows.iter().enumerate() {
+        let distances = distances.map_or(String::new(), |rows| cells(&rows[index]));
+        line([&row[0], &row[1], &row[2]], distances);
+    }
+}
+
+fn kinds(text: &mut String, machine: &Machine) {
+    if machine.kinds.len() < 2 {
+        return;
+    }
+    let _ = writeln!(text, "\nkinds of cores, most capable first");
+    for kind in &machine.kinds {
+        // Capacities are at most some thousands, frequencies in kHz hundreds of thousands.
+        let capacity = match kind.capacity {
+            Some(khz) if khz >= 100_000 => format!(", up to {:.1} GHz", khz as f64 / 1e6),
+            Some(capacity) => format!(", capacity {capacity} of 1024"),
+            None => String::new(),
+        };
+        let _ = writeln!(text, "  {}: CPUs {}{capacity}", kind.name, kind.cpus);
     }
 }

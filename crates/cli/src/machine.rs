@@ -1,0 +1,137 @@
+//! `--machine`: which machine a command is about.
+
+use crate::output::Usage;
+use anyhow::Context as _;
+use clap::Args;
+use pinwise_topology::{Machine, Snapshot};
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// Recorded machines compress to under 100 KB; an uncompressed one of 4,096 CPUs stays below this.
+const LARGEST_FILE: u64 = 256 << 20;
+
+/// The machine a command is about.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct MachineArgument {
+    /// The machine: host, a built-in model (ultrasparc-t2), a shape (8x2x4 or 'package:2 core:4 pu:2', top level first), a
+    /// directory or tar archive recorded with `topo --record`, or an hwloc XML file
+    #[arg(long, value_name = "MACHINE", default_value = "host")]
+    pub(crate) machine: String,
+}
+
+impl MachineArgument {
+    /// Reads or builds the machine.
+    pub(crate) fn load(&self) -> anyhow::Result<Machine> {
+        match self.source()? {
+            Source::Model(name) => usage(Machine::model(&name)),
+            Source::Shape(shape) => usage(Machine::from_shape(&shape)),
+            Source::Xml(path, text) => {
+                usage(Machine::from_hwloc_xml(&text)).with_context(|| path.display().to_string())
+            }
+            Source::Recorded(path, snapshot) => {
+                usage(Machine::from_snapshot(&snapshot)).with_context(|| path.display().to_string())
+            }
+            Source::Host => Ok(pinwise_host::machine()?),
+        }
+    }
+
+    /// The files the machine is read from. Error: it is not read from files of `/sys`.
+    pub(crate) fn snapshot(&self) -> anyhow::Result<Snapshot> {
+        match self.source()? {
+            Source::Host => Ok(pinwise_host::capture(Path::new("/"))?),
+            Source::Recorded(_, snapshot) => Ok(snapshot),
+            _ => Err(Usage(format!("--record: '{}' is not made of recorded files; use host", self.machine)).into()),
+        }
+    }
+
+    fn source(&self) -> anyhow::Result<Source> {
+        let name = self.machine.as_str();
+        if name == "host" {
+            return Ok(Source::Host);
+        }
+        if Machine::MODELS.contains(&name) {
+            return Ok(Source::Model(name.into()));
+        }
+        let path = PathBuf::from(name);
+        if path.is_dir() {
+            let snapshot = pinwise_host::capture(&path)?;
+            return Ok(Source::Recorded(path, snapshot));
+        }
+        if path.is_file() {
+            return file(path);
+        }
+        let is_shape = name.contains(':') || name.starts_with(|first: char| first.is_ascii_digit());
+        if is_shape && !name.contains('/') {
+            return Ok(Source::Shape(name.into()));
+        }
+        let models = Machine::MODELS.join(", ");
+        let known = "a shape such as 8x2x4, a recorded directory or tar archive, an hwloc XML file";
+        Err(Usage(format!("machine '{name}': no such file, and not one of: host, {models}, {known}")).into())
+    }
+}
+
+enum Source {
+    Host,
+    Model(String),
+    Shape(String),
+    Recorded(PathBuf, Snapshot),
+    Xml(PathBuf, String),
+}
+
+/// An hwloc XML file or a tar archive, by what is in it.
+fn file(path: PathBuf) -> anyhow::Result<Source> {
+    let what = || path.display().to_string();
+    let mut bytes = Vec::new();
+    File::open(&path).and_then(|file| file.take(LARGEST_FILE).read_to_end(&mut bytes)).with_context(what)?;
+    if bytes.trim_ascii_start().starts_with(b"<") {
+        let text =
+            String::from_utf8(bytes).map_err(|_| Usage("not UTF-8, hwloc's XML is".into())).with_context(what)?;
+        return Ok(Source::Xml(path, text));
+    }
+    let snapshot = usage(Snapshot::from_tar(&bytes)).with_context(what)?;
+    Ok(Source::Recorded(path, snapshot))
+}
+
+/// A description that is no machine is the caller's mistake.
+fn usage<T>(result: Result<T, pinwise_topology::MachineError>) -> anyhow::Result<T> {
+    result.map_err(|error| Usage(error.to_string()).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(machine: &str) -> anyhow::Result<Machine> {
+        MachineArgument { machine: machine.into() }.load()
+    }
+
+    #[test]
+    fn models_shapes_and_the_host_are_found_by_name() {
+        assert_eq!(load("ultrasparc-t2").unwrap().contexts.len(), 64);
+        assert_eq!(load("2x2").unwrap().contexts.len(), 4);
+        assert_eq!(load("package:2 core:3").unwrap().contexts.len(), 6);
+        assert!(!load("host").unwrap().contexts.is_empty());
+    }
+
+    #[test]
+    fn an_unknown_machine_says_what_is_known() {
+        let error = format!("{:#}", load("pdp-11").unwrap_err());
+        assert!(error.contains("ultrasparc-t2") && error.contains("8x2x4") && !error.contains('\n'), "{error}");
+        assert!(format!("{:#}", load("8x0").unwrap_err()).contains("0 domains"));
+    }
+
+    #[test]
+    fn a_file_is_known_by_its_contents() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("machine");
+        std::fs::write(&path, "<topology/>").unwrap();
+        let error = format!("{:#}", load(path.to_str().unwrap()).unwrap_err());
+        assert!(error.contains("hwloc XML, line 1") && error.contains("lstopo"), "{error}");
+        std::fs::write(&path, "junk").unwrap();
+        assert!(format!("{:#}", load(path.to_str().unwrap()).unwrap_err()).contains("tar archive"));
+        let empty = directory.path().to_str().unwrap();
+        std::fs::remove_file(&path).unwrap();
+        assert!(format!("{:#}", load(empty).unwrap_err()).contains("no online CPU"));
+    }
+}
