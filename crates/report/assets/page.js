@@ -3,7 +3,7 @@
 // for paper. Without this script the page lacks the pictures and nothing else.
 "use strict";
 (() => {
-  const PAPER = 640; // CSS pixels between the margins of A4 and Letter
+  const PAPER = { alone: 664, paired: 322 }; // CSS pixels that fit between the margins of A4 and of Letter
   const FONT = '12px system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif';
   const charts = JSON.parse(document.getElementById("charts").textContent);
   const drawn = new Map();
@@ -165,17 +165,19 @@
     drawn.set(chart.id, plot);
   }
 
-  const all = width => charts.forEach(chart => draw(chart, width || document.getElementById(chart.id).clientWidth));
+  const onPaper = () => document.documentElement.hasAttribute("data-paper");
+  const all = () => charts.forEach(chart => {
+    const place = document.getElementById(chart.id);
+    draw(chart, onPaper() ? PAPER[place.closest(".pair") ? "paired" : "alone"] : place.clientWidth);
+  });
   const paper = on => {
     document.documentElement.toggleAttribute("data-paper", on);
-    if (on) document.querySelectorAll("details.drawing:not([open])").forEach(d => { d.open = d.dataset.opened = true; });
-    else document.querySelectorAll("details[data-opened]").forEach(d => { d.open = false; delete d.dataset.opened; });
-    all(on ? PAPER : 0);
+    all();
   };
 
   all();
   const resized = new ResizeObserver(entries => {
-    if (document.documentElement.hasAttribute("data-paper")) return;
+    if (onPaper()) return;
     for (const { target } of entries) {
       const width = target.clientWidth;
       if (width && drawn.get(target.id).width !== width) draw(charts.find(c => c.id === target.id), width);

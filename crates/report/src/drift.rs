@@ -16,7 +16,7 @@ pub(crate) fn figure(evidence: &Evidence<'_>, outcome: &Outcome, scale: &Scale) 
         .filter(|shot| shot.purpose == Purpose::Reference)
         .map(|shot| (shot.elapsed.as_secs_f64(), shot.performance))
         .collect();
-    let Some(&(last, _)) = reference.last().filter(|_| reference.len() > 1) else {
+    let Some(&(last, _)) = reference.last().filter(|_| reference.len() > 2) else {
         return Figure::absent(TITLE, "No reference was measured often enough to show drift.");
     };
     let (divisor, unit) = if last > 600.0 { (60.0, "min") } else { (1.0, "s") };

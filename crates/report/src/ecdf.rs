@@ -4,6 +4,7 @@ use crate::chart::{Axis, Chart, Ink, Series, Shape};
 use crate::evidence::Evidence;
 use crate::figure::{Figure, Table};
 use crate::figures::{self, Scale};
+use crate::page::EXACT;
 use pinwise_placement::Outcome;
 
 /// Steps drawn below the top; the top, which the bound rests on, is drawn in full.
@@ -47,8 +48,9 @@ pub(crate) fn figure(evidence: &Evidence<'_>, outcome: &Outcome, scale: &Scale) 
         table.row([figures::percent(share), scale.show(if share == 0.0 { worst } else { quantile(share) })]);
     }
     let mut says = format!(
-        "{} different assignments, drawn at random, range over {}; half of them lie at or below {}.",
+        "{} different assignments, {}, range over {}; half of them lie at or below {}.",
         figures::count(n as u64),
+        if outcome.bound.method == EXACT { "all there are" } else { "drawn at random" },
         scale.range(worst, best),
         scale.show(quantile(0.5))
     );

@@ -63,10 +63,15 @@ impl Scale {
         format!("{} {}", self.number(performance), self.label)
     }
 
-    /// `1.70 to 1.74 M packets/s`, lower quantity first.
+    /// `1.70 to 1.74 M packets/s`, lower quantity first; as many decimals as tell the ends apart.
     pub(crate) fn range(&self, low: f64, high: f64) -> String {
         let (from, to) = if self.reversed() { (high, low) } else { (low, high) };
-        format!("{} to {} {}", self.number(from), self.number(to), self.label)
+        let (from, to) = (self.value(from), self.value(to));
+        let width = (to - from).abs();
+        // The first digit of the width; at most six, since no measurement is that good.
+        let needed = if width > 0.0 { (-width.log10().floor()).clamp(0.0, 6.0) as usize } else { 0 };
+        let decimals = self.decimals.max(needed);
+        format!("{from:.decimals$} to {to:.decimals$} {}", self.label)
     }
 
     /// `1.72 M packets/s (95 % interval 1.70 to 1.74 M packets/s, n = 12)`
@@ -96,10 +101,9 @@ pub(crate) fn percent(fraction: f64) -> String {
     format!("{value:.decimals$} %").replace('-', "−")
 }
 
-/// A change: `+14 %`, `−0.3 %`.
+/// A change: `+14.0 %`, `−0.3 %`.
 pub(crate) fn change(fraction: f64) -> String {
-    let sign = if fraction > 0.0 { "+" } else { "" };
-    format!("{sign}{}", percent(fraction))
+    format!("{:+.1} %", fraction * 100.0).replace('-', "−")
 }
 
 /// `5,000`
@@ -186,6 +190,8 @@ mod tests {
         assert_eq!(scale.estimate(&runtime), "2.00 s (95 % interval 1.60 to 2.50 s, n = 5)");
         let alone = Estimate { low: f64::NEG_INFINITY, high: f64::INFINITY, n: 1, ..runtime };
         assert_eq!(scale.estimate(&alone), "2.00 s (no interval, n = 1)");
+        let sure = Estimate { low: 0.4995, high: 0.5005, ..runtime };
+        assert_eq!(scale.interval(&sure), "95 % interval 1.998 to 2.002 s, n = 5");
     }
 
     #[test]

@@ -133,7 +133,13 @@ fn label(machine: &Machine, domain: &Domain) -> String {
         DomainKind::Pu => domain.cpus.first().map(|cpu| cpu.0).or(domain.os_index),
         _ => domain.os_index,
     };
-    number.map_or_else(|| name.to_owned(), |number| format!("{name} {number}"))
+    let label = number.map_or_else(|| name.to_owned(), |number| format!("{name} {number}"));
+    // On a hybrid machine a core is of a kind.
+    let kind = machine.kinds.iter().find(|kind| domain.cpus.is_subset(&kind.cpus));
+    match kind.filter(|_| domain.kind == DomainKind::Core && machine.kinds.len() > 1) {
+        Some(kind) => format!("{label} ({})", kind.name),
+        None => label,
+    }
 }
 
 /// Where `cpu` is, outermost first: `Package 0 · Core 3`.

@@ -16,8 +16,8 @@ pub(crate) fn asked(info: &CampaignInfo, question: &Question, outcome: &Outcome,
         .levels()
         .into_iter()
         .map(|(kind, arity)| {
-            let name = format!("{kind:?}");
-            arity.map_or_else(|| name.clone(), |arity| format!("{arity} × {name}"))
+            let name = kind.name();
+            arity.map_or_else(|| name.to_owned(), |arity| format!("{arity} × {name}"))
         })
         .collect();
     let contexts = format!("{} of {} online", tree.leaves().len(), new.machine.contexts.len());

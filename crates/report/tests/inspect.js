@@ -59,6 +59,5 @@ addEventListener("load", () => setTimeout(() => {
     errors: window.seen, texts, small, pale, canvases, scripts: window.hostile || 0,
     dark: matchMedia("(prefers-color-scheme: dark)").matches,
     width: innerWidth, overflow: document.documentElement.scrollWidth - innerWidth,
-    requests: performance.getEntriesByType("resource").map(entry => entry.name),
   }, "*");
 }, 300));
