@@ -7,7 +7,7 @@ use crate::store::StoreArguments;
 use clap::{Args, Subcommand};
 use comfy_table::{Table, presets};
 use export::Format;
-use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Store};
+use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Record, Store};
 use pinwise_placement::{Outcome, Question, Search};
 use pinwise_topology::SharingTree;
 use serde::Serialize;
@@ -66,7 +66,8 @@ pub(crate) struct Id {
 }
 
 impl Id {
-    fn open(&self) -> anyhow::Result<(Store, CampaignInfo)> {
+    /// The store and what is known of the campaign.
+    pub(crate) fn open(&self) -> anyhow::Result<(Store, CampaignInfo)> {
         let Some(store) = self.store.open_existing()? else {
             let path = self.store.path()?;
             let reason = "there is no store yet; pinwise place makes one, or name another file with --store";
@@ -176,27 +177,26 @@ fn list(store: &StoreArguments, json: bool) -> anyhow::Result<()> {
 
 fn show(one: &One) -> anyhow::Result<()> {
     let (store, info) = one.id.open()?;
-    let outcome = match &info.conclusion {
-        Some(conclusion) => serde_json::from_value(conclusion.clone())?,
-        None => so_far(&store, &info)?,
-    };
+    let outcome = outcome(&info, &store.records(info.id)?)?;
     if one.json {
         return print_json(&outcome);
     }
     print(&format!("{outcome:#?}\n"))
 }
 
-/// What a campaign without a conclusion answers already.
-fn so_far(store: &Store, info: &CampaignInfo) -> anyhow::Result<Outcome> {
+/// The conclusion of a campaign, or what its `records` answer already.
+pub(crate) fn outcome(info: &CampaignInfo, records: &[Record]) -> anyhow::Result<Outcome> {
+    if let Some(conclusion) = &info.conclusion {
+        return Ok(serde_json::from_value(conclusion.clone())?);
+    }
     let question: Question = serde_json::from_value(info.new.question.clone())?;
     let tree = SharingTree::new(&info.new.machine, info.new.alike);
-    let records = store.records(info.id)?;
-    let search = Search::replay(&question, &tree, &info.new.workload, &records)?;
+    let search = Search::replay(&question, &tree, &info.new.workload, records)?;
     let ended = match state(info) {
         "running" => "it is still running".to_owned(),
         state => format!("it was {state}; go on with: pinwise campaign resume {}", info.id.0),
     };
-    Ok(search.outcome(&info.new.unit, &records, Some(&ended)))
+    Ok(search.outcome(&info.new.unit, records, Some(&ended)))
 }
 
 /// `2026-11-21 03:18` of seconds since the Unix epoch, UTC (days to civil date: Hinnant, chrono-compatible date algorithms).

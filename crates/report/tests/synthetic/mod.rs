@@ -220,11 +220,11 @@ fn bound(sampled: &[(Assignment, f64)], method: Method) -> Bound {
 /// Every assignment measured: nothing is estimated.
 pub(crate) fn exact() -> Synthetic {
     let mut campaign =
-        campaign(&Plot { machine: "core:3 pu:2", instances: 1, samples: 30, ties: 0, ..Plot::default() });
+        campaign(&Plot { machine: "core:3 pu:2", instances: 1, samples: 60, ties: 0, ..Plot::default() });
     let bound = &mut campaign.outcome.bound;
     (bound.method, bound.upb, bound.gap) = ("exact".to_owned(), None, None);
     bound.notes = vec!["every assignment was measured: the best is exact but for noise".to_owned()];
-    campaign.outcome.assignments = "30".to_owned();
+    campaign.outcome.assignments = "120".to_owned();
     campaign
 }
 
