@@ -140,3 +140,106 @@ impl From<PcapError> for Fault {
 fn ethernet(link: DataLink) -> Result<(), Fault> {
     if link == DataLink::ETHERNET { Ok(()) } else { Err(Fault::Link(link)) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pcap_file::Endianness;
+    use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter};
+    use pcap_file::pcapng::PcapNgWriter;
+    use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBlock;
+    use pcap_file::pcapng::blocks::interface_description::InterfaceDescriptionBlock;
+    use proptest::prelude::*;
+    use std::borrow::Cow;
+    use std::time::Duration;
+    use tempfile::NamedTempFile;
+
+    fn pcap(traffic: &Traffic, link: DataLink) -> Vec<u8> {
+        let header = PcapHeader { datalink: link, endianness: Endianness::Big, ..PcapHeader::default() };
+        let mut writer = PcapWriter::with_header(Vec::new(), header).unwrap();
+        for n in 0..traffic.frames() as u64 {
+            let frame = traffic.frame(n);
+            writer.write_packet(&PcapPacket::new(Duration::from_millis(n), frame.len() as u32, frame)).unwrap();
+        }
+        writer.into_writer()
+    }
+
+    fn pcapng(traffic: &Traffic) -> Vec<u8> {
+        let mut writer = PcapNgWriter::new(Vec::new()).unwrap();
+        let interface =
+            InterfaceDescriptionBlock { linktype: DataLink::ETHERNET, snaplen: 0xffff, options: Vec::new() };
+        writer.write_pcapng_block(interface).unwrap();
+        for n in 0..traffic.frames() as u64 {
+            let frame = traffic.frame(n);
+            let packet = EnhancedPacketBlock {
+                interface_id: 0,
+                timestamp: Duration::from_millis(n),
+                original_len: frame.len() as u32,
+                data: Cow::Borrowed(frame),
+                options: Vec::new(),
+            };
+            writer.write_pcapng_block(packet).unwrap();
+        }
+        writer.into_inner()
+    }
+
+    fn open(bytes: &[u8]) -> Result<Capture, CaptureError> {
+        let file = NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), bytes).unwrap();
+        Capture::open(file.path())
+    }
+
+    #[test]
+    fn both_formats_give_back_the_frames_that_were_written() {
+        let traffic = Traffic::generate(1, 8, 40);
+        for bytes in [pcap(&traffic, DataLink::ETHERNET), pcapng(&traffic)] {
+            let capture = open(&bytes).unwrap();
+            assert_eq!((capture.traffic.frames(), capture.left_out), (40, 0));
+            assert!((0..40).all(|n| capture.traffic.frame(n) == traffic.frame(n)));
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_file_is_said_in_one_line() {
+        let traffic = Traffic::generate(1, 8, 4);
+        let whole = pcap(&traffic, DataLink::ETHERNET);
+        let mut arp = Traffic::default();
+        arp.add(&[0xff; 60]);
+        for (bytes, expected) in [
+            (Vec::new(), "ends in the middle of a record"),
+            (b"not a capture, but long enough for a header".to_vec(), "wrong magic number"),
+            (whole[..whole.len() - 3].to_vec(), "ends in the middle of a record"),
+            (pcap(&traffic, DataLink::IEEE802_11), "holds IEEE802_11 frames, not Ethernet"),
+            (pcap(&arp, DataLink::ETHERNET), "no complete IPv4 or IPv6 packet among its 1 frames"),
+        ] {
+            let message = open(&bytes).unwrap_err().to_string();
+            assert!(message.contains(expected) && !message.contains('\n'), "{message}");
+        }
+        let missing = Capture::open(Path::new("/nonexistent/trace.pcap")).unwrap_err().to_string();
+        assert_eq!(missing, "cannot read /nonexistent/trace.pcap: No such file or directory (os error 2)");
+    }
+
+    #[test]
+    fn merged_super_packets_are_left_out() {
+        let mut traffic = Traffic::generate(1, 8, 4);
+        traffic.add(&[0; LONGEST_FRAME + 1]);
+        let capture = open(&pcap(&traffic, DataLink::ETHERNET)).unwrap();
+        assert_eq!((capture.traffic.frames(), capture.left_out), (4, 1));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn a_damaged_file_never_panics(ng: bool, damage in prop::collection::vec((0usize..400, any::<u8>()), 1..6), cut in 1usize..2000) {
+            let traffic = Traffic::generate(1, 4, 6);
+            let mut bytes = if ng { pcapng(&traffic) } else { pcap(&traffic, DataLink::ETHERNET) };
+            for (at, byte) in damage {
+                bytes[at] = byte;
+            }
+            bytes.truncate(cut);
+            let mut capture = Capture { traffic: Traffic::default(), left_out: 0 };
+            let _ = capture.read(bytes.as_slice());
+        }
+    }
+}

@@ -226,3 +226,126 @@ fn bytes<const N: usize>(frame: &[u8], at: usize) -> [u8; N] {
     bytes.copy_from_slice(&frame[at..at + N]);
     bytes
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::traffic::Traffic;
+    use etherparse::{NetSlice, SlicedPacket, TransportSlice};
+    use proptest::prelude::*;
+
+    /// Whether all checksums that cover the destination address are right, according to etherparse.
+    fn sound(frame: &[u8]) -> bool {
+        let packet = SlicedPacket::from_ethernet(frame).unwrap();
+        match (packet.net.unwrap(), packet.transport.unwrap()) {
+            (NetSlice::Ipv4(ip), TransportSlice::Tcp(tcp)) => {
+                let ip = ip.header().to_header();
+                ip.calc_header_checksum() == ip.header_checksum
+                    && tcp.to_header().calc_checksum_ipv4(&ip, tcp.payload()) == Ok(tcp.checksum())
+            }
+            (NetSlice::Ipv4(ip), TransportSlice::Udp(udp)) => {
+                let ip = ip.header().to_header();
+                ip.calc_header_checksum() == ip.header_checksum
+                    && udp.to_header().calc_checksum_ipv4(&ip, udp.payload()) == Ok(udp.checksum())
+            }
+            (NetSlice::Ipv6(ip), TransportSlice::Tcp(tcp)) => {
+                tcp.to_header().calc_checksum_ipv6(&ip.header().to_header(), tcp.payload()) == Ok(tcp.checksum())
+            }
+            (NetSlice::Ipv6(ip), TransportSlice::Udp(udp)) => {
+                udp.to_header().calc_checksum_ipv6(&ip.header().to_header(), udp.payload()) == Ok(udp.checksum())
+            }
+            _ => false,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn redirecting_and_forwarding_keep_every_checksum_right(seed in 0u64..50, n in 0u64..64, hosts: [u32; 3], hop: u8) {
+            let traffic = Traffic::generate(seed, 16, 64);
+            let mut frame = traffic.frame(n).to_vec();
+            let layout = Layout::of(&frame).unwrap();
+            for host in hosts {
+                layout.redirect(&mut frame, host);
+                prop_assert!(sound(&frame));
+                let low = match layout.destination(&frame) {
+                    IpAddr::V4(address) => address.to_bits(),
+                    IpAddr::V6(address) => address.to_bits() as u32,
+                };
+                prop_assert_eq!(low & 0xff_ffff, host & 0xff_ffff);
+            }
+            prop_assert!(layout.forward(&mut frame, hop));
+            prop_assert!(sound(&frame));
+            prop_assert_eq!(Layout::of(&frame), Some(layout));
+        }
+
+        /// Damaged frames: no panic, and whatever is accepted lies within the frame and is accepted by etherparse too.
+        #[test]
+        fn what_is_accepted_of_damaged_frames_can_be_read_and_rewritten(
+            seed in 0u64..20,
+            n in 0u64..64,
+            damage in prop::collection::vec((0usize..80, any::<u8>()), 0..4),
+            length in 0usize..1515,
+        ) {
+            let traffic = Traffic::generate(seed, 16, 64);
+            let mut frame = traffic.frame(n).to_vec();
+            for (at, byte) in damage {
+                let last = frame.len() - 1;
+                frame[at.min(last)] = byte;
+            }
+            frame.truncate(length);
+            if let Some(layout) = Layout::of(&frame) {
+                prop_assert!(layout.payload(&frame).len() < frame.len());
+                let _ = (layout.source(&frame), layout.ports(&frame), layout.tcp_flags(&frame));
+                layout.redirect(&mut frame, 77);
+                let _ = layout.forward(&mut frame, 1);
+                let packet = etherparse::LaxSlicedPacket::from_ethernet(&frame).unwrap();
+                prop_assert!(packet.net.is_some());
+            }
+        }
+
+        #[test]
+        fn random_bytes_are_no_reason_to_panic(frame in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = Layout::of(&frame);
+        }
+    }
+
+    #[test]
+    fn a_packet_at_the_end_of_its_time_to_live_stays_and_is_not_touched() {
+        let traffic = Traffic::generate(1, 16, 64);
+        for n in 0..64 {
+            let mut frame = traffic.frame(n).to_vec();
+            let layout = Layout::of(&frame).unwrap();
+            while layout.forward(&mut frame, 5) {}
+            let before = frame.clone();
+            assert!(!layout.forward(&mut frame, 6));
+            assert_eq!(frame, before);
+            assert_eq!(Layout::of(&frame), Some(layout), "128 decrements later the checksum is still right");
+        }
+    }
+
+    #[test]
+    fn a_wrong_header_checksum_or_another_protocol_has_no_layout() {
+        let mut frame = Traffic::generate(1, 16, 64).frame(0).to_vec();
+        assert!(Layout::of(&frame).is_some());
+        frame[12..14].copy_from_slice(&[0x08, 0x06]);
+        assert_eq!(Layout::of(&frame), None, "ARP");
+        let traffic = Traffic::generate(1, 16, 64);
+        let ipv4 = (0..64).map(|n| traffic.frame(n)).find(|frame| frame[12..14] == [8, 0]).unwrap();
+        let mut damaged = ipv4.to_vec();
+        damaged[24] ^= 1;
+        assert_eq!(Layout::of(&damaged), None);
+    }
+
+    #[test]
+    fn a_udp_packet_without_checksum_gets_none() {
+        let builder =
+            etherparse::PacketBuilder::ethernet2([1; 6], [2; 6]).ipv4([10, 0, 0, 1], [10, 0, 0, 2], 9).udp(1, 2);
+        let mut frame = Vec::new();
+        builder.write(&mut frame, b"payload").unwrap();
+        frame[40..42].copy_from_slice(&[0, 0]);
+        let layout = Layout::of(&frame).unwrap();
+        layout.redirect(&mut frame, 0x12_3456);
+        assert_eq!(frame[40..42], [0, 0]);
+        assert_eq!(layout.payload(&frame), b"payload");
+    }
+}

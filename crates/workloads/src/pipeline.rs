@@ -12,7 +12,7 @@
 //! two atomic instructions on a cache line that the thread needs anyway.
 
 use crate::frame::Layout;
-use crate::polling::Poll;
+use crate::polling::Turn;
 use crate::processor::{Processor, Verdict};
 use crate::ring::{Consumer, Producer};
 use crate::traffic::Traffic;
@@ -20,9 +20,9 @@ use crossbeam_utils::CachePadded;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Slots of a ring. Where stages share a CPU, a ring is about what one of them does in its turn: long enough for a context
-/// switch not to matter. Measured; see docs/WORKLOADS.md.
-pub(crate) const RING: usize = 256;
+/// Slots of a ring: the size that descriptor rings of network cards commonly have. Where stages share a CPU, a ringful is what one of them
+/// does in its turn, long enough for the context switch not to matter.
+pub(crate) const RING: usize = 1024;
 
 /// Packets taken from a ring at once, at most.
 pub(crate) const BURST: usize = 32;
@@ -83,17 +83,16 @@ impl Pipeline {
 
     /// The R thread.
     pub(crate) fn receive(&self, traffic: &Traffic, mut processing: Producer) {
-        let mut poll = Poll::default();
+        let mut turn = Turn::default();
         let mut indices = [0; BURST];
         let mut received = 0;
         while received < self.limit && !self.stopped() {
             let wanted = (self.limit - received).min(BURST as u64) as usize;
             let burst = processing.vacant(wanted);
             if burst == 0 {
-                poll.idle();
+                turn.idle();
                 continue;
             }
-            poll.busy();
             for index in &mut indices[..burst] {
                 let mut packet = self.packet(received);
                 let Packet { frame, layout, .. } = &mut *packet;
@@ -107,21 +106,21 @@ impl Pipeline {
                 received += 1;
             }
             processing.push(&indices[..burst]);
+            turn.worked(burst);
         }
     }
 
     /// The P thread.
     pub(crate) fn process(&self, processor: &mut dyn Processor, mut received: Consumer, mut transmission: Producer) {
-        let mut poll = Poll::default();
+        let mut turn = Turn::default();
         let mut indices = [0; BURST];
         let mut processed = 0;
         while processed < self.limit && !self.stopped() {
             let burst = received.pop(&mut indices);
             if burst == 0 {
-                poll.idle();
+                turn.idle();
                 continue;
             }
-            poll.busy();
             for &index in &indices[..burst] {
                 let packet = &mut *self.packet(index);
                 packet.verdict = match &packet.layout {
@@ -132,26 +131,26 @@ impl Pipeline {
             let mut pushed = 0;
             while pushed < burst && !self.stopped() {
                 match transmission.push(&indices[pushed..burst]) {
-                    0 => poll.idle(),
+                    0 => turn.idle(),
                     more => pushed += more,
                 }
             }
             processed += burst as u64;
+            turn.worked(burst);
         }
     }
 
     /// The T thread.
     pub(crate) fn transmit(&self, mut processed: Consumer) {
-        let mut poll = Poll::default();
+        let mut turn = Turn::default();
         let mut indices = [0; BURST];
         let (mut packets, mut bytes, mut dropped) = (0, 0, 0);
         while packets < self.limit && !self.stopped() {
             let burst = processed.pop(&mut indices);
             if burst == 0 {
-                poll.idle();
+                turn.idle();
                 continue;
             }
-            poll.busy();
             for &index in &indices[..burst] {
                 let Packet { frame, layout, verdict } = &mut *self.packet(index);
                 let sent = match (layout, verdict) {
@@ -168,6 +167,7 @@ impl Pipeline {
             self.counters.bytes.store(bytes, Ordering::Relaxed);
             self.counters.dropped.store(dropped, Ordering::Relaxed);
             self.counters.packets.store(packets, Ordering::Relaxed);
+            turn.worked(burst);
         }
     }
 }

@@ -89,7 +89,7 @@ impl Program {
             Self::Hash1L2 | Self::HashNL2 => "table of 512 KiB",
             Self::Hash1Mem | Self::HashNMem => "table of 64 MiB",
             Self::PacketAnalyzer => "log of the last 4,096 packets",
-            Self::AhoCorasick => "automaton of 150 keywords",
+            Self::AhoCorasick => "automaton of over 100 keywords",
             Self::Stateful => "table of 65,536 flows",
         }
     }

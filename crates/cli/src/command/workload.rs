@@ -241,3 +241,22 @@ fn interval(text: &str) -> Result<Duration, String> {
         _ => Err("must be at least 1ms".to_owned()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_with_and_without_unit() {
+        assert_eq!(interval("10ms"), Ok(Duration::from_millis(10)));
+        assert_eq!(interval("1s"), Ok(Duration::from_secs(1)));
+        assert_eq!(interval("0.5"), Ok(Duration::from_millis(500)));
+        assert_eq!(seconds("2.5"), Ok(Duration::from_millis(2500)));
+        for text in ["", "ms", "0", "-1s", "0.5ms", "nan", "inf", "1e300s", "1m"] {
+            assert!(interval(text).is_err(), "{text}");
+        }
+        for text in ["", "0", "-1", "nan", "inf", "1e300"] {
+            assert!(seconds(text).is_err(), "{text}");
+        }
+    }
+}
