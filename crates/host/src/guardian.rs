@@ -20,6 +20,7 @@
 //! next step. A thread that confines itself to one CPU while it is pinned by us cannot be told from one that inherited it.
 
 use crate::fifo::Fifo;
+use crate::launch::GRACE;
 use crate::process;
 use crate::sys;
 use crate::thread::{Pid, StartTime, Stat, ThreadId, Tid};
@@ -43,8 +44,6 @@ pub(crate) const MARK: &str = "PINWISE_RUN";
 const NAME: &str = "affinity-guard";
 /// What it prints when signals can no longer end it.
 const READY: &str = "guardian ready";
-/// How long a launched program may take to end after SIGTERM.
-const GRACE: Duration = Duration::from_secs(2);
 /// No restoring takes longer; a program that creates threads without pause would keep it busy for ever.
 const RESTORING: Duration = Duration::from_millis(900);
 

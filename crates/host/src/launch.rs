@@ -4,15 +4,21 @@ use crate::guardian::{Entry, Guardian, MARK};
 use crate::stream::{Streams, Tail, follow};
 use crate::target::TargetError;
 use crate::thread::Pid;
-use rustix::process::{Pid as RawPid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid as RawPid, PidfdFlags, Signal, WaitId, WaitIdOptions};
+use rustix::process::{kill_process_group, pidfd_open, waitid};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// How long a program may take to end after SIGTERM.
+pub(crate) const GRACE: Duration = Duration::from_secs(2);
 
 /// Where a launched program's output goes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -97,16 +103,41 @@ impl Running {
         }
     }
 
-    /// Ends it and its process group at once.
-    pub(crate) fn kill(&self) {
-        if let Some(group) = RawPid::from_raw(self.pid().0) {
-            let _ = kill_process_group(group, Signal::KILL);
+    /// A handle on its end.
+    pub(crate) fn exit(&self) -> io::Result<Exit> {
+        let pid = RawPid::from_raw(self.pid().0).ok_or(io::ErrorKind::InvalidInput)?;
+        Ok(Exit(pidfd_open(pid, PidfdFlags::empty())?))
+    }
+
+    /// Ends it and its process group: asks, and after a while does not ask.
+    pub(crate) fn end(&self) {
+        let Some(group) = RawPid::from_raw(self.pid().0) else { return };
+        if self.status().is_none() {
+            let _ = kill_process_group(group, Signal::TERM);
+            let _ = self.exit().and_then(|exit| exit.within(GRACE));
         }
+        let _ = kill_process_group(group, Signal::KILL);
     }
 
     /// Gives its number up.
     pub(crate) fn wait(&mut self) -> io::Result<ExitStatus> {
         self.child.wait()
+    }
+}
+
+/// Becomes readable when a process ends.
+#[derive(Debug)]
+pub(crate) struct Exit(OwnedFd);
+
+impl Exit {
+    /// Waits for the end, at most for `time`; answers whether it has come.
+    pub(crate) fn within(&self, time: Duration) -> io::Result<bool> {
+        let timeout = Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };
+        match poll(&mut [PollFd::new(&self.0, PollFlags::IN)], Some(&timeout)) {
+            Ok(ready) => Ok(ready > 0),
+            Err(rustix::io::Errno::INTR) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
     }
 }
 

@@ -14,6 +14,7 @@ mod launch;
 mod live;
 mod meter;
 pub mod metric;
+mod placer;
 pub mod process;
 mod rerun;
 pub mod role;
@@ -31,6 +32,7 @@ pub use guardian::{ARGUMENT as GUARDIAN_ARGUMENT, Guardian, GuardianError, guard
 pub use launch::{Launch, Output};
 pub use live::{LiveOptions, LiveTestbed};
 pub use meter::Meter;
+pub use placer::Placer;
 pub use rerun::{RerunOptions, RerunTestbed, RunMetric, Stream};
 pub use roster::Scope;
 pub use stream::{Line, Streams, Tail};

@@ -8,12 +8,11 @@
 use crate::fifo::Fifo;
 use crate::meter::Meter;
 use crate::process;
-use crate::survey::{HARDLY_RUNS, Surveyed};
-use crate::target::{Target, TargetError, pause};
+use crate::survey::{Surveyed, left_alone};
+use crate::target::{Target, TargetError, common_contexts, pause};
 use crate::thread::{Stat, ThreadId};
 use pinwise_testbed::{Effort, MeasureError, Measurement, Retry, Setting, Testbed, Thread, Unit, Workload};
-use pinwise_topology::{Alike, Assignment, CpuSet, Machine, SharingTree};
-use std::collections::BTreeMap;
+use pinwise_topology::{Assignment, CpuSet, Machine};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -114,9 +113,7 @@ impl LiveTestbed {
     /// What the user should know, one line each: threads left alone, what came and went, what was not allowed.
     pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
-        if !self.left_alone.is_empty() {
-            notes.push(left_alone(&self.left_alone));
-        }
+        notes.extend(left_alone(self.left_alone.iter().map(|one| one.comm.as_str())));
         if self.respawned > 0 {
             notes.push(format!(
                 "placed threads that ended were replaced by new ones of their name {} times",
@@ -363,36 +360,6 @@ fn first_answer(
             }
         }
     }
-}
-
-/// The machine as far as both the target and we may use it, and a set of one context per leaf of its sharing tree.
-pub(crate) fn common_contexts(
-    machine: &Machine,
-    name: &str,
-    theirs: &CpuSet,
-) -> Result<(Machine, Vec<CpuSet>), TargetError> {
-    let mut machine = machine.clone();
-    let common = machine.allowed.intersection(theirs);
-    if common.is_empty() {
-        return Err(TargetError::NoCpu { name: name.into(), theirs: theirs.clone(), ours: machine.allowed });
-    }
-    machine.allowed = common;
-    let tree = SharingTree::new(&machine, Alike::default());
-    let leaves = tree.leaves().iter().map(|&cpu| [cpu].into_iter().collect()).collect();
-    Ok((machine, leaves))
-}
-
-/// `left alone, below 1 % of a CPU each: eal-intr-thread, telemetry-v1, mc-worker (4 of them)`.
-pub(crate) fn left_alone(threads: &[Surveyed]) -> String {
-    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    for one in threads {
-        *counts.entry(&one.comm).or_default() += 1;
-    }
-    let names: Vec<String> = counts
-        .into_iter()
-        .map(|(comm, count)| if count > 1 { format!("{comm} ({count} of them)") } else { comm.to_owned() })
-        .collect();
-    format!("left alone, below {:.0} % of a CPU each: {}", HARDLY_RUNS * 100.0, names.join(", "))
 }
 
 /// Two parts of one window, weighted by their length.

@@ -1,13 +1,26 @@
 //! A program that runs to its end, started anew for each measurement.
+//!
+//! Performance is the wall time from exec to exit, or a number that the program prints. One run first shows which threads it
+//! has and which of them run; after that each run places the threads of the same names as they appear. Runs differ: a thread
+//! that does not appear, or a new one that is busy, is counted and told.
 
-use crate::launch::Launch;
-use crate::target::TargetError;
-use pinwise_testbed::{Effort, MeasureError, Measurement, Retry, Setting, Testbed, Unit, Workload};
-use pinwise_topology::Machine;
-use regex::Regex;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use crate::affinity;
+use crate::fifo::Fifo;
+use crate::guardian::{Entry, Guardian};
+use crate::launch::{Launch, Output, Running};
+use crate::metric::Pattern;
+use crate::placer::Placer;
+use crate::stream::{Tail, each_line};
+use crate::survey::{HARDLY_RUNS, left_alone};
+use crate::target::{TargetError, common_contexts};
+use crate::thread::Tid;
+use pinwise_testbed::{Effort, MeasureError, Measurement, Retry, Setting, Testbed, Thread, Unit, Workload};
+use pinwise_topology::{CpuSet, Machine};
+use std::collections::{BTreeMap, HashSet};
+use std::io::Read;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 /// Which output of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,16 +32,16 @@ pub enum Stream {
 }
 
 /// What the performance of a whole run is.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum RunMetric {
     /// Wall time from exec to exit, in seconds; less is better.
     Runtime,
-    /// The first group of the last match in the output.
+    /// The number in the last line that matches.
     Output {
         /// Where it is printed.
         stream: Stream,
-        /// What to look for; has at least one group.
-        pattern: Regex,
+        /// What to look for.
+        pattern: Pattern,
         /// What the number is.
         unit: Unit,
     },
@@ -47,28 +60,221 @@ impl Default for RerunOptions {
     }
 }
 
+/// How long to sleep at most, so that a wish to stop is seen.
+const NAP: Duration = Duration::from_millis(20);
+
 /// A program started anew for each measurement, as a testbed.
 pub struct RerunTestbed {
+    launch: Launch,
+    metric: RunMetric,
+    options: RerunOptions,
+    cancelled: Arc<AtomicBool>,
+    guardian: Guardian,
     machine: Machine,
+    leaves: Vec<CpuSet>,
     workload: Workload,
     unit: Unit,
+    left_alone: Vec<String>,
+    known: HashSet<String>,
+    runs: usize,
+    /// Runs in which a placed thread did not appear.
+    incomplete: usize,
+    /// Runs in which a thread was busy that has no place.
+    crowded: usize,
+}
+
+/// What one run showed.
+struct Run {
+    elapsed: Duration,
+    performance: f64,
+    /// Every thread, its comm, and its time on a CPU.
+    threads: Vec<(Thread, String, Duration)>,
 }
 
 impl RerunTestbed {
     /// Makes one run to learn the program's threads. Raising `cancelled` ends any run within 20 ms.
+    ///
+    /// # Errors
+    /// The program cannot be started, fails, or has no thread that runs.
     pub fn new(
-        _launch: Launch,
-        _machine: &Machine,
-        _metric: RunMetric,
-        _options: RerunOptions,
-        _cancelled: Arc<AtomicBool>,
+        launch: Launch,
+        machine: &Machine,
+        metric: RunMetric,
+        options: RerunOptions,
+        cancelled: Arc<AtomicBool>,
     ) -> Result<Self, TargetError> {
-        Err(MeasureError::new(Retry::Never, "measuring whole runs is not built yet").into())
+        let mask = affinity::get(Tid(0))?;
+        let (machine, leaves) = common_contexts(machine, &launch.name(), &mask)?;
+        let unit = match &metric {
+            RunMetric::Runtime => Unit::cost("s"),
+            RunMetric::Output { unit, .. } => unit.clone(),
+        };
+        let workload = Workload { name: launch.name(), threads: Vec::new() };
+        let mut testbed = Self {
+            launch: quiet(launch, &metric),
+            metric,
+            options,
+            cancelled,
+            guardian: Guardian::start()?,
+            machine,
+            leaves,
+            workload,
+            unit,
+            left_alone: Vec::new(),
+            known: HashSet::new(),
+            runs: 0,
+            incomplete: 0,
+            crowded: 0,
+        };
+        let run = testbed.run(BTreeMap::new())?;
+        let (placed, left): (Vec<_>, Vec<_>) = run.threads.iter().cloned().partition(|(_, _, used)| run.busy(*used));
+        if placed.is_empty() {
+            return Err(TargetError::Idle { name: testbed.workload.name, waited: run.elapsed });
+        }
+        testbed.known = run.threads.into_iter().map(|(thread, _, _)| thread.name).collect();
+        testbed.workload.threads = placed.into_iter().map(|(thread, _, _)| thread).collect();
+        testbed.left_alone = left.into_iter().map(|(_, comm, _)| comm).collect();
+        Ok(testbed)
     }
 
     /// What the user should know, one line each.
     pub fn notes(&self) -> Vec<String> {
-        Vec::new()
+        let mut notes: Vec<String> = left_alone(self.left_alone.iter().map(String::as_str)).into_iter().collect();
+        if self.incomplete > 0 {
+            notes.push(format!(
+                "its threads vary: in {} of {} runs a thread that has a place did not appear",
+                self.incomplete, self.runs
+            ));
+        }
+        if self.crowded > 0 {
+            notes.push(format!(
+                "its threads vary: in {} of {} runs a thread was busy that the first run did not have; it was not placed",
+                self.crowded, self.runs
+            ));
+        }
+        notes
+    }
+
+    fn places(&self, setting: &Setting) -> Result<BTreeMap<String, CpuSet>, MeasureError> {
+        let Setting::Pinned(assignment) = setting else { return Ok(BTreeMap::new()) };
+        let threads = &self.workload.threads;
+        if assignment.threads() != threads.len() {
+            let message =
+                format!("an assignment of {} threads for a program with {}", assignment.threads(), threads.len());
+            return Err(MeasureError::new(Retry::Never, message));
+        }
+        let place = |(index, thread): (usize, &Thread)| {
+            let leaf = assignment.leaf(index);
+            let cpus = self.leaves.get(leaf).ok_or_else(|| {
+                let message = format!("the assignment uses context {leaf}, {} are allowed", self.leaves.len());
+                MeasureError::new(Retry::Never, message)
+            })?;
+            Ok((thread.name.clone(), cpus.clone()))
+        };
+        threads.iter().enumerate().map(place).collect()
+    }
+
+    /// Starts the program, keeps its threads in their places, waits for its end.
+    fn run(&mut self, places: BTreeMap<String, CpuSet>) -> Result<Run, TargetError> {
+        let _punctual = Fifo::raise();
+        let mut running = self.launch.start(&mut self.guardian)?;
+        let done = self.follow(&mut running, places);
+        // Also what it left behind: the next run would share the machine with it.
+        running.end();
+        // From here on its number may mean another process.
+        let told = self.guardian.tell(&[Entry::Ended { pid: running.pid() }]);
+        let waited = running.wait();
+        told?;
+        waited.map_err(|source| TargetError::Launch { program: self.workload.name.clone(), source })?;
+        done
+    }
+
+    fn follow(&mut self, running: &mut Running, places: BTreeMap<String, CpuSet>) -> Result<Run, TargetError> {
+        let name = self.workload.name.clone();
+        let failed = |source| TargetError::Proc { name: name.clone(), source };
+        let value = Arc::new(Mutex::new(None));
+        let stdout = self.read(running.child.stdout.take(), Stream::Stdout, &value).map_err(failed)?;
+        running.tail = self.read(running.child.stderr.take(), Stream::Stderr, &value).map_err(failed)?;
+        let exit = running.exit().map_err(failed)?;
+        let mut placer = Placer::new(running.pid(), places).map_err(failed)?;
+        let mut accounted = Instant::now();
+        loop {
+            let next = placer.step()?.min(NAP);
+            if accounted.elapsed() >= NAP {
+                placer.account();
+                accounted = Instant::now();
+            }
+            if exit.within(next).map_err(failed)? {
+                break;
+            }
+            if self.cancelled.load(Ordering::Relaxed) {
+                return Err(MeasureError::interrupted().into());
+            }
+            if running.begin.elapsed() > self.options.limit {
+                let message = format!("{name} ran longer than the limit of {:?} and was ended", self.options.limit);
+                return Err(MeasureError::new(Retry::Other, message).into());
+            }
+        }
+        let elapsed = running.begin.elapsed();
+        if let Some(status) = running.status().filter(|status| !status.success()) {
+            return Err(running.ended(&name, status));
+        }
+        let performance = match &self.metric {
+            RunMetric::Runtime => 1.0 / elapsed.as_secs_f64(),
+            RunMetric::Output { stream, pattern, .. } => {
+                let tail = if *stream == Stream::Stdout { &stdout } else { &running.tail };
+                let last = tail.as_ref().and_then(Tail::last);
+                let found = *value.lock().unwrap_or_else(PoisonError::into_inner);
+                let found = found.ok_or_else(|| no_match(&name, *stream, pattern, last))?;
+                // A quantity is its own reciprocal's reciprocal.
+                self.unit.quantity(found)
+            }
+        };
+        if !performance.is_finite() {
+            let message = format!("{name} gave no finite performance ({performance} {})", self.unit.name);
+            return Err(MeasureError::new(Retry::Same, message).into());
+        }
+        let (seen, names) = placer.seen();
+        let threads =
+            names.into_iter().zip(seen).map(|(thread, seen)| (thread, seen.comm.clone(), seen.on_cpu)).collect();
+        Ok(Run { elapsed, performance, threads })
+    }
+
+    /// Reads a piped output; the last number in it that matches goes to `value`.
+    fn read(
+        &self,
+        pipe: Option<impl Read + Send + 'static>,
+        which: Stream,
+        value: &Arc<Mutex<Option<f64>>>,
+    ) -> std::io::Result<Option<Tail>> {
+        let Some(pipe) = pipe else { return Ok(None) };
+        let wanted = match &self.metric {
+            RunMetric::Output { stream, pattern, .. } if *stream == which => Some(pattern.clone()),
+            _ => None,
+        };
+        let value = Arc::clone(value);
+        let tail = each_line(pipe, move |line| {
+            if let Some(sample) = wanted.as_ref().and_then(|pattern| pattern.find(&line.text)) {
+                *value.lock().unwrap_or_else(PoisonError::into_inner) = Some(sample.value);
+            }
+        })?;
+        Ok(Some(tail))
+    }
+
+    fn count(&mut self, run: &Run, pinned: bool) {
+        self.runs += 1;
+        let appeared: HashSet<&str> = run.threads.iter().map(|(thread, _, _)| thread.name.as_str()).collect();
+        let complete = self.workload.threads.iter().all(|thread| appeared.contains(thread.name.as_str()));
+        self.incomplete += usize::from(pinned && !complete);
+        let stranger =
+            |(thread, _, used): &(Thread, String, Duration)| run.busy(*used) && !self.known.contains(&thread.name);
+        self.crowded += usize::from(run.threads.iter().any(stranger));
+    }
+}
+
+impl Run {
+    fn busy(&self, used: Duration) -> bool {
+        used.as_secs_f64() >= HARDLY_RUNS * self.elapsed.as_secs_f64()
     }
 }
 
@@ -85,7 +291,45 @@ impl Testbed for RerunTestbed {
         &self.unit
     }
 
-    fn measure(&mut self, _setting: &Setting, _effort: Effort) -> Result<Measurement, MeasureError> {
-        Err(MeasureError::new(Retry::Never, "measuring whole runs is not built yet"))
+    /// As many runs as the effort has windows, rounded.
+    fn measure(&mut self, setting: &Setting, effort: Effort) -> Result<Measurement, MeasureError> {
+        let places = self.places(setting)?;
+        let count = effort.windows.round().clamp(1.0, 1e6) as usize;
+        let mut performances = Vec::with_capacity(count);
+        let mut duration = Duration::ZERO;
+        for _ in 0..count {
+            if self.cancelled.load(Ordering::Relaxed) {
+                return Err(MeasureError::interrupted());
+            }
+            let run = self.run(places.clone()).map_err(|error| match error {
+                // The program worked before; a run that failed may be followed by one that does not.
+                TargetError::Ended { .. } => MeasureError::new(Retry::Same, error.to_string()),
+                error => error.into(),
+            })?;
+            self.count(&run, !places.is_empty());
+            performances.push(run.performance);
+            duration += run.elapsed;
+        }
+        let n = performances.len() as f64;
+        let mean = performances.iter().sum::<f64>() / n;
+        let squares: f64 = performances.iter().map(|value| (value - mean).powi(2)).sum();
+        let spread = (performances.len() > 1).then(|| (squares / (n - 1.0)).sqrt());
+        Ok(Measurement { performance: mean, duration, spread })
     }
+}
+
+/// Output that nobody reads is thrown away by the kernel, except the standard error, whose last line explains a failure.
+fn quiet(mut launch: Launch, metric: &RunMetric) -> Launch {
+    let read = |stream| matches!(metric, RunMetric::Output { stream: wanted, .. } if *wanted == stream);
+    if launch.stdout == Output::Read && !read(Stream::Stdout) {
+        launch.stdout = Output::Null;
+    }
+    launch
+}
+
+fn no_match(name: &str, stream: Stream, pattern: &Pattern, last: Option<String>) -> MeasureError {
+    let stream = if stream == Stream::Stdout { "stdout" } else { "stderr" };
+    let last = last.map_or_else(|| "it is empty".into(), |line| format!("its last line was: {line}"));
+    let message = format!("'{}' matches nothing in the {stream} of {name}; {last}", pattern.as_str());
+    MeasureError::new(Retry::Never, message)
 }

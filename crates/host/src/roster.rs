@@ -128,7 +128,8 @@ impl Roster {
         self.members.push(Member { pid, start: stat.start, root, mask, threads: Vec::new() });
     }
 
-    fn look_at_threads(&mut self) -> Changes {
+    /// Looks at the threads of the processes known so far: 10 us for a process of ten.
+    pub(crate) fn look_at_threads(&mut self) -> Changes {
         let mut changes = Changes::default();
         for member in &mut self.members {
             let listed = process::threads(member.pid).unwrap_or_default();

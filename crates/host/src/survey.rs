@@ -8,7 +8,7 @@ use crate::role::{self, Found};
 use crate::roster::Roster;
 use crate::thread::{Stat, ThreadId, on_cpu};
 use pinwise_testbed::Thread;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -66,4 +66,20 @@ pub(crate) fn survey(roster: &mut Roster, window: Duration, pause: &dyn Fn(Durat
             Surveyed { id, thread, comm, process, share }
         })
         .collect())
+}
+
+/// `left alone, below 1 % of a CPU each: eal-intr-thread, telemetry-v1, mc-worker (4 of them)`.
+pub(crate) fn left_alone<'a>(comms: impl Iterator<Item = &'a str>) -> Option<String> {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for comm in comms {
+        *counts.entry(comm).or_default() += 1;
+    }
+    if counts.is_empty() {
+        return None;
+    }
+    let names: Vec<String> = counts
+        .into_iter()
+        .map(|(comm, count)| if count > 1 { format!("{comm} ({count} of them)") } else { comm.to_owned() })
+        .collect();
+    Some(format!("left alone, below {:.0} % of a CPU each: {}", HARDLY_RUNS * 100.0, names.join(", ")))
 }

@@ -9,11 +9,12 @@ use crate::stream::Streams;
 use crate::survey::{Surveyed, survey};
 use crate::thread::{Pid, ThreadId};
 use pinwise_testbed::{MeasureError, Retry};
-use pinwise_topology::CpuSet;
+use pinwise_topology::{Alike, CpuSet, Machine, SharingTree};
 use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Why a target cannot be used. One line: what failed, on what, why, what to do.
@@ -111,12 +112,31 @@ impl From<TargetError> for MeasureError {
     }
 }
 
+/// The machine as far as both the target and we may use it, and a set of one context per leaf of its sharing tree.
+pub(crate) fn common_contexts(
+    machine: &Machine,
+    name: &str,
+    theirs: &CpuSet,
+) -> Result<(Machine, Vec<CpuSet>), TargetError> {
+    let mut machine = machine.clone();
+    let common = machine.allowed.intersection(theirs);
+    if common.is_empty() {
+        return Err(TargetError::NoCpu { name: name.into(), theirs: theirs.clone(), ours: machine.allowed });
+    }
+    machine.allowed = common;
+    let tree = SharingTree::new(&machine, Alike::default());
+    let leaves = tree.leaves().iter().map(|&cpu| [cpu].into_iter().collect()).collect();
+    Ok((machine, leaves))
+}
+
 /// The program under test. When it is dropped its affinities are as they were, and it has ended if we launched it.
 #[derive(Debug)]
 pub struct Target {
     name: String,
     roster: Roster,
     running: Option<Running>,
+    /// The numbers of its processes, shared with metrics.
+    watched: Arc<Mutex<Vec<i32>>>,
     /// The original mask of every thread that was pinned, as the guardian knows it.
     pinned: HashMap<ThreadId, CpuSet>,
     /// The processes the guardian knows.
@@ -163,15 +183,18 @@ impl Target {
     }
 
     fn new(name: String, roster: Roster, running: Option<Running>, guardian: Guardian) -> Self {
-        Self {
+        let target = Self {
             name,
             roster,
             running,
+            watched: Arc::default(),
             pinned: HashMap::new(),
             guarded: Vec::new(),
             programs: HashMap::new(),
             guardian: Some(guardian),
-        }
+        };
+        target.publish();
+        target
     }
 
     /// What it is called in messages: the command, or names and numbers of the processes.
@@ -184,10 +207,22 @@ impl Target {
         self.roster.members().iter().map(|member| member.pid).collect()
     }
 
+    /// Its processes as of the last look, for a metric that asks anew for each reading.
+    pub fn watched(&self) -> crate::metric::Pids {
+        let pids = Arc::clone(&self.watched);
+        Box::new(move || pids.lock().unwrap_or_else(PoisonError::into_inner).clone())
+    }
+
+    fn publish(&self) {
+        let pids = self.roster.members().iter().map(|member| member.pid.0).collect();
+        *self.watched.lock().unwrap_or_else(PoisonError::into_inner) = pids;
+    }
+
     /// Watches its threads for `window`, in the order of their creation.
     pub fn survey(&mut self, window: Duration, pause: &dyn Fn(Duration)) -> Result<Vec<Surveyed>, TargetError> {
         self.check()?;
         let surveyed = survey(&mut self.roster, window, pause).map_err(|source| self.unreadable(source))?;
+        self.publish();
         self.check()?;
         Ok(surveyed)
     }
@@ -224,7 +259,10 @@ impl Target {
     }
 
     /// Whether it still runs, and if not, why.
-    pub(crate) fn check(&mut self) -> Result<(), TargetError> {
+    ///
+    /// # Errors
+    /// [`TargetError::Ended`]: how it ended, and its last line where it was launched.
+    pub fn check(&mut self) -> Result<(), TargetError> {
         let name = self.name.clone();
         if let Some(running) = &self.running
             && let Some(status) = running.status()
@@ -255,6 +293,7 @@ impl Target {
     pub(crate) fn look(&mut self) -> Result<Changes, TargetError> {
         self.check()?;
         let changes = self.roster.look().map_err(|source| self.unreadable(source))?;
+        self.publish();
         for id in &changes.new {
             if let Some(member) = self.roster.member(id.pid) {
                 ignore_gone(release_inherited(id.tid, &member.mask))?;
@@ -335,7 +374,7 @@ impl Drop for Target {
         // Restores, and ends a program that we launched.
         drop(self.guardian.take());
         if let Some(mut running) = self.running.take() {
-            running.kill();
+            running.end();
             let _ = running.wait();
         }
     }

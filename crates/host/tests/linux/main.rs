@@ -2,9 +2,10 @@
 
 mod live;
 mod programs;
+mod rerun;
 
 use pinwise_host::{GUARDIAN_ARGUMENT, Scope, Target, guardian_main};
-use programs::{PROGRAM, Program, breeder, respawner, spinners};
+use programs::{PROGRAM, Program, breeder, flood, respawner, spinners, workers};
 
 #[test]
 fn __guardian() {
@@ -22,6 +23,12 @@ fn __program() {
     match program.split(' ').collect::<Vec<_>>()[..] {
         ["spin", count] => spinners(count.parse().unwrap()),
         ["respawn"] => respawner(),
+        ["work"] => workers(0),
+        // One thread more in every run but the first.
+        ["vary", mark] => workers(usize::from(
+            std::fs::write(mark, "").is_ok() && std::fs::remove_dir(format!("{mark}.first")).is_err(),
+        )),
+        ["flood"] => flood(),
         ["breed"] => breeder(),
         ["parent"] => {
             let child = Program::start("spin 1");

@@ -7,6 +7,7 @@
 use pinwise_host::{Meter, Pid, Tid, affinity, process};
 use pinwise_testbed::{MeasureError, Measurement, Unit};
 use pinwise_topology::{CpuSet, Machine};
+use std::io::Write;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -63,6 +64,35 @@ pub(crate) fn breeder() {
         }
     };
     thread::Builder::new().name("breeder".into()).spawn(breed).unwrap().join().unwrap();
+}
+
+/// Two threads, `w-0` and `w-1`, that work for 0.6 s; prints the CPUs they are confined to as one number: ten times the first
+/// plus the second, 99 when they are not confined. `busy` more threads work beside them.
+pub(crate) fn workers(busy: usize) {
+    let life = Duration::from_millis(600);
+    let work = move || {
+        let end = Instant::now() + life;
+        while Instant::now() < end {
+            std::hint::spin_loop();
+        }
+        let mask = affinity::get(Tid(0)).unwrap();
+        if mask.len() == 1 { mask.first().unwrap().0 } else { 9 }
+    };
+    let others: Vec<_> = (0..busy).map(|_| spin("extra", life)).collect();
+    let threads = [0, 1].map(|index| thread::Builder::new().name(format!("w-{index}")).spawn(work).unwrap());
+    let [first, second] = threads.map(|thread| thread.join().unwrap());
+    others.into_iter().for_each(|thread| thread.join().unwrap());
+    println!("\nconfined to {}", 10 * first + second);
+}
+
+/// Prints far more than a pipe holds, then a result.
+pub(crate) fn flood() {
+    let line = "x".repeat(1000);
+    let mut stdout = std::io::stdout().lock();
+    for number in 0..50_000 {
+        writeln!(stdout, "result {number} {line}").unwrap();
+    }
+    writeln!(stdout, "result 7").unwrap();
 }
 
 /// A started program that is ended with its test.
