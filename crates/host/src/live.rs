@@ -87,7 +87,7 @@ impl LiveTestbed {
     ) -> Result<Self, TargetError> {
         let surveyed = first_answer(&mut target, meter.as_mut(), options, &cancelled)?;
         let (machine, leaves) = common_contexts(machine, target.name(), &target.mask())?;
-        let (placed, left_alone): (Vec<Surveyed>, Vec<Surveyed>) = surveyed.into_iter().partition(Surveyed::runs);
+        let (placed, left_alone): (Vec<Surveyed>, Vec<Surveyed>) = surveyed.into_iter().partition(|one| one.runs);
         let slots =
             placed.iter().map(|one| Slot { comm: one.comm.clone(), process: one.process, id: Some(one.id) }).collect();
         let threads: Vec<Thread> = placed.into_iter().map(|one| one.thread).collect();
@@ -339,9 +339,8 @@ fn first_answer(
 ) -> Result<Vec<Surveyed>, TargetError> {
     let deadline = Instant::now() + options.patience;
     let stop = || cancelled.load(Ordering::Relaxed);
-    let busy = |surveyed: &[Surveyed]| -> Vec<ThreadId> {
-        surveyed.iter().filter(|one| one.runs()).map(|one| one.id).collect()
-    };
+    let busy =
+        |surveyed: &[Surveyed]| -> Vec<ThreadId> { surveyed.iter().filter(|one| one.runs).map(|one| one.id).collect() };
     let mut before = target.wait_steady(options.survey, options.patience, cancelled)?;
     loop {
         match meter.measure(Duration::ZERO, options.period, &stop) {

@@ -22,8 +22,10 @@ use std::time::{Duration, Instant};
 const SHORTEST: Duration = Duration::from_millis(1);
 /// When nothing has changed for long; also how often other processes are looked for.
 const LONGEST: Duration = Duration::from_millis(20);
-/// How long a thread may take to give itself a name.
+/// How long a new thread is asked for its name at every look.
 const NAMING: Duration = Duration::from_millis(100);
+/// How long it is asked now and then: on a crowded machine it may take long to run its first instructions.
+const RENAMING: Duration = Duration::from_secs(2);
 
 /// A thread that was seen, alive or not.
 #[derive(Clone, Debug)]
@@ -85,8 +87,9 @@ impl Placer {
         self.meet(new);
         // The first thread of a process is renamed by exec at any time.
         for seen in self.seen.iter_mut().filter(|seen| seen.alive) {
-            let first = look_for_processes && seen.id.tid == seen.id.pid.main();
-            if (first || now - seen.since < NAMING)
+            let age = now - seen.since;
+            let now_and_then = look_for_processes && (age < RENAMING || seen.id.tid == seen.id.pid.main());
+            if (now_and_then || age < NAMING)
                 && let Ok(stat) = Stat::read(seen.id.pid, seen.id.tid)
                 && stat.comm != seen.comm
             {

@@ -11,7 +11,7 @@ use crate::launch::{Launch, Output, Running};
 use crate::metric::Pattern;
 use crate::placer::Placer;
 use crate::stream::{Tail, each_line};
-use crate::survey::{HARDLY_RUNS, left_alone};
+use crate::survey::{left_alone, worth_placing};
 use crate::target::{TargetError, common_contexts};
 use crate::thread::Tid;
 use pinwise_testbed::{Effort, MeasureError, Measurement, Retry, Setting, Testbed, Thread, Unit, Workload};
@@ -274,7 +274,9 @@ impl RerunTestbed {
 
 impl Run {
     fn busy(&self, used: Duration) -> bool {
-        used.as_secs_f64() >= HARDLY_RUNS * self.elapsed.as_secs_f64()
+        let busiest = self.threads.iter().map(|(_, _, used)| *used).max().unwrap_or_default();
+        let share = |used: Duration| used.as_secs_f64() / self.elapsed.as_secs_f64();
+        worth_placing(share(used), share(busiest))
     }
 }
 

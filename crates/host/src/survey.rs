@@ -12,8 +12,14 @@ use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::time::{Duration, Instant};
 
-/// A thread that uses a smaller share of a CPU is left alone.
+/// A thread that uses a smaller share of a CPU is left alone, unless the others hardly use more.
 pub const HARDLY_RUNS: f64 = 0.01;
+
+/// Whether a thread that used `share` of a CPU is worth placing beside one that used `busiest`. On a crowded machine all shares
+/// are small, so a thread counts that used a tenth of what the busiest did.
+pub(crate) fn worth_placing(share: f64, busiest: f64) -> bool {
+    share > 0.0 && (share >= HARDLY_RUNS || share >= busiest / 10.0)
+}
 
 /// A thread and how much it ran.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,16 +34,12 @@ pub struct Surveyed {
     pub process: usize,
     /// Share of one CPU it used, 0 to 1.
     pub share: f64,
-}
-
-impl Surveyed {
     /// Whether it is worth placing.
-    pub fn runs(&self) -> bool {
-        self.share >= HARDLY_RUNS
-    }
+    pub runs: bool,
 }
 
-/// Watches every thread for `window`; the answer is in the order of creation. `pause` sleeps.
+/// Watches every thread for `window`; the answer is in the order of creation. Threads that appear meanwhile are left to the next
+/// survey: they may not have run long enough to carry a name of their own. `pause` sleeps.
 pub(crate) fn survey(roster: &mut Roster, window: Duration, pause: &dyn Fn(Duration)) -> io::Result<Vec<Surveyed>> {
     roster.look()?;
     let begin = Instant::now();
@@ -48,22 +50,26 @@ pub(crate) fn survey(roster: &mut Roster, window: Duration, pause: &dyn Fn(Durat
     let seen: Vec<(ThreadId, usize, String, Duration)> = roster
         .threads()
         .filter_map(|(member, id)| {
+            let before = before.get(&id)?;
             let after = on_cpu(id.pid, id.tid).ok()?;
             let comm = Stat::read(id.pid, id.tid).ok()?.comm;
-            // A thread that appeared meanwhile has used all its time within the window.
-            let used = after.saturating_sub(before.get(&id).copied().unwrap_or_default());
-            Some((id, member.root, comm, used))
+            Some((id, member.root, comm, after.saturating_sub(*before)))
         })
         .collect();
     let elapsed = begin.elapsed().as_secs_f64();
     let found: Vec<Found<'_>> = seen.iter().map(|(_, process, comm, _)| Found { comm, process: *process }).collect();
     let threads = role::name(&found);
-    Ok(seen
-        .into_iter()
-        .zip(threads)
-        .map(|((id, process, comm, used), thread)| {
-            let share = (used.as_secs_f64() / elapsed).min(1.0);
-            Surveyed { id, thread, comm, process, share }
+    let shares: Vec<f64> = seen.iter().map(|(_, _, _, used)| (used.as_secs_f64() / elapsed).min(1.0)).collect();
+    let busiest = shares.iter().copied().fold(0.0, f64::max);
+    let named = seen.into_iter().zip(threads).zip(shares);
+    Ok(named
+        .map(|(((id, process, comm, _), thread), share)| Surveyed {
+            id,
+            thread,
+            comm,
+            process,
+            share,
+            runs: worth_placing(share, busiest),
         })
         .collect())
 }
@@ -82,4 +88,27 @@ pub(crate) fn left_alone<'a>(comms: impl Iterator<Item = &'a str>) -> Option<Str
         .map(|(comm, count)| if count > 1 { format!("{comm} ({count} of them)") } else { comm.to_owned() })
         .collect();
     Some(format!("left alone, below {:.0} % of a CPU each: {}", HARDLY_RUNS * 100.0, names.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_that_hardly_run_are_left_alone_unless_all_do() {
+        assert!(worth_placing(0.5, 1.0));
+        assert!(worth_placing(0.01, 1.0), "one per cent is the limit");
+        assert!(!worth_placing(0.009, 1.0));
+        assert!(worth_placing(0.004, 0.005), "on a crowded machine");
+        assert!(!worth_placing(0.0004, 0.005));
+        assert!(!worth_placing(0.0, 0.0));
+    }
+
+    #[test]
+    fn those_left_alone_are_listed_once_per_name() {
+        let text = left_alone(["telemetry-v1", "mc-worker", "eal-intr-thread", "mc-worker"].into_iter());
+        let expected = "left alone, below 1 % of a CPU each: eal-intr-thread, mc-worker (2 of them), telemetry-v1";
+        assert_eq!(text.as_deref(), Some(expected));
+        assert_eq!(left_alone(std::iter::empty()), None);
+    }
 }

@@ -6,7 +6,7 @@ use crate::launch::{Launch, Running};
 use crate::process;
 use crate::roster::{Changes, Roster, Scope};
 use crate::stream::Streams;
-use crate::survey::{Surveyed, survey};
+use crate::survey::{HARDLY_RUNS, Surveyed, survey};
 use crate::thread::{Pid, ThreadId};
 use pinwise_testbed::{MeasureError, Retry};
 use pinwise_topology::{Alike, CpuSet, Machine, SharingTree};
@@ -136,7 +136,7 @@ pub struct Target {
     roster: Roster,
     running: Option<Running>,
     /// The numbers of its processes, shared with metrics.
-    watched: Arc<Mutex<Vec<i32>>>,
+    watched: Arc<Mutex<Vec<Pid>>>,
     /// The original mask of every thread that was pinned, as the guardian knows it.
     pinned: HashMap<ThreadId, CpuSet>,
     /// The processes the guardian knows.
@@ -214,8 +214,7 @@ impl Target {
     }
 
     fn publish(&self) {
-        let pids = self.roster.members().iter().map(|member| member.pid.0).collect();
-        *self.watched.lock().unwrap_or_else(PoisonError::into_inner) = pids;
+        *self.watched.lock().unwrap_or_else(PoisonError::into_inner) = self.pids();
     }
 
     /// Watches its threads for `window`, in the order of their creation.
@@ -241,15 +240,16 @@ impl Target {
             if cancelled.load(Ordering::Relaxed) {
                 return Err(MeasureError::interrupted().into());
             }
-            let busy: Vec<ThreadId> = surveyed.iter().filter(|one| one.runs()).map(|one| one.id).collect();
-            if !busy.is_empty() && busy == previous {
+            let busy: Vec<ThreadId> = surveyed.iter().filter(|one| one.runs).map(|one| one.id).collect();
+            let idle = surveyed.iter().all(|one| one.share < HARDLY_RUNS);
+            if !idle && busy == previous {
                 self.programs =
                     self.pids().into_iter().filter_map(|pid| Some((pid, process::program_of(pid)?))).collect();
                 return Ok(surveyed);
             }
             if begin.elapsed() >= patience {
                 let (name, waited) = (self.name.clone(), patience);
-                return Err(match busy.is_empty() {
+                return Err(match idle {
                     true => TargetError::Idle { name, waited },
                     false => TargetError::Unsteady { name, window: window * 2, waited },
                 });
