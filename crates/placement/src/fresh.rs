@@ -14,6 +14,9 @@ use std::collections::BTreeMap;
 /// Windows of the baseline per round: more than of any assignment, since unpinned threads may settle in several ways.
 pub(crate) const BASELINE_WINDOWS: usize = 2;
 
+/// One baseline window in this many may be unlike all others without being taken for a state of the baseline.
+const STRAY: usize = 20;
+
 /// Fresh windows by round; `None` for one that failed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fresh {
@@ -48,9 +51,20 @@ impl Fresh {
     }
 
     /// Takes the spread of the baseline over the whole run into account. Fresh windows may by chance all fall into one of the
-    /// states of a bistable baseline.
+    /// states of a bistable baseline. One window in [`STRAY`] may be stray (the first one, cold) and is no state.
     pub(crate) fn weigh(&mut self, earlier_baseline: &[f64]) {
-        let all: Vec<f64> = earlier_baseline.iter().copied().chain(self.baseline.iter().flatten().copied()).collect();
+        let mut all: Vec<f64> =
+            earlier_baseline.iter().copied().chain(self.baseline.iter().flatten().copied()).collect();
+        all.sort_by(f64::total_cmp);
+        for _ in 0..all.len().div_ceil(STRAY) {
+            let Some(middle) = all.get(all.len() / 2) else { break };
+            let far = |value: Option<&f64>| value.map_or(0.0, |value| (value - middle).abs());
+            if far(all.first()) > far(all.last()) {
+                all.remove(0)
+            } else {
+                all.pop().unwrap_or_default()
+            };
+        }
         self.baseline_variance = variance(&all);
     }
 
@@ -120,5 +134,26 @@ impl Fresh {
             .filter(|candidate| self.against(candidate, best, level).is_none_or(|ratio| ratio.high >= 1.0))
             .cloned()
             .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_seen_only_before_the_fresh_windows_widens_the_gain_and_a_stray_window_does_not() {
+        let candidate = Assignment::new(vec![0]);
+        let half_width = |earlier: &[f64]| {
+            let mut fresh = Fresh::default();
+            fresh.candidates.insert(candidate.clone(), [110.0, 110.2, 109.9, 110.1, 110.0].map(Some).to_vec());
+            fresh.baseline = [100.0, 100.1].repeat(5).into_iter().map(Some).collect();
+            fresh.weigh(earlier);
+            fresh.gain(&candidate, 0.95).unwrap().half_width()
+        };
+        let plain = half_width(&[]);
+        assert!(plain < 0.002);
+        assert_eq!(half_width(&[50.0]), plain);
+        assert!(half_width(&[50.0, 100.0, 50.0, 50.0, 100.0]) > 0.1);
     }
 }

@@ -260,10 +260,12 @@ impl Strategy for Search {
                         self.select(why, used);
                     }
                 }
-                Phase::Selecting(selection) => match selection.next(&self.question, &self.fresh, &mut self.random) {
-                    Ok(round) => self.queue.extend(round),
-                    Err(why) => return self.stop(why),
-                },
+                Phase::Selecting(selection) => {
+                    match selection.next(&self.question, &self.fresh, &self.reference, &mut self.random) {
+                        Ok(round) => self.queue.extend(round),
+                        Err(why) => return self.stop(why),
+                    }
+                }
                 Phase::Stopped => return Step::Stop(self.reasons.join("; ")),
             }
         }

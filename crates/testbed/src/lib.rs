@@ -5,9 +5,11 @@
 //! population: all are testbeds. The trait sits below everything that implements it; strategies and campaigns sit above.
 
 mod measurement;
+mod replay;
 mod workload;
 
 pub use measurement::{MeasureError, Measurement, Retry, Unit};
+pub use replay::{Disturbance, Replay};
 pub use workload::{Thread, Workload};
 
 use pinwise_topology::{Assignment, Machine};

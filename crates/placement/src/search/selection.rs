@@ -12,6 +12,9 @@ use pinwise_topology::{Assignment, Random};
 /// Rounds before anything is concluded.
 pub(crate) const LEAST_ROUNDS: usize = 5;
 
+/// Rounds from one window of the reference to the next.
+const REFERENCE_EVERY: usize = 2;
+
 /// How many times, at most, rivals are looked at to drop beaten ones: after 5, 10, 20, … rounds.
 const LOOKS: f64 = 10.0;
 
@@ -46,6 +49,7 @@ impl Selection {
         &mut self,
         question: &Question,
         fresh: &Fresh,
+        reference: &Assignment,
         random: &mut Random,
     ) -> Result<Vec<Trial>, String> {
         self.alive.retain(|candidate| self.rounds == 0 || fresh.candidates().any(|other| other == candidate));
@@ -66,6 +70,9 @@ impl Selection {
         let mut round: Vec<Trial> = self.alive.iter().map(|candidate| pinned(candidate, Purpose::Final)).collect();
         if self.baseline {
             round.extend((0..BASELINE_WINDOWS).map(|_| trial(Setting::Unpinned, Purpose::Final)));
+        }
+        if self.rounds.is_multiple_of(REFERENCE_EVERY) {
+            round.push(pinned(reference, Purpose::Reference));
         }
         random.shuffle(&mut round);
         Ok(round)

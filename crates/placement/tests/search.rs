@@ -1,0 +1,355 @@
+//! The search on populations whose truth is known: what it announces is right, and it repeats.
+
+use pinwise_campaign::{Ending, NewCampaign, Purpose, Record, Step, Store, Strategy, TRIES};
+use pinwise_placement::{Advice, Budget, Outcome, Question, Search, StrategyName};
+use pinwise_testbed::{Disturbance, Replay, Retry, Testbed, Thread, Unit, Workload};
+use pinwise_topology::{Alike, Assignment, Machine, PerContext, Random, SharingTree, Space};
+use std::time::Duration;
+
+/// A machine, threads, and a population of performances for them.
+struct Case {
+    machine: Machine,
+    workload: Workload,
+    tree: SharingTree,
+    population: Vec<(Assignment, f64)>,
+    baseline: Vec<f64>,
+    disturbance: Disturbance,
+}
+
+impl Case {
+    /// Threads `R P T R P T …` on a machine of `shape`, with `performance` of every assignment of at most one per context.
+    fn new(shape: &str, threads: usize, performance: impl Fn(usize, &Assignment) -> f64) -> Self {
+        let machine = Machine::from_shape(shape).unwrap();
+        let tree = SharingTree::new(&machine, Alike::ByStructure);
+        let space = Space::new(tree.clone(), threads, PerContext::AtMost(1)).unwrap();
+        let population = space.classes().enumerate().map(|(rank, class)| (class.clone(), performance(rank, &class)));
+        let thread = |index: usize| Thread {
+            name: format!("ipfwd{}-{}", index / 3, ["R", "P", "T"][index % 3]),
+            role: ["R", "P", "T"][index % 3].into(),
+            instance: index / 3,
+        };
+        Self {
+            workload: Workload { name: "made up".into(), threads: (0..threads).map(thread).collect() },
+            population: population.collect(),
+            baseline: vec![80.0],
+            disturbance: Disturbance::default(),
+            machine,
+            tree,
+        }
+    }
+
+    fn disturbed(mut self, noise: f64, seed: u64) -> Self {
+        self.disturbance = Disturbance { noise, seed, ..self.disturbance };
+        self
+    }
+
+    fn testbed(&self) -> Replay {
+        let population = self.population.iter().cloned();
+        let (machine, workload) = (self.machine.clone(), self.workload.clone());
+        Replay::new(machine, workload, Unit::rate("ops/s"), population, self.baseline.clone(), self.disturbance)
+    }
+
+    fn search(&self, question: &Question) -> Search {
+        Search::new(question, &self.tree, &self.workload).unwrap()
+    }
+
+    /// A campaign without a store, which is what makes hundreds of them quick.
+    fn run(&self, question: &Question) -> (Outcome, Vec<Record>) {
+        let mut search = self.search(question);
+        let mut testbed = self.testbed();
+        let clock = testbed.clock();
+        let mut records: Vec<Record> = Vec::new();
+        while let Step::Measure(trial) = search.step(&records) {
+            for _ in 0..TRIES {
+                let outcome = testbed.measure(&trial.setting, trial.effort);
+                let again = matches!(&outcome, Err(error) if error.retry == Retry::Same);
+                let number = records.len() as u64;
+                records.push(Record { number, trial: trial.clone(), outcome, elapsed: clock() });
+                if !again {
+                    break;
+                }
+            }
+        }
+        (search.outcome(&Unit::rate("ops/s"), &records, None), records)
+    }
+
+    fn truth(&self, assignment: &Assignment) -> f64 {
+        self.population.iter().find(|(class, _)| class == assignment).unwrap().1
+    }
+
+    fn optimum(&self) -> f64 {
+        self.population.iter().map(|(_, performance)| *performance).fold(f64::MIN, f64::max)
+    }
+
+    /// Whether an assignment as good as any is announced as the best or as one of its ties.
+    fn announces_an_optimum(&self, outcome: &Outcome) -> bool {
+        outcome.best.iter().chain(&outcome.ties).any(|best| self.truth(&best.assignment) == self.optimum())
+    }
+}
+
+fn question(strategy: StrategyName, budget: u64, seed: u64) -> Question {
+    Question {
+        strategy,
+        within: 0.025,
+        confidence: 0.95,
+        budget: Budget::Measurements(budget),
+        per_context: Some(1),
+        alike: Alike::ByStructure,
+        start: 500,
+        step: None,
+        method: pinwise_evt::Method::Bayes,
+        cap: None,
+        precision: 0.01,
+        seed,
+    }
+}
+
+/// Performances between 50 and 95, all different, but for the best, 100, and one close to it.
+fn scattered(rank: usize, _: &Assignment) -> f64 {
+    match rank {
+        5 => 100.0,
+        2 => 99.5,
+        _ => 50.0 + 45.0 * Random::new(rank as u64).unit(),
+    }
+}
+
+fn small() -> Case {
+    Case::new("2x2x2", 4, scattered)
+}
+
+#[test]
+fn every_strategy_finds_the_best_of_a_small_space_without_noise() {
+    let case = small();
+    assert!(case.population.len() > 10);
+    for strategy in [StrategyName::Auto, StrategyName::Exhaustive, StrategyName::Random, StrategyName::Climb] {
+        let (outcome, _) = case.run(&question(strategy, 600, 1));
+        let best = outcome.best.clone().unwrap();
+        assert_eq!(best.performance.mean, 100.0, "{strategy:?}");
+        assert_eq!(outcome.advice, Advice::Pin, "{strategy:?}");
+        assert_eq!(outcome.ties, [], "{strategy:?}");
+        assert_eq!(outcome.bound.method, "exact", "{strategy:?}: every class was drawn");
+        assert_eq!(outcome.bound.gap_high, Some(0.0), "{strategy:?}");
+        assert!(outcome.gain.is_some_and(|(gain, _, _)| (gain - 0.25).abs() < 1e-12), "{strategy:?}");
+    }
+}
+
+#[test]
+fn wrong_announcements_stay_below_the_stated_error() {
+    for noise in [0.01, 0.05] {
+        let mut missed = 0;
+        let mut false_bound = 0;
+        for seed in 0..200 {
+            let case = small().disturbed(noise, seed);
+            let (outcome, _) = case.run(&question(StrategyName::Auto, 600, seed));
+            missed += usize::from(!case.announces_an_optimum(&outcome));
+            false_bound += usize::from(outcome.bound.upb_high.is_some_and(|high| high < case.optimum()));
+            assert_eq!(outcome.advice, Advice::Pin, "noise {noise}, seed {seed}: {:?}", outcome.gain);
+        }
+        assert!(missed <= 10 && false_bound <= 10, "noise {noise}: missed {missed}, bound {false_bound} of 200");
+    }
+}
+
+#[test]
+fn pinning_is_not_advised_where_all_assignments_equal_the_default() {
+    for noise in [0.0, 0.01, 0.05] {
+        let mut wrong = 0;
+        for seed in 0..200 {
+            let mut case = Case::new("2x2x2", 4, |_, _| 100.0).disturbed(noise, seed);
+            case.baseline = vec![100.0];
+            let (outcome, _) = case.run(&question(StrategyName::Auto, 600, seed));
+            wrong += usize::from(outcome.advice == Advice::Pin);
+            if noise < 0.05 {
+                assert_ne!(outcome.advice, Advice::Undecided, "noise {noise}, seed {seed}: {:?}", outcome.gain);
+            }
+        }
+        assert!(wrong <= 10, "noise {noise}: {wrong} of 200");
+    }
+}
+
+#[test]
+fn the_default_is_kept_where_it_is_better_than_any_assignment() {
+    for noise in [0.0, 0.01, 0.05] {
+        for seed in 0..30 {
+            let mut case = small().disturbed(noise, seed);
+            case.baseline = vec![125.0];
+            let (outcome, _) = case.run(&question(StrategyName::Auto, 600, seed));
+            assert_eq!(outcome.advice, Advice::KeepDefault, "noise {noise}, seed {seed}: {:?}", outcome.gain);
+        }
+    }
+}
+
+#[test]
+fn a_bistable_baseline_is_given_as_its_mean_with_an_honest_interval() {
+    let mut missed = 0;
+    let mut wrong = 0;
+    for seed in 0..200 {
+        let mut case = small().disturbed(0.01, seed);
+        // Half of the windows at 70, half at 130: on average as good as the best assignment.
+        case.baseline = vec![70.0, 130.0];
+        let (outcome, records) = case.run(&question(StrategyName::Auto, 600, seed));
+        let (_, low, high) = outcome.gain.unwrap();
+        missed += usize::from(low > 0.0 || high < 0.0);
+        wrong += usize::from(outcome.advice == Advice::Pin);
+        assert!(outcome.baseline.unwrap().spread > 10.0);
+        let windows = |purpose| records.iter().filter(|record| record.trial.purpose == purpose).count();
+        assert!(windows(Purpose::Baseline) >= 8);
+    }
+    assert!(
+        missed <= 10 && wrong <= 10,
+        "interval missed the truth {missed} times, pinning advised {wrong} times of 200"
+    );
+}
+
+#[test]
+fn drift_is_reported_and_does_not_change_the_answer() {
+    let mut case = small().disturbed(0.005, 4);
+    case.disturbance.drift = -0.001;
+    let (outcome, _) = case.run(&question(StrategyName::Auto, 400, 4));
+    let drift = outcome.drift.clone().unwrap();
+    assert!(drift.significant && drift.change < -0.01, "{drift:?}");
+    assert!(case.announces_an_optimum(&outcome));
+    assert_eq!(outcome.advice, Advice::Pin);
+
+    let steady = small().disturbed(0.005, 4).run(&question(StrategyName::Auto, 400, 4)).0;
+    assert!(!steady.drift.unwrap().significant);
+}
+
+#[test]
+fn assignments_that_cannot_run_are_left_out_and_counted() {
+    let mut case = small().disturbed(0.01, 9);
+    case.disturbance.misses = 0.05;
+    case.population.retain(|(_, performance)| *performance > 60.0);
+    let (outcome, records) = case.run(&question(StrategyName::Auto, 600, 9));
+    assert!(case.announces_an_optimum(&outcome));
+    assert_eq!(outcome.cost.failed, records.iter().filter(|record| record.outcome.is_err()).count() as u64);
+    assert_eq!(outcome.bound.method, "exact");
+    assert!(outcome.bound.notes.iter().any(|note| note.contains("could not be measured")), "{:?}", outcome.bound.notes);
+    for (class, _) in small().population.iter().filter(|(_, performance)| *performance <= 60.0) {
+        let tried = records.iter().filter(|record| {
+            record.trial.setting == pinwise_testbed::Setting::Pinned(class.clone())
+                && matches!(&record.outcome, Err(error) if error.retry == Retry::Other)
+        });
+        assert!(tried.count() <= 1, "an assignment that cannot run is tried once");
+    }
+}
+
+#[test]
+fn a_target_that_never_answers_ends_the_search_at_once_and_says_why() {
+    let mut case = small();
+    case.disturbance.misses = 1.0;
+    let (outcome, records) = case.run(&question(StrategyName::Auto, 600, 1));
+    assert!(records.len() <= 6 * TRIES);
+    assert_eq!((outcome.advice, outcome.best.clone()), (Advice::Undecided, None));
+    assert!(outcome.stopped_because.contains("a window was missed"), "{}", outcome.stopped_because);
+    let json = serde_json::to_string(&outcome).unwrap();
+    assert_eq!(serde_json::from_str::<Outcome>(&json).unwrap(), outcome);
+}
+
+#[test]
+fn a_target_without_a_baseline_is_searched_but_nothing_is_advised() {
+    let mut case = small();
+    case.baseline = vec![];
+    let (outcome, _) = case.run(&question(StrategyName::Auto, 600, 1));
+    assert!(case.announces_an_optimum(&outcome));
+    assert_eq!((outcome.advice, outcome.baseline, outcome.gain), (Advice::Undecided, None, None));
+}
+
+#[test]
+fn no_budget_is_exceeded_and_none_makes_it_panic() {
+    let case = small().disturbed(0.02, 2);
+    for budget in [0, 1, 2, 5, 7, 10, 20, 50, 200] {
+        for strategy in [StrategyName::Auto, StrategyName::Exhaustive, StrategyName::Random, StrategyName::Climb] {
+            let (outcome, records) = case.run(&question(strategy, budget, 2));
+            assert!(records.len() as u64 <= budget, "{strategy:?}: {} of {budget}", records.len());
+            let json = serde_json::to_string(&outcome).unwrap();
+            assert_eq!(serde_json::from_str::<Outcome>(&json).unwrap(), outcome, "{strategy:?}, {budget}");
+        }
+        let time = Budget::Time(Duration::from_millis(100 * budget));
+        let (_, records) = case.run(&Question { budget: time, ..question(StrategyName::Auto, 0, 2) });
+        assert!(records.len() as u64 <= budget, "{} in {budget}", records.len());
+    }
+}
+
+#[test]
+fn a_space_too_large_to_exhaust_is_sampled_then_climbed() {
+    // Six threads; threads of one instance like to share a core, different instances do not.
+    let pairs = |class: &Assignment| {
+        let core = |thread| class.leaf(thread) / 2;
+        let mut performance = 100.0;
+        for a in 0..6 {
+            for b in a + 1..6 {
+                let together = f64::from(u8::from(core(a) == core(b)));
+                performance += together * if a / 3 == b / 3 { 3.0 * (a + b) as f64 } else { -8.0 };
+            }
+        }
+        performance
+    };
+    let case = Case::new("2x4x2", 6, |_, class| pairs(class)).disturbed(0.002, 5);
+    assert!(case.population.len() > 600, "{}", case.population.len());
+    let (outcome, records) = case.run(&question(StrategyName::Auto, 900, 5));
+    assert!(outcome.strategy.starts_with("random sampling for the bound, then climbing"), "{}", outcome.strategy);
+    assert!(case.announces_an_optimum(&outcome), "{:?}", outcome.best);
+    assert_eq!(outcome.bound.method, "bayes");
+    assert!(records.iter().any(|record| record.trial.purpose == Purpose::Climb));
+    let sampled: std::collections::BTreeSet<_> =
+        records.iter().filter(|r| r.trial.purpose == Purpose::Sample).map(|r| &r.trial.setting).collect();
+    assert_eq!(outcome.bound.n, sampled.len(), "repeats are averaged, and climbing is no part of the sample");
+}
+
+#[test]
+fn per_context_is_decided_by_what_the_budget_affords() {
+    let case = Case::new("1x2", 2, |_, _| 100.0);
+    let free = |budget| Question { per_context: None, ..question(StrategyName::Auto, budget, 1) };
+    let (outcome, _) = case.run(&free(200));
+    assert_eq!(outcome.assignments, "2", "apart, and both on one context");
+    assert!(outcome.strategy.contains("any number of threads per context"), "{}", outcome.strategy);
+    let (outcome, _) = case.run(&free(9));
+    assert!(outcome.strategy.contains("at most one thread per context"), "{}", outcome.strategy);
+}
+
+#[test]
+fn a_search_killed_at_any_moment_and_resumed_gives_the_same_outcome() {
+    let mut case = small().disturbed(0.03, 11);
+    case.disturbance.misses = 0.1;
+    let question = question(StrategyName::Climb, 130, 3);
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = Store::open(&folder.path().join("pinwise.db")).unwrap();
+    let new = NewCampaign {
+        command: vec!["pinwise".into(), "place".into()],
+        machine: case.machine.clone(),
+        alike: question.alike,
+        workload: case.workload.clone(),
+        unit: Unit::rate("ops/s"),
+        question: serde_json::to_value(&question).unwrap(),
+        seed: question.seed,
+    };
+    let mut go = |id, kills: &[usize]| {
+        for &limit in kills.iter().chain([&usize::MAX]) {
+            let mut testbed = case.testbed();
+            let before = store.records(id).unwrap().len();
+            testbed.resume(before as u64);
+            let clock = testbed.clock();
+            let made = std::cell::Cell::new(before);
+            let mut search = case.search(&serde_json::from_value(store.get(id).unwrap().new.question).unwrap());
+            let stop = || made.get() >= limit;
+            let mut observe = |_: &Record| made.set(made.get() + 1);
+            let (ending, records) =
+                pinwise_campaign::run(&mut store, id, &mut search, &mut testbed, &clock, &stop, &mut observe).unwrap();
+            if let Ending::Finished(_) = ending {
+                return (search.outcome(&new.unit, &records, None), records);
+            }
+        }
+        unreachable!("the last run has no limit");
+    };
+    let mut ids = Vec::new();
+    for _ in 0..45 {
+        ids.push(Store::open(&folder.path().join("pinwise.db")).unwrap().create(&new).unwrap());
+    }
+    let (outcome, records) = go(ids[0], &[]);
+    for (k, &id) in ids.iter().enumerate().skip(1) {
+        let resumed = go(id, &[k * 3, k * 3 + 1]);
+        assert_eq!(resumed, (outcome.clone(), records.clone()), "killed after {} records", k * 3);
+    }
+    let replayed = Search::replay(&question, &case.tree, &case.workload, &records).unwrap();
+    assert_eq!(replayed.outcome(&new.unit, &records, None), outcome);
+}
