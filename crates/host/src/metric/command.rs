@@ -4,7 +4,7 @@ use super::number;
 use super::pattern::Pattern;
 use super::source::{Failure, Sample, Source, last_line};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process_group, setpriority_pgrp};
 use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
@@ -71,6 +71,10 @@ impl ShellCommand {
             .process_group(0)
             .spawn()
             .map_err(fail)?;
+        // Where allowed: beside a busy program the reading would take tens of milliseconds otherwise.
+        if let Some(group) = group(&child) {
+            let _ = setpriority_pgrp(Some(group), -20);
+        }
         let collected = self.collect(&mut child, cancelled);
         if collected.is_err() {
             stop(&mut child);
@@ -132,9 +136,14 @@ fn take(pipe: &mut impl Read, buffer: &mut [u8], text: &mut Vec<u8>) -> io::Resu
     Ok(read > 0)
 }
 
+/// The process group of the command, which has the number of its leader.
+fn group(child: &Child) -> Option<Pid> {
+    i32::try_from(child.id()).ok().and_then(Pid::from_raw)
+}
+
 /// Kills the command with everything it started.
 fn stop(child: &mut Child) {
-    if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+    if let Some(group) = group(child) {
         // Gone already is as good.
         let _ = kill_process_group(group, Signal::KILL);
     }

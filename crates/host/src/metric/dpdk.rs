@@ -64,6 +64,10 @@ impl Source for Dpdk {
         }
         Ok(Sample { value: sum?, seconds: None })
     }
+
+    fn exact(&self) -> bool {
+        true
+    }
 }
 
 /// Where DPDK keeps its sockets (`eal_create_runtime_dir`): `/var/run/dpdk` for root, otherwise `$XDG_RUNTIME_DIR/dpdk` or

@@ -85,6 +85,10 @@ impl Source for Netdev {
             }
         }
     }
+
+    fn exact(&self) -> bool {
+        true
+    }
 }
 
 /// Interface names and the columns behind them.

@@ -156,7 +156,8 @@ pub(crate) fn source(
         let hint = known.stated.or(source.declared()).or(known.hint);
         let interpretation = hint.or_else(|| interpret(&values));
         let enough = match interpretation {
-            // Five readings that all differ: exact whenever it is read.
+            // Readings for the cost alone.
+            Some(Interpretation::Counter) if source.exact() => values.len() >= RISES_OF_A_COUNTER,
             Some(Interpretation::Counter) => changes.len() + 1 >= RISES_OF_A_COUNTER,
             Some(Interpretation::Value) => changes.len() >= RENEWALS || began.elapsed() > known.patience,
             None => false,
@@ -228,7 +229,9 @@ fn found(
     if cost > Duration::from_millis(1) {
         notes.push(format!("a reading takes {cost:.1?}: windows are at least {:.0?}", cost * WINDOW_TO_READING));
     }
-    if interpretation == Interpretation::Counter && unchanged == 0 {
+    // A reading or two without a change may be the program's doing; a number that is renewed stands still more often.
+    let on_demand = source.exact() || unchanged * 4 <= changes.len();
+    if interpretation == Interpretation::Counter && on_demand {
         let shortest_window = cost * WINDOW_TO_READING;
         return Found { meter: Box::new(OnDemand { source, cost }), interpretation, notes, shortest_window };
     }

@@ -46,6 +46,10 @@ impl Source for ProcIo {
             None => Err(failure),
         }
     }
+
+    fn exact(&self) -> bool {
+        true
+    }
 }
 
 /// The value of `field` in the text of `/proc/PID/io`.

@@ -31,6 +31,10 @@ impl Source for PseudoFile {
             )
         })
     }
+
+    fn exact(&self) -> bool {
+        true
+    }
 }
 
 #[cfg(test)]

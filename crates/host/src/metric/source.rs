@@ -36,6 +36,11 @@ pub(crate) trait Source: Send {
     fn declared(&self) -> Option<Interpretation> {
         None
     }
+
+    /// Whether it is known to be exact at every reading, so that a number that stands still is a program that stands still.
+    fn exact(&self) -> bool {
+        false
+    }
 }
 
 /// Sleeps until `deadline`; `Err` as soon as `cancelled` says so.
