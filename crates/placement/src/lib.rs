@@ -6,6 +6,7 @@
 //! exported to other tools' syntax.
 
 mod bound;
+mod export;
 mod fresh;
 mod outcome;
 mod plan;
@@ -14,6 +15,7 @@ mod search;
 mod statistics;
 
 pub use bound::Bound;
+pub use export::{Export, ExportError, FORMATS, Format};
 pub use outcome::{Advice, Best, Cost, Drift, Estimate, Outcome};
 pub use plan::{Measured, Plan, PlanError, PlannedThread};
 pub use question::{Budget, Question, StrategyName};

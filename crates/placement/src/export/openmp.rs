@@ -1,0 +1,40 @@
+//! OpenMP runtimes: a list of places in the order of the team's threads.
+
+use super::{Export, cpus_in_order, joined};
+use crate::Plan;
+
+const TEAM: &str =
+    "this relies on the plan's threads being the OpenMP team, in its order: thread 0 is the program's first";
+
+/// OpenMP 5.2, chapter 21: thread i of the team gets place i when there are as many places as threads.
+pub(super) fn openmp(plan: &Plan) -> Result<Export, String> {
+    let place = |thread: &crate::PlannedThread| {
+        let cpus: Vec<u32> = thread.cpus.iter().map(|cpu| cpu.0).collect();
+        format!("{{{}}}", joined(&cpus, ","))
+    };
+    let places: Vec<String> = plan.threads.iter().map(place).collect();
+    let text = format!(
+        "export OMP_PLACES='{}'\nexport OMP_PROC_BIND=close\nexport OMP_NUM_THREADS={}\n",
+        places.join(","),
+        plan.threads.len()
+    );
+    Ok(Export { text, notes: vec![TEAM.into()] })
+}
+
+/// GCC's libgomp manual, section 4.
+pub(super) fn gomp(plan: &Plan) -> Result<Export, String> {
+    let cpus = joined(&cpus_in_order(plan)?, " ");
+    let threads = plan.threads.len();
+    let text = format!("export GOMP_CPU_AFFINITY='{cpus}'\nexport OMP_NUM_THREADS={threads}\n");
+    Ok(Export { text, notes: vec![TEAM.into()] })
+}
+
+/// LLVM/OpenMP runtime references, KMP_AFFINITY: `proclist` counts with `explicit`.
+pub(super) fn kmp(plan: &Plan) -> Result<Export, String> {
+    let cpus = joined(&cpus_in_order(plan)?, ",");
+    let threads = plan.threads.len();
+    let text = format!(
+        "export KMP_AFFINITY='granularity=fine,proclist=[{cpus}],explicit'\nexport OMP_NUM_THREADS={threads}\n"
+    );
+    Ok(Export { text, notes: vec![TEAM.into()] })
+}

@@ -1,0 +1,56 @@
+//! Syntaxes that pin whole processes.
+
+use super::Export;
+use crate::Plan;
+
+/// The text for the CPUs of all threads, with a note where the threads have different ones.
+fn whole(plan: &Plan, text: impl FnOnce(&pinwise_topology::CpuSet) -> String) -> Result<Export, String> {
+    let all = plan.cpus();
+    let differ = plan.threads.iter().any(|thread| thread.cpus != all);
+    let note = "this pins the process to the CPUs of all its threads; which thread runs on which of them is left to the kernel \
+                (script and `pinwise apply` pin each thread)";
+    Ok(Export { text: text(&all), notes: differ.then(|| note.to_owned()).into_iter().collect() })
+}
+
+pub(super) fn cpulist(plan: &Plan) -> Result<Export, String> {
+    whole(plan, |cpus| format!("{cpus}\n"))
+}
+
+pub(super) fn mask(plan: &Plan) -> Result<Export, String> {
+    whole(plan, |cpus| format!("{}\n", cpus.to_mask()))
+}
+
+pub(super) fn hwloc(plan: &Plan) -> Result<Export, String> {
+    whole(plan, |cpus| format!("{}\n", cpus.to_hwloc()))
+}
+
+/// taskset(1).
+pub(super) fn taskset(plan: &Plan) -> Result<Export, String> {
+    whole(plan, |cpus| format!("taskset -c {cpus}\n"))
+}
+
+/// numactl(8).
+pub(super) fn numactl(plan: &Plan) -> Result<Export, String> {
+    whole(plan, |cpus| format!("numactl --physcpubind={cpus}\n"))
+}
+
+/// systemd.exec(5): a list of CPU numbers and ranges.
+pub(super) fn systemd(plan: &Plan) -> Result<Export, String> {
+    whole(plan, |cpus| format!("[Service]\nCPUAffinity={cpus}\n"))
+}
+
+/// The kernel's Documentation/admin-guide/cgroup-v2.rst, section cpuset.
+pub(super) fn cgroup(plan: &Plan) -> Result<Export, String> {
+    whole(plan, |cpus| {
+        format!(
+            "# As root, with CGROUP the directory of the program's cgroup below /sys/fs/cgroup:\n\
+             echo +cpuset > \"$(dirname \"$CGROUP\")/cgroup.subtree_control\"\n\
+             echo {cpus} > \"$CGROUP/cpuset.cpus\"\n"
+        )
+    })
+}
+
+/// GameMode's example/gamemode.ini.
+pub(super) fn gamemode(plan: &Plan) -> Result<Export, String> {
+    whole(plan, |cpus| format!("[cpu]\npin_cores={cpus}\n"))
+}

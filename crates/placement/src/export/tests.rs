@@ -1,0 +1,176 @@
+use super::*;
+use pinwise_topology::{Fingerprint, Machine};
+
+/// Threads as `name role instance cpus`.
+pub(crate) fn plan(program: &str, threads: &[(&str, &str, usize, &str)]) -> Plan {
+    let machine = Fingerprint::of(&Machine::from_shape("2x4x2").unwrap());
+    let thread = |&(name, role, instance, cpus): &(&str, &str, usize, &str)| PlannedThread {
+        name: name.into(),
+        role: role.into(),
+        instance,
+        cpus: CpuSet::parse_list(cpus).unwrap(),
+    };
+    Plan::new(program, machine, threads.iter().map(thread).collect())
+}
+
+fn pipelines() -> Plan {
+    plan(
+        "ipfwd",
+        &[
+            ("ipfwd0-R", "R", 0, "3"),
+            ("ipfwd0-P", "P", 0, "1"),
+            ("ipfwd0-T", "T", 0, "1"),
+            ("ipfwd1-R", "R", 1, "8"),
+            ("ipfwd1-P", "P", 1, "9"),
+            ("ipfwd1-T", "T", 1, "10"),
+        ],
+    )
+}
+
+fn export(plan: &Plan, format: &str) -> Result<Export, String> {
+    Format::find(format).unwrap().export(plan).map_err(|error| error.to_string())
+}
+
+fn text(plan: &Plan, format: &str) -> String {
+    export(plan, format).unwrap().text
+}
+
+#[test]
+fn syntaxes_of_whole_processes_give_the_union_and_say_so() {
+    for (format, expected) in [
+        ("cpulist", "1,3,8-10\n"),
+        ("mask", "0x70a\n"),
+        ("hwloc", "0x0000070a\n"),
+        ("taskset", "taskset -c 1,3,8-10\n"),
+        ("numactl", "numactl --physcpubind=1,3,8-10\n"),
+        ("systemd", "[Service]\nCPUAffinity=1,3,8-10\n"),
+        ("gamemode", "[cpu]\npin_cores=1,3,8-10\n"),
+    ] {
+        let export = export(&pipelines(), format).unwrap();
+        assert_eq!(export.text, expected, "{format}");
+        assert!(export.notes[0].contains("left to the kernel"), "{format}");
+    }
+    assert!(text(&pipelines(), "cgroup").contains("echo 1,3,8-10 > \"$CGROUP/cpuset.cpus\"\n"));
+    let one_set = plan("x", &[("a", "a", 0, "1-3"), ("b", "b", 0, "1-3")]);
+    assert_eq!(export(&one_set, "taskset").unwrap(), Export { text: "taskset -c 1-3\n".into(), notes: Vec::new() });
+}
+
+#[test]
+fn openmp_runtimes_get_one_place_per_thread_in_order() {
+    assert_eq!(
+        text(&pipelines(), "openmp"),
+        "export OMP_PLACES='{3},{1},{1},{8},{9},{10}'\nexport OMP_PROC_BIND=close\nexport OMP_NUM_THREADS=6\n"
+    );
+    assert_eq!(text(&pipelines(), "gomp"), "export GOMP_CPU_AFFINITY='3 1 1 8 9 10'\nexport OMP_NUM_THREADS=6\n");
+    assert!(text(&pipelines(), "kmp").contains("KMP_AFFINITY='granularity=fine,proclist=[3,1,1,8,9,10],explicit'"));
+    assert_eq!(text(&pipelines(), "likwid"), "likwid-pin -c 3,1,1,8,9,10\n");
+    let wide = plan("x", &[("a", "a", 0, "1,2")]);
+    assert!(text(&wide, "openmp").contains("'{1,2}'"));
+    for format in ["gomp", "kmp", "likwid"] {
+        let error = export(&wide, format).unwrap_err();
+        assert_eq!(
+            error,
+            format!("{format} cannot express this plan: thread 'a' may run on several CPUs (1,2); use script")
+        );
+    }
+}
+
+#[test]
+fn slurm_gets_a_mask_per_instance() {
+    let export = export(&pipelines(), "slurm").unwrap();
+    assert_eq!(export.text, "srun --ntasks=2 --cpu-bind=mask_cpu:0xa,0x700\n");
+    assert_eq!(export.notes.len(), 1);
+    let gap = plan("x", &[("a", "a", 1, "0")]);
+    assert!(super::tests::export(&gap, "slurm").unwrap_err().contains("no thread of instance 0"));
+}
+
+#[test]
+fn dpdk_workers_keep_their_lcore_numbers() {
+    let testpmd = plan(
+        "/usr/bin/dpdk-testpmd",
+        &[
+            ("dpdk-testpmd", "dpdk-testpmd", 0, "0"),
+            ("rte-worker-1", "rte-worker", 0, "3"),
+            ("rte-worker-2", "rte-worker", 0, "4-6"),
+            ("telemetry-v2", "telemetry-v2", 0, "0"),
+        ],
+    );
+    let export = export(&testpmd, "dpdk").unwrap();
+    assert_eq!(export.text, "--lcores '0@0,1@3,2@(4-6)' --main-lcore 0\n");
+    assert_eq!(export.notes, ["left out, they are no lcores: telemetry-v2"]);
+    let workers = plan("dpdk-testpmd", &[("rte-worker-0", "w", 0, "5"), ("lcore-worker-2", "w", 0, "6")]);
+    let export = super::tests::export(&workers, "dpdk").unwrap();
+    assert_eq!(export.text, "--lcores '0@5,1@(5,6),2@6' --main-lcore 1\n");
+    assert!(export.notes[0].contains("first thread is not in the plan"));
+    assert!(super::tests::export(&pipelines(), "dpdk").unwrap_err().contains("rte-worker-N"));
+    let beyond = plan("dpdk-testpmd", &[("rte-worker-128", "w", 0, "5")]);
+    assert!(super::tests::export(&beyond, "dpdk").unwrap_err().contains("RTE_MAX_LCORE"));
+}
+
+#[test]
+fn vpp_gets_its_cores_and_what_it_cannot_keep_is_noted() {
+    let router = plan("vpp", &[("vpp_main", "m", 0, "1"), ("vpp_wk_0", "w", 0, "5"), ("vpp_wk_1", "w", 0, "4")]);
+    let export = export(&router, "vpp").unwrap();
+    assert_eq!(export.text, "cpu {\n  main-core 1\n  corelist-workers 4,5\n}\n");
+    assert!(export.notes[0].contains("on CPU 5, 4"));
+    let shared = plan("vpp", &[("vpp_wk_0", "w", 0, "5"), ("vpp_wk_1", "w", 0, "5")]);
+    assert!(super::tests::export(&shared, "vpp").unwrap_err().contains("two workers are on one CPU"));
+    assert!(super::tests::export(&pipelines(), "vpp").unwrap_err().contains("not VPP"));
+}
+
+#[test]
+fn suricata_gets_its_cpu_sets() {
+    let ids = plan(
+        "suricata",
+        &[("FM#01", "FM", 0, "0"), ("W#01", "W", 0, "2"), ("W#02", "W", 0, "3"), ("odd", "odd", 0, "1")],
+    );
+    let export = export(&ids, "suricata").unwrap();
+    assert_eq!(
+        export.text,
+        "threading:\n  set-cpu-affinity: yes\n  cpu-affinity:\n    management-cpu-set:\n      cpu: [ \"0\" ]\n    \
+         worker-cpu-set:\n      cpu: [ \"2,3\" ]\n      mode: \"exclusive\"\n      threads: 2\n"
+    );
+    assert_eq!(export.notes, ["left out, Suricata has no CPU set for them: odd"]);
+    let crossed = plan("suricata", &[("W#01", "W", 0, "3"), ("W#02", "W", 0, "2")]);
+    assert!(super::tests::export(&crossed, "suricata").unwrap().notes[0].contains("ascending order"));
+    assert!(super::tests::export(&pipelines(), "suricata").unwrap_err().contains("not Suricata"));
+}
+
+#[test]
+fn scx_layered_gets_a_layer_for_the_program() {
+    let long = plan("/opt/a-very-long-program-name --fast", &[("x", "x", 0, "0,5")]);
+    let export = export(&long, "scx_layered").unwrap();
+    let layers: serde_json::Value = serde_json::from_str(&export.text).unwrap();
+    assert_eq!(layers[0]["matches"][0][0]["PcommPrefix"], "a-very-long-pro");
+    assert_eq!(layers[0]["kind"]["Confined"]["cpus_range"], serde_json::json!([2, 2]));
+    assert!(export.notes[0].contains("which 2 CPUs"));
+}
+
+#[test]
+fn json_has_every_thread_in_three_forms() {
+    let document: serde_json::Value = serde_json::from_str(&text(&pipelines(), "json")).unwrap();
+    let thread = &document["threads"][3];
+    assert_eq!((&thread["name"], &thread["instance"]), (&"ipfwd1-R".into(), &1.into()));
+    assert_eq!(
+        (&thread["cpus"], &thread["mask"], &thread["hwloc"]),
+        (&"8".into(), &"0x100".into(), &"0x00000100".into())
+    );
+}
+
+#[test]
+fn the_script_quotes_names() {
+    let odd = plan("x", &[("it's; rm -rf", "x", 0, "1,4-6")]);
+    assert!(text(&odd, "script").ends_with("pin 'it'\\''s; rm -rf' 1,4-6\nexit $failed\n"));
+}
+
+#[test]
+fn format_names_are_unique_and_every_text_ends_its_line() {
+    for format in FORMATS {
+        assert_eq!(FORMATS.iter().filter(|other| other.name == format.name).count(), 1, "{}", format.name);
+        assert_eq!(Format::find(format.name).unwrap().about, format.about);
+        if let Ok(export) = format.export(&pipelines()) {
+            assert!(export.text.ends_with('\n'), "{}", format.name);
+        }
+    }
+    assert!(Format::find("chair").is_none());
+}
