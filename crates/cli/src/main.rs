@@ -7,6 +7,7 @@ mod draw;
 mod machine;
 mod outline;
 mod output;
+mod plan;
 mod store;
 
 use clap::{Parser, Subcommand};

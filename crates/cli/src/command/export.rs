@@ -1,13 +1,56 @@
-//! `pinwise export`.
+//! `pinwise export`: a plan in the syntax of other tools.
 
+use crate::output;
+use crate::plan::PlanArgument;
 use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser};
+use pinwise_placement::{FORMATS, Format};
+use serde::Serialize;
 
-/// Export.
+/// Say a plan in the pinning syntax of another tool
+///
+/// What the syntax cannot say is noted on stderr. A plan that it cannot express at all is refused with the reason.
 #[derive(Args)]
-pub(crate) struct Export {}
+#[command(after_help = "Examples:\n  \
+    pinwise export plan.toml --to script > pin.sh         then: sh pin.sh PID\n  \
+    eval \"$(pinwise export plan.toml --to openmp)\"        then run the OpenMP program\n  \
+    $(pinwise export plan.toml --to taskset) pigz file    a prefix of a command\n  \
+    pinwise export plan.toml --to dpdk                    --lcores of a DPDK program")]
+pub(crate) struct Export {
+    #[command(flatten)]
+    plan: PlanArgument,
+    /// The syntax
+    #[arg(long, value_name = "FORMAT", value_parser = formats())]
+    to: String,
+    /// Print one JSON document, with the notes
+    #[arg(long)]
+    json: bool,
+}
+
+/// The JSON document.
+#[derive(Serialize)]
+struct Document<'a> {
+    format: &'a str,
+    text: &'a str,
+    notes: &'a [String],
+}
+
+fn formats() -> PossibleValuesParser {
+    PossibleValuesParser::new(FORMATS.iter().map(|format| PossibleValue::new(format.name).help(format.about)))
+}
 
 impl Export {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        anyhow::bail!("not built yet")
+        let plan = self.plan.load()?;
+        // The parser of --to knows the same names.
+        let Some(format) = Format::find(&self.to) else { anyhow::bail!("unknown format {}", self.to) };
+        let export = format.export(&plan)?;
+        if self.json {
+            return output::print_json(&Document { format: format.name, text: &export.text, notes: &export.notes });
+        }
+        for note in &export.notes {
+            eprintln!("note: {note}");
+        }
+        output::print(&export.text)
     }
 }

@@ -1,13 +1,189 @@
-//! `pinwise space`.
+//! `pinwise space`: how many different assignments there are, and what it would take to measure them.
 
+use crate::machine::MachineArgument;
+use crate::output::{self, Usage};
 use clap::Args;
+use num_bigint::BigUint;
+use pinwise_evt::{better_fraction, capture_probability};
+use pinwise_topology::{Alike, PerContext, SharingTree, Space as Assignments};
+use serde::Serialize;
+use std::fmt::Write as _;
 
-/// Space.
+/// Count the different assignments of threads to a machine
+///
+/// Two assignments are the same if swapping alike hardware (cores, pipes, packages, NUMA nodes at equal distances) turns one into
+/// the other. Threads are told apart. The count is exact.
 #[derive(Args)]
-pub(crate) struct Space {}
+#[command(after_help = "Examples:\n  \
+    pinwise space --threads 4                              on this machine\n  \
+    pinwise space --threads 24 --machine ultrasparc-t2     on a built-in model\n  \
+    pinwise space --threads 12 --machine 2x4x2 --per-context any")]
+pub(crate) struct Space {
+    /// How many threads
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=1024))]
+    threads: u16,
+    #[command(flatten)]
+    machine: MachineArgument,
+    /// At most K threads on one hardware context, or `any` number [default: 1, any where the threads outnumber the contexts]
+    #[arg(long, value_name = "K|any", value_parser = per_context)]
+    per_context: Option<PerContext>,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+fn per_context(text: &str) -> Result<PerContext, String> {
+    match text.parse() {
+        _ if text == "any" => Ok(PerContext::Any),
+        Ok(0) | Err(_) => Err("expected a number of threads from 1, or any".into()),
+        Ok(most) => Ok(PerContext::AtMost(most)),
+    }
+}
+
+/// The JSON document.
+#[derive(Serialize)]
+struct Document {
+    threads: usize,
+    contexts: usize,
+    /// `null` for any number.
+    per_context: Option<usize>,
+    /// Decimal, exact.
+    assignments: String,
+    /// Functions from threads to contexts; decimal, exact.
+    labelled: String,
+}
 
 impl Space {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        anyhow::bail!("not built yet")
+        let machine = self.machine.load()?;
+        let tree = SharingTree::new(&machine, Alike::ByStructure);
+        let threads = usize::from(self.threads);
+        let contexts = tree.leaves().len();
+        let fits = if threads <= contexts { PerContext::AtMost(1) } else { PerContext::Any };
+        let space = Assignments::new(tree, threads, self.per_context.unwrap_or(fits))
+            .map_err(|error| Usage(error.to_string()))?;
+        let document = Document {
+            threads,
+            contexts,
+            per_context: match space.per_context() {
+                PerContext::AtMost(most) => Some(most),
+                PerContext::Any => None,
+            },
+            assignments: space.count().to_string(),
+            labelled: space.labelled().to_string(),
+        };
+        if self.json { output::print_json(&document) } else { output::print(&text(&machine.name, &space, &document)) }
+    }
+}
+
+fn text(machine: &str, space: &Assignments, document: &Document) -> String {
+    let levels = space.tree().levels();
+    let shape: Vec<String> = levels
+        .iter()
+        .map(|(kind, arity)| format!("{} {}", arity.map_or("?".into(), |arity| arity.to_string()), kind.name()))
+        .collect();
+    let limit = match document.per_context {
+        Some(most) => format!("at most {most} per context"),
+        None => "any number per context".into(),
+    };
+    let mut text = String::new();
+    let mut line = |name: &str, value: String| {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{name:<13} {value}");
+    };
+    let shape = if shape.is_empty() { String::new() } else { format!(" ({})", shape.join(" x ")) };
+    line("machine", format!("{machine}: {} contexts{shape}", document.contexts));
+    line("threads", format!("{}, {limit}", document.threads));
+    line("assignments", number(&document.assignments));
+    line("labelled", format!("{} placements, alike hardware told apart", number(&document.labelled)));
+    let count = space.count();
+    line("to measure", format!("{} at 1 s each, {} at 50 ms each", time(&count, 1.0), time(&count, 0.05)));
+    for n in [100, 1_000, 10_000] {
+        if count <= BigUint::from(n) {
+            break;
+        }
+        let captured = capture_probability(n, 0.01).unwrap_or_default();
+        let better = better_fraction(n, 0.95).unwrap_or_default();
+        line(
+            &format!("{n} random"),
+            format!(
+                "contain one of the best 1 % with probability {}; at most {} beat their best (95 % confidence)",
+                percent(captured),
+                percent(better)
+            ),
+        );
+    }
+    text
+}
+
+/// Exact with separators up to 15 digits, then four digits and the exponent.
+fn number(digits: &str) -> String {
+    if digits.len() > 15 {
+        let mantissa = digits[..6].parse::<f64>().unwrap_or_default() / 1e5;
+        return match format!("{mantissa:.3}").as_str() {
+            "10.000" => format!("1.000e{}", digits.len()),
+            mantissa => format!("{mantissa}e{}", digits.len() - 1),
+        };
+    }
+    let groups: Vec<&str> =
+        digits.as_bytes().rchunks(3).rev().map(|group| std::str::from_utf8(group).unwrap_or_default()).collect();
+    groups.join(",")
+}
+
+fn percent(fraction: f64) -> String {
+    match fraction * 100.0 {
+        percent if percent > 99.9 => "above 99.9 %".into(),
+        percent if percent < 1.0 => format!("{percent:.2} %"),
+        percent => format!("{percent:.1} %"),
+    }
+}
+
+/// How long `count` measurements of `seconds` take.
+fn time(count: &BigUint, seconds: f64) -> String {
+    const YEAR: f64 = 365.25 * 86_400.0;
+    // A number too large for a float reads as infinite.
+    let total = count.to_string().parse::<f64>().unwrap_or(f64::INFINITY) * seconds;
+    match total {
+        total if total < 120.0 => format!("{total:.1} s"),
+        total if total < 7_200.0 => format!("{:.0} min", total / 60.0),
+        total if total < 172_800.0 => format!("{:.0} h", total / 3_600.0),
+        total if total < 2.0 * YEAR => format!("{:.0} days", total / 86_400.0),
+        total if total < 1e6 * YEAR => format!("{:.0} years", total / YEAR),
+        total if total < 13.8e9 * YEAR => format!("{:.0} million years", total / YEAR / 1e6),
+        _ => "longer than the universe has existed".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_exact_as_long_as_they_can_be_read() {
+        assert_eq!(number("11"), "11");
+        assert_eq!(number("592573"), "592,573");
+        assert_eq!(number("600985034650"), "600,985,034,650");
+        assert_eq!(number("5517000000000000000"), "5.517e18");
+        assert_eq!(number("9999990000000000000"), "1.000e19");
+    }
+
+    #[test]
+    fn times_are_in_a_unit_that_can_be_grasped() {
+        let time = |count: u64, seconds| time(&BigUint::from(count), seconds);
+        assert_eq!(time(11, 1.0), "11.0 s");
+        assert_eq!(time(1_526, 1.0), "25 min");
+        assert_eq!(time(592_573, 0.05), "8 h");
+        assert_eq!(time(592_573, 1.0), "7 days");
+        assert_eq!(time(600_985_034_650, 1.0), "19044 years");
+        assert_eq!(super::time(&BigUint::from(10u32).pow(400), 1.0), "longer than the universe has existed");
+    }
+
+    #[test]
+    fn a_limit_is_a_positive_number_or_any() {
+        assert_eq!(per_context("any"), Ok(PerContext::Any));
+        assert_eq!(per_context("2"), Ok(PerContext::AtMost(2)));
+        for text in ["0", "-1", "many", ""] {
+            assert!(per_context(text).is_err(), "{text}");
+        }
     }
 }
