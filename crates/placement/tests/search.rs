@@ -246,6 +246,19 @@ fn a_target_that_never_answers_ends_the_search_at_once_and_says_why() {
 }
 
 #[test]
+fn a_target_that_no_assignment_suits_is_given_up() {
+    let mut case = small();
+    case.population.clear();
+    for strategy in [StrategyName::Auto, StrategyName::Exhaustive, StrategyName::Random, StrategyName::Climb] {
+        for baseline in [vec![80.0], vec![]] {
+            case.baseline = baseline;
+            let (outcome, _) = case.run(&question(strategy, 600, 1));
+            assert_eq!((outcome.advice, outcome.best), (Advice::Undecided, None), "{strategy:?}");
+        }
+    }
+}
+
+#[test]
 fn a_target_without_a_baseline_is_searched_but_nothing_is_advised() {
     let mut case = small();
     case.baseline = vec![];

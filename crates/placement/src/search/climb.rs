@@ -4,12 +4,16 @@
 //! two threads swapped, or two roles swapped. A change that looks better may only look so: unless it is better by far more than
 //! the noise, it is *challenged*, measured again in turn with the incumbent, and kept only if these new windows agree. Where no
 //! change helps, climb again from the next best start.
+//!
+//! A start was chosen because its windows were good, so they overstate it, and nothing would look better than it. Where there
+//! is noise, the incumbent is therefore measured again before it is compared with.
 
 use crate::search::explorer::{Explorer, Next, View, pinned};
+use crate::search::tally::Tally;
 use crate::statistics::mean;
 use pinwise_campaign::Purpose;
 use pinwise_testbed::Workload;
-use pinwise_topology::{Assignment, PerContext, Random, Space};
+use pinwise_topology::{Assignment, PerContext, Space};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Windows of each in a challenge.
@@ -29,6 +33,8 @@ enum Move {
 #[derive(Debug)]
 struct Ascent {
     incumbent: Assignment,
+    /// The first of its windows that was not the reason to choose it.
+    fresh_from: usize,
     /// Changes of the incumbent not yet tried, in random order.
     moves: Vec<Move>,
     /// What they led to so far.
@@ -63,11 +69,16 @@ impl Climb {
         }
     }
 
-    fn begin(&mut self, incumbent: Assignment, space: &Space, random: &mut Random) {
-        let mut moves = moves(&incumbent, space, &self.roles);
-        random.shuffle(&mut moves);
+    /// Climbs on from `incumbent`, of whose windows the last `fresh` were not the reason to choose it.
+    fn begin(&mut self, incumbent: Assignment, fresh: usize, view: &mut View<'_>) {
+        let mut moves = moves(&incumbent, view.space, &self.roles);
+        view.random.shuffle(&mut moves);
         self.started.insert(incumbent.clone());
-        self.ascent = Some(Ascent { incumbent, moves, tried: BTreeSet::new(), candidate: None, challenged: false });
+        let windows = view.tally.class(&incumbent).map_or(0, |class| class.windows.len());
+        let fresh_from =
+            if view.tally.noise().is_some_and(|noise| noise > 0.0) { windows - fresh.min(windows) } else { 0 };
+        let tried = BTreeSet::new();
+        self.ascent = Some(Ascent { incumbent, fresh_from, moves, tried, candidate: None, challenged: false });
     }
 
     /// Takes note of a finished climb, and begins the next; why not, if there is none.
@@ -98,7 +109,7 @@ impl Climb {
             .cloned();
         match start {
             Some(start) => {
-                self.begin(start, view.space, view.random);
+                self.begin(start, 0, view);
                 Ok(())
             }
             None => Err(format!("no random start is left after {climbs} assignments climbed from")),
@@ -107,13 +118,24 @@ impl Climb {
 }
 
 impl Ascent {
+    /// How many windows the incumbent needs before anything is compared with it.
+    fn windows_missing(&self, tally: &Tally) -> usize {
+        match tally.class(&self.incumbent) {
+            Some(class) if !class.failed && self.fresh_from > 0 => {
+                CHALLENGE.saturating_sub(class.windows.len() - self.fresh_from)
+            }
+            _ => 0,
+        }
+    }
+
     /// Whether the candidate just measured replaces the incumbent; `None` asks for a challenge.
     fn verdict(&self, candidate: &Assignment, view: &View<'_>) -> Option<bool> {
         let windows = |assignment: &Assignment| match view.tally.class(assignment) {
             Some(class) if !class.failed => class.windows.clone(),
             _ => Vec::new(),
         };
-        let (new, old) = (windows(candidate), windows(&self.incumbent));
+        let (new, mut old) = (windows(candidate), windows(&self.incumbent));
+        old.drain(..self.fresh_from.min(old.len()));
         if new.is_empty() || old.is_empty() {
             return Some(!new.is_empty());
         }
@@ -154,10 +176,15 @@ impl Explorer for Climb {
                     Err(why) => return Next::Done(why),
                 }
             };
+            let missing = ascent.windows_missing(view.tally);
+            if missing > 0 {
+                return Next::Sequence(vec![pinned(&ascent.incumbent, Purpose::Climb); missing]);
+            }
             if let Some(candidate) = ascent.candidate.clone() {
                 match ascent.verdict(&candidate, view) {
                     Some(true) => {
-                        self.begin(candidate, view.space, view.random);
+                        let fresh = if ascent.challenged { CHALLENGE } else { 0 };
+                        self.begin(candidate, fresh, view);
                         continue;
                     }
                     Some(false) => ascent.candidate = None,

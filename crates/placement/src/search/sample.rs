@@ -12,6 +12,9 @@ use pinwise_campaign::Purpose;
 /// Draws between two looks at the budget; each batch carries its own baseline and reference windows.
 const BATCH: u64 = 20;
 
+/// Batches in a row of assignments that cannot run, after which to give up.
+const FUTILE: u64 = 25;
+
 #[derive(Debug)]
 pub(crate) struct Sample {
     /// Ends after this many, whatever the bound.
@@ -20,11 +23,13 @@ pub(crate) struct Sample {
     until: f64,
     next_look: u64,
     proposed: u64,
+    /// The sample's size when a batch last added to it, and batches since.
+    grown: (u64, u64),
 }
 
 impl Sample {
     pub(crate) fn new(most: Option<u64>, until: f64, start: u64) -> Self {
-        Self { most, until, next_look: start.max(1), proposed: 0 }
+        Self { most, until, next_look: start.max(1), proposed: 0, grown: (0, 0) }
     }
 }
 
@@ -45,6 +50,10 @@ impl Explorer for Sample {
             }
             let mut looks = pinwise_evt::looks(view.question.start, view.question.step);
             self.next_look = looks.find(|&look| look > drawn).unwrap_or(u64::MAX);
+        }
+        self.grown = if drawn > self.grown.0 { (drawn, 0) } else { (drawn, self.grown.1 + 1) };
+        if self.grown.1 > FUTILE {
+            return Next::Done(format!("of the last {} random assignments none could be measured", FUTILE * BATCH));
         }
         let left = self.most.map_or(u64::MAX, |most| most.saturating_sub(self.proposed));
         if left == 0 || view.used >= self.until {
