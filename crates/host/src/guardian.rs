@@ -18,6 +18,8 @@
 //! *Limits*: whoever kills the guardian and pinwise together (a cgroup killed as a whole) leaves threads pinned. The guardian
 //! is not called pinwise, so `killall -9 pinwise` does not find it, and when it alone is killed pinwise starts another at the
 //! next step. A thread that confines itself to one CPU while it is pinned by us cannot be told from one that inherited it.
+//! The kernel remembers that a mask was set: when its cgroup's cpuset grows later, a thread that was restored keeps to its
+//! original CPUs where one that was never touched would spread.
 
 use crate::fifo::Fifo;
 use crate::launch::GRACE;
@@ -285,5 +287,51 @@ impl Launched {
         };
         let pids = process::all().unwrap_or_default();
         pids.into_iter().filter(is_marked).filter_map(|pid| RawPid::from_raw(pid.0)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn groups(entries: &[Entry]) -> Vec<i32> {
+        Launched::in_entries(entries).groups.iter().map(|group| group.as_raw_nonzero().get()).collect()
+    }
+
+    #[test]
+    fn only_programs_that_may_still_run_are_ended() {
+        let launching = |mark: &str| Entry::Launching { mark: mark.into() };
+        let launched = |pid| Entry::Launched { pid: Pid(pid) };
+        let mut entries =
+            vec![launching("a"), launched(41), Entry::Ended { pid: Pid(41) }, launching("b"), launched(42)];
+        assert_eq!(groups(&entries), [42]);
+        assert!(Launched::in_entries(&entries).marks.is_empty(), "a complete launch is known by its number");
+        entries.push(launching("c"));
+        assert_eq!(Launched::in_entries(&entries).marks, ["c"], "an incomplete one by its mark");
+    }
+
+    #[test]
+    fn entries_are_one_line_each_and_come_back_as_they_were() {
+        let id = ThreadId { pid: Pid(7), tid: Tid(8), start: StartTime(9) };
+        let mask = CpuSet::parse_list("0,9000").unwrap();
+        let entries = [
+            Entry::Process { pid: Pid(7), start: StartTime(9), mask: mask.clone() },
+            Entry::Thread { id, mask },
+            Entry::Launching { mark: "1-2\n3".into() },
+        ];
+        for entry in entries {
+            let line = serde_json::to_string(&entry).unwrap();
+            assert!(!line.contains('\n'));
+            assert_eq!(serde_json::from_str::<Entry>(&line).unwrap(), entry);
+        }
+    }
+
+    #[test]
+    fn a_program_whose_launch_was_cut_short_is_found_by_its_mark() {
+        let mark = format!("test-{}", std::process::id());
+        let mut child = Command::new("sleep").arg("30").env(MARK, &mark).spawn().unwrap();
+        restore(&[Entry::Launching { mark }]);
+        let status = child.wait().unwrap();
+        assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(Signal::TERM.as_raw()));
     }
 }

@@ -8,7 +8,8 @@
 use crate::fifo::Fifo;
 use crate::meter::Meter;
 use crate::process;
-use crate::survey::{Surveyed, left_alone};
+use crate::roster::Changes;
+use crate::survey::{Surveyed, left_alone, same_crew};
 use crate::target::{Target, TargetError, common_contexts, pause};
 use crate::thread::{Stat, ThreadId};
 use pinwise_testbed::{Effort, MeasureError, Measurement, Retry, Setting, Testbed, Thread, Unit, Workload};
@@ -134,7 +135,8 @@ impl LiveTestbed {
     fn apply(&mut self, setting: &Setting) -> Result<(), MeasureError> {
         let mut quiet = 0;
         let mut looks = 0;
-        self.look()?;
+        let changes = self.target.look()?;
+        self.follow(&changes);
         self.fill_vacancies()?;
         while quiet < 2 && looks < LOOKS {
             let gone = match setting {
@@ -146,7 +148,8 @@ impl LiveTestbed {
                 Setting::Pinned(_) => Vec::new(),
             };
             looks += 1;
-            let changed = self.look()? || !gone.is_empty();
+            let changes = self.target.look_at_threads()?;
+            let changed = self.follow(&changes) || !gone.is_empty();
             if changed {
                 self.fill_vacancies()?;
             }
@@ -179,9 +182,8 @@ impl LiveTestbed {
         Ok(self.target.pin(&wanted)?)
     }
 
-    /// Follows threads that came and went; answers whether any did.
-    fn look(&mut self) -> Result<bool, MeasureError> {
-        let changes = self.target.look()?;
+    /// Takes note of threads that came and went; answers whether any did.
+    fn follow(&mut self, changes: &Changes) -> bool {
         for slot in &mut self.slots {
             if slot.id.is_some_and(|id| changes.gone.contains(&id)) {
                 slot.id = None;
@@ -191,7 +193,7 @@ impl LiveTestbed {
         self.late.retain(|id| !changes.gone.contains(id));
         self.late_seen += changes.new.len();
         self.late.extend(&changes.new);
-        Ok(!changes.new.is_empty() || !changes.gone.is_empty())
+        !changes.new.is_empty() || !changes.gone.is_empty()
     }
 
     /// Gives the place of a thread that ended to the next one of its name, once that exists.
@@ -221,7 +223,8 @@ impl LiveTestbed {
                 return Err(MeasureError::interrupted());
             }
             pause(Duration::from_millis(5), &self.cancelled);
-            self.look()?;
+            let changes = self.target.look()?;
+            self.follow(&changes);
         }
     }
 
@@ -315,7 +318,8 @@ impl Testbed for LiveTestbed {
             (Some(least), Setting::Pinned(_)) => self.measure_floored(settle, window, least)?,
             _ => self.window(settle, window)?,
         };
-        self.look()?;
+        let changes = self.target.look_at_threads()?;
+        self.follow(&changes);
         if let Some(vacant) = self.slots.iter().position(|slot| slot.id.is_none()) {
             let name = &self.workload.threads[vacant].name;
             return Err(MeasureError::new(Retry::Same, format!("thread {name} ended while it was measured")));
@@ -339,8 +343,6 @@ fn first_answer(
 ) -> Result<Vec<Surveyed>, TargetError> {
     let deadline = Instant::now() + options.patience;
     let stop = || cancelled.load(Ordering::Relaxed);
-    let busy =
-        |surveyed: &[Surveyed]| -> Vec<ThreadId> { surveyed.iter().filter(|one| one.runs).map(|one| one.id).collect() };
     let mut before = target.wait_steady(options.survey, options.patience, cancelled)?;
     loop {
         match meter.measure(Duration::ZERO, options.period, &stop) {
@@ -351,7 +353,7 @@ fn first_answer(
             Err(_) => target.check()?,
             Ok(_) => {
                 let surveyed = target.survey(options.survey, &|time| pause(time, cancelled))?;
-                if busy(&surveyed) == busy(&before) {
+                if same_crew(&before, &surveyed) && surveyed.iter().any(|one| one.runs) {
                     return Ok(surveyed);
                 }
                 let left = deadline.saturating_duration_since(Instant::now());

@@ -8,7 +8,7 @@ use crate::role::{self, Found};
 use crate::roster::Roster;
 use crate::thread::{Stat, ThreadId, on_cpu};
 use pinwise_testbed::Thread;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -74,6 +74,15 @@ pub(crate) fn survey(roster: &mut Roster, window: Duration, pause: &dyn Fn(Durat
         .collect())
 }
 
+/// Whether every thread that runs in one of two surveys exists in the other: none was created or ended between them.
+pub(crate) fn same_crew(one: &[Surveyed], other: &[Surveyed]) -> bool {
+    let exist = |these: &[Surveyed], those: &[Surveyed]| {
+        let ids: HashSet<ThreadId> = those.iter().map(|surveyed| surveyed.id).collect();
+        these.iter().filter(|surveyed| surveyed.runs).all(|surveyed| ids.contains(&surveyed.id))
+    };
+    exist(one, other) && exist(other, one)
+}
+
 /// `left alone, below 1 % of a CPU each: eal-intr-thread, telemetry-v1, mc-worker (4 of them)`.
 pub(crate) fn left_alone<'a>(comms: impl Iterator<Item = &'a str>) -> Option<String> {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
@@ -93,6 +102,7 @@ pub(crate) fn left_alone<'a>(comms: impl Iterator<Item = &'a str>) -> Option<Str
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::thread::{Pid, StartTime, Tid};
 
     #[test]
     fn threads_that_hardly_run_are_left_alone_unless_all_do() {
@@ -102,6 +112,23 @@ mod tests {
         assert!(worth_placing(0.004, 0.005), "on a crowded machine");
         assert!(!worth_placing(0.0004, 0.005));
         assert!(!worth_placing(0.0, 0.0));
+    }
+
+    #[test]
+    fn a_crew_is_the_same_when_no_runner_came_or_went() {
+        let one = |tid, runs| Surveyed {
+            id: ThreadId { pid: Pid(1), tid: Tid(tid), start: StartTime(0) },
+            thread: Thread { name: String::new(), role: String::new(), instance: 0 },
+            comm: String::new(),
+            process: 0,
+            share: 0.0,
+            runs,
+        };
+        assert!(same_crew(&[one(1, true), one(2, false)], &[one(1, false), one(2, true)]), "about the limit");
+        assert!(same_crew(&[one(1, true)], &[one(1, true), one(2, false)]), "a helper came");
+        assert!(!same_crew(&[one(1, true)], &[one(1, true), one(2, true)]), "a runner came");
+        assert!(!same_crew(&[one(1, true), one(2, true)], &[one(1, true)]), "a runner went");
+        assert!(!same_crew(&[], &[one(1, true)]), "nothing was surveyed before");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::launch::{Launch, Running};
 use crate::process;
 use crate::roster::{Changes, Roster, Scope};
 use crate::stream::Streams;
-use crate::survey::{HARDLY_RUNS, Surveyed, survey};
+use crate::survey::{HARDLY_RUNS, Surveyed, same_crew, survey};
 use crate::thread::{Pid, ThreadId};
 use pinwise_testbed::{MeasureError, Retry};
 use pinwise_topology::{Alike, CpuSet, Machine, SharingTree};
@@ -226,7 +226,8 @@ impl Target {
         Ok(surveyed)
     }
 
-    /// Surveys until the same threads run in two windows that follow each other.
+    /// Surveys until the threads that run in two windows that follow each other exist in both. (Not until the same threads
+    /// run: one that uses about the limit of [`HARDLY_RUNS`] would keep us waiting.)
     pub fn wait_steady(
         &mut self,
         window: Duration,
@@ -234,15 +235,14 @@ impl Target {
         cancelled: &AtomicBool,
     ) -> Result<Vec<Surveyed>, TargetError> {
         let begin = Instant::now();
-        let mut previous: Vec<ThreadId> = Vec::new();
+        let mut previous: Vec<Surveyed> = Vec::new();
         loop {
             let surveyed = self.survey(window, &|time| pause(time, cancelled))?;
             if cancelled.load(Ordering::Relaxed) {
                 return Err(MeasureError::interrupted().into());
             }
-            let busy: Vec<ThreadId> = surveyed.iter().filter(|one| one.runs).map(|one| one.id).collect();
             let idle = surveyed.iter().all(|one| one.share < HARDLY_RUNS);
-            if !idle && busy == previous {
+            if !idle && same_crew(&previous, &surveyed) {
                 self.programs =
                     self.pids().into_iter().filter_map(|pid| Some((pid, process::program_of(pid)?))).collect();
                 return Ok(surveyed);
@@ -254,7 +254,7 @@ impl Target {
                     false => TargetError::Unsteady { name, window: window * 2, waited },
                 });
             }
-            previous = busy;
+            previous = surveyed;
         }
     }
 
@@ -289,11 +289,22 @@ impl Target {
         self.roster.member(id.pid).map(|member| member.root)
     }
 
-    /// Looks for new and gone threads; the new ones that inherited a pin are released.
+    /// Looks for new and gone processes and threads; the new ones that inherited a pin are released.
     pub(crate) fn look(&mut self) -> Result<Changes, TargetError> {
         self.check()?;
         let changes = self.roster.look().map_err(|source| self.unreadable(source))?;
         self.publish();
+        self.release(changes)
+    }
+
+    /// As [`Self::look`], for threads of the processes known so far.
+    pub(crate) fn look_at_threads(&mut self) -> Result<Changes, TargetError> {
+        self.check()?;
+        let changes = self.roster.look_at_threads();
+        self.release(changes)
+    }
+
+    fn release(&self, changes: Changes) -> Result<Changes, TargetError> {
         for id in &changes.new {
             if let Some(member) = self.roster.member(id.pid) {
                 ignore_gone(release_inherited(id.tid, &member.mask))?;
