@@ -59,3 +59,12 @@ pub(crate) fn exit(done: anyhow::Result<()>) -> ExitCode {
         ExitCode::FAILURE
     }
 }
+
+/// Columns to write for: the terminal's, or 100 where stdout is none.
+pub(crate) fn width() -> usize {
+    rustix::termios::tcgetwinsize(io::stdout())
+        .ok()
+        .map(|size| usize::from(size.ws_col))
+        .filter(|&columns| columns > 0)
+        .unwrap_or(100)
+}

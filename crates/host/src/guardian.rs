@@ -91,6 +91,12 @@ impl Guardian {
         self.child = spawn()?;
         Ok(write(&mut self.child, &self.entries)?)
     }
+
+    /// The number of the guardian process.
+    pub fn pid(&self) -> Pid {
+        // Process numbers are positive ints.
+        Pid(self.child.id() as i32)
+    }
 }
 
 impl Drop for Guardian {

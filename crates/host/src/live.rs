@@ -305,18 +305,14 @@ impl Testbed for LiveTestbed {
             Ok(raised) => Some(raised),
             Err(error) => {
                 self.not_punctual.get_or_insert_with(|| {
-                    format!(
-                        "the measuring thread is an ordinary one ({error}), so windows are less punctual: \
-                         allow SCHED_FIFO with a real-time limit (ulimit -r 1) or cap_sys_nice"
-                    )
+                    format!("the measuring thread could not be made SCHED_FIFO ({error}), so windows are less punctual: allow it with `ulimit -r 1` or cap_sys_nice")
                 });
                 None
             }
         };
         self.apply(setting)?;
         let settle = self.options.period / 5;
-        let windows = effort.windows.clamp(0.01, 1e6);
-        let window = (self.options.period - settle).mul_f64(windows);
+        let window = (self.options.period - settle).mul_f64(effort.windows.clamp(0.01, 1e6));
         let least = self.options.floor.zip(self.baseline).map(|(floor, (mean, _))| floor * mean);
         let measured = match (least, setting) {
             (Some(least), Setting::Pinned(_)) => self.measure_floored(settle, window, least)?,
@@ -330,8 +326,8 @@ impl Testbed for LiveTestbed {
         }
         if *setting == Setting::Unpinned {
             let (mean, weight) = self.baseline.unwrap_or_default();
-            let total = weight + windows;
-            self.baseline = Some((mean + (measured.performance - mean) * windows / total, total));
+            let total = weight + effort.windows;
+            self.baseline = Some((mean + (measured.performance - mean) * effort.windows / total, total));
         }
         Ok(measured)
     }
@@ -361,9 +357,6 @@ fn first_answer(
                     return Ok(surveyed);
                 }
                 let left = deadline.saturating_duration_since(Instant::now());
-                if left.is_zero() {
-                    return Err(target.unsteady(options.survey, options.patience));
-                }
                 before = target.wait_steady(options.survey, left, cancelled)?;
             }
         }

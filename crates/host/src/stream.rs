@@ -4,7 +4,6 @@
 //! hands every line with the time it was read to whoever holds the receiver. A dropped receiver costs nothing: the thread
 //! goes on reading.
 
-use crate::fifo::Fifo;
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Read};
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -43,7 +42,7 @@ struct Last {
 /// Enough for a message; a program's usage text is not repeated in full.
 const KEPT: usize = 5;
 /// A line longer than this is cut: a program may print gigabytes without a newline.
-const LONGEST: usize = 64 * 1024;
+const LONGEST: u64 = 64 * 1024;
 /// Lines waiting for a reader; when it falls behind by more, the newest are dropped rather than memory filled.
 const WAITING: usize = 65_536;
 /// A program that has ended may still have output in the pipe, and a child of it may hold the pipe open for ever.
@@ -89,13 +88,16 @@ pub(crate) fn follow(pipe: impl Read + Send + 'static) -> io::Result<(Receiver<L
 }
 
 fn read(mut pipe: impl BufRead, mut take: impl FnMut(Line), tail: &Tail) {
-    // Where allowed: a line is dated when it is read, and beside spinning threads that would be up to 15 ms late.
-    let _raised = Fifo::raise();
     let mut bytes = Vec::new();
-    // A read error on a pipe we own means that it is gone; there is nobody to tell.
-    while let Ok(true) = read_line(&mut pipe, &mut bytes) {
+    loop {
+        bytes.clear();
+        // A read error on a pipe we own means that it is gone; there is nobody to tell.
+        match pipe.by_ref().take(LONGEST).read_until(b'\n', &mut bytes) {
+            Ok(0) | Err(_) => return,
+            Ok(_) => {}
+        }
         let at = Instant::now();
-        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let text = String::from_utf8_lossy(bytes.strip_suffix(b"\n").unwrap_or(&bytes)).into_owned();
         tail.change(|last| {
             if last.lines.len() == KEPT {
                 last.lines.pop_front();
@@ -103,36 +105,6 @@ fn read(mut pipe: impl BufRead, mut take: impl FnMut(Line), tail: &Tail) {
             last.lines.push_back(text.clone());
         });
         take(Line { at, text });
-    }
-}
-
-/// Reads one line into `bytes`, without its end, which is a newline or the carriage return of a progress display; false at the
-/// end of the pipe. A carriage return before a newline leaves a blank line behind.
-fn read_line(pipe: &mut impl BufRead, bytes: &mut Vec<u8>) -> std::io::Result<bool> {
-    bytes.clear();
-    loop {
-        let available = match pipe.fill_buf() {
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
-            available => available?,
-        };
-        if available.is_empty() {
-            return Ok(!bytes.is_empty());
-        }
-        let room = available.len().min(LONGEST - bytes.len());
-        match available[..room].iter().position(|byte| matches!(byte, b'\n' | b'\r')) {
-            Some(end) => {
-                bytes.extend_from_slice(&available[..end]);
-                pipe.consume(end + 1);
-                return Ok(true);
-            }
-            None => {
-                bytes.extend_from_slice(&available[..room]);
-                pipe.consume(room);
-                if bytes.len() == LONGEST {
-                    return Ok(true);
-                }
-            }
-        }
     }
 }
 
@@ -152,16 +124,9 @@ mod tests {
 
     #[test]
     fn a_line_without_end_is_cut_and_a_dropped_receiver_does_not_stop_the_reading() {
-        let (lines, tail) = follow(io::repeat(b'x').take(3 * LONGEST as u64).chain(&b"\nlast\n"[..])).unwrap();
-        assert_eq!(lines.recv().unwrap().text.len(), LONGEST);
+        let (lines, tail) = follow(io::repeat(b'x').take(3 * LONGEST).chain(&b"\nlast\n"[..])).unwrap();
+        assert_eq!(lines.recv().unwrap().text.len(), LONGEST as usize);
         drop(lines);
         assert_eq!(tail.last().as_deref(), Some("last"));
-    }
-
-    #[test]
-    fn a_progress_display_is_read_line_by_line() {
-        let (lines, _) = follow(std::io::Cursor::new("frame=1\rframe=2\rdone\r\nbye")).unwrap();
-        let lines: Vec<String> = lines.iter().map(|line| line.text).collect();
-        assert_eq!(lines, ["frame=1", "frame=2", "done", "", "bye"]);
     }
 }

@@ -248,9 +248,10 @@ impl Target {
                 return Ok(surveyed);
             }
             if begin.elapsed() >= patience {
+                let (name, waited) = (self.name.clone(), patience);
                 return Err(match idle {
-                    true => TargetError::Idle { name: self.name.clone(), waited: patience },
-                    false => self.unsteady(window, patience),
+                    true => TargetError::Idle { name, waited },
+                    false => TargetError::Unsteady { name, window: window * 2, waited },
                 });
             }
             previous = surveyed;
@@ -372,11 +373,6 @@ impl Target {
             .map(|member| member.mask.clone())
             .chain(threads)
             .fold(CpuSet::new(), |all, mask| all.union(&mask))
-    }
-
-    /// Which threads run did not settle.
-    pub(crate) fn unsteady(&self, window: Duration, waited: Duration) -> TargetError {
-        TargetError::Unsteady { name: self.name.clone(), window: window * 2, waited }
     }
 
     fn unreadable(&self, source: io::Error) -> TargetError {

@@ -6,7 +6,7 @@
 use crate::figures;
 use askama::Template;
 use pinwise_testbed::Thread;
-use pinwise_topology::{Assignment, CacheKind, CpuId, CpuSet, Domain, DomainKind, Machine};
+use pinwise_topology::{Assignment, CacheKind, CpuId, Domain, DomainKind, Machine};
 
 /// One thread where it runs.
 #[derive(Clone, Debug)]
@@ -22,7 +22,6 @@ pub(crate) struct Chip {
 #[template(path = "floorplan.html")]
 pub(crate) struct Block {
     pub(crate) label: String,
-    pub(crate) cpus: CpuSet,
     /// Nested deepest: holds threads, no further boxes.
     pub(crate) context: bool,
     /// No thread within.
@@ -77,7 +76,7 @@ fn domain(machine: &Machine, domain: &Domain, outer: String, on: &dyn Fn(CpuId) 
     let idle = chips.is_empty() && blocks.iter().all(|inner| inner.idle);
     let closed = context && domain.cpus.iter().all(|cpu| !machine.allowed.contains(cpu));
     let label = if closed { format!("{label}, not allowed") } else { label };
-    Block { label, cpus: domain.cpus.clone(), context, idle, chips, blocks: merge_idle(blocks) }
+    Block { label, context, idle, chips, blocks: merge_idle(blocks) }
 }
 
 /// Runs of three or more idle boxes as one.
@@ -98,13 +97,8 @@ fn merge_idle(blocks: Vec<Block>) -> Vec<Block> {
 
 fn close_run(run: &mut Vec<Block>, merged: &mut Vec<Block>) {
     if let [first, _, .., last] = run.as_slice() {
-        let names = match first.label == last.label {
-            true => format!("{} × {}", run.len(), first.label),
-            false => format!("{} to {}", first.label, last.label),
-        };
-        let cpus = run.iter().fold(CpuSet::new(), |all, block| all.union(&block.cpus));
-        let label = format!("{names} (CPUs {cpus}): no threads");
-        *run = vec![Block { label, cpus, context: false, idle: true, chips: Vec::new(), blocks: Vec::new() }];
+        let label = format!("{} to {}: no threads", first.label, last.label);
+        *run = vec![Block { label, context: false, idle: true, chips: Vec::new(), blocks: Vec::new() }];
     }
     merged.append(run);
 }

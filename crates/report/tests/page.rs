@@ -9,7 +9,7 @@ use pinwise_report::{ReportError, page};
 use pinwise_testbed::Unit;
 use pinwise_topology::Assignment;
 use serde_json::Value;
-use synthetic::{HOSTILE, Plot, Synthetic, campaign, exact, hostile, searched};
+use synthetic::{HOSTILE, Plot, Synthetic, campaign, exact, hostile};
 
 fn render(campaign: &Synthetic) -> String {
     page(&campaign.info, &campaign.records, &campaign.outcome).unwrap()
@@ -173,28 +173,4 @@ fn an_assignment_beyond_the_machine_is_refused() {
     campaign.info.new.question = Value::Null;
     let refused = page(&campaign.info, &campaign.records, &campaign.outcome);
     assert!(matches!(refused, Err(ReportError::Question { id: 12, .. })), "{refused:?}");
-}
-
-#[test]
-fn the_page_of_a_real_search_draws_each_fresh_window_that_its_outcome_counts() {
-    let searched = searched("core:2 pu:2");
-    let best = searched.outcome.best.as_ref().unwrap();
-    let html = render(&searched);
-    let repetitions = charts(&html).into_iter().find(|chart| chart["id"] == "chart-repetitions").unwrap();
-    let drawn = |name: &str| {
-        let series = repetitions["series"].as_array().unwrap().iter().find(|series| series["name"] == name);
-        series.map_or(0, |series| series["x"].as_array().unwrap().len())
-    };
-    let ties: usize = searched.outcome.ties.iter().take(4).map(|tie| tie.performance.n).sum();
-    assert_eq!(drawn("pinned, fresh windows"), best.performance.n + ties);
-    assert_eq!(drawn("unpinned, fresh windows"), searched.outcome.baseline.unwrap().n);
-    assert!(text(&html).contains("all there are"), "{}", text(&html));
-}
-
-#[test]
-fn six_threads_on_256_contexts_leave_idle_neighbours_out() {
-    let html = render(&campaign(&Plot { machine: "package:2 l3:8 core:8 pu:2", samples: 200, ..Plot::default() }));
-    assert!(text(&html).contains("Core 4 to Core 7 (CPUs 8-15): no threads"), "{}", text(&html));
-    assert!(text(&html).contains("7 × L3 (CPUs 128-239): no threads"));
-    assert!(html.matches("class=\"block").count() < 4 * 150, "{}", html.matches("class=\"block").count());
 }

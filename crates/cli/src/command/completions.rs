@@ -1,0 +1,45 @@
+//! `pinwise completions` and `pinwise man`: made from the same definition as `--help`.
+
+use crate::output;
+use anyhow::Context;
+use clap::{Args, CommandFactory};
+use std::path::PathBuf;
+
+/// Print the completion script of a shell.
+///
+///   pinwise completions bash > ~/.local/share/bash-completion/completions/pinwise
+#[derive(Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Completions {
+    /// The shell.
+    shell: clap_complete::Shell,
+}
+
+impl Completions {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let mut script = Vec::new();
+        clap_complete::generate(self.shell, &mut crate::Arguments::command(), "pinwise", &mut script);
+        output::print(&String::from_utf8(script)?)
+    }
+}
+
+/// Write the manual pages: pinwise.1 and one page per command.
+#[derive(Args)]
+pub(crate) struct Man {
+    /// The folder to write to; without it, pinwise.1 goes to stdout (pinwise man | man -l -).
+    directory: Option<PathBuf>,
+}
+
+impl Man {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        match self.directory {
+            Some(directory) => clap_mangen::generate_to(crate::Arguments::command(), &directory)
+                .with_context(|| format!("{}: cannot write the manual pages", directory.display())),
+            None => {
+                let mut page = Vec::new();
+                clap_mangen::Man::new(crate::Arguments::command()).render(&mut page)?;
+                output::print(&String::from_utf8(page)?)
+            }
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! What a search shows while it runs: one line on stderr, on a terminal only, redrawn at most four times a second because
+//! drawing costs time on the machine under test.
+
+use crate::figures::quantity;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use pinwise_campaign::{Purpose, Record};
+use pinwise_placement::Budget;
+use pinwise_testbed::Unit;
+use std::time::Duration;
+
+/// The line.
+pub(crate) struct Progress {
+    bar: ProgressBar,
+    budget: Budget,
+    unit: Unit,
+    best: f64,
+    baseline: f64,
+}
+
+impl Progress {
+    /// An empty line for a search that may spend `budget`.
+    pub(crate) fn new(budget: Budget, unit: Unit) -> Self {
+        let length = match budget {
+            Budget::Measurements(measurements) => measurements,
+            Budget::Time(time) => u64::try_from(time.as_millis()).unwrap_or(u64::MAX),
+        };
+        let bar = ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::stderr_with_hz(4));
+        if let Ok(style) = ProgressStyle::with_template("[{elapsed_precise}] {bar:24} {msg}") {
+            bar.set_style(style);
+        }
+        Self { bar, budget, unit, best: f64::NEG_INFINITY, baseline: f64::NEG_INFINITY }
+    }
+
+    /// Takes in one more record.
+    pub(crate) fn observe(&mut self, record: &Record) {
+        if let Ok(measurement) = &record.outcome {
+            let seen = if record.trial.purpose == Purpose::Baseline { &mut self.baseline } else { &mut self.best };
+            *seen = seen.max(measurement.performance);
+        }
+        let made = record.number + 1;
+        self.bar.set_position(match self.budget {
+            Budget::Measurements(_) => made,
+            Budget::Time(_) => u64::try_from(record.elapsed.max(Duration::ZERO).as_millis()).unwrap_or(u64::MAX),
+        });
+        let show = |value: f64| match value.is_finite() {
+            true => quantity(self.unit.quantity(value), &self.unit.name),
+            false => "-".into(),
+        };
+        self.bar.set_message(format!(
+            "{made} measurements, highest {} (unpinned {})",
+            show(self.best),
+            show(self.baseline)
+        ));
+    }
+
+    /// Takes the line away.
+    pub(crate) fn finish(self) {
+        self.bar.finish_and_clear();
+    }
+}

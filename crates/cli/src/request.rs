@@ -1,0 +1,57 @@
+//! What `place` was asked, with every default decided: all that is needed to ask it again after a kill.
+
+use pinwise_placement::Question;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A placement request. Stored with its campaign, read back by `campaign resume`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Request {
+    /// The question proper; flat, so that whoever wants only the question can read it from the same document.
+    #[serde(flatten)]
+    pub(crate) question: Question,
+    /// The program.
+    pub(crate) subject: Subject,
+    /// What performance is, as typed after `--metric`.
+    pub(crate) metric: String,
+    /// How the metric is read.
+    pub(crate) reading: Reading,
+    /// Only these contexts, as a CPU list.
+    pub(crate) cpus: Option<String>,
+    /// One live measurement: settling and window together.
+    pub(crate) period: Duration,
+    /// Abandon assignments below this fraction of the baseline.
+    pub(crate) floor: Option<f64>,
+    /// A program that is started anew may run this long.
+    pub(crate) limit: Duration,
+}
+
+/// Where the threads come from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Subject {
+    /// A program that is started once and re-pinned while it runs.
+    Launched(Vec<String>),
+    /// A program that is started anew for each measurement.
+    Rerun(Vec<String>),
+    /// Running processes.
+    Pids(Vec<i32>),
+    /// A running process and all its descendants.
+    Tree(i32),
+    /// All processes of a cgroup.
+    Cgroup(PathBuf),
+}
+
+/// How a metric is read.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Reading {
+    /// Picks the number from the metric's output.
+    pub(crate) pick: Option<String>,
+    /// The number is a growing counter (true) or a plain value (false); `None` finds out.
+    pub(crate) counter: Option<bool>,
+    /// Lower is better.
+    pub(crate) lower_is_better: bool,
+    /// What to call the unit.
+    pub(crate) unit: Option<String>,
+}

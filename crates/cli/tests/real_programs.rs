@@ -1,0 +1,191 @@
+//! `pinwise place` on real programs: a packet forwarder, two key-value stores, a compressor, and the workloads that ship
+//! with pinwise. What is checked is that it measures, concludes, and leaves everything as it was; how fast is a matter of
+//! docs/BENCHMARKS.md.
+
+mod support;
+
+use serde_json::Value;
+use std::fs;
+use std::net::TcpStream;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
+use support::{Program, affinities, free_port, json, pinwise, tool, wait_until};
+use tempfile::TempDir;
+
+/// Runs `place` with a store in `folder`, the words given, and gives its JSON.
+fn place(folder: &TempDir, words: &[&str]) -> Value {
+    let store = folder.path().join("pinwise.db");
+    let options = ["place", "--json", "--store", store.to_str().unwrap()];
+    json(&pinwise(options.iter().chain(words)))
+}
+
+/// What every placement must have, wherever it came from.
+fn check(result: &Value, least: u64) {
+    let number = |field: &str| result[field].as_f64().unwrap_or_else(|| panic!("{field} in {result:#}"));
+    assert!(number("measurements") >= least as f64, "{result:#}");
+    assert!(result["best"]["performance"].as_f64().is_some_and(|value| value > 0.0), "{result:#}");
+    assert!(result["baseline"]["performance"].as_f64().is_some_and(|value| value > 0.0), "{result:#}");
+    assert!(!result["best"]["assignment"].as_array().unwrap().is_empty(), "{result:#}");
+    assert!(result["stopped_because"].is_string() && result["unit"].is_string(), "{result:#}");
+    assert!(fs::exists(result["plan"].as_str().unwrap()).unwrap(), "{result:#}");
+}
+
+#[test]
+fn a_built_in_workload_is_placed() {
+    let folder = TempDir::new().unwrap();
+    let result = place(&folder, &["--workload", "hash1_L1:2", "--budget", "6s"]);
+    check(&result, 60);
+    assert_eq!(result["threads"].as_array().unwrap().len(), 6);
+    assert_eq!(result["unit"], "packets/s");
+}
+
+#[test]
+fn a_compressor_is_started_anew_for_each_measurement() {
+    let Some(pigz) = tool("pigz") else { return };
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("data");
+    let mut random = pinwise_topology::Random::new(1);
+    let text: Vec<u8> = (0..8 << 20).map(|_| b"aabbccdd etaoin shrdlu"[random.below(22) as usize]).collect();
+    fs::write(&file, text).unwrap();
+    let result = place(
+        &folder,
+        &[
+            "--budget",
+            "12",
+            "--metric",
+            "runtime",
+            "--",
+            pigz.to_str().unwrap(),
+            "-p",
+            "3",
+            "-k",
+            "-c",
+            file.to_str().unwrap(),
+        ],
+    );
+    check(&result, 12);
+    assert_eq!(result["unit"], "s");
+}
+
+#[test]
+fn a_running_redis_is_placed_and_left_as_it_was() {
+    let (Some(server), Some(load), Some(client)) = (tool("redis-server"), tool("redis-benchmark"), tool("redis-cli"))
+    else {
+        return;
+    };
+    let folder = TempDir::new().unwrap();
+    let port = free_port().to_string();
+    let redis = Program::start(
+        Command::new(server)
+            .args(["--port", &port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"])
+            .args(["--io-threads", "2", "--io-threads-do-reads", "yes"])
+            .current_dir(folder.path())
+            .stdout(Stdio::null()),
+    );
+    wait_until(Duration::from_secs(10), "redis to listen", || TcpStream::connect(format!("127.0.0.1:{port}")).is_ok());
+    let _load = Program::start(
+        Command::new(load)
+            .args(["-p", &port, "-n", "4000000", "-c", "40", "-P", "8", "-t", "get", "-q"])
+            .stdout(Stdio::null()),
+    );
+    thread::sleep(Duration::from_millis(500));
+    let before = affinities(redis.pid());
+    let metric = format!("cmd:{} -p {port} info stats", client.display());
+    let result = place(
+        &folder,
+        &[
+            "--pid",
+            &redis.pid().to_string(),
+            "--metric",
+            &metric,
+            "--pick",
+            r"total_commands_processed:(\d+)",
+            "--budget",
+            "6s",
+        ],
+    );
+    check(&result, 40);
+    assert_eq!(affinities(redis.pid()), before);
+}
+
+#[test]
+fn a_running_memcached_is_placed_and_left_as_it_was() {
+    let Some(server) = tool("memcached") else { return };
+    let folder = TempDir::new().unwrap();
+    let port = free_port();
+    let memcached = Program::start(Command::new(server).args([
+        "-u",
+        "nobody",
+        "-l",
+        "127.0.0.1",
+        "-t",
+        "4",
+        "-U",
+        "0",
+        "-p",
+        &port.to_string(),
+    ]));
+    wait_until(Duration::from_secs(10), "memcached to listen", || TcpStream::connect(("127.0.0.1", port)).is_ok());
+    let load = thread::spawn(move || support::load::memcached(port, 8, Duration::from_secs(12)));
+    thread::sleep(Duration::from_millis(300));
+    let before = affinities(memcached.pid());
+    let metric = format!(r#"cmd:bash -c 'exec 3<>/dev/tcp/127.0.0.1/{port}; printf "stats\r\nquit\r\n" >&3; cat <&3'"#);
+    let result = place(
+        &folder,
+        &[
+            "--pid",
+            &memcached.pid().to_string(),
+            "--metric",
+            &metric,
+            "--pick",
+            r"STAT cmd_get (\d+)",
+            "--budget",
+            "6s",
+        ],
+    );
+    check(&result, 40);
+    assert_eq!(affinities(memcached.pid()), before);
+    assert!(load.join().unwrap().unwrap() > 0);
+}
+
+#[test]
+fn a_packet_forwarder_is_placed_by_its_telemetry() {
+    let Some(testpmd) = tool("dpdk-testpmd") else { return };
+    let folder = TempDir::new().unwrap();
+    let prefix = format!("pw{}", std::process::id());
+    let metric = format!("dpdk:{prefix}");
+    let words = [
+        "--budget",
+        "8s",
+        "--metric",
+        &metric,
+        "--",
+        testpmd.to_str().unwrap(),
+        "--lcores",
+        "0@0,1@0,2@1",
+        "--no-huge",
+        "-m",
+        "256",
+        "--no-pci",
+        "--vdev",
+        "net_null0",
+        "--vdev",
+        "net_null1",
+        "--file-prefix",
+        &prefix,
+        "--",
+        "--auto-start",
+        "--stats-period",
+        "1",
+        "--forward-mode=macswap",
+        "--nb-cores=2",
+        "--total-num-mbufs=8192",
+        "--no-mlockall",
+    ];
+    let result = place(&folder, &words);
+    check(&result, 60);
+    let names: Vec<&str> =
+        result["threads"].as_array().unwrap().iter().filter_map(|thread| thread["name"].as_str()).collect();
+    assert!(names.iter().all(|name| name.contains("worker")), "{names:?}");
+}

@@ -1,0 +1,95 @@
+//! What the end-to-end tests share: programs that are ended when dropped, and what the kernel says of their threads.
+#![allow(dead_code, reason = "every test binary uses its own part")]
+
+pub(crate) mod load;
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The program under test.
+pub(crate) const PINWISE: &str = env!("CARGO_BIN_EXE_pinwise");
+
+/// A program started for a test; killed by its own id when the test is done with it, however that ends.
+pub(crate) struct Program(pub(crate) Child);
+
+impl Program {
+    pub(crate) fn start(command: &mut Command) -> Self {
+        let name = format!("{command:?}");
+        Self(command.stdin(Stdio::null()).spawn().unwrap_or_else(|error| panic!("{name}: {error}")))
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.0.id()
+    }
+
+    /// Waits until it ends; fails after `limit`.
+    pub(crate) fn ended(&mut self, limit: Duration) -> std::process::ExitStatus {
+        let mut status = None;
+        wait_until(limit, "the program to end", || {
+            status = self.0.try_wait().unwrap();
+            status.is_some()
+        });
+        status.unwrap()
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Runs pinwise to its end with a store of its own.
+pub(crate) fn pinwise<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(words: I) -> Output {
+    Command::new(PINWISE).args(words).stdin(Stdio::null()).output().unwrap()
+}
+
+/// The JSON document on stdout of a run that must succeed.
+pub(crate) fn json(output: &Output) -> serde_json::Value {
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}: {stderr}", output.status);
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stdout)))
+}
+
+/// The affinity list of every thread of a process.
+pub(crate) fn affinities(pid: u32) -> BTreeMap<i32, String> {
+    let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return BTreeMap::new() };
+    let threads = tasks.filter_map(|task| task.ok()?.file_name().to_str()?.parse::<i32>().ok());
+    let list = |tid: i32| {
+        let status = fs::read_to_string(format!("/proc/{pid}/task/{tid}/status")).ok()?;
+        Some(status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?.trim().to_owned())
+    };
+    threads.filter_map(|tid| Some((tid, list(tid)?))).collect()
+}
+
+/// Polls `done` until it holds; fails the test after `limit`.
+pub(crate) fn wait_until(limit: Duration, what: &str, mut done: impl FnMut() -> bool) {
+    let end = Instant::now() + limit;
+    while !done() {
+        assert!(Instant::now() < end, "waited {limit:?} for {what}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A port nobody listens on.
+pub(crate) fn free_port() -> u16 {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+/// The path of a program that a test needs, or `None` after saying that the test is left out; with `CI=true` it fails.
+pub(crate) fn tool(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file());
+    if found.is_none() {
+        assert!(std::env::var("CI").as_deref() != Ok("true"), "{name} is not installed");
+        eprintln!("left out: {name} is not installed");
+    }
+    found
+}
