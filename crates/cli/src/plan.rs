@@ -4,6 +4,7 @@ use crate::output::Usage;
 use anyhow::Context as _;
 use clap::Args;
 use pinwise_placement::Plan;
+use pinwise_topology::CpuSet;
 use std::fs;
 use std::path::PathBuf;
 
@@ -22,4 +23,28 @@ impl PlanArgument {
         let text = fs::read_to_string(&self.path).with_context(what)?;
         Plan::parse(&text).map_err(|error| Usage(error.to_string())).with_context(what)
     }
+}
+
+/// Checks that a plan is for this machine. What differs is an error, or with `force` a warning.
+pub(crate) fn check(plan: &Plan, force: bool) -> anyhow::Result<()> {
+    let machine = pinwise_host::machine()?;
+    let mut differences = plan.differences(&pinwise_host::fingerprint(&machine));
+    let cannot = plan.cpus().difference(&machine.allowed);
+    if !cannot.is_empty() {
+        differences.push(format!("the plan uses CPU {cannot}, which is offline here or not allowed"));
+    }
+    if force {
+        differences.iter().for_each(|difference| eprintln!("warning: {difference}"));
+    } else if !differences.is_empty() {
+        anyhow::bail!(
+            "the plan does not fit: {}; run `pinwise place` again, or use --force if the placement still makes sense",
+            differences.join("; ")
+        );
+    }
+    Ok(())
+}
+
+/// Threads and their CPUs, as [`pinwise_host::Pinner`] wants them.
+pub(crate) fn wanted(plan: &Plan) -> Vec<(String, CpuSet)> {
+    plan.threads.iter().map(|thread| (thread.name.clone(), thread.cpus.clone())).collect()
 }

@@ -14,6 +14,7 @@ mod launch;
 mod live;
 mod meter;
 pub mod metric;
+mod pin;
 mod placer;
 pub mod process;
 mod rerun;
@@ -32,6 +33,7 @@ pub use guardian::{ARGUMENT as GUARDIAN_ARGUMENT, Guardian, GuardianError, guard
 pub use launch::{Launch, Output};
 pub use live::{LiveOptions, LiveTestbed};
 pub use meter::Meter;
+pub use pin::{Pinned, Pinner};
 pub use placer::Placer;
 pub use rerun::{RerunOptions, RerunTestbed, RunMetric, Stream};
 pub use roster::Scope;

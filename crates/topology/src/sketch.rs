@@ -87,11 +87,9 @@ fn add_numa(machine: &mut Machine, random: &mut Random) {
         .collect();
     let nodes = machine.numa.len();
     let mut distances = vec![vec![10; nodes]; nodes];
-    for to in 0..nodes {
-        for from in 0..to {
-            let distance = if random.below(4) == 0 { 30 } else { 20 };
-            (distances[from][to], distances[to][from]) = (distance, distance);
-        }
+    for (from, to) in (0..nodes).flat_map(|to| (0..to).map(move |from| (from, to))) {
+        let distance = if random.below(4) == 0 { 30 } else { 20 };
+        (distances[from][to], distances[to][from]) = (distance, distance);
     }
     machine.distances = Some(Distances(distances));
 }

@@ -1,13 +1,132 @@
-//! `pinwise apply`.
+//! `pinwise apply`: re-pins the threads of a running program as a plan says.
 
+use crate::output::{self, Usage};
+use crate::plan::{self, PlanArgument};
+use anyhow::Context as _;
 use clap::Args;
+use pinwise_host::{Pid, Pinned, Pinner};
+use serde::Serialize;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-/// Apply.
+/// Between looks with --watch: 1 ms of work a second for a program of ten threads.
+const INTERVAL: Duration = Duration::from_millis(20);
+
+/// Pin the threads of a running program as a plan says
+///
+/// Threads are found by name. Those that are not in the plan keep their affinity. The pins stay when pinwise ends; threads that the
+/// program creates later are only seen with --watch. Exit code 1 when a thread of the plan was not found or could not be pinned.
 #[derive(Args)]
-pub(crate) struct Apply {}
+#[command(after_help = "Examples:\n  \
+    pinwise apply plan.toml --pid \"$(pidof redis-server)\"\n  \
+    pinwise apply plan.toml --pid 4242 --watch          until the program ends")]
+pub(crate) struct Apply {
+    #[command(flatten)]
+    plan: PlanArgument,
+    /// The program; its child processes are included
+    #[arg(long)]
+    pid: Pid,
+    /// Stay, and pin threads as they appear, until the program ends or Ctrl-C
+    #[arg(long, conflicts_with = "json")]
+    watch: bool,
+    /// Apply it although the machine differs from the plan's: each difference becomes a warning
+    #[arg(long)]
+    force: bool,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+/// The JSON document.
+#[derive(Serialize)]
+struct Document<'a> {
+    pinned: Vec<Thread<'a>>,
+    refused: Vec<Thread<'a>>,
+    not_found: Vec<&'a str>,
+}
+
+#[derive(Serialize)]
+struct Thread<'a> {
+    name: &'a str,
+    tid: i32,
+    cpus: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+}
 
 impl Apply {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        anyhow::bail!("not built yet")
+        let plan = self.plan.load()?;
+        plan::check(&plan, self.force)?;
+        let cannot = || format!("cannot look at the threads of process {}", self.pid);
+        let mut pinner = Pinner::new(self.pid, plan::wanted(&plan)).with_context(cannot)?;
+        if pinner.ended() {
+            return Err(Usage(format!("there is no process {}: it ended, or the number is wrong", self.pid)).into());
+        }
+        // Threads that are created while others are pinned show up in the next look.
+        let mut pinned = Vec::new();
+        loop {
+            let news = pinner.look().with_context(cannot)?;
+            if news.is_empty() {
+                break;
+            }
+            pinned.extend(news);
+        }
+        if self.json {
+            output::print_json(&document(&pinned, &pinner))?;
+        } else {
+            pinned.iter().try_for_each(|thread| output::print(&line(thread)))?;
+            for name in pinner.missing() {
+                output::print(&format!("{name:<16} not found{}\n", if self.watch { ", waiting" } else { "" }))?;
+            }
+        }
+        if self.watch {
+            return self.watch(&mut pinner);
+        }
+        let refused = pinned.iter().filter(|thread| thread.result.is_err()).count();
+        let missing = pinner.missing().len();
+        anyhow::ensure!(
+            refused + missing == 0,
+            "{} of {} threads of the plan are not where it wants them ({missing} not found, {refused} refused)",
+            refused + missing,
+            plan.threads.len()
+        );
+        Ok(())
     }
+
+    fn watch(&self, pinner: &mut Pinner) -> anyhow::Result<()> {
+        let stop = Arc::new(AtomicBool::new(false));
+        for signal in [SIGINT, SIGTERM] {
+            signal_hook::flag::register(signal, stop.clone())?;
+        }
+        while !stop.load(Ordering::Relaxed) && !pinner.ended() {
+            std::thread::sleep(INTERVAL);
+            let news = pinner.look().with_context(|| format!("cannot look at the threads of process {}", self.pid))?;
+            news.iter().try_for_each(|thread| output::print(&line(thread)))?;
+        }
+        Ok(())
+    }
+}
+
+fn line(thread: &Pinned) -> String {
+    match &thread.result {
+        Ok(()) => format!("{:<16} thread {} on CPU {}\n", thread.name, thread.tid, thread.cpus),
+        Err(error) => format!("{:<16} refused: {error}\n", thread.name),
+    }
+}
+
+fn document<'a>(pinned: &'a [Pinned], pinner: &'a Pinner) -> Document<'a> {
+    let threads = |refused: bool| {
+        let chosen = pinned.iter().filter(move |thread| thread.result.is_err() == refused);
+        let thread = |pinned: &'a Pinned| Thread {
+            name: &pinned.name,
+            tid: pinned.tid.0,
+            cpus: pinned.cpus.to_string(),
+            reason: pinned.result.as_ref().err().map(ToString::to_string),
+        };
+        chosen.map(thread).collect()
+    };
+    Document { pinned: threads(false), refused: threads(true), not_found: pinner.missing() }
 }

@@ -1,13 +1,83 @@
-//! `pinwise run`.
+//! `pinwise run`: starts a program and pins its threads as a plan says, as they appear.
 
+use crate::plan::{self, PlanArgument};
+use anyhow::Context as _;
 use clap::Args;
+use pinwise_host::{Pid, Pinner};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use std::ffi::OsString;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, ExitStatus};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
-/// Run.
+/// Programs create their threads when they start: looked for often in the first seconds, then now and then.
+const STARTING: Duration = Duration::from_secs(3);
+const OFTEN: Duration = Duration::from_millis(2);
+const SELDOM: Duration = Duration::from_millis(50);
+
+/// Start a program with its threads pinned as a plan says
+///
+/// Threads are found by name and pinned within milliseconds of their creation. Prints nothing but warnings; the exit code is the
+/// program's (128 + N if signal N ended it).
 #[derive(Args)]
-pub(crate) struct Run {}
+#[command(after_help = "Example:\n  pinwise run plan.toml -- pigz -p 6 -k -c big.file > big.file.gz")]
+pub(crate) struct Run {
+    #[command(flatten)]
+    plan: PlanArgument,
+    /// Apply it although the machine differs from the plan's: each difference becomes a warning
+    #[arg(long)]
+    force: bool,
+    /// The program and its arguments
+    #[arg(last = true, required = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
 
 impl Run {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        anyhow::bail!("not built yet")
+        let plan = self.plan.load()?;
+        plan::check(&plan, self.force)?;
+        // Ctrl-C reaches the program as it reaches us: it decides what to do, and we end with it. Other signals are passed on.
+        let signal = Arc::new(AtomicUsize::new(0));
+        for number in [SIGINT, SIGTERM, SIGHUP] {
+            signal_hook::flag::register_usize(number, signal.clone(), number as usize)?;
+        }
+        let (program, arguments) = self.command.split_first().context("no command")?;
+        let mut child = Command::new(program)
+            .args(arguments)
+            .spawn()
+            .with_context(|| format!("cannot start {}", program.to_string_lossy()))?;
+        let pid = Pid(child.id() as i32);
+        let mut pinner = Pinner::new(pid, plan::wanted(&plan))
+            .with_context(|| format!("cannot look at the threads of process {pid}"))?;
+        let status = follow(&mut child, &mut pinner, &signal)?;
+        for name in pinner.missing() {
+            eprintln!("warning: no thread {name} was seen: it ran for less than {OFTEN:?}, or the program has changed");
+        }
+        // The program's exit code is ours; everything has been printed.
+        std::process::exit(status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0)))
+    }
+}
+
+/// Pins threads until the program ends.
+fn follow(child: &mut Child, pinner: &mut Pinner, signal: &AtomicUsize) -> anyhow::Result<ExitStatus> {
+    let begin = Instant::now();
+    loop {
+        for thread in pinner.look().context("cannot look at the program's threads")? {
+            if let Err(error) = thread.result {
+                eprintln!("warning: {}: {error}", thread.name);
+            }
+        }
+        if let Some(status) = child.try_wait().context("cannot wait for the program")? {
+            return Ok(status);
+        }
+        let number = signal.swap(0, Ordering::Relaxed) as i32;
+        if number == SIGTERM || number == SIGHUP {
+            let signal = if number == SIGTERM { rustix::process::Signal::TERM } else { rustix::process::Signal::HUP };
+            // It may have ended just now.
+            let _ = rustix::process::kill_process(rustix::process::Pid::from_child(child), signal);
+        }
+        std::thread::sleep(if begin.elapsed() < STARTING { OFTEN } else { SELDOM });
     }
 }

@@ -1,0 +1,126 @@
+//! `run` and `apply` on real processes.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+fn pinwise(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_pinwise")).args(arguments).output().unwrap()
+}
+
+fn allowed(pid: u32) -> String {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap().trim().to_owned()
+}
+
+/// The first CPU this test may use.
+fn cpu() -> String {
+    allowed(std::process::id()).split(['-', ',']).next().unwrap().to_owned()
+}
+
+/// A plan of another machine for threads of these names.
+fn plan(directory: &Path, names: &[&str]) -> PathBuf {
+    let mut text = String::from(
+        "version = 1\nprogram = \"sh\"\n[machine]\nsummary = \"1 core\"\ntopology = \"0\"\nmodel = \"abacus\"\n",
+    );
+    for name in names {
+        text += &format!("[[thread]]\nname = \"{name}\"\nrole = \"r\"\ninstance = 0\ncpus = \"{}\"\n", cpu());
+    }
+    let path = directory.join("plan.toml");
+    fs::write(&path, text).unwrap();
+    path
+}
+
+/// A shell that waits; it ends with its standard input, at the latest when this is dropped.
+struct Shell(Child);
+
+impl Shell {
+    fn start() -> Self {
+        let mut child = Command::new("sh")
+            .args(["-c", "echo started; read -r line"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
+        Self(child)
+    }
+}
+
+impl Drop for Shell {
+    fn drop(&mut self) {
+        drop(self.0.stdin.take());
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn apply_pins_a_running_program_and_says_what_it_did_not_find() {
+    let directory = tempfile::tempdir().unwrap();
+    let plan = plan(directory.path(), &["sh", "worker#1"]);
+    let shell = Shell::start();
+    let pid = shell.0.id().to_string();
+    let output = pinwise(&["apply", plan.to_str().unwrap(), "--pid", &pid, "--force", "--json"]);
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{errors}");
+    assert!(errors.contains("warning: the plan is for another topology (abacus: 1 core; here "), "{errors}");
+    assert!(
+        errors.contains("1 of 2 threads of the plan are not where it wants them (1 not found, 0 refused)"),
+        "{errors}"
+    );
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(document["pinned"][0]["name"], "sh");
+    assert_eq!(document["pinned"][0]["cpus"], cpu().as_str());
+    assert_eq!(document["not_found"], serde_json::json!(["worker#1"]));
+    assert_eq!(allowed(shell.0.id()), cpu());
+}
+
+#[test]
+fn a_plan_for_another_machine_is_refused_and_touches_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let plan = plan(directory.path(), &["sh"]);
+    let shell = Shell::start();
+    let before = allowed(shell.0.id());
+    let pid = shell.0.id().to_string();
+    for arguments in [&["apply", "PLAN", "--pid", &pid][..], &["run", "PLAN", "--", "true"]] {
+        let arguments: Vec<&str> =
+            arguments.iter().map(|word| if *word == "PLAN" { plan.to_str().unwrap() } else { word }).collect();
+        let output = pinwise(&arguments);
+        let errors = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{errors}");
+        assert!(errors.contains("the plan does not fit: the plan is for another topology"), "{errors}");
+        assert!(errors.contains("--force") && errors.lines().count() == 1, "{errors}");
+    }
+    assert_eq!(allowed(shell.0.id()), before);
+}
+
+#[test]
+fn run_pins_the_program_while_it_runs_and_ends_with_its_exit_code() {
+    let directory = tempfile::tempdir().unwrap();
+    let plan = plan(directory.path(), &["sh"]);
+    // Ends with 7 once the shell is where the plan wants it, with 9 if that takes more than 20 s.
+    let script = format!(
+        "n=0; while [ $n -lt 200 ]; do \
+         while read -r key value; do [ \"$key\" = Cpus_allowed_list: ] && [ \"$value\" = {} ] && exit 7; done \
+         < /proc/$$/status; sleep 0.1; n=$((n + 1)); done; exit 9",
+        cpu()
+    );
+    let output = pinwise(&["run", plan.to_str().unwrap(), "--force", "--", "sh", "-c", &script]);
+    assert_eq!(output.status.code(), Some(7), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(output.stdout.is_empty());
+    let killed = pinwise(&["run", plan.to_str().unwrap(), "--force", "--", "sh", "-c", "kill -9 $$"]);
+    assert_eq!(killed.status.code(), Some(128 + 9));
+    let missing = pinwise(&["run", plan.to_str().unwrap(), "--force", "--", "/no/such/program"]);
+    assert_eq!(missing.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&missing.stderr).contains("cannot start /no/such/program"));
+}
+
+#[test]
+fn a_process_that_does_not_exist_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let plan = plan(directory.path(), &["sh"]);
+    let output = pinwise(&["apply", plan.to_str().unwrap(), "--pid", "2147483647", "--force"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("there is no process 2147483647"));
+}
