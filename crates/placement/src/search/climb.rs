@@ -20,6 +20,8 @@ use std::collections::{BTreeMap, BTreeSet};
 const CHALLENGE: usize = 3;
 /// Differences beyond this many standard errors need no challenge.
 const CLEAR: f64 = 4.0;
+/// Relative noise up to which windows repeat exactly but for rounding: a simulated processor.
+const ROUNDING: f64 = 1e-9;
 /// Climbs in a row that find nothing better, after which to stop.
 const FRUITLESS: usize = 5;
 
@@ -75,8 +77,8 @@ impl Climb {
         view.random.shuffle(&mut moves);
         self.started.insert(incumbent.clone());
         let windows = view.tally.class(&incumbent).map_or(0, |class| class.windows.len());
-        let fresh_from =
-            if view.tally.noise().is_some_and(|noise| noise > 0.0) { windows - fresh.min(windows) } else { 0 };
+        let noisy = view.tally.noise().is_some_and(|noise| noise > ROUNDING);
+        let fresh_from = if noisy { windows - fresh.min(windows) } else { 0 };
         let tried = BTreeSet::new();
         self.ascent = Some(Ascent { incumbent, fresh_from, moves, tried, candidate: None, challenged: false });
     }
