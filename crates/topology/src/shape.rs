@@ -6,8 +6,9 @@
 
 use crate::{CpuId, CpuSet, Domain, DomainKind, Machine, MachineError};
 
-/// More contexts than any kernel can be configured for.
-const MOST_CONTEXTS: u64 = 65_536;
+/// As many contexts as Linux can be configured for (NR_CPUS, x86). Each domain holds its CPUs as a bitmap, so that memory and time
+/// grow with the square of the number.
+const MOST_CONTEXTS: u64 = 8192;
 
 /// Levels with the number of domains per parent, outermost first.
 type Levels = Vec<(DomainKind, u32)>;
@@ -15,7 +16,7 @@ type Levels = Vec<(DomainKind, u32)>;
 impl Machine {
     /// A machine of alike domains. `shape` is `8x2x4` (top level first; see the module for the levels' names) or a list of
     /// `level:count` with the levels `group package numa die l4 l3 cluster l2 core pipe pu`, outermost first. CPUs are
-    /// numbered in tree order. Errors: what is no number, a level out of order, no context, more than 65,536 contexts.
+    /// numbered in tree order. Errors: what is no number, a level out of order, no context, more than 8,192 contexts.
     pub fn from_shape(shape: &str) -> Result<Self, MachineError> {
         let levels =
             parse(shape.trim()).map_err(|reason| MachineError::malformed(format!("shape '{shape}'"), reason))?;
@@ -171,9 +172,9 @@ mod tests {
             ("", "is not a number"),
             ("8x", "is not a number"),
             ("8x0x4", "0 domains"),
-            ("300x300", "more than 65536"),
+            ("300x300", "more than 8192"),
             ("99999999999", "is not a number"),
-            ("4294967295x4294967295x4294967295", "more than 65536"),
+            ("4294967295x4294967295x4294967295", "more than 8192"),
             ("2x2x2x2x2", "name them"),
             ("chair:2 pu:2", "unknown level 'chair'"),
             ("pu:2 core:2", "must be the last"),
