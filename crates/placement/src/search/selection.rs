@@ -12,6 +12,9 @@ use pinwise_topology::{Assignment, Random};
 /// Rounds before anything is concluded.
 pub(crate) const LEAST_ROUNDS: usize = 5;
 
+/// Rounds that the rest of the budget should allow: rather fewer rivals than intervals too wide to tell any from the baseline.
+const WANTED_ROUNDS: f64 = 10.0;
+
 /// Rounds from one window of the reference to the next.
 const REFERENCE_EVERY: usize = 2;
 
@@ -33,8 +36,8 @@ impl Selection {
         let mut guesses = tally.guesses(question.confidence);
         guesses.sort_by(|a, b| b.1.mean.total_cmp(&a.1.mean));
         let reach = guesses.first().map_or(f64::NEG_INFINITY, |(_, best)| best.mean - best.half);
-        let room = (affordable / LEAST_ROUNDS as f64) as usize;
-        let most = room.saturating_sub(BASELINE_WINDOWS).clamp(1, FINALISTS);
+        let room = (affordable / WANTED_ROUNDS) as usize;
+        let most = room.saturating_sub(BASELINE_WINDOWS).clamp(2, FINALISTS);
         let alive = guesses
             .into_iter()
             .filter(|(_, guess)| guess.mean + guess.half >= reach)
