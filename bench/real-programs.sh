@@ -25,19 +25,19 @@ start() { # command…: started in the background, ended on exit
   pid=$!
 }
 
-built-in() {
+target-built-in() {
   for workload in hash1_L1:2 intmul:2 aho-corasick:2 stateful:1; do
     place "built-in $workload" --workload "$workload"
   done
 }
 
-dpdk() {
+target-dpdk() {
   place "dpdk-testpmd, two forwarding workers" --metric dpdk:pwbench -- dpdk-testpmd --lcores '0@0,1@0,2@1' --no-huge -m 256 \
     --no-pci --vdev net_null0 --vdev net_null1 --file-prefix pwbench -- --auto-start --stats-period 1 \
     --forward-mode=macswap --nb-cores=2 --total-num-mbufs=8192 --no-mlockall
 }
 
-redis() {
+target-redis() {
   start redis-server --port 16379 --bind 127.0.0.1 --save "" --appendonly no --io-threads 2 --io-threads-do-reads yes --dir "$folder"
   local server=$pid
   sleep 1
@@ -47,7 +47,7 @@ redis() {
     --metric 'cmd:redis-cli -p 16379 info stats' --pick 'total_commands_processed:(\d+)'
 }
 
-memcached() {
+target-memcached() {
   start memcached -u nobody -l 127.0.0.1 -U 0 -p 16311 -t 4
   local server=$pid
   sleep 1
@@ -58,14 +58,14 @@ memcached() {
     --pick 'STAT cmd_get (\d+)'
 }
 
-pigz() {
-  head -c 24000000 <(cat target/release/pinwise target/release/pinwise target/release/pinwise) >"$folder/file"
-  BUDGET=120s budget=120s place "pigz -p 6 on 24 MB" --metric runtime -- pigz -p 6 -k -c "$folder/file"
+target-pigz() {
+  head -c 8000000 <(cat "$pinwise" "$pinwise" "$pinwise") >"$folder/file"
+  budget=120s place "pigz -p 6 on 8 MB" --metric runtime -- pigz -p 6 -k -c "$folder/file"
 }
 
 if [ $# = 0 ]; then set -- built-in dpdk redis memcached pigz; fi
 for target in "$@"; do
-  "$target"
+  "target-$target"
   for pid in "${started[@]}"; do kill "$pid" 2>/dev/null || true; done
   started=()
 done
