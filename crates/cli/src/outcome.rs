@@ -57,6 +57,9 @@ fn evidence(text: &mut String, info: &CampaignInfo, outcome: &Outcome, tree: &Sh
         Some(baseline) => line(text, "unpinned", &estimate(baseline, unit))?,
         None => line(text, "unpinned", "not measured")?,
     }
+    if let Some(found) = &outcome.as_found {
+        line(text, "as found", &format!("{}, before anything was pinned", estimate(found, unit)))?;
+    }
     if let Some((gain, low, high)) = outcome.gain {
         line(text, "gain", &format!("{} ({} to {})", percent(gain, true), percent(low, true), percent(high, true)))?;
     }
@@ -196,6 +199,7 @@ pub(crate) fn document(info: &CampaignInfo, outcome: &Outcome, plan: Option<&Pat
         "lower_is_better": unit.reciprocal,
         "best": outcome.best.as_ref().map(placed),
         "baseline": outcome.baseline.as_ref().map(figure),
+        "as_found": outcome.as_found.as_ref().map(figure),
         "gain": outcome.gain.map(|(mean, low, high)| json!({"mean": mean, "low": finite(low), "high": finite(high)})),
         "ties": outcome.ties.iter().map(placed).collect::<Vec<_>>(),
         "assignments": outcome.assignments,

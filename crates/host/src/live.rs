@@ -13,7 +13,7 @@ use crate::survey::{Surveyed, left_alone, same_crew};
 use crate::target::{Target, TargetError, common_contexts, pause};
 use crate::thread::{Stat, ThreadId};
 use pinwise_testbed::{Effort, MeasureError, Measurement, Retry, Setting, Testbed, Thread, Unit, Workload};
-use pinwise_topology::{Assignment, CpuSet, Machine};
+use pinwise_topology::{Assignment, CpuSet, Machine, Random};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -74,6 +74,10 @@ pub struct LiveTestbed {
     /// Mean performance of the unpinned windows and their number.
     baseline: Option<(f64, f64)>,
     not_punctual: Option<String>,
+    /// The threads are pinned, or were until the last setting.
+    pinned: bool,
+    /// Where [`Self::scatter`] deals to.
+    random: Random,
 }
 
 impl LiveTestbed {
@@ -108,6 +112,8 @@ impl LiveTestbed {
             respawned: 0,
             baseline: None,
             not_punctual: None,
+            pinned: false,
+            random: Random::new(0),
         })
     }
 
@@ -156,6 +162,17 @@ impl LiveTestbed {
             quiet = if changed { 0 } else { quiet + 1 };
         }
         Ok(())
+    }
+
+    /// Deals the threads over the contexts at random, as many on each as on any other. Threads that are released stay where they
+    /// are until the scheduler has a reason to move them: without this the baseline would inherit the placement measured before
+    /// it, the winner's in the end. Dealing is what a scheduler does with new threads.
+    fn scatter(&mut self) -> Result<(), MeasureError> {
+        let mut contexts: Vec<u32> = (0..self.leaves.len() as u32).collect();
+        self.random.shuffle(&mut contexts);
+        let mut dealt: Vec<u32> = contexts.into_iter().cycle().take(self.slots.len()).collect();
+        self.random.shuffle(&mut dealt);
+        self.apply(&Setting::Pinned(Assignment::new(dealt)))
     }
 
     fn pin(&mut self, assignment: &Assignment) -> Result<Vec<ThreadId>, MeasureError> {
@@ -310,8 +327,16 @@ impl Testbed for LiveTestbed {
                 None
             }
         };
-        self.apply(setting)?;
         let settle = self.options.period / 5;
+        if *setting == Setting::Unpinned && self.pinned {
+            self.scatter()?;
+            self.apply(setting)?;
+            // The scheduler gets a full period to go its own way.
+            pause(self.options.period - settle, &self.cancelled);
+        } else {
+            self.apply(setting)?;
+        }
+        self.pinned = *setting != Setting::Unpinned;
         let window = (self.options.period - settle).mul_f64(effort.windows.clamp(0.01, 1e6));
         let least = self.options.floor.zip(self.baseline).map(|(floor, (mean, _))| floor * mean);
         let measured = match (least, setting) {

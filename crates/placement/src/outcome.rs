@@ -2,7 +2,7 @@
 
 use crate::fresh::Fresh;
 use crate::search::tally::{Tally, settled};
-use crate::statistics::{mean, t_quantile, variance};
+use crate::statistics::{estimate, mean, t_quantile, variance};
 use crate::{Bound, Question};
 use num_bigint::BigUint;
 use pinwise_campaign::{Purpose, Record};
@@ -96,6 +96,9 @@ pub struct Outcome {
     pub best: Option<Best>,
     /// The unpinned baseline on fresh windows of the same length.
     pub baseline: Option<Estimate>,
+    /// The program before anything was pinned for the first time; `None` where that was not measured.
+    #[serde(default)]
+    pub as_found: Option<Estimate>,
     /// best / baseline - 1 with its interval, where both were measured twice or more: (estimate, low, high). The interval is
     /// paired by round, and corrected for the best having been chosen among several.
     pub gain: Option<(f64, f64, f64)>,
@@ -147,21 +150,26 @@ impl Outcome {
             .map(|ratio| (ratio.value - 1.0, ratio.low - 1.0, ratio.high - 1.0));
         let best = leader.and_then(announce);
         let performance = best.as_ref().map(|best| best.performance.mean);
+        let as_found = as_found(records, confidence);
+        let drift = Drift::of(records, confidence);
+        // On a machine that changed meanwhile, figures from the beginning do not compare with those from the end.
+        let steady = !drift.as_ref().is_some_and(|drift| drift.significant);
         let bound = if BigUint::from(tally.classes().count()) == count {
             Bound::exact(question, &tally, &fresh, performance)
         } else {
             Bound::from_sample(question, tally.sample(), performance)
         };
         Self {
-            advice: advice(gain, question.within),
+            advice: advice(gain, question.within, as_found.filter(|_| steady), performance),
             unit: unit.clone(),
             best,
             baseline: fresh.baseline(confidence),
+            as_found,
             gain,
             ties,
             bound,
             assignments: count.to_string(),
-            drift: Drift::of(records, confidence),
+            drift,
             cost: Cost::of(records),
             strategy,
             stopped_because,
@@ -169,12 +177,25 @@ impl Outcome {
     }
 }
 
-fn advice(gain: Option<(f64, f64, f64)>, within: f64) -> Advice {
-    match gain {
-        Some((_, low, _)) if low > 0.0 => Advice::Pin,
-        Some((_, low, high)) if high <= 0.0 || high - low <= 2.0 * within => Advice::KeepDefault,
-        _ => Advice::Undecided,
+/// The baseline's windows from before the first pinned trial. Later ones begin from wherever pinning left the threads, and a
+/// scheduler may leave them there; a program that had found a good placement by itself shows only here.
+fn as_found(records: &[Record], confidence: f64) -> Option<Estimate> {
+    let undisturbed = records.iter().take_while(|record| record.trial.setting == Setting::Unpinned);
+    let values: Vec<f64> = undisturbed.filter_map(|record| Some(record.outcome.as_ref().ok()?.performance)).collect();
+    estimate(&values, confidence)
+}
+
+/// What the gain says, unless the program as it was found did no worse than the `best`.
+fn advice(gain: Option<(f64, f64, f64)>, within: f64, as_found: Option<Estimate>, best: Option<f64>) -> Advice {
+    let Some((_, low, high)) = gain else { return Advice::Undecided };
+    if low > 0.0 {
+        return match as_found.zip(best) {
+            Some((found, best)) if found.low > best => Advice::KeepDefault,
+            Some((found, best)) if found.mean > best => Advice::Undecided,
+            _ => Advice::Pin,
+        };
     }
+    if high <= 0.0 || high - low <= 2.0 * within { Advice::KeepDefault } else { Advice::Undecided }
 }
 
 impl Cost {
@@ -215,5 +236,28 @@ impl Drift {
         let degrees = (a + b).powi(2) * (third - 1) as f64 / (a * a + b * b);
         let explained = if a + b > 0.0 { t_quantile(confidence, degrees) * (a + b).sqrt() } else { 0.0 };
         Some(Self { change: difference / mean(first), significant: difference.abs() > explained, n: values.len() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_was_found_doing_as_well_is_not_pinned() {
+        let gain = Some((0.5, 0.4, 0.6));
+        let found = |values: &[f64]| estimate(values, 0.95);
+        assert_eq!(advice(gain, 0.025, found(&[80.0, 81.0, 82.0]), Some(100.0)), Advice::Pin);
+        assert_eq!(advice(gain, 0.025, found(&[99.0, 101.0, 103.0]), Some(100.0)), Advice::Undecided);
+        assert_eq!(advice(gain, 0.025, found(&[110.0, 111.0, 112.0]), Some(100.0)), Advice::KeepDefault);
+        assert_eq!(advice(gain, 0.025, None, Some(100.0)), Advice::Pin);
+    }
+
+    #[test]
+    fn without_a_gain_the_width_of_its_interval_decides() {
+        assert_eq!(advice(Some((0.0, -0.01, 0.01)), 0.025, None, Some(1.0)), Advice::KeepDefault);
+        assert_eq!(advice(Some((-0.1, -0.3, -0.01)), 0.025, None, Some(1.0)), Advice::KeepDefault);
+        assert_eq!(advice(Some((0.1, -0.2, 0.4)), 0.025, None, Some(1.0)), Advice::Undecided);
+        assert_eq!(advice(None, 0.025, None, None), Advice::Undecided);
     }
 }

@@ -108,7 +108,8 @@ impl Search {
         };
         let baseline = trial(Setting::Unpinned, Purpose::Baseline);
         let reference = pinned(&search.reference, Purpose::Reference);
-        search.queue.extend([&baseline, &reference, &baseline, &baseline, &reference, &baseline].map(Clone::clone));
+        // The baseline first: only now is the program as it was found.
+        search.queue.extend([&baseline, &baseline, &baseline, &baseline, &reference, &reference].map(Clone::clone));
         Ok(search)
     }
 
