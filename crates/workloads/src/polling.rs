@@ -1,24 +1,28 @@
 //! How a thread shares its CPU: it polls its rings, as packet software does, and steps aside where others need the CPU.
 //!
 //! *Waiting*: a thread that finds its ring empty (or full) looks again [`SPINS`] times, with the processor's pause
-//! instruction in between, and then offers the CPU to whoever else is ready (`sched_yield`). On a CPU of its own that call comes
-//! straight back and the thread polls on. On a shared CPU each spin is time that the thread it waits for could have used, and
-//! an endless spin would burn a whole time slice, milliseconds, for nothing.
+//! instruction in between, and then sleeps for [`NAP`]. Linux makes that about 50 us (its timer slack), in which the other end
+//! moves half a ringful: neither end meets the other's limit, so on a CPU of its own a nap costs no throughput. An endless spin
+//! would burn a whole time slice, milliseconds, on a CPU that it shares with the thread it waits for. Yielding instead
+//! of sleeping is fine among pollers alone, but beside any program that computes it stops the pipeline: on Linux 6.18
+//! a yield gives up the rest of the slice, so each wait of microseconds costs milliseconds.
 //!
-//! *Working*: a thread that always finds something to do offers the CPU after each [`TURN`] packets. Without that, it would
-//! keep it for a time slice, while a pipeline that has another stage on this CPU fills its ring within microseconds and
-//! stands still for the rest. On a CPU of its own this costs a system call per ringful, less than a nanosecond a packet.
+//! *Working*: a thread that always finds something to do yields after each [`TURN`] packets. Without that, it would
+//! keep its CPU for a time slice, while a pipeline that has another stage there fills its ring within microseconds and
+//! stands still for the rest. On a CPU of its own this costs a system call per ringful, about a nanosecond a packet.
 //!
-//! Both are for threads that poll beside threads that poll. Beside programs that never yield, a yielding thread gets less than
-//! its share, on Linux 6.18 far less: a yield there gives up the rest of the slice. The numbers were chosen by
-//! measurement; see docs/WORKLOADS.md.
+//! The policy was chosen by measurement; see docs/WORKLOADS.md.
 
 use crate::pipeline::RING;
 use std::hint;
 use std::thread;
+use std::time::Duration;
 
-/// Looks at the ring before a waiting thread yields.
+/// Looks at the ring before a waiting thread sleeps.
 const SPINS: u32 = 16;
+
+/// What it asks for; real-time threads, which have no timer slack, get no more than that.
+const NAP: Duration = Duration::from_micros(1);
 
 /// Packets after which a working thread yields: a ringful.
 const TURN: usize = RING;
@@ -37,7 +41,8 @@ impl Turn {
             self.looks += 1;
             hint::spin_loop();
         } else {
-            self.end();
+            *self = Self::default();
+            thread::sleep(NAP);
         }
     }
 
@@ -46,12 +51,8 @@ impl Turn {
         self.looks = 0;
         self.packets += packets;
         if self.packets >= TURN {
-            self.end();
+            self.packets = 0;
+            thread::yield_now();
         }
-    }
-
-    fn end(&mut self) {
-        *self = Self::default();
-        thread::yield_now();
     }
 }
