@@ -136,9 +136,11 @@ mod tests {
     use std::collections::{BTreeSet, HashMap};
 
     type Flow = BTreeSet<(IpAddr, u16, bool)>;
+    /// Length of the frame, and SYN, FIN, RST where it is TCP.
+    type Seen = (usize, Option<[bool; 3]>);
 
     /// A flow as another decoder and the standard library see it: an unordered pair of endpoints, and all its packets.
-    fn reference(traffic: &Traffic, packets: u64) -> HashMap<Flow, Vec<(usize, Option<[bool; 3]>)>> {
+    fn reference(traffic: &Traffic, packets: u64) -> HashMap<Flow, Vec<Seen>> {
         let mut flows: HashMap<Flow, Vec<_>> = HashMap::new();
         for n in 0..packets {
             let frame = traffic.frame(n);

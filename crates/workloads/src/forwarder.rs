@@ -188,7 +188,7 @@ mod tests {
     #[test]
     fn the_integer_work_is_what_it_claims_to_be() {
         assert_eq!(add(1), add(1));
-        assert_eq!((0..26).fold(77u64, |q, _| u64::MAX / (q / (1 << 32) | 3)), divide(77));
+        assert_eq!((0..26).fold(77u64, |q, _| u64::MAX / ((q / (1 << 32)) | 3)), divide(77));
         let (mut a, mut b) = (5u128, (!5u64 | 1) as u128);
         for _ in 0..40 {
             a = a * b % (1 << 64);
