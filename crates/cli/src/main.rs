@@ -3,7 +3,6 @@
 
 mod command;
 mod draw;
-mod figures;
 mod interrupt;
 mod machine;
 mod outcome;

@@ -1,150 +1,187 @@
 //! How an outcome is told: by `place` at its end, and by `campaign show` at any time after.
 
-use crate::figures::{duration, estimate, percent, quantity};
 use pinwise_campaign::CampaignInfo;
-use pinwise_placement::{Advice, Best, Bound, Estimate, Outcome};
+use pinwise_placement::{Advice, Best, Bound, Cost, Estimate, Outcome};
+use pinwise_report::{Files, quoted};
+use pinwise_testbed::figures::{self, Scale};
 use pinwise_topology::{CpuId, SharingTree};
 use serde_json::{Value, json};
-use std::fmt::Write;
 use std::path::Path;
 
 /// Rivals beyond this many are counted, not listed.
 const RIVALS_SHOWN: usize = 8;
 
-/// The outcome as text, drawn for a terminal `width` columns wide; ends in a newline.
-pub(crate) fn tell(info: &CampaignInfo, outcome: &Outcome, plan: Option<&Path>, width: usize) -> String {
-    let mut text = String::new();
+/// Columns before a value: two, the label, one.
+const INDENT: usize = 12;
+
+/// Lines are not broken into less than this, however narrow the terminal.
+const LEAST_WIDTH: usize = 30;
+
+/// The outcome as text, for a terminal `width` columns wide; ends in a newline.
+pub(crate) fn tell(info: &CampaignInfo, outcome: &Outcome, files: Files<'_>, width: usize) -> String {
     let tree = SharingTree::new(&info.new.machine, info.new.alike);
-    let names: Vec<String> = info.new.workload.threads.iter().map(|thread| thread.name.clone()).collect();
-    // Writing to a String cannot fail.
-    let _ = verdict(&mut text, info, outcome, &tree, &names, width);
-    let _ = evidence(&mut text, info, outcome, &tree);
-    let _ = next(&mut text, info, outcome, plan);
-    text
-}
-
-fn verdict(
-    text: &mut String,
-    info: &CampaignInfo,
-    outcome: &Outcome,
-    tree: &SharingTree,
-    names: &[String],
-    width: usize,
-) -> std::fmt::Result {
-    match outcome.advice {
-        Advice::Pin => writeln!(text, "Pin: the best assignment beats the operating system's own placement.\n")?,
-        Advice::KeepDefault => {
-            writeln!(text, "Keep the default: no assignment is better than leaving the threads unpinned.\n")?;
-        }
-        Advice::Undecided => {
-            writeln!(text, "Undecided: the measurements do not tell the best assignment from the default.\n")?
-        }
-    }
+    let mut sheet = Sheet { text: String::new(), width };
+    sheet.paragraph("", 0, verdict(outcome));
+    sheet.text.push('\n');
     if let Some(best) = &outcome.best {
-        text.push_str(&crate::draw::draw_assignment(&info.new.machine, tree.leaves(), names, &best.assignment, width));
-        text.push('\n');
+        let names: Vec<String> = info.new.workload.threads.iter().map(|thread| thread.name.clone()).collect();
+        let machine = &info.new.machine;
+        sheet.paragraph("", 0, "The best assignment found:");
+        sheet.text.push_str(&crate::draw::draw_assignment(machine, tree.leaves(), &names, &best.assignment, width));
+        sheet.text.push('\n');
     }
-    Ok(())
+    evidence(&mut sheet, info, outcome, &tree, files);
+    sheet.text.push('\n');
+    next(&mut sheet, info, outcome, files);
+    sheet.text
 }
 
-fn evidence(text: &mut String, info: &CampaignInfo, outcome: &Outcome, tree: &SharingTree) -> std::fmt::Result {
-    let unit = &outcome.unit;
+/// Text that grows line by line.
+struct Sheet {
+    text: String,
+    width: usize,
+}
+
+impl Sheet {
+    /// `label value`; what does not fit on the line hangs below the value.
+    fn line(&mut self, label: &str, value: &str) {
+        self.paragraph(&format!("  {label:<9} "), INDENT, value);
+    }
+
+    /// Words after `start`, broken at the width, with `indent` columns before all lines but the first. A word too long for a
+    /// line is left whole: it is a path or a placement, which someone may want to copy.
+    fn paragraph(&mut self, start: &str, indent: usize, words: &str) {
+        let width = self.width.max(INDENT + LEAST_WIDTH);
+        let mut line = start.to_owned();
+        let mut fresh = true;
+        for word in words.split_whitespace() {
+            if !fresh && line.chars().count() + 1 + word.chars().count() > width {
+                self.text.push_str(line.trim_end());
+                self.text.push('\n');
+                line = " ".repeat(indent);
+                fresh = true;
+            }
+            if !fresh {
+                line.push(' ');
+            }
+            line.push_str(word);
+            fresh = false;
+        }
+        self.text.push_str(line.trim_end());
+        self.text.push('\n');
+    }
+}
+
+fn verdict(outcome: &Outcome) -> &'static str {
+    match outcome.advice {
+        Advice::Pin => "Pin: the best assignment beats the operating system's own placement.",
+        Advice::KeepDefault => "Keep the default: no assignment is better than leaving the threads unpinned.",
+        Advice::Undecided if outcome.best.is_none() => "Undecided: no assignment was measured well enough to say.",
+        Advice::Undecided if outcome.baseline.is_none() => "Undecided: the program was not measured unpinned.",
+        Advice::Undecided => "Undecided: the measurements do not tell the best assignment from the default.",
+    }
+}
+
+fn evidence(sheet: &mut Sheet, info: &CampaignInfo, outcome: &Outcome, tree: &SharingTree, files: Files<'_>) {
+    let typical = outcome.best.as_ref().map(|best| best.performance.mean);
+    let typical = typical.or(outcome.baseline.map(|baseline| baseline.mean)).or(outcome.bound.upb);
+    let scale = Scale::new(&outcome.unit, typical.unwrap_or(1.0));
     match &outcome.best {
-        Some(best) => line(text, "best", &estimate(&best.performance, unit))?,
-        None => line(text, "best", "none: no assignment could be measured")?,
+        Some(best) => sheet.line("best", &best.performance.show(&scale)),
+        None => sheet.line("best", "none"),
     }
     match &outcome.baseline {
-        Some(baseline) => line(text, "unpinned", &estimate(baseline, unit))?,
-        None => line(text, "unpinned", "not measured")?,
+        Some(baseline) => sheet.line("unpinned", &baseline.show(&scale)),
+        None => sheet.line("unpinned", "not measured"),
     }
     if let Some(found) = &outcome.as_found {
-        line(text, "as found", &format!("{}, before anything was pinned", estimate(found, unit)))?;
+        sheet.line("as found", &format!("{}, before anything was pinned", found.show(&scale)));
     }
     if let Some((gain, low, high)) = outcome.gain {
-        line(text, "gain", &format!("{} ({} to {})", percent(gain, true), percent(low, true), percent(high, true)))?;
+        let [gain, low, high] = [gain, low, high].map(figures::change);
+        let confidence = figures::percent(outcome.bound.confidence);
+        sheet.line("gain", &format!("{gain} ({confidence} interval {low} to {high})"));
     }
-    for rival in outcome.ties.iter().take(RIVALS_SHOWN) {
-        line(text, "ties", &format!("{}  {}", place(rival, tree, info), estimate(&rival.performance, unit)))?;
+    for (index, rival) in outcome.ties.iter().take(RIVALS_SHOWN).enumerate() {
+        let label = if index == 0 { "ties" } else { "" };
+        sheet.line(label, &format!("{}, {}", place(rival, tree, info), rival.performance.show(&scale)));
     }
     if outcome.ties.len() > RIVALS_SHOWN {
-        line(text, "ties", &format!("and {} more (pinwise campaign show --json)", outcome.ties.len() - RIVALS_SHOWN))?;
+        let more = outcome.ties.len() - RIVALS_SHOWN;
+        sheet.line("", &format!("and {more} more: pinwise campaign show {} --json{}", info.id.0, files.flag()));
     }
-    bound(text, &outcome.bound, outcome)?;
+    sheet.line("bound", &bound(&outcome.bound, &scale));
+    for note in &outcome.bound.notes {
+        sheet.line("", note);
+    }
     if let Some(drift) = &outcome.drift
         && drift.significant
     {
-        let change = percent(drift.change, true);
-        line(text, "drift", &format!("a reference changed by {change} during the run (n = {}): repeat it", drift.n))?;
+        let change = figures::change(drift.change);
+        sheet.line("drift", &format!("a reference changed by {change} during the run (n = {}): repeat it", drift.n));
     }
-    let cost = &outcome.cost;
-    let failed = if cost.failed > 0 { format!(", {} failed", cost.failed) } else { String::new() };
-    line(
-        text,
-        "cost",
-        &format!(
-            "{} measurements{failed} of {} of {} different assignments in {}",
-            cost.measurements,
-            cost.classes,
-            outcome.assignments,
-            duration(cost.time)
-        ),
-    )?;
-    line(text, "strategy", &outcome.strategy)?;
-    line(text, "stopped", &outcome.stopped_because)
+    sheet.line("cost", &cost(&outcome.cost, &outcome.assignments));
+    sheet.line("strategy", &outcome.strategy);
+    sheet.line("stopped", &outcome.stopped_because);
 }
 
-fn bound(text: &mut String, bound: &Bound, outcome: &Outcome) -> std::fmt::Result {
-    let unit = &outcome.unit;
-    let confidence = percent(bound.confidence, false);
-    match (bound.upb_high, bound.gap_high) {
-        (Some(high), Some(gap)) if bound.method == "exact" => line(
-            text,
-            "bound",
-            &format!(
-                "every assignment was measured: none is better than {} with {confidence} confidence; at most {} above the best",
-                quantity(unit.quantity(high), &unit.name),
-                percent(gap, false)
-            ),
-        )?,
-        (Some(high), Some(gap)) => {
-            let point = bound.upb.map(|upb| format!("about {}, ", quantity(unit.quantity(upb), &unit.name)));
-            line(
-                text,
-                "bound",
-                &format!(
-                    "the best possible is {}at most {} with {confidence} confidence ({}, n = {}): the gap is at most {}",
-                    point.unwrap_or_default(),
-                    quantity(unit.quantity(high), &unit.name),
-                    bound.method,
-                    bound.n,
-                    percent(gap, false)
-                ),
-            )?;
+fn bound(bound: &Bound, scale: &Scale) -> String {
+    let confidence = figures::percent(bound.confidence);
+    match (bound.upb, bound.upb_high) {
+        (_, Some(high)) if bound.method == "exact" => {
+            let gap = gap(bound.gap_high, "at most");
+            format!("no assignment is better than {} with {confidence} confidence{gap}", scale.show(high))
         }
-        _ => line(text, "bound", "none")?,
+        (Some(point), Some(high)) => format!(
+            "the best possible is about {}, at most {} with {confidence} confidence ({}, n = {}){}",
+            scale.show(point),
+            scale.show(high),
+            bound.method,
+            figures::count(bound.n as u64),
+            gap(bound.gap_high, "at most")
+        ),
+        (Some(point), None) => format!(
+            "the best possible is about {}, with no upper end to the interval ({}, n = {}){}",
+            scale.show(point),
+            bound.method,
+            figures::count(bound.n as u64),
+            gap(bound.gap, "about")
+        ),
+        (None, _) => "none".to_owned(),
     }
-    for note in &bound.notes {
-        line(text, "", note)?;
-    }
-    Ok(())
 }
 
-fn next(text: &mut String, info: &CampaignInfo, outcome: &Outcome, plan: Option<&Path>) -> std::fmt::Result {
-    writeln!(text)?;
-    if let Some(plan) = plan
+fn gap(gap: Option<f64>, how: &str) -> String {
+    gap.map_or(String::new(), |gap| format!(": the gap is {how} {}", figures::percent(gap)))
+}
+
+fn cost(cost: &Cost, assignments: &str) -> String {
+    let failed = if cost.failed > 0 { format!(" ({} failed)", figures::count(cost.failed)) } else { String::new() };
+    format!(
+        "{} measurements{failed} of {} of {} different assignments in {}",
+        figures::count(cost.measurements),
+        figures::count(cost.classes),
+        figures::group(assignments),
+        figures::duration(cost.time)
+    )
+}
+
+/// Commands stand on lines of their own, so that they can be copied.
+fn next(sheet: &mut Sheet, info: &CampaignInfo, outcome: &Outcome, files: Files<'_>) {
+    let mut commands = Vec::new();
+    if let Some(plan) = files.plan
         && outcome.advice == Advice::Pin
     {
-        let plan = plan.display();
-        writeln!(text, "  pinwise apply {plan} --pid PID      pin the threads of a running process")?;
-        writeln!(text, "  pinwise run {plan} -- COMMAND       start the program pinned")?;
-        writeln!(text, "  pinwise export {plan} --to FORMAT   for taskset, OpenMP, DPDK, systemd, …")?;
+        let plan = quoted(&plan.to_string_lossy());
+        commands.push(("pin the threads of a running process:", format!("pinwise apply {plan} --pid PID")));
+        commands.push(("start the program pinned:", format!("pinwise run {plan} -- CMD")));
+        commands.push(("say it to taskset, OpenMP, DPDK, systemd, …:", format!("pinwise export {plan} --to FORMAT")));
     }
-    writeln!(text, "  pinwise report {}      a page with every measurement", info.id.0)
-}
-
-/// `name value`, the value hanging behind an indented label.
-fn line(text: &mut String, label: &str, value: &str) -> std::fmt::Result {
-    writeln!(text, "  {label:<9} {value}")
+    commands.push(("see every measurement on a page:", format!("pinwise report {}{}", info.id.0, files.flag())));
+    for (index, (what, command)) in commands.iter().enumerate() {
+        sheet.line(if index == 0 { "next" } else { "" }, what);
+        sheet.text.push_str(&format!("{:INDENT$}  {command}\n", ""));
+    }
 }
 
 /// An assignment in one line: the threads on each used context, by the kernel's numbers.

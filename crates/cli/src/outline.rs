@@ -121,38 +121,9 @@ pub(crate) fn runs<T>(items: &[T], alike: impl Fn(&T, &T) -> bool) -> Vec<&[T]> 
     items.chunk_by(|a, b| alike(a, b)).collect()
 }
 
-/// Bytes as caches (exactly) and memories (to a tenth of a GiB) are told.
-pub(crate) fn bytes(bytes: u64) -> String {
-    const KIB: u64 = 1 << 10;
-    const MIB: u64 = 1 << 20;
-    const GIB: u64 = 1 << 30;
-    match bytes {
-        _ if bytes >= GIB => format!("{:.1} GiB", bytes as f64 / GIB as f64).replace(".0 ", " "),
-        _ if bytes >= MIB && bytes.is_multiple_of(MIB) => format!("{} MiB", bytes / MIB),
-        _ if bytes >= 10 * MIB => format!("{:.1} MiB", bytes as f64 / MIB as f64),
-        _ if bytes >= KIB => format!("{} KiB", bytes / KIB),
-        _ => format!("{bytes} B"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn sizes_are_told_in_units_that_people_use() {
-        for (size, text) in [
-            (512, "512 B"),
-            (48 << 10, "48 KiB"),
-            (1280 << 10, "1280 KiB"),
-            (2 << 20, "2 MiB"),
-            (16 << 30, "16 GiB"),
-            (17_174_994_944, "16 GiB"),
-            (60 << 30 | 700 << 20, "60.7 GiB"),
-        ] {
-            assert_eq!(bytes(size), text);
-        }
-    }
 
     #[test]
     fn domains_with_the_same_contexts_are_one_node_in_order() {

@@ -1,11 +1,11 @@
 //! What a search shows while it runs: one line on stderr, on a terminal only, redrawn at most four times a second because
 //! drawing costs time on the machine under test.
 
-use crate::figures::quantity;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use pinwise_campaign::{Purpose, Record};
+use pinwise_campaign::Record;
 use pinwise_placement::Budget;
-use pinwise_testbed::Unit;
+use pinwise_testbed::figures::Scale;
+use pinwise_testbed::{Setting, Unit};
 use std::time::Duration;
 
 /// The line.
@@ -34,7 +34,7 @@ impl Progress {
     /// Takes in one more record.
     pub(crate) fn observe(&mut self, record: &Record) {
         if let Ok(measurement) = &record.outcome {
-            let seen = if record.trial.purpose == Purpose::Baseline { &mut self.baseline } else { &mut self.best };
+            let seen = if record.trial.setting == Setting::Unpinned { &mut self.baseline } else { &mut self.best };
             *seen = seen.max(measurement.performance);
         }
         let made = record.number + 1;
@@ -43,11 +43,11 @@ impl Progress {
             Budget::Time(_) => u64::try_from(record.elapsed.max(Duration::ZERO).as_millis()).unwrap_or(u64::MAX),
         });
         let show = |value: f64| match value.is_finite() {
-            true => quantity(self.unit.quantity(value), &self.unit.name),
+            true => Scale::new(&self.unit, value).show(value),
             false => "-".into(),
         };
         self.bar.set_message(format!(
-            "{made} measurements, highest {} (unpinned {})",
+            "{made} measurements, best so far {} (unpinned {})",
             show(self.best),
             show(self.baseline)
         ));

@@ -4,7 +4,7 @@ use crate::output::Usage;
 use clap::Args;
 use pinwise_campaign::Store;
 use std::env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Where measurements are kept.
 #[derive(Args, Clone, Debug)]
@@ -26,6 +26,11 @@ impl StoreArguments {
         let data =
             data.ok_or_else(|| Usage("neither HOME nor XDG_DATA_HOME is set; name a file with --store".into()))?;
         Ok(data.join("pinwise/pinwise.db"))
+    }
+
+    /// The file, where it is not the one that later commands find by themselves.
+    pub(crate) fn named(&self) -> Option<&Path> {
+        self.store.as_deref()
     }
 
     /// The store, if there is one: looking for campaigns makes no file.

@@ -3,9 +3,9 @@
 //! A domain whose only child has the same contexts shares a box with it (`Core 3 · CPU 7`). Three or more neighbours
 //! without a thread become one box, so that eight threads on 256 contexts still fit a telephone.
 
-use crate::figures;
 use askama::Template;
 use pinwise_testbed::Thread;
+use pinwise_testbed::figures;
 use pinwise_topology::{Assignment, CacheKind, CpuId, Domain, DomainKind, Machine};
 
 /// One thread where it runs.

@@ -18,7 +18,6 @@ mod drift;
 mod ecdf;
 mod evidence;
 mod figure;
-mod figures;
 mod floorplan;
 mod page;
 mod progress;
@@ -27,3 +26,4 @@ mod repetitions;
 mod tail;
 
 pub use page::{ReportError, page};
+pub use question::{Files, quoted};

@@ -3,14 +3,14 @@
 use crate::chart::Chart;
 use crate::evidence::Evidence;
 use crate::figure::{Figure, Table};
-use crate::figures::{self, Scale};
 use crate::floorplan::{self, Block};
-use crate::question::{self, Row};
+use crate::question::{self, Files, Row};
 use crate::{drift, ecdf, progress, repetitions, tail};
 use askama::Template;
 use pinwise_campaign::{CampaignInfo, CampaignState, Record};
 use pinwise_placement::{Best, Outcome, Question};
 use pinwise_testbed::Setting;
+use pinwise_testbed::figures::{self, Scale};
 use pinwise_topology::{Assignment, CpuId, SharingTree};
 
 /// Why there is no page.
@@ -50,11 +50,16 @@ pub(crate) const EXACT: &str = "exact";
 /// Ties drawn on the machine; the table has every one.
 const TIES_DRAWN: usize = 6;
 
-/// The page of a campaign: a complete HTML document that needs nothing else.
+/// The page of a campaign: a complete HTML document that needs nothing else. `files` are named in the commands at its end.
 ///
 /// # Errors
 /// See [`ReportError`]; all mean that the arguments do not belong together.
-pub fn page(info: &CampaignInfo, records: &[Record], outcome: &Outcome) -> Result<String, ReportError> {
+pub fn page(
+    info: &CampaignInfo,
+    records: &[Record],
+    outcome: &Outcome,
+    files: Files<'_>,
+) -> Result<String, ReportError> {
     let question: Question = serde_json::from_value(info.new.question.clone())
         .map_err(|source| ReportError::Question { id: info.id.0, source })?;
     let tree = SharingTree::new(&info.new.machine, info.new.alike);
@@ -89,7 +94,7 @@ pub fn page(info: &CampaignInfo, records: &[Record], outcome: &Outcome) -> Resul
         asked: question::asked(info, &question, outcome, &tree),
         cost: question::cost(outcome),
         failures: question::failures(&evidence),
-        next: question::next(info, outcome),
+        next: question::next(info, outcome, files),
         version: env!("CARGO_PKG_VERSION"),
     };
     let charts: Vec<&Chart> = document.figures().filter_map(|figure| figure.chart.as_ref()).collect();
@@ -164,11 +169,11 @@ fn facts(outcome: &Outcome, scale: &Scale) -> Vec<Fact> {
         facts.push(Fact {
             name: "Best placement",
             value: scale.show(performance.mean),
-            detail: scale.interval(performance),
+            detail: performance.interval(scale),
         });
     }
     if let Some(baseline) = &outcome.baseline {
-        facts.push(Fact { name: "Unpinned", value: scale.show(baseline.mean), detail: scale.interval(baseline) });
+        facts.push(Fact { name: "Unpinned", value: scale.show(baseline.mean), detail: baseline.interval(scale) });
     }
     if let Some((gain, low, high)) = outcome.gain {
         let detail = format!("{} to {}", figures::change(low), figures::change(high));
@@ -232,7 +237,7 @@ fn state(info: &CampaignInfo) -> Option<&'static str> {
 fn drawings(info: &CampaignInfo, outcome: &Outcome, leaves: &[CpuId], scale: &Scale) -> Vec<Drawing> {
     let draw = |title: String, best: &Best| Drawing {
         title,
-        detail: scale.estimate(&best.performance),
+        detail: best.performance.show(scale),
         plan: floorplan::draw(&info.new.machine, leaves, &info.new.workload.threads, &best.assignment),
     };
     let ties = outcome.ties.iter().take(TIES_DRAWN).zip(1..).map(|(tie, n)| draw(format!("Tie {n}"), tie));
@@ -268,7 +273,7 @@ fn ties(info: &CampaignInfo, outcome: &Outcome, leaves: &[CpuId], scale: &Scale)
                 (here != there).then(|| format!("{}: CPU {} instead of {}", thread.name, there.0, here.0))
             })
             .collect();
-        let interval = scale.interval(&tie.performance);
+        let interval = tie.performance.interval(scale);
         table.row([format!("Tie {n}"), scale.show(tie.performance.mean), interval, moved.join("; ")]);
     }
     table

@@ -3,11 +3,11 @@
 use crate::chart::{Axis, Chart, Ink, Series, Shape, thin};
 use crate::evidence::Evidence;
 use crate::figure::{Figure, Table};
-use crate::figures::{self, Scale};
 use crate::tail::Look;
 use pinwise_campaign::Purpose;
 use pinwise_placement::Outcome;
 use pinwise_testbed::Setting;
+use pinwise_testbed::figures::{self, Scale};
 
 /// More single measurements than this are thinned; the lowest and highest of each run of neighbours stay.
 const POINTS: usize = 1200;

@@ -1,10 +1,11 @@
 //! What was asked and what it cost, as rows of a table; what to do next, as commands.
 
 use crate::evidence::Evidence;
-use crate::figures::{self, Scale};
 use pinwise_campaign::{CampaignInfo, CampaignState};
 use pinwise_placement::{Advice, Budget, Outcome, Question};
+use pinwise_testbed::figures::{self, Scale};
 use pinwise_topology::SharingTree;
+use std::path::Path;
 
 /// A term and what it is.
 pub(crate) type Row = (&'static str, String);
@@ -111,29 +112,50 @@ pub(crate) fn verdict(outcome: &Outcome, scale: &Scale) -> (&'static str, String
     }
 }
 
+/// Where later commands find what they need.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Files<'a> {
+    /// The plan, if one was written.
+    pub plan: Option<&'a Path>,
+    /// The store, where it has to be named.
+    pub store: Option<&'a Path>,
+}
+
+impl Files<'_> {
+    /// What a command line needs to find the store: nothing, or ` --store FILE`.
+    pub fn flag(&self) -> String {
+        self.store.map_or_else(String::new, |store| format!(" --store {}", quoted(&store.to_string_lossy())))
+    }
+}
+
 /// What to do next: a command and what it does.
-pub(crate) fn next(info: &CampaignInfo, outcome: &Outcome) -> Vec<(String, &'static str)> {
-    let id = info.id.0;
+pub(crate) fn next(info: &CampaignInfo, outcome: &Outcome, files: Files<'_>) -> Vec<(String, &'static str)> {
+    let (id, flag) = (info.id.0, files.flag());
     let mut commands = Vec::new();
     if info.state != CampaignState::Finished {
-        commands.push((format!("pinwise campaign resume {id}"), "goes on where this campaign was left"));
+        commands.push((format!("pinwise campaign resume {id}{flag}"), "goes on where this campaign was left"));
     }
-    if outcome.best.is_some() {
-        commands.push(("pinwise apply PLAN --pid PID".to_owned(), "re-pins the running program"));
-        commands.push(("pinwise run PLAN -- COMMAND".to_owned(), "starts it pinned"));
-        commands.push(("pinwise export PLAN --to taskset".to_owned(), "writes the placement for another tool"));
+    if let Some(plan) = files.plan
+        && outcome.advice == Advice::Pin
+    {
+        let plan = quoted(&plan.to_string_lossy());
+        commands.push((format!("pinwise apply {plan} --pid PID"), "re-pins the running program"));
+        commands.push((format!("pinwise run {plan} -- CMD"), "starts it pinned"));
+        commands.push((format!("pinwise export {plan} --to taskset"), "writes the placement for another tool"));
     }
-    commands.push((format!("pinwise campaign export {id}"), "writes every measurement behind this page"));
+    commands.push((format!("pinwise campaign export {id}{flag}"), "writes every measurement behind this page"));
     commands
 }
 
 /// The words as a shell takes them.
 pub(crate) fn shell(words: &[String]) -> String {
-    let plain =
-        |word: &str| !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c));
-    let quoted =
-        words.iter().map(|word| if plain(word) { word.clone() } else { format!("'{}'", word.replace('\'', r"'\''")) });
-    quoted.collect::<Vec<_>>().join(" ")
+    words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
+}
+
+/// One word as a shell takes it.
+pub fn quoted(word: &str) -> String {
+    let plain = !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c));
+    if plain { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }
 
 #[cfg(test)]

@@ -5,10 +5,10 @@
 use crate::chart::{Axis, Chart, Ink, Series, Shape};
 use crate::evidence::Evidence;
 use crate::figure::{Figure, Table};
-use crate::figures::{self, Scale};
 use pinwise_campaign::Purpose;
 use pinwise_placement::{Best, Estimate, Outcome};
 use pinwise_testbed::Setting;
+use pinwise_testbed::figures::{self, Scale};
 
 /// More rows than this would not be told apart at 400 px; the table of ties has them all.
 const TIES_SHOWN: usize = 4;
@@ -54,7 +54,7 @@ pub(crate) fn figure(evidence: &Evidence<'_>, outcome: &Outcome, scale: &Scale) 
         table.row([
             row.name.clone(),
             scale.show(mean),
-            scale.interval(&row.estimate),
+            row.estimate.interval(scale),
             match row.earlier.len() {
                 0 => format!("{}", row.fresh.len()),
                 earlier => format!("{} fresh, {earlier} during the search", row.fresh.len()),
@@ -96,10 +96,10 @@ fn rows(evidence: &Evidence<'_>, outcome: &Outcome) -> Vec<Row> {
 fn says(outcome: &Outcome, scale: &Scale) -> String {
     let mut text = String::new();
     if let Some(best) = &outcome.best {
-        text += &format!("Best: {}. ", scale.estimate(&best.performance));
+        text += &format!("Best: {}. ", best.performance.show(scale));
     }
     if let Some(baseline) = &outcome.baseline {
-        text += &format!("Unpinned: {}. ", scale.estimate(baseline));
+        text += &format!("Unpinned: {}. ", baseline.show(scale));
     }
     if let Some((gain, low, high)) = outcome.gain {
         text += &format!(

@@ -4,11 +4,11 @@
 use crate::chart::{Axis, Chart, Ink, Series, Shape, thin};
 use crate::evidence::Evidence;
 use crate::figure::{Figure, Table};
-use crate::figures::{self, Scale};
 use crate::page::EXACT;
 use pinwise_evt::{Curve, Estimate, Options, Plots, Point, Sample, estimate, plots};
 use pinwise_placement::{Outcome, Question};
 use pinwise_testbed::Unit;
+use pinwise_testbed::figures::{self, Scale};
 
 /// Points of a curve that can be told apart on paper.
 const POINTS: usize = 400;

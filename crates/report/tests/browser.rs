@@ -6,7 +6,7 @@
 
 mod synthetic;
 
-use pinwise_report::page;
+use pinwise_report::{Files, page};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -91,7 +91,7 @@ fn folder(name: &str) -> PathBuf {
 fn check(name: &str, campaign: &Synthetic, charts: usize) {
     let Some(chromium) = chromium() else { return };
     let folder = folder(name);
-    let html = page(&campaign.info, &campaign.records, &campaign.outcome).unwrap();
+    let html = page(&campaign.info, &campaign.records, &campaign.outcome, Files::default()).unwrap();
     for (width, dark) in [(400, false), (400, true), (1200, false)] {
         let seen = inspect(chromium, &folder, &html, width, dark);
         let at = format!("{name} at {width} px, dark {dark}");

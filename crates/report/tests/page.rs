@@ -5,14 +5,14 @@ mod synthetic;
 use pinwise_campaign::CampaignState;
 use pinwise_evt::Method;
 use pinwise_placement::{Advice, Estimate};
-use pinwise_report::{ReportError, page};
+use pinwise_report::{Files, ReportError, page};
 use pinwise_testbed::Unit;
 use pinwise_topology::Assignment;
 use serde_json::Value;
 use synthetic::{HOSTILE, Plot, Synthetic, campaign, exact, hostile};
 
 fn render(campaign: &Synthetic) -> String {
-    page(&campaign.info, &campaign.records, &campaign.outcome).unwrap()
+    page(&campaign.info, &campaign.records, &campaign.outcome, Files::default()).unwrap()
 }
 
 /// What a reader without script sees: no tags, no style, no script.
@@ -168,9 +168,24 @@ fn an_estimate_without_interval_is_no_number_of_the_page() {
 fn an_assignment_beyond_the_machine_is_refused() {
     let mut campaign = campaign(&Plot::default());
     campaign.outcome.best.as_mut().unwrap().assignment = Assignment::new(vec![0, 1, 2, 3, 4, 99]);
-    let refused = page(&campaign.info, &campaign.records, &campaign.outcome);
+    let refused = page(&campaign.info, &campaign.records, &campaign.outcome, Files::default());
     assert!(matches!(refused, Err(ReportError::Misfit { threads: 6, contexts: 16, .. })), "{refused:?}");
     campaign.info.new.question = Value::Null;
-    let refused = page(&campaign.info, &campaign.records, &campaign.outcome);
+    let refused = page(&campaign.info, &campaign.records, &campaign.outcome, Files::default());
     assert!(matches!(refused, Err(ReportError::Question { id: 12, .. })), "{refused:?}");
+}
+
+#[test]
+fn the_commands_at_the_end_name_the_files_there_are() {
+    let campaign = campaign(&Plot::default());
+    let store = std::path::Path::new("/tmp/my store.db");
+    let plan = std::path::Path::new("/home/u/plans/1.toml");
+    let files = Files { plan: Some(plan), store: Some(store) };
+    let text = text(&page(&campaign.info, &campaign.records, &campaign.outcome, files).unwrap());
+    for said in
+        ["pinwise apply /home/u/plans/1.toml --pid PID", "campaign export", "--store &#39;/tmp/my store.db&#39;"]
+    {
+        assert!(text.contains(said), "{said}: {text}");
+    }
+    assert!(!self::text(&render(&campaign)).contains("pinwise apply"), "no plan, no command that needs one");
 }

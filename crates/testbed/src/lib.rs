@@ -4,6 +4,7 @@
 //! whether another try makes sense. A live process, a program started anew for each run, a simulated processor, a recorded
 //! population: all are testbeds. The trait sits below everything that implements it; strategies and campaigns sit above.
 
+pub mod figures;
 mod measurement;
 mod replay;
 mod workload;

@@ -9,6 +9,8 @@ use comfy_table::{Table, presets};
 use export::Format;
 use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Record, Store};
 use pinwise_placement::{Outcome, Question, Search};
+use pinwise_report::Files;
+use pinwise_testbed::figures;
 use pinwise_topology::SharingTree;
 use serde::Serialize;
 
@@ -62,7 +64,7 @@ pub(crate) struct Id {
     /// Its number, as `pinwise campaign list` shows it
     id: i64,
     #[command(flatten)]
-    store: StoreArguments,
+    pub(crate) store: StoreArguments,
 }
 
 impl Id {
@@ -83,7 +85,10 @@ impl Campaign {
         match self {
             Self::List { store, json } => list(&store, json),
             Self::Show(one) => show(&one),
-            Self::Resume(one) => super::place::resume(CampaignId(one.id.id), &one.id.store.path()?, one.json),
+            Self::Resume(one) => {
+                let (store, info) = one.id.open()?;
+                super::place::resume(store, &info, one.id.store.named(), one.json)
+            }
             Self::Export { one, format } => {
                 let (store, info) = one.open()?;
                 let records = store.records(info.id)?;
@@ -153,18 +158,11 @@ fn list(store: &StoreArguments, json: bool) -> anyhow::Result<()> {
         return print("No campaigns yet: pinwise place begins one.\n");
     }
     let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header([
-        "ID",
-        "STARTED (UTC)",
-        "STATE",
-        "MEASUREMENTS",
-        "THREADS",
-        "WORKLOAD",
-    ]);
+    table.load_style(presets::NOTHING).set_header(["ID", "STARTED", "STATE", "MEASUREMENTS", "THREADS", "WORKLOAD"]);
     for campaign in campaigns {
         table.add_row([
             campaign.id.0.to_string(),
-            date(campaign.started),
+            figures::date(campaign.started),
             campaign.state.to_owned(),
             campaign.measurements.to_string(),
             campaign.threads.to_string(),
@@ -179,11 +177,11 @@ fn show(one: &One) -> anyhow::Result<()> {
     let (store, info) = one.id.open()?;
     let outcome = outcome(&info, &store.records(info.id)?)?;
     let plan = super::place::plan_path(&store, info.id);
-    let plan = plan.exists().then_some(plan.as_path());
+    let files = Files { plan: plan.exists().then_some(plan.as_path()), store: one.id.store.named() };
     if one.json {
-        return print_json(&crate::outcome::document(&info, &outcome, plan));
+        return print_json(&crate::outcome::document(&info, &outcome, files.plan));
     }
-    print(&crate::outcome::tell(&info, &outcome, plan, crate::output::width()))
+    print(&crate::outcome::tell(&info, &outcome, files, crate::output::width()))
 }
 
 /// The conclusion of a campaign, or what its `records` answer already.
@@ -199,33 +197,4 @@ pub(crate) fn outcome(info: &CampaignInfo, records: &[Record]) -> anyhow::Result
         state => format!("it was {state}; go on with: pinwise campaign resume {}", info.id.0),
     };
     Ok(search.outcome(&info.new.unit, records, Some(&ended)))
-}
-
-/// `2026-11-21 03:18` of seconds since the Unix epoch, UTC (days to civil date: Hinnant, chrono-compatible date algorithms).
-fn date(seconds: i64) -> String {
-    let days = seconds.div_euclid(86_400) + 719_468;
-    let (era, day_of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    // Counted from March, so that the leap day is the last of the year.
-    let month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    let year = era * 400 + year_of_era + i64::from(month <= 2);
-    let minutes = seconds.rem_euclid(86_400) / 60;
-    format!("{year:04}-{month:02}-{day:02} {:02}:{:02}", minutes / 60, minutes % 60)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::date;
-
-    #[test]
-    fn dates_are_those_of_the_calendar() {
-        assert_eq!(date(0), "1970-01-01 00:00");
-        assert_eq!(date(951_782_400), "2000-02-29 00:00");
-        assert_eq!(date(1_795_229_880), "2026-11-21 02:58");
-        assert_eq!(date(4_107_542_399), "2100-02-28 23:59");
-        assert_eq!(date(4_107_542_400), "2100-03-01 00:00");
-    }
 }

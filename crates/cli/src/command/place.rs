@@ -13,6 +13,7 @@ use crate::request::Request;
 use anyhow::Context;
 use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Ending, NewCampaign, Store, run};
 use pinwise_placement::{Outcome, Plan, Search};
+use pinwise_report::Files;
 use pinwise_topology::SharingTree;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -42,19 +43,18 @@ impl Place {
         // Before anything is stored: a question that has no answer makes no campaign.
         Search::new(&request.question, &SharingTree::new(&new.machine, new.alike), &new.workload)?;
         let id = store.create(&new)?;
-        let told = Told { json: self.json, plan: self.plan };
+        let told = Told { json: self.json, plan: self.plan, store: self.store.named().map(Path::to_owned) };
         conduct(&mut store, id, &request, &mut bed, &interrupt, &told)
     }
 }
 
 /// Goes on with a campaign that was interrupted or killed.
-pub(crate) fn resume(id: CampaignId, store: &Path, json: bool) -> anyhow::Result<()> {
-    let mut store = Store::open(store)?;
-    let info = store.get(id)?;
+pub(crate) fn resume(mut store: Store, info: &CampaignInfo, named: Option<&Path>, json: bool) -> anyhow::Result<()> {
+    let id = info.id;
     let request: Request = serde_json::from_value(info.new.question.clone())
         .with_context(|| format!("campaign {} was not made by `pinwise place`", id.0))?;
     let interrupt = Interrupt::listen()?;
-    let told = Told { json, plan: None };
+    let told = Told { json, plan: None, store: named.map(Path::to_owned) };
     if info.state == CampaignState::Finished {
         let plan = plan_path(&store, id);
         return tell(&store, id, &told, plan.exists().then_some(plan.as_path()));
@@ -80,6 +80,14 @@ pub(crate) fn resume(id: CampaignId, store: &Path, json: bool) -> anyhow::Result
 struct Told {
     json: bool,
     plan: Option<PathBuf>,
+    /// The store, where later commands have to name it.
+    store: Option<PathBuf>,
+}
+
+impl Told {
+    fn files<'a>(&'a self, plan: Option<&'a Path>) -> Files<'a> {
+        Files { plan, store: self.store.as_deref() }
+    }
 }
 
 fn conduct(
@@ -111,7 +119,7 @@ fn conduct(
     for note in bed.notes().iter().filter(|note| !before.contains(note)) {
         note_line(note);
     }
-    let resume = format!("pinwise campaign resume {}", id.0);
+    let resume = format!("pinwise campaign resume {}{}", id.0, told.files(None).flag());
     match ending {
         Ending::Finished(_) => {
             let outcome = search.outcome(&info.new.unit, &records, None);
@@ -144,7 +152,7 @@ fn tell(store: &Store, id: CampaignId, told: &Told, plan: Option<&Path>) -> anyh
     if told.json {
         output::print_json(&outcome::document(&info, &outcome, plan))
     } else {
-        output::print(&outcome::tell(&info, &outcome, plan, output::width()))
+        output::print(&outcome::tell(&info, &outcome, told.files(plan), output::width()))
     }
 }
 

@@ -4,6 +4,7 @@ use crate::command::campaign::{self, Id};
 use crate::output;
 use anyhow::Context;
 use clap::Args;
+use pinwise_report::Files;
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -39,7 +40,9 @@ impl Report {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let (store, info) = self.campaign.open()?;
         let records = store.records(info.id)?;
-        let page = pinwise_report::page(&info, &records, &campaign::outcome(&info, &records)?)?;
+        let plan = super::place::plan_path(&store, info.id);
+        let files = Files { plan: plan.exists().then_some(plan.as_path()), store: self.campaign.store.named() };
+        let page = pinwise_report::page(&info, &records, &campaign::outcome(&info, &records)?, files)?;
         let file = self.output.unwrap_or_else(|| PathBuf::from(format!("pinwise-{}.html", info.id.0)));
         std::fs::write(&file, &page).with_context(|| format!("cannot write {}", file.display()))?;
         if self.json {

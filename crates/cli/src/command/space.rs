@@ -5,6 +5,7 @@ use crate::output::{self, Usage};
 use clap::Args;
 use num_bigint::BigUint;
 use pinwise_evt::{better_fraction, capture_probability};
+use pinwise_testbed::figures;
 use pinwise_topology::{Alike, PerContext, SharingTree, Space as Assignments};
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -94,8 +95,8 @@ fn text(machine: &str, space: &Assignments, document: &Document) -> String {
     let shape = if shape.is_empty() { String::new() } else { format!(" ({})", shape.join(" x ")) };
     line("machine", format!("{machine}: {} contexts{shape}", document.contexts));
     line("threads", format!("{}, {limit}", document.threads));
-    line("assignments", number(&document.assignments));
-    line("labelled", format!("{} placements, alike hardware told apart", number(&document.labelled)));
+    line("assignments", figures::group(&document.assignments));
+    line("labelled", format!("{} placements, alike hardware told apart", figures::group(&document.labelled)));
     let count = space.count();
     line("to measure", format!("{} at 1 s each, {} at 50 ms each", time(&count, 1.0), time(&count, 0.05)));
     for n in [100, 1_000, 10_000] {
@@ -116,26 +117,9 @@ fn text(machine: &str, space: &Assignments, document: &Document) -> String {
     text
 }
 
-/// Exact with separators up to 15 digits, then four digits and the exponent.
-fn number(digits: &str) -> String {
-    if digits.len() > 15 {
-        let mantissa = digits[..6].parse::<f64>().unwrap_or_default() / 1e5;
-        return match format!("{mantissa:.3}").as_str() {
-            "10.000" => format!("1.000e{}", digits.len()),
-            mantissa => format!("{mantissa}e{}", digits.len() - 1),
-        };
-    }
-    let groups: Vec<&str> =
-        digits.as_bytes().rchunks(3).rev().map(|group| std::str::from_utf8(group).unwrap_or_default()).collect();
-    groups.join(",")
-}
-
+/// No probability below 1 is shown as 100 %.
 fn percent(fraction: f64) -> String {
-    match fraction * 100.0 {
-        percent if percent > 99.9 => "above 99.9 %".into(),
-        percent if percent < 1.0 => format!("{percent:.2} %"),
-        percent => format!("{percent:.1} %"),
-    }
+    if fraction > 0.999 { "above 99.9 %".into() } else { figures::percent(fraction) }
 }
 
 /// How long `count` measurements of `seconds` take.
@@ -157,15 +141,6 @@ fn time(count: &BigUint, seconds: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn numbers_are_exact_as_long_as_they_can_be_read() {
-        assert_eq!(number("11"), "11");
-        assert_eq!(number("592573"), "592,573");
-        assert_eq!(number("600985034650"), "600,985,034,650");
-        assert_eq!(number("5517000000000000000"), "5.517e18");
-        assert_eq!(number("9999990000000000000"), "1.000e19");
-    }
 
     #[test]
     fn times_are_in_a_unit_that_can_be_grasped() {

@@ -1,9 +1,10 @@
 //! `pinwise topo`: the machine and its sharing levels, as a tree.
 
 use crate::machine::MachineArgument;
-use crate::outline::{Entry, Outline, bytes, runs};
+use crate::outline::{Entry, Outline, runs};
 use crate::output;
 use clap::Args;
+use pinwise_testbed::figures;
 use pinwise_topology::{Alike, CpuId, CpuSet, DomainKind, Machine, SharingTree};
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -189,7 +190,7 @@ fn entry(alike: &[&Entry]) -> String {
         let _ = write!(text, " P#{}", list(numbers));
     }
     if let Some(size) = first.size {
-        let _ = write!(text, " ({})", bytes(size));
+        let _ = write!(text, " ({})", figures::bytes(size));
     }
     if let Some(kind) = &first.core_kind {
         let _ = write!(text, " ({kind})");
@@ -207,7 +208,7 @@ fn numa(text: &mut String, machine: &Machine) {
         .numa
         .iter()
         .map(|node| {
-            let memory = node.memory.map_or("?".into(), bytes);
+            let memory = node.memory.map_or("?".into(), figures::bytes);
             let cpus = if node.cpus.is_empty() { "none".into() } else { node.cpus.to_string() };
             let cpus = if node.allowed { cpus } else { format!("{cpus} (memory not allowed)") };
             [node.os_index.to_string(), memory, cpus]

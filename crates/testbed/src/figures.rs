@@ -1,23 +1,24 @@
-//! Numbers as people read them: SI prefixes, intervals, percentages, durations, dates.
+//! Numbers as people read them: quantities with SI prefixes, percentages, counts, durations, sizes, dates.
+//!
+//! The one place where the terminal and the report take them from, so that both say the same.
 
-use pinwise_placement::Estimate;
-use pinwise_testbed::Unit;
+use crate::Unit;
 use std::time::Duration;
 
-/// One SI prefix for everything that is compared: a page that shows `998 k` beside `1.01 M` makes its reader calculate.
+/// One SI prefix for everything that is compared: who sees `998 k` beside `1.01 M` has to calculate.
 #[derive(Clone, Debug)]
-pub(crate) struct Scale {
+pub struct Scale {
     unit: Unit,
     factor: f64,
     /// The unit with its prefix: `M packets/s`, `ms`.
-    pub(crate) label: String,
+    pub label: String,
     /// Decimals that show three significant digits of the typical value.
     decimals: usize,
 }
 
 impl Scale {
     /// The scale in which `typical`, a performance, has one to three digits before the point.
-    pub(crate) fn new(unit: &Unit, typical: f64) -> Self {
+    pub fn new(unit: &Unit, typical: f64) -> Self {
         let quantity = unit.quantity(typical);
         let (factor, prefix) = match quantity.abs() {
             size if !size.is_finite() || size == 0.0 => (1.0, ""),
@@ -38,33 +39,33 @@ impl Scale {
     }
 
     /// The same scale for performances where the unit is a cost: what differences are taken of.
-    pub(crate) fn of_performance(unit: &Unit, typical: f64) -> Self {
+    pub fn of_performance(unit: &Unit, typical: f64) -> Self {
         let name = if unit.reciprocal { format!("1/({})", unit.name) } else { unit.name.clone() };
         Self::new(&Unit::rate(name), typical)
     }
 
     /// The quantity that `performance` stands for, in this scale.
-    pub(crate) fn value(&self, performance: f64) -> f64 {
+    pub fn value(&self, performance: f64) -> f64 {
         self.unit.quantity(performance) / self.factor
     }
 
     /// Better is lower.
-    pub(crate) fn reversed(&self) -> bool {
+    pub fn reversed(&self) -> bool {
         self.unit.reciprocal
     }
 
     /// `1.72`
-    pub(crate) fn number(&self, performance: f64) -> String {
+    pub fn number(&self, performance: f64) -> String {
         format!("{:.*}", self.decimals, self.value(performance))
     }
 
     /// `1.72 M packets/s`
-    pub(crate) fn show(&self, performance: f64) -> String {
+    pub fn show(&self, performance: f64) -> String {
         format!("{} {}", self.number(performance), self.label)
     }
 
     /// `1.70 to 1.74 M packets/s`, lower quantity first; as many decimals as tell the ends apart.
-    pub(crate) fn range(&self, low: f64, high: f64) -> String {
+    pub fn range(&self, low: f64, high: f64) -> String {
         let (from, to) = if self.reversed() { (high, low) } else { (low, high) };
         let (from, to) = (self.value(from), self.value(to));
         let width = (to - from).abs();
@@ -73,51 +74,42 @@ impl Scale {
         let decimals = self.decimals.max(needed);
         format!("{from:.decimals$} to {to:.decimals$} {}", self.label)
     }
-
-    /// `1.72 M packets/s (95 % interval 1.70 to 1.74 M packets/s, n = 12)`
-    pub(crate) fn estimate(&self, estimate: &Estimate) -> String {
-        format!("{} ({})", self.show(estimate.mean), self.interval(estimate))
-    }
-
-    /// `95 % interval 1.70 to 1.74 M packets/s, n = 12`
-    pub(crate) fn interval(&self, estimate: &Estimate) -> String {
-        if !(estimate.low.is_finite() && estimate.high.is_finite()) {
-            return format!("no interval, n = {}", estimate.n);
-        }
-        let range = self.range(estimate.low, estimate.high);
-        format!("{} interval {range}, n = {}", percent(estimate.confidence), count(estimate.n as u64))
-    }
 }
 
 /// `2.4 %`, `0.03 %`, `95 %`.
-pub(crate) fn percent(fraction: f64) -> String {
+pub fn percent(fraction: f64) -> String {
     let value = fraction * 100.0;
     let decimals = match value.abs() {
         size if size >= 10.0 && (size - size.round()).abs() > 0.05 => 1,
         size if size >= 10.0 || size == 0.0 => 0,
-        size if size >= 0.1 => 1,
+        size if size >= 1.0 => 1,
         _ => 2,
     };
     format!("{value:.decimals$} %").replace('-', "−")
 }
 
 /// A change: `+14.0 %`, `−0.3 %`.
-pub(crate) fn change(fraction: f64) -> String {
+pub fn change(fraction: f64) -> String {
     format!("{:+.1} %", fraction * 100.0).replace('-', "−")
 }
 
 /// `5,000`
-pub(crate) fn count(number: u64) -> String {
+pub fn count(number: u64) -> String {
     group(&number.to_string())
 }
 
-/// Decimal digits in groups of three; from 16 digits on also the size, for nobody counts groups: `… (about 3.2 × 10^18)`.
-pub(crate) fn group(digits: &str) -> String {
+/// A decimal number in groups of three digits, exact up to 15 digits; beyond, where nobody counts groups, four digits and the
+/// exponent: `592,573`, `5.517e58`.
+pub fn group(digits: &str) -> String {
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return digits.to_owned();
     }
     if digits.len() > 15 {
-        return format!("about {}.{} × 10^{}", &digits[..1], &digits[1..3], digits.len() - 1);
+        let mantissa = digits[..6].parse::<f64>().unwrap_or_default() / 1e5;
+        return match format!("{mantissa:.3}").as_str() {
+            "10.000" => format!("1.000e{}", digits.len()),
+            mantissa => format!("{mantissa}e{}", digits.len() - 1),
+        };
     }
     let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
     for (index, digit) in digits.char_indices() {
@@ -130,7 +122,7 @@ pub(crate) fn group(digits: &str) -> String {
 }
 
 /// `850 ms`, `12.3 s`, `4 min 10 s`, `2 h 5 min`.
-pub(crate) fn duration(time: Duration) -> String {
+pub fn duration(time: Duration) -> String {
     let seconds = time.as_secs_f64();
     if seconds < 1.0 {
         format!("{:.0} ms", seconds * 1e3)
@@ -143,21 +135,23 @@ pub(crate) fn duration(time: Duration) -> String {
     }
 }
 
-/// `512 KiB`, `32 MiB`; memory sizes are powers of two.
-pub(crate) fn bytes(size: u64) -> String {
-    let (mut value, mut unit) = (size as f64, "B");
-    for larger in ["KiB", "MiB", "GiB", "TiB"] {
-        if value < 1024.0 {
-            break;
-        }
-        (value, unit) = (value / 1024.0, larger);
+/// Bytes as caches (exactly) and memories (to a tenth of a GiB) are told: `1280 KiB`, `60.7 GiB`.
+pub fn bytes(size: u64) -> String {
+    const KIB: u64 = 1 << 10;
+    const MIB: u64 = 1 << 20;
+    const GIB: u64 = 1 << 30;
+    match size {
+        _ if size >= GIB => format!("{:.1} GiB", size as f64 / GIB as f64).replace(".0 ", " "),
+        _ if size >= MIB && size.is_multiple_of(MIB) => format!("{} MiB", size / MIB),
+        _ if size >= 10 * MIB => format!("{:.1} MiB", size as f64 / MIB as f64),
+        _ if size >= KIB => format!("{} KiB", size / KIB),
+        _ => format!("{size} B"),
     }
-    if value.fract() < 0.05 || value >= 100.0 { format!("{value:.0} {unit}") } else { format!("{value:.1} {unit}") }
 }
 
 /// `2026-11-21 03:18 UTC` for seconds since the Unix epoch. Days to a civil date by H. Hinnant, "chrono-compatible low-level
 /// date algorithms", `civil_from_days`.
-pub(crate) fn date(seconds: i64) -> String {
+pub fn date(seconds: i64) -> String {
     let (days, of_day) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
     let shifted = days + 719_468;
     let era = shifted.div_euclid(146_097);
@@ -184,29 +178,47 @@ mod tests {
     }
 
     #[test]
-    fn an_estimate_of_a_cost_is_shown_as_the_cost_with_ordered_ends() {
-        let runtime = Estimate { mean: 0.5, low: 0.4, high: 0.625, n: 5, confidence: 0.95, spread: 0.1 };
+    fn ranges_are_in_order_and_their_ends_can_be_told_apart() {
         let scale = Scale::new(&Unit::cost("s"), 0.5);
-        assert_eq!(scale.estimate(&runtime), "2.00 s (95 % interval 1.60 to 2.50 s, n = 5)");
-        let alone = Estimate { low: f64::NEG_INFINITY, high: f64::INFINITY, n: 1, ..runtime };
-        assert_eq!(scale.estimate(&alone), "2.00 s (no interval, n = 1)");
-        let sure = Estimate { low: 0.4995, high: 0.5005, ..runtime };
-        assert_eq!(scale.interval(&sure), "95 % interval 1.998 to 2.002 s, n = 5");
+        assert_eq!(scale.range(0.4, 0.625), "1.60 to 2.50 s");
+        assert_eq!(scale.range(0.4995, 0.5005), "1.998 to 2.002 s");
     }
 
     #[test]
-    fn percentages_counts_durations_and_sizes_read_naturally() {
+    fn percentages_counts_and_durations_read_naturally() {
         assert_eq!(percent(0.024), "2.4 %");
+        assert_eq!(percent(0.0003), "0.03 %");
         assert_eq!(percent(0.95), "95 %");
         assert_eq!(percent(0.975), "97.5 %");
         assert_eq!(change(0.1434), "+14.3 %");
         assert_eq!(change(-0.003), "−0.3 %");
         assert_eq!(count(5000), "5,000");
-        assert_eq!(group("592573"), "592,573");
-        assert_eq!(group("3247695224823749823"), "about 3.24 × 10^18");
+        assert_eq!(duration(Duration::from_millis(850)), "850 ms");
         assert_eq!(duration(Duration::from_secs(250)), "4 min 10 s");
-        assert_eq!(bytes(32 << 20), "32 MiB");
-        assert_eq!(bytes(1280 << 10), "1.2 MiB");
+    }
+
+    #[test]
+    fn counts_are_exact_as_long_as_they_can_be_read() {
+        assert_eq!(group("11"), "11");
+        assert_eq!(group("592573"), "592,573");
+        assert_eq!(group("600985034650"), "600,985,034,650");
+        assert_eq!(group("5517000000000000000"), "5.517e18");
+        assert_eq!(group("9999990000000000000"), "1.000e19");
+    }
+
+    #[test]
+    fn sizes_are_told_in_units_that_people_use() {
+        for (size, text) in [
+            (512, "512 B"),
+            (48 << 10, "48 KiB"),
+            (1280 << 10, "1280 KiB"),
+            (2 << 20, "2 MiB"),
+            (16 << 30, "16 GiB"),
+            (17_174_994_944, "16 GiB"),
+            (60 << 30 | 700 << 20, "60.7 GiB"),
+        ] {
+            assert_eq!(bytes(size), text);
+        }
     }
 
     #[test]
