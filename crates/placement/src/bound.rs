@@ -3,7 +3,9 @@
 use crate::Question;
 use crate::fresh::Fresh;
 use crate::search::tally::Tally;
+use crate::statistics::estimate;
 use pinwise_evt::{Method, Options, Sample};
+use pinwise_testbed::figures::percent;
 use pinwise_topology::Assignment;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -52,11 +54,11 @@ impl Bound {
             Ok(estimate) => {
                 let mut notes: Vec<String> = estimate.diagnostics.iter().map(ToString::to_string).collect();
                 notes.push(format!(
-                    "whatever the distribution, at most {:.3} % of all placements beat the best of this sample",
-                    100.0 * estimate.better_fraction
+                    "whatever the distribution, at most {} of all placements beat the best of this sample",
+                    percent(estimate.better_fraction)
                 ));
-                if let Some(best) = best.filter(|&best| estimate.is_falsified_by(best)) {
-                    notes.push(format!("a later measurement, {best}, is above the bound: the bound is wrong here"));
+                if best.is_some_and(|best| estimate.is_falsified_by(best)) {
+                    notes.push("the best was measured above the bound: the bound is wrong here".to_owned());
                 }
                 Self {
                     upb: Some(estimate.upb),
@@ -84,8 +86,10 @@ impl Bound {
             .into_iter()
             .filter(|(assignment, _)| !finalists.contains(assignment))
             .map(|(_, guess)| guess.mean + guess.half);
-        let announced =
-            finalists.iter().filter_map(|finalist| fresh.estimate(finalist, level)).map(|estimate| estimate.high);
+        let announced = finalists
+            .iter()
+            .filter_map(|finalist| estimate(&fresh.windows(finalist), level))
+            .map(|estimate| estimate.high);
         let high = searched.chain(announced).fold(f64::NEG_INFINITY, f64::max);
         let high = Some(high).filter(|high| high.is_finite());
         let failed = tally.classes().filter(|(_, class)| class.failed).count();

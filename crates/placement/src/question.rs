@@ -8,7 +8,8 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StrategyName {
-    /// Exhaustive where every class can be measured within the budget, otherwise random sampling followed by climbing.
+    /// Exhaustive where every class can be measured within half of the budget or so, otherwise random sampling followed by
+    /// climbing.
     #[default]
     Auto,
     /// Random sampling with the iterative algorithm (optimal-assignment-evt, section 5.3).

@@ -22,6 +22,7 @@ use crate::{Outcome, Question};
 use budget::SEARCH_SHARE;
 use explorer::{Next, View, pinned, trial};
 use pinwise_campaign::{Purpose, Record, Step, Strategy, Trial};
+use pinwise_testbed::figures::percent;
 use pinwise_testbed::{Setting, Unit, Workload};
 use pinwise_topology::{Assignment, Random, SharingTree, Space, SpaceError};
 use plan::{Approach, narrow_space};
@@ -240,7 +241,7 @@ impl Strategy for Search {
         let used = self.question.budget.used(history);
         loop {
             if matches!(self.phase, Phase::Looking) && used >= SEARCH_SHARE {
-                self.select(format!("{:.0} % of the budget went into searching", 100.0 * used), used);
+                self.select(format!("{} of the budget went into searching", percent(used)), used);
             }
             // One more trial has to fit; half a trial's grace absorbs rounding.
             if !matches!(self.phase, Phase::Stopped) && used + 0.5 * self.cost(used) >= 1.0 {

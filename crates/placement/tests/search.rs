@@ -284,6 +284,40 @@ fn no_budget_is_exceeded_and_none_makes_it_panic() {
 }
 
 #[test]
+fn a_small_budget_measures_each_of_few_assignments_rather_than_some_at_random() {
+    let case = Case::new("1x2x2", 3, scattered).disturbed(0.01, 3);
+    let mut case = Case { population: Vec::new(), ..case };
+    let space = Space::new(case.tree.clone(), 3, PerContext::Any).unwrap();
+    case.population =
+        space.classes().enumerate().map(|(rank, class)| (class.clone(), scattered(rank, &class))).collect();
+    let classes = case.population.len();
+    for seed in 0..50 {
+        // Twice and a half as many measurements as there are assignments: not enough for three of each.
+        let asked =
+            Question { per_context: Some(3), ..question(StrategyName::Auto, classes as u64 * 5 / 2 + 10, seed) };
+        let (outcome, _) = case.run(&asked);
+        assert!(outcome.strategy.contains("fit the budget once"), "{}", outcome.strategy);
+        assert_eq!((outcome.bound.method.as_str(), outcome.bound.n), ("exact", classes));
+        assert!(case.announces_an_optimum(&outcome), "seed {seed}: {:?}", outcome.best);
+    }
+}
+
+#[test]
+fn the_interval_of_the_best_allows_for_its_having_been_chosen() {
+    let mut missed = 0;
+    for seed in 0..400 {
+        // All are equally good: whichever is announced owes its place to luck.
+        let mut case = Case::new("2x2x2", 4, |_, _| 100.0).disturbed(0.03, seed);
+        case.baseline = vec![100.0];
+        let (outcome, _) = case.run(&question(StrategyName::Auto, 200, seed));
+        let best = outcome.best.unwrap().performance;
+        missed += usize::from(!(best.low..=best.high).contains(&100.0));
+    }
+    // 400 at 5 % are 20 on average, 29 with two standard deviations.
+    assert!(missed <= 29, "{missed} of 400");
+}
+
+#[test]
 fn a_space_too_large_to_exhaust_is_sampled_then_climbed() {
     // Six threads; threads of one instance like to share a core, different instances do not.
     let pairs = |class: &Assignment| {

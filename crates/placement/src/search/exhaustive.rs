@@ -8,6 +8,7 @@
 use crate::search::FINALISTS;
 use crate::search::explorer::{Explorer, Next, View, pinned};
 use pinwise_campaign::Purpose;
+use pinwise_testbed::figures::percent;
 use pinwise_topology::{Assignment, Space};
 use std::collections::BTreeSet;
 
@@ -58,8 +59,8 @@ impl Explorer for Exhaustive {
                 ));
             }
             if widest <= view.question.precision {
-                let percent = view.question.precision * 100.0;
-                return Next::Reached(format!("the best {left} of {classes} assignments tie to within {percent} %"));
+                let precision = percent(view.question.precision);
+                return Next::Reached(format!("the best {left} of {classes} assignments tie to within {precision}"));
             }
         }
         self.rounds += 1;

@@ -12,6 +12,11 @@ use pinwise_testbed::Workload;
 use pinwise_topology::{PerContext, SharingTree, Space};
 use std::collections::VecDeque;
 
+/// What measuring every class once may cost, as a multiple of their number, for that to be chosen: rather all of a small space
+/// once than some of it at random, since a sample of few different values supports no bound. The rest is slack, for trials that
+/// cost more than the first ones did.
+const ONCE: f64 = 1.5;
+
 /// The random start of a climb.
 const START: u64 = 50;
 
@@ -43,12 +48,16 @@ pub(crate) fn narrow_space(question: &Question, tree: &SharingTree, threads: usi
 impl Approach {
     /// Chooses, where about `affordable` trials can be spent on searching and a share `used` of the budget is gone.
     pub(crate) fn choose(question: &Question, narrow: &Space, workload: &Workload, affordable: f64, used: f64) -> Self {
-        let fits = |space: &Space| space.count() * LEAST_ROUNDS <= BigUint::from(affordable.max(0.0) as u64);
+        let fits = |space: &Space, rounds: f64| {
+            space.count() <= BigUint::from((affordable.max(0.0) / rounds) as u64)
+                && space.count() <= MOST_CLASSES.into()
+        };
+        let often = LEAST_ROUNDS as f64;
         let mut why = Vec::new();
         let mut space = narrow.clone();
         if question.per_context.is_none() && narrow.per_context() != PerContext::Any {
             match Space::new(narrow.tree().clone(), narrow.threads(), PerContext::Any) {
-                Ok(wide) if fits(&wide) => {
+                Ok(wide) if fits(&wide, often) => {
                     space = wide;
                     why.push("any number of threads per context, since all such assignments fit the budget".to_owned());
                 }
@@ -59,8 +68,9 @@ impl Approach {
         let mut explorers: VecDeque<Box<dyn Explorer>> = VecDeque::new();
         let start = question.start;
         match question.strategy {
-            StrategyName::Auto if fits(&space) => {
-                why.insert(0, format!("exhaustive: the {count} assignments fit the budget {LEAST_ROUNDS} times over"));
+            StrategyName::Auto if fits(&space, ONCE) => {
+                let times = if fits(&space, often) { format!("{LEAST_ROUNDS} times over") } else { "once".to_owned() };
+                why.insert(0, format!("exhaustive: the {count} assignments fit the budget {times}"));
                 explorers.push_back(Box::new(Exhaustive::new(&space)));
             }
             StrategyName::Auto => {
@@ -68,7 +78,7 @@ impl Approach {
                     0,
                     format!(
                         "random sampling for the bound, then climbing from its best: {count} assignments are too many to \
-                         measure each {LEAST_ROUNDS} times"
+                         measure each"
                     ),
                 );
                 explorers.push_back(Box::new(Sample::new(None, used + (SEARCH_SHARE - used) / 2.0, start)));

@@ -8,6 +8,7 @@
 use crate::Bound;
 use crate::search::explorer::{Explorer, Next, View, pinned};
 use pinwise_campaign::Purpose;
+use pinwise_testbed::figures::percent;
 
 /// Draws between two looks at the budget; each batch carries its own baseline and reference windows.
 const BATCH: u64 = 20;
@@ -43,9 +44,9 @@ impl Explorer for Sample {
                 && gap <= view.question.within
             {
                 return Next::Reached(format!(
-                    "the best of {drawn} random assignments came within {:.2} % of the bound ({:.2} % asked for)",
-                    100.0 * gap,
-                    100.0 * view.question.within
+                    "the best of {drawn} random assignments came within {} of the bound ({} asked for)",
+                    percent(gap),
+                    percent(view.question.within)
                 ));
             }
             let mut looks = pinwise_evt::looks(view.question.start, view.question.step);

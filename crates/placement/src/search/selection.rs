@@ -7,6 +7,7 @@ use crate::search::explorer::{pinned, trial};
 use crate::search::tally::Tally;
 use pinwise_campaign::{Purpose, Trial};
 use pinwise_testbed::Setting;
+use pinwise_testbed::figures::percent;
 use pinwise_topology::{Assignment, Random};
 
 /// Rounds before anything is concluded.
@@ -65,8 +66,8 @@ impl Selection {
                 self.next_look *= 2;
             }
             if self.is_precise(question, fresh) {
-                let percent = 100.0 * question.precision;
-                return Err(format!("{} fresh windows each are precise to {percent} %", self.rounds));
+                let precision = percent(question.precision);
+                return Err(format!("{} fresh windows each are precise to {precision}", self.rounds));
             }
         }
         self.rounds += 1;
