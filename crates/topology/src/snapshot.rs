@@ -150,7 +150,10 @@ impl Snapshot {
 
     fn unpack(reader: impl Read) -> Result<Self, MachineError> {
         let fail = |reason: String| MachineError::malformed("tar archive", reason);
-        let unreadable = |error: std::io::Error| fail(error.to_string().replace('\n', " "));
+        let unreadable = |error: std::io::Error| match error.kind() {
+            std::io::ErrorKind::UnexpectedEof => fail("ends too early".into()),
+            _ => fail("damaged, or neither plain tar nor bzip2".into()),
+        };
         let mut archive = tar::Archive::new(reader.take(MOST_UNPACKED));
         let mut all: Vec<(Vec<String>, Vec<u8>)> = Vec::new();
         for entry in archive.entries().map_err(unreadable)? {
@@ -204,8 +207,8 @@ impl Snapshot {
 
     /// The CPU list in a file, where it exists.
     pub(crate) fn list(&self, path: &str) -> Result<Option<CpuSet>, MachineError> {
-        let set = self.text(path).map(CpuSet::parse_list).transpose();
-        set.map_err(|error| MachineError::malformed(path, error.to_string()))
+        let set = self.text(path).map(parse_list).transpose();
+        set.map_err(|reason| MachineError::malformed(path, reason))
     }
 
     /// The set in the first of these files of `directory` that exists: a list where the name ends in `list`, else a mask. Error: the file holds neither.
@@ -213,8 +216,9 @@ impl Snapshot {
         for name in names {
             let path = format!("{directory}/{name}");
             let Some(text) = self.text(&path) else { continue };
-            let set = if name.ends_with("list") { CpuSet::parse_list(text) } else { CpuSet::parse_mask(text) };
-            return set.map(Some).map_err(|error| MachineError::malformed(path, error.to_string()));
+            let mask = |text| CpuSet::parse_mask(text).map_err(|error| error.to_string());
+            let set = if name.ends_with("list") { parse_list(text) } else { mask(text) };
+            return set.map(Some).map_err(|reason| MachineError::malformed(path, reason));
         }
         Ok(None)
     }
@@ -240,6 +244,15 @@ impl Snapshot {
         numbers.dedup();
         numbers
     }
+}
+
+/// A CPU list. Every other one of 4,096 CPUs takes 10 KB; much longer texts are refused, as a few bytes of ranges cost
+/// thousands of steps.
+pub(crate) fn parse_list(text: &str) -> Result<CpuSet, String> {
+    if text.len() > 16_384 {
+        return Err("longer than any CPU list of the kernel".into());
+    }
+    CpuSet::parse_list(text).map_err(|error| error.to_string())
 }
 
 /// Whether a file describes a machine or its limits.

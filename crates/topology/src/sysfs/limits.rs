@@ -4,6 +4,7 @@
 //! its cpuset; the cpuset file system has the cpuset alone. What both allow is allowed. Memory nodes are numbered like
 //! CPUs and kept in the same type of set.
 
+use crate::snapshot::parse_list;
 use crate::{CpuSet, MachineError, Snapshot};
 
 /// What is allowed; `None` where nothing limits it or nothing is recorded.
@@ -85,7 +86,7 @@ pub(super) fn read(snapshot: &Snapshot) -> Result<Limits, MachineError> {
         let cpuset = files.iter().find_map(|path| Some((path.as_str(), snapshot.text(path)?)));
         let own = status(key).map(|text| ("proc/self/status", text));
         for (path, text) in cpuset.into_iter().chain(own) {
-            let set = CpuSet::parse_list(text).map_err(|error| MachineError::malformed(path, error.to_string()))?;
+            let set = parse_list(text).map_err(|reason| MachineError::malformed(path, reason))?;
             // An empty cpuset has no limit of its own (v1's root before it is set up, v2 without effective CPUs).
             if !set.is_empty() {
                 allowed = Some(allowed.map_or_else(|| set.clone(), |allowed| allowed.intersection(&set)));

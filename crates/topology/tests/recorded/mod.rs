@@ -7,6 +7,8 @@
 //! allowed: without `--disallowed`, hwloc shows the allowed part only, so the machine is cut to it before comparing;
 //! with it, the machine is compared whole. `--no-icaches` leaves instruction caches out of the expectation.
 
+mod hostile;
+
 use pinwise_topology::{CacheKind, CpuId, CpuSet, DomainKind, Machine};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
