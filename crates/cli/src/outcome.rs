@@ -233,6 +233,11 @@ pub(crate) fn document(info: &CampaignInfo, outcome: &Outcome, plan: Option<&Pat
     };
     let bound = &outcome.bound;
     let shown = |performance: Option<f64>| performance.map(|performance| unit.quantity(performance));
+    // As with `pinwise bound --minimize`: the lowest value is the low end, whichever direction is better.
+    let (mut low, mut high) = (shown(bound.upb_low), shown(bound.upb_high));
+    if unit.reciprocal {
+        (low, high) = (high, low);
+    }
     json!({
         "campaign": info.id,
         "advice": outcome.advice,
@@ -248,8 +253,8 @@ pub(crate) fn document(info: &CampaignInfo, outcome: &Outcome, plan: Option<&Pat
         "ties": outcome.ties.iter().map(placed).collect::<Vec<_>>(),
         "assignments": outcome.assignments,
         "upb": shown(bound.upb),
-        "upb_low": shown(bound.upb_low),
-        "upb_high": shown(bound.upb_high),
+        "upb_low": low,
+        "upb_high": high,
         "gap": bound.gap,
         "gap_high": bound.gap_high,
         "confidence": bound.confidence,
@@ -370,6 +375,18 @@ mod tests {
         };
         let files = Files { plan: Some(Path::new("plans/7.toml")), store: None };
         assert_text(&tell(&campaign(unit), &kept, files, 100), KEEP);
+    }
+
+    #[test]
+    fn the_document_of_a_cost_has_its_ends_in_order() {
+        let unit = Unit::cost("s");
+        let document = document(&campaign(unit.clone()), &outcome(unit, 0.5), None);
+        let number = |path: &str| document.pointer(path).and_then(Value::as_f64).unwrap();
+        assert!(
+            number("/best/low") < number("/best/performance") && number("/best/performance") < number("/best/high")
+        );
+        assert_eq!((number("/upb_low"), number("/upb_high")), (1.0 / 0.51, 2.0));
+        assert_eq!(document["lower_is_better"], true);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::store::StoreArguments;
 use clap::{Args, Subcommand};
 use comfy_table::{Table, presets};
 use export::Format;
-use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Record, Store};
+use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Record, Store, StoreError};
 use pinwise_placement::{Outcome, Question, Search};
 use pinwise_report::Files;
 use pinwise_testbed::figures;
@@ -75,8 +75,11 @@ impl Id {
             let reason = "there is no store yet; pinwise place makes one, or name another file with --store";
             return Err(Usage(format!("{}: {reason}", path.display())).into());
         };
-        let info = store.get(CampaignId(self.id))?;
-        Ok((store, info))
+        match store.get(CampaignId(self.id)) {
+            Ok(info) => Ok((store, info)),
+            Err(unknown @ StoreError::NoCampaign { .. }) => Err(Usage(unknown.to_string()).into()),
+            Err(error) => Err(error.into()),
+        }
     }
 }
 

@@ -1,0 +1,143 @@
+//! What commands print about one real campaign: the JSON documents that `docs/JSON.md` promises, and the report.
+
+mod support;
+
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::sync::OnceLock;
+use support::{Program, json, pinwise};
+use tempfile::TempDir;
+
+/// A store with one campaign, number 1: a hundred measurements of a pipeline.
+fn store() -> (&'static TempDir, &'static Value) {
+    static STORE: OnceLock<(TempDir, Value)> = OnceLock::new();
+    let (folder, placed) = STORE.get_or_init(|| {
+        let folder = TempDir::new().unwrap();
+        let store = folder.path().join("pinwise.db");
+        let placed = json(&pinwise(
+            ["place", "--workload", "intadd:1", "--budget", "100", "--json", "--store"]
+                .map(Path::new)
+                .into_iter()
+                .chain([store.as_path()]),
+        ));
+        (folder, placed)
+    });
+    (folder, placed)
+}
+
+/// A command about the campaign.
+fn about(words: &[&str]) -> Value {
+    let path = store().0.path().join("pinwise.db");
+    json(&pinwise(words.iter().map(Path::new).chain([Path::new("--store"), &path])))
+}
+
+/// A plan of another machine, for a thread named `sleep`.
+const PLAN: &str = "version = 1\nprogram = \"sleep\"\n[machine]\nsummary = \"1 core\"\ntopology = \"0\"\nmodel = \"abacus\"\n\
+                    [[thread]]\nname = \"sleep\"\nrole = \"r\"\ninstance = 0\ncpus = \"CPU\"\n";
+
+/// The real document of every command.
+fn documents() -> BTreeMap<&'static str, Value> {
+    let folder = store().0;
+    let file = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let values: String = (0..500).map(|n| format!("{}\n", 100.0 - f64::from(n * n) / 5000.0)).collect();
+    fs::write(file("values"), values).unwrap();
+    let sleep = Program::start(Command::new("sleep").arg("60"));
+    let cpu = support::affinities(sleep.pid()).into_values().next().unwrap();
+    fs::write(file("plan.toml"), PLAN.replace("CPU", cpu.split(['-', ',']).next().unwrap())).unwrap();
+    let run = |words: &[&str]| json(&pinwise(words));
+    BTreeMap::from([
+        ("topo", run(&["topo", "--json"])),
+        ("space", run(&["space", "--threads", "3", "--json"])),
+        ("bound", run(&["bound", &file("values"), "--json"])),
+        ("place", store().1.clone()),
+        ("export", run(&["export", &file("plan.toml"), "--to", "taskset", "--json"])),
+        ("campaign list", about(&["campaign", "list", "--json"])),
+        ("campaign export", about(&["campaign", "export", "1", "--format", "json"])),
+        ("report", about(&["report", "1", "-o", &file("document.html"), "--json"])),
+        ("workload", run(&["workload", "intadd", "--packets", "1000", "--json"])),
+        ("apply", run(&["apply", &file("plan.toml"), "--pid", &sleep.pid().to_string(), "--force", "--json"])),
+        ("doctor", run(&["doctor", "--json"])),
+    ])
+}
+
+/// Whether `value` has a field at `path`, such as `levels[].name`; every element of a list, and at least one, has to.
+fn has(value: &Value, path: &str) -> bool {
+    let (field, rest) = path.split_once('.').map_or((path, None), |(field, rest)| (field, Some(rest)));
+    let deeper = |value: &Value| rest.is_none_or(|rest| has(value, rest));
+    match field.strip_suffix("[]") {
+        None => value.get(field).is_some_and(deeper),
+        Some(field) => {
+            value.get(field).and_then(Value::as_array).is_some_and(|list| !list.is_empty() && list.iter().all(deeper))
+        }
+    }
+}
+
+#[test]
+fn every_documented_field_is_in_the_real_document_and_the_other_way_round() {
+    let text = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/JSON.md")).unwrap();
+    let documents = documents();
+    let mut seen = BTreeSet::new();
+    for section in text.split("\n## ").skip(1) {
+        let command = section.lines().next().unwrap();
+        let document = documents.get(command).unwrap_or_else(|| panic!("no document of {command}"));
+        let rows = section.lines().filter_map(|line| line.strip_prefix("| `"));
+        let cells = rows.map(|row| row.split(" | ").next().unwrap());
+        let fields: Vec<&str> =
+            cells.flat_map(|cell| cell.split('`').filter(|field| !field.trim().is_empty())).collect();
+        for field in &fields {
+            assert!(has(document, field), "{command}: {field} is documented and not in {document:#}");
+        }
+        let top: BTreeSet<&str> = fields.iter().map(|field| field.split(['.', '[']).next().unwrap()).collect();
+        for field in document.as_object().unwrap().keys() {
+            assert!(top.contains(field.as_str()), "{command}: {field} is not documented");
+        }
+        seen.insert(command);
+    }
+    assert!(documents.keys().all(|command| seen.contains(command)), "documented are only {seen:?}");
+}
+
+#[test]
+fn showing_a_campaign_says_what_placing_said() {
+    assert_eq!(&about(&["campaign", "show", "1", "--json"]), store().1);
+    assert_eq!(&about(&["campaign", "resume", "1", "--json"]), store().1);
+}
+
+#[test]
+fn a_report_is_one_page_written_anew_each_time() {
+    let folder = store().0;
+    let page = folder.path().join("page.html");
+    fs::write(&page, "older").unwrap();
+    let told = about(&["report", "1", "-o", page.to_str().unwrap(), "--json"]);
+    let html = fs::read_to_string(&page).unwrap();
+    assert_eq!(told["bytes"], html.len());
+    assert!(
+        html.to_lowercase().starts_with("<!doctype html>")
+            && html.trim_end().ends_with("</html>")
+            && !html.contains("src=\"http")
+    );
+    assert!(html.contains("pinwise campaign export 1 --store"), "the page names the store it was made from");
+}
+
+#[test]
+fn a_report_that_cannot_be_made_says_why_on_one_line() {
+    let folder = store().0;
+    let store = folder.path().join("pinwise.db");
+    let missing = folder.path().join("missing.db");
+    let nowhere = folder.path().join("no/such/folder/page.html");
+    let run = |campaign: &str, store: &Path, output: &Path| {
+        let words = [Path::new("report"), Path::new(campaign), Path::new("--store"), store, Path::new("-o"), output];
+        let done = pinwise(words);
+        let said = String::from_utf8(done.stderr).unwrap();
+        assert!(said.starts_with("pinwise: ") && said.lines().count() == 1, "{said}");
+        (done.status.code().unwrap(), said)
+    };
+    let (code, said) = run("1", &missing, &folder.path().join("x.html"));
+    assert!(code == 2 && said.contains("no store yet") && !missing.exists(), "{code} {said}");
+    let (code, said) = run("1", &store, &nowhere);
+    assert!(code == 1 && said.contains("cannot write"), "{code} {said}");
+    let (code, said) = run("9", &store, &folder.path().join("x.html"));
+    assert!(code == 2 && said.contains("there is no campaign 9"), "{code} {said}");
+}
