@@ -6,7 +6,7 @@ use clap::Args;
 use pinwise_placement::Plan;
 use pinwise_topology::CpuSet;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The plan a command is about.
 #[derive(Args, Clone, Debug)]
@@ -17,6 +17,11 @@ pub(crate) struct PlanArgument {
 }
 
 impl PlanArgument {
+    /// A plan that pinwise itself wrote.
+    pub(crate) fn at(path: &Path) -> Self {
+        Self { path: path.to_owned() }
+    }
+
     /// Reads the plan.
     pub(crate) fn load(&self) -> anyhow::Result<Plan> {
         let what = || format!("cannot read plan {}", self.path.display());

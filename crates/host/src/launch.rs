@@ -56,7 +56,9 @@ pub struct Launch {
 pub(crate) struct Running {
     pub(crate) child: Child,
     /// The end of its standard error.
-    pub(crate) tail: Option<Tail>,
+    pub(crate) stderr: Option<Tail>,
+    /// The end of its standard output.
+    pub(crate) stdout: Option<Tail>,
     /// When it began to run, a moment after its exec.
     pub(crate) begin: Instant,
 }
@@ -71,12 +73,14 @@ impl Running {
     pub(crate) fn streams(&mut self) -> io::Result<Streams> {
         let mut streams = Streams::default();
         if let Some(pipe) = self.child.stdout.take() {
-            streams.stdout = Some(follow(pipe)?.0);
+            let (lines, tail) = follow(pipe)?;
+            streams.stdout = Some(lines);
+            self.stdout = Some(tail);
         }
         if let Some(pipe) = self.child.stderr.take() {
             let (lines, tail) = follow(pipe)?;
             streams.stderr = Some(lines);
-            self.tail = Some(tail);
+            self.stderr = Some(tail);
         }
         Ok(streams)
     }
@@ -93,9 +97,9 @@ impl Running {
         }))
     }
 
-    /// What to say about its end.
+    /// What to say about its end; many programs complain on their standard output.
     pub(crate) fn ended(&self, name: &str, status: ExitStatus) -> TargetError {
-        let last = self.tail.as_ref().and_then(Tail::last);
+        let last = [&self.stderr, &self.stdout].into_iter().find_map(|tail| tail.as_ref()?.last());
         TargetError::Ended {
             name: name.into(),
             how: format!(" ({status}) {:.1} s after its start", self.begin.elapsed().as_secs_f64()),
@@ -150,7 +154,7 @@ impl Launch {
     /// Starts it as the leader of its own process group, so that Ctrl-C reaches only us and its children end with it. The
     /// guardian learns of it before and after.
     pub(crate) fn start(&self, guardian: &mut Guardian) -> Result<Running, TargetError> {
-        let failed = |source| TargetError::Launch { program: self.program.to_string_lossy().into_owned(), source };
+        let failed = |cause| TargetError::Launch { program: self.program.to_string_lossy().into_owned(), cause };
         let mark = mark();
         let mut command = Command::new(&self.program);
         command.args(&self.arguments).envs(self.environment.iter().map(|(name, value)| (name, value)));
@@ -165,7 +169,7 @@ impl Launch {
         command.stdout(stdio(&self.stdout).map_err(failed)?).stderr(stdio(&self.stderr).map_err(failed)?);
         guardian.tell(&[Entry::Launching { mark }])?;
         let child = command.spawn().map_err(failed)?;
-        let running = Running { child, tail: None, begin: Instant::now() };
+        let running = Running { child, stderr: None, stdout: None, begin: Instant::now() };
         // Where the guardian cannot be told it finds the program by its mark.
         guardian.tell(&[Entry::Launched { pid: running.pid() }])?;
         Ok(running)

@@ -6,7 +6,7 @@
 use crate::affinity::{self, AffinityError};
 use crate::role::{self, Found};
 use crate::roster::{Roster, Scope};
-use crate::thread::{Pid, Stat, ThreadId, Tid};
+use crate::thread::{Stat, ThreadId, Tid};
 use pinwise_topology::CpuSet;
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -36,9 +36,9 @@ pub struct Pinned {
 }
 
 impl Pinner {
-    /// For a process and the children it creates from now on. Error: `/proc` cannot be read.
-    pub fn new(pid: Pid, wanted: Vec<(String, CpuSet)>) -> io::Result<Self> {
-        let roster = Roster::new(Scope::Trees(vec![pid]))?;
+    /// For the threads of a program. Error: `/proc` or the cgroup cannot be read.
+    pub fn new(scope: Scope, wanted: Vec<(String, CpuSet)>) -> io::Result<Self> {
+        let roster = Roster::new(scope)?;
         let seen = roster.threads().map(|(_, id)| id).collect();
         Ok(Self { roster, wanted, set: HashMap::new(), seen, found: HashSet::new() })
     }
@@ -103,6 +103,7 @@ impl Pinner {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::thread::Pid;
     use std::process::{Child, Command, Stdio};
 
     struct Ended(Child);
@@ -131,7 +132,7 @@ mod tests {
         let mine = affinity::get(pid.main()).unwrap();
         let one: CpuSet = mine.first().into_iter().collect();
         let wanted = vec![("sh".to_owned(), one.clone()), ("nobody".to_owned(), one.clone())];
-        let mut pinner = Pinner::new(pid, wanted).unwrap();
+        let mut pinner = Pinner::new(Scope::Trees(vec![pid]), wanted).unwrap();
         let news = pinner.look().unwrap();
         assert_eq!(news.len(), 1);
         assert_eq!((news[0].name.as_str(), news[0].tid), ("sh", pid.main()));
@@ -146,7 +147,7 @@ mod tests {
     fn a_refused_thread_is_told_once() {
         let (_child, pid) = program();
         let none: CpuSet = [pinwise_topology::CpuId(8191)].into_iter().collect();
-        let mut pinner = Pinner::new(pid, vec![("sh".to_owned(), none)]).unwrap();
+        let mut pinner = Pinner::new(Scope::Trees(vec![pid]), vec![("sh".to_owned(), none)]).unwrap();
         let news = pinner.look().unwrap();
         assert!(matches!(news[0].result, Err(AffinityError::Excluded { .. })));
         assert!(pinner.look().unwrap().is_empty());
@@ -160,7 +161,7 @@ mod tests {
         let pid = Pid(child.0.id() as i32);
         let mine = affinity::get(pid.main()).unwrap();
         let one: CpuSet = mine.first().into_iter().collect();
-        let mut pinner = Pinner::new(pid, vec![("sh".to_owned(), one)]).unwrap();
+        let mut pinner = Pinner::new(Scope::Trees(vec![pid]), vec![("sh".to_owned(), one)]).unwrap();
         assert_eq!(pinner.look().unwrap().len(), 1);
         std::io::Write::write_all(&mut child.0.stdin.take().unwrap(), b"go\n").unwrap();
         // The child appears when the shell gets to it; bounded by 10 s.
@@ -178,7 +179,7 @@ mod tests {
     #[test]
     fn a_program_that_ended_has_no_processes() {
         let (child, pid) = program();
-        let mut pinner = Pinner::new(pid, Vec::new()).unwrap();
+        let mut pinner = Pinner::new(Scope::Trees(vec![pid]), Vec::new()).unwrap();
         drop(child);
         // A process that was killed may take a moment to go; bounded by 10 s.
         for _ in 0..1000 {

@@ -185,16 +185,16 @@ impl RerunTestbed {
         let told = self.guardian.tell(&[Entry::Ended { pid: running.pid() }]);
         let waited = running.wait();
         told?;
-        waited.map_err(|source| TargetError::Launch { program: self.workload.name.clone(), source })?;
+        waited.map_err(|cause| TargetError::Launch { program: self.workload.name.clone(), cause })?;
         done
     }
 
     fn follow(&mut self, running: &mut Running, places: BTreeMap<String, CpuSet>) -> Result<Run, TargetError> {
         let name = self.workload.name.clone();
-        let failed = |source| TargetError::Proc { name: name.clone(), source };
+        let failed = |cause| TargetError::Proc { name: name.clone(), cause };
         let value = Arc::new(Mutex::new(None));
-        let stdout = self.read(running.child.stdout.take(), Stream::Stdout, &value).map_err(failed)?;
-        running.tail = self.read(running.child.stderr.take(), Stream::Stderr, &value).map_err(failed)?;
+        running.stdout = self.read(running.child.stdout.take(), Stream::Stdout, &value).map_err(failed)?;
+        running.stderr = self.read(running.child.stderr.take(), Stream::Stderr, &value).map_err(failed)?;
         let exit = running.exit().map_err(failed)?;
         let mut placer = Placer::new(running.pid(), places).map_err(failed)?;
         let mut accounted = Instant::now();
@@ -222,7 +222,7 @@ impl RerunTestbed {
         let performance = match &self.metric {
             RunMetric::Runtime => 1.0 / elapsed.as_secs_f64(),
             RunMetric::Output { stream, pattern, .. } => {
-                let tail = if *stream == Stream::Stdout { &stdout } else { &running.tail };
+                let tail = if *stream == Stream::Stdout { &running.stdout } else { &running.stderr };
                 let last = tail.as_ref().and_then(Tail::last);
                 let found = *value.lock().unwrap_or_else(PoisonError::into_inner);
                 let found = found.ok_or_else(|| no_match(&name, *stream, pattern, last))?;

@@ -21,23 +21,23 @@ use std::time::{Duration, Instant};
 #[derive(Debug, thiserror::Error)]
 pub enum TargetError {
     /// The program could not be started.
-    #[error("cannot start {program}: {source}")]
+    #[error("cannot start {program}: {}", why_not_started(cause))]
     Launch {
         /// What was to be started.
         program: String,
         /// Why not.
-        source: io::Error,
+        cause: io::Error,
     },
     /// A process to attach to does not exist.
     #[error("there is no process {0}: it ended, or the number is wrong (pgrep NAME finds it)")]
     NoProcess(Pid),
     /// The cgroup cannot be read.
-    #[error("cannot read cgroup {}: {source}", path.display())]
+    #[error("cannot read cgroup {}: {cause}", path.display())]
     Cgroup {
         /// As given.
         path: PathBuf,
         /// Why not.
-        source: io::Error,
+        cause: io::Error,
     },
     /// Nothing to attach to.
     #[error("{0} has no process")]
@@ -90,12 +90,12 @@ pub enum TargetError {
     #[error(transparent)]
     Guardian(#[from] GuardianError),
     /// `/proc` could not be read.
-    #[error("cannot look at the threads of {name}: {source}")]
+    #[error("cannot look at the threads of {name}: {cause}")]
     Proc {
         /// Which program.
         name: String,
         /// Why not.
-        source: io::Error,
+        cause: io::Error,
     },
     /// A first measurement failed, or the user asked to stop.
     #[error(transparent)]
@@ -153,9 +153,9 @@ impl Target {
         let mut guardian = Guardian::start()?;
         let mut running = launch.start(&mut guardian)?;
         let name = launch.name();
-        let streams = running.streams().map_err(|source| TargetError::Launch { program: name.clone(), source })?;
+        let streams = running.streams().map_err(|cause| TargetError::Launch { program: name.clone(), cause })?;
         let roster = Roster::new(Scope::Trees(vec![running.pid()]))
-            .map_err(|source| TargetError::Proc { name: name.clone(), source })?;
+            .map_err(|cause| TargetError::Proc { name: name.clone(), cause })?;
         let target = Self::new(name, roster, Some(running), guardian);
         Ok((target, streams))
     }
@@ -172,9 +172,9 @@ impl Target {
             }
             Scope::Cgroup(path) => format!("cgroup {}", path.display()),
         };
-        let roster = Roster::new(scope.clone()).map_err(|source| match scope {
-            Scope::Cgroup(path) => TargetError::Cgroup { path, source },
-            Scope::Processes(_) | Scope::Trees(_) => TargetError::Proc { name: name.clone(), source },
+        let roster = Roster::new(scope.clone()).map_err(|cause| match scope {
+            Scope::Cgroup(path) => TargetError::Cgroup { path, cause },
+            Scope::Processes(_) | Scope::Trees(_) => TargetError::Proc { name: name.clone(), cause },
         })?;
         if roster.members().is_empty() {
             return Err(TargetError::Empty(name));
@@ -220,7 +220,7 @@ impl Target {
     /// Watches its threads for `window`, in the order of their creation.
     pub fn survey(&mut self, window: Duration, pause: &dyn Fn(Duration)) -> Result<Vec<Surveyed>, TargetError> {
         self.check()?;
-        let surveyed = survey(&mut self.roster, window, pause).map_err(|source| self.unreadable(source))?;
+        let surveyed = survey(&mut self.roster, window, pause).map_err(|cause| self.unreadable(cause))?;
         self.publish();
         self.check()?;
         Ok(surveyed)
@@ -292,7 +292,7 @@ impl Target {
     /// Looks for new and gone processes and threads; the new ones that inherited a pin are released.
     pub(crate) fn look(&mut self) -> Result<Changes, TargetError> {
         self.check()?;
-        let changes = self.roster.look().map_err(|source| self.unreadable(source))?;
+        let changes = self.roster.look().map_err(|cause| self.unreadable(cause))?;
         self.publish();
         self.release(changes)
     }
@@ -375,8 +375,8 @@ impl Target {
             .fold(CpuSet::new(), |all, mask| all.union(&mask))
     }
 
-    fn unreadable(&self, source: io::Error) -> TargetError {
-        TargetError::Proc { name: self.name.clone(), source }
+    fn unreadable(&self, cause: io::Error) -> TargetError {
+        TargetError::Proc { name: self.name.clone(), cause }
     }
 }
 
@@ -395,6 +395,15 @@ fn ignore_gone(done: Result<(), AffinityError>) -> Result<(), AffinityError> {
     match done {
         Err(AffinityError::Gone(_)) => Ok(()),
         done => done,
+    }
+}
+
+/// The two causes that a user can do something about by themselves, in their words.
+fn why_not_started(cause: &io::Error) -> String {
+    match cause.kind() {
+        io::ErrorKind::NotFound => "there is no such program; give its path, or add its folder to PATH".into(),
+        io::ErrorKind::PermissionDenied => "permission denied: is it a program, and executable (chmod +x)?".into(),
+        _ => cause.to_string(),
     }
 }
 

@@ -4,7 +4,8 @@ use crate::output::{self, Usage};
 use crate::plan::{self, PlanArgument};
 use anyhow::Context as _;
 use clap::Args;
-use pinwise_host::{Pid, Pinned, Pinner};
+use pinwise_host::{Pid, Pinned, Pinner, Scope};
+use pinwise_placement::Plan;
 use serde::Serialize;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::sync::Arc;
@@ -13,6 +14,8 @@ use std::time::Duration;
 
 /// Between looks with --watch: 1 ms of work a second for a program of ten threads.
 const INTERVAL: Duration = Duration::from_millis(20);
+
+const CANNOT_LOOK: &str = "cannot look at the program's threads";
 
 /// Pin the threads of a running program as a plan says
 ///
@@ -60,40 +63,17 @@ impl Apply {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let plan = self.plan.load()?;
         plan::check(&plan, self.force)?;
-        let cannot = || format!("cannot look at the threads of process {}", self.pid);
-        let mut pinner = Pinner::new(self.pid, plan::wanted(&plan)).with_context(cannot)?;
+        let mut pinner = Pinner::new(Scope::Trees(vec![self.pid]), plan::wanted(&plan)).context(CANNOT_LOOK)?;
         if pinner.ended() {
             return Err(Usage(format!("there is no process {}: it ended, or the number is wrong", self.pid)).into());
         }
-        // Threads that are created while others are pinned show up in the next look.
-        let mut pinned = Vec::new();
-        loop {
-            let news = pinner.look().with_context(cannot)?;
-            if news.is_empty() {
-                break;
-            }
-            pinned.extend(news);
-        }
+        let pinned = pin(&mut pinner)?;
         if self.json {
             output::print_json(&document(&pinned, &pinner))?;
         } else {
-            pinned.iter().try_for_each(|thread| output::print(&line(thread)))?;
-            for name in pinner.missing() {
-                output::print(&format!("{name:<16} not found{}\n", if self.watch { ", waiting" } else { "" }))?;
-            }
+            print(&pinned, &pinner)?;
         }
-        if self.watch {
-            return self.watch(&mut pinner);
-        }
-        let refused = pinned.iter().filter(|thread| thread.result.is_err()).count();
-        let missing = pinner.missing().len();
-        anyhow::ensure!(
-            refused + missing == 0,
-            "{} of {} threads of the plan are not where it wants them ({missing} not found, {refused} refused)",
-            refused + missing,
-            plan.threads.len()
-        );
-        Ok(())
+        if self.watch { self.watch(&mut pinner) } else { complete(&plan, &pinned, &pinner) }
     }
 
     fn watch(&self, pinner: &mut Pinner) -> anyhow::Result<()> {
@@ -103,11 +83,42 @@ impl Apply {
         }
         while !stop.load(Ordering::Relaxed) && !pinner.ended() {
             std::thread::sleep(INTERVAL);
-            let news = pinner.look().with_context(|| format!("cannot look at the threads of process {}", self.pid))?;
+            let news = pinner.look().context(CANNOT_LOOK)?;
             news.iter().try_for_each(|thread| output::print(&line(thread)))?;
         }
         Ok(())
     }
+}
+
+/// Pins every thread that is there. Threads that are created while others are pinned show up in the next look.
+pub(crate) fn pin(pinner: &mut Pinner) -> anyhow::Result<Vec<Pinned>> {
+    let mut pinned = Vec::new();
+    loop {
+        let news = pinner.look().context(CANNOT_LOOK)?;
+        if news.is_empty() {
+            return Ok(pinned);
+        }
+        pinned.extend(news);
+    }
+}
+
+/// One line for each thread of the plan.
+pub(crate) fn print(pinned: &[Pinned], pinner: &Pinner) -> anyhow::Result<()> {
+    pinned.iter().try_for_each(|thread| output::print(&line(thread)))?;
+    pinner.missing().iter().try_for_each(|name| output::print(&format!("{name:<16} not found\n")))
+}
+
+/// An error unless every thread of the plan is in its place.
+pub(crate) fn complete(plan: &Plan, pinned: &[Pinned], pinner: &Pinner) -> anyhow::Result<()> {
+    let refused = pinned.iter().filter(|thread| thread.result.is_err()).count();
+    let missing = pinner.missing().len();
+    anyhow::ensure!(
+        refused + missing == 0,
+        "{} of {} threads of the plan are not where it wants them ({missing} not found, {refused} refused)",
+        refused + missing,
+        plan.threads.len()
+    );
+    Ok(())
 }
 
 fn line(thread: &Pinned) -> String {

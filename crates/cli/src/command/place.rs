@@ -5,14 +5,17 @@ mod testbed;
 
 pub(crate) use arguments::Place;
 
+use super::apply;
 use crate::interrupt::Interrupt;
 use crate::outcome;
 use crate::output::{self, Interrupted};
+use crate::plan::{self, PlanArgument};
 use crate::progress::Progress;
 use crate::request::Request;
 use anyhow::Context;
 use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Ending, NewCampaign, Store, run};
-use pinwise_placement::{Outcome, Plan, Search};
+use pinwise_host::{Pinner, Scope};
+use pinwise_placement::{Advice, Outcome, Plan, Search};
 use pinwise_report::Files;
 use pinwise_topology::SharingTree;
 use std::io::Write;
@@ -26,7 +29,7 @@ impl Place {
         let request = self.request(&program.to_string_lossy())?;
         let interrupt = Interrupt::listen()?;
         let mut store = Store::open(&self.store.path()?)?;
-        let mut bed = testbed::open(&request, &interrupt)?;
+        let bed = testbed::open(&request, &interrupt)?;
         let unit = bed.testbed().unit().clone();
         let mut request = request;
         // The user's cap is in the unit shown; performance is higher-is-better.
@@ -43,8 +46,13 @@ impl Place {
         // Before anything is stored: a question that has no answer makes no campaign.
         Search::new(&request.question, &SharingTree::new(&new.machine, new.alike), &new.workload)?;
         let id = store.create(&new)?;
-        let told = Told { json: self.json, plan: self.plan, store: self.store.named().map(Path::to_owned) };
-        conduct(&mut store, id, &request, &mut bed, &interrupt, &told)
+        let told = Told {
+            json: self.json,
+            plan: self.plan,
+            store: self.store.named().map(Path::to_owned),
+            apply: self.apply,
+        };
+        conduct(&mut store, id, &request, bed, &interrupt, &told)
     }
 }
 
@@ -54,12 +62,12 @@ pub(crate) fn resume(mut store: Store, info: &CampaignInfo, named: Option<&Path>
     let request: Request = serde_json::from_value(info.new.question.clone())
         .with_context(|| format!("campaign {} was not made by `pinwise place`", id.0))?;
     let interrupt = Interrupt::listen()?;
-    let told = Told { json, plan: None, store: named.map(Path::to_owned) };
+    let told = Told { json, plan: None, store: named.map(Path::to_owned), apply: false };
     if info.state == CampaignState::Finished {
         let plan = plan_path(&store, id);
         return tell(&store, id, &told, plan.exists().then_some(plan.as_path()));
     }
-    let mut bed = testbed::open(&request, &interrupt)?;
+    let bed = testbed::open(&request, &interrupt)?;
     let testbed = bed.testbed();
     anyhow::ensure!(
         testbed.machine() == &info.new.machine,
@@ -73,15 +81,18 @@ pub(crate) fn resume(mut store: Store, info: &CampaignInfo, named: Option<&Path>
         id.0,
         info.new.command.join(" ")
     );
-    conduct(&mut store, id, &request, &mut bed, &interrupt, &told)
+    conduct(&mut store, id, &request, bed, &interrupt, &told)
 }
 
-/// How to tell the end.
+/// What to do at the end.
 struct Told {
     json: bool,
+    /// Where the user wants the plan.
     plan: Option<PathBuf>,
     /// The store, where later commands have to name it.
     store: Option<PathBuf>,
+    /// Pin the program as the plan says.
+    apply: bool,
 }
 
 impl Told {
@@ -94,7 +105,7 @@ fn conduct(
     store: &mut Store,
     id: CampaignId,
     request: &Request,
-    bed: &mut Bed,
+    mut bed: Bed,
     interrupt: &Interrupt,
     told: &Told,
 ) -> anyhow::Result<()> {
@@ -126,7 +137,12 @@ fn conduct(
             store.conclude(id, CampaignState::Finished, Some(&serde_json::to_value(&outcome)?))?;
             let plan = keep_plan(store, &info, &outcome, told.plan.as_deref())?;
             tell(store, id, told, plan.as_deref())?;
-            Ok(())
+            // First everything is put back: what is pinned from here on stays.
+            drop(bed);
+            match (told.apply, testbed::scope(&request.subject), plan) {
+                (true, Some(scope), Some(plan)) => stay(&outcome, scope, &plan, told.json),
+                _ => Ok(()),
+            }
         }
         Ending::Interrupted => {
             store.conclude(id, CampaignState::Stopped, None)?;
@@ -142,6 +158,22 @@ fn conduct(
             anyhow::bail!("{reason} ({kept} measurements are kept; once the cause is gone: {resume})")
         }
     }
+}
+
+/// Pins the program for good where that is the advice.
+fn stay(outcome: &Outcome, scope: Scope, plan: &Path, json: bool) -> anyhow::Result<()> {
+    if outcome.advice != Advice::Pin {
+        note_line("nothing is applied: pinning did not win");
+        return Ok(());
+    }
+    let plan = PlanArgument::at(plan).load()?;
+    let mut pinner = Pinner::new(scope, plan::wanted(&plan)).context("cannot look at the program's threads")?;
+    let pinned = apply::pin(&mut pinner)?;
+    // With --json the one document on stdout is the outcome.
+    if !json {
+        apply::print(&pinned, &pinner)?;
+    }
+    apply::complete(&plan, &pinned, &pinner)
 }
 
 /// Tells a finished campaign's outcome.

@@ -3,7 +3,7 @@
 use crate::plan::{self, PlanArgument};
 use anyhow::Context as _;
 use clap::Args;
-use pinwise_host::{Pid, Pinner};
+use pinwise_host::{Pid, Pinner, Scope};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
@@ -49,7 +49,7 @@ impl Run {
             .spawn()
             .with_context(|| format!("cannot start {}", program.to_string_lossy()))?;
         let pid = Pid(child.id() as i32);
-        let mut pinner = Pinner::new(pid, plan::wanted(&plan))
+        let mut pinner = Pinner::new(Scope::Trees(vec![pid]), plan::wanted(&plan))
             .with_context(|| format!("cannot look at the threads of process {pid}"))?;
         let status = follow(&mut child, &mut pinner, &signal)?;
         for name in pinner.missing() {

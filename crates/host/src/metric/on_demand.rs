@@ -18,8 +18,11 @@ pub(crate) struct OnDemand {
 const PARTS: u32 = 5;
 const SHORTEST_PART: Duration = Duration::from_millis(10);
 
-/// A window is at least this many times as long as a reading takes, so that the time within a reading does not matter.
-pub(crate) const WINDOW_TO_READING: u32 = 10;
+/// A window is at least this many times as long as a reading takes. A reading is dated at its middle, so each end of the window
+/// is off by at most half a reading: by 1/8 of the shortest window in the worst case, and by far less in truth, because most of
+/// what a reading takes (a process that starts) is the same each time and shifts both ends alike. Of such an error, one part
+/// changes from window to window and shows in the intervals like any other noise.
+pub(crate) const WINDOW_TO_READING: u32 = 4;
 
 impl MetricMeter for OnDemand {
     fn summarize(
@@ -28,17 +31,20 @@ impl MetricMeter for OnDemand {
         window: Duration,
         cancelled: &dyn Fn() -> bool,
     ) -> Result<(Summary, Duration), MeasureError> {
-        let start = Instant::now() + settle;
+        let begin = Instant::now() + settle;
         let window = window.max(self.cost * WINDOW_TO_READING);
         let part = SHORTEST_PART.max(self.cost * WINDOW_TO_READING);
         // As many parts as fit; at least one.
         let parts = (1..=PARTS).rev().find(|&parts| part * parts <= window).unwrap_or(1);
         let mut readings: Vec<Reading> = Vec::new();
-        let mut times = Vec::new();
+        let mut times: Vec<Instant> = Vec::new();
         for index in 0..=parts {
-            sleep_until(start + window * index / parts, cancelled).map_err(fail)?;
+            // The window begins with its first reading: one that came late (the thread that answers did not get a CPU) would
+            // otherwise find the next ones overdue, and leave a window of microseconds.
+            let due = times.first().map_or(begin, |&first| first + window * index / parts);
+            sleep_until(due, cancelled).map_err(fail)?;
             let (sample, at) = read_dated(&mut *self.source, cancelled).map_err(fail)?;
-            let clock = sample.seconds.unwrap_or_else(|| at.saturating_duration_since(start).as_secs_f64());
+            let clock = sample.seconds.unwrap_or_else(|| at.saturating_duration_since(begin).as_secs_f64());
             // The same moment on the program's clock is the same reading.
             if readings.last().is_none_or(|last| last.seconds != clock) {
                 readings.push(Reading { value: sample.value, seconds: clock });
@@ -46,7 +52,12 @@ impl MetricMeter for OnDemand {
             }
         }
         let summary = rate(&readings).map_err(|error| MeasureError::new(Retry::Same, error.to_string()))?;
-        Ok((summary, times[times.len() - 1].duration_since(times[0])))
+        let measured = times[times.len() - 1].duration_since(times[0]);
+        if measured < window / 2 {
+            let message = format!("the program's clock moved in {measured:.1?} of a window of {window:.1?} only");
+            return Err(MeasureError::new(Retry::Same, message));
+        }
+        Ok((summary, measured))
     }
 }
 
@@ -54,5 +65,32 @@ fn fail(failure: Failure) -> MeasureError {
     match failure {
         Failure::Cancelled => MeasureError::interrupted(),
         Failure::Unreadable(why) => MeasureError::new(Retry::Same, why),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::source::Sample;
+    use super::*;
+
+    /// Counts its readings; the first takes long.
+    struct Late(f64);
+
+    impl Source for Late {
+        fn read(&mut self, _: &dyn Fn() -> bool) -> Result<Sample, Failure> {
+            if self.0 == 0.0 {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            self.0 += 1.0;
+            Ok(Sample { value: self.0, seconds: None })
+        }
+    }
+
+    #[test]
+    fn a_late_first_reading_does_not_shorten_the_window() {
+        let mut meter = OnDemand { source: Box::new(Late(0.0)), cost: Duration::ZERO };
+        let window = Duration::from_millis(40);
+        let (_, measured) = meter.summarize(Duration::ZERO, window, &|| false).unwrap();
+        assert!(measured >= window, "{measured:?}");
     }
 }

@@ -34,7 +34,8 @@ impl MetricMeter for Paced {
 }
 
 impl Paced {
-    /// First arrival after `start` to the last one in the window, which is extended until there are two.
+    /// First arrival after `start` to the last one in the window, which is extended until they are half a window apart: lines
+    /// held back by a program that stood still come at once.
     fn counter(
         &mut self,
         start: Instant,
@@ -44,14 +45,15 @@ impl Paced {
         let mut kept: Vec<Arrival> = Vec::new();
         let mut deadline = start + window;
         loop {
+            let enough = kept.len() >= 2 && kept[kept.len() - 1].at.duration_since(kept[0].at) >= window / 2;
             match self.next(deadline, cancelled)? {
                 Some(arrival) if arrival.at < start => {}
-                Some(arrival) if arrival.at > deadline && kept.len() >= 2 => break,
+                Some(arrival) if arrival.at > deadline && enough => break,
                 // The same moment on the program's clock is the same reading.
                 Some(arrival)
                     if arrival.seconds.is_some() && kept.last().is_some_and(|l| l.seconds == arrival.seconds) => {}
                 Some(arrival) => kept.push(arrival),
-                None if kept.len() >= 2 => break,
+                None if enough => break,
                 None => {
                     // Overdue: wait for the missing one only, as long as it may reasonably take.
                     let waited = self.patience.max(window * 20);
@@ -83,10 +85,11 @@ impl Paced {
         let mut began = start;
         let mut deadline = start + window;
         loop {
+            let enough = kept.last().is_some_and(|last| last.at.duration_since(began) >= window / 2);
             let arrival = match self.next(deadline, cancelled)? {
-                Some(arrival) if arrival.at > deadline && !kept.is_empty() => break,
+                Some(arrival) if arrival.at > deadline && enough => break,
                 Some(arrival) => arrival,
-                None if !kept.is_empty() => break,
+                None if enough => break,
                 None => {
                     let waited = self.patience.max(window * 20);
                     let Some(arrival) = self.next(deadline + waited, cancelled)? else {
@@ -171,6 +174,17 @@ mod tests {
     }
 
     #[test]
+    fn lines_that_were_held_back_and_come_at_once_are_no_window() {
+        let lines = [(98, 1.0), (99, 2.0), (130, 33.0), (170, 73.0)];
+        let (summary, duration) = measure(&mut paced(Interpretation::Counter, &lines), 50, 50).unwrap();
+        assert!(close(summary.value, 1000.0), "{summary:?}");
+        assert_eq!(duration, Duration::from_millis(32));
+        let lines = [(98, 1.0), (99, 2.0), (130, 3.0), (170, 4.0)];
+        let (_, duration) = measure(&mut paced(Interpretation::Value, &lines), 50, 50).unwrap();
+        assert_eq!(duration, Duration::from_millis(32));
+    }
+
+    #[test]
     fn a_value_that_reaches_back_before_settling_is_dropped() {
         // A line every 100 ms; the one at 100 ms covers time from before 50 ms.
         let lines = [(0, 1.0), (100, 1000.0), (200, 10.0), (300, 20.0), (400, 99.0)];
@@ -196,7 +210,7 @@ mod tests {
     #[test]
     fn a_counter_that_starts_over_is_worth_another_try() {
         let error =
-            measure(&mut paced(Interpretation::Counter, &[(10, 100.0), (20, 5.0), (30, 6.0), (900, 7.0)]), 0, 50)
+            measure(&mut paced(Interpretation::Counter, &[(10, 100.0), (20, 5.0), (40, 6.0), (900, 7.0)]), 0, 50)
                 .unwrap_err();
         assert_eq!(error.retry, Retry::Same);
         assert!(error.message.contains("fell from 100 to 5"), "{error}");

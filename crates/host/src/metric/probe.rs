@@ -50,12 +50,18 @@ impl Known<'_> {
     }
 }
 
-/// One line on how a number is understood.
-fn decision(interpretation: Interpretation, why: &str) -> String {
-    match interpretation {
+/// One line on how a number is understood; nothing where the user said it.
+fn decision(known: &Known<'_>, interpretation: Interpretation) -> Option<String> {
+    let why = match (known.stated, known.hint, interpretation) {
+        (Some(_), _, _) => return None,
+        (_, Some(_), _) => "by its name",
+        (_, _, Interpretation::Counter) => "it only grew",
+        (_, _, Interpretation::Value) => "it went down",
+    };
+    Some(match interpretation {
         Interpretation::Counter => format!("read as a counter, its rate is measured ({why}; --gauge if it is none)"),
         Interpretation::Value => format!("read as a value, its mean is measured ({why}; --counter if it only grows)"),
-    }
+    })
 }
 
 /// Listens to lines until their rhythm and their kind are known.
@@ -84,7 +90,7 @@ pub(crate) fn lines(
                 said = interpret(&values);
             }
             if let Some(interpretation) = said {
-                let mut notes = vec![decision(interpretation, why(known, interpretation))];
+                let mut notes: Vec<String> = decision(known, interpretation).into_iter().collect();
                 let period = Duration::from_secs_f64(period);
                 if lines > 1 {
                     notes.push(format!("{lines} lines each {period:.2?}: their numbers are added up"));
@@ -109,15 +115,6 @@ pub(crate) fn lines(
             Ok(None) => return Err(known.never(known.patience, arrivals.seen())),
             Err(stop) => return Err(known.failed(stop, began.elapsed())),
         }
-    }
-}
-
-fn why(known: &Known<'_>, interpretation: Interpretation) -> &'static str {
-    match (known.stated, known.hint, interpretation) {
-        (Some(_), _, _) => "as stated",
-        (_, Some(_), _) => "by its name",
-        (_, _, Interpretation::Counter) => "it only grew",
-        (_, _, Interpretation::Value) => "it went down",
     }
 }
 
@@ -225,9 +222,9 @@ fn found(
     cost: Duration,
 ) -> Found {
     let cost = cost_of(cost);
-    let mut notes = vec![decision(interpretation, why(known, interpretation))];
+    let mut notes: Vec<String> = decision(known, interpretation).into_iter().collect();
     if cost > Duration::from_millis(1) {
-        notes.push(format!("a reading takes {cost:.1?}: windows are at least {:.0?}", cost * WINDOW_TO_READING));
+        notes.push(format!("a reading of the metric takes {cost:.1?}"));
     }
     // A reading or two without a change may be the program's doing; a number that is renewed stands still more often.
     let on_demand = source.exact() || unchanged * 4 <= changes.len();

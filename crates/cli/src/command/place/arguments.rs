@@ -34,7 +34,7 @@ use std::time::Duration;
 #[command(verbatim_doc_comment)]
 #[command(group = ArgGroup::new("subject").args(["command", "workload", "pid", "tree", "cgroup"]).multiple(false))]
 pub(crate) struct Place {
-    /// The program and its arguments.
+    /// The program and its arguments; its standard input is empty (/dev/null).
     #[arg(last = true, value_name = "CMD")]
     command: Vec<String>,
     /// A program that ships with pinwise, with its number of instances (default 2); pinwise workload --list names them.
@@ -119,6 +119,9 @@ pub(crate) struct Place {
     /// A program that is started anew may run this long.
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = time, help_heading = "Target")]
     limit: Duration,
+    /// When pinning wins, pin the running program as the plan says; the pins stay when pinwise has ended.
+    #[arg(long, conflicts_with_all = ["command", "workload"], help_heading = "Target")]
+    pub(crate) apply: bool,
     /// Write the plan here (default: beside the store).
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) plan: Option<PathBuf>,
@@ -181,6 +184,11 @@ impl Place {
             };
             (subject, metric, Duration::from_secs(60))
         } else {
+            if self.apply {
+                return Err(Usage(
+                    "--apply is for a program that runs already: add --pid PID, --tree PID or --cgroup DIR".into(),
+                ));
+            }
             if let Some(metric) = &self.metric {
                 return Err(Usage(format!(
                     "--metric {metric} has no program to measure: add -- CMD, --pid PID, --tree PID or --cgroup DIR"
@@ -320,6 +328,14 @@ mod tests {
     fn one_program_at_a_time() {
         assert!(request(&["--pid", "1", "--workload", "hash1_L1"]).is_err());
         assert!(request(&["--metric", "io:rchar"]).unwrap_err().contains("no program"));
+    }
+
+    #[test]
+    fn only_what_runs_already_can_stay_pinned() {
+        assert!(request(&["--apply", "--pid", "1", "--metric", "io:rchar"]).is_ok());
+        assert!(request(&["--apply"]).unwrap_err().contains("--pid"));
+        assert!(request(&["--apply", "--", "pigz", "f"]).is_err());
+        assert!(request(&["--apply", "--workload", "hash1_L1"]).is_err());
     }
 
     #[test]

@@ -1,15 +1,20 @@
 //! From a request to the testbed that measures it.
 
 use crate::interrupt::Interrupt;
-use crate::output::Usage;
+use crate::output::{Interrupted, Usage};
 use crate::request::{Request, Subject};
 use anyhow::Context;
-use pinwise_host::metric::{Interpretation, MetricOptions, MetricSpec, Pattern};
+use pinwise_host::metric::{Interpretation, Metric, MetricError, MetricOptions, MetricSpec, Pattern};
 use pinwise_host::{
-    Launch, LiveOptions, LiveTestbed, Pid, RerunOptions, RerunTestbed, RunMetric, Scope, Stream, Target, process,
+    Launch, LiveOptions, LiveTestbed, Pid, RerunOptions, RerunTestbed, RunMetric, Scope, Stream, Streams, Target,
+    TargetError, process,
 };
-use pinwise_testbed::{Testbed, Unit};
+use pinwise_testbed::{MeasureError, Testbed, Unit};
 use pinwise_topology::{CpuSet, Machine};
+use std::time::{Duration, Instant};
+
+/// How long after it closed its output a program may take to end.
+const ENDING: Duration = Duration::from_millis(300);
 
 /// The testbeds of this machine.
 pub(crate) enum Bed {
@@ -57,29 +62,81 @@ pub(crate) fn open(request: &Request, interrupt: &Interrupt) -> anyhow::Result<B
     if let Subject::Rerun(command) = &request.subject {
         let metric = whole_run(&metric, &options)?;
         let limits = RerunOptions { limit: request.limit };
-        let bed = RerunTestbed::new(launch(command), &machine, metric, limits, interrupt.flag())?;
+        let bed = RerunTestbed::new(launch(command), &machine, metric, limits, interrupt.flag()).map_err(told)?;
         return Ok(Bed::Rerun(Box::new(bed)));
     }
     metric.check(&options, matches!(request.subject, Subject::Launched(_))).map_err(usage)?;
-    let (target, mut streams) = match &request.subject {
-        Subject::Launched(command) | Subject::Rerun(command) => Target::launch(&launch(command))?,
-        Subject::Pids(pids) => attach(Scope::Processes(pids.iter().map(|&pid| Pid(pid)).collect()))?,
-        Subject::Tree(pid) => attach(Scope::Trees(vec![Pid(*pid)]))?,
-        Subject::Cgroup(path) => attach(Scope::Cgroup(path.clone()))?,
+    let (mut target, mut streams) = match (&request.subject, scope(&request.subject)) {
+        (_, Some(scope)) => (Target::attach(scope).map_err(told)?, Streams::default()),
+        (Subject::Launched(command) | Subject::Rerun(command), _) => Target::launch(&launch(command)).map_err(told)?,
+        (subject, None) => anyhow::bail!("{subject:?} is nothing to attach to"),
     };
-    let roots = target.pids();
-    let pids = Box::new(move || {
-        let all = process::all().unwrap_or_default();
-        process::descendants(&roots, &all)
-    });
-    let metric = metric.open(&options, &mut streams, pids, &|| interrupt.came())?;
-    let options = LiveOptions { period: request.period, floor: request.floor, ..LiveOptions::default() };
-    let bed = LiveTestbed::new(target, &machine, metric.meter, options, interrupt.flag())?;
-    Ok(Bed::Live(Box::new(bed), metric.notes))
+    let metric = take_up(&metric, &options, &mut target, &mut streams, interrupt)?;
+    let mut notes = metric.notes;
+    let mut options = LiveOptions { period: request.period, floor: request.floor, ..LiveOptions::default() };
+    // A fifth settles; the rest has to be as long as the metric needs.
+    let least = metric.shortest_window * 5 / 4;
+    if least > options.period {
+        notes.push(format!("a measurement takes {least:.0?} instead of {:.0?}: the metric needs it", options.period));
+        options.period = least;
+    }
+    let bed = LiveTestbed::new(target, &machine, metric.meter, options, interrupt.flag()).map_err(told)?;
+    Ok(Bed::Live(Box::new(bed), notes))
 }
 
-fn attach(scope: Scope) -> anyhow::Result<(Target, pinwise_host::Streams)> {
-    Ok((Target::attach(scope)?, pinwise_host::Streams::default()))
+/// What to attach to; `None` for a program that is started.
+pub(crate) fn scope(subject: &Subject) -> Option<Scope> {
+    match subject {
+        Subject::Launched(_) | Subject::Rerun(_) => None,
+        Subject::Pids(pids) => Some(Scope::Processes(pids.iter().map(|&pid| Pid(pid)).collect())),
+        Subject::Tree(pid) => Some(Scope::Trees(vec![Pid(*pid)])),
+        Subject::Cgroup(path) => Some(Scope::Cgroup(path.clone())),
+    }
+}
+
+/// Takes up the metric. Where the program has ended, that is what the user is told: the silence of the metric follows from it.
+fn take_up(
+    metric: &MetricSpec,
+    options: &MetricOptions,
+    target: &mut Target,
+    streams: &mut Streams,
+    interrupt: &Interrupt,
+) -> anyhow::Result<Metric> {
+    let roots = target.pids();
+    let ended = || roots.iter().all(|&pid| process::ended(pid));
+    let watched = roots.clone();
+    let pids = Box::new(move || {
+        let all = process::all().unwrap_or_default();
+        process::descendants(&watched, &all)
+    });
+    let error = match metric.open(options, streams, pids, &|| interrupt.came() || ended()) {
+        Ok(metric) => return Ok(metric),
+        Err(error) => error,
+    };
+    if interrupt.came() {
+        return Err(nothing_measured().into());
+    }
+    // Its output is closed a moment before it has ended.
+    let closed = matches!(error, MetricError::Closed { .. });
+    let soon = Instant::now() + ENDING;
+    while closed && !ended() && Instant::now() < soon {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    target.check().map_err(told)?;
+    Err(if error.is_usage() { usage(error).into() } else { error.into() })
+}
+
+/// An error of the target with the exit code it deserves.
+fn told(error: TargetError) -> anyhow::Error {
+    match error {
+        TargetError::Measure(MeasureError { interrupted: true, .. }) => nothing_measured().into(),
+        error @ TargetError::NoProcess(_) => usage(error).into(),
+        error => error.into(),
+    }
+}
+
+fn nothing_measured() -> Interrupted {
+    Interrupted("interrupted before the first measurement: the program's affinities are as they were".into())
 }
 
 fn launch(command: &[String]) -> Launch {
