@@ -124,3 +124,50 @@ fn a_process_that_does_not_exist_is_named() {
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("there is no process 2147483647"));
 }
+
+#[test]
+fn apply_with_watch_pins_a_thread_that_takes_its_name_later_and_ends_with_the_program() {
+    let directory = tempfile::tempdir().unwrap();
+    let plan = plan(directory.path(), &["late"]);
+    // The shell becomes a program of another name when it reads a line, and ends with its input.
+    let late = directory.path().join("late");
+    fs::copy("/bin/cat", &late).unwrap();
+    let mut child = Command::new("sh")
+        .args(["-c", "read -r line; exec \"$0\""])
+        .arg(&late)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .map(Shell)
+        .unwrap();
+    let pid = child.0.id();
+    let mut apply = Command::new(env!("CARGO_BIN_EXE_pinwise"))
+        .args(["apply", plan.to_str().unwrap(), "--pid", &pid.to_string(), "--force", "--watch"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(apply.stdout.take().unwrap()).lines();
+    assert_eq!(lines.next().unwrap().unwrap().split_whitespace().collect::<Vec<_>>(), ["late", "not", "found"]);
+    std::io::Write::write_all(child.0.stdin.as_mut().unwrap(), b"go\n").unwrap();
+    let line = lines.next().unwrap().unwrap();
+    assert!(line.starts_with("late ") && line.ends_with(&format!("thread {pid} on CPU {}", cpu())), "{line}");
+    assert_eq!(allowed(pid), cpu());
+    drop(child);
+    assert!(apply.wait().unwrap().success());
+}
+
+#[test]
+fn a_signal_to_run_reaches_the_program_and_its_exit_code_comes_back() {
+    let directory = tempfile::tempdir().unwrap();
+    let plan = plan(directory.path(), &["sh"]);
+    let script = "trap 'exit 5' TERM; echo ready; while :; do sleep 0.01; done";
+    let mut run = Command::new(env!("CARGO_BIN_EXE_pinwise"))
+        .args(["run", plan.to_str().unwrap(), "--force", "--", "sh", "-c", script])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    BufReader::new(run.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
+    rustix::process::kill_process(rustix::process::Pid::from_child(&run), rustix::process::Signal::TERM).unwrap();
+    assert_eq!(run.wait().unwrap().code(), Some(5));
+}

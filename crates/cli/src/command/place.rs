@@ -46,12 +46,8 @@ impl Place {
         // Before anything is stored: a question that has no answer makes no campaign.
         Search::new(&request.question, &SharingTree::new(&new.machine, new.alike), &new.workload)?;
         let id = store.create(&new)?;
-        let told = Told {
-            json: self.json,
-            plan: self.plan,
-            store: self.store.named().map(Path::to_owned),
-            apply: self.apply,
-        };
+        let told =
+            Told { json: self.json, plan: self.plan, store: self.store.named().map(Path::to_owned), apply: self.apply };
         conduct(&mut store, id, &request, bed, &interrupt, &told)
     }
 }

@@ -10,19 +10,18 @@ use std::time::{Duration, Instant};
 /// The rate of a counter over a window: read at its begin and its end, and in between where reading is cheap, for the spread.
 pub(crate) struct OnDemand {
     pub(crate) source: Box<dyn Source>,
-    /// What one reading takes.
-    pub(crate) cost: Duration,
 }
 
 /// Parts of a window, and the shortest that is worth a reading of its own.
 const PARTS: u32 = 5;
 const SHORTEST_PART: Duration = Duration::from_millis(10);
 
-/// A window is at least this many times as long as a reading takes. A reading is dated at its middle, so each end of the window
-/// is off by at most half a reading: by 1/8 of the shortest window in the worst case, and by far less in truth, because most of
-/// what a reading takes (a process that starts) is the same each time and shifts both ends alike. Of such an error, one part
-/// changes from window to window and shows in the intervals like any other noise.
-pub(crate) const WINDOW_TO_READING: u32 = 4;
+/// A window is at least this many times as long as its first reading takes (on a busy machine some take long, so each window
+/// goes by its own). A reading is dated at its middle, so each end of the window is off by at most half a reading: by 1/8 of the
+/// shortest window in the worst case, and by far less in truth, because most of what a reading takes (a process that starts) is
+/// the same each time and shifts both ends alike. What is left changes from window to window and shows in the intervals like
+/// any other noise.
+const WINDOW_TO_READING: u32 = 4;
 
 impl MetricMeter for OnDemand {
     fn summarize(
@@ -32,18 +31,24 @@ impl MetricMeter for OnDemand {
         cancelled: &dyn Fn() -> bool,
     ) -> Result<(Summary, Duration), MeasureError> {
         let begin = Instant::now() + settle;
-        let window = window.max(self.cost * WINDOW_TO_READING);
-        let part = SHORTEST_PART.max(self.cost * WINDOW_TO_READING);
+        sleep_until(begin, cancelled).map_err(fail)?;
+        let first = read_dated(&mut *self.source, cancelled).map_err(fail)?;
+        let least = begin.elapsed() * WINDOW_TO_READING;
+        let window = window.max(least);
         // As many parts as fit; at least one.
-        let parts = (1..=PARTS).rev().find(|&parts| part * parts <= window).unwrap_or(1);
+        let parts = (1..=PARTS).rev().find(|&parts| SHORTEST_PART.max(least) * parts <= window).unwrap_or(1);
         let mut readings: Vec<Reading> = Vec::new();
         let mut times: Vec<Instant> = Vec::new();
         for index in 0..=parts {
-            // The window begins with its first reading: one that came late (the thread that answers did not get a CPU) would
-            // otherwise find the next ones overdue, and leave a window of microseconds.
-            let due = times.first().map_or(begin, |&first| first + window * index / parts);
-            sleep_until(due, cancelled).map_err(fail)?;
-            let (sample, at) = read_dated(&mut *self.source, cancelled).map_err(fail)?;
+            let (sample, at) = match index {
+                0 => first,
+                // The window begins with its first reading, not before: one that came late (the thread that answers did not get a
+                // CPU) would otherwise find the next ones overdue, and leave a window of microseconds.
+                _ => {
+                    sleep_until(first.1 + window * index / parts, cancelled).map_err(fail)?;
+                    read_dated(&mut *self.source, cancelled).map_err(fail)?
+                }
+            };
             let clock = sample.seconds.unwrap_or_else(|| at.saturating_duration_since(begin).as_secs_f64());
             // The same moment on the program's clock is the same reading.
             if readings.last().is_none_or(|last| last.seconds != clock) {
@@ -88,9 +93,11 @@ mod tests {
 
     #[test]
     fn a_late_first_reading_does_not_shorten_the_window() {
-        let mut meter = OnDemand { source: Box::new(Late(0.0)), cost: Duration::ZERO };
+        let mut meter = OnDemand { source: Box::new(Late(0.0)) };
         let window = Duration::from_millis(40);
         let (_, measured) = meter.summarize(Duration::ZERO, window, &|| false).unwrap();
         assert!(measured >= window, "{measured:?}");
+        // Nor may the window be short beside the reading that it begins with.
+        assert!(measured >= Duration::from_millis(200), "{measured:?}");
     }
 }

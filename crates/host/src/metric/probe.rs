@@ -4,7 +4,7 @@
 use super::MetricError;
 use super::MetricMeter;
 use super::arrivals::{Arrival, Arrivals, Blocks, Renewals, Stop, read_dated};
-use super::on_demand::{OnDemand, WINDOW_TO_READING};
+use super::on_demand::OnDemand;
 use super::paced::Paced;
 use super::reading::{Interpretation, RISES_OF_A_COUNTER, Rhythm, interpret, rhythm};
 use super::source::{Failure, Source, sleep_until};
@@ -28,7 +28,7 @@ pub(crate) struct Found {
     pub(crate) interpretation: Interpretation,
     /// For the user: what was decided and why.
     pub(crate) notes: Vec<String>,
-    /// Windows shorter than this are stretched.
+    /// Windows shorter than this are stretched, to the pace at which numbers come.
     pub(crate) shortest_window: Duration,
 }
 
@@ -224,13 +224,12 @@ fn found(
     let cost = cost_of(cost);
     let mut notes: Vec<String> = decision(known, interpretation).into_iter().collect();
     if cost > Duration::from_millis(1) {
-        notes.push(format!("a reading of the metric takes {cost:.1?}"));
+        notes.push(format!("a reading of the metric takes {cost:.1?} or more"));
     }
     // A reading or two without a change may be the program's doing; a number that is renewed stands still more often.
     let on_demand = source.exact() || unchanged * 4 <= changes.len();
     if interpretation == Interpretation::Counter && on_demand {
-        let shortest_window = cost * WINDOW_TO_READING;
-        return Found { meter: Box::new(OnDemand { source, cost }), interpretation, notes, shortest_window };
+        return Found { meter: Box::new(OnDemand { source }), interpretation, notes, shortest_window: Duration::ZERO };
     }
     // The shortest time between two changes: missed renewals only make the others longer.
     let period = changes.windows(2).map(|pair| pair[1].duration_since(pair[0])).min();

@@ -236,7 +236,7 @@ fn a_program_that_exits_at_once_is_told_with_its_status_and_last_line() {
 fn what_cannot_be_started_or_attached_to_is_named() {
     let launch = Launch { program: "/no/such/program".into(), ..Launch::default() };
     let error = Target::launch(&launch).unwrap_err().to_string();
-    assert!(error.starts_with("cannot start /no/such/program: No such file"), "{error}");
+    assert!(error.starts_with("cannot start /no/such/program: there is no such program"), "{error}");
     let error = Target::attach(Scope::Processes(vec![Pid(i32::MAX)])).unwrap_err().to_string();
     assert!(error.starts_with("there is no process 2147483647"), "{error}");
     let error = Target::attach(Scope::Cgroup("/no/such".into())).unwrap_err().to_string();

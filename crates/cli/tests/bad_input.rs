@@ -1,0 +1,135 @@
+//! What `place` says when it cannot: one line with what, why and what to do, and an exit code that tells bad usage (2) from
+//! failure (1).
+
+mod support;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use support::{PINWISE, Program, affinities};
+use tempfile::TempDir;
+
+/// Runs `place` and gives its exit code and its complaint, which is the last line on stderr; checks that nothing comes after it.
+fn refused(words: &[&str]) -> (i32, String) {
+    let folder = TempDir::new().unwrap();
+    let store = folder.path().join("pinwise.db");
+    let output = support::pinwise(["place", "--store", store.to_str().unwrap()].iter().chain(words));
+    assert!(output.stdout.is_empty(), "{words:?}: {}", String::from_utf8_lossy(&output.stdout));
+    let text = String::from_utf8(output.stderr).unwrap();
+    let complaints: Vec<&str> = text.lines().filter(|line| !line.starts_with("note: ")).collect();
+    assert_eq!(complaints.len(), 1, "{words:?}: {text}");
+    (output.status.code().unwrap(), complaints[0].to_owned())
+}
+
+#[test]
+fn a_program_that_cannot_be_started_is_named_with_the_remedy() {
+    let (code, line) = refused(&["--", "/no/such/program"]);
+    assert_eq!(code, 1);
+    assert_eq!(
+        line,
+        "pinwise: cannot start /no/such/program: there is no such program; give its path, or add its folder to PATH"
+    );
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("text");
+    fs::write(&file, "text").unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+    let (code, line) = refused(&["--", file.to_str().unwrap()]);
+    assert!(code == 1 && line.ends_with("permission denied: is it a program, and executable (chmod +x)?"), "{line}");
+}
+
+#[test]
+fn a_program_that_ends_at_once_is_told_by_its_status_and_its_last_words() {
+    // What a program prints while whole runs are timed is its product, not a message: it is not read.
+    for (metric, stream) in
+        [(r"stdout:ops: (\d+)", 1), (r"stdout:ops: (\d+)", 2), ("cmd:echo 5", 1), ("cmd:echo 5", 2), ("runtime", 2)]
+    {
+        let script = format!("echo cannot open device >&{stream}; exit 3");
+        let (code, line) = refused(&["--metric", metric, "--", "sh", "-c", &script]);
+        assert_eq!(code, 1, "{line}");
+        assert!(line.starts_with("pinwise: sh ended (exit status: 3) "), "{metric}: {line}");
+        assert!(line.ends_with("; its last line was: cannot open device"), "{metric}: {line}");
+    }
+}
+
+#[test]
+fn a_metric_that_never_matches_says_how_long_was_waited_and_what_was_seen() {
+    let script = "while :; do echo all is well; sleep 0.05; done";
+    let (code, line) = refused(&["--metric", r"stdout:ops: (\d+)", "--", "sh", "-c", script]);
+    assert_eq!(code, 1);
+    assert!(line.contains("no number in 10s") && line.contains("does not match the last: 'all is well'"), "{line}");
+}
+
+#[test]
+fn a_metric_that_makes_no_sense_is_bad_usage() {
+    for (metric, reason) in [
+        (r"stdout:ops: \d+", "has no group"),
+        (r"stdout:ops: (\d+", "is no regular expression"),
+        ("stduot:(x)", "did you mean"),
+        ("io:nonsense", "unknown field"),
+    ] {
+        let (code, line) = refused(&["--metric", metric, "--", "yes"]);
+        assert!(code == 2 && line.contains(reason), "{metric}: {code} {line}");
+    }
+}
+
+#[test]
+fn contexts_and_processes_that_do_not_exist_are_bad_usage() {
+    let (code, line) = refused(&["--cpus", "5000"]);
+    assert!(code == 2 && line.contains("--cpus 5000: none of these is allowed here; allowed are "), "{line}");
+    let (code, line) = refused(&["--cpus", ""]);
+    assert!(code == 2 && line.contains("none of these is allowed here"), "{line}");
+    let (code, line) = refused(&["--pid", "2147483647", "--metric", "io:rchar"]);
+    assert!(code == 2 && line.contains("there is no process 2147483647"), "{line}");
+    let (code, line) = refused(&["--cgroup", "/no/such/group", "--metric", "io:rchar"]);
+    assert_eq!(code, 1);
+    assert!(
+        line.ends_with(
+            "cannot read cgroup /no/such/group: no such directory with a cgroup.procs file, nor below /sys/fs/cgroup"
+        ),
+        "{line}"
+    );
+}
+
+#[test]
+fn a_store_that_is_none_is_left_alone() {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("letter.txt");
+    fs::write(&file, "Dear reader").unwrap();
+    let output = support::pinwise(["place", "--store", file.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(1));
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        text.contains("is not a store of pinwise") && text.contains("--store") && text.lines().count() == 1,
+        "{text}"
+    );
+    assert_eq!(fs::read_to_string(&file).unwrap(), "Dear reader");
+}
+
+#[test]
+fn another_user_s_process_is_refused_with_the_capability_that_would_allow_it() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("left out: only root can become another user");
+        return;
+    }
+    let target = Program::start(Command::new("sh").args(["-c", "while :; do :; done"]));
+    let before = affinities(target.pid());
+    let folder = TempDir::new().unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    // A copy: the folder that tests are built in may be closed to others.
+    let program = folder.path().join("pinwise");
+    fs::copy(PINWISE, &program).unwrap();
+    let output = Command::new(&program)
+        .args(["place", "--pid", &target.pid().to_string(), "--metric", "cmd:date +%s%N", "--counter", "--store"])
+        .arg(folder.path().join("pinwise.db"))
+        .current_dir(folder.path())
+        .uid(65534)
+        .gid(65534)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("not permitted to move thread") && text.contains("cap_sys_nice"), "{text}");
+    assert_eq!(affinities(target.pid()), before);
+}

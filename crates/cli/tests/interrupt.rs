@@ -1,0 +1,126 @@
+//! A signal ends `place` at any moment: exit code 130, the affinities as they were, a launched program ended, and the way to go
+//! on told.
+
+mod support;
+
+use std::io::Read;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+use support::{PINWISE, Program, affinities, wait_until};
+use tempfile::TempDir;
+
+const SIGNALS: [rustix::process::Signal; 3] =
+    [rustix::process::Signal::INT, rustix::process::Signal::TERM, rustix::process::Signal::HUP];
+/// More than enough for a program that ends at once, and less than the time it was given to measure.
+const AT_ONCE: Duration = Duration::from_secs(5);
+
+/// `pinwise place` on a running target, for a minute.
+fn place(folder: &TempDir, target: &Program) -> Program {
+    let pid = target.pid().to_string();
+    let metric = format!("file:{}:packets=(?<value>\\d+) seconds=(?<seconds>[\\d.]+)", counts(folder).display());
+    Program::start(
+        Command::new(PINWISE)
+            .args(["place", "--pid", &pid, "--metric", &metric, "--counter", "--budget", "60s", "--store"])
+            .arg(folder.path().join("pinwise.db"))
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped()),
+    )
+}
+
+fn counts(folder: &TempDir) -> std::path::PathBuf {
+    folder.path().join("counts")
+}
+
+fn workload(folder: &TempDir) -> Program {
+    let target = Program::start(
+        Command::new(PINWISE)
+            .args(["workload", "hash1_L1", "--instances", "1", "--interval", "10ms", "--seconds", "300"])
+            .stdout(std::fs::File::create(counts(folder)).unwrap()),
+    );
+    wait_until(Duration::from_secs(10), "the workload's threads", || affinities(target.pid()).len() >= 4);
+    target
+}
+
+fn signal(program: &Program, signal: rustix::process::Signal) {
+    rustix::process::kill_process(rustix::process::Pid::from_child(&program.0), signal).unwrap();
+}
+
+fn complaint(program: &mut Program) -> String {
+    let mut text = String::new();
+    program.0.stderr.take().unwrap().read_to_string(&mut text).unwrap();
+    text.lines().last().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn every_signal_puts_the_affinities_back_and_says_how_to_go_on() {
+    let folder = TempDir::new().unwrap();
+    let target = workload(&folder);
+    let before = affinities(target.pid());
+    for number in SIGNALS {
+        let mut place = place(&folder, &target);
+        wait_until(Duration::from_secs(30), "a pinned thread", || affinities(target.pid()) != before);
+        signal(&place, number);
+        assert_eq!(place.ended(AT_ONCE).code(), Some(130));
+        assert_eq!(affinities(target.pid()), before, "{number:?}");
+        let line = complaint(&mut place);
+        assert!(line.contains("measurements are kept; go on with: pinwise campaign resume "), "{line}");
+    }
+}
+
+#[test]
+fn an_interrupt_before_the_first_measurement_says_so() {
+    let folder = TempDir::new().unwrap();
+    // A metric that never comes keeps it waiting.
+    let mut place = Program::start(
+        Command::new(PINWISE)
+            .args(["place", "--metric", r"stdout:never (\d+)", "--store"])
+            .arg(folder.path().join("pinwise.db"))
+            .args(["--", "sh", "-c"])
+            .arg(format!("echo $$ > {0}/pid.new; mv {0}/pid.new {0}/pid; sleep 300", folder.path().display()))
+            .stderr(Stdio::piped()),
+    );
+    let pid = folder.path().join("pid");
+    wait_until(Duration::from_secs(30), "the launched program", || pid.exists());
+    signal(&place, rustix::process::Signal::INT);
+    assert_eq!(place.ended(AT_ONCE).code(), Some(130));
+    let line = complaint(&mut place);
+    assert!(line.contains("interrupted before the first measurement"), "{line}");
+    let pid: u32 = std::fs::read_to_string(pid).unwrap().trim().parse().unwrap();
+    assert!(affinities(pid).is_empty(), "the launched program has ended with it");
+}
+
+#[test]
+fn masks_that_the_user_set_are_respected_and_come_back() {
+    let folder = TempDir::new().unwrap();
+    let target = workload(&folder);
+    // Every thread confined to the first CPU by the user.
+    let cpu = affinities(std::process::id()).into_values().next().unwrap();
+    let cpu = cpu.split(['-', ',']).next().unwrap().to_owned();
+    let confined = Command::new("taskset").args(["-a", "-c", "-p", &cpu, &target.pid().to_string()]).output();
+    if !confined.is_ok_and(|output| output.status.success()) {
+        assert!(std::env::var("CI").as_deref() != Ok("true"), "taskset is not installed");
+        eprintln!("left out: taskset is not installed");
+        return;
+    }
+    let before = affinities(target.pid());
+    assert!(before.values().all(|list| *list == cpu), "{before:?}");
+    let metric = format!("file:{}:packets=(?<value>\\d+) seconds=(?<seconds>[\\d.]+)", counts(&folder).display());
+    let output = support::pinwise([
+        "place",
+        "--json",
+        "--pid",
+        &target.pid().to_string(),
+        "--metric",
+        &metric,
+        "--counter",
+        "--budget",
+        "12",
+        "--store",
+        folder.path().join("pinwise.db").to_str().unwrap(),
+    ]);
+    let result = support::json(&output);
+    for place in result["best"]["assignment"].as_array().unwrap() {
+        assert_eq!(place["cpu"].to_string(), cpu, "{place}");
+    }
+    assert_eq!(affinities(target.pid()), before);
+}
