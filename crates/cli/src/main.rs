@@ -21,8 +21,8 @@ use std::process::ExitCode;
 /// Start here:
 ///
 ///   pinwise place                                     the built-in packet pipelines on this machine
-///   pinwise place --metric runtime -- pigz -k file    a program of your own, started anew for each measurement
-///   pinwise place --pid 4242 --metric 'cmd:redis-cli info stats' --pick 'total_commands_processed:(\d+)'
+///   pinwise place --metric runtime -- pigz -kc file   a program of your own, run for each figure
+///   pinwise place --help                              programs that run already, and other metrics
 ///   pinwise topo                                      this machine and its sharing levels
 ///   pinwise doctor                                    what this machine allows and lacks
 #[derive(Parser)]
@@ -82,5 +82,43 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         super::Arguments::command().debug_assert();
+    }
+
+    /// Every command with its name, subcommands of subcommands too.
+    fn commands(parent: &clap::Command, path: &str) -> Vec<(String, clap::Command)> {
+        let children = parent.get_subcommands().filter(|child| child.get_name() != "help");
+        children
+            .flat_map(|child| {
+                let path = format!("{path} {}", child.get_name());
+                [vec![(path.clone(), child.clone())], commands(child, &path)].concat()
+            })
+            .collect()
+    }
+
+    #[test]
+    fn every_command_is_explained_in_the_same_manner() {
+        for (path, command) in commands(&super::Arguments::command(), "pinwise") {
+            let about = command.get_about().unwrap_or_else(|| panic!("{path} says nothing")).to_string();
+            assert!(about.starts_with(char::is_uppercase) && !about.ends_with('.'), "{path}: {about}");
+            for argument in command.get_arguments() {
+                let id = argument.get_id();
+                let help = argument.get_help().unwrap_or_else(|| panic!("{path} {id} says nothing")).to_string();
+                assert!(!help.ends_with('.'), "{path} {id}: {help}");
+                assert!(id != "json" || help.starts_with("Print one JSON document"), "{path}: {help}");
+            }
+        }
+    }
+
+    #[test]
+    fn examples_fit_a_terminal_of_100_columns() {
+        let root = super::Arguments::command();
+        let about = root.get_long_about().map(ToString::to_string).unwrap_or_default();
+        let mut texts = vec![("pinwise".to_owned(), about)];
+        for (path, command) in commands(&root, "pinwise") {
+            texts.push((path, command.get_after_help().map(ToString::to_string).unwrap_or_default()));
+        }
+        for (path, text) in texts {
+            assert!(text.lines().all(|line| line.chars().count() <= 100), "{path}: {text}");
+        }
     }
 }

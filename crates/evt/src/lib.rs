@@ -8,7 +8,7 @@
 //!
 //! # What is asked and what is answered
 //! A [`Sample`] holds one performance per measured assignment, drawn at random, all assignments with equal chance and
-//! independently. [`estimate`] gives an [`Estimate`] or a [`Refusal`] that says why there is none: a number is never
+//! independently. [`estimate()`] gives an [`Estimate`] or a [`Refusal`] that says why there is none: a number is never
 //! invented. Two estimators ([`Method`]): the published one, and a Bayesian one that is better calibrated and the default.
 //! [`plots`] gives the data behind an estimate for drawing. [`capture_probability`] and [`better_fraction`] need no model at
 //! all; [`looks`] says at which sample sizes to ask.

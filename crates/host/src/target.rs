@@ -148,7 +148,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// Starts a program. The streams that are [`Output::Read`] are for the meter.
+    /// Starts a program. The streams that are [`Output::Read`](crate::launch::Output::Read) are for the meter.
     pub fn launch(launch: &Launch) -> Result<(Self, Streams), TargetError> {
         let mut guardian = Guardian::start()?;
         let mut running = launch.start(&mut guardian)?;

@@ -1,9 +1,9 @@
 //! One self-contained HTML page from a campaign: it works offline, without script (text, tables, drawing), in light and dark, at 400 px
 //! and on paper.
 //!
-//! [`page`] is pure: a campaign, its records and its outcome in, text out. The page is made in two layers. Everything that
+//! [`page()`] is pure: a campaign, its records and its outcome in, text out. The page is made in two layers. Everything that
 //! needs to be *known* is HTML from `templates/`: the verdict, the placement drawn on the machine, a sentence with numbers for
-//! every chart, tables. What can only be *seen* is a chart, sent as data ([`chart`]) in one JSON element and drawn by uPlot
+//! every chart, tables. What can only be *seen* is a chart, sent as data (`chart`) in one JSON element and drawn by uPlot
 //! (`assets/`), which is inlined. Nothing is ever requested from anywhere.
 //!
 //! # Hostile input

@@ -5,7 +5,7 @@
 //! - **P** processes: does with the packet what the [`Processor`] does, and writes the verdict beside it.
 //! - **T** transmits: gives the packet its new MAC addresses, time to live and checksum, and counts it.
 //!
-//! Indices travel through two [rings](crate::ring) of [`RING`] slots, in bursts of at most [`BURST`], as in DPDK. There is no way back
+//! Indices travel through two [rings](mod@crate::ring) of [`RING`] slots, in bursts of at most [`BURST`], as in DPDK. There is no way back
 //! from T to R: R takes the buffers in turn, and since a pipeline keeps the order and never holds more packets than both rings
 //! and three bursts, a buffer's last packet has left when its turn comes again. So whoever holds a buffer's index is
 //! its only user, and the lock around each buffer, which makes that safe without trusting this argument, is always free: it costs

@@ -16,7 +16,7 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// `frames` frames of `flows` flows, the same for the same `seed`. See [`crate::generator`] for what is in them.
+    /// `frames` frames of `flows` flows, the same for the same `seed`. Module `generator` says what is in them.
     pub fn generate(seed: u64, flows: usize, frames: usize) -> Self {
         let mut traffic = Self::default();
         generator::fill(&mut traffic, seed, flows, frames);

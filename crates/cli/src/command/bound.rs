@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 /// First look at a bound; further looks double.
 const FIRST_LOOK: u64 = 500;
 
-/// The best possible performance, estimated from measurements of any origin.
+/// Estimate the best possible performance from measurements of any origin.
 ///
 /// Each value should be the performance of one configuration (assignment, flags, layout) drawn at random, all with equal chance.
 /// Average the repeats of one configuration first. Exit code 0 when there is a bound, 1 when the values support none, 2 when the
@@ -53,7 +53,7 @@ pub(crate) struct Bound {
     /// A value that cannot be beaten, as a line rate; with --minimize a value that cannot be undercut.
     #[arg(long, value_name = "X", allow_negative_numbers = true)]
     cap: Option<f64>,
-    /// One JSON document instead of text.
+    /// Print one JSON document.
     #[arg(long)]
     json: bool,
 }

@@ -14,7 +14,7 @@ use pinwise_testbed::figures;
 use pinwise_topology::SharingTree;
 use serde::Serialize;
 
-/// What was measured: list, show, resume, export.
+/// List, show, resume and export what was measured.
 ///
 /// Every question that pinwise answers by measuring is a campaign. Its measurements are on disk before the next one is made,
 /// so a campaign that was killed can be resumed and ends as it would have. The store is an SQLite file.
@@ -26,7 +26,7 @@ use serde::Serialize;
   sqlite3 ~/.local/share/pinwise/pinwise.db \\
     'SELECT assignment, avg(performance) FROM record WHERE campaign = 7 GROUP BY 1 ORDER BY 2'")]
 pub(crate) enum Campaign {
-    /// Every campaign in the store.
+    /// List every campaign in the store.
     List {
         #[command(flatten)]
         store: StoreArguments,
@@ -34,15 +34,15 @@ pub(crate) enum Campaign {
         #[arg(long)]
         json: bool,
     },
-    /// The outcome of a campaign, as far as it came.
+    /// Show the outcome of a campaign, as far as it came.
     Show(One),
     /// Go on with a campaign that was interrupted or killed.
     Resume(One),
-    /// Every measurement of a campaign, for other tools.
+    /// Write every measurement of a campaign, for other tools.
     Export {
         #[command(flatten)]
         one: Id,
-        /// The form
+        /// How to write them
         #[arg(long, value_enum, default_value_t = Format::Csv)]
         format: Format,
     },

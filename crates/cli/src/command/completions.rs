@@ -6,10 +6,9 @@ use clap::{Args, CommandFactory};
 use std::path::PathBuf;
 
 /// Print the completion script of a shell.
-///
-///   pinwise completions bash > ~/.local/share/bash-completion/completions/pinwise
 #[derive(Args)]
-#[command(verbatim_doc_comment)]
+#[command(after_help = "Example:
+  pinwise completions bash > ~/.local/share/bash-completion/completions/pinwise")]
 pub(crate) struct Completions {
     /// The shell.
     shell: clap_complete::Shell,
@@ -25,8 +24,11 @@ impl Completions {
 
 /// Write the manual pages: pinwise.1 and one page per command.
 #[derive(Args)]
+#[command(after_help = "Examples:
+  pinwise man | man -l -
+  pinwise man ~/.local/share/man/man1")]
 pub(crate) struct Man {
-    /// The folder to write to; without it, pinwise.1 goes to stdout (pinwise man | man -l -).
+    /// The folder to write to; without it, pinwise.1 goes to stdout.
     directory: Option<PathBuf>,
 }
 

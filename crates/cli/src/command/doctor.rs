@@ -7,7 +7,7 @@ use pinwise_host::doctor::{Check, examine};
 use serde::Serialize;
 use std::io::stdout;
 
-/// What this machine allows and what is missing, with the remedy for each lack.
+/// Say what this machine allows and what is missing, with the remedy for each lack.
 ///
 /// Everything is tried, not guessed: events are opened, a thread is moved and put back, a fixed piece of work is repeated for a
 /// second. Nothing is changed. The exit code is 0 whatever is missing.

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Runs a multithreaded packet-processing program that ships with pinwise.
+/// Run a multithreaded packet-processing program that ships with pinwise.
 ///
 /// Each instance is a pipeline of three threads, R, P and T (`ipfwd0-R`, `ipfwd0-P`, `ipfwd0-T`), which receives packets from
 /// memory as fast as it can. Nothing is pinned: this is a program to try placements on. On stdout it counts the

@@ -9,29 +9,25 @@ use pinwise_topology::Alike;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Find where each thread of a program should run, say how good that is, and how to apply it.
+/// Find where each thread of a program should run, and how good that is.
 ///
 /// Without arguments it places the built-in packet pipelines on this machine, in under a minute. The program's own
 /// affinities are put back on every way out.
-///
-/// Examples:
-///
-///   A program that is started once and re-pinned while it runs; its throughput is on its standard output:
-///     pinwise place --metric 'stdout:Tx-pps: +(\d+)' -- dpdk-testpmd …
-///
-///   A service that already runs; a command tells a growing counter:
-///     pinwise place --pid 4242 --metric 'cmd:redis-cli info stats' --pick 'total_commands_processed:(\d+)'
-///
-///   A program that runs to completion, started anew for each measurement:
-///     pinwise place --metric runtime -- pigz -p 6 -k -c big.file
-///
-///   A built-in workload, two instances, at most 20 seconds:
-///     pinwise place --workload stateful:2 --budget 20s
-///
-/// Metrics: stdout:REGEX  stderr:REGEX  file:PATH:REGEX  cmd:COMMAND (with --pick)  prom:URL#SERIES
-///   netdev:IFACE:FIELD  io:rchar|wchar  dpdk:PREFIX  runtime
 #[derive(Args)]
-#[command(verbatim_doc_comment)]
+#[command(after_help = "Metrics:
+  stdout:REGEX  stderr:REGEX  file:PATH:REGEX  cmd:COMMAND (with --pick)  prom:URL#SERIES
+  netdev:IFACE:FIELD  io:rchar|wchar  dpdk:PREFIX  runtime
+
+Examples:
+  A program that is started once and re-pinned while it runs; its throughput is on its stdout:
+    pinwise place --metric 'stdout:Tx-pps: +(\\d+)' -- dpdk-testpmd …
+  A service that already runs; a command tells a growing counter:
+    pinwise place --pid 4242 --metric 'cmd:redis-cli info stats' \\
+      --pick 'total_commands_processed:(\\d+)'
+  A program that runs to completion, started anew for each measurement:
+    pinwise place --metric runtime -- pigz -p 6 -k -c big.file
+  A built-in workload, two instances, at most 20 seconds:
+    pinwise place --workload stateful:2 --budget 20s")]
 #[command(group = ArgGroup::new("subject").args(["command", "workload", "pid", "tree", "cgroup"]).multiple(false))]
 pub(crate) struct Place {
     /// The program and its arguments; its standard input is empty (/dev/null).
@@ -122,12 +118,12 @@ pub(crate) struct Place {
     /// When pinning wins, pin the running program as the plan says; the pins stay when pinwise has ended.
     #[arg(long, conflicts_with_all = ["command", "workload"], help_heading = "Target")]
     pub(crate) apply: bool,
-    /// Write the plan here (default: beside the store).
+    /// Write the plan here [default: beside the store].
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) plan: Option<PathBuf>,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Output")]
     pub(crate) store: crate::store::StoreArguments,
-    /// One JSON document on stdout.
+    /// Print one JSON document.
     #[arg(long, help_heading = "Output")]
     pub(crate) json: bool,
 }
