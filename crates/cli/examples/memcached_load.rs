@@ -3,6 +3,7 @@
 #[path = "../tests/support/load.rs"]
 mod load;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -11,7 +12,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         return Err("usage: memcached_load PORT CONNECTIONS SECONDS".into());
     };
     let seconds: u64 = seconds.parse()?;
-    let answered = load::memcached(port.parse()?, connections.parse()?, Duration::from_secs(seconds))?;
+    let answered = load::memcached(port.parse()?, connections.parse()?, Duration::from_secs(seconds), &Arc::default())?;
     println!("{answered} commands answered, {} per second", answered / seconds.max(1));
     Ok(())
 }

@@ -1,18 +1,24 @@
-//! A load for memcached: pipelined gets and a few sets over loopback, from a bounded number of connections and for a bounded time.
+//! A load for memcached: pipelined gets and a few sets over loopback, from a bounded number of connections, for a bounded time or
+//! until it is stopped.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// Commands sent before their answers are read.
 const PIPELINE: usize = 32;
 
-/// Loads the server on `port` from `connections` threads for `time`; gives the commands answered.
-pub(crate) fn memcached(port: u16, connections: usize, time: Duration) -> std::io::Result<u64> {
+/// Loads the server on `port` from `connections` threads for `time`, or until `stop` is raised; gives the commands answered.
+pub(crate) fn memcached(port: u16, connections: usize, time: Duration, stop: &Arc<AtomicBool>) -> std::io::Result<u64> {
     let end = Instant::now() + time;
-    let clients: Vec<_> =
-        (0..connections).map(|client| thread::spawn(move || client_loop(port, client, end))).collect();
+    let client = |client| {
+        let stop = Arc::clone(stop);
+        thread::spawn(move || client_loop(port, client, end, &stop))
+    };
+    let clients: Vec<_> = (0..connections).map(client).collect();
     let mut answered = 0;
     for client in clients {
         answered += client.join().map_err(|_| std::io::Error::other("a client panicked"))??;
@@ -20,7 +26,7 @@ pub(crate) fn memcached(port: u16, connections: usize, time: Duration) -> std::i
     Ok(answered)
 }
 
-fn client_loop(port: u16, client: usize, end: Instant) -> std::io::Result<u64> {
+fn client_loop(port: u16, client: usize, end: Instant, stop: &AtomicBool) -> std::io::Result<u64> {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
     stream.set_nodelay(true)?;
     stream.set_read_timeout(Some(Duration::from_secs(5)))?;
@@ -34,7 +40,7 @@ fn client_loop(port: u16, client: usize, end: Instant) -> std::io::Result<u64> {
     }
     let mut buffer = [0u8; 65536];
     let mut answered = 0;
-    while Instant::now() < end {
+    while !stop.load(Ordering::Relaxed) && Instant::now() < end {
         stream.write_all(&batch)?;
         // Every command is answered by exactly one line that begins with STORED or END.
         let mut answers = 0;
