@@ -5,11 +5,14 @@
 //! survives the death of the process and of the machine, at about a millisecond each. Processes may share a file; a writer
 //! waits for another one's commit. A campaign itself has one writer, see [`Store::claim`].
 
-use crate::{Claim, Purpose, Record, Trial};
-use pinwise_testbed::{Effort, MeasureError, Measurement, Setting, Unit, Workload};
-use pinwise_topology::{Alike, Assignment, Machine};
-use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, TransactionBehavior};
-use serde::de::DeserializeOwned;
+mod row;
+
+use crate::{Claim, Record};
+use pinwise_testbed::{Unit, Workload};
+use pinwise_topology::{Alike, Machine};
+pub(crate) use row::assignment_text;
+use row::{campaign_row, record_row, text, word};
+use rusqlite::{Connection, ErrorCode, OptionalExtension, TransactionBehavior};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -22,9 +25,6 @@ const FORMAT: i32 = 1;
 
 /// How long a writer waits for another process's commit.
 const PATIENCE: Duration = Duration::from_secs(10);
-
-/// How a record's `assignment` column says that nobody pinned.
-const UNPINNED: &str = "unpinned";
 
 /// The number of a campaign in its store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -336,86 +336,6 @@ impl Store {
 
 const CAMPAIGN: &str = "SELECT id, started, command, machine, alike, workload, unit, question, seed, state, conclusion,
     (SELECT count(*) FROM record WHERE campaign = campaign.id) FROM campaign";
-
-fn campaign_row(row: &Row<'_>) -> rusqlite::Result<CampaignInfo> {
-    Ok(CampaignInfo {
-        id: CampaignId(row.get(0)?),
-        started: row.get(1)?,
-        new: NewCampaign {
-            command: parsed(row, 2)?,
-            machine: parsed(row, 3)?,
-            alike: worded(row, 4)?,
-            workload: parsed(row, 5)?,
-            unit: parsed(row, 6)?,
-            question: parsed(row, 7)?,
-            seed: row.get::<_, String>(8)?.parse().map_err(|error| malformed(8, error))?,
-        },
-        state: worded(row, 9)?,
-        running: false,
-        records: row.get::<_, i64>(11)? as u64,
-        conclusion: match row.get::<_, Option<String>>(10)? {
-            Some(_) => Some(parsed(row, 10)?),
-            None => None,
-        },
-    })
-}
-
-fn record_row(row: &Row<'_>) -> rusqlite::Result<Record> {
-    let seconds = |column, value: f64| Duration::try_from_secs_f64(value).map_err(|error| malformed(column, error));
-    let outcome = match row.get::<_, Option<String>>(7)? {
-        Some(message) => Err(MeasureError { message, retry: worded(row, 8)?, interrupted: false }),
-        None => Ok(Measurement { performance: row.get(4)?, duration: seconds(5, row.get(5)?)?, spread: row.get(6)? }),
-    };
-    Ok(Record {
-        number: row.get::<_, i64>(0)? as u64,
-        trial: Trial {
-            purpose: worded::<Purpose>(row, 1)?,
-            setting: setting(&row.get::<_, String>(2)?).map_err(|error| malformed(2, error))?,
-            effort: Effort { windows: row.get(3)? },
-        },
-        outcome,
-        elapsed: seconds(9, row.get(9)?)?,
-    })
-}
-
-/// A setting as the `assignment` column holds it.
-pub(crate) fn assignment_text(setting: &Setting) -> String {
-    match setting {
-        Setting::Unpinned => UNPINNED.to_owned(),
-        Setting::Pinned(assignment) => assignment.leaves().iter().map(u32::to_string).collect::<Vec<_>>().join(","),
-    }
-}
-
-fn setting(text: &str) -> Result<Setting, std::num::ParseIntError> {
-    if text == UNPINNED {
-        return Ok(Setting::Unpinned);
-    }
-    let leaves = text.split(',').filter(|leaf| !leaf.is_empty()).map(str::parse).collect::<Result<_, _>>()?;
-    Ok(Setting::Pinned(Assignment::new(leaves)))
-}
-
-/// JSON text of a value whose serialization cannot fail: our own types have string keys and no failing implementations.
-fn text(value: &impl Serialize) -> String {
-    serde_json::to_string(value).unwrap_or_default()
-}
-
-/// The bare word of an enum that serializes to a JSON string.
-fn word(value: &impl Serialize) -> String {
-    text(value).trim_matches('"').to_owned()
-}
-
-fn parsed<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
-    serde_json::from_str(&row.get::<_, String>(column)?).map_err(|error| malformed(column, error))
-}
-
-fn worded<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
-    let word: String = row.get(column)?;
-    serde_json::from_value(serde_json::Value::String(word)).map_err(|error| malformed(column, error))
-}
-
-fn malformed(column: usize, error: impl std::error::Error + Send + Sync + 'static) -> rusqlite::Error {
-    rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, Box::new(error))
-}
 
 pub(crate) fn unusable(path: &Path, reason: impl Into<String>) -> StoreError {
     StoreError::Unusable { path: path.to_owned(), reason: reason.into() }

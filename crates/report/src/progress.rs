@@ -65,8 +65,8 @@ pub(crate) fn figure(evidence: &Evidence<'_>, outcome: &Outcome, looks: &[Look],
     let mut says = match records.as_slice() {
         [(first, _)] => format!("The first measurement of an assignment, number {first:.0}, stayed the best."),
         _ => format!(
-            "The best single window so far improved {} times; last at measurement {} of {}.",
-            records.len() - 1,
+            "The best single window so far improved {}; last at measurement {} of {}.",
+            if records.len() == 2 { "once".to_owned() } else { format!("{} times", records.len() - 1) },
             figures::count(records.last().map_or(0.0, |record| record.0) as u64),
             figures::count(last as u64)
         ),

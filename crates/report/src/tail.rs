@@ -60,7 +60,7 @@ pub(crate) fn figures(
     }
     let sample = Sample::new(evidence.sample().into_iter().map(|(_, value)| value));
     let bound =
-        estimate(&sample, &options(question)).map_err(|refusal| format!("There is no bound to draw: {refusal}."))?;
+        estimate(&sample, &options(question)).map_err(|_| "For this reason there is no bound to draw.".to_owned())?;
     let Plots { mean_excess, quantile, curve, .. } = plots(&sample, &bound);
     let linear = Scale::of_performance(&outcome.unit, bound.best);
     Ok([curve_figure(curve, &bound, outcome, scale), excess_figure(mean_excess, &bound, &linear), {

@@ -116,7 +116,7 @@ fn where_nothing_is_estimated_words_stand_in_for_the_charts() {
 fn too_small_a_sample_is_told_with_the_reason() {
     let html = render(&campaign(&Plot { samples: 20, ..Plot::default() }));
     assert!(!ids(&html).contains(&"chart-bound".to_owned()));
-    assert!(text(&html).contains("There is no bound to draw:"));
+    assert!(text(&html).contains("For this reason there is no bound to draw."));
 }
 
 #[test]

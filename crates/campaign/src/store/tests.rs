@@ -1,8 +1,11 @@
 use super::*;
 use crate::fixture::campaign;
-use pinwise_testbed::Retry;
+use crate::{Purpose, Trial};
+use pinwise_testbed::{Effort, MeasureError, Measurement, Retry, Setting};
+use pinwise_topology::Assignment;
 use proptest::prelude::*;
 use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
 use tempfile::TempDir;
 
 fn folder() -> (TempDir, PathBuf) {
