@@ -34,11 +34,15 @@ impl Place {
         let mut request = request;
         // The user's cap is in the unit shown; performance is higher-is-better.
         request.question.cap = request.question.cap.map(|cap| unit.quantity(cap));
+        let mut workload = bed.testbed().workload().clone();
+        if let Some(name) = self.built_in() {
+            workload.name = name.to_owned();
+        }
         let new = NewCampaign {
             command: std::env::args().collect(),
             machine: bed.testbed().machine().clone(),
             alike: request.question.alike,
-            workload: bed.testbed().workload().clone(),
+            workload,
             unit,
             question: serde_json::to_value(&request)?,
             seed: request.question.seed,

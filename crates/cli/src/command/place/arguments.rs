@@ -190,7 +190,7 @@ impl Place {
                     "--metric {metric} has no program to measure: add -- CMD, --pid PID, --tree PID or --cgroup DIR"
                 )));
             }
-            let workload = self.workload.as_deref().unwrap_or(DEFAULT_WORKLOAD);
+            let workload = self.built_in().unwrap_or(DEFAULT_WORKLOAD);
             let (name, instances) = workload.split_once(':').unwrap_or((workload, "2"));
             let command = [program, "workload", name, "--instances", instances, "--interval", "10ms"];
             reading.counter = Some(true);
@@ -228,6 +228,12 @@ impl Place {
             floor: self.floor,
             limit: self.limit,
         })
+    }
+
+    /// The built-in workload that is meant, where no program of the user's is.
+    pub(crate) fn built_in(&self) -> Option<&str> {
+        let own = !self.command.is_empty() || self.attached().is_some();
+        (!own).then(|| self.workload.as_deref().unwrap_or(DEFAULT_WORKLOAD))
     }
 
     fn attached(&self) -> Option<Subject> {
