@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Places real programs on this machine and prints what docs/BENCHMARKS.md quotes: best, unpinned, gain, measurements and time.
 # Usage: bench/real-programs.sh [built-in|dpdk|redis|memcached|pigz …]     (all of them without arguments, about six minutes)
-# Needs: cargo build --release, and the Debian packages that ./test installs. Everything is bounded and on loopback.
+# Needs: cargo build --release --bins --examples, and the Debian packages that ./test installs. Everything is bounded and on loopback.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 pinwise=${PINWISE:-target/release/pinwise}
@@ -51,7 +51,7 @@ target-memcached() {
   start memcached -u nobody -l 127.0.0.1 -U 0 -p 16311 -t 4
   local server=$pid
   sleep 1
-  start timeout 90 cargo run --quiet --release -p pinwise --example memcached_load -- 16311 8 80
+  start timeout 90 "${LOAD:-target/release/examples/memcached_load}" 16311 8 80
   sleep 2
   place "memcached, 4 workers, 8 pipelining connections" --pid "$server" \
     --metric "cmd:bash -c 'exec 3<>/dev/tcp/127.0.0.1/16311; printf \"stats\r\nquit\r\n\" >&3; cat <&3'" \

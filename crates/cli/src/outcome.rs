@@ -22,6 +22,16 @@ pub(crate) fn tell(info: &CampaignInfo, outcome: &Outcome, files: Files<'_>, wid
     let tree = SharingTree::new(&info.new.machine, info.new.alike);
     let mut sheet = Sheet { text: String::new(), width };
     sheet.paragraph("", 0, verdict(outcome));
+    if let Some(drift) = &outcome.drift
+        && drift.significant
+    {
+        let change = figures::change(drift.change);
+        let warning = format!(
+            "The machine or the load changed meanwhile: a reference by {change} from the first to the last third of the run (n = {}). Repeat it.",
+            drift.n
+        );
+        sheet.paragraph("", 0, &warning);
+    }
     sheet.text.push('\n');
     if let Some(best) = &outcome.best {
         let names: Vec<String> = info.new.workload.threads.iter().map(|thread| thread.name.clone()).collect();
@@ -83,7 +93,9 @@ fn verdict(outcome: &Outcome) -> &'static str {
         }
         Advice::Pin => "Pin: the best assignment beats the operating system's own placement.",
         Advice::KeepDefault => "Keep the default: no assignment is better than leaving the threads unpinned.",
-        Advice::Undecided if outcome.best.is_none() => "Undecided: no assignment was measured well enough to say.",
+        Advice::Undecided if outcome.best.is_none() => {
+            "Undecided: the budget ended before an assignment had fresh windows; raise --budget."
+        }
         Advice::Undecided if outcome.baseline.is_none() => "Undecided: the program was not measured unpinned.",
         Advice::Undecided => "Undecided: the measurements do not tell the best assignment from the default.",
     }
@@ -120,12 +132,6 @@ fn evidence(sheet: &mut Sheet, info: &CampaignInfo, outcome: &Outcome, tree: &Sh
     sheet.line("bound", &bound(&outcome.bound, &scale));
     for note in &outcome.bound.notes {
         sheet.line("", note);
-    }
-    if let Some(drift) = &outcome.drift
-        && drift.significant
-    {
-        let change = figures::change(drift.change);
-        sheet.line("drift", &format!("a reference changed by {change} during the run (n = {}): repeat it", drift.n));
     }
     sheet.line("cost", &cost(&outcome.cost, &outcome.assignments));
     sheet.line("strategy", &outcome.strategy);
@@ -485,7 +491,7 @@ Core 1: free (2,3)
               pinwise report 7
 ";
     const UNDECIDED: &str = "\
-Undecided: no assignment was measured well enough to say.
+Undecided: the budget ended before an assignment had fresh windows; raise --budget.
 
   best      none
   unpinned  not measured

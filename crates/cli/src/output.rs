@@ -60,6 +60,11 @@ pub(crate) fn exit(done: anyhow::Result<()>) -> ExitCode {
     }
 }
 
+/// Says something beside the result, on stderr. Nobody to tell when stderr is closed.
+pub(crate) fn aside(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
 /// Columns to write for: the terminal's, or 100 where stdout is none.
 pub(crate) fn width() -> usize {
     rustix::termios::tcgetwinsize(io::stdout())

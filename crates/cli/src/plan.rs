@@ -39,7 +39,7 @@ pub(crate) fn check(plan: &Plan, force: bool) -> anyhow::Result<()> {
         differences.push(format!("the plan uses CPU {cannot}, which is offline here or not allowed"));
     }
     if force {
-        differences.iter().for_each(|difference| eprintln!("warning: {difference}"));
+        differences.iter().for_each(|difference| crate::output::aside(&format!("warning: {difference}")));
     } else if !differences.is_empty() {
         anyhow::bail!(
             "the plan does not fit: {}; run `pinwise place` again, or use --force if the placement still makes sense",

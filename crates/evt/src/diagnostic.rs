@@ -115,7 +115,7 @@ impl fmt::Display for Diagnostic {
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Refusal {
     /// There is no finite value.
-    #[error("no finite value ({dropped} values were infinite or no number)")]
+    #[error("no value to estimate from{}", if *.dropped > 0 { format!(": all {dropped} are infinite or no number") } else { String::new() })]
     Empty {
         /// Values left out.
         dropped: usize,

@@ -39,7 +39,9 @@ pub(crate) fn estimate(values: &[f64], confidence: f64) -> Option<Estimate> {
         1 => f64::INFINITY,
         n => t_quantile(confidence, (n - 1) as f64) * spread / (n as f64).sqrt(),
     };
-    Some(Estimate { mean, low: mean - half, high: mean + half, n: values.len(), confidence, spread })
+    // A performance is not negative; symmetric intervals from few values do not know that.
+    let low = if half.is_finite() && mean >= 0.0 { (mean - half).max(0.0) } else { mean - half };
+    Some(Estimate { mean, low, high: mean + half, n: values.len(), confidence, spread })
 }
 
 /// A ratio of means and its interval.
@@ -52,7 +54,7 @@ pub(crate) struct Ratio {
 
 impl Ratio {
     pub(crate) fn half_width(&self) -> f64 {
-        (self.high - self.low) / 2.0
+        self.high - self.value
     }
 }
 
@@ -73,7 +75,7 @@ pub(crate) fn ratio(pairs: &[(f64, f64)], unseen: f64, confidence: f64) -> Optio
     let residuals: f64 = pairs.iter().map(|(a, b)| (a - value * b).powi(2)).sum::<f64>() / (n - 1.0);
     let deviation = (residuals + value * value * unseen).sqrt();
     let half = t_quantile(confidence, n - 1.0) * deviation / (n.sqrt() * bottom);
-    Some(Ratio { value, low: value - half, high: value + half })
+    Some(Ratio { value, low: (value - half).max(0.0_f64.min(value)), high: value + half })
 }
 
 #[cfg(test)]

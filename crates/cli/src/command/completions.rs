@@ -35,7 +35,8 @@ pub(crate) struct Man {
 impl Man {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         match self.directory {
-            Some(directory) => clap_mangen::generate_to(crate::Arguments::command(), &directory)
+            Some(directory) => std::fs::create_dir_all(&directory)
+                .and_then(|()| clap_mangen::generate_to(crate::Arguments::command(), &directory))
                 .with_context(|| format!("{}: cannot write the manual pages", directory.display())),
             None => {
                 let mut page = Vec::new();

@@ -49,7 +49,7 @@ impl Export {
             return output::print_json(&Document { format: format.name, text: &export.text, notes: &export.notes });
         }
         for note in &export.notes {
-            eprintln!("note: {note}");
+            crate::output::aside(&format!("note: {note}"));
         }
         output::print(&export.text)
     }

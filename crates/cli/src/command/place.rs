@@ -18,7 +18,6 @@ use pinwise_host::{Pinner, Scope};
 use pinwise_placement::{Advice, Outcome, Plan, Search};
 use pinwise_report::Files;
 use pinwise_topology::SharingTree;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 use testbed::Bed;
@@ -49,6 +48,13 @@ impl Place {
         };
         // Before anything is stored: a question that has no answer makes no campaign.
         Search::new(&request.question, &SharingTree::new(&new.machine, new.alike), &new.workload)?;
+        if let [only] = SharingTree::new(&new.machine, new.alike).leaves() {
+            let name = &new.workload.name;
+            let only = only.0;
+            anyhow::bail!(
+                "{name} may run on CPU {only} only, so there is nothing to choose: allow it more (taskset -apc LIST PID)"
+            );
+        }
         let id = store.create(&new)?;
         let told =
             Told { json: self.json, plan: self.plan, store: self.store.named().map(Path::to_owned), apply: self.apply };
@@ -114,7 +120,7 @@ fn conduct(
         output::print(&opening(&info))?;
     }
     for note in bed.notes() {
-        note_line(&note);
+        output::aside(&format!("note: {note}"));
     }
     let tree = SharingTree::new(&info.new.machine, info.new.alike);
     let mut search = Search::new(&request.question, &tree, &info.new.workload)?;
@@ -128,7 +134,7 @@ fn conduct(
     })?;
     progress.finish();
     for note in bed.notes().iter().filter(|note| !before.contains(note)) {
-        note_line(note);
+        output::aside(&format!("note: {note}"));
     }
     let resume = format!("pinwise campaign resume {}{}", id.0, told.files(None).flag());
     match ending {
@@ -163,7 +169,7 @@ fn conduct(
 /// Pins the program for good where that is the advice.
 fn stay(outcome: &Outcome, scope: Scope, plan: &Path, json: bool) -> anyhow::Result<()> {
     if outcome.advice != Advice::Pin {
-        note_line("nothing is applied: pinning did not win");
+        output::aside("note: nothing is applied: pinning did not win");
         return Ok(());
     }
     let plan = PlanArgument::at(plan).load()?;
@@ -228,10 +234,4 @@ fn opening(info: &CampaignInfo) -> String {
     }
     text.push_str(&format!("campaign {}, seed {}\n\n", info.id.0, info.new.seed));
     text
-}
-
-/// A note on stderr, where it disturbs no result.
-fn note_line(note: &str) {
-    // Nobody to tell when stderr is closed.
-    let _ = writeln!(std::io::stderr(), "note: {note}");
 }

@@ -53,7 +53,9 @@ impl Run {
             .with_context(|| format!("cannot look at the threads of process {pid}"))?;
         let status = follow(&mut child, &mut pinner, &signal)?;
         for name in pinner.missing() {
-            eprintln!("warning: no thread {name} was seen: it ran for less than {OFTEN:?}, or the program has changed");
+            crate::output::aside(&format!(
+                "warning: no thread {name} was seen: it ran for less than {OFTEN:?}, or the program has changed"
+            ));
         }
         // The program's exit code is ours; everything has been printed.
         std::process::exit(status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0)))
@@ -66,7 +68,7 @@ fn follow(child: &mut Child, pinner: &mut Pinner, signal: &AtomicUsize) -> anyho
     loop {
         for thread in pinner.look().context("cannot look at the program's threads")? {
             if let Err(error) = thread.result {
-                eprintln!("warning: {}: {error}", thread.name);
+                crate::output::aside(&format!("warning: {}: {error}", thread.name));
             }
         }
         if let Some(status) = child.try_wait().context("cannot wait for the program")? {

@@ -21,7 +21,7 @@ use std::fmt::Write as _;
     pinwise space --threads 12 --machine 2x4x2 --per-context any")]
 pub(crate) struct Space {
     /// How many threads
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=1024))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: u16,
     #[command(flatten)]
     machine: MachineArgument,

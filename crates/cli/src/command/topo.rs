@@ -21,6 +21,9 @@ use std::path::PathBuf;
     pinwise topo --machine box.tar.bz2 --json a recorded machine, as JSON\n  \
     pinwise topo --record box                 record this machine, to send it to someone")]
 pub(crate) struct Topo {
+    /// The same as --machine
+    #[arg(value_name = "MACHINE", conflicts_with = "machine")]
+    named: Option<String>,
     #[command(flatten)]
     machine: MachineArgument,
     /// Print one JSON document
@@ -33,9 +36,10 @@ pub(crate) struct Topo {
 
 impl Topo {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let machine = self.machine.load()?;
+        let asked = self.named.map_or(self.machine, |machine| MachineArgument { machine });
+        let machine = asked.load()?;
         let recorded = match &self.record {
-            Some(directory) => Some((directory, pinwise_host::record(&self.machine.snapshot()?, directory)?)),
+            Some(directory) => Some((directory, pinwise_host::record(&asked.snapshot()?, directory)?)),
             None => None,
         };
         if self.json {
@@ -45,8 +49,10 @@ impl Topo {
         }
         if let Some((directory, files)) = recorded {
             let directory = directory.display();
-            eprintln!("recorded {files} files in {directory}: no serial numbers, no process names, no command lines");
-            eprintln!("to send it: tar -cjf {directory}.tar.bz2 {directory}");
+            output::aside(&format!(
+                "recorded {files} files in {directory}: no serial numbers, no process names, no command lines"
+            ));
+            output::aside(&format!("to send it: tar -cjf {directory}.tar.bz2 {directory}"));
         }
         Ok(())
     }

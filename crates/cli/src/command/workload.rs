@@ -126,12 +126,12 @@ impl Workload {
         let Some(path) = &self.pcap else { return Ok(program.traffic(self.seed)) };
         let capture = Capture::open(path).map_err(|error| Usage(error.to_string()))?;
         if capture.left_out > 0 {
-            eprintln!(
+            crate::output::aside(&format!(
                 "pinwise: {} of {} frames of {} are left out: longer than 16 KiB, or beyond the first 256 MiB",
                 capture.left_out,
                 capture.left_out + capture.traffic.frames() as u64,
                 path.display()
-            );
+            ));
         }
         Ok(capture.traffic)
     }
