@@ -22,6 +22,16 @@ pub(crate) fn tell(info: &CampaignInfo, outcome: &Outcome, files: Files<'_>, wid
     let tree = SharingTree::new(&info.new.machine, info.new.alike);
     let mut sheet = Sheet { text: String::new(), width };
     sheet.paragraph("", 0, verdict(outcome));
+    if let (Some(found), Some(best)) = (&outcome.as_found, &outcome.best)
+        && outcome.advice == Advice::Pin
+        && found.mean > best.performance.mean
+    {
+        sheet.paragraph(
+            "",
+            0,
+            "For a moment before anything was pinned the program did as well by itself; in the unpinned windows after it did not.",
+        );
+    }
     if let Some(drift) = &outcome.drift
         && drift.significant
     {
@@ -83,14 +93,7 @@ impl Sheet {
 }
 
 fn verdict(outcome: &Outcome) -> &'static str {
-    let beats_unpinned = outcome.gain.is_some_and(|(_, low, _)| low > 0.0);
     match outcome.advice {
-        Advice::KeepDefault if beats_unpinned => {
-            "Keep the default: the program, as it was found, did better than the best assignment."
-        }
-        Advice::Undecided if beats_unpinned => {
-            "Undecided: the program, as it was found, did no worse than the best assignment."
-        }
         Advice::Pin => "Pin: the best assignment beats the operating system's own placement.",
         Advice::KeepDefault => "Keep the default: no assignment is better than leaving the threads unpinned.",
         Advice::Undecided if outcome.best.is_none() => {
