@@ -59,8 +59,8 @@ target-memcached() {
 }
 
 target-pigz() {
-  head -c 8000000 <(cat "$pinwise" "$pinwise" "$pinwise") >"$folder/file"
-  budget=120s place "pigz -p 6 on 8 MB" --metric runtime -- pigz -p 6 -k -c "$folder/file"
+  head -c 4000000 <(cat "$pinwise" "$pinwise" "$pinwise") >"$folder/file"
+  budget=45s place "pigz -p 6 on 4 MB" --metric runtime -- pigz -p 6 -k -c "$folder/file"
 }
 
 if [ $# = 0 ]; then set -- built-in dpdk redis memcached pigz; fi
