@@ -118,9 +118,8 @@ fn masks_that_the_user_set_are_respected_and_come_back() {
         "--store",
         folder.path().join("pinwise.db").to_str().unwrap(),
     ]);
-    let result = support::json(&output);
-    for place in result["best"]["assignment"].as_array().unwrap() {
-        assert_eq!(place["cpu"].to_string(), cpu, "{place}");
-    }
+    // One CPU leaves nothing to choose; what matters is that the others are not taken all the same.
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && message.contains(&format!("may run on CPU {cpu} only")), "{message}");
     assert_eq!(affinities(target.pid()), before);
 }
