@@ -229,6 +229,18 @@ impl Store {
         })
     }
 
+    /// Removes a campaign with its records, for good. Refused while a process adds records to it.
+    pub fn delete(&mut self, id: CampaignId) -> Result<(), StoreError> {
+        self.get(id)?;
+        let _claim = self.claim(id)?;
+        self.sql(|connection| {
+            let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            transaction.execute("DELETE FROM record WHERE campaign = ?", [id.0])?;
+            transaction.execute("DELETE FROM campaign WHERE id = ?", [id.0])?;
+            transaction.commit()
+        })
+    }
+
     /// Every campaign, oldest first.
     pub fn list(&self) -> Result<Vec<CampaignInfo>, StoreError> {
         let mut statement = self.read(|connection| connection.prepare(&format!("{CAMPAIGN} ORDER BY id")))?;

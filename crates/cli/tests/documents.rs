@@ -141,3 +141,22 @@ fn a_report_that_cannot_be_made_says_why_on_one_line() {
     let (code, said) = run("9", &store, &folder.path().join("x.html"));
     assert!(code == 2 && said.contains("there is no campaign 9"), "{code} {said}");
 }
+
+#[test]
+fn deleting_names_what_is_gone_and_deletes_nothing_when_one_does_not_exist() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("copy.db");
+    let store = pinwise_campaign::Store::open(&store().0.path().join("pinwise.db")).unwrap();
+    let kept = store.list().unwrap().remove(0);
+    let id = pinwise_campaign::Store::open(&path).unwrap().create(&kept.new).unwrap().0.to_string();
+    let run = |words: &[&str]| {
+        let words = words.iter().map(Path::new).chain([Path::new("--store"), &path]);
+        let done = pinwise([Path::new("campaign"), Path::new("delete")].into_iter().chain(words));
+        (done.status.code().unwrap(), String::from_utf8([done.stdout, done.stderr].concat()).unwrap())
+    };
+    let (code, said) = run(&[&id, "99"]);
+    assert!(code == 2 && said.contains("there is no campaign 99"), "{code} {said}");
+    assert_eq!(run(&[&id]), (0, format!("campaign {id} deleted: 0 measurements\n")));
+    let (code, said) = run(&[&id]);
+    assert!(code == 2 && said.contains("it holds none"), "{code} {said}");
+}

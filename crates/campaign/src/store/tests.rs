@@ -51,6 +51,23 @@ fn a_campaign_is_read_as_it_was_written() {
 }
 
 #[test]
+fn a_deleted_campaign_is_gone_and_its_number_is_not_used_again() {
+    let (_folder, path) = folder();
+    let mut store = Store::open(&path).unwrap();
+    let (first, second) = (store.create(&campaign()).unwrap(), store.create(&campaign()).unwrap());
+    store.append(first, &record(0, 1.0)).unwrap();
+    store.append(second, &record(0, 2.0)).unwrap();
+    let claim = store.claim(second).unwrap();
+    assert!(matches!(store.delete(second), Err(StoreError::Running { .. })), "a running campaign is not deleted");
+    drop(claim);
+    store.delete(second).unwrap();
+    assert!(matches!(store.delete(second), Err(StoreError::NoCampaign { .. })));
+    assert_eq!((store.list().unwrap().len(), store.records(first).unwrap().len()), (1, 1));
+    assert_eq!(store.records(second).unwrap(), []);
+    assert_eq!(store.create(&campaign()).unwrap(), CampaignId(second.0 + 1));
+}
+
+#[test]
 fn records_can_be_asked_with_plain_sql() {
     let (_folder, path) = folder();
     let mut store = Store::open(&path).unwrap();

@@ -14,7 +14,7 @@ use pinwise_testbed::figures;
 use pinwise_topology::SharingTree;
 use serde::Serialize;
 
-/// List, show, resume and export what was measured.
+/// List, show, resume, export and delete what was measured.
 ///
 /// Every question that pinwise answers by measuring is a campaign. Its measurements are on disk before the next one is made,
 /// so a campaign that was killed can be resumed and ends as it would have. The store is an SQLite file.
@@ -23,6 +23,7 @@ use serde::Serialize;
   pinwise campaign list
   pinwise campaign resume 7
   pinwise campaign export 7 > measurements.csv
+  pinwise campaign delete 3 4
   sqlite3 ~/.local/share/pinwise/pinwise.db \\
     'SELECT assignment, avg(performance) FROM record WHERE campaign = 7 GROUP BY 1 ORDER BY 2'")]
 pub(crate) enum Campaign {
@@ -45,6 +46,14 @@ pub(crate) enum Campaign {
         /// How to write them
         #[arg(long, value_enum, default_value_t = Format::Csv)]
         format: Format,
+    },
+    /// Delete campaigns with all their measurements, for good; plans made from them stay.
+    Delete {
+        /// Their numbers, as `pinwise campaign list` shows them
+        #[arg(required = true)]
+        ids: Vec<i64>,
+        #[command(flatten)]
+        store: StoreArguments,
     },
 }
 
@@ -70,17 +79,27 @@ pub(crate) struct Id {
 impl Id {
     /// The store and what is known of the campaign.
     pub(crate) fn open(&self) -> anyhow::Result<(Store, CampaignInfo)> {
-        let Some(store) = self.store.open_existing()? else {
-            let path = self.store.path()?;
-            let reason = "there is no store yet; pinwise place makes one, or name another file with --store";
-            return Err(Usage(format!("{}: {reason}", path.display())).into());
-        };
-        match store.get(CampaignId(self.id)) {
-            Ok(info) => Ok((store, info)),
-            Err(unknown @ StoreError::NoCampaign { .. }) => Err(Usage(unknown.to_string()).into()),
-            Err(error) => Err(error.into()),
-        }
+        let store = existing(&self.store)?;
+        let info = find(&store, self.id)?;
+        Ok((store, info))
     }
+}
+
+/// The store, which a command about given campaigns needs.
+fn existing(store: &StoreArguments) -> anyhow::Result<Store> {
+    let Some(store) = store.open_existing()? else {
+        let path = store.path()?;
+        let reason = "there is no store yet; pinwise place makes one, or name another file with --store";
+        return Err(Usage(format!("{}: {reason}", path.display())).into());
+    };
+    Ok(store)
+}
+
+fn find(store: &Store, id: i64) -> anyhow::Result<CampaignInfo> {
+    store.get(CampaignId(id)).map_err(|error| match error {
+        unknown @ StoreError::NoCampaign { .. } => Usage(unknown.to_string()).into(),
+        error => error.into(),
+    })
 }
 
 impl Campaign {
@@ -100,6 +119,7 @@ impl Campaign {
                     Format::Json => print_json(&export::document(&info, &records)),
                 }
             }
+            Self::Delete { ids, store } => delete(&store, &ids),
         }
     }
 }
@@ -174,6 +194,20 @@ fn list(store: &StoreArguments, json: bool) -> anyhow::Result<()> {
     }
     let text: String = table.lines().map(|line| format!("{}\n", line.trim_end())).collect();
     print(&text)
+}
+
+/// Deletes the campaigns, none if one of them does not exist.
+fn delete(store: &StoreArguments, ids: &[i64]) -> anyhow::Result<()> {
+    let mut store = existing(store)?;
+    let infos = ids.iter().map(|id| find(&store, *id)).collect::<anyhow::Result<Vec<_>>>()?;
+    for info in infos {
+        store.delete(info.id)?;
+        let measurements = figures::count(info.records);
+        let plan = super::place::plan_path(&store, info.id);
+        let kept = if plan.exists() { format!("; its plan stays: {}", plan.display()) } else { String::new() };
+        print(&format!("campaign {} deleted: {measurements} measurements{kept}\n", info.id.0))?;
+    }
+    Ok(())
 }
 
 fn show(one: &One) -> anyhow::Result<()> {

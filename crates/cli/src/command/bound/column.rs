@@ -2,7 +2,8 @@
 //!
 //! Understood: one number per line; CSV and the like, separated by tab, semicolon, comma or blanks, with or without header,
 //! quotes, `#` comments and a byte order mark; JSON lines (numbers or objects); a JSON array of numbers or objects. What is no
-//! number is counted, and the first such place is named. Where several columns hold numbers none is guessed.
+//! number is counted, and the first such place is named. Where several columns hold numbers, the one named `performance` is
+//! meant, as `campaign export` writes it; without such a one none is guessed.
 
 use serde_json::Value;
 
@@ -206,11 +207,15 @@ fn cells(line: &str, separator: Separator) -> Vec<String> {
     cells.iter().map(|cell| cell.trim().to_owned()).collect()
 }
 
-/// The only name, or the reason why none is taken.
+/// The column that `campaign export` writes what was measured to.
+const PERFORMANCE: &str = "performance";
+
+/// The only name, or the one that says it is the performance; or the reason why none is taken.
 fn only<'a>(names: &[&'a str]) -> Result<&'a str, String> {
     match names {
         [] => Err("no column holds a number".to_owned()),
         [name] => Ok(name),
+        names if names.contains(&PERFORMANCE) => Ok(PERFORMANCE),
         _ => Err(format!("several columns hold numbers: choose one of {} with --column", list(names))),
     }
 }
@@ -294,6 +299,13 @@ mod tests {
             reason("{\"run\":1,\"pps\":2}", None),
             "several columns hold numbers: choose one of pps, run with --column"
         );
+    }
+
+    #[test]
+    fn a_column_named_performance_is_meant_where_there_are_several() {
+        assert_eq!(read("number,performance\n0,10\n1,20\n", None).unwrap().values, [10.0, 20.0]);
+        assert_eq!(values("{\"number\":1,\"performance\":2}", None), [2.0]);
+        assert_eq!(values("number,performance\n3,10\n", Some("number")), [3.0]);
     }
 
     #[test]
