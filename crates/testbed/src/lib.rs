@@ -4,12 +4,16 @@
 //! whether another try makes sense. A live process, a program started anew for each run, a simulated processor, a recorded
 //! population: all are testbeds. The trait sits below everything that implements it; strategies and campaigns sit above.
 
+mod fame;
 pub mod figures;
 mod measurement;
+mod microbenchmark;
 mod replay;
 mod workload;
 
+pub use fame::Fame;
 pub use measurement::{MeasureError, Measurement, Retry, Unit};
+pub use microbenchmark::{Bench, Microbenchmark, Pace, PaceUnit, Seat};
 pub use replay::{Disturbance, Replay};
 pub use workload::{Thread, Workload};
 

@@ -119,6 +119,14 @@ impl SharingTree {
         siblings.iter().filter(|(_, counts)| several(counts)).map(|(&kind, counts)| (kind, arity(counts))).collect()
     }
 
+    /// The domains around a leaf (which must exist), from the smallest with another context to the whole tree: kind and leaves.
+    /// Of domains with the same contexts only one is there. A tree of one context has none.
+    pub fn around(&self, leaf: u32) -> Vec<(DomainKind, Range<u32>)> {
+        let inner = self.paths[leaf as usize].iter().rev().copied();
+        let nodes = inner.chain([0]).map(|node| &self.nodes[node]).filter(|node| node.leaves.len() > 1);
+        nodes.map(|node| (node.kind, node.leaves.clone())).collect()
+    }
+
     /// The nodes in preorder: parents before children.
     pub(crate) fn nodes(&self) -> &[Node] {
         &self.nodes

@@ -34,6 +34,16 @@ fn a_core_of_one_context_is_one_node() {
 }
 
 #[test]
+fn the_domains_around_a_context_go_from_the_smallest_shared_one_to_all() {
+    let tree = SharingTree::new(&Machine::model("ultrasparc-t2").unwrap(), Alike::ByStructure);
+    let around = [(DomainKind::Pipe, 12..16), (DomainKind::Core, 8..16), (DomainKind::Machine, 0..64)];
+    assert_eq!(tree.around(13), around);
+    let alone = SharingTree::new(&shape("package:1 l3:1 l2:2 core:1 pu:1"), Alike::ByStructure);
+    assert_eq!(alone.around(1), [(DomainKind::Machine, 0..2)]);
+    assert!(SharingTree::new(&shape("1"), Alike::ByStructure).around(0).is_empty());
+}
+
+#[test]
 fn levels_of_irregular_machines_have_no_arity() {
     let machine = shape("2x2x2");
     let tree = SharingTree::over(&machine, &cpus("0-3,4,6,7"), Alike::ByStructure);

@@ -1,0 +1,101 @@
+//! Sets of small programs that each stress one resource of the processor, run together on chosen contexts.
+//!
+//! A [`Bench`] is to a machine's sharing levels what a [`crate::Testbed`] is to a workload: the place where a layout is executed
+//! and timed. The host runs machine code on pinned threads and counts nanoseconds, a processor model runs instruction
+//! streams and counts cycles; what is run, in which order, and what follows from it is decided above, the same for both.
+
+use crate::{Fame, MeasureError};
+use pinwise_topology::{DomainKind, Machine};
+use serde::{Deserialize, Serialize};
+
+/// A program that stresses one resource: a long sequence of one operation, the loop around it below 1 % of the time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Microbenchmark {
+    /// `intadd`, `FPdiv`, `L2cache`, `mem`: unique on its bench.
+    pub name: String,
+    /// What it is to stress: `floating-point unit`, `L2 cache`.
+    pub resource: String,
+    /// The innermost kind of domain whose contexts share that resource ([`DomainKind::Pu`]: nobody shares it).
+    pub level: DomainKind,
+    /// Whether the resource takes an operation every cycle, so that latency leaves room for others.
+    pub pipelined: bool,
+}
+
+/// What time per operation is counted in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PaceUnit {
+    /// Cycles per instruction: models, whose clock is known.
+    #[serde(rename = "cycles/instruction")]
+    Cycles,
+    /// Nanoseconds per operation: hosts, whose clock changes.
+    #[serde(rename = "ns/operation")]
+    Nanoseconds,
+}
+
+impl PaceUnit {
+    /// `cycles/instruction`, `ns/operation`
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cycles => "cycles/instruction",
+            Self::Nanoseconds => "ns/operation",
+        }
+    }
+}
+
+/// One program on one context.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Seat {
+    /// Leaf of the [`pinwise_topology::SharingTree`] by structure over the machine's allowed contexts.
+    pub leaf: u32,
+    /// Index into [`Bench::benchmarks`].
+    pub benchmark: usize,
+}
+
+/// How fast one program of a layout ran.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Pace {
+    /// Time per operation over all repetitions, in the bench's unit; finite and above 0.
+    pub time: f64,
+    /// How often it was repeated.
+    pub repetitions: usize,
+    /// Operations executed in all repetitions together.
+    pub operations: u64,
+    /// Whether [`Fame::enough`] was reached; otherwise the set was given up as unsteady.
+    pub steady: bool,
+}
+
+impl Pace {
+    /// From the time per operation of every repetition, each of `operations` operations. `None` without repetitions.
+    pub fn new(times: &[f64], operations: u64, fame: &Fame) -> Option<Self> {
+        let repetitions = times.len();
+        (repetitions > 0).then(|| Self {
+            time: times.iter().sum::<f64>() / repetitions as f64,
+            repetitions,
+            operations: operations * repetitions as u64,
+            steady: fame.enough(times),
+        })
+    }
+}
+
+/// Something that can run sets of microbenchmarks and time each program of a set.
+pub trait Bench: Sync {
+    /// The machine whose contexts the leaves of a layout are.
+    fn machine(&self) -> &Machine;
+
+    /// The programs there are.
+    fn benchmarks(&self) -> &[Microbenchmark];
+
+    /// What time is counted in.
+    fn unit(&self) -> PaceUnit;
+
+    /// How many layouts can run at the same time without disturbing each other: 1 where the machine itself is measured, the
+    /// number of processors where it is computed.
+    fn at_once(&self) -> usize;
+
+    /// Runs the programs of `layout` together, each on its leaf (at most one a leaf), all repeated until [`Fame::over`] is true of
+    /// every one, and gives the pace of each in the order of the layout.
+    ///
+    /// `seed` decides what the layout leaves open and should not matter: start offsets, orders of addresses, fresh memory. The
+    /// same layout with the same seed gives the same result on a model.
+    fn run(&self, layout: &[Seat], fame: &Fame, seed: u64) -> Result<Vec<Pace>, MeasureError>;
+}
