@@ -1,7 +1,10 @@
 //! The loop that ties a strategy, a testbed and the store together.
 
+mod ahead;
+
 use crate::store::assignment_text;
 use crate::{CampaignId, CampaignState, Record, Store, StoreError, Trial};
+use ahead::Ahead;
 use pinwise_testbed::{MeasureError, Measurement, Retry, Testbed};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -23,6 +26,12 @@ pub trait Strategy {
     /// The next step. `history` holds every record so far. Each call comes with the outcome of what the call before
     /// proposed: one record more, or up to [`TRIES`] where tries failed and were repeated, also when a campaign is resumed.
     fn step(&mut self, history: &[Record]) -> Step;
+
+    /// What it will probably propose after the trial it proposed last, at most that many. Where time is virtual these are
+    /// measured at once with that trial; one foreseen wrongly costs its measurement and changes nothing else.
+    fn foresee(&self, _most: usize) -> Vec<Trial> {
+        Vec::new()
+    }
 }
 
 /// How a run of a campaign ended.
@@ -41,7 +50,9 @@ pub enum Ending {
 /// into the strategy first, so that a resumed campaign goes on as if nothing had happened; a history that this strategy would
 /// not have made is refused.
 ///
-/// `clock` tells the time since any fixed moment; only differences across one measurement are used, and recorded.
+/// `clock` tells the time since any fixed moment; only differences across one measurement are used, and recorded. Where the
+/// testbed's time is virtual, a measurement's own duration is recorded instead, and several are made at once
+/// ([`Strategy::foresee`]); the records are the same as if each had been made alone.
 /// `observe` is called with each record made now, not with those replayed.
 ///
 /// A failure that another try may mend ([`Retry::Same`]) is recorded and tried again, [`TRIES`] times in all; one that
@@ -62,6 +73,7 @@ pub fn run(
     let _claim = store.claim(id)?;
     store.conclude(id, CampaignState::Open, None)?;
     let recorded = store.records(id)?;
+    let mut ahead = Ahead::new(testbed, clock);
     let mut replayed = 0;
     let mut history: Vec<Record> = Vec::with_capacity(recorded.len());
     loop {
@@ -76,8 +88,8 @@ pub fn run(
                 Some(record) => return Err(mismatch(id, record, Some(&trial))),
                 None if stop() => return Ok((Ending::Interrupted, history)),
                 None => {
-                    let start = clock();
-                    let outcome = testbed.measure(&trial.setting, trial.effort).and_then(finite);
+                    let number = history.len() as u64;
+                    let (outcome, took) = ahead.measure(number, &trial, strategy);
                     match &outcome {
                         Err(error) if error.interrupted => return Ok((Ending::Interrupted, history)),
                         Err(error) if error.retry == Retry::Never => {
@@ -86,12 +98,7 @@ pub fn run(
                         _ => {}
                     }
                     let before = history.last().map_or(Duration::ZERO, |record| record.elapsed);
-                    let record = Record {
-                        number: history.len() as u64,
-                        trial: trial.clone(),
-                        outcome,
-                        elapsed: before + clock().saturating_sub(start),
-                    };
+                    let record = Record { number, trial: trial.clone(), outcome, elapsed: before + took };
                     store.append(id, &record)?;
                     observe(&record);
                     record

@@ -158,15 +158,20 @@ impl Search {
     /// The next trial already decided on that still makes sense.
     fn pop(&mut self) -> Option<Trial> {
         while let Some(trial) = self.queue.pop_front() {
-            let pointless = match &trial.setting {
-                Setting::Unpinned => self.tally.baseline_failed,
-                Setting::Pinned(assignment) => self.tally.failed(assignment),
-            };
-            if !pointless || trial.purpose == Purpose::Final {
+            if !self.is_pointless(&trial) {
                 return Some(trial);
             }
         }
         None
+    }
+
+    /// Whether a trial decided on turned out to be impossible since.
+    fn is_pointless(&self, trial: &Trial) -> bool {
+        let failed = match &trial.setting {
+            Setting::Unpinned => self.tally.baseline_failed,
+            Setting::Pinned(assignment) => self.tally.failed(assignment),
+        };
+        failed && trial.purpose != Purpose::Final
     }
 
     /// What one trial costs, as a share of the budget.
@@ -271,5 +276,16 @@ impl Strategy for Search {
                 Phase::Stopped => return Step::Stop(self.reasons.join("; ")),
             }
         }
+    }
+
+    fn foresee(&self, most: usize) -> Vec<Trial> {
+        let mut foreseen: Vec<Trial> = self.queue.iter().filter(|trial| !self.is_pointless(trial)).cloned().collect();
+        if let (Phase::Looking, Some(approach)) = (&self.phase, &self.approach)
+            && let Some(explorer) = approach.explorers.front()
+        {
+            foreseen.extend(explorer.foresee(&approach.space, &self.tally, most.saturating_sub(foreseen.len())));
+        }
+        foreseen.truncate(most);
+        foreseen
     }
 }

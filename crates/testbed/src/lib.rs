@@ -43,6 +43,18 @@ impl Default for Effort {
     }
 }
 
+/// Whose time measurements take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Time {
+    /// The time of all of us: two measurements at once would disturb each other, and a clock says how long each took.
+    Real,
+    /// The testbed's own: measurements disturb nothing, and each takes its [`Measurement::duration`].
+    Virtual {
+        /// How many to hand [`Testbed::measure_all`] at once so that no processor stays idle; at least 1.
+        width: usize,
+    },
+}
+
 /// Something that can run a workload in a setting and say how fast it was.
 pub trait Testbed {
     /// The machine assignments refer to. Leaf indices of a [`Setting::Pinned`] are those of
@@ -57,4 +69,18 @@ pub trait Testbed {
 
     /// Applies `setting`, lets it settle, measures.
     fn measure(&mut self, setting: &Setting, effort: Effort) -> Result<Measurement, MeasureError>;
+
+    /// Whose time measurements take.
+    fn time(&self) -> Time {
+        Time::Real
+    }
+
+    /// Says which number in its campaign, from 0, the next measurement has. A testbed that has chance of its own draws it from
+    /// this number, so that a campaign resumed after a kill goes on as it would have; the world outside has nothing to do.
+    fn seek(&mut self, _number: u64) {}
+
+    /// What measuring each of `trials` in turn gives, bit for bit; in virtual time, several at once.
+    fn measure_all(&mut self, trials: &[(Setting, Effort)]) -> Vec<Result<Measurement, MeasureError>> {
+        trials.iter().map(|(setting, effort)| self.measure(setting, *effort)).collect()
+    }
 }

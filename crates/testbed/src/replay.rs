@@ -1,10 +1,8 @@
 //! A population of assignments whose performances are known: recorded, computed or made up.
 
-use crate::{Effort, MeasureError, Measurement, Retry, Setting, Testbed, Unit, Workload};
+use crate::{Effort, MeasureError, Measurement, Retry, Setting, Testbed, Time, Unit, Workload};
 use pinwise_topology::{Assignment, Machine, Random};
-use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::rc::Rc;
 use std::time::Duration;
 
 /// How measurements differ from the truth.
@@ -21,7 +19,7 @@ pub struct Disturbance {
 }
 
 /// A testbed that looks performances up. It repeats exactly: what measurement number n gives depends on its setting, n and the
-/// seed alone. Its time is its own ([`Replay::clock`]).
+/// seed alone. Its time is virtual.
 #[derive(Debug)]
 pub struct Replay {
     machine: Machine,
@@ -30,7 +28,9 @@ pub struct Replay {
     population: BTreeMap<Assignment, f64>,
     baseline: Vec<f64>,
     disturbance: Disturbance,
-    made: Rc<Cell<u64>>,
+    /// Of the next measurement.
+    number: u64,
+    width: usize,
 }
 
 /// How long an ordinary window takes.
@@ -49,18 +49,12 @@ impl Replay {
         disturbance: Disturbance,
     ) -> Self {
         let population = population.into_iter().collect();
-        Self { machine, workload, unit, population, baseline, disturbance, made: Rc::default() }
+        Self { machine, workload, unit, population, baseline, disturbance, number: 0, width: 1 }
     }
 
-    /// Goes on as if `made` measurements had been made: what a resumed campaign needs.
-    pub fn resume(&mut self, made: u64) {
-        self.made.set(made);
-    }
-
-    /// The time its measurements took.
-    pub fn clock(&self) -> impl Fn() -> Duration + use<> {
-        let made = Rc::clone(&self.made);
-        move || WINDOW.saturating_mul(u32::try_from(made.get()).unwrap_or(u32::MAX))
+    /// Asks for `width` trials at once, as a testbed on that many processors would.
+    pub fn wide(self, width: usize) -> Self {
+        Self { width, ..self }
     }
 
     fn truth(&self, setting: &Setting, random: &mut Random) -> Result<f64, MeasureError> {
@@ -91,8 +85,8 @@ impl Testbed for Replay {
 
     fn measure(&mut self, setting: &Setting, effort: Effort) -> Result<Measurement, MeasureError> {
         let Disturbance { noise, drift, misses, seed } = self.disturbance;
-        let number = self.made.get();
-        self.made.set(number + 1);
+        let number = self.number;
+        self.number += 1;
         let mut random = Random::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(number));
         if random.unit() < misses {
             return Err(MeasureError::new(Retry::Same, "a window was missed"));
@@ -104,6 +98,14 @@ impl Testbed for Replay {
             * (1.0 + drift * number as f64)
             * (1.0 + noise * normal / effort.windows.max(f64::MIN_POSITIVE).sqrt());
         Ok(Measurement { performance, duration: WINDOW, spread: None })
+    }
+
+    fn time(&self) -> Time {
+        Time::Virtual { width: self.width }
+    }
+
+    fn seek(&mut self, number: u64) {
+        self.number = number;
     }
 }
 
@@ -131,7 +133,6 @@ mod tests {
         let states: Vec<f64> =
             (0..20).map(|_| replay.measure(&Setting::Unpinned, Effort::default()).unwrap().performance).collect();
         assert!(states.contains(&50.0) && states.contains(&80.0));
-        assert_eq!(replay.clock()(), 22 * WINDOW);
     }
 
     #[test]
@@ -141,7 +142,7 @@ mod tests {
             |replay: &mut Replay, n| (0..n).map(|_| replay.measure(&known(), Effort::default())).collect::<Vec<_>>();
         let whole = go(&mut replay(disturbance), 40);
         let mut second = replay(disturbance);
-        second.resume(15);
+        second.seek(15);
         assert_eq!(go(&mut second, 25), whole[15..]);
         assert!(whole.iter().any(Result::is_err));
     }

@@ -1,7 +1,9 @@
 use super::*;
 use crate::fixture::{Curious, Scripted, campaign};
-use pinwise_testbed::{Effort, Setting, Unit, Workload};
-use pinwise_topology::Machine;
+use crate::{NewCampaign, Purpose};
+use pinwise_testbed::{Disturbance, Effort, Replay, Setting, Time, Unit, Workload};
+use pinwise_topology::{Assignment, Machine};
+use std::collections::VecDeque;
 use tempfile::TempDir;
 
 fn store() -> (TempDir, Store, CampaignId) {
@@ -121,4 +123,107 @@ fn a_performance_that_is_no_number_is_a_failure_tried_again() {
     assert!(matches!(ending, Ending::Finished(_)));
     assert_eq!(records.len(), 20 * TRIES);
     assert!(records.iter().all(|record| record.outcome.is_err()));
+}
+
+/// A testbed in virtual time that fails now and then, and how many trials it was given at a time.
+struct Wide {
+    replay: Replay,
+    width: usize,
+    batches: Vec<usize>,
+}
+
+impl Testbed for Wide {
+    fn machine(&self) -> &Machine {
+        self.replay.machine()
+    }
+    fn workload(&self) -> &Workload {
+        self.replay.workload()
+    }
+    fn unit(&self) -> &Unit {
+        self.replay.unit()
+    }
+    fn measure(&mut self, _: &Setting, _: Effort) -> Result<Measurement, MeasureError> {
+        panic!("in virtual time trials are handed over together")
+    }
+    fn time(&self) -> Time {
+        Time::Virtual { width: self.width }
+    }
+    fn seek(&mut self, number: u64) {
+        self.replay.seek(number);
+    }
+    fn measure_all(&mut self, trials: &[(Setting, Effort)]) -> Vec<Result<Measurement, MeasureError>> {
+        self.batches.push(trials.len());
+        trials.iter().map(|(setting, effort)| self.replay.measure(setting, *effort)).collect()
+    }
+}
+
+/// Decides on five trials at a time, by what the last five gave. Foresees those it decided on, and one it will not make.
+#[derive(Default)]
+struct Rounds {
+    queue: VecDeque<Trial>,
+    rounds: u64,
+}
+
+impl Strategy for Rounds {
+    fn step(&mut self, history: &[Record]) -> Step {
+        if self.queue.is_empty() {
+            self.rounds += 1;
+            let last = history.iter().rev().take(5).filter_map(|record| record.outcome.as_ref().ok());
+            let mut bits = last.map(|measured| measured.performance).sum::<f64>().to_bits() >> 3;
+            for _ in 0..5 {
+                bits /= 2;
+                let setting = Setting::Pinned(Assignment::new(vec![(bits % 2) as u32, 1 - (bits % 2) as u32]));
+                let effort = Effort { windows: 1.0 + (bits / 2 % 3) as f64 };
+                self.queue.push_back(Trial { setting, purpose: Purpose::Sample, effort });
+            }
+        }
+        match self.queue.pop_front() {
+            Some(trial) if self.rounds <= 6 => Step::Measure(trial),
+            _ => Step::Stop("six rounds were made".into()),
+        }
+    }
+
+    fn foresee(&self, most: usize) -> Vec<Trial> {
+        let effort = Effort { windows: 7.0 };
+        let wrong = Trial { setting: Setting::Unpinned, purpose: Purpose::Baseline, effort };
+        self.queue.iter().cloned().chain([wrong]).take(most).collect()
+    }
+}
+
+/// Runs until `stop_after` records are there, `width` trials at a time.
+fn go_wide(store: &mut Store, id: CampaignId, width: usize, stop_after: usize) -> (Vec<Record>, Vec<usize>) {
+    let NewCampaign { machine, workload, unit, .. } = campaign();
+    let population = [(Assignment::new(vec![0, 1]), 10.0), (Assignment::new(vec![1, 0]), 20.0)];
+    let disturbance = Disturbance { noise: 0.1, drift: 1e-3, misses: 0.2, seed: 5 };
+    let replay = Replay::new(machine, workload, unit, population, vec![15.0], disturbance);
+    let mut testbed = Wide { replay, width, batches: Vec::new() };
+    let made = std::cell::Cell::new(store.records(id).unwrap().len());
+    let stop = || made.get() >= stop_after;
+    let mut observe = |_: &Record| made.set(made.get() + 1);
+    let clock = || panic!("virtual time is not read from a clock");
+    let (_, records) = run(store, id, &mut Rounds::default(), &mut testbed, &clock, &stop, &mut observe).unwrap();
+    (records, testbed.batches)
+}
+
+#[test]
+fn measuring_ahead_changes_nothing_but_the_time_it_takes() {
+    let (_folder, mut store, first) = store();
+    let (records, batches) = go_wide(&mut store, first, 1, usize::MAX);
+    assert!(records.len() > 30 && batches == vec![1; records.len()], "failed tries are repeated: {batches:?}");
+    assert!(records.iter().any(|record| record.outcome.is_err()));
+    let windows = records.iter().filter(|record| record.outcome.is_ok()).count() as u32;
+    assert_eq!(records.last().unwrap().elapsed, windows * Duration::from_millis(100));
+    for width in [2, 3, 8] {
+        let id = store.create(&campaign()).unwrap();
+        let (wide, batches) = go_wide(&mut store, id, width, usize::MAX);
+        assert_eq!(wide, records, "{width} at a time");
+        assert_eq!(store.records(id).unwrap(), records, "{width} at a time");
+        assert_eq!(batches.iter().max(), Some(&width.min(6)));
+        assert!(batches.len() < records.len(), "{batches:?}");
+    }
+    for k in 0..records.len() {
+        let id = store.create(&campaign()).unwrap();
+        assert_eq!(go_wide(&mut store, id, 3, k).0, records[..k], "stopped after {k}");
+        assert_eq!(go_wide(&mut store, id, 4, usize::MAX).0, records, "stopped after {k}");
+    }
 }

@@ -11,7 +11,7 @@
 use crate::search::explorer::{Explorer, Next, View, pinned};
 use crate::search::tally::Tally;
 use crate::statistics::mean;
-use pinwise_campaign::Purpose;
+use pinwise_campaign::{Purpose, Trial};
 use pinwise_testbed::Workload;
 use pinwise_topology::{Assignment, PerContext, Space};
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,7 +32,7 @@ enum Move {
     Roles(usize, usize),
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Ascent {
     incumbent: Assignment,
     /// The first of its windows that was not the reason to choose it.
@@ -213,6 +213,14 @@ impl Explorer for Climb {
                 }
             }
         }
+    }
+
+    /// Most changes do not help: the next ones that nothing is known of yet.
+    fn foresee(&self, space: &Space, tally: &Tally, most: usize) -> Vec<Trial> {
+        let Some(mut ascent) = self.ascent.clone() else { return Vec::new() };
+        let changes = std::iter::from_fn(|| ascent.propose(space, &self.roles));
+        let unknown = changes.filter(|changed| tally.class(changed).is_none());
+        unknown.take(most).map(|changed| pinned(&changed, Purpose::Climb)).collect()
     }
 }
 

@@ -31,6 +31,11 @@ pub(crate) enum Next {
 /// One way of searching. Everything proposed has been measured, or has failed, when it is asked again.
 pub(crate) trait Explorer: std::fmt::Debug {
     fn next(&mut self, view: &mut View<'_>) -> Next;
+
+    /// What it will probably want after what it wanted last, at most that many; see [`pinwise_campaign::Strategy::foresee`].
+    fn foresee(&self, _space: &Space, _tally: &Tally, _most: usize) -> Vec<Trial> {
+        Vec::new()
+    }
 }
 
 pub(crate) fn trial(setting: Setting, purpose: Purpose) -> Trial {
