@@ -1,0 +1,162 @@
+//! Programs: small streams of typed instructions, run for ever.
+//!
+//! A [`Program`] is a list of [`Step`]s. When it is through it begins again, without cost: loops that cost something say so with an
+//! [`Step::Alu`] and a [`Step::Branch`]. [`Step::Loop`] and [`Step::Poll`] open a body that [`Step::End`] closes.
+//! A [`Job`] is the programs that run together and the rings they pass items over. Both are plain data; what the
+//! instructions cost follows from the processor they run on.
+//!
+//! ```
+//! use pinwise_simulator::Program;
+//! use pinwise_simulator::program::{Address, Side, Step};
+//!
+//! // A consumer: waits for an item of ring 0, reads it, works 25 ± 6 blocks on it, hands the slot back.
+//! let consumer = Program::new(vec![
+//!     Step::Poll { ring: 0, side: Side::Consumer }, // a load; the body only runs while there is nothing
+//!     Step::Alu(28),
+//!     Step::Branch,
+//!     Step::End,
+//!     Step::Load(Address::Slot { ring: 0, side: Side::Consumer, offset: 0 }),
+//!     Step::Loop { times: 25, spread: 6 },
+//!     Step::Alu(16),
+//!     Step::Branch,
+//!     Step::End,
+//!     Step::Publish { ring: 0, side: Side::Consumer },
+//!     Step::Done, // one unit of work
+//! ]);
+//! assert!(consumer.is_ok());
+//! ```
+
+mod check;
+pub mod microbenchmark;
+mod ring;
+
+pub use check::{JobError, ProgramError};
+pub use microbenchmark::Microbenchmark;
+pub use ring::{Ring, Side};
+
+/// A step of a program. Those that are instructions take a fetch slot of the pipe; the others ([`Step::Loop`], [`Step::End`],
+/// [`Step::Done`]) cost nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Step {
+    /// So many integer arithmetic or logical instructions, at least one.
+    Alu(u32),
+    /// A taken branch.
+    Branch,
+    /// An integer multiplication.
+    Multiply,
+    /// An integer division whose operands make it take this many cycles.
+    Divide(u32),
+    /// A floating-point addition or multiplication.
+    FpAdd,
+    /// A floating-point division.
+    FpDivide,
+    /// A load; the strand waits for the value.
+    Load(Address),
+    /// A store; the strand goes on unless its store buffer is full.
+    Store(Address),
+    /// An access to an interface outside the caches: the strand waits `mean` ± `spread` cycles, uniform, and holds no unit.
+    Wait {
+        /// Middle of the range.
+        mean: u32,
+        /// Half of its width, below `mean`.
+        spread: u32,
+    },
+    /// The steps up to the matching [`Step::End`], `times` ± `spread` times (uniform, drawn on entry), possibly none.
+    Loop {
+        /// Middle of the range.
+        times: u32,
+        /// Half of its width, at most `times`.
+        spread: u32,
+    },
+    /// Waits for its turn on a ring: loads the index that the other side writes; while the ring is full (producer) or empty
+    /// (consumer), runs the steps up to the matching [`Step::End`] and loads again. The body is what a round of polling costs.
+    Poll {
+        /// Index into [`Job::rings`].
+        ring: usize,
+        /// Which end of the ring this program is.
+        side: Side,
+    },
+    /// Ends the innermost [`Step::Loop`] or [`Step::Poll`].
+    End,
+    /// Passes the slot on: a store to the own index of the ring. The item is visible to the other side from this cycle on.
+    Publish {
+        /// Index into [`Job::rings`].
+        ring: usize,
+        /// Which end of the ring this program is.
+        side: Side,
+    },
+    /// One unit of work is done when the instruction before has been fetched.
+    Done,
+}
+
+/// What a load or store refers to. Addresses are physical, below 64 GiB.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Address {
+    /// Always the same.
+    Fixed(u64),
+    /// `base`, `base + stride`, …, and from the start again after `length` bytes. Each such step has a position of its own.
+    Walk {
+        /// First address.
+        base: u64,
+        /// Bytes from one access to the next, a divisor of `length`.
+        stride: u64,
+        /// Bytes after which the walk begins again.
+        length: u64,
+    },
+    /// A uniformly random multiple of `grain` bytes within `length` bytes from `base`.
+    Random {
+        /// First address.
+        base: u64,
+        /// Size of the table in bytes, a multiple of `grain`.
+        length: u64,
+        /// Distance of the entries in bytes.
+        grain: u64,
+    },
+    /// The slot of a ring that it is this side's turn to fill or to read.
+    Slot {
+        /// Index into [`Job::rings`].
+        ring: usize,
+        /// Which end of the ring this program is.
+        side: Side,
+        /// Bytes from the beginning of the slot, below [`Ring::slot_bytes`].
+        offset: u64,
+    },
+}
+
+/// Steps that were checked to make sense: loops are closed, and every pass fetches an instruction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    steps: Vec<Step>,
+}
+
+impl Program {
+    /// How deep loops and polls can be nested.
+    pub const MOST_NESTED: usize = 4;
+
+    /// A program of these steps. Errors: see [`ProgramError`].
+    pub fn new(steps: Vec<Step>) -> Result<Self, ProgramError> {
+        check::steps(&steps)?;
+        Ok(Self { steps })
+    }
+
+    /// Its steps.
+    pub fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+}
+
+/// Programs that run together and the rings between them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Job {
+    /// One program per thread.
+    pub threads: Vec<Program>,
+    /// The rings that the programs name by index.
+    pub rings: Vec<Ring>,
+}
+
+impl Job {
+    /// A job of threads that pass nothing to each other.
+    pub fn independent(threads: Vec<Program>) -> Self {
+        Self { threads, rings: Vec::new() }
+    }
+}

@@ -1,0 +1,210 @@
+//! What a program and a job must satisfy.
+
+use super::{Address, Job, Program, Ring, Step};
+
+/// Addresses are below this: 64 GiB.
+const MOST_ADDRESS: u64 = 1 << 36;
+
+/// Why steps are no program. Steps are counted from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ProgramError {
+    /// A [`Step::End`] that nothing opened, or something that nothing closes.
+    #[error("program, step {0}: loops, polls and ends do not match")]
+    Unbalanced(usize),
+    /// More than [`Program::MOST_NESTED`] loops and polls within each other.
+    #[error("program, step {0}: nested more than {most} deep", most = Program::MOST_NESTED)]
+    TooDeep(usize),
+    /// A pass through the program may fetch no instruction at all, and would never end.
+    #[error("program: a pass may fetch no instruction")]
+    Idle,
+    /// A number out of its range; the documentation of the step states it.
+    #[error("program, step {0}: a value is out of its range")]
+    Value(usize),
+}
+
+/// Why programs cannot run together. Threads, steps and rings are counted from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum JobError {
+    /// A step names a ring that the job does not have.
+    #[error("thread {thread}, step {step}: there is no ring {ring}")]
+    NoRing {
+        /// The thread.
+        thread: usize,
+        /// The step.
+        step: usize,
+        /// The ring it names.
+        ring: usize,
+    },
+    /// A ring without slots, with empty slots, or beyond the addresses.
+    #[error("ring {0}: no slots, empty slots, or beyond 64 GiB")]
+    Ring(usize),
+    /// An offset that is not within the slot.
+    #[error("thread {thread}, step {step}: the offset is not within a slot of ring {ring}")]
+    Offset {
+        /// The thread.
+        thread: usize,
+        /// The step.
+        step: usize,
+        /// The ring it names.
+        ring: usize,
+    },
+}
+
+impl Step {
+    /// Whether it is an instruction: takes a fetch slot.
+    pub fn is_instruction(&self) -> bool {
+        !matches!(self, Self::Loop { .. } | Self::End | Self::Done)
+    }
+
+    fn is_in_range(&self) -> bool {
+        match *self {
+            Self::Alu(count) => count > 0,
+            Self::Divide(cycles) => cycles > 0,
+            Self::Wait { mean, spread } => spread < mean && mean <= u32::MAX / 2,
+            Self::Loop { times, spread } => spread <= times && times <= u32::MAX / 2,
+            Self::Load(address) | Self::Store(address) => address.is_in_range(),
+            _ => true,
+        }
+    }
+}
+
+impl Address {
+    fn is_in_range(&self) -> bool {
+        let fits = |base: u64, length: u64| base < MOST_ADDRESS && length <= MOST_ADDRESS - base;
+        match *self {
+            Self::Fixed(address) => address < MOST_ADDRESS,
+            Self::Walk { base, stride: grain, length } | Self::Random { base, length, grain } => {
+                length > 0 && fits(base, length) && grain > 0 && length.is_multiple_of(grain)
+            }
+            Self::Slot { .. } => true,
+        }
+    }
+}
+
+/// Whether `steps` are a program.
+pub(super) fn steps(steps: &[Step]) -> Result<(), ProgramError> {
+    // For each open body: whether it surely runs, and whether a run of it surely fetches an instruction.
+    let mut bodies = vec![(true, false)];
+    for (number, step) in steps.iter().enumerate() {
+        if !step.is_in_range() {
+            return Err(ProgramError::Value(number));
+        }
+        if step.is_instruction()
+            && let Some((_, fetches)) = bodies.last_mut()
+        {
+            *fetches = true;
+        }
+        match *step {
+            Step::Loop { times, spread } => bodies.push((times > spread, false)),
+            Step::Poll { .. } => bodies.push((false, true)),
+            Step::End if bodies.len() == 1 => return Err(ProgramError::Unbalanced(number)),
+            Step::End => {
+                let inner = bodies.pop();
+                if inner == Some((true, true))
+                    && let Some((_, fetches)) = bodies.last_mut()
+                {
+                    *fetches = true;
+                }
+            }
+            _ => {}
+        }
+        if bodies.len() > Program::MOST_NESTED + 1 {
+            return Err(ProgramError::TooDeep(number));
+        }
+    }
+    match bodies[..] {
+        [(_, true)] => Ok(()),
+        [_] => Err(ProgramError::Idle),
+        _ => Err(ProgramError::Unbalanced(steps.len())),
+    }
+}
+
+impl Job {
+    /// Whether every ring that the programs name exists and can hold what they put into it.
+    pub fn check(&self) -> Result<(), JobError> {
+        for (number, ring) in self.rings.iter().enumerate() {
+            let Ring { base, slots, slot_bytes } = *ring;
+            if slots == 0 || slot_bytes == 0 || base >= MOST_ADDRESS || ring.bytes() > MOST_ADDRESS - base {
+                return Err(JobError::Ring(number));
+            }
+        }
+        for (thread, program) in self.threads.iter().enumerate() {
+            for (step, what) in program.steps().iter().enumerate() {
+                let (ring, offset) = match *what {
+                    Step::Poll { ring, .. } | Step::Publish { ring, .. } => (ring, 0),
+                    Step::Load(Address::Slot { ring, offset, .. })
+                    | Step::Store(Address::Slot { ring, offset, .. }) => (ring, offset),
+                    _ => continue,
+                };
+                let Some(found) = self.rings.get(ring) else { return Err(JobError::NoRing { thread, step, ring }) };
+                if offset >= u64::from(found.slot_bytes) {
+                    return Err(JobError::Offset { thread, step, ring });
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Side;
+    use super::*;
+
+    #[test]
+    fn bodies_must_be_closed_and_not_too_deep() {
+        let open = Step::Loop { times: 2, spread: 0 };
+        assert_eq!(Program::new(vec![Step::Branch, Step::End]), Err(ProgramError::Unbalanced(1)));
+        assert_eq!(Program::new(vec![open, Step::Branch]), Err(ProgramError::Unbalanced(2)));
+        let nested = |depth| [vec![open; depth], vec![Step::Branch], vec![Step::End; depth]].concat();
+        assert!(Program::new(nested(Program::MOST_NESTED)).is_ok());
+        assert_eq!(Program::new(nested(Program::MOST_NESTED + 1)), Err(ProgramError::TooDeep(Program::MOST_NESTED)));
+    }
+
+    #[test]
+    fn a_pass_without_an_instruction_is_refused() {
+        assert_eq!(Program::new(vec![]), Err(ProgramError::Idle));
+        assert_eq!(Program::new(vec![Step::Done]), Err(ProgramError::Idle));
+        let sometimes = |spread| vec![Step::Loop { times: 2, spread }, Step::Branch, Step::End];
+        assert_eq!(Program::new(sometimes(2)), Err(ProgramError::Idle));
+        assert!(Program::new(sometimes(1)).is_ok());
+        let poll = vec![Step::Poll { ring: 0, side: Side::Consumer }, Step::End];
+        assert!(Program::new(poll).is_ok());
+        let inner = vec![
+            Step::Loop { times: 1, spread: 1 },
+            Step::Loop { times: 1, spread: 0 },
+            Step::Branch,
+            Step::End,
+            Step::End,
+        ];
+        assert_eq!(Program::new(inner), Err(ProgramError::Idle));
+    }
+
+    #[test]
+    fn values_out_of_range_are_refused() {
+        for step in [
+            Step::Alu(0),
+            Step::Divide(0),
+            Step::Wait { mean: 10, spread: 10 },
+            Step::Loop { times: 3, spread: 4 },
+            Step::Load(Address::Fixed(1 << 36)),
+            Step::Load(Address::Walk { base: 0, stride: 48, length: 1024 }),
+            Step::Store(Address::Random { base: 0, length: 0, grain: 8 }),
+            Step::Store(Address::Random { base: (1 << 36) - 64, length: 128, grain: 64 }),
+        ] {
+            assert_eq!(Program::new(vec![Step::Branch, step]), Err(ProgramError::Value(1)), "{step:?}");
+        }
+    }
+
+    #[test]
+    fn a_job_knows_its_rings() {
+        let ring = Ring { base: 0, slots: 16, slot_bytes: 32 };
+        let job = |steps: Vec<Step>, rings| Job { threads: vec![Program::new(steps).unwrap()], rings };
+        let publish = Step::Publish { ring: 0, side: Side::Producer };
+        assert_eq!(job(vec![publish], vec![ring]).check(), Ok(()));
+        assert_eq!(job(vec![publish], vec![]).check(), Err(JobError::NoRing { thread: 0, step: 0, ring: 0 }));
+        assert_eq!(job(vec![publish], vec![Ring { slots: 0, ..ring }]).check(), Err(JobError::Ring(0)));
+        let far = Step::Load(Address::Slot { ring: 0, side: Side::Producer, offset: 32 });
+        assert_eq!(job(vec![far], vec![ring]).check(), Err(JobError::Offset { thread: 0, step: 0, ring: 0 }));
+    }
+}
