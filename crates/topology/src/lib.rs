@@ -4,6 +4,9 @@
 //! can live side by side. [`Snapshot`] holds the files of `/sys` and `/proc` that describe a machine; it is read the
 //! same way whether it was just taken or came from another machine's recording.
 //!
+//! *Latencies*: a [`LatencyMatrix`] says how far contexts are apart, by how long a cache line takes between them;
+//! [`LatencyLevels`] is the tree it implies, [`LatencyComparison`] holds that against the one a machine declares.
+//!
 //! *Assignments*: a [`SharingTree`] is what matters of a machine for placing threads: its allowed contexts, grouped by
 //! the resources they share, with the knowledge of which groups are alike. A [`Space`] is every [`Assignment`] of a
 //! number of threads to such a tree, up to swaps of alike groups: counted, sampled, enumerated, ranked.
@@ -13,6 +16,7 @@ mod cpuset;
 mod fingerprint;
 mod hwloc_xml;
 mod kinds;
+mod latency;
 mod machine;
 mod models;
 mod nesting;
@@ -28,6 +32,10 @@ mod tree;
 pub use assignment::Assignment;
 pub use cpuset::{CpuId, CpuSet, CpuSetError};
 pub use fingerprint::Fingerprint;
+pub use latency::{
+    DeclaredGroups, Difference, HeaderCheck, LatencyClass, LatencyComparison, LatencyError, LatencyLevel,
+    LatencyLevels, LatencyMatrix, LatencyUnit, LevelMatch, MctCache, MctFile, Oddity, Pairs,
+};
 pub use machine::{
     Cache, CacheKind, Context, CoreKind, Distances, Domain, DomainKind, Machine, MachineError, NumaNode, Walk,
 };
