@@ -74,6 +74,17 @@ fn a_compressor_is_started_anew_for_each_measurement() {
 }
 
 #[test]
+fn what_a_running_program_reads_itself_is_its_performance() {
+    let folder = TempDir::new().unwrap();
+    // A terabyte: it ends by itself, after minutes. The process itself reads, it has no children.
+    let dd = Program::start(
+        Command::new("dd").args(["if=/dev/zero", "of=/dev/null", "bs=64k", "count=20000000"]).stderr(Stdio::null()),
+    );
+    let result = place(&folder, &["--pid", &dd.pid().to_string(), "--metric", "io:rchar", "--budget", MEASUREMENTS]);
+    check(&result);
+}
+
+#[test]
 fn a_running_redis_is_placed_and_left_as_it_was() {
     let (Some(server), Some(load), Some(client)) = (tool("redis-server"), tool("redis-benchmark"), tool("redis-cli"))
     else {

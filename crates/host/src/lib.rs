@@ -6,6 +6,7 @@
 
 pub mod affinity;
 mod capture;
+mod demand;
 pub mod doctor;
 mod fifo;
 mod fingerprint;
@@ -15,7 +16,6 @@ mod live;
 mod meter;
 pub mod metric;
 mod pin;
-mod placer;
 pub mod process;
 mod rerun;
 pub mod role;
@@ -33,8 +33,7 @@ pub use guardian::{ARGUMENT as GUARDIAN_ARGUMENT, Guardian, GuardianError, guard
 pub use launch::{Launch, Output};
 pub use live::{LiveOptions, LiveTestbed};
 pub use meter::Meter;
-pub use pin::{Pinned, Pinner};
-pub use placer::Placer;
+pub use pin::{Ended, Pinned, Pinner};
 pub use rerun::{RerunOptions, RerunTestbed, RunMetric, Stream};
 pub use roster::Scope;
 pub use stream::{Line, Streams, Tail};

@@ -328,7 +328,10 @@ impl Testbed for LiveTestbed {
             }
         };
         let settle = self.options.period / 5;
-        if *setting == Setting::Unpinned && self.pinned {
+        let was_pinned = self.pinned;
+        // Also where moving fails half-way.
+        self.pinned = *setting != Setting::Unpinned;
+        if *setting == Setting::Unpinned && was_pinned {
             self.scatter()?;
             self.apply(setting)?;
             // The scheduler gets a full period to go its own way.
@@ -336,7 +339,6 @@ impl Testbed for LiveTestbed {
         } else {
             self.apply(setting)?;
         }
-        self.pinned = *setting != Setting::Unpinned;
         let window = (self.options.period - settle).mul_f64(effort.windows.clamp(0.01, 1e6));
         let least = self.options.floor.zip(self.baseline).map(|(floor, (mean, _))| floor * mean);
         let measured = match (least, setting) {
@@ -377,7 +379,7 @@ fn first_answer(
             }
             Err(_) => target.check()?,
             Ok(_) => {
-                let surveyed = target.survey(options.survey, &|time| pause(time, cancelled))?;
+                let surveyed = target.survey(options.survey, cancelled)?;
                 if same_crew(&before, &surveyed) && surveyed.iter().any(|one| one.runs) {
                     return Ok(surveyed);
                 }

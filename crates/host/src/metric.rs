@@ -33,6 +33,7 @@ pub mod reading;
 mod source;
 mod spec;
 mod tail;
+mod window;
 
 pub use error::MetricError;
 pub use pattern::Pattern;

@@ -1,25 +1,67 @@
-//! Pinning a program's threads by name, as a plan has them, while they come and go.
+//! Pinning a program's threads by name while they come and go.
 //!
-//! Names are those of [`crate::role`]. A new thread inherits the affinity of the one that created it: a thread that is not to be
-//! pinned and appears with the CPUs of a pinned one gets its process's own affinity back, as it would have without us.
+//! Names are those of [`crate::role`]: comm and order of creation. Both settle only as a program starts up: a new thread carries
+//! its creator's comm until it gives itself one, and `pigz` becomes `pigz#0` when the second appears. So names are worked out
+//! again whenever something changed, and a thread moves when its name says so.
+//!
+//! A new thread inherits the affinity of the one that created it: a thread that is not to be pinned and appears with the CPUs of
+//! a pinned one gets its process's own affinity back, as it would have without us.
+//!
+//! Limit: between two looks (1 ms while threads appear, then up to 20 ms) a new thread runs where its creator is pinned.
 
 use crate::affinity::{self, AffinityError};
 use crate::role::{self, Found};
 use crate::roster::{Roster, Scope};
 use crate::thread::{Stat, ThreadId, Tid};
+use pinwise_testbed::Thread;
 use pinwise_topology::CpuSet;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::io;
+use std::time::{Duration, Instant};
+
+/// Between looks while something changes.
+const SHORTEST: Duration = Duration::from_millis(1);
+/// Between looks when nothing has changed for long; also how often other processes are looked for.
+const LONGEST: Duration = Duration::from_millis(20);
+/// A thread of age t that was not asked for its comm for t/8 is asked again, at the latest after this.
+const RENAMED: Duration = Duration::from_millis(250);
+
+/// Whether threads that have ended count when others of their comm are numbered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// They do: every run of a program that is watched from its start has the same names, however its threads end.
+    Count,
+    /// They do not: in a program that is met while it runs, a worker that is created again has the name of the one before.
+    Forgotten,
+}
 
 /// Threads to pin, by name, in a program that runs.
 #[derive(Debug)]
 pub struct Pinner {
     roster: Roster,
     wanted: Vec<(String, CpuSet)>,
-    /// What was set, and for which name; a refused thread is here too, so that it is told once.
-    set: HashMap<ThreadId, usize>,
-    seen: HashSet<ThreadId>,
+    ended: Ended,
+    seen: Vec<Seen>,
+    /// For which of the wanted names there was a thread.
     found: HashSet<usize>,
+    interval: Duration,
+    looked_for_processes: Instant,
+}
+
+/// A thread that was seen.
+#[derive(Debug)]
+pub(crate) struct Seen {
+    pub(crate) id: ThreadId,
+    pub(crate) comm: String,
+    process: usize,
+    pub(crate) alive: bool,
+    /// It appeared since the last look.
+    new: bool,
+    since: Instant,
+    /// When it was asked for its comm.
+    asked: Instant,
+    /// Which of the wanted names it has; it was put there, or was refused and told so.
+    place: Option<usize>,
 }
 
 /// A thread that was found and pinned, or refused.
@@ -37,49 +79,47 @@ pub struct Pinned {
 
 impl Pinner {
     /// For the threads of a program. Error: `/proc` or the cgroup cannot be read.
-    pub fn new(scope: Scope, wanted: Vec<(String, CpuSet)>) -> io::Result<Self> {
+    pub fn new(scope: Scope, wanted: Vec<(String, CpuSet)>, ended: Ended) -> io::Result<Self> {
         let roster = Roster::new(scope)?;
-        let seen = roster.threads().map(|(_, id)| id).collect();
-        Ok(Self { roster, wanted, set: HashMap::new(), seen, found: HashSet::new() })
+        let (seen, found) = (Vec::new(), HashSet::new());
+        let mut pinner =
+            Self { roster, wanted, ended, seen, found, interval: SHORTEST, looked_for_processes: Instant::now() };
+        let first = pinner.roster.threads().map(|(member, id)| (id, member.root)).collect();
+        pinner.meet(first);
+        // Whatever their affinity is now, it is not inherited from a thread that we pinned.
+        pinner.seen.iter_mut().for_each(|seen| seen.new = false);
+        Ok(pinner)
     }
 
     /// Pins what has appeared or changed its name since the last look; gives these threads. About 20 us where nothing has.
+    ///
+    /// # Errors
+    /// `/proc` or the cgroup cannot be read. A thread that is refused is no error, it is told once.
     pub fn look(&mut self) -> io::Result<Vec<Pinned>> {
-        self.roster.look()?;
-        let threads: Vec<(ThreadId, CpuSet, usize, String)> = self
-            .roster
-            .threads()
-            .filter_map(|(member, id)| {
-                Some((id, member.mask.clone(), member.root, Stat::read(id.pid, id.tid).ok()?.comm))
-            })
-            .collect();
-        let found: Vec<Found<'_>> =
-            threads.iter().map(|(_, _, process, comm)| Found { comm, process: *process }).collect();
-        let mut news = Vec::new();
-        for ((id, mask, _, _), thread) in threads.iter().zip(role::name(&found)) {
-            let new = self.seen.insert(*id);
-            match self.wanted.iter().position(|(name, _)| *name == thread.name) {
-                Some(index) if self.set.get(id) == Some(&index) => {}
-                Some(index) => {
-                    let (name, cpus) = self.wanted[index].clone();
-                    let result = affinity::set(id.tid, &cpus);
-                    if matches!(result, Err(AffinityError::Gone(_))) {
-                        continue;
-                    }
-                    self.set.insert(*id, index);
-                    self.found.insert(index);
-                    news.push(Pinned { name, tid: id.tid, cpus, result });
-                }
-                None => {
-                    let renamed = self.set.remove(id).is_some();
-                    if renamed || new && self.inherited(id.tid, mask) {
-                        // It has ended, or its process may not be touched: then it was not pinned by us either.
-                        let _ = affinity::set(id.tid, mask);
-                    }
-                }
-            }
+        let now = Instant::now();
+        let changes = if self.interval >= LONGEST || now - self.looked_for_processes >= LONGEST {
+            self.looked_for_processes = now;
+            self.roster.look()?
+        } else {
+            self.roster.look_at_threads()
+        };
+        let gone: HashSet<ThreadId> = changes.gone.into_iter().collect();
+        self.seen.iter_mut().filter(|seen| gone.contains(&seen.id)).for_each(|seen| seen.alive = false);
+        if self.ended == Ended::Forgotten {
+            self.seen.retain(|seen| seen.alive);
         }
-        Ok(news)
+        let new: Vec<(ThreadId, usize)> =
+            changes.new.iter().filter_map(|id| Some((*id, self.roster.member(id.pid)?.root))).collect();
+        let came_or_went = !new.is_empty() || !gone.is_empty();
+        self.meet(new);
+        let changed = self.ask_for_names(now) || came_or_went;
+        self.interval = if changed { SHORTEST } else { (self.interval * 5 / 4).min(LONGEST) };
+        Ok(self.place())
+    }
+
+    /// After how long to look again: short while threads appear.
+    pub fn interval(&self) -> Duration {
+        self.interval
     }
 
     /// The names for which there was no thread yet.
@@ -93,10 +133,78 @@ impl Pinner {
         self.roster.members().is_empty()
     }
 
-    fn inherited(&self, tid: Tid, mask: &CpuSet) -> bool {
-        affinity::get(tid).is_ok_and(|own| {
-            own != *mask && self.set.values().any(|&index| self.wanted.get(index).is_some_and(|(_, cpus)| *cpus == own))
-        })
+    /// The threads that have a name, in the order of creation, and their names.
+    pub(crate) fn seen(&self) -> (&[Seen], Vec<Thread>) {
+        let found: Vec<Found<'_>> =
+            self.seen.iter().map(|seen| Found { comm: &seen.comm, process: seen.process }).collect();
+        let names = role::name(&found);
+        (&self.seen, names)
+    }
+
+    fn meet(&mut self, new: Vec<(ThreadId, usize)>) {
+        let since = Instant::now();
+        self.seen.extend(new.into_iter().map(|(id, process)| {
+            let comm = Stat::read(id.pid, id.tid).map(|stat| stat.comm).unwrap_or_default();
+            Seen { id, comm, process, alive: true, new: true, since, asked: since, place: None }
+        }));
+    }
+
+    /// Asks threads for their comm, the young ones often; answers whether one has changed.
+    fn ask_for_names(&mut self, now: Instant) -> bool {
+        let mut changed = false;
+        for seen in self.seen.iter_mut().filter(|seen| seen.alive) {
+            if now - seen.asked >= ((seen.asked - seen.since) / 8).min(RENAMED)
+                && let Ok(stat) = Stat::read(seen.id.pid, seen.id.tid)
+            {
+                seen.asked = now;
+                changed |= stat.comm != seen.comm;
+                seen.comm = stat.comm;
+            }
+        }
+        changed
+    }
+
+    fn place(&mut self) -> Vec<Pinned> {
+        if self.wanted.is_empty() {
+            return Vec::new();
+        }
+        let mut news = Vec::new();
+        let (_, names) = self.seen();
+        for (index, thread) in names.into_iter().enumerate() {
+            let Seen { id, new, place, alive, .. } = self.seen[index];
+            self.seen[index].new = false;
+            if !alive {
+                continue;
+            }
+            match self.wanted.iter().position(|(name, _)| *name == thread.name) {
+                wanted if wanted.is_some() && wanted == place => {}
+                Some(wanted) => {
+                    let (name, cpus) = self.wanted[wanted].clone();
+                    let result = affinity::set(id.tid, &cpus);
+                    if matches!(result, Err(AffinityError::Gone(_))) {
+                        continue;
+                    }
+                    self.seen[index].place = Some(wanted);
+                    self.found.insert(wanted);
+                    news.push(Pinned { name, tid: id.tid, cpus, result });
+                }
+                None if place.is_some() || new && self.inherited(id.tid) => {
+                    if let Some(member) = self.roster.member(id.pid) {
+                        // It has ended, or its process may not be touched: then it was not pinned by us either.
+                        let _ = affinity::set(id.tid, &member.mask);
+                    }
+                    self.seen[index].place = None;
+                }
+                None => {}
+            }
+        }
+        news
+    }
+
+    /// Whether a thread has exactly the CPUs that a pinned one has.
+    fn inherited(&self, tid: Tid) -> bool {
+        let used = || self.seen.iter().filter_map(|seen| self.wanted.get(seen.place?));
+        affinity::get(tid).is_ok_and(|own| used().any(|(_, cpus)| *cpus == own))
     }
 }
 
@@ -106,9 +214,9 @@ mod tests {
     use crate::thread::Pid;
     use std::process::{Child, Command, Stdio};
 
-    struct Ended(Child);
+    struct Killed(Child);
 
-    impl Drop for Ended {
+    impl Drop for Killed {
         fn drop(&mut self) {
             let _ = self.0.kill();
             let _ = self.0.wait();
@@ -116,14 +224,14 @@ mod tests {
     }
 
     /// A shell that waits for a line.
-    fn program() -> (Ended, Pid) {
+    fn program() -> (Killed, Pid) {
         let mut command = Command::new("sh");
         let child = command.args(["-c", "echo started; read -r line"]).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = child.spawn().unwrap();
         let pid = Pid(child.id() as i32);
         let mut line = String::new();
         std::io::BufRead::read_line(&mut std::io::BufReader::new(child.stdout.take().unwrap()), &mut line).unwrap();
-        (Ended(child), pid)
+        (Killed(child), pid)
     }
 
     #[test]
@@ -132,7 +240,7 @@ mod tests {
         let mine = affinity::get(pid.main()).unwrap();
         let one: CpuSet = mine.first().into_iter().collect();
         let wanted = vec![("sh".to_owned(), one.clone()), ("nobody".to_owned(), one.clone())];
-        let mut pinner = Pinner::new(Scope::Trees(vec![pid]), wanted).unwrap();
+        let mut pinner = Pinner::new(Scope::Trees(vec![pid]), wanted, Ended::Forgotten).unwrap();
         let news = pinner.look().unwrap();
         assert_eq!(news.len(), 1);
         assert_eq!((news[0].name.as_str(), news[0].tid), ("sh", pid.main()));
@@ -147,7 +255,7 @@ mod tests {
     fn a_refused_thread_is_told_once() {
         let (_child, pid) = program();
         let none: CpuSet = [pinwise_topology::CpuId(8191)].into_iter().collect();
-        let mut pinner = Pinner::new(Scope::Trees(vec![pid]), vec![("sh".to_owned(), none)]).unwrap();
+        let mut pinner = Pinner::new(Scope::Trees(vec![pid]), vec![("sh".to_owned(), none)], Ended::Forgotten).unwrap();
         let news = pinner.look().unwrap();
         assert!(matches!(news[0].result, Err(AffinityError::Excluded { .. })));
         assert!(pinner.look().unwrap().is_empty());
@@ -157,11 +265,11 @@ mod tests {
     fn a_child_does_not_inherit_the_pin_of_its_parent() {
         let mut command = Command::new("sh");
         let child = command.args(["-c", "read -r line; sleep 10 & wait"]).stdin(Stdio::piped()).stdout(Stdio::null());
-        let mut child = Ended(child.spawn().unwrap());
+        let mut child = Killed(child.spawn().unwrap());
         let pid = Pid(child.0.id() as i32);
         let mine = affinity::get(pid.main()).unwrap();
         let one: CpuSet = mine.first().into_iter().collect();
-        let mut pinner = Pinner::new(Scope::Trees(vec![pid]), vec![("sh".to_owned(), one)]).unwrap();
+        let mut pinner = Pinner::new(Scope::Trees(vec![pid]), vec![("sh".to_owned(), one)], Ended::Forgotten).unwrap();
         assert_eq!(pinner.look().unwrap().len(), 1);
         std::io::Write::write_all(&mut child.0.stdin.take().unwrap(), b"go\n").unwrap();
         // The child appears when the shell gets to it; bounded by 10 s.
@@ -179,7 +287,7 @@ mod tests {
     #[test]
     fn a_program_that_ended_has_no_processes() {
         let (child, pid) = program();
-        let mut pinner = Pinner::new(Scope::Trees(vec![pid]), Vec::new()).unwrap();
+        let mut pinner = Pinner::new(Scope::Trees(vec![pid]), Vec::new(), Ended::Forgotten).unwrap();
         drop(child);
         // A process that was killed may take a moment to go; bounded by 10 s.
         for _ in 0..1000 {

@@ -5,18 +5,20 @@
 //! that does not appear, or a new one that is busy, is counted and told.
 
 use crate::affinity;
+use crate::demand::Demand;
 use crate::fifo::Fifo;
 use crate::guardian::{Entry, Guardian};
 use crate::launch::{Launch, Output, Running};
 use crate::metric::Pattern;
-use crate::placer::Placer;
+use crate::pin::{Ended, Pinner};
+use crate::roster::Scope;
 use crate::stream::{Tail, each_line};
-use crate::survey::{left_alone, worth_placing};
+use crate::survey::{left_alone, look_at, worth_placing};
 use crate::target::{TargetError, common_contexts};
-use crate::thread::Tid;
+use crate::thread::{ThreadId, Tid};
 use pinwise_testbed::{Effort, MeasureError, Measurement, Retry, Setting, Testbed, Thread, Unit, Workload};
 use pinwise_topology::{CpuSet, Machine};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::io::Read;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -87,8 +89,8 @@ pub struct RerunTestbed {
 struct Run {
     elapsed: Duration,
     performance: f64,
-    /// Every thread, its comm, and its time on a CPU.
-    threads: Vec<(Thread, String, Duration)>,
+    /// Every thread, its comm, and the share of a CPU it would have used without waiting for one.
+    threads: Vec<(Thread, String, f64)>,
 }
 
 impl RerunTestbed {
@@ -126,8 +128,8 @@ impl RerunTestbed {
             incomplete: 0,
             crowded: 0,
         };
-        let run = testbed.run(BTreeMap::new())?;
-        let (placed, left): (Vec<_>, Vec<_>) = run.threads.iter().cloned().partition(|(_, _, used)| run.busy(*used));
+        let run = testbed.run(Vec::new())?;
+        let (placed, left): (Vec<_>, Vec<_>) = run.threads.iter().cloned().partition(|(_, _, share)| run.busy(*share));
         if placed.is_empty() {
             return Err(TargetError::Idle { name: testbed.workload.name, waited: run.elapsed });
         }
@@ -155,8 +157,8 @@ impl RerunTestbed {
         notes
     }
 
-    fn places(&self, setting: &Setting) -> Result<BTreeMap<String, CpuSet>, MeasureError> {
-        let Setting::Pinned(assignment) = setting else { return Ok(BTreeMap::new()) };
+    fn places(&self, setting: &Setting) -> Result<Vec<(String, CpuSet)>, MeasureError> {
+        let Setting::Pinned(assignment) = setting else { return Ok(Vec::new()) };
         let threads = &self.workload.threads;
         if assignment.threads() != threads.len() {
             let message =
@@ -175,7 +177,7 @@ impl RerunTestbed {
     }
 
     /// Starts the program, keeps its threads in their places, waits for its end.
-    fn run(&mut self, places: BTreeMap<String, CpuSet>) -> Result<Run, TargetError> {
+    fn run(&mut self, places: Vec<(String, CpuSet)>) -> Result<Run, TargetError> {
         let _punctual = Fifo::raise();
         let mut running = self.launch.start(&mut self.guardian)?;
         let done = self.follow(&mut running, places);
@@ -189,21 +191,30 @@ impl RerunTestbed {
         done
     }
 
-    fn follow(&mut self, running: &mut Running, places: BTreeMap<String, CpuSet>) -> Result<Run, TargetError> {
+    fn follow(&mut self, running: &mut Running, places: Vec<(String, CpuSet)>) -> Result<Run, TargetError> {
         let name = self.workload.name.clone();
         let failed = |cause| TargetError::Proc { name: name.clone(), cause };
         let value = Arc::new(Mutex::new(None));
         running.stdout = self.read(running.child.stdout.take(), Stream::Stdout, &value).map_err(failed)?;
         running.stderr = self.read(running.child.stderr.take(), Stream::Stderr, &value).map_err(failed)?;
         let exit = running.exit().map_err(failed)?;
-        let mut placer = Placer::new(running.pid(), places).map_err(failed)?;
-        let mut accounted = Instant::now();
+        // Of a program that is watched from its start every thread counts.
+        let mut pinner = Pinner::new(Scope::Trees(vec![running.pid()]), places, Ended::Count).map_err(failed)?;
+        let mut demands: HashMap<ThreadId, Demand> = HashMap::new();
+        let mut looked = Instant::now();
         loop {
-            let next = placer.step()?.min(NAP);
-            if accounted.elapsed() >= NAP {
-                placer.account();
-                accounted = Instant::now();
+            for pinned in pinner.look().map_err(failed)? {
+                pinned.result?;
             }
+            if looked.elapsed() >= NAP {
+                looked = Instant::now();
+                for seen in pinner.seen().0.iter().filter(|seen| seen.alive) {
+                    if let Ok((look, _)) = look_at(seen.id, running.begin.elapsed()) {
+                        demands.entry(seen.id).or_insert_with(|| Demand::from_birth(look)).see(look);
+                    }
+                }
+            }
+            let next = pinner.interval().min(NAP);
             if exit.within(next).map_err(failed)? {
                 break;
             }
@@ -234,9 +245,10 @@ impl RerunTestbed {
             let message = format!("{name} gave no finite performance ({performance} {})", self.unit.name);
             return Err(MeasureError::new(Retry::Same, message).into());
         }
-        let (seen, names) = placer.seen();
+        let (seen, names) = pinner.seen();
+        let share = |id| demands.get(&id).map_or(0.0, |demand| demand.share(elapsed));
         let threads =
-            names.into_iter().zip(seen).map(|(thread, seen)| (thread, seen.comm.clone(), seen.on_cpu)).collect();
+            names.into_iter().zip(seen).map(|(thread, seen)| (thread, seen.comm.clone(), share(seen.id))).collect();
         Ok(Run { elapsed, performance, threads })
     }
 
@@ -267,16 +279,14 @@ impl RerunTestbed {
         let complete = self.workload.threads.iter().all(|thread| appeared.contains(thread.name.as_str()));
         self.incomplete += usize::from(pinned && !complete);
         let stranger =
-            |(thread, _, used): &(Thread, String, Duration)| run.busy(*used) && !self.known.contains(&thread.name);
+            |(thread, _, share): &(Thread, String, f64)| run.busy(*share) && !self.known.contains(&thread.name);
         self.crowded += usize::from(run.threads.iter().any(stranger));
     }
 }
 
 impl Run {
-    fn busy(&self, used: Duration) -> bool {
-        let busiest = self.threads.iter().map(|(_, _, used)| *used).max().unwrap_or_default();
-        let share = |used: Duration| used.as_secs_f64() / self.elapsed.as_secs_f64();
-        worth_placing(share(used), share(busiest))
+    fn busy(&self, share: f64) -> bool {
+        worth_placing(share, self.threads.iter().map(|(_, _, share)| *share).fold(0.0, f64::max))
     }
 }
 

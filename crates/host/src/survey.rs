@@ -1,22 +1,35 @@
 //! Which threads are worth placing.
 //!
 //! Real programs have threads that hardly run: signal handlers, telemetry, allocator helpers. Each one placed multiplies the
-//! number of assignments and changes nothing, so they are left alone. Who runs is read from the kernel's own account of time on
-//! a CPU, over a window.
+//! number of assignments and changes nothing, so they are left alone. Who runs is decided by what a thread would use if it never
+//! had to wait ([`crate::demand`]), from the kernel's own account over a window.
+//!
+//! A thread that hardly got a CPU in the window has shown nothing yet. Where the machine is so crowded the window is extended
+//! until every thread has had some time of its own, or patience ends.
 
+use crate::demand::{Demand, Look};
 use crate::role::{self, Found};
 use crate::roster::Roster;
-use crate::thread::{Stat, ThreadId, on_cpu};
+use crate::thread::{Account, Stat, ThreadId};
 use pinwise_testbed::Thread;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 use std::time::{Duration, Instant};
 
-/// A thread that uses a smaller share of a CPU is left alone, unless the others hardly use more.
+/// A thread that would use a smaller share of a CPU is left alone, unless the others hardly want more.
 pub const HARDLY_RUNS: f64 = 0.01;
 
-/// Whether a thread that used `share` of a CPU is worth placing beside one that used `busiest`. On a crowded machine all shares
-/// are small, so a thread counts that used a tenth of what the busiest did.
+/// Between two looks at every thread.
+const LOOK: Duration = Duration::from_millis(10);
+/// Looking takes at most one part in this of the time: each look at a thousand threads costs some milliseconds.
+const LOOKING: u32 = 20;
+/// A thread has had its chance when this part of the window was its own, to run or to sleep.
+const CHANCE: u32 = 10;
+/// The window becomes this many times as long at most.
+const EXTENDED: u32 = 10;
+
+/// Whether a thread that would use `share` of a CPU is worth placing beside one that would use `busiest`: where all hardly run,
+/// those are that would use a tenth of what the busiest would.
 pub(crate) fn worth_placing(share: f64, busiest: f64) -> bool {
     share > 0.0 && (share >= HARDLY_RUNS || share >= busiest / 10.0)
 }
@@ -32,38 +45,69 @@ pub struct Surveyed {
     pub comm: String,
     /// Which of the processes the user named it belongs to.
     pub process: usize,
-    /// Share of one CPU it used, 0 to 1.
+    /// Share of one CPU it would have used without waiting for one, 0 to 1.
     pub share: f64,
     /// Whether it is worth placing.
     pub runs: bool,
 }
 
-/// Watches every thread for `window`; the answer is in the order of creation. Threads that appear meanwhile are left to the next
-/// survey: they may not have run long enough to carry a name of their own. `pause` sleeps.
-pub(crate) fn survey(roster: &mut Roster, window: Duration, pause: &dyn Fn(Duration)) -> io::Result<Vec<Surveyed>> {
+/// A look at one thread.
+pub(crate) fn look_at(id: ThreadId, at: Duration) -> io::Result<(Look, String)> {
+    let account = Account::read(id.pid, id.tid)?;
+    let stat = Stat::read(id.pid, id.tid)?;
+    Ok((Look { at, account, runnable: stat.state == 'R' }, stat.comm))
+}
+
+/// Watches every thread for `window` or, on a crowded machine, longer; the answer is in the order of creation. Threads that appear
+/// meanwhile are left to the next survey: they may not have run long enough to carry a name of their own. `pause` sleeps;
+/// `cancelled` ends the survey early.
+pub(crate) fn survey(
+    roster: &mut Roster,
+    window: Duration,
+    pause: &dyn Fn(Duration),
+    cancelled: &dyn Fn() -> bool,
+) -> io::Result<Vec<Surveyed>> {
     roster.look()?;
     let begin = Instant::now();
-    let before: HashMap<ThreadId, Duration> =
-        roster.threads().filter_map(|(_, id)| Some((id, on_cpu(id.pid, id.tid).ok()?))).collect();
-    pause(window);
+    let first_look = |(_, id): (_, ThreadId)| {
+        let (look, comm) = look_at(id, begin.elapsed()).ok()?;
+        Some((id, (Demand::from(look), comm)))
+    };
+    let mut demands: HashMap<ThreadId, (Demand, String)> = roster.threads().filter_map(first_look).collect();
+    let mut cost = begin.elapsed();
+    loop {
+        pause(LOOK.max(cost * LOOKING));
+        let looked = Instant::now();
+        // Those that ended leave it.
+        demands.retain(|&id, (demand, name)| {
+            look_at(id, begin.elapsed()).is_ok_and(|(look, comm)| {
+                demand.see(look);
+                *name = comm;
+                true
+            })
+        });
+        cost = looked.elapsed();
+        let elapsed = begin.elapsed();
+        let heard = || demands.values().all(|(demand, _)| demand.own() >= window / CHANCE);
+        if cancelled() || elapsed >= window && (elapsed >= window * EXTENDED || heard()) {
+            break;
+        }
+    }
+    let elapsed = begin.elapsed();
     roster.look()?;
-    let seen: Vec<(ThreadId, usize, String, Duration)> = roster
+    let seen: Vec<(ThreadId, usize, String, f64)> = roster
         .threads()
         .filter_map(|(member, id)| {
-            let before = before.get(&id)?;
-            let after = on_cpu(id.pid, id.tid).ok()?;
-            let comm = Stat::read(id.pid, id.tid).ok()?.comm;
-            Some((id, member.root, comm, after.saturating_sub(*before)))
+            let (demand, comm) = demands.remove(&id)?;
+            Some((id, member.root, comm, demand.share(elapsed)))
         })
         .collect();
-    let elapsed = begin.elapsed().as_secs_f64();
     let found: Vec<Found<'_>> = seen.iter().map(|(_, process, comm, _)| Found { comm, process: *process }).collect();
     let threads = role::name(&found);
-    let shares: Vec<f64> = seen.iter().map(|(_, _, _, used)| (used.as_secs_f64() / elapsed).min(1.0)).collect();
-    let busiest = shares.iter().copied().fold(0.0, f64::max);
-    let named = seen.into_iter().zip(threads).zip(shares);
+    let busiest = seen.iter().map(|(_, _, _, share)| *share).fold(0.0, f64::max);
+    let named = seen.into_iter().zip(threads);
     Ok(named
-        .map(|(((id, process, comm, _), thread), share)| Surveyed {
+        .map(|((id, process, comm, share), thread)| Surveyed {
             id,
             thread,
             comm,
@@ -109,7 +153,7 @@ mod tests {
         assert!(worth_placing(0.5, 1.0));
         assert!(worth_placing(0.01, 1.0), "one per cent is the limit");
         assert!(!worth_placing(0.009, 1.0));
-        assert!(worth_placing(0.004, 0.005), "on a crowded machine");
+        assert!(worth_placing(0.004, 0.005), "nobody wants more");
         assert!(!worth_placing(0.0004, 0.005));
         assert!(!worth_placing(0.0, 0.0));
     }

@@ -14,7 +14,6 @@ use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Why a target cannot be used. One line: what failed, on what, why, what to do.
@@ -135,8 +134,6 @@ pub struct Target {
     name: String,
     roster: Roster,
     running: Option<Running>,
-    /// The numbers of its processes, shared with metrics.
-    watched: Arc<Mutex<Vec<Pid>>>,
     /// The original mask of every thread that was pinned, as the guardian knows it.
     pinned: HashMap<ThreadId, CpuSet>,
     /// The processes the guardian knows.
@@ -183,18 +180,15 @@ impl Target {
     }
 
     fn new(name: String, roster: Roster, running: Option<Running>, guardian: Guardian) -> Self {
-        let target = Self {
+        Self {
             name,
             roster,
             running,
-            watched: Arc::default(),
             pinned: HashMap::new(),
             guarded: Vec::new(),
             programs: HashMap::new(),
             guardian: Some(guardian),
-        };
-        target.publish();
-        target
+        }
     }
 
     /// What it is called in messages: the command, or names and numbers of the processes.
@@ -207,21 +201,12 @@ impl Target {
         self.roster.members().iter().map(|member| member.pid).collect()
     }
 
-    /// Its processes as of the last look, for a metric that asks anew for each reading.
-    pub fn watched(&self) -> crate::metric::Pids {
-        let pids = Arc::clone(&self.watched);
-        Box::new(move || pids.lock().unwrap_or_else(PoisonError::into_inner).clone())
-    }
-
-    fn publish(&self) {
-        *self.watched.lock().unwrap_or_else(PoisonError::into_inner) = self.pids();
-    }
-
-    /// Watches its threads for `window`, in the order of their creation.
-    pub fn survey(&mut self, window: Duration, pause: &dyn Fn(Duration)) -> Result<Vec<Surveyed>, TargetError> {
+    /// Watches its threads for `window` or longer, in the order of their creation. Raising `cancelled` ends it early.
+    pub fn survey(&mut self, window: Duration, cancelled: &AtomicBool) -> Result<Vec<Surveyed>, TargetError> {
         self.check()?;
-        let surveyed = survey(&mut self.roster, window, pause).map_err(|cause| self.unreadable(cause))?;
-        self.publish();
+        let stop = || cancelled.load(Ordering::Relaxed);
+        let surveyed = survey(&mut self.roster, window, &|time| pause(time, cancelled), &stop);
+        let surveyed = surveyed.map_err(|cause| self.unreadable(cause))?;
         self.check()?;
         Ok(surveyed)
     }
@@ -237,7 +222,7 @@ impl Target {
         let begin = Instant::now();
         let mut previous: Vec<Surveyed> = Vec::new();
         loop {
-            let surveyed = self.survey(window, &|time| pause(time, cancelled))?;
+            let surveyed = self.survey(window, cancelled)?;
             if cancelled.load(Ordering::Relaxed) {
                 return Err(MeasureError::interrupted().into());
             }
@@ -293,7 +278,6 @@ impl Target {
     pub(crate) fn look(&mut self) -> Result<Changes, TargetError> {
         self.check()?;
         let changes = self.roster.look().map_err(|cause| self.unreadable(cause))?;
-        self.publish();
         self.release(changes)
     }
 
@@ -349,14 +333,15 @@ impl Target {
         Ok(gone)
     }
 
-    /// Gives every thread its original mask.
+    /// Gives every thread its original mask; one that is refused does not keep the others from theirs.
     pub(crate) fn unpin(&mut self) -> Result<(), TargetError> {
         let mut threads: Vec<(ThreadId, &CpuSet)> = self.pinned.iter().map(|(&id, mask)| (id, mask)).collect();
         threads.sort_by_key(|(id, _)| (id.start, id.tid));
+        let mut done = Ok(());
         for (id, mask) in threads {
-            ignore_gone(affinity::set(id.tid, mask))?;
+            done = done.and(ignore_gone(affinity::set(id.tid, mask)));
         }
-        Ok(())
+        Ok(done?)
     }
 
     /// Forgets threads that have ended.

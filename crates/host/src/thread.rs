@@ -123,16 +123,35 @@ impl Stat {
     }
 }
 
-/// How long a thread has been on a CPU since it started. Exact for a sleeping thread, stale by up to two clock ticks (8 ms at
-/// 250 Hz) for a running one.
-pub fn on_cpu(pid: Pid, tid: Tid) -> io::Result<Duration> {
-    match fs::read_to_string(format!("/proc/{pid}/task/{tid}/schedstat")) {
-        Ok(text) => text.split_ascii_whitespace().next().and_then(|field| field.parse().ok()).map(Duration::from_nanos),
-        // A kernel without CONFIG_SCHED_INFO.
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        Err(error) => return Err(error),
+/// The scheduler's account of a thread since it started (`/proc/PID/task/TID/schedstat`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Account {
+    /// Time on a CPU. Exact for a thread that is not running, stale by up to two clock ticks (8 ms at 250 Hz) for one that is.
+    pub ran: Duration,
+    /// Time it was runnable and waited for a CPU, without a wait that is not over; zero where the kernel does not tell.
+    pub waited: Duration,
+    /// How many times it got a CPU; zero where the kernel does not tell.
+    pub slices: u64,
+}
+
+impl Account {
+    /// Reads it; see [`gone`] for the errors of a thread that ended.
+    pub fn read(pid: Pid, tid: Tid) -> io::Result<Self> {
+        let text = match fs::read_to_string(format!("/proc/{pid}/task/{tid}/schedstat")) {
+            Ok(text) => text,
+            // A kernel without CONFIG_SCHED_INFO.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+            Err(error) => return Err(error),
+        };
+        Self::parse(&text)
+            .map_or_else(|| Ok(Self { ran: from_ticks(Stat::read(pid, tid)?.ticks), ..Self::default() }), Ok)
     }
-    .map_or_else(|| Ok(from_ticks(Stat::read(pid, tid)?.ticks)), Ok)
+
+    fn parse(text: &str) -> Option<Self> {
+        let mut fields = text.split_ascii_whitespace().map(|field| field.parse().ok());
+        let mut next = || fields.next().flatten();
+        Some(Self { ran: Duration::from_nanos(next()?), waited: Duration::from_nanos(next()?), slices: next()? })
+    }
 }
 
 fn from_ticks(ticks: u64) -> Duration {
@@ -190,10 +209,20 @@ mod tests {
     fn time_on_a_cpu_grows_with_work() {
         let pid = Pid(rustix::process::getpid().as_raw_nonzero().get());
         let tid = Tid(rustix::thread::gettid().as_raw_nonzero().get());
-        let before = on_cpu(pid, tid).unwrap();
+        let before = Account::read(pid, tid).unwrap().ran;
         let mut x = 1u64;
-        while on_cpu(pid, tid).unwrap() == before {
+        while Account::read(pid, tid).unwrap().ran == before {
             x = std::hint::black_box(x.wrapping_mul(3));
+        }
+    }
+
+    #[test]
+    fn an_account_has_three_numbers() {
+        let account = Account::parse("1500000000 250 7\n").unwrap();
+        assert_eq!(account.ran, Duration::from_millis(1500));
+        assert_eq!((account.waited, account.slices), (Duration::from_nanos(250), 7));
+        for text in ["", "0", "1 2", "1 2 x", "-1 2 3"] {
+            assert_eq!(Account::parse(text), None, "{text}");
         }
     }
 

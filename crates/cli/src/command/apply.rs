@@ -4,16 +4,12 @@ use crate::output::{self, Usage};
 use crate::plan::{self, PlanArgument};
 use anyhow::Context as _;
 use clap::Args;
-use pinwise_host::{Pid, Pinned, Pinner, Scope};
+use pinwise_host::{Ended, Pid, Pinned, Pinner, Scope};
 use pinwise_placement::Plan;
 use serde::Serialize;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
-
-/// Between looks with --watch: 1 ms of work a second for a program of ten threads.
-const INTERVAL: Duration = Duration::from_millis(20);
 
 const CANNOT_LOOK: &str = "cannot look at the program's threads";
 
@@ -63,7 +59,8 @@ impl Apply {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let plan = self.plan.load()?;
         plan::check(&plan, self.force)?;
-        let mut pinner = Pinner::new(Scope::Trees(vec![self.pid]), plan::wanted(&plan)).context(CANNOT_LOOK)?;
+        let mut pinner =
+            Pinner::new(Scope::Trees(vec![self.pid]), plan::wanted(&plan), Ended::Forgotten).context(CANNOT_LOOK)?;
         if pinner.ended() {
             return Err(Usage(format!("there is no process {}: it ended, or the number is wrong", self.pid)).into());
         }
@@ -82,7 +79,7 @@ impl Apply {
             signal_hook::flag::register(signal, stop.clone())?;
         }
         while !stop.load(Ordering::Relaxed) && !pinner.ended() {
-            std::thread::sleep(INTERVAL);
+            std::thread::sleep(pinner.interval());
             let news = pinner.look().context(CANNOT_LOOK)?;
             news.iter().try_for_each(|thread| output::print(&line(thread)))?;
         }

@@ -14,7 +14,7 @@ use crate::progress::Progress;
 use crate::request::Request;
 use anyhow::Context;
 use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Ending, NewCampaign, Store, run};
-use pinwise_host::{Pinner, Scope};
+use pinwise_host::{Ended, Pinner, Scope};
 use pinwise_placement::{Advice, Outcome, Plan, Search};
 use pinwise_report::Files;
 use pinwise_topology::SharingTree;
@@ -173,7 +173,8 @@ fn stay(outcome: &Outcome, scope: Scope, plan: &Path, json: bool) -> anyhow::Res
         return Ok(());
     }
     let plan = PlanArgument::at(plan).load()?;
-    let mut pinner = Pinner::new(scope, plan::wanted(&plan)).context("cannot look at the program's threads")?;
+    let mut pinner =
+        Pinner::new(scope, plan::wanted(&plan), Ended::Forgotten).context("cannot look at the program's threads")?;
     let pinned = apply::pin(&mut pinner)?;
     // With --json the one document on stdout is the outcome.
     if !json {

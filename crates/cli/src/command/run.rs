@@ -3,19 +3,13 @@
 use crate::plan::{self, PlanArgument};
 use anyhow::Context as _;
 use clap::Args;
-use pinwise_host::{Pid, Pinner, Scope};
+use pinwise_host::{Ended, Pid, Pinner, Scope};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
-
-/// Programs create their threads when they start: looked for often in the first seconds, then now and then.
-const STARTING: Duration = Duration::from_secs(3);
-const OFTEN: Duration = Duration::from_millis(2);
-const SELDOM: Duration = Duration::from_millis(50);
 
 /// Start a program with its threads pinned as a plan says
 ///
@@ -49,12 +43,12 @@ impl Run {
             .spawn()
             .with_context(|| format!("cannot start {}", program.to_string_lossy()))?;
         let pid = Pid(child.id() as i32);
-        let mut pinner = Pinner::new(Scope::Trees(vec![pid]), plan::wanted(&plan))
+        let mut pinner = Pinner::new(Scope::Trees(vec![pid]), plan::wanted(&plan), Ended::Forgotten)
             .with_context(|| format!("cannot look at the threads of process {pid}"))?;
         let status = follow(&mut child, &mut pinner, &signal)?;
         for name in pinner.missing() {
             crate::output::aside(&format!(
-                "warning: no thread {name} was seen: it ran for less than {OFTEN:?}, or the program has changed"
+                "warning: no thread {name} was seen: it ran for a few milliseconds at most, or the program has changed"
             ));
         }
         // The program's exit code is ours; everything has been printed.
@@ -64,7 +58,6 @@ impl Run {
 
 /// Pins threads until the program ends.
 fn follow(child: &mut Child, pinner: &mut Pinner, signal: &AtomicUsize) -> anyhow::Result<ExitStatus> {
-    let begin = Instant::now();
     loop {
         for thread in pinner.look().context("cannot look at the program's threads")? {
             if let Err(error) = thread.result {
@@ -80,6 +73,6 @@ fn follow(child: &mut Child, pinner: &mut Pinner, signal: &AtomicUsize) -> anyho
             // It may have ended just now.
             let _ = rustix::process::kill_process(rustix::process::Pid::from_child(child), signal);
         }
-        std::thread::sleep(if begin.elapsed() < STARTING { OFTEN } else { SELDOM });
+        std::thread::sleep(pinner.interval());
     }
 }

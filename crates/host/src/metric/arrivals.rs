@@ -2,18 +2,17 @@
 
 use super::pattern::Pattern;
 use super::reading::{Interpretation, WITHIN_A_BLOCK};
-use super::source::{Failure, Source, shorten, sleep_until};
+use super::source::{Failure, Sample, Source, shorten, sleep_until};
 use super::tail::FileLines;
 use crate::stream::Line;
+use pinwise_testbed::{MeasureError, Retry};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 /// One number, and when it came.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Arrival {
-    pub(crate) value: f64,
-    /// The program's own clock, in seconds.
-    pub(crate) seconds: Option<f64>,
+    pub(crate) sample: Sample,
     pub(crate) at: Instant,
 }
 
@@ -24,6 +23,15 @@ pub(crate) enum Stop {
     Failed(Failure),
     /// Nothing will ever come: what ended.
     Closed(String),
+}
+
+impl From<Stop> for MeasureError {
+    fn from(stop: Stop) -> Self {
+        match stop {
+            Stop::Failed(failure) => failure.into(),
+            Stop::Closed(why) => Self::new(Retry::Never, why),
+        }
+    }
 }
 
 impl From<Failure> for Stop {
@@ -82,8 +90,8 @@ impl Arrivals for MatchingLines {
                 Ok(Line { at, text }) => {
                     self.count += 1;
                     self.bytes += text.len() as u64 + 1;
-                    if let Some(found) = self.pattern.find(&text) {
-                        return Ok(Some(Arrival { value: found.value, seconds: found.seconds, at }));
+                    if let Some(sample) = self.pattern.find(&text) {
+                        return Ok(Some(Arrival { sample, at }));
                     }
                     if !text.trim().is_empty() {
                         self.last = Some(text);
@@ -143,8 +151,8 @@ impl Arrivals for Blocks {
             }
             self.collected.push(arrival);
             if self.collected.len() == self.lines {
-                let value = self.collected.drain(..).map(|part| part.value).sum();
-                return Ok(Some(Arrival { value, ..arrival }));
+                let value = self.collected.drain(..).map(|part| part.sample.value).sum();
+                return Ok(Some(Arrival { sample: Sample { value, ..arrival.sample }, ..arrival }));
             }
         }
         Ok(None)
@@ -193,14 +201,15 @@ impl Renewals {
 impl Arrivals for Renewals {
     fn next(&mut self, deadline: Instant, cancelled: &dyn Fn() -> bool) -> Result<Option<Arrival>, Stop> {
         loop {
-            let (sample, at) = read_dated(&mut *self.source, cancelled)?;
+            let arrival = read_dated(&mut *self.source, cancelled)?;
+            let Arrival { sample, at } = arrival;
             self.readings += 1;
             let last = *self.last.get_or_insert(Renewal { value: sample.value, since: at });
             let stood = at.saturating_duration_since(last.since);
             let unchanged_but_new = self.interpretation == Interpretation::Value && stood >= self.period.mul_f64(1.5);
             if sample.value != last.value || unchanged_but_new {
                 self.last = Some(Renewal { value: sample.value, since: at });
-                return Ok(Some(Arrival { value: sample.value, seconds: sample.seconds, at }));
+                return Ok(Some(arrival));
             }
             let now = Instant::now();
             if now >= deadline {
@@ -222,14 +231,11 @@ impl Arrivals for Renewals {
     }
 }
 
-/// A sample and the middle of the time in which it was read.
-pub(crate) fn read_dated(
-    source: &mut dyn Source,
-    cancelled: &dyn Fn() -> bool,
-) -> Result<(super::source::Sample, Instant), Failure> {
+/// A sample, dated at the middle of the time in which it was read.
+pub(crate) fn read_dated(source: &mut dyn Source, cancelled: &dyn Fn() -> bool) -> Result<Arrival, Failure> {
     let before = Instant::now();
     let sample = source.read(cancelled)?;
-    Ok((sample, before + before.elapsed() / 2))
+    Ok(Arrival { sample, at: before + before.elapsed() / 2 })
 }
 
 #[cfg(test)]
@@ -254,7 +260,7 @@ pub(crate) mod tests {
                 return Ok(None);
             }
             self.arrivals.pop_front();
-            Ok(Some(Arrival { value, seconds: None, at }))
+            Ok(Some(Arrival { sample: Sample { value, seconds: None }, at }))
         }
 
         fn seen(&self) -> String {
@@ -278,7 +284,7 @@ pub(crate) mod tests {
             "the program's stdout".into(),
         );
         let soon = Instant::now() + Duration::from_millis(5);
-        assert_eq!(lines.next(soon, &|| false).unwrap().unwrap().value, 5.0);
+        assert_eq!(lines.next(soon, &|| false).unwrap().unwrap().sample.value, 5.0);
         assert_eq!(lines.next(soon, &|| false), Ok(None));
         assert!(lines.seen().contains("3 lines") && lines.seen().contains("warming up"), "{}", lines.seen());
         drop(sender);
@@ -292,8 +298,8 @@ pub(crate) mod tests {
         let inner = script(&[(0, 2.0), (1000, 10.0), (1001, 20.0), (2000, 30.0), (2001, 40.0), (3000, 1.0)]);
         let far = inner.start + Duration::from_secs(10);
         let mut blocks = Blocks::new(Box::new(inner), 2, 1.0);
-        assert_eq!(blocks.next(far, &|| false).unwrap().unwrap().value, 30.0);
-        assert_eq!(blocks.next(far, &|| false).unwrap().unwrap().value, 70.0);
+        assert_eq!(blocks.next(far, &|| false).unwrap().unwrap().sample.value, 30.0);
+        assert_eq!(blocks.next(far, &|| false).unwrap().unwrap().sample.value, 70.0);
         assert!(blocks.next(far, &|| false).is_err());
     }
 }

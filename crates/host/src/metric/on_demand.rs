@@ -2,8 +2,9 @@
 
 use super::MetricMeter;
 use super::arrivals::read_dated;
-use super::reading::{Reading, Summary, rate};
-use super::source::{Failure, Source, sleep_until};
+use super::reading::Summary;
+use super::source::{Source, sleep_until};
+use super::window::Window;
 use pinwise_testbed::{MeasureError, Retry};
 use std::time::{Duration, Instant};
 
@@ -31,51 +32,32 @@ impl MetricMeter for OnDemand {
         cancelled: &dyn Fn() -> bool,
     ) -> Result<(Summary, Duration), MeasureError> {
         let begin = Instant::now() + settle;
-        sleep_until(begin, cancelled).map_err(fail)?;
-        let first = read_dated(&mut *self.source, cancelled).map_err(fail)?;
+        sleep_until(begin, cancelled)?;
+        let first = read_dated(&mut *self.source, cancelled)?;
         let least = begin.elapsed() * WINDOW_TO_READING;
-        let window = window.max(least);
+        let length = window.max(least);
+        let mut window = Window::new(begin);
+        window.add(first);
         // As many parts as fit; at least one.
-        let parts = (1..=PARTS).rev().find(|&parts| SHORTEST_PART.max(least) * parts <= window).unwrap_or(1);
-        let mut readings: Vec<Reading> = Vec::new();
-        let mut times: Vec<Instant> = Vec::new();
-        for index in 0..=parts {
-            let (sample, at) = match index {
-                0 => first,
-                // The window begins with its first reading, not before: one that came late (the thread that answers did not get a
-                // CPU) would otherwise find the next ones overdue, and leave a window of microseconds.
-                _ => {
-                    sleep_until(first.1 + window * index / parts, cancelled).map_err(fail)?;
-                    read_dated(&mut *self.source, cancelled).map_err(fail)?
-                }
-            };
-            let clock = sample.seconds.unwrap_or_else(|| at.saturating_duration_since(begin).as_secs_f64());
-            // The same moment on the program's clock is the same reading.
-            if readings.last().is_none_or(|last| last.seconds != clock) {
-                readings.push(Reading { value: sample.value, seconds: clock });
-                times.push(at);
-            }
+        let parts = (1..=PARTS).rev().find(|&parts| SHORTEST_PART.max(least) * parts <= length).unwrap_or(1);
+        for part in 1..=parts {
+            // The window begins with its first reading, not before: one that came late (the thread that answers did not get a
+            // CPU) would otherwise find the next ones overdue, and leave a window of microseconds.
+            sleep_until(first.at + length * part / parts, cancelled)?;
+            window.add(read_dated(&mut *self.source, cancelled)?);
         }
-        let summary = rate(&readings).map_err(|error| MeasureError::new(Retry::Same, error.to_string()))?;
-        let measured = times[times.len() - 1].duration_since(times[0]);
-        if measured < window / 2 {
-            let message = format!("the program's clock moved in {measured:.1?} of a window of {window:.1?} only");
+        let (summary, measured) = (window.rate()?, window.length());
+        if measured < length / 2 {
+            let message = format!("the program's clock moved in {measured:.1?} of a window of {length:.1?} only");
             return Err(MeasureError::new(Retry::Same, message));
         }
         Ok((summary, measured))
     }
 }
 
-fn fail(failure: Failure) -> MeasureError {
-    match failure {
-        Failure::Cancelled => MeasureError::interrupted(),
-        Failure::Unreadable(why) => MeasureError::new(Retry::Same, why),
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::source::Sample;
+    use super::super::source::{Failure, Sample};
     use super::*;
 
     /// Counts its readings; the first takes long.

@@ -1,9 +1,10 @@
 //! Measuring with numbers that come at the program's pace.
 
 use super::MetricMeter;
-use super::arrivals::{Arrival, Arrivals, Stop};
-use super::reading::{Interpretation, Reading, Summary, mean, rate};
-use super::source::{Failure, sleep_until};
+use super::arrivals::{Arrival, Arrivals};
+use super::reading::{Interpretation, Summary, mean};
+use super::source::sleep_until;
+use super::window::Window;
 use pinwise_testbed::{MeasureError, Retry};
 use std::time::{Duration, Instant};
 
@@ -25,7 +26,7 @@ impl MetricMeter for Paced {
     ) -> Result<(Summary, Duration), MeasureError> {
         let start = Instant::now() + settle;
         self.arrivals.resume();
-        sleep_until(start, cancelled).map_err(|_| MeasureError::interrupted())?;
+        sleep_until(start, cancelled)?;
         match self.interpretation {
             Interpretation::Counter => self.counter(start, window, cancelled),
             Interpretation::Value => self.values(start, window, cancelled),
@@ -42,35 +43,26 @@ impl Paced {
         window: Duration,
         cancelled: &dyn Fn() -> bool,
     ) -> Result<(Summary, Duration), MeasureError> {
-        let mut kept: Vec<Arrival> = Vec::new();
+        let mut kept = Window::new(start);
         let mut deadline = start + window;
         loop {
-            let enough = kept.len() >= 2 && kept[kept.len() - 1].at.duration_since(kept[0].at) >= window / 2;
-            match self.next(deadline, cancelled)? {
+            let enough = !kept.length().is_zero() && kept.length() >= window / 2;
+            match self.arrivals.next(deadline, cancelled)? {
                 Some(arrival) if arrival.at < start => {}
                 Some(arrival) if arrival.at > deadline && enough => break,
-                // The same moment on the program's clock is the same reading.
-                Some(arrival)
-                    if arrival.seconds.is_some() && kept.last().is_some_and(|l| l.seconds == arrival.seconds) => {}
-                Some(arrival) => kept.push(arrival),
+                Some(arrival) => kept.add(arrival),
                 None if enough => break,
                 None => {
                     // Overdue: wait for the missing one only, as long as it may reasonably take.
-                    let waited = self.patience.max(window * 20);
-                    match self.next(deadline + waited, cancelled)? {
-                        Some(arrival) if arrival.at < start => {}
-                        Some(arrival) => {
-                            deadline = arrival.at;
-                            kept.push(arrival);
-                        }
-                        None => return Err(self.silence(waited)),
+                    let arrival = self.overdue(deadline, window, cancelled)?;
+                    if arrival.at >= start {
+                        deadline = arrival.at;
+                        kept.add(arrival);
                     }
                 }
             }
         }
-        let readings: Vec<Reading> = kept.iter().map(|arrival| reading(arrival, start)).collect();
-        let summary = rate(&readings).map_err(|error| MeasureError::new(Retry::Same, error.to_string()))?;
-        Ok((summary, kept[kept.len() - 1].at.duration_since(kept[0].at)))
+        Ok((kept.rate()?, kept.length()))
     }
 
     /// Values all of whose time lies after `start`: a value covers the time since the one before it.
@@ -86,15 +78,12 @@ impl Paced {
         let mut deadline = start + window;
         loop {
             let enough = kept.last().is_some_and(|last| last.at.duration_since(began) >= window / 2);
-            let arrival = match self.next(deadline, cancelled)? {
+            let arrival = match self.arrivals.next(deadline, cancelled)? {
                 Some(arrival) if arrival.at > deadline && enough => break,
                 Some(arrival) => arrival,
                 None if enough => break,
                 None => {
-                    let waited = self.patience.max(window * 20);
-                    let Some(arrival) = self.next(deadline + waited, cancelled)? else {
-                        return Err(self.silence(waited));
-                    };
+                    let arrival = self.overdue(deadline, window, cancelled)?;
                     deadline = deadline.max(arrival.at);
                     arrival
                 }
@@ -107,29 +96,24 @@ impl Paced {
             }
             previous = Some(arrival.at);
         }
-        let values: Vec<f64> = kept.iter().map(|arrival| arrival.value).collect();
+        let values: Vec<f64> = kept.iter().map(|arrival| arrival.sample.value).collect();
         // The loop ends only with a value; its error would be a bug, and is told as one rather than a panic.
         let summary = mean(&values).ok_or_else(|| MeasureError::new(Retry::Same, "no value in the window"))?;
         Ok((summary, kept[kept.len() - 1].at.duration_since(began)))
     }
 
-    fn next(&mut self, deadline: Instant, cancelled: &dyn Fn() -> bool) -> Result<Option<Arrival>, MeasureError> {
-        self.arrivals.next(deadline, cancelled).map_err(|stop| match stop {
-            Stop::Failed(Failure::Cancelled) => MeasureError::interrupted(),
-            Stop::Failed(Failure::Unreadable(why)) => MeasureError::new(Retry::Same, why),
-            Stop::Closed(why) => MeasureError::new(Retry::Never, why),
+    /// The next number after `deadline`, as long as it may reasonably take.
+    fn overdue(
+        &mut self,
+        deadline: Instant,
+        window: Duration,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<Arrival, MeasureError> {
+        let waited = self.patience.max(window * 20);
+        self.arrivals.next(deadline + waited, cancelled)?.ok_or_else(|| {
+            MeasureError::new(Retry::Same, format!("no new number in {waited:.0?}: {}", self.arrivals.seen()))
         })
     }
-
-    fn silence(&self, waited: Duration) -> MeasureError {
-        MeasureError::new(Retry::Same, format!("no new number in {waited:.0?}: {}", self.arrivals.seen()))
-    }
-}
-
-/// On the program's clock where it tells it, otherwise by arrival.
-fn reading(arrival: &Arrival, start: Instant) -> Reading {
-    let since_start = arrival.at.saturating_duration_since(start).as_secs_f64();
-    Reading { value: arrival.value, seconds: arrival.seconds.unwrap_or(since_start) }
 }
 
 #[cfg(test)]

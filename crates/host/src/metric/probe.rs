@@ -121,13 +121,13 @@ pub(crate) fn lines(
 /// The numbers of the complete reports in what was heard; see [`Blocks`].
 fn reports(heard: &[Arrival], times: &[f64], lines: usize, period: f64) -> Vec<f64> {
     if lines == 1 {
-        return heard.iter().map(|arrival| arrival.value).collect();
+        return heard.iter().map(|arrival| arrival.sample.value).collect();
     }
     let mut starts = vec![0];
     starts.extend((1..times.len()).filter(|&i| times[i] - times[i - 1] > period * super::reading::WITHIN_A_BLOCK));
     starts.push(times.len());
     let blocks = starts.windows(2).map(|pair| &heard[pair[0]..pair[1]]).filter(|block| block.len() == lines);
-    blocks.map(|block| block.iter().map(|arrival| arrival.value).sum()).collect()
+    blocks.map(|block| block.iter().map(|arrival| arrival.sample.value).sum()).collect()
 }
 
 /// The longest pause between two readings while a source is learned.
@@ -175,7 +175,7 @@ pub(crate) fn source(
         sleep_until(Instant::now() + pause, cancelled).map_err(|_| MetricError::Interrupted)?;
         let asked = Instant::now();
         match read_dated(&mut *source, cancelled) {
-            Ok((sample, at)) => {
+            Ok(Arrival { sample, at }) => {
                 cost = cost.min(asked.elapsed());
                 if values.last() == Some(&sample.value) {
                     unchanged += 1;

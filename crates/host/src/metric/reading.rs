@@ -3,6 +3,8 @@
 //! A *counter* grows while the program works; performance is its rate. A *value* already is a rate (or another quantity, such
 //! as a latency); performance is its mean. Everything here is a pure function of readings.
 
+use pinwise_testbed::{MeasureError, Retry};
+
 /// One number and when it was true, in seconds on any clock that does not jump.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reading {
@@ -52,6 +54,12 @@ pub enum RateError {
     /// A rate needs two readings.
     #[error("a rate needs two readings")]
     TooFew,
+}
+
+impl From<RateError> for MeasureError {
+    fn from(error: RateError) -> Self {
+        Self::new(Retry::Same, error.to_string())
+    }
 }
 
 /// The rate of a counter from the first reading to the last. The spread is that of the rates between neighbours, each weighted

@@ -1,6 +1,7 @@
 //! What is read on demand: a file, a command, a page, a socket.
 
 use super::reading::Interpretation;
+use pinwise_testbed::{MeasureError, Retry};
 use std::time::{Duration, Instant};
 
 /// One number from a program, and the program's own time where it tells it.
@@ -24,6 +25,15 @@ pub(crate) enum Failure {
 impl Failure {
     pub(crate) fn on(what: impl std::fmt::Display, why: impl std::fmt::Display) -> Self {
         Self::Unreadable(format!("{what}: {why}"))
+    }
+}
+
+impl From<Failure> for MeasureError {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Cancelled => Self::interrupted(),
+            Failure::Unreadable(why) => Self::new(Retry::Same, why),
+        }
     }
 }
 

@@ -1,10 +1,13 @@
 //! Live programs: pinned, measured, and put back on every way out.
 
 use crate::programs::*;
-use pinwise_host::{Launch, LiveOptions, LiveTestbed, Pid, Scope, Target, TargetError, Tid, affinity, process};
+use pinwise_host::thread::Account;
+use pinwise_host::{
+    HARDLY_RUNS, Launch, LiveOptions, LiveTestbed, Pid, Scope, Target, TargetError, Tid, affinity, process,
+};
 use pinwise_testbed::{Effort, Retry, Setting, Testbed};
 use pinwise_topology::{Assignment, CpuSet};
-use rustix::process::{Pid as RawPid, Signal, kill_process};
+use rustix::process::{Pid as RawPid, Signal, kill_process, setpriority_process};
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -104,6 +107,39 @@ fn threads_are_pinned_measured_and_put_back() {
     testbed.measure(&all_on(&testbed, 1), Effort::default()).unwrap();
     drop(testbed);
     assert_eq!(masks(&threads), before, "and so is the end");
+}
+
+/// `spin-0` shares its CPU with eight threads of more weight and gets hardly any of it; `spin-1` has one for itself. In a window
+/// in which the one got nothing at all and the other all it wanted, both have to be found; the main thread, which sleeps, not.
+#[test]
+fn a_busy_thread_that_gets_no_cpu_is_found_beside_one_that_does() {
+    if !enough_cpus() {
+        return;
+    }
+    let program = Program::start("spin 2");
+    let threads = program.threads("spin-", 2);
+    let mut cpus = whole().iter().map(|cpu| -> CpuSet { [cpu].into_iter().collect() }).collect::<Vec<_>>().into_iter();
+    let (crowded, free) = (cpus.next().unwrap(), cpus.next().unwrap());
+    affinity::set(threads[0], &crowded).unwrap();
+    affinity::set(threads[1], &free).unwrap();
+    for &tid in &threads {
+        setpriority_process(RawPid::from_raw(tid.0), 19).unwrap();
+    }
+    let crowd = Program::start("spin 8");
+    crowd.threads("spin-", 8).iter().for_each(|&tid| affinity::set(tid, &crowded).unwrap());
+
+    // A window is proof only if the kernel gave the thread less than the limit; a few attempts are allowed for that.
+    let ran = || Account::read(program.pid(), threads[0]).unwrap().ran;
+    for _ in 0..6 {
+        let (before, begin) = (ran(), Instant::now());
+        let found = testbed(Target::attach(Scope::Processes(vec![program.pid()])).unwrap(), quick()).unwrap();
+        assert_eq!(names(&found), ["spin-0", "spin-1"]);
+        assert!(found.notes()[0].contains("left alone, below 1 % of a CPU each: __program"), "{:?}", found.notes());
+        if (ran() - before).as_secs_f64() < HARDLY_RUNS * begin.elapsed().as_secs_f64() {
+            return;
+        }
+    }
+    panic!("the kernel never starved the thread: nothing was shown");
 }
 
 #[test]

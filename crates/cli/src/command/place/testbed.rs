@@ -107,7 +107,7 @@ fn take_up(
     let watched = roots.clone();
     let pids = Box::new(move || {
         let all = process::all().unwrap_or_default();
-        process::descendants(&watched, &all)
+        watched.iter().copied().chain(process::descendants(&watched, &all)).collect()
     });
     let error = match metric.open(options, streams, pids, &|| interrupt.came() || ended()) {
         Ok(metric) => return Ok(metric),
