@@ -2,7 +2,8 @@
 //!
 //! A [`Target`] is a program that was launched or attached to. [`LiveTestbed`] re-pins it while it runs and reads its performance
 //! from a [`Meter`]; [`RerunTestbed`] starts a program anew for every measurement. Whatever is pinned is known to the
-//! [`Guardian`] before, which puts everything back on every way out, `kill -9` included.
+//! [`Guardian`] before, which puts everything back on every way out, `kill -9` included. [`Latencies`] are measured with threads of
+//! pinwise's own.
 
 pub mod affinity;
 mod capture;
@@ -11,6 +12,7 @@ pub mod doctor;
 mod fifo;
 mod fingerprint;
 mod guardian;
+mod latency;
 mod launch;
 mod live;
 mod meter;
@@ -30,6 +32,7 @@ pub use affinity::AffinityError;
 pub use capture::{CaptureError, capture, machine, record};
 pub use fingerprint::fingerprint;
 pub use guardian::{ARGUMENT as GUARDIAN_ARGUMENT, Guardian, GuardianError, guardian_main};
+pub use latency::{DirectedLatency, Latencies, LatencyError, Quantiles};
 pub use launch::{Launch, Output};
 pub use live::{LiveOptions, LiveTestbed};
 pub use meter::Meter;

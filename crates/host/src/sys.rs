@@ -1,7 +1,11 @@
 //! The system calls that rustix lacks, and the only `unsafe` code of the project.
 //!
 //! Affinity masks of any length: rustix and glibc's `cpu_set_t` stop at 1,024 CPUs, the kernel does not. Scheduling classes:
-//! made as raw system calls because musl's wrappers answer `ENOSYS`.
+//! made as raw system calls because musl's wrappers answer `ENOSYS`. Fresh pages: `page`. The time stamp counter.
+
+mod page;
+
+pub(crate) use page::Page;
 
 use pinwise_topology::{CpuId, CpuSet};
 use std::io;
@@ -153,6 +157,15 @@ pub(crate) fn try_event(event: Event) -> io::Result<()> {
     // SAFETY: the descriptor was made above and belongs to nobody else; a descriptor fits an int.
     drop(unsafe { OwnedFd::from_raw_fd(fd as libc::c_int) });
     Ok(())
+}
+
+/// The processor's time stamp counter, where it has one that user code may read.
+pub(crate) fn time_stamp() -> Option<u64> {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: every x86-64 processor has the instruction; it has no operands and changes nothing.
+    return Some(unsafe { std::arch::x86_64::_rdtsc() });
+    #[cfg(not(target_arch = "x86_64"))]
+    None
 }
 
 /// Lets nothing but SIGKILL end this process.

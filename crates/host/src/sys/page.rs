@@ -1,0 +1,71 @@
+//! Pages of memory that nobody has touched, and the cache lines in them.
+
+use std::io;
+use std::ptr::NonNull;
+use std::sync::atomic::AtomicU64;
+
+/// A page straight from the kernel: its first toucher decides on which NUMA node it lies. Given back when dropped.
+#[derive(Debug)]
+pub(crate) struct Page {
+    base: NonNull<u8>,
+    length: usize,
+}
+
+// SAFETY: the memory is reached through atomics only, and belongs to the value until it is dropped.
+unsafe impl Send for Page {}
+// SAFETY: as above.
+unsafe impl Sync for Page {}
+
+impl Page {
+    /// Bytes from one line to the next: two lines of 64, which adjacent-line prefetchers fetch together, or one of 128.
+    const STRIDE: usize = 128;
+    /// Lines in a page; no supported page is smaller than 4 KiB.
+    pub(crate) const LINES: usize = 4096 / Self::STRIDE;
+
+    /// Maps a page without touching it.
+    pub(crate) fn map() -> io::Result<Self> {
+        let length = rustix::param::page_size();
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        // SAFETY: without an address and MAP_FIXED the kernel chooses a place where nothing is.
+        let base =
+            unsafe { libc::mmap(std::ptr::null_mut(), length, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) };
+        if base == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Self { base, length })
+    }
+
+    /// A line, `index` below [`Self::LINES`]; 0 until it is written.
+    pub(crate) fn line(&self, index: usize) -> &AtomicU64 {
+        assert!(index < Self::LINES, "a page of 4 KiB has no line {index}");
+        // SAFETY: inside the mapping (LINES * STRIDE is at most its length), aligned to 128, zeroed by the kernel, only ever used
+        // as this atomic, and mapped as long as `self` is borrowed.
+        unsafe { AtomicU64::from_ptr(self.base.as_ptr().add(index * Self::STRIDE).cast()) }
+    }
+}
+
+impl Drop for Page {
+    fn drop(&mut self) {
+        // SAFETY: mapped with this length in `map`; no borrow of a line outlives `self`.
+        unsafe { libc::munmap(self.base.as_ptr().cast(), self.length) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::Ordering;
+
+    #[test]
+    fn lines_are_empty_apart_and_inside_the_page() {
+        let page = Page::map().unwrap();
+        for index in 0..Page::LINES {
+            assert_eq!(page.line(index).swap(index as u64 + 1, Ordering::Relaxed), 0);
+        }
+        let address = |index| std::ptr::from_ref(page.line(index)).addr();
+        assert_eq!(address(1) - address(0), 128);
+        assert!(address(Page::LINES - 1) + 8 <= address(0) + page.length);
+        assert_eq!(address(0) % 4096, 0);
+    }
+}
