@@ -5,13 +5,13 @@
 //! refuses where the result would be another placement under the same name.
 
 mod dpdk;
+mod instances;
 mod json;
 mod likwid;
 mod openmp;
 mod process;
 mod script;
 mod scx_layered;
-mod slurm;
 mod suricata;
 mod vpp;
 
@@ -57,6 +57,11 @@ pub const FORMATS: &[Format] = &[
     Format { name: "taskset", about: "taskset -c LIST, to put before the command", write: process::taskset },
     Format { name: "numactl", about: "numactl --physcpubind=LIST, to put before the command", write: process::numactl },
     Format { name: "systemd", about: "a drop-in for a unit: CPUAffinity=", write: process::systemd },
+    Format {
+        name: "systemd_cpuset",
+        about: "a drop-in for a unit: AllowedCPUs=, which no thread of it can leave",
+        write: process::systemd_cpuset,
+    },
     Format { name: "cgroup", about: "cpuset.cpus of a cgroup (version 2)", write: process::cgroup },
     Format { name: "gamemode", about: "gamemode.ini: pin_cores=", write: process::gamemode },
     Format { name: "openmp", about: "OMP_PLACES, OMP_PROC_BIND, OMP_NUM_THREADS for a shell", write: openmp::openmp },
@@ -66,7 +71,8 @@ pub const FORMATS: &[Format] = &[
     Format { name: "dpdk", about: "--lcores of a DPDK program", write: dpdk::dpdk },
     Format { name: "vpp", about: "the cpu section of VPP's startup.conf", write: vpp::vpp },
     Format { name: "suricata", about: "the threading section of suricata.yaml", write: suricata::suricata },
-    Format { name: "slurm", about: "srun --cpu-bind=mask_cpu, one task per instance", write: slurm::slurm },
+    Format { name: "slurm", about: "srun --cpu-bind=mask_cpu, one task per instance", write: instances::slurm },
+    Format { name: "rankfile", about: "a rankfile of Open MPI 4, one rank per instance", write: instances::rankfile },
     Format { name: "scx_layered", about: "a layer of the scx_layered scheduler", write: scx_layered::scx_layered },
 ];
 

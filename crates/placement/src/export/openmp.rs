@@ -1,17 +1,14 @@
 //! OpenMP runtimes: a list of places in the order of the team's threads.
 
 use super::{Export, cpus_in_order, joined};
-use crate::Plan;
+use crate::{Plan, PlannedThread};
 
 const TEAM: &str =
     "this relies on the plan's threads being the OpenMP team, in its order: thread 0 is the program's first";
 
 /// OpenMP 5.2, chapter 21: thread i of the team gets place i when there are as many places as threads.
 pub(super) fn openmp(plan: &Plan) -> Result<Export, String> {
-    let place = |thread: &crate::PlannedThread| {
-        let cpus: Vec<u32> = thread.cpus.iter().map(|cpu| cpu.0).collect();
-        format!("{{{}}}", joined(&cpus, ","))
-    };
+    let place = |thread: &PlannedThread| format!("{{{}}}", joined(&numbers(thread), ","));
     let places: Vec<String> = plan.threads.iter().map(place).collect();
     let text = format!(
         "export OMP_PLACES='{}'\nexport OMP_PROC_BIND=close\nexport OMP_NUM_THREADS={}\n",
@@ -29,12 +26,24 @@ pub(super) fn gomp(plan: &Plan) -> Result<Export, String> {
     Ok(Export { text, notes: vec![TEAM.into()] })
 }
 
-/// LLVM/OpenMP runtime references, KMP_AFFINITY: `proclist` counts with `explicit`.
+/// LLVM/OpenMP runtime references, KMP_AFFINITY: `proclist` counts with `explicit`; a set of CPUs is in braces.
 pub(super) fn kmp(plan: &Plan) -> Result<Export, String> {
-    let cpus = joined(&cpus_in_order(plan)?, ",");
-    let threads = plan.threads.len();
+    let places: Vec<String> = plan
+        .threads
+        .iter()
+        .map(|thread| match numbers(thread).as_slice() {
+            [cpu] => cpu.to_string(),
+            several => format!("{{{}}}", joined(several, ",")),
+        })
+        .collect();
     let text = format!(
-        "export KMP_AFFINITY='granularity=fine,proclist=[{cpus}],explicit'\nexport OMP_NUM_THREADS={threads}\n"
+        "export KMP_AFFINITY='granularity=fine,proclist=[{}],explicit'\nexport OMP_NUM_THREADS={}\n",
+        places.join(","),
+        places.len()
     );
     Ok(Export { text, notes: vec![TEAM.into()] })
+}
+
+fn numbers(thread: &PlannedThread) -> Vec<u32> {
+    thread.cpus.iter().map(|cpu| cpu.0).collect()
 }

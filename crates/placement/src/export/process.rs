@@ -39,6 +39,11 @@ pub(super) fn systemd(plan: &Plan) -> Result<Export, String> {
     whole(plan, |cpus| format!("[Service]\nCPUAffinity={cpus}\n"))
 }
 
+/// systemd.resource-control(5): the cpuset of the unit's cgroup (version 2).
+pub(super) fn systemd_cpuset(plan: &Plan) -> Result<Export, String> {
+    whole(plan, |cpus| format!("[Service]\nAllowedCPUs={cpus}\n"))
+}
+
 /// The kernel's Documentation/admin-guide/cgroup-v2.rst, section cpuset.
 pub(super) fn cgroup(plan: &Plan) -> Result<Export, String> {
     whole(plan, |cpus| {
@@ -50,7 +55,12 @@ pub(super) fn cgroup(plan: &Plan) -> Result<Export, String> {
     })
 }
 
-/// GameMode's example/gamemode.ini.
+/// GameMode's example/gamemode.ini. GameMode pins to no fewer than 4 CPUs, and reads a lone 0 or 1 as no or yes (daemon/gamemode-cpu.c
+/// of 1.8, which brought `pin_cores`).
 pub(super) fn gamemode(plan: &Plan) -> Result<Export, String> {
+    let cpus = plan.cpus();
+    if cpus.len() < 4 {
+        return Err(format!("GameMode pins to no fewer than 4 CPUs, and the plan uses {cpus}; use taskset"));
+    }
     whole(plan, |cpus| format!("[cpu]\npin_cores={cpus}\n"))
 }

@@ -1,4 +1,5 @@
-//! scx_layered, a sched_ext scheduler: a layer for the program, confined to as many CPUs as the plan uses.
+//! scx_layered, a sched_ext scheduler: a layer for the program, confined to as many CPUs as the plan uses. The last layer of a
+//! configuration must be for everything else (README of scx_layered).
 
 use super::Export;
 use crate::Plan;
@@ -18,12 +19,15 @@ pub(super) fn scx_layered(plan: &Plan) -> Result<Export, String> {
         })
         .collect();
     let cpus = plan.cpus().len();
-    let layers = json!([{
-        "name": comm,
-        "comment": "from a pinwise plan",
-        "matches": [[{ "PcommPrefix": comm }]],
-        "kind": { "Confined": { "cpus_range": [cpus, cpus], "util_range": [0.0, 1.0] } },
-    }]);
+    let layers = json!([
+        {
+            "name": comm,
+            "comment": "from a pinwise plan",
+            "matches": [[{ "PcommPrefix": comm }]],
+            "kind": { "Confined": { "cpus_range": [cpus, cpus], "util_range": [0.0, 1.0] } },
+        },
+        { "name": "rest", "comment": "everything else", "matches": [[]], "kind": { "Open": {} } },
+    ]);
     Ok(Export {
         text: format!("{layers:#}\n"),
         notes: vec![format!("scx_layered decides itself which {cpus} CPUs it gives to the layer")],

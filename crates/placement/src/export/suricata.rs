@@ -1,15 +1,18 @@
 //! Suricata: the `threading` section of suricata.yaml. Threads are called `W#01` (workers), `RX#01` (receive), `TX#00` (verdict), and
-//! `FM#01`, `FR#01`, `CW`, `CS` (management).
+//! `FM#01`, `FR#01`, `CW`, `CS`, `US` (management).
 //!
-//! Suricata hands the CPUs of a set to the threads of that kind one after the other, in ascending order.
+//! In mode `exclusive` the threads of a kind get the CPUs of its set one each, in ascending order and from the first again when there
+//! are more threads than CPUs; in mode `balanced` every thread may run on all of the set (src/util-affinity.c, seen with 7.0.10).
+//! The sets are written as a list, which Suricata up to 8 reads; 8 warns that 9 will want a map.
 
 use super::{Export, left_out, union};
 use crate::{Plan, PlannedThread};
+use pinwise_topology::CpuSet;
 use std::fmt::Write;
 
 /// Cpu set, and how the names of its threads begin.
 const SETS: [(&str, &[&str]); 4] = [
-    ("management-cpu-set", &["FM#", "FR#", "CW", "CS", "US", "Suricata-Main"]),
+    ("management-cpu-set", &["FM#", "FR#", "CW", "CS", "US"]),
     ("receive-cpu-set", &["RX#"]),
     ("worker-cpu-set", &["W#"]),
     ("verdict-cpu-set", &["TX#"]),
@@ -19,33 +22,39 @@ pub(super) fn suricata(plan: &Plan) -> Result<Export, String> {
     let of = |prefixes: &[&str]| -> Vec<&PlannedThread> {
         plan.threads.iter().filter(|t| prefixes.iter().any(|prefix| t.name.starts_with(prefix))).collect()
     };
-    let workers = of(&["W#"]);
-    if workers.is_empty() {
+    if of(&["W#"]).is_empty() {
         return Err("it has no worker thread called W#NN, so this is not Suricata; use script".into());
     }
     let mut text = String::from("threading:\n  set-cpu-affinity: yes\n  cpu-affinity:\n");
     let mut notes = Vec::new();
+    let mut known = Vec::new();
     for (set, prefixes) in SETS {
         let threads = of(prefixes);
         if threads.is_empty() {
             continue;
         }
         let cpus = union(threads.iter().copied());
+        let mode = if threads.iter().all(|thread| thread.cpus == cpus) { "balanced" } else { "exclusive" };
+        if mode == "exclusive" && !in_turn(&cpus, &threads) {
+            notes.push(format!(
+                "{set}: Suricata gives CPUs {cpus} to its threads in turn, in ascending order; the plan has them elsewhere"
+            ));
+        }
+        let items: Vec<String> = cpus.to_string().split(',').map(|item| format!("\"{item}\"")).collect();
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "    {set}:\n      cpu: [ \"{cpus}\" ]");
+        let _ = write!(text, "    - {set}:\n        cpu: [ {} ]\n        mode: \"{mode}\"\n", items.join(", "));
         if set == "worker-cpu-set" {
-            let _ = writeln!(text, "      mode: \"exclusive\"\n      threads: {}", threads.len());
+            let _ = writeln!(text, "        threads: {}", threads.len());
         }
-        if cpus.len() != threads.len() || threads.iter().any(|thread| thread.cpus.len() != 1) {
-            notes.push(format!("{set}: Suricata hands out its CPUs in turn; the plan has several threads on one, or several CPUs for one"));
-        } else if !threads.iter().map(|thread| thread.cpus.first()).is_sorted() {
-            notes.push(format!("{set}: Suricata hands out its CPUs in ascending order, the plan has another"));
-        }
+        known.extend(threads);
     }
-    let known = |thread: &&PlannedThread| {
-        SETS.iter().any(|(_, prefixes)| prefixes.iter().any(|prefix| thread.name.starts_with(prefix)))
-    };
-    let rest: Vec<&PlannedThread> = plan.threads.iter().filter(|thread| !known(thread)).collect();
+    let rest: Vec<&PlannedThread> = plan.threads.iter().filter(|thread| !known.contains(thread)).collect();
     notes.extend(left_out(&rest, "Suricata has no CPU set for them"));
     Ok(Export { text, notes })
+}
+
+/// Whether the threads are on `cpus` one after the other.
+fn in_turn(cpus: &CpuSet, threads: &[&PlannedThread]) -> bool {
+    let cpus: Vec<_> = cpus.iter().collect();
+    threads.iter().zip(cpus.iter().cycle()).all(|(thread, cpu)| thread.cpus == [*cpu].into_iter().collect())
 }

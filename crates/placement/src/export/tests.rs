@@ -44,6 +44,7 @@ fn syntaxes_of_whole_processes_give_the_union_and_say_so() {
         ("taskset", "taskset -c 1,3,8-10\n"),
         ("numactl", "numactl --physcpubind=1,3,8-10\n"),
         ("systemd", "[Service]\nCPUAffinity=1,3,8-10\n"),
+        ("systemd_cpuset", "[Service]\nAllowedCPUs=1,3,8-10\n"),
         ("gamemode", "[cpu]\npin_cores=1,3,8-10\n"),
     ] {
         let export = export(&pipelines(), format).unwrap();
@@ -51,6 +52,8 @@ fn syntaxes_of_whole_processes_give_the_union_and_say_so() {
         assert!(export.notes[0].contains("left to the kernel"), "{format}");
     }
     assert!(text(&pipelines(), "cgroup").contains("echo 1,3,8-10 > \"$CGROUP/cpuset.cpus\"\n"));
+    let lone = export(&plan("x", &[("a", "a", 0, "1")]), "gamemode").unwrap_err();
+    assert!(lone.contains("no fewer than 4 CPUs, and the plan uses 1"), "{lone}");
     let one_set = plan("x", &[("a", "a", 0, "1-3"), ("b", "b", 0, "1-3")]);
     assert_eq!(export(&one_set, "taskset").unwrap(), Export { text: "taskset -c 1-3\n".into(), notes: Vec::new() });
 }
@@ -63,10 +66,10 @@ fn openmp_runtimes_get_one_place_per_thread_in_order() {
     );
     assert_eq!(text(&pipelines(), "gomp"), "export GOMP_CPU_AFFINITY='3 1 1 8 9 10'\nexport OMP_NUM_THREADS=6\n");
     assert!(text(&pipelines(), "kmp").contains("KMP_AFFINITY='granularity=fine,proclist=[3,1,1,8,9,10],explicit'"));
-    assert_eq!(text(&pipelines(), "likwid"), "likwid-pin -c 3,1,1,8,9,10\n");
     let wide = plan("x", &[("a", "a", 0, "1,2")]);
     assert!(text(&wide, "openmp").contains("'{1,2}'"));
-    for format in ["gomp", "kmp", "likwid"] {
+    assert!(text(&wide, "kmp").contains("proclist=[{1,2}],"));
+    for format in ["gomp", "likwid"] {
         let error = export(&wide, format).unwrap_err();
         assert_eq!(
             error,
@@ -76,12 +79,40 @@ fn openmp_runtimes_get_one_place_per_thread_in_order() {
 }
 
 #[test]
-fn slurm_gets_a_mask_per_instance() {
-    let export = export(&pipelines(), "slurm").unwrap();
-    assert_eq!(export.text, "srun --ntasks=2 --cpu-bind=mask_cpu:0xa,0x700\n");
-    assert_eq!(export.notes.len(), 1);
-    let gap = plan("x", &[("a", "a", 1, "0")]);
-    assert!(super::tests::export(&gap, "slurm").unwrap_err().contains("no thread of instance 0"));
+fn likwid_takes_each_cpu_once_and_goes_round() {
+    let on = |cpus: &[&'static str]| -> Plan {
+        let names = ["a", "b", "c", "d", "e"];
+        let threads: Vec<_> = names.iter().zip(cpus).map(|(name, cpu)| (*name, "r", 0, *cpu)).collect();
+        plan("x", &threads)
+    };
+    for (cpus, list) in [(&["3", "1", "8"][..], "3,1,8"), (&["3", "1", "3", "1", "3"], "3,1"), (&["4", "4", "4"], "4")]
+    {
+        assert_eq!(text(&on(cpus), "likwid"), format!("likwid-pin -c {list}\n"));
+    }
+    for (cpus, reason) in [
+        (&["3", "1", "1"][..], "CPUs 3,1 to the threads in turn, and 'c' would not get CPU 1"),
+        (&["1", "1", "3"], "CPUs 1,3 to the threads in turn, and 'b' would not get CPU 1"),
+        (&["1", "3", "1", "8"], "CPUs 1,3,8 to the threads in turn, and 'c' would not get CPU 1"),
+    ] {
+        let error = export(&on(cpus), "likwid").unwrap_err();
+        assert!(error.contains(reason), "{error}");
+    }
+}
+
+#[test]
+fn launchers_of_jobs_get_the_cpus_of_each_instance() {
+    let slurm = export(&pipelines(), "slurm").unwrap();
+    assert_eq!(slurm.text, "salloc --nodes=1 --exclusive srun --overcommit --ntasks=2 --cpu-bind=mask_cpu:0xa,0x700\n");
+    assert!(slurm.notes[0].starts_with("an instance is a task"));
+    let rankfile = export(&pipelines(), "rankfile").unwrap();
+    let lines: Vec<&str> = rankfile.text.lines().collect();
+    assert!(lines[0].starts_with("# mpirun "));
+    assert_eq!(lines[1..], ["rank 0=localhost slot=1,3", "rank 1=localhost slot=8-10"]);
+    assert!(rankfile.notes[0].starts_with("an instance is a rank"));
+    let gap = plan("x", &[("a", "a", usize::MAX, "0")]);
+    for format in ["slurm", "rankfile"] {
+        assert!(export(&gap, format).unwrap_err().contains("no thread of instance 0"));
+    }
 }
 
 #[test]
@@ -122,17 +153,26 @@ fn vpp_gets_its_cores_and_what_it_cannot_keep_is_noted() {
 fn suricata_gets_its_cpu_sets() {
     let ids = plan(
         "suricata",
-        &[("FM#01", "FM", 0, "0"), ("W#01", "W", 0, "2"), ("W#02", "W", 0, "3"), ("odd", "odd", 0, "1")],
+        &[
+            ("FM#01", "FM", 0, "0,4-6"),
+            ("FR#01", "FR", 0, "0,4-6"),
+            ("W#01", "W", 0, "2"),
+            ("W#02", "W", 0, "3"),
+            ("W#03", "W", 0, "2"),
+            ("Suricata-Main", "main", 0, "1"),
+        ],
     );
     let export = export(&ids, "suricata").unwrap();
     assert_eq!(
         export.text,
-        "threading:\n  set-cpu-affinity: yes\n  cpu-affinity:\n    management-cpu-set:\n      cpu: [ \"0\" ]\n    \
-         worker-cpu-set:\n      cpu: [ \"2,3\" ]\n      mode: \"exclusive\"\n      threads: 2\n"
+        "threading:\n  set-cpu-affinity: yes\n  cpu-affinity:\n    - management-cpu-set:\n        cpu: [ \"0\", \"4-6\" ]\n        \
+         mode: \"balanced\"\n    - worker-cpu-set:\n        cpu: [ \"2\", \"3\" ]\n        mode: \"exclusive\"\n        threads: 3\n"
     );
-    assert_eq!(export.notes, ["left out, Suricata has no CPU set for them: odd"]);
+    assert_eq!(export.notes, ["left out, Suricata has no CPU set for them: Suricata-Main"]);
     let crossed = plan("suricata", &[("W#01", "W", 0, "3"), ("W#02", "W", 0, "2")]);
     assert!(super::tests::export(&crossed, "suricata").unwrap().notes[0].contains("ascending order"));
+    let uneven = plan("suricata", &[("W#01", "W", 0, "2"), ("W#02", "W", 0, "2"), ("W#03", "W", 0, "3")]);
+    assert!(super::tests::export(&uneven, "suricata").unwrap().notes[0].contains("in turn"));
     assert!(super::tests::export(&pipelines(), "suricata").unwrap_err().contains("not Suricata"));
 }
 
@@ -143,6 +183,7 @@ fn scx_layered_gets_a_layer_for_the_program() {
     let layers: serde_json::Value = serde_json::from_str(&export.text).unwrap();
     assert_eq!(layers[0]["matches"][0][0]["PcommPrefix"], "a-very-long-pro");
     assert_eq!(layers[0]["kind"]["Confined"]["cpus_range"], serde_json::json!([2, 2]));
+    assert_eq!((&layers[1]["matches"], layers.as_array().map(Vec::len)), (&serde_json::json!([[]]), Some(2)));
     assert!(export.notes[0].contains("which 2 CPUs"));
 }
 
