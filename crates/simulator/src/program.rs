@@ -130,9 +130,6 @@ pub struct Program {
 }
 
 impl Program {
-    /// How deep loops and polls can be nested.
-    pub const MOST_NESTED: usize = 4;
-
     /// A program of these steps. Errors: see [`ProgramError`].
     pub fn new(steps: Vec<Step>) -> Result<Self, ProgramError> {
         check::steps(&steps)?;

@@ -1,6 +1,6 @@
 //! What a program and a job must satisfy.
 
-use super::{Address, Job, Program, Ring, Step};
+use super::{Address, Job, Ring, Step};
 
 /// Addresses are below this: 64 GiB.
 const MOST_ADDRESS: u64 = 1 << 36;
@@ -11,9 +11,6 @@ pub enum ProgramError {
     /// A [`Step::End`] that nothing opened, or something that nothing closes.
     #[error("program, step {0}: loops, polls and ends do not match")]
     Unbalanced(usize),
-    /// More than [`Program::MOST_NESTED`] loops and polls within each other.
-    #[error("program, step {0}: nested more than {most} deep", most = Program::MOST_NESTED)]
-    TooDeep(usize),
     /// A pass through the program may fetch no instruction at all, and would never end.
     #[error("program: a pass may fetch no instruction")]
     Idle,
@@ -108,9 +105,6 @@ pub(super) fn steps(steps: &[Step]) -> Result<(), ProgramError> {
             }
             _ => {}
         }
-        if bodies.len() > Program::MOST_NESTED + 1 {
-            return Err(ProgramError::TooDeep(number));
-        }
     }
     match bodies[..] {
         [(_, true)] => Ok(()),
@@ -148,17 +142,15 @@ impl Job {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Side;
+    use super::super::{Program, Side};
     use super::*;
 
     #[test]
-    fn bodies_must_be_closed_and_not_too_deep() {
+    fn bodies_must_be_closed() {
         let open = Step::Loop { times: 2, spread: 0 };
         assert_eq!(Program::new(vec![Step::Branch, Step::End]), Err(ProgramError::Unbalanced(1)));
         assert_eq!(Program::new(vec![open, Step::Branch]), Err(ProgramError::Unbalanced(2)));
-        let nested = |depth| [vec![open; depth], vec![Step::Branch], vec![Step::End; depth]].concat();
-        assert!(Program::new(nested(Program::MOST_NESTED)).is_ok());
-        assert_eq!(Program::new(nested(Program::MOST_NESTED + 1)), Err(ProgramError::TooDeep(Program::MOST_NESTED)));
+        assert!(Program::new([vec![open; 9], vec![Step::Branch], vec![Step::End; 9]].concat()).is_ok());
     }
 
     #[test]

@@ -4,9 +4,9 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Side {
     /// Fills slots; writes the tail, polls the head.
-    Producer,
+    Producer = 0,
     /// Reads slots; writes the head, polls the tail.
-    Consumer,
+    Consumer = 1,
 }
 
 /// A bounded single-producer, single-consumer ring. Tail, head and every slot begin on a multiple of [`Ring::SPACING`], so that no

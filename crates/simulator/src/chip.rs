@@ -1,0 +1,163 @@
+//! A chip: cores that run threads, and the memory behind them.
+
+use crate::code::Code;
+use crate::core::{Core, Counters, Strand};
+use crate::memory::Hierarchy;
+use crate::processor::Processor;
+use crate::program::{Job, JobError, Step};
+
+/// Where and how a thread of a job runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Placed {
+    /// The hardware context, as [`Processor::machine`] numbers them.
+    pub context: usize,
+    /// The cycle of its first fetch.
+    pub start: u64,
+    /// What its random draws begin from.
+    pub seed: u64,
+}
+
+/// How a chip gets through time. Both ways give the same result in every cycle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// Every core in every cycle: slow, and plain to see that it is right.
+    EveryCycle,
+    /// Only the cycles in which something can happen.
+    Events,
+}
+
+/// Why a job cannot be placed so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PlacementError {
+    /// The job itself is broken.
+    #[error(transparent)]
+    Job(#[from] JobError),
+    /// Not one place per thread.
+    #[error("{threads} threads, but {placed} places")]
+    Count {
+        /// Threads of the job.
+        threads: usize,
+        /// Places given.
+        placed: usize,
+    },
+    /// No such context, or another thread is there.
+    #[error("thread {thread}: context {context} does not exist or is taken")]
+    Context {
+        /// The thread.
+        thread: usize,
+        /// The context.
+        context: usize,
+    },
+    /// A division takes a time that the processor's divide unit does not take.
+    #[error("thread {thread}: a division of {cycles} cycles; this processor takes {shortest} to {longest}")]
+    Division {
+        /// The thread.
+        thread: usize,
+        /// Cycles the program says.
+        cycles: u32,
+        /// Fewest cycles of the processor.
+        shortest: u32,
+        /// Most cycles.
+        longest: u32,
+    },
+}
+
+/// A processor with threads on it, at a point in time. The caches are empty at the beginning.
+#[derive(Clone, Debug)]
+pub struct Chip {
+    now: u64,
+    pace: Pace,
+    /// Those that have threads.
+    cores: Vec<Core>,
+    code: Code,
+    memory: Hierarchy,
+    threads: usize,
+}
+
+impl Chip {
+    /// `job` on `processor`, thread *i* at `placed[i]`. Errors: see [`PlacementError`].
+    pub fn new(processor: &Processor, job: &Job, placed: &[Placed], pace: Pace) -> Result<Self, PlacementError> {
+        job.check()?;
+        check(processor, job, placed)?;
+        let (mut code, begins) = Code::new(processor, job);
+        let pipes = processor.intra_core.pipes as usize;
+        let strands = processor.intra_pipe.strands as usize;
+        let mut by_context: Vec<usize> = (0..placed.len()).collect();
+        by_context.sort_by_key(|&thread| placed[thread].context);
+        let mut cores: Vec<(usize, Vec<Vec<Strand>>)> = Vec::new();
+        for thread in by_context {
+            let Placed { context, start, seed } = placed[thread];
+            let core = context / (pipes * strands);
+            if cores.last().is_none_or(|&(last, _)| last != core) {
+                cores.push((core, vec![Vec::new(); pipes]));
+            }
+            let strand = Strand::new(thread, code.enter(begins[thread], seed), start);
+            if let Some((_, threads)) = cores.last_mut() {
+                threads[context / strands % pipes].push(strand);
+            }
+        }
+        let memory = Hierarchy::new(processor, cores.len());
+        let cores = cores.into_iter().enumerate();
+        let cores = cores.map(|(number, (_, threads))| Core::new(processor, number, threads)).collect();
+        Ok(Self { now: 0, pace, cores, code, memory, threads: placed.len() })
+    }
+
+    /// Cycles since the beginning.
+    pub fn now(&self) -> u64 {
+        self.now
+    }
+
+    /// Lets so many cycles pass.
+    pub fn run(&mut self, cycles: u64) {
+        let end = self.now + cycles;
+        let Self { cores, code, memory, .. } = self;
+        match self.pace {
+            Pace::EveryCycle => {
+                for now in self.now..end {
+                    cores.iter_mut().for_each(|core| core.cycle(now, false, code, memory));
+                }
+            }
+            Pace::Events => {
+                // In the order of time, and within a cycle in the order of the cores.
+                while let Some(core) = cores.iter_mut().min_by_key(|core| core.due).filter(|core| core.due < end) {
+                    core.cycle(core.due, true, code, memory);
+                }
+                cores.iter_mut().for_each(|core| core.pause(end, code));
+            }
+        }
+        self.now = end;
+    }
+
+    /// What each thread has done so far.
+    pub fn counters(&self) -> Vec<Counters> {
+        let mut counters = vec![Counters::default(); self.threads];
+        for strand in self.cores.iter().flat_map(Core::strands) {
+            counters[strand.thread] = strand.counters();
+        }
+        counters
+    }
+}
+
+fn check(processor: &Processor, job: &Job, placed: &[Placed]) -> Result<(), PlacementError> {
+    if placed.len() != job.threads.len() {
+        return Err(PlacementError::Count { threads: job.threads.len(), placed: placed.len() });
+    }
+    let mut taken = vec![false; processor.contexts()];
+    for (thread, &Placed { context, .. }) in placed.iter().enumerate() {
+        match taken.get_mut(context) {
+            Some(taken) if !*taken => *taken = true,
+            _ => return Err(PlacementError::Context { thread, context }),
+        }
+    }
+    let [shortest, longest] = processor.intra_core.fpd.divide;
+    for (thread, program) in job.threads.iter().enumerate() {
+        for step in program.steps() {
+            if let Step::Divide(cycles) = *step
+                && !(shortest..=longest).contains(&cycles)
+            {
+                return Err(PlacementError::Division { thread, cycles, shortest, longest });
+            }
+        }
+    }
+    Ok(())
+}

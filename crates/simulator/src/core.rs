@@ -1,0 +1,371 @@
+//! One core: what its pipes fetch in a cycle, and how its shared units answer.
+//!
+//! In a cycle, every pipe picks one instruction of a ready strand; where pipes pick for the same unit, one of them picks again;
+//! then the divide unit and the port of the cache, if they can, start what waits for them. The rules are explained in
+//! docs/SIMULATOR.md.
+//!
+//! A core says when it is due next, so that cycles in which nothing can happen need not be looked at. The same
+//! goes for a pipe: while all its ready strands have rows of one-cycle instructions, they fetch in turn, and how many each has
+//! fetched is reckoned up when something else happens ([`Row`]).
+
+mod divider;
+mod port;
+
+use crate::code::{Code, Cursor, Operation};
+use crate::memory::{Hierarchy, Load};
+use crate::processor::Processor;
+use divider::Divider;
+use port::{Fill, Port};
+use std::ops::Range;
+
+/// What a thread has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Instructions fetched.
+    pub instructions: u64,
+    /// Units of work done ([`crate::program::Step::Done`]).
+    pub work: u64,
+    /// Loads that missed the first-level cache.
+    pub l1_misses: u64,
+    /// Loads and stores that missed the second-level cache.
+    pub l2_misses: u64,
+}
+
+/// A hardware context with a thread on it.
+#[derive(Clone, Debug)]
+pub(crate) struct Strand {
+    /// When it can fetch; [`NEVER`] while a unit that has not yet started on its instruction will say.
+    ready_at: u64,
+    /// One more than the cycle of its last fetch, 0 before the first.
+    fetched: u64,
+    /// When its store buffer is free.
+    stored_at: u64,
+    cursor: Cursor,
+    counters: Counters,
+    /// The thread, as the job counts.
+    pub(crate) thread: usize,
+}
+
+/// The strands of a pipe and what the fetch unit remembers.
+#[derive(Clone, Debug)]
+struct Pipe {
+    strands: Range<usize>,
+    /// When it has to be looked at.
+    due: u64,
+    /// The cycle after its last load.
+    after_load: u64,
+    row: Row,
+}
+
+/// Strands that fetch one-cycle instructions in turn, nothing else being ready.
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    /// When the first of them fetched first.
+    since: u64,
+    /// They, in the order of their turns.
+    turns: [u8; MOST_STRANDS],
+    count: usize,
+}
+
+/// Most strands of a pipe, and pipes of a core ([`Processor`] checks).
+const MOST_STRANDS: usize = 8;
+const MOST_PIPES: usize = 8;
+const NEVER: u64 = u64::MAX;
+
+/// The units that pipes compete for within a cycle, as bits.
+type Units = u8;
+const FPX: Units = 1;
+const LSU: Units = 2;
+
+/// One core.
+#[derive(Clone, Debug)]
+pub(crate) struct Core {
+    number: usize,
+    strands: Vec<Strand>,
+    pipes: Vec<Pipe>,
+    divider: Divider,
+    port: Port,
+    /// The pipe that used each unit last: FPX, LSU.
+    last_user: [usize; 2],
+    l1_latency: u64,
+    /// When it has to be looked at.
+    pub(crate) due: u64,
+}
+
+impl Strand {
+    /// A thread that may fetch from cycle `start` on.
+    pub(crate) fn new(thread: usize, cursor: Cursor, start: u64) -> Self {
+        Self { ready_at: start, fetched: 0, stored_at: 0, cursor, counters: Counters::default(), thread }
+    }
+
+    /// What its thread has done.
+    pub(crate) fn counters(&self) -> Counters {
+        Counters { work: self.cursor.work, ..self.counters }
+    }
+
+    /// The unit its next instruction has to get.
+    fn unit(&self) -> Units {
+        match self.cursor.operation {
+            Operation::Alu | Operation::Delay | Operation::Fpd => 0,
+            Operation::Fpx => FPX,
+            Operation::Load | Operation::Poll | Operation::Store | Operation::Publish => LSU,
+        }
+    }
+
+    fn is_load(&self) -> bool {
+        matches!(self.cursor.operation, Operation::Load | Operation::Poll)
+    }
+
+    /// Fetches `count` instructions of a row, the last in cycle `last`.
+    fn fetch_row(&mut self, count: u64, last: u64, code: &mut Code) {
+        self.counters.instructions += count;
+        self.fetched = last + 1;
+        self.ready_at = last + 1;
+        self.cursor.row -= count as u32;
+        if self.cursor.row == 0 {
+            code.advance(&mut self.cursor);
+            self.wait_for_store_buffer();
+        }
+    }
+
+    fn wait_for_store_buffer(&mut self) {
+        if matches!(self.cursor.operation, Operation::Store | Operation::Publish) {
+            self.ready_at = self.ready_at.max(self.stored_at);
+        }
+    }
+}
+
+impl Core {
+    /// A core with these threads: by pipe, those on its strands.
+    pub(crate) fn new(processor: &Processor, number: usize, threads: Vec<Vec<Strand>>) -> Self {
+        let core = &processor.intra_core;
+        let mut strands = Vec::new();
+        let mut pipes = Vec::new();
+        for threads in threads {
+            let first = strands.len();
+            strands.extend(threads);
+            let row = Row { since: 0, turns: [0; MOST_STRANDS], count: 0 };
+            pipes.push(Pipe { strands: first..strands.len(), due: 0, after_load: 0, row });
+        }
+        let last = pipes.len() - 1;
+        Self {
+            number,
+            strands,
+            pipes,
+            divider: Divider::new(core.pipes as usize, core.fpd.handover),
+            port: Port::new(core.lsu.fill, core.lsu.fill_patience),
+            last_user: [last; 2],
+            l1_latency: u64::from(core.l1d.latency),
+            due: 0,
+        }
+    }
+
+    /// Its strands.
+    pub(crate) fn strands(&self) -> &[Strand] {
+        &self.strands
+    }
+
+    /// What happens in cycle `now`. `skip` lets pipes reckon rows of instructions at once.
+    pub(crate) fn cycle(&mut self, now: u64, skip: bool, code: &mut Code, memory: &mut Hierarchy) {
+        let mut picks = [None; MOST_PIPES];
+        let shut = if self.port.closed(now) { LSU } else { 0 };
+        let pipes = self.pipes.len();
+        for (number, pick) in picks.iter_mut().enumerate().take(pipes) {
+            if !skip || self.pipes[number].due <= now {
+                self.settle(number, now, code);
+                *pick = self.pick(number, now, shut);
+            }
+        }
+        self.arbitrate(&mut picks, now, shut);
+        let mut port_used = false;
+        for (number, pick) in picks.into_iter().enumerate().take(pipes) {
+            if skip && (self.pipes[number].due > now || self.begin_row(number, now)) {
+                continue;
+            }
+            if let Some(strand) = pick {
+                port_used |= self.strands[strand].unit() == LSU;
+                self.issue(number, strand, now, code, memory);
+            }
+            self.pipes[number].due = self.next_ready(number, now);
+        }
+        if let Some((strand, end)) = self.divider.start(now) {
+            self.wake(strand, end);
+        }
+        if !port_used && let Some((fill, end)) = self.port.start(now) {
+            memory.fill(self.number, fill.address);
+            self.wake(fill.strand, end);
+        }
+        let pipes = self.pipes.iter().map(|pipe| pipe.due).min().unwrap_or(NEVER);
+        self.due = pipes.min(self.divider.due(now)).min(self.port.due(now));
+    }
+
+    /// Reckons up what rows have fetched before cycle `now`.
+    pub(crate) fn pause(&mut self, now: u64, code: &mut Code) {
+        for number in 0..self.pipes.len() {
+            if self.pipes[number].row.count > 0 {
+                self.settle(number, now, code);
+                self.pipes[number].due = now;
+                self.due = self.due.min(now);
+            }
+        }
+    }
+
+    /// The strand that pipe `number` would fetch for if the units in `denied` are not to be had.
+    fn pick(&self, number: usize, now: u64, denied: Units) -> Option<usize> {
+        let pipe = &self.pipes[number];
+        let mut best: Option<(bool, u64, usize)> = None;
+        for number in pipe.strands.clone() {
+            let strand = &self.strands[number];
+            if strand.ready_at <= now && strand.unit() & denied == 0 {
+                let yields = pipe.after_load == now && strand.is_load();
+                let rank = (yields, strand.fetched, number);
+                if best.is_none_or(|best| rank < best) {
+                    best = Some(rank);
+                }
+            }
+        }
+        best.map(|(_, _, strand)| strand)
+    }
+
+    /// Where several pipes picked for one unit: the first in turn after its last user has it, the others pick again.
+    fn arbitrate(&self, picks: &mut [Option<usize>; MOST_PIPES], now: u64, shut: Units) {
+        let pipes = self.pipes.len();
+        let mut denied = [shut; MOST_PIPES];
+        loop {
+            let mut settled = true;
+            for (unit, last_user) in [FPX, LSU].into_iter().zip(self.last_user) {
+                let mut taken = false;
+                for number in (1..=pipes).map(|step| (last_user + step) % pipes) {
+                    if picks[number].is_some_and(|strand| self.strands[strand].unit() == unit) {
+                        if taken {
+                            denied[number] |= unit;
+                            picks[number] = self.pick(number, now, denied[number]);
+                            settled = false;
+                        }
+                        taken = true;
+                    }
+                }
+            }
+            if settled {
+                return;
+            }
+        }
+    }
+
+    /// Strand `strand` of pipe `number` fetches its instruction.
+    fn issue(&mut self, number: usize, strand: usize, now: u64, code: &mut Code, memory: &mut Hierarchy) {
+        let core = self.number;
+        let chosen = &mut self.strands[strand];
+        let operation = chosen.cursor.operation;
+        let value = chosen.cursor.value;
+        if operation == Operation::Alu {
+            return chosen.fetch_row(1, now, code);
+        }
+        chosen.counters.instructions += 1;
+        chosen.fetched = now + 1;
+        match operation {
+            Operation::Alu => {}
+            Operation::Delay => chosen.ready_at = now + value,
+            Operation::Fpx => {
+                chosen.ready_at = now + value;
+                self.last_user[0] = number;
+            }
+            Operation::Fpd => {
+                chosen.ready_at = NEVER;
+                self.divider.enqueue(number, strand, value);
+            }
+            Operation::Load | Operation::Poll => {
+                self.last_user[1] = number;
+                self.pipes[number].after_load = now + 1;
+                match memory.load(core, value, now) {
+                    Load::Hit => chosen.ready_at = now + self.l1_latency,
+                    Load::Arrives { at, from_memory } => {
+                        chosen.ready_at = NEVER;
+                        chosen.counters.l1_misses += 1;
+                        chosen.counters.l2_misses += u64::from(from_memory);
+                        self.port.expect(Fill { arrives: at, strand, address: value });
+                    }
+                }
+            }
+            Operation::Store | Operation::Publish => {
+                self.last_user[1] = number;
+                let (left, from_memory) = memory.store(core, value, now);
+                chosen.stored_at = left;
+                chosen.ready_at = now + 1;
+                chosen.counters.l2_misses += u64::from(from_memory);
+            }
+        }
+        match operation {
+            Operation::Poll => code.polled(&mut chosen.cursor),
+            Operation::Publish => code.published(&mut chosen.cursor),
+            _ => code.advance(&mut chosen.cursor),
+        }
+        chosen.wait_for_store_buffer();
+    }
+
+    /// If every ready strand of pipe `number` has a row of one-cycle instructions, lets them fetch in turn until something else
+    /// can happen.
+    fn begin_row(&mut self, number: usize, now: u64) -> bool {
+        let Pipe { strands, due, row, .. } = &mut self.pipes[number];
+        let mut count = 0;
+        let mut wakes = NEVER;
+        for index in strands.clone() {
+            let strand = &self.strands[index];
+            if strand.ready_at > now {
+                wakes = wakes.min(strand.ready_at);
+            } else if strand.cursor.operation == Operation::Alu {
+                // In the order of their turns: least recently fetched first, then by number.
+                let mut place = count;
+                while place > 0 && self.strands[usize::from(row.turns[place - 1])].fetched > strand.fetched {
+                    row.turns[place] = row.turns[place - 1];
+                    place -= 1;
+                }
+                row.turns[place] = index as u8;
+                count += 1;
+            } else {
+                return false;
+            }
+        }
+        // The strand whose row ends first is ready for something else in the cycle after.
+        for (turn, &index) in row.turns[..count].iter().enumerate() {
+            let rounds = u64::from(self.strands[usize::from(index)].cursor.row) - 1;
+            wakes = wakes.min(now + rounds * count as u64 + turn as u64 + 1);
+        }
+        if count == 0 || wakes <= now + 1 {
+            return false;
+        }
+        row.since = now;
+        row.count = count;
+        *due = wakes;
+        true
+    }
+
+    /// Reckons up the row of pipe `number`, if it has one, to before cycle `now`.
+    fn settle(&mut self, number: usize, now: u64, code: &mut Code) {
+        let Row { since, turns, count } = self.pipes[number].row;
+        self.pipes[number].row.count = 0;
+        for (turn, &index) in turns[..count].iter().enumerate() {
+            let (turn, count) = (turn as u64, count as u64);
+            let fetched = (now - since + count - 1 - turn) / count;
+            if fetched > 0 {
+                self.strands[usize::from(index)].fetch_row(fetched, since + (fetched - 1) * count + turn, code);
+            }
+        }
+    }
+
+    /// When pipe `number` may fetch next.
+    fn next_ready(&self, number: usize, now: u64) -> u64 {
+        let strands = &self.strands[self.pipes[number].strands.clone()];
+        strands.iter().map(|strand| strand.ready_at).min().unwrap_or(NEVER).max(now + 1)
+    }
+
+    /// The unit that `strand` waits for has started on its instruction, which ends at `end`.
+    fn wake(&mut self, strand: usize, end: u64) {
+        self.strands[strand].ready_at = end;
+        self.strands[strand].wait_for_store_buffer();
+        let ready_at = self.strands[strand].ready_at;
+        if let Some(pipe) = self.pipes.iter_mut().find(|pipe| pipe.strands.contains(&strand)) {
+            pipe.due = pipe.due.min(ready_at);
+        }
+    }
+}

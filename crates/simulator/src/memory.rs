@@ -1,0 +1,149 @@
+//! Where loads and stores go: the first-level caches of the cores, the banks of the second level, the memory controllers.
+//!
+//! A request is followed to its end when it is made: the banks and controllers it will occupy are booked at once, in the order of
+//! the requests. Only the last step, the fill of the first-level cache, belongs to the core ([`crate::core`]).
+//!
+//! The second level includes the first: a line that leaves it leaves the first-level caches too. Stores write
+//! through, allocate in the second level only, and remove the copies of the other cores.
+
+mod cache;
+
+use crate::processor::Processor;
+use cache::Cache;
+
+/// What becomes of a load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Load {
+    /// The value is in the first level.
+    Hit,
+    /// The line arrives in this cycle and can begin to be filled in.
+    Arrives {
+        /// The cycle.
+        at: u64,
+        /// Whether it comes from main memory.
+        from_memory: bool,
+    },
+}
+
+/// A memory controller: one line at a time.
+#[derive(Clone, Copy, Debug, Default)]
+struct Controller {
+    free_at: u64,
+    row: u64,
+}
+
+/// The caches of all cores and what is behind them.
+#[derive(Clone, Debug)]
+pub(crate) struct Hierarchy {
+    l1: Vec<Cache>,
+    l2: Cache,
+    /// For each place of the second level, the cores that may hold a part of its line (bit *n*: core *n*).
+    holders: Vec<u32>,
+    /// When each bank is free.
+    banks: Vec<u64>,
+    controllers: Vec<Controller>,
+    l1_shift: u32,
+    l2_shift: u32,
+    row_shift: u32,
+    banks_per_controller: usize,
+    /// From the request to the arrival of the line at the first level.
+    l2_arrival: u64,
+    memory_arrival: u64,
+    l2_latency: u64,
+    memory_latency: u64,
+    bank_busy: u64,
+    controller_busy: u64,
+    row_conflict: u64,
+}
+
+impl Hierarchy {
+    /// Empty caches. Only the first `cores` cores have a first-level cache.
+    pub(crate) fn new(processor: &Processor, cores: usize) -> Self {
+        let (l1d, lsu) = (&processor.intra_core.l1d, &processor.intra_core.lsu);
+        let (l2, memory) = (&processor.inter_core.l2, &processor.inter_core.memory);
+        let l1 = Cache::new((l1d.size_kib as usize) << 10, l1d.ways, l1d.line, 1, l1d.policy);
+        let second = Cache::new((l2.size_kib as usize) << 10, l2.ways, l2.line, l2.banks, l2.policy);
+        Self {
+            l1: vec![l1; cores],
+            holders: vec![0; second.lines()],
+            l2: second,
+            banks: vec![0; l2.banks as usize],
+            controllers: vec![Controller::default(); memory.controllers as usize],
+            l1_shift: l1d.line.trailing_zeros(),
+            l2_shift: l2.line.trailing_zeros(),
+            // Neighbouring lines lie with different controllers: a row of each covers this much memory.
+            row_shift: (memory.row_kib << 10).trailing_zeros() + memory.controllers.trailing_zeros(),
+            banks_per_controller: (l2.banks / memory.controllers) as usize,
+            l2_arrival: u64::from(l2.latency - lsu.fill),
+            memory_arrival: u64::from(memory.latency - lsu.fill),
+            l2_latency: u64::from(l2.latency),
+            memory_latency: u64::from(memory.latency),
+            bank_busy: u64::from(l2.busy),
+            controller_busy: u64::from(memory.busy),
+            row_conflict: u64::from(memory.row_conflict),
+        }
+    }
+
+    /// A load of core `core` at cycle `now`.
+    #[inline]
+    pub(crate) fn load(&mut self, core: usize, address: u64, now: u64) -> Load {
+        if self.l1[core].access((address >> self.l1_shift) as u32).is_some() {
+            return Load::Hit;
+        }
+        let (started, place, from_memory) = self.second_level(address, now);
+        self.holders[place] |= 1 << core;
+        let at = started + if from_memory { self.memory_arrival } else { self.l2_arrival };
+        Load::Arrives { at, from_memory }
+    }
+
+    /// The line of `address` arrives in the first level of `core`.
+    pub(crate) fn fill(&mut self, core: usize, address: u64) {
+        self.l1[core].insert((address >> self.l1_shift) as u32);
+    }
+
+    /// A store of core `core` at cycle `now`; returns when it has left the store buffer, and whether it went to main memory.
+    pub(crate) fn store(&mut self, core: usize, address: u64, now: u64) -> (u64, bool) {
+        let (started, place, from_memory) = self.second_level(address, now);
+        let own = 1 << core;
+        let mut others = self.holders[place] & !own;
+        while others != 0 {
+            self.l1[others.trailing_zeros() as usize].remove((address >> self.l1_shift) as u32);
+            others &= others - 1;
+        }
+        (started + if from_memory { self.memory_latency } else { self.l2_latency }, from_memory)
+    }
+
+    /// An access of the second level: the cycle its bank, and where needed its controller, began with it; where
+    /// the line is now; whether it came from memory.
+    fn second_level(&mut self, address: u64, now: u64) -> (u64, usize, bool) {
+        let line = (address >> self.l2_shift) as u32;
+        let bank = line as usize & (self.banks.len() - 1);
+        let started = now.max(self.banks[bank]);
+        self.banks[bank] = started + self.bank_busy;
+        if let Some(place) = self.l2.access(line) {
+            return (started, place, false);
+        }
+        let (place, evicted) = self.l2.insert(line);
+        let holders = std::mem::take(&mut self.holders[place]);
+        if let Some(evicted) = evicted {
+            self.remove_parts(evicted, holders);
+        }
+        let controller = &mut self.controllers[bank / self.banks_per_controller];
+        let row = address >> self.row_shift;
+        let conflict = if row == controller.row { 0 } else { self.row_conflict };
+        let started = started.max(controller.free_at);
+        controller.free_at = started + self.controller_busy + conflict;
+        controller.row = row;
+        (started, place, true)
+    }
+
+    /// Removes every part of a line of the second level from the first level of the cores in `holders`.
+    fn remove_parts(&mut self, line: u32, mut holders: u32) {
+        let parts = self.l2_shift - self.l1_shift;
+        while holders != 0 {
+            let l1 = &mut self.l1[holders.trailing_zeros() as usize];
+            (0..1 << parts).for_each(|part| l1.remove(line << parts | part));
+            holders &= holders - 1;
+        }
+    }
+}

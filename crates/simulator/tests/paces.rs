@@ -1,0 +1,149 @@
+//! Skipping idle cycles and rows of instructions gives exactly what stepping through every cycle gives, for any programs on any
+//! contexts of any processor.
+
+use pinwise_simulator::program::{Address, Ring, Side, Step};
+use pinwise_simulator::{Chip, Counters, Job, Pace, Placed, Processor, Program};
+use proptest::prelude::*;
+use proptest::sample::{Index, select};
+
+/// Programs use these rings; not every ring has both a producer and a consumer, so some wait for ever.
+const RINGS: usize = 2;
+
+fn address() -> impl Strategy<Value = Address> {
+    // Few lines, so that threads share some and every cache has conflicts.
+    prop_oneof![
+        (0u64..64).prop_map(|line| Address::Fixed(line * 16)),
+        (0u64..8, select(vec![16u64, 64, 2048]), 1u64..200).prop_map(|(base, stride, steps)| Address::Walk {
+            base: base << 20,
+            stride,
+            length: stride * steps
+        }),
+        (0u64..8, 1u64..2000).prop_map(|(base, lines)| Address::Random {
+            base: base << 16,
+            length: lines * 64,
+            grain: 64
+        }),
+        (0..RINGS, side(), 0u64..32).prop_map(|(ring, side, offset)| Address::Slot { ring, side, offset }),
+    ]
+}
+
+fn side() -> impl Strategy<Value = Side> {
+    select(vec![Side::Producer, Side::Consumer])
+}
+
+fn instruction() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        3 => (1u32..20).prop_map(Step::Alu),
+        1 => Just(Step::Branch),
+        1 => Just(Step::Multiply),
+        1 => (12u32..=41).prop_map(Step::Divide),
+        1 => Just(Step::FpAdd),
+        1 => Just(Step::FpDivide),
+        3 => address().prop_map(Step::Load),
+        2 => address().prop_map(Step::Store),
+        1 => (1u32..80).prop_flat_map(|mean| (0..mean).prop_map(move |spread| Step::Wait { mean, spread })),
+        1 => (0..RINGS, side()).prop_map(|(ring, side)| Step::Publish { ring, side }),
+        1 => Just(Step::Done),
+    ]
+}
+
+/// One instruction at the beginning, so that every pass has one; loops and polls around some of the rest.
+fn program() -> impl Strategy<Value = Program> {
+    let block = prop_oneof![
+        4 => prop::collection::vec(instruction(), 1..4),
+        1 => (0u32..6, prop::collection::vec(instruction(), 0..4)).prop_flat_map(|(times, body)| {
+            (0..=times).prop_map(move |spread| [&[Step::Loop { times, spread }], &body[..], &[Step::End]].concat())
+        }),
+        1 => (0..RINGS, side(), prop::collection::vec(instruction(), 0..3))
+            .prop_map(|(ring, side, body)| [&[Step::Poll { ring, side }], &body[..], &[Step::End]].concat()),
+    ];
+    prop::collection::vec(block, 1..5).prop_map(|blocks| {
+        Program::new([vec![Step::Alu(1)], blocks.concat()].concat()).expect("balanced, and begins with an instruction")
+    })
+}
+
+/// The T2, or one with fewer ways, other latencies, more pipes.
+fn processor() -> impl Strategy<Value = Processor> {
+    let t2 = Processor::model("ultrasparc-t2").unwrap();
+    (1u32..4, 0u32..9, 0u32..6, 1u32..4).prop_map(move |(pipes, patience, handover, fill)| {
+        let mut processor = t2.clone();
+        processor.intra_core.pipes = pipes;
+        processor.intra_core.lsu.fill_patience = patience;
+        processor.intra_core.lsu.fill = fill;
+        processor.intra_core.fpd.handover = handover;
+        processor.inter_core.l2.size_kib = 64;
+        processor.inter_core.cores = 3;
+        processor
+    })
+}
+
+/// A processor, a job and places for it: mostly crowded into one core.
+fn scene() -> impl Strategy<Value = (Processor, Job, Vec<Placed>)> {
+    let contexts = Just((0..24).collect::<Vec<usize>>()).prop_shuffle();
+    let threads = prop::collection::vec((program(), 0u64..40, any::<u64>()), 1..9);
+    (processor(), threads, contexts, any::<bool>()).prop_map(|(processor, threads, mut contexts, crowded)| {
+        contexts
+            .retain(|&context| context < if crowded { processor.contexts_per_core() } else { processor.contexts() });
+        let rings =
+            (0..RINGS as u64).map(|ring| Ring { base: (1 << 24) + ring * 4096, slots: 3, slot_bytes: 32 }).collect();
+        let (programs, placed) = threads
+            .into_iter()
+            .zip(contexts)
+            .map(|((program, start, seed), context)| (program, Placed { context, start, seed }))
+            .unzip();
+        (processor, Job { threads: programs, rings }, placed)
+    })
+}
+
+/// The counters after each of these spans.
+fn watch(scene: &(Processor, Job, Vec<Placed>), pace: Pace, spans: &[u64]) -> Vec<Vec<Counters>> {
+    let (processor, job, placed) = scene;
+    let mut chip = Chip::new(processor, job, placed, pace).unwrap();
+    spans
+        .iter()
+        .map(|&span| {
+            chip.run(span);
+            chip.counters()
+        })
+        .collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn both_paces_agree_in_every_span(scene in scene(), spans in prop::collection::vec(1u64..1500, 1..6)) {
+        prop_assert_eq!(watch(&scene, Pace::EveryCycle, &spans), watch(&scene, Pace::Events, &spans));
+    }
+
+    #[test]
+    fn how_time_is_cut_into_spans_does_not_matter(scene in scene(), spans in prop::collection::vec(1u64..900, 1..6)) {
+        let whole = watch(&scene, Pace::Events, &[spans.iter().sum()]);
+        let parts = watch(&scene, Pace::Events, &spans);
+        prop_assert_eq!(parts.last(), whole.last());
+    }
+
+    #[test]
+    fn a_pipe_never_fetches_more_than_one_instruction_a_cycle(scene in scene(), cycles in 1u64..3000) {
+        let counters = &watch(&scene, Pace::Events, &[cycles])[0];
+        let (processor, _, placed) = &scene;
+        let strands = processor.intra_pipe.strands as usize;
+        let mut fetched = vec![0; processor.contexts() / strands];
+        for (place, counters) in placed.iter().zip(counters) {
+            fetched[place.context / strands] += counters.instructions;
+        }
+        prop_assert!(fetched.iter().all(|&fetched| fetched <= cycles), "{:?} in {}", fetched, cycles);
+    }
+
+    #[test]
+    fn which_core_the_threads_share_does_not_matter(scene in scene(), which in any::<Index>()) {
+        // The same threads in the next core: cores are alike.
+        let (processor, job, placed) = &scene;
+        let step = (1 + which.index(2)) * processor.contexts_per_core();
+        let moved = placed.iter().map(|place| Placed { context: (place.context + step) % processor.contexts(), ..*place }).collect();
+        let one_core = placed.iter().all(|place| place.context < processor.contexts_per_core());
+        prop_assume!(one_core);
+        let there = (processor.clone(), job.clone(), moved);
+        prop_assert_eq!(watch(&scene, Pace::Events, &[2000]), watch(&there, Pace::Events, &[2000]));
+    }
+}
