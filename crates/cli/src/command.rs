@@ -6,6 +6,7 @@ pub(crate) mod campaign;
 pub(crate) mod completions;
 pub(crate) mod doctor;
 pub(crate) mod export;
+pub(crate) mod latency;
 pub(crate) mod place;
 pub(crate) mod report;
 pub(crate) mod run;

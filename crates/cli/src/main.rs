@@ -37,6 +37,7 @@ pub(crate) struct Arguments {
 enum Command {
     Place(Box<command::place::Place>),
     Topo(command::topo::Topo),
+    Latency(command::latency::Latency),
     Space(command::space::Space),
     Bound(command::bound::Bound),
     Run(command::run::Run),
@@ -61,6 +62,7 @@ fn main() -> ExitCode {
     output::exit(match arguments.command {
         Command::Place(command) => command.run(),
         Command::Topo(command) => command.run(),
+        Command::Latency(command) => command.run(),
         Command::Space(command) => command.run(),
         Command::Bound(command) => command.run(),
         Command::Run(command) => command.run(),

@@ -50,6 +50,7 @@ fn documents() -> BTreeMap<&'static str, Value> {
     let run = |words: &[&str]| json(&pinwise(words));
     BTreeMap::from([
         ("topo", run(&["topo", "--json"])),
+        ("latency", run(&["latency", "--json"])),
         ("space", run(&["space", "--threads", "3", "--json"])),
         ("bound", run(&["bound", &file("values"), "--json"])),
         ("place", store().1.clone()),

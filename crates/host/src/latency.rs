@@ -130,6 +130,16 @@ impl DirectedLatency {
         medians
     }
 
+    /// The spread that the address does not explain: the middle half of the batches, each relative to the median of its line. `None`
+    /// where time ran out before the first.
+    pub fn spread(&self) -> Option<f64> {
+        let relative = self.lines.iter().flat_map(|line| {
+            let median = Quantiles::of(line.clone()).map_or(f64::NAN, |quantiles| quantiles.median);
+            line.iter().map(move |batch| batch / median)
+        });
+        Quantiles::of(relative.collect()).map(|quantiles| quantiles.q75 - quantiles.q25)
+    }
+
     /// How many batches there are.
     pub fn batches(&self) -> usize {
         self.lines.iter().map(Vec::len).sum()
@@ -311,6 +321,16 @@ mod tests {
         assert_eq!(Latencies::estimate(64).0, 2016);
         assert!(Latencies::estimate(256).1 < Duration::from_secs(600));
         assert_eq!(Latencies::estimate(0), (0, Duration::ZERO));
+    }
+
+    #[test]
+    fn lines_that_differ_are_no_unsteadiness() {
+        let lines = vec![vec![50.0, 50.0, 50.5], vec![70.0, 70.0, 70.7]];
+        let direction = DirectedLatency { from: CpuId(0), to: CpuId(1), lines, waited: 0.0 };
+        assert_eq!(direction.line_medians(), [50.0, 70.0]);
+        assert!(direction.spread().unwrap() < 0.011 && direction.batches() == 6);
+        assert_eq!(direction.quantiles().unwrap().q75, 70.0);
+        assert_eq!(DirectedLatency { lines: vec![], ..direction }.spread(), None);
     }
 
     #[test]

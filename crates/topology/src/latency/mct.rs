@@ -121,8 +121,7 @@ impl MctFile {
             checks.push(check("SMT", "yes".into(), told(inner), siblings));
         }
         let nodes = levels.levels.iter().find(|level| level.groups.len() == self.nodes);
-        let numbers: Vec<String> = levels.levels.iter().map(|level| level.groups.len().to_string()).collect();
-        let implied = nodes.map_or(format!("levels of {} groups", numbers.join(", ")), told);
+        let implied = nodes.map_or(format!("no level of {} groups", self.nodes), told);
         checks.push(check("NUMA nodes", self.nodes.to_string(), implied, nodes.is_some()));
         if let Some(nodes) = nodes.filter(|_| self.nodes > 1 && !self.memory.is_empty()) {
             let nearest = self.nearest();

@@ -1,0 +1,248 @@
+//! `pinwise latency`: how far the contexts of a machine are apart, and the levels that follow from it.
+
+mod map;
+mod source;
+mod text;
+
+use crate::interrupt::Interrupt;
+use crate::machine::MachineArgument;
+use crate::output::{self, Interrupted, Usage};
+use clap::Args;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use pinwise_host::{Latencies, LatencyError, Quantiles};
+use pinwise_testbed::figures;
+use pinwise_topology::{
+    CpuId, CpuSet, DeclaredGroups, Difference, DomainKind, HeaderCheck, LatencyClass, LatencyComparison, LatencyLevels,
+    LatencyMatrix, LatencyUnit, Machine, Oddity,
+};
+use serde::{Deserialize, Serialize};
+use source::Source;
+use std::io::IsTerminal;
+use std::path::PathBuf;
+
+/// Measure core-to-core latency, and say which sharing levels it implies
+///
+/// Two threads of pinwise's own pass a cache line to and fro with compare-and-swap, between each pair of contexts, in both directions,
+/// on fresh pages and several lines of each; 16 ms for a pair. A latency is one way: half a round trip. The levels are found from the
+/// latencies alone, then held against those that the machine declares. docs/LATENCY.md tells how.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  pinwise latency                                this machine
+  pinwise latency --cpus 0-7                     some of its contexts
+  pinwise latency --json > box.json              to keep; --from reads it again
+  pinwise latency --from lpdquad.mct             MCTOP's description of a machine
+  pinwise latency --from box.csv --machine 2x8   CSV of core-to-core-latency, against a shape")]
+pub(crate) struct Latency {
+    /// Measure nothing, read latencies: JSON of this command, MCTOP's .mct, or CSV of core-to-core-latency
+    #[arg(long, value_name = "FILE")]
+    from: Option<PathBuf>,
+    /// The contexts to measure between [default: all that are allowed]
+    #[arg(long, value_name = "LIST", conflicts_with = "from")]
+    cpus: Option<String>,
+    /// The machine that declares its levels, as for `topo` [default: host; with --from none but what the file itself declares]
+    #[arg(long, value_name = "MACHINE")]
+    machine: Option<String>,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+/// The JSON document. What a file may lack has a default: [`Source`] reads it back.
+#[derive(Serialize, Deserialize)]
+struct Document {
+    /// Whose latencies they are.
+    name: String,
+    unit: LatencyUnit,
+    contexts: Vec<CpuId>,
+    /// Row by row, the writer first.
+    matrix: Vec<Vec<Option<f64>>>,
+    #[serde(default)]
+    levels: Vec<Level>,
+    /// Whether all of them are declared; `None` where nothing declares any.
+    #[serde(default)]
+    agrees: Option<bool>,
+    #[serde(default)]
+    unseen: Vec<DeclaredGroups>,
+    #[serde(default)]
+    unknown: CpuSet,
+    #[serde(default)]
+    unmeasured: CpuSet,
+    #[serde(default)]
+    header: Vec<HeaderCheck>,
+    #[serde(default)]
+    oddities: Vec<Oddity>,
+    #[serde(default)]
+    pairs: Vec<Pair>,
+    #[serde(default)]
+    tsc_ghz: Option<f64>,
+    #[serde(default)]
+    seconds: Option<f64>,
+    #[serde(default)]
+    warnings: Vec<String>,
+}
+
+/// An implied level, and what declares it.
+#[derive(Serialize, Deserialize)]
+struct Level {
+    groups: Vec<CpuSet>,
+    /// Contexts in each group, where that is the same in all.
+    size: Option<usize>,
+    latency: Option<LatencyClass>,
+    classes: Vec<LatencyClass>,
+    contradictions: Vec<(CpuId, CpuId, f64)>,
+    declared: Vec<DomainKind>,
+    difference: Option<Difference>,
+}
+
+/// One direction of a pair, as it was measured: nanoseconds one way.
+#[derive(Clone, Serialize, Deserialize)]
+struct Pair {
+    from: CpuId,
+    to: CpuId,
+    #[serde(flatten)]
+    latency: Quantiles,
+    /// Middle half of the batches, each relative to the median of its line.
+    spread: f64,
+    batches: usize,
+    /// Median of each line that was tried, ascending.
+    lines: Vec<f64>,
+    /// Share of the time that a thread waited for its CPU.
+    waited: f64,
+}
+
+impl Latency {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let mut document = match &self.from {
+            Some(path) => Source::read(path)?.document(),
+            None => self.measure()?,
+        };
+        if let Some(machine) = self.declared()? {
+            document.compare(&machine)?;
+        }
+        if self.json {
+            return output::print_json(&document);
+        }
+        let colour = std::io::stdout().is_terminal()
+            && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+            && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
+        output::print(&text::text(&document, output::width(), colour))
+    }
+
+    /// The machine that declares levels to compare with.
+    fn declared(&self) -> anyhow::Result<Option<Machine>> {
+        match (&self.machine, &self.from) {
+            (Some(name), _) => Ok(Some(MachineArgument { machine: name.clone() }.load()?)),
+            (None, None) => Ok(Some(pinwise_host::machine()?)),
+            (None, Some(_)) => Ok(None),
+        }
+    }
+
+    /// Measures this machine.
+    fn measure(&self) -> anyhow::Result<Document> {
+        let host = pinwise_host::machine()?;
+        let contexts = match &self.cpus {
+            None => host.allowed.clone(),
+            Some(list) => {
+                let asked = CpuSet::parse_list(list).map_err(|error| Usage(format!("--cpus: {error}")))?;
+                let missing = asked.difference(&host.allowed);
+                if !missing.is_empty() {
+                    let message = format!("--cpus {list}: not allowed here: {missing}; allowed are {}", host.allowed);
+                    return Err(Usage(message).into());
+                }
+                asked
+            }
+        };
+        if contexts.len() < 2 {
+            return Err(Usage(LatencyError::TooFew(contexts.len()).to_string()).into());
+        }
+        let interrupt = Interrupt::listen()?;
+        let (pairs, time) = Latencies::estimate(contexts.len());
+        let plural = if pairs == 1 { "" } else { "s" };
+        let cost = figures::duration(time);
+        output::aside(&format!("{} contexts, {pairs} pair{plural}, both directions: about {cost}", contexts.len()));
+        // Redrawn at most four times a second: drawing costs time on the machine under test.
+        let bar = ProgressBar::with_draw_target(Some(pairs as u64), ProgressDrawTarget::stderr_with_hz(4));
+        if let Ok(style) = ProgressStyle::with_template("[{elapsed_precise}] {bar:24} {pos} of {len} pairs") {
+            bar.set_style(style);
+        }
+        let measured = Latencies::measure(&contexts, &interrupt.flag(), &mut |done| bar.set_position(done as u64));
+        bar.finish_and_clear();
+        match measured {
+            Ok(measured) => Document::measured(host.name, &measured),
+            Err(LatencyError::Interrupted) => Err(Interrupted("interrupted: nothing was changed".into()).into()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl Document {
+    /// What `matrix` says; nothing measured, nothing declared.
+    fn new(name: String, matrix: &LatencyMatrix) -> Self {
+        let n = matrix.contexts().len();
+        let found = LatencyLevels::of(matrix);
+        let levels = found.levels.into_iter().map(|level| Level {
+            size: level.size(),
+            groups: level.groups,
+            latency: level.latency,
+            classes: level.classes,
+            contradictions: level.contradictions,
+            declared: Vec::new(),
+            difference: None,
+        });
+        Self {
+            name,
+            unit: matrix.unit(),
+            contexts: matrix.contexts().to_vec(),
+            matrix: (0..n).map(|from| (0..n).map(|to| matrix.get(from, to)).collect()).collect(),
+            levels: levels.collect(),
+            agrees: None,
+            unseen: Vec::new(),
+            unknown: CpuSet::new(),
+            unmeasured: CpuSet::new(),
+            header: Vec::new(),
+            oddities: found.oddities,
+            pairs: Vec::new(),
+            tsc_ghz: None,
+            seconds: None,
+            warnings: Vec::new(),
+        }
+    }
+
+    /// What was measured on a machine.
+    fn measured(name: String, latencies: &Latencies) -> anyhow::Result<Self> {
+        let mut document = Self::new(name, &latencies.matrix()?);
+        document.tsc_ghz = latencies.tsc_ghz;
+        document.seconds = Some(latencies.elapsed.as_secs_f64());
+        let pairs = latencies.directions.iter().filter_map(|direction| {
+            Some(Pair {
+                from: direction.from,
+                to: direction.to,
+                latency: direction.quantiles()?,
+                spread: direction.spread()?,
+                batches: direction.batches(),
+                lines: direction.line_medians(),
+                waited: direction.waited,
+            })
+        });
+        document.pairs = pairs.collect();
+        document.warnings = text::warnings(latencies);
+        Ok(document)
+    }
+
+    /// The matrix it holds.
+    fn latencies(&self) -> Result<LatencyMatrix, pinwise_topology::LatencyError> {
+        LatencyMatrix::new(self.contexts.clone(), self.unit, self.matrix.concat())
+    }
+
+    /// Holds the levels against those of `machine`.
+    fn compare(&mut self, machine: &Machine) -> anyhow::Result<()> {
+        let matrix = self.latencies()?;
+        let comparison = LatencyComparison::new(&matrix, &LatencyLevels::of(&matrix), machine);
+        self.agrees = Some(comparison.agrees() && self.header.iter().all(|check| check.agrees));
+        for (level, counterpart) in self.levels.iter_mut().zip(comparison.levels) {
+            (level.declared, level.difference) = (counterpart.declared, counterpart.difference);
+        }
+        (self.unseen, self.unknown, self.unmeasured) = (comparison.unseen, comparison.unknown, comparison.unmeasured);
+        Ok(())
+    }
+}

@@ -1,0 +1,278 @@
+//! What people read: the matrix, the levels, how they compare, how far measurements spread, and what to doubt.
+
+use super::map::{figure, map};
+use super::{Document, Level, Pair};
+use comfy_table::{CellAlignment, Table, presets};
+use pinwise_host::{DirectedLatency, Latencies, Quantiles};
+use pinwise_testbed::figures::{self, percent};
+use pinwise_topology::{CpuSet, DeclaredGroups, DomainKind, LatencyUnit, Oddity};
+use std::fmt::Write as _;
+use std::time::Duration;
+
+/// A thread that waits for its CPU for a larger share of the time was not alone.
+const WAITED: f64 = 0.01;
+/// The middle half of the batches on a line spreads less than this, relative to their median, where nothing disturbs.
+const SPREAD: f64 = 0.1;
+/// Directions that are shown one by one.
+const SHOWN: usize = 12;
+/// Groups of a level, contradictions and oddities that are shown.
+const FEW: usize = 4;
+
+pub(super) fn text(document: &Document, width: usize, colour: bool) -> String {
+    let unit = document.unit;
+    let n = document.contexts.len();
+    let mut text = format!("{}: {n} contexts", document.name);
+    if let Some(seconds) = document.seconds {
+        let _ = write!(text, ", measured in {}", figures::duration(Duration::from_secs_f64(seconds.clamp(0.0, 1e9))));
+    }
+    let _ = writeln!(text, "\nlatency of a cache line, one way, in {unit}; rows write first\n");
+    match map(document, width, colour) {
+        Some((map, legend)) => {
+            text += &map;
+            text += legend;
+        }
+        None => {
+            let _ = writeln!(text, "  {n} x {n} are too many for {width} columns; --json has all of them");
+        }
+    }
+    text += "\nlevels that the latencies imply, nearest first\n";
+    text += &levels(document);
+    notes(&mut text, document);
+    comparison(&mut text, document);
+    if !document.pairs.is_empty() {
+        text += &spread(&document.pairs);
+    }
+    if let Some(ghz) = document.tsc_ghz.filter(|_| unit == LatencyUnit::Ns) {
+        let _ = writeln!(text, "\n1 ns is {ghz:.2} cycles of the time stamp counter");
+    }
+    for warning in &document.warnings {
+        let _ = writeln!(text, "\nwarning: {warning}");
+    }
+    text
+}
+
+/// A table without lines, indented, numbers to the right.
+fn table(titles: &[&str], left: &[usize], rows: Vec<Vec<String>>) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_header(titles);
+    table.add_rows(rows);
+    for (index, column) in table.column_iter_mut().enumerate() {
+        let right = !left.contains(&index);
+        column.set_cell_alignment(if right { CellAlignment::Right } else { CellAlignment::Left });
+    }
+    table.trim_fmt().lines().fold(String::new(), |text, line| text + " " + line.trim_end() + "\n")
+}
+
+fn levels(document: &Document) -> String {
+    let show = |value| figure(document.unit, value);
+    let rows = (1..).zip(&document.levels).map(|(number, level)| {
+        let number: usize = number;
+        let latency = level.latency.map_or(["?".into(), "?".into(), "0".into()], |latency| {
+            let range = format!("{} to {}", show(latency.low), show(latency.high));
+            [show(latency.median), range, latency.pairs.to_string()]
+        });
+        let [median, range, pairs] = latency;
+        let declared = match (document.agrees, level.declared.is_empty()) {
+            (None, _) => String::new(),
+            (Some(_), false) => kinds(&level.declared),
+            (Some(_), true) if level.difference.is_some() => "no such level".into(),
+            (Some(_), true) => String::new(),
+        };
+        vec![number.to_string(), size(level), median, range, pairs, groups(level), declared]
+    });
+    let mut titles = vec!["level", "contexts", "median", "range", "pairs", "groups", "declared as"];
+    let mut rows: Vec<Vec<String>> = rows.collect();
+    if rows.iter().all(|row| row[6].is_empty()) {
+        titles.truncate(6);
+        rows.iter_mut().for_each(|row| row.truncate(6));
+    }
+    table(&titles, &[5, 6], rows)
+}
+
+/// `48 x 2`
+fn size(level: &Level) -> String {
+    match level.size {
+        Some(size) => format!("{} x {size}", level.groups.len()),
+        None => {
+            let sizes = level.groups.iter().map(CpuSet::len);
+            let (low, high) = sizes.fold((usize::MAX, 0), |(low, high), size| (low.min(size), high.max(size)));
+            format!("{} x {low} to {high}", level.groups.len())
+        }
+    }
+}
+
+/// The first groups, as far as they can be read.
+fn groups(level: &Level) -> String {
+    let mut text = String::new();
+    for (index, group) in level.groups.iter().enumerate() {
+        let group = group.to_string();
+        if index > 0 && text.len() + group.len() > 30 {
+            return text + "  …";
+        }
+        text += if index > 0 { "  " } else { "" };
+        match group.char_indices().nth(40) {
+            Some((cut, _)) => text += &format!("{}…", &group[..cut]),
+            None => text += &group,
+        }
+    }
+    text
+}
+
+fn kinds(kinds: &[DomainKind]) -> String {
+    kinds.iter().rev().map(|kind| kind.name()).collect::<Vec<_>>().join(" = ")
+}
+
+/// What does not fit a table: classes, contradictions, odd values.
+fn notes(text: &mut String, document: &Document) {
+    let unit = document.unit;
+    let show = |value| figure(unit, value);
+    for (number, level) in (1..).zip(&document.levels) {
+        if !level.classes.is_empty() {
+            let classes: Vec<String> =
+                level.classes.iter().map(|class| format!("{} ({} pairs)", show(class.median), class.pairs)).collect();
+            let classes = classes.join(", ");
+            let _ = writeln!(text, "level {number} has distances that group nothing, as hops have: {classes} {unit}");
+        }
+        let told = level.contradictions.iter().map(|(a, b, value)| format!("{} and {}: {}", a.0, b.0, show(*value)));
+        list(text, &format!("level {number} is contradicted by"), told, unit);
+    }
+    let told = document.oddities.iter().map(|oddity| match oddity {
+        Oddity::Impossible { from, to, value } => format!("{} to {}: {value}, left out", from.0, to.0),
+        Oddity::Asymmetric { from, to, low, high } => {
+            format!("{} to {}: {}, back {}, the lower counts", from.0, to.0, show(*low), show(*high))
+        }
+    });
+    list(text, "odd values", told, unit);
+}
+
+fn list(text: &mut String, what: &str, items: impl Iterator<Item = String>, unit: LatencyUnit) {
+    let items: Vec<String> = items.collect();
+    if items.is_empty() {
+        return;
+    }
+    let more = if items.len() > FEW { format!("; and {} more", items.len() - FEW) } else { String::new() };
+    let _ = writeln!(text, "{what} ({unit}): {}{more}", items[..items.len().min(FEW)].join("; "));
+}
+
+fn comparison(text: &mut String, document: &Document) {
+    let Some(agrees) = document.agrees else { return };
+    text.push('\n');
+    text.push_str(if agrees { "agrees with what is declared\n" } else { "DIFFERS from what is declared\n" });
+    for check in &document.header {
+        let verdict = if check.agrees { "agrees" } else { "differs" };
+        let _ = writeln!(text, "  {}: {}; latencies imply {}: {verdict}", check.what, check.declared, check.implied);
+    }
+    for (number, level) in (1..).zip(&document.levels) {
+        let Some(difference) = &level.difference else { continue };
+        let declared: Vec<String> = difference.declared.iter().map(ToString::to_string).collect();
+        let _ = writeln!(
+            text,
+            "  level {number}: {} are near to each other; nearest declared is {}, with {}; {} pairs differ",
+            difference.implied,
+            kinds(&difference.nearest),
+            declared.join(" and "),
+            difference.pairs
+        );
+    }
+    for unseen in &document.unseen {
+        let _ = writeln!(text, "  {}", hidden(unseen, document.unit));
+    }
+    if !document.unknown.is_empty() {
+        let _ = writeln!(text, "  the machine has no contexts {}", document.unknown);
+    }
+    if !document.unmeasured.is_empty() {
+        let _ = writeln!(text, "  not measured: contexts {}", document.unmeasured);
+    }
+}
+
+fn hidden(unseen: &DeclaredGroups, unit: LatencyUnit) -> String {
+    let middle = |value: Option<f64>| value.map_or("?".into(), |value| figure(unit, value));
+    format!(
+        "{} ({} groups) does not show: median {} {unit} inside, {} {unit} to its neighbours",
+        kinds(&unseen.kinds),
+        unseen.groups,
+        middle(unseen.inside),
+        middle(unseen.outside)
+    )
+}
+
+/// How far the batches of a direction lie apart, and its lines.
+fn spread(pairs: &[Pair]) -> String {
+    let mut text = String::from("\ndistribution over batches of round trips, ns one way\n");
+    let show = |value| figure(LatencyUnit::Ns, value);
+    if pairs.len() <= SHOWN {
+        let rows = pairs.iter().map(|pair| {
+            let Quantiles { q05, q25, median, q75, q95 } = pair.latency;
+            let lines = match (pair.lines.first(), pair.lines.last()) {
+                (Some(low), Some(high)) => format!("{} to {}", show(*low), show(*high)),
+                _ => "?".into(),
+            };
+            let ends = [pair.from.0.to_string(), pair.to.0.to_string()];
+            let quantiles = [q05, q25, median, q75, q95].map(show);
+            let rest = [pair.batches.to_string(), format!("{lines} ({})", pair.lines.len()), percent(pair.spread)];
+            ends.into_iter().chain(quantiles).chain(rest).collect()
+        });
+        let titles =
+            ["from", "to", "5 %", "25 %", "median", "75 %", "95 %", "batches", "medians of lines", "IQR in a line"];
+        return text + &table(&titles, &[], rows.collect());
+    }
+    let mut sorted: Vec<&Pair> = pairs.iter().collect();
+    sorted.sort_by(|a, b| a.spread.total_cmp(&b.spread));
+    let (middle, widest) = (sorted[sorted.len() / 2], sorted[sorted.len() - 1]);
+    let batches: usize = pairs.iter().map(|pair| pair.batches).sum();
+    let _ = writeln!(
+        text,
+        "  {} batches in {} directions; on one line the middle half spreads by {} of its median in the middle direction,\n  \
+         by {} in the worst ({} to {}); --json has the quantiles of each direction and the medians of its lines",
+        figures::count(batches as u64),
+        pairs.len(),
+        percent(middle.spread),
+        percent(widest.spread),
+        widest.from.0,
+        widest.to.0
+    );
+    text
+}
+
+/// What casts doubt on a measurement, and what to do about it.
+pub(super) fn warnings(latencies: &Latencies) -> Vec<String> {
+    let directions = &latencies.directions;
+    let mut warnings = Vec::new();
+    let waited = directions.iter().filter(|direction| direction.waited > WAITED);
+    if let Some(worst) = waited.clone().max_by(|a, b| a.waited.total_cmp(&b.waited)) {
+        warnings.push(format!(
+            "the machine is busy: in {} of {} directions a measuring thread waited for its CPU, at most {} of the time ({} to {}); \
+             stop other programs, or leave these contexts out (--cpus)",
+            waited.count(),
+            directions.len(),
+            percent(worst.waited),
+            worst.from.0,
+            worst.to.0
+        ));
+    }
+    let wide: Vec<(&DirectedLatency, f64)> = directions
+        .iter()
+        .filter_map(|direction| Some((direction, direction.spread()?)))
+        .filter(|(_, spread)| *spread > SPREAD)
+        .collect();
+    if let Some((worst, spread)) = wide.iter().max_by(|a, b| a.1.total_cmp(&b.1)) {
+        warnings.push(format!(
+            "latency is not steady in {} of {} directions: on one line the middle half of the batches spreads by up to {} of the \
+             median ({} to {}); stop other programs, and look at 'frequency governor' of pinwise doctor",
+            wide.len(),
+            directions.len(),
+            percent(*spread),
+            worst.from.0,
+            worst.to.0
+        ));
+    }
+    let missing: Vec<String> = directions
+        .iter()
+        .filter(|direction| direction.batches() == 0)
+        .map(|direction| format!("{} to {}", direction.from.0, direction.to.0))
+        .collect();
+    if !missing.is_empty() {
+        warnings.push(format!("no time to measure {}; try again on a quieter machine", missing.join(", ")));
+    }
+    warnings
+}
