@@ -13,7 +13,9 @@ mod progress;
 mod request;
 mod store;
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{Parser, Subcommand};
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 /// How many threads, on which hardware context, and how far from the best possible: from measurement.
@@ -27,7 +29,10 @@ use std::process::ExitCode;
 ///   pinwise doctor                                    what this machine allows and lacks
 #[derive(Parser)]
 #[command(name = "pinwise", version, max_term_width = 110, verbatim_doc_comment, infer_subcommands = true)]
-#[command(after_help = "Exit codes: 0 done, 1 failure, 2 bad usage, 130 interrupted (everything put back).")]
+#[command(
+    after_help = "Exit codes: 0 done; 1 failure; 2 bad usage, or a file, program, process or campaign that is not there;\n\
+    130 interrupted (everything put back)."
+)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -58,7 +63,7 @@ fn main() -> ExitCode {
         pinwise_host::guardian_main();
         return ExitCode::SUCCESS;
     }
-    let arguments = Arguments::parse();
+    let arguments = Arguments::try_parse_from(words()).unwrap_or_else(|error| one_suggestion(error).exit());
     output::exit(match arguments.command {
         Command::Place(command) => command.run(),
         Command::Topo(command) => command.run(),
@@ -75,6 +80,25 @@ fn main() -> ExitCode {
         Command::Completions(command) => command.run(),
         Command::Man(command) => command.run(),
     })
+}
+
+/// The command line. Asking for help about help is asking for help, which the parser takes for a command's name.
+fn words() -> Vec<OsString> {
+    let mut words: Vec<OsString> = std::env::args_os().collect();
+    if words.get(1).is_some_and(|word| word == "help") {
+        words.retain(|word| word != "-h" && word != "--help");
+    }
+    words
+}
+
+/// Of the commands with similar names, the parser's last is the most similar.
+fn one_suggestion(mut error: clap::Error) -> clap::Error {
+    let similar = error.remove(ContextKind::SuggestedSubcommand);
+    if let Some(ContextValue::Strings(names)) = similar {
+        let best = names.into_iter().last().into_iter().collect();
+        error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(best));
+    }
+    error
 }
 
 #[cfg(test)]

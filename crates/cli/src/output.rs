@@ -1,10 +1,13 @@
 //! What every command says the same way: results on stdout, errors on one line, exit codes.
 
 use std::fmt;
+use std::fs;
 use std::io::{self, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
-/// Exit code 2: the command line or an input file makes no sense.
+/// Exit code 2: the command line makes no sense, or what it names (a file, a program, a process, a cgroup, a campaign) does not exist
+/// or is not what it should be.
 #[derive(Debug)]
 pub(crate) struct Usage(pub(crate) String);
 
@@ -27,6 +30,15 @@ impl fmt::Display for Interrupted {
 }
 
 impl std::error::Error for Interrupted {}
+
+/// The bytes of a file that the command line names.
+pub(crate) fn read_input(path: &Path) -> anyhow::Result<Vec<u8>> {
+    fs::read(path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => Usage("there is no such file".into()).into(),
+        io::ErrorKind::IsADirectory => Usage("it is a directory".into()).into(),
+        _ => error.into(),
+    })
+}
 
 /// Prints `text` (which ends in a newline) on stdout.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {

@@ -1,11 +1,10 @@
 //! Plan files on the command line.
 
-use crate::output::Usage;
+use crate::output::{Usage, read_input};
 use anyhow::Context as _;
 use clap::Args;
 use pinwise_placement::Plan;
 use pinwise_topology::CpuSet;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The plan a command is about.
@@ -25,7 +24,8 @@ impl PlanArgument {
     /// Reads the plan.
     pub(crate) fn load(&self) -> anyhow::Result<Plan> {
         let what = || format!("cannot read plan {}", self.path.display());
-        let text = fs::read_to_string(&self.path).with_context(what)?;
+        let bytes = read_input(&self.path).with_context(what)?;
+        let text = String::from_utf8(bytes).map_err(|_| Usage("it is no text".into())).with_context(what)?;
         Plan::parse(&text).map_err(|error| Usage(error.to_string())).with_context(what)
     }
 }

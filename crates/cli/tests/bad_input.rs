@@ -25,7 +25,7 @@ fn refused(words: &[&str]) -> (i32, String) {
 #[test]
 fn a_program_that_cannot_be_started_is_named_with_the_remedy() {
     let (code, line) = refused(&["--", "/no/such/program"]);
-    assert_eq!(code, 1);
+    assert_eq!(code, 2);
     assert_eq!(
         line,
         "pinwise: cannot start /no/such/program: there is no such program; give its path, or add its folder to PATH"
@@ -82,7 +82,7 @@ fn contexts_and_processes_that_do_not_exist_are_bad_usage() {
     let (code, line) = refused(&["--pid", "2147483647", "--metric", "io:rchar"]);
     assert!(code == 2 && line.contains("there is no process 2147483647"), "{line}");
     let (code, line) = refused(&["--cgroup", "/no/such/group", "--metric", "io:rchar"]);
-    assert_eq!(code, 1);
+    assert_eq!(code, 2);
     assert!(
         line.ends_with(
             "cannot read cgroup /no/such/group: no such directory with a cgroup.procs file, nor below /sys/fs/cgroup"
@@ -90,6 +90,43 @@ fn contexts_and_processes_that_do_not_exist_are_bad_usage() {
         "{line}"
     );
 }
+
+#[test]
+fn what_the_command_line_names_and_is_not_there_is_bad_usage_for_every_command() {
+    let folder = TempDir::new().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (absent, folder_path) = (path("absent"), path("folder"));
+    fs::create_dir(&folder_path).unwrap();
+    fs::write(path("bytes"), [0xff, 0xfe]).unwrap();
+    fs::write(path("plan.toml"), PLAN).unwrap();
+    let store = path("none.db");
+    for (words, expected) in [
+        (&["bound", &absent][..], "there is no such file"),
+        (&["bound", &folder_path], "it is a directory"),
+        (&["export", &absent, "--to", "taskset"], "there is no such file"),
+        (&["export", &folder_path, "--to", "taskset"], "it is a directory"),
+        (&["export", &path("bytes"), "--to", "taskset"], "it is no text"),
+        (&["apply", &absent, "--pid", "1"], "there is no such file"),
+        (&["run", &absent, "--", "true"], "there is no such file"),
+        (&["run", &path("plan.toml"), "--force", "--", "/no/such/program"], "there is no such program"),
+        (&["topo", "--machine", &absent], "no such file"),
+        (&["space", "--threads", "2", "--machine", &absent], "no such file"),
+        (&["workload", "intadd", "--packets", "10", "--pcap", &absent], "No such file"),
+        (&["campaign", "show", "1", "--store", &store], "there is no store yet"),
+        (&["report", "1", "--store", &store], "there is no store yet"),
+    ] {
+        let output = support::pinwise(words);
+        let text = String::from_utf8(output.stderr).unwrap();
+        let complaint = text.lines().last().unwrap_or_default();
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {text}");
+        assert!(complaint.starts_with("pinwise: ") && complaint.contains(expected), "{words:?}: {text}");
+        assert!(output.stdout.is_empty(), "{words:?}");
+    }
+}
+
+/// For no machine: only with --force.
+const PLAN: &str = "version = 1\nprogram = \"true\"\n[machine]\nsummary = \"1 core\"\ntopology = \"0\"\nmodel = \"abacus\"\n\
+                    [[thread]]\nname = \"true\"\nrole = \"r\"\ninstance = 0\ncpus = \"0\"\n";
 
 #[test]
 fn a_store_that_is_none_is_left_alone() {

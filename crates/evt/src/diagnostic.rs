@@ -64,64 +64,66 @@ pub enum Diagnostic {
     Exhausted,
 }
 
-impl fmt::Display for Diagnostic {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Diagnostic {
+    /// The diagnostic for readers to whom `value` says a performance, in a unit or with another sign.
+    pub fn in_words(&self, value: impl Fn(f64) -> String) -> String {
         match self {
-            Self::Dropped { count } => write!(f, "{count} values were no finite number and are left out"),
+            Self::Dropped { count: 1 } => "1 value was no finite number and is left out".into(),
+            Self::Dropped { count } => format!("{count} values were no finite number and are left out"),
             Self::Saturated { ties } => {
-                write!(
-                    f,
+                format!(
                     "{ties} values tie at the best and few below it: a saturated resource, and the best is taken for the bound"
                 )
             }
             Self::Atoms { distinct, n } => {
-                write!(
-                    f,
-                    "only {distinct} of {n} values are different: measure every assignment instead of estimating, if they are few"
+                format!(
+                    "{distinct} different values among {n}: measure every assignment instead of estimating, if they are few"
                 )
             }
             Self::Unstable { ratio } => {
-                write!(
-                    f,
+                format!(
                     "the far end changes {ratio:.1}-fold with how deep a tail is used: take more runs before trusting it"
                 )
             }
             Self::PriorDriven { shape } => {
-                write!(f, "the sample alone shows no end (shape {shape:+.2}): the bound rests on the prior")
+                format!("the sample alone shows no end (shape {shape:+.2}): the bound rests on the prior")
             }
             Self::NotLinear { r_squared } => {
-                write!(f, "the mean excess plot is not linear (R² {r_squared:.2}): the tail may not follow the model")
+                format!("the mean excess plot is not linear (R² {r_squared:.2}): the tail may not follow the model")
             }
             Self::ThresholdLow { fraction } => {
-                write!(
-                    f,
+                format!(
                     "{:.1} % of the values lie beyond the threshold; above 5 % the bulk biases the tail",
                     100.0 * fraction
                 )
             }
-            Self::Unbounded => write!(f, "the interval has no finite end"),
-            Self::CapActive { cap } => write!(f, "the interval ends at the cap, {cap}"),
+            Self::Unbounded => "the interval has no finite end".into(),
+            Self::CapActive { cap } => format!("the interval ends at the cap, {}", value(*cap)),
             Self::CapFalsified { cap } => {
-                write!(f, "the best beats the cap {cap}: the cap is wrong and is not used")
+                format!("the best beats the cap {}: the cap is wrong and is not used", value(*cap))
             }
-            Self::GapUndefined => write!(f, "the bound is not above zero: a relative gap has no meaning"),
-            Self::Exhausted => write!(f, "every assignment was measured: the best is exact but for noise"),
+            Self::GapUndefined => "the bound is not above zero: a relative gap has no meaning".into(),
+            Self::Exhausted => "every assignment was measured: the best is exact but for noise".into(),
         }
     }
 }
 
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.in_words(|value| value.to_string()))
+    }
+}
+
 /// Why a sample supports no bound.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Refusal {
     /// There is no finite value.
-    #[error("no value to estimate from{}", if *.dropped > 0 { format!(": all {dropped} are infinite or no number") } else { String::new() })]
     Empty {
         /// Values left out.
         dropped: usize,
     },
     /// All values are the same.
-    #[error("all {n} values are {value}: a constant sample shows no tail")]
     Constant {
         /// The value.
         value: f64,
@@ -129,7 +131,6 @@ pub enum Refusal {
         n: usize,
     },
     /// Too few different values.
-    #[error("only {distinct} of {n} values are different; a bound needs {needed}")]
     TooFew {
         /// Different values.
         distinct: usize,
@@ -139,7 +140,6 @@ pub enum Refusal {
         needed: usize,
     },
     /// Too few values above the threshold.
-    #[error("{exceedances} values lie beyond the threshold {threshold}; a fit needs {needed}")]
     FewExceedances {
         /// The threshold.
         threshold: f64,
@@ -149,7 +149,6 @@ pub enum Refusal {
         needed: usize,
     },
     /// No threshold leaves enough values above it and stays within the top 5 % of the sample.
-    #[error("no threshold leaves {needed} values within the top 5 % of {n}")]
     NoThreshold {
         /// Values.
         n: usize,
@@ -157,7 +156,6 @@ pub enum Refusal {
         needed: usize,
     },
     /// The fitted shape is 0 or above: by maximum likelihood the distribution has no end.
-    #[error("the fitted shape is {shape:+.3}, not below 0: the {exceedances} values beyond {threshold} show no end")]
     NoEnd {
         /// The threshold.
         threshold: f64,
@@ -169,9 +167,6 @@ pub enum Refusal {
         scale: f64,
     },
     /// The likelihood grows without limit towards shape < -1, the end at the best value itself.
-    #[error(
-        "the likelihood of the {exceedances} values beyond {threshold} has no maximum: they crowd at the best value"
-    )]
     NoMaximum {
         /// The threshold.
         threshold: f64,
@@ -179,13 +174,10 @@ pub enum Refusal {
         exceedances: usize,
     },
     /// The values lie too far apart, or too close together, for their differences to be computed.
-    #[error("the differences of the values leave the range of 64-bit numbers")]
     Range,
     /// Not a confidence.
-    #[error("the confidence {0} is not at least 0.5 and below 1")]
     Confidence(f64),
     /// The cap or the threshold is infinite or no number.
-    #[error("the {option} {value} is no finite number")]
     NotFinite {
         /// Which of the two.
         option: Limit,
@@ -193,6 +185,50 @@ pub enum Refusal {
         value: f64,
     },
 }
+
+impl Refusal {
+    /// The reason for readers to whom `value` says a performance, in a unit or with another sign.
+    pub fn in_words(&self, value: impl Fn(f64) -> String) -> String {
+        match *self {
+            Self::Empty { dropped: 0 } => "no value to estimate from".into(),
+            Self::Empty { dropped: 1 } => "no value to estimate from: the only one is infinite or no number".into(),
+            Self::Empty { dropped } => format!("no value to estimate from: all {dropped} are infinite or no number"),
+            Self::Constant { value: only, n: 1 } => format!("{} is the only value: one shows no tail", value(only)),
+            Self::Constant { value: all, n } => {
+                format!("all {n} values are {}: a constant sample shows no tail", value(all))
+            }
+            Self::TooFew { distinct, n, needed } => {
+                format!("{distinct} different values among {n}; a bound needs {needed}")
+            }
+            Self::FewExceedances { threshold, exceedances, needed } => {
+                let values = if exceedances == 1 { "value" } else { "values" };
+                format!("{exceedances} {values} beyond the threshold {}; a fit needs {needed}", value(threshold))
+            }
+            Self::NoThreshold { n, needed } => {
+                format!("no threshold leaves {needed} values within the top 5 % of {n}")
+            }
+            Self::NoEnd { threshold, exceedances, shape, .. } => format!(
+                "the fitted shape is {shape:+.3}, not below 0: the {exceedances} values beyond {} show no end",
+                value(threshold)
+            ),
+            Self::NoMaximum { threshold, exceedances } => format!(
+                "the likelihood of the {exceedances} values beyond {} has no maximum: they crowd at the best value",
+                value(threshold)
+            ),
+            Self::Range => "the differences of the values leave the range of 64-bit numbers".into(),
+            Self::Confidence(confidence) => format!("the confidence {confidence} is not at least 0.5 and below 1"),
+            Self::NotFinite { option, value } => format!("the {option} {value} is no finite number"),
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.in_words(|value| value.to_string()))
+    }
+}
+
+impl std::error::Error for Refusal {}
 
 /// A limit given by the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

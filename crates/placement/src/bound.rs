@@ -35,8 +35,13 @@ pub struct Bound {
 
 impl Bound {
     /// From one performance per randomly drawn assignment, and the performance to compare with: the best on fresh windows, or
-    /// the best of the sample while it is being drawn.
-    pub(crate) fn from_sample(question: &Question, sample: Vec<f64>, best: Option<f64>) -> Self {
+    /// the best of the sample while it is being drawn. `say` says a performance with its unit.
+    pub(crate) fn from_sample(
+        question: &Question,
+        sample: Vec<f64>,
+        best: Option<f64>,
+        say: impl Fn(f64) -> String,
+    ) -> Self {
         let sample = Sample::new(sample);
         let options = Options {
             method: question.method,
@@ -50,9 +55,9 @@ impl Bound {
         };
         let n = sample.n();
         match pinwise_evt::estimate(&sample, &options) {
-            Err(refusal) => Self::unknown(question, method, n, refusal.to_string()),
+            Err(refusal) => Self::unknown(question, method, n, refusal.in_words(say)),
             Ok(estimate) => {
-                let mut notes: Vec<String> = estimate.diagnostics.iter().map(ToString::to_string).collect();
+                let mut notes: Vec<String> = estimate.diagnostics.iter().map(|note| note.in_words(&say)).collect();
                 notes.push(format!(
                     "whatever the distribution, at most {} of all placements beat the best of this sample",
                     percent(estimate.better_fraction)

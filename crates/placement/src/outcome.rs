@@ -173,7 +173,8 @@ impl Outcome {
         let bound = if BigUint::from(tally.classes().count()) == count {
             Bound::exact(question, &tally, &fresh, performance)
         } else {
-            Bound::from_sample(question, tally.sample(), performance)
+            let scale = Scale::new(unit, performance.unwrap_or_default());
+            Bound::from_sample(question, tally.sample(), performance, |value| scale.show(value))
         };
         Self {
             advice: advice(gain, question.within),

@@ -408,3 +408,12 @@ fn a_search_killed_at_any_moment_and_resumed_gives_the_same_outcome() {
     let replayed = Search::replay(&question, &case.tree, &case.workload, &records).unwrap();
     assert_eq!(replayed.outcome(&new.unit, &records, None), outcome);
 }
+
+#[test]
+fn the_reason_for_no_bound_is_said_in_the_unit_of_the_metric() {
+    let case = Case::new("2x4x2", 6, |_, _| 80.0);
+    let (outcome, _) = case.run(&question(StrategyName::Random, 60, 1));
+    assert_eq!(outcome.bound.upb, None);
+    let reason = &outcome.bound.notes[0];
+    assert!(reason.ends_with("values are 80.0 ops/s: a constant sample shows no tail"), "{reason}");
+}

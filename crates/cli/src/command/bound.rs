@@ -125,7 +125,7 @@ impl Bound {
             Err(refusal) => {
                 anyhow::bail!(
                     "no bound from {name}: {}; {}",
-                    mirrored_refusal(refusal, self.minimize),
+                    refusal.in_words(|value| (sign * value).to_string()),
                     remedy(&refusal)
                 )
             }
@@ -157,7 +157,7 @@ impl Bound {
             reason: None,
         };
         match found {
-            Err(refusal) => Document { reason: Some(mirrored_refusal(*refusal, self.minimize).to_string()), ..empty },
+            Err(refusal) => Document { reason: Some(refusal.in_words(|value| (sign * value).to_string())), ..empty },
             Ok(found) => {
                 let (low, high) = (Some(found.upb_low), found.upb_high);
                 let (gap, gap_high) = if self.minimize {
@@ -206,24 +206,6 @@ fn saved(best: f64, bound: f64) -> Option<f64> {
     (bound >= 0.0 && best > 0.0).then(|| (best - bound) / best)
 }
 
-/// The refusal in the values' own sign.
-fn mirrored_refusal(refusal: Refusal, minimize: bool) -> Refusal {
-    let sign = if minimize { -1.0 } else { 1.0 };
-    match refusal {
-        Refusal::Constant { value, n } => Refusal::Constant { value: sign * value, n },
-        Refusal::FewExceedances { threshold, exceedances, needed } => {
-            Refusal::FewExceedances { threshold: sign * threshold, exceedances, needed }
-        }
-        Refusal::NoEnd { threshold, exceedances, shape, scale } => {
-            Refusal::NoEnd { threshold: sign * threshold, exceedances, shape, scale }
-        }
-        Refusal::NoMaximum { threshold, exceedances } => {
-            Refusal::NoMaximum { threshold: sign * threshold, exceedances }
-        }
-        other => other,
-    }
-}
-
 /// What to do about a refusal.
 fn remedy(refusal: &Refusal) -> &'static str {
     match refusal {
@@ -238,13 +220,17 @@ fn remedy(refusal: &Refusal) -> &'static str {
     }
 }
 
+fn values(count: usize) -> String {
+    if count == 1 { "1 value".into() } else { format!("{count} values") }
+}
+
 fn read(file: &Path) -> anyhow::Result<String> {
     let bytes = if file == Path::new("-") {
         let mut bytes = Vec::new();
         std::io::stdin().lock().read_to_end(&mut bytes).context("cannot read standard input")?;
         bytes
     } else {
-        std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?
+        output::read_input(file).with_context(|| format!("cannot read {}", file.display()))?
     };
     // Numbers survive whatever the names are encoded in.
     Ok(String::from_utf8_lossy(&bytes).into_owned())
@@ -257,8 +243,8 @@ impl Document {
         line(
             "sample",
             match &self.column {
-                Some(column) => format!("{} values of column {column}", self.n),
-                None => format!("{} values", self.n),
+                Some(column) => format!("{} of column {column}", values(self.n)),
+                None => values(self.n),
             },
         );
         if let Some(first) = &self.first_skipped {
@@ -278,7 +264,7 @@ impl Document {
         {
             line(
                 "tail",
-                format!("{count} values beyond {}, shape {shape:+.3}, scale {}", number(threshold), number(scale)),
+                format!("{} beyond {}, shape {shape:+.3}, scale {}", values(count), number(threshold), number(scale)),
             );
         }
         if let Some(fraction) = self.better_fraction {

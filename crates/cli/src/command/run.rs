@@ -1,11 +1,13 @@
 //! `pinwise run`: starts a program and pins its threads as a plan says, as they appear.
 
+use crate::output::Usage;
 use crate::plan::{self, PlanArgument};
 use anyhow::Context as _;
 use clap::Args;
 use pinwise_host::{Ended, Pid, Pinner, Scope};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::ffi::OsString;
+use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::Arc;
@@ -41,6 +43,10 @@ impl Run {
         let mut child = Command::new(program)
             .args(arguments)
             .spawn()
+            .map_err(|error| match error.kind() {
+                io::ErrorKind::NotFound => Usage("there is no such program".into()).into(),
+                _ => anyhow::Error::from(error),
+            })
             .with_context(|| format!("cannot start {}", program.to_string_lossy()))?;
         let pid = Pid(child.id() as i32);
         let mut pinner = Pinner::new(Scope::Trees(vec![pid]), plan::wanted(&plan), Ended::Forgotten)

@@ -39,7 +39,7 @@ impl Explorer for Sample {
         let drawn = view.tally.sampled();
         if drawn >= self.next_look {
             let best = view.tally.ranking().first().map(|(_, mean)| *mean);
-            let bound = Bound::from_sample(view.question, view.tally.sample(), best);
+            let bound = Bound::from_sample(view.question, view.tally.sample(), best, |value| value.to_string());
             if let Some(gap) = bound.deciding_gap(view.question.method)
                 && gap <= view.question.within
             {

@@ -11,6 +11,7 @@ use pinwise_host::{
 };
 use pinwise_testbed::{MeasureError, Testbed, Unit};
 use pinwise_topology::{CpuSet, Machine};
+use std::io;
 use std::time::{Duration, Instant};
 
 /// How long after it closed its output a program may take to end.
@@ -131,6 +132,11 @@ fn told(error: TargetError) -> anyhow::Error {
     match error {
         TargetError::Measure(MeasureError { interrupted: true, .. }) => nothing_measured().into(),
         error @ TargetError::NoProcess(_) => usage(error).into(),
+        TargetError::Launch { ref cause, .. } | TargetError::Cgroup { ref cause, .. }
+            if cause.kind() == io::ErrorKind::NotFound =>
+        {
+            usage(error).into()
+        }
         error => error.into(),
     }
 }
