@@ -7,12 +7,14 @@
 mod fame;
 pub mod figures;
 mod measurement;
+mod metis;
 mod microbenchmark;
 mod replay;
 mod workload;
 
 pub use fame::Fame;
 pub use measurement::{MeasureError, Measurement, Retry, Unit};
+pub use metis::{ImpossibleRun, MetisError, MetisProgram, MetisRun, MetisTable};
 pub use microbenchmark::{Bench, Microbenchmark, Pace, PaceUnit, Seat};
 pub use replay::{Disturbance, Replay};
 pub use workload::{Thread, Workload};
