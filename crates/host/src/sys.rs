@@ -1,4 +1,4 @@
-//! The system calls that rustix lacks, and the only `unsafe` code of the project.
+//! The system calls that rustix lacks.
 //!
 //! Affinity masks of any length: rustix and glibc's `cpu_set_t` stop at 1,024 CPUs, the kernel does not. Scheduling classes:
 //! made as raw system calls because musl's wrappers answer `ENOSYS`. Fresh pages: `page`. The time stamp counter.

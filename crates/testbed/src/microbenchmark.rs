@@ -62,10 +62,13 @@ pub struct Pace {
     pub operations: u64,
     /// Whether [`Fame::enough`] was reached; otherwise the set was given up as unsteady.
     pub steady: bool,
+    /// The part of the time that the program really had its context, up to 1; the rest went to others. Always 1 on a model.
+    pub share: f64,
 }
 
 impl Pace {
-    /// From the time per operation of every repetition, each of `operations` operations. `None` without repetitions.
+    /// From the time per operation of every repetition, each of `operations` operations, on a context of its own. `None` without
+    /// repetitions.
     pub fn new(times: &[f64], operations: u64, fame: &Fame) -> Option<Self> {
         let repetitions = times.len();
         (repetitions > 0).then(|| Self {
@@ -73,6 +76,7 @@ impl Pace {
             repetitions,
             operations: operations * repetitions as u64,
             steady: fame.enough(times),
+            share: 1.0,
         })
     }
 }

@@ -1,0 +1,206 @@
+//! Fresh memory in which every load tells where the next one goes.
+//!
+//! The chain visits block after block of 2 MiB in the order of their addresses, and within a block every line once, in random order:
+//! no prefetcher follows it, one huge page holds what is visited together, and by the time the chain comes back to a block
+//! the most recently used 2 MiB are as far away as the chain is long. A cache smaller than the chain therefore misses.
+
+use super::kernel;
+use pinwise_topology::Random;
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+use std::ffi::c_void;
+use std::io;
+use std::ptr;
+
+/// The common size of a huge page; a page of another size only costs the alignment.
+const BLOCK: usize = 2 << 20;
+/// What one pass of a stream reads.
+const PASS: usize = 4096;
+
+/// Memory of this process alone, zeroed, on pages that nobody used before; huge ones where the kernel gives them.
+#[derive(Debug)]
+struct Pages {
+    mapping: *mut c_void,
+    mapped: usize,
+    /// The first byte that begins a block.
+    start: *mut u8,
+    /// Bytes from there on, whole blocks.
+    length: usize,
+}
+
+impl Pages {
+    fn new(bytes: usize) -> io::Result<Self> {
+        let length = bytes.max(1).next_multiple_of(BLOCK);
+        let mapped = length + BLOCK;
+        // SAFETY: a new anonymous mapping at a place of the kernel's choice touches no memory in use.
+        let mapping =
+            unsafe { mmap_anonymous(ptr::null_mut(), mapped, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE) }?;
+        // `mapped` is a block longer than `length`, so that both fit behind the alignment.
+        let start = mapping.cast::<u8>().wrapping_add(mapping.align_offset(BLOCK));
+        // SAFETY: advice on our own mapping; without huge pages (EINVAL) small ones do.
+        let _ = unsafe { madvise(start.cast(), length, Advice::LinuxHugepage) };
+        Ok(Self { mapping, mapped, start, length })
+    }
+}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours and nothing points into it any more. It cannot fail on a mapping that exists.
+        let _ = unsafe { munmap(self.mapping, self.mapped) };
+    }
+}
+
+/// A chain of pointers over fresh memory, and the place where the next load goes.
+#[derive(Debug)]
+pub(super) struct Chain {
+    _pages: Pages,
+    at: *const u8,
+    /// Entries in the chain.
+    pub(super) length: usize,
+}
+
+impl Chain {
+    /// A chain over at least `bytes` bytes, one entry each `line` bytes (a power of two from 8 to a block), touched by the
+    /// calling thread.
+    pub(super) fn new(bytes: usize, line: usize, random: &mut Random) -> io::Result<Self> {
+        let pages = Pages::new(bytes)?;
+        // Whole blocks, or one that is not full.
+        let (blocks, lines) =
+            if bytes < BLOCK { (1, bytes.div_ceil(line).max(2)) } else { (pages.length / BLOCK, BLOCK / line) };
+        let next = cycle(lines, random);
+        for block in 0..blocks {
+            for (index, &next) in next.iter().enumerate() {
+                // Line 0 is where a block is entered; whatever leads back to it leads on to the next block.
+                let target =
+                    if next == 0 { (block + 1) % blocks * BLOCK } else { block * BLOCK + next as usize * line };
+                let (entry, target) =
+                    (pages.start.wrapping_add(block * BLOCK + index * line), pages.start.wrapping_add(target));
+                // SAFETY: `index` and `next` are below `lines`, so that both addresses are in the mapping, and aligned.
+                unsafe { entry.cast::<*const u8>().write(target) };
+            }
+        }
+        Ok(Self { at: pages.start, _pages: pages, length: blocks * lines })
+    }
+
+    /// Loads `passes` (at least 1) times the entries of one pass.
+    pub(super) fn follow(&mut self, passes: u64) {
+        // SAFETY: `at` is an entry of the chain, each of which holds the address of another, and the pages live as long.
+        self.at = unsafe { kernel::chase(self.at, passes) };
+    }
+}
+
+/// Fresh memory that is read from its beginning to its end, again and again.
+#[derive(Debug)]
+pub(super) struct Strip {
+    pages: Pages,
+    at: usize,
+}
+
+impl Strip {
+    /// At least `bytes` bytes, touched by the calling thread.
+    pub(super) fn new(bytes: usize) -> io::Result<Self> {
+        let pages = Pages::new(bytes)?;
+        for offset in (0..pages.length).step_by(PASS) {
+            // Untouched pages would all be the kernel's one page of zeros.
+            // SAFETY: the offset is in the mapping.
+            unsafe { pages.start.add(offset).write(1) };
+        }
+        Ok(Self { pages, at: 0 })
+    }
+
+    /// Reads `passes` times 64 lines.
+    pub(super) fn read(&mut self, mut passes: u64) {
+        while passes > 0 {
+            let now = passes.min(((self.pages.length - self.at) / PASS) as u64);
+            // SAFETY: `now` passes end at the end of the pages at the latest; the length is a multiple of a pass.
+            unsafe { kernel::stream(self.pages.start.add(self.at), now) };
+            self.at = (self.at + now as usize * PASS) % self.pages.length;
+            passes -= now;
+        }
+    }
+}
+
+/// What follows what in a random cycle through `0..count`, all of them in one (S. Sattolo, "An algorithm to generate a random cyclic
+/// permutation", Information Processing Letters 22, 1986).
+fn cycle(count: usize, random: &mut Random) -> Vec<u32> {
+    // A block has at most 2^18 lines.
+    let mut next: Vec<u32> = (0..count as u32).collect();
+    for last in (1..count).rev() {
+        next.swap(last, random.below(last as u64) as usize);
+    }
+    next
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::HashSet;
+
+    proptest! {
+        #[test]
+        fn a_cycle_visits_everything_once(count in 2usize..500, seed: u64) {
+            let next = cycle(count, &mut Random::new(seed));
+            let mut seen = HashSet::new();
+            let mut at = 0;
+            while seen.insert(at) {
+                at = next[at] as usize;
+            }
+            prop_assert_eq!((at, seen.len()), (0, count));
+        }
+    }
+
+    /// The addresses a chain visits until it comes back, relative to its beginning.
+    fn visited(chain: &Chain) -> Vec<usize> {
+        let mut offsets = Vec::new();
+        let mut at = chain.at;
+        loop {
+            offsets.push(at as usize - chain.at as usize);
+            // SAFETY: `at` is an entry of the chain.
+            at = unsafe { at.cast::<*const u8>().read() };
+            if at == chain.at || offsets.len() > chain.length {
+                return offsets;
+            }
+        }
+    }
+
+    #[test]
+    fn a_chain_covers_its_bytes_line_by_line_and_block_by_block() {
+        let small = Chain::new(2048, 16, &mut Random::new(1)).unwrap();
+        let mut offsets = visited(&small);
+        offsets.sort_unstable();
+        assert_eq!(offsets, (0..2048).step_by(16).collect::<Vec<_>>());
+
+        let large = Chain::new(3 * BLOCK - 1, 64, &mut Random::new(1)).unwrap();
+        let offsets = visited(&large);
+        assert_eq!(offsets.len(), 3 * BLOCK / 64);
+        assert_eq!(offsets.iter().collect::<HashSet<_>>().len(), offsets.len());
+        let blocks: Vec<usize> = offsets.iter().map(|offset| offset / BLOCK).collect();
+        assert!(blocks.is_sorted(), "a block is left only when all of it was visited");
+    }
+
+    #[test]
+    fn the_machine_code_follows_the_chain() {
+        if !kernel::PRESENT {
+            return;
+        }
+        let mut chain = Chain::new(64 * 64, 64, &mut Random::new(3)).unwrap();
+        let beginning = chain.at;
+        // One pass is 64 loads, and the chain has 64 entries.
+        chain.follow(1);
+        assert_eq!(chain.at, beginning);
+        let longer = Chain::new(65 * 64, 64, &mut Random::new(3)).unwrap();
+        let order = visited(&longer);
+        let mut longer = longer;
+        let beginning = longer.at as usize;
+        longer.follow(1);
+        assert_eq!(longer.at as usize - beginning, order[64]);
+    }
+
+    #[test]
+    fn a_strip_is_read_round_and_round() {
+        let mut strip = Strip::new(1).unwrap();
+        let passes = (BLOCK / PASS) as u64;
+        strip.read(2 * passes + 3);
+        assert_eq!(strip.at, 3 * PASS);
+    }
+}

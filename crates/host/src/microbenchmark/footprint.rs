@@ -1,0 +1,106 @@
+//! How much memory a program walks over, so that one cache, and no smaller one, serves it.
+//!
+//! | program | bytes | on the UltraSPARC T2 (MICRO 2009, section 3.2) |
+//! |---|---|---|
+//! | `Dcache` | a quarter of the first level | 2 KB of 8 KB |
+//! | `L2cache` | three eighths of the second level, at least twice the first | 1.5 MB of 4 MB |
+//! | `L3cache` | twice the second level, at most three eighths of the third | |
+//! | `mem`, `stream` | one and a half times the last level, at least 64 MiB | 6 MB of 4 MB |
+//!
+//! The third level is often many times larger than what one thread can keep of it: other packages' worth in a virtual machine,
+//! other programs' data elsewhere. Twice the second level leaves that one for sure, and is the least that does.
+//!
+//! Where the kernel tells no size (some virtual machines, some boards), common ones are assumed; a third level that is not told
+//! is taken not to exist.
+
+use pinwise_topology::{Cache, CpuId, Machine};
+
+const KIB: usize = 1 << 10;
+const MIB: usize = 1 << 20;
+
+/// First and second level where the kernel tells none.
+const ASSUMED: [usize; 2] = [32 * KIB, MIB];
+/// A line where the kernel tells none.
+const LINE: usize = 64;
+
+/// Bytes for each program, as seen from one context.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Footprint {
+    /// For the first level.
+    pub(super) first: usize,
+    /// For the second level.
+    pub(super) second: usize,
+    /// For the third level, where there is one.
+    pub(super) third: Option<usize>,
+    /// For memory.
+    pub(super) memory: usize,
+    /// The longest cache line: the distance between two loads.
+    pub(super) line: usize,
+}
+
+impl Footprint {
+    /// Around the context `cpu` of `machine`, on which `contexts` programs may run at once and share `available` bytes.
+    /// Memory is left for others: the programs take half of it at most, and `mem` may then hit the last level now and then.
+    pub(super) fn new(machine: &Machine, cpu: CpuId, contexts: usize, available: Option<usize>) -> Self {
+        let around = |level: u8| machine.data_caches(level).find(|cache| cache.cpus.contains(cpu));
+        let size =
+            |level: u8| around(level).and_then(|cache| usize::try_from(cache.size?).ok()).filter(|&size| size > 0);
+        let first = size(1).unwrap_or(ASSUMED[0]);
+        let second = size(2).unwrap_or(ASSUMED[1]).max(first);
+        let third = size(3);
+        let last = size(4).or(third).unwrap_or(second);
+        let line = |cache: &Cache| cache.line.map(|line| line as usize);
+        let lines = machine.caches.iter().filter(|cache| cache.cpus.contains(cpu)).filter_map(line);
+        let line = lines.filter(|line| line.is_power_of_two() && (16..=1024).contains(line)).max().unwrap_or(LINE);
+        let fair = available.map_or(usize::MAX, |bytes| bytes / 2 / contexts.max(1));
+        let smallest = 4 * line;
+        Self {
+            first: (first / 4).max(smallest),
+            second: (second / 8 * 3).max(2 * first).max(smallest),
+            third: third.map(|third| (third / 8 * 3).min(2 * second).max(smallest)),
+            memory: (last + last / 2).max(64 * MIB).min(fair).max(smallest),
+            line,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(machine: &Machine, available: Option<usize>) -> Footprint {
+        Footprint::new(machine, CpuId(0), 2, available)
+    }
+
+    #[test]
+    fn the_t2_gets_the_sizes_of_the_paper() {
+        let footprint = of(&Machine::model("ultrasparc-t2").unwrap(), None);
+        assert_eq!((footprint.first, footprint.second), (2 * KIB, 1536 * KIB));
+        assert_eq!((footprint.third, footprint.line), (None, 64));
+        // 1.5 times 4 MB would do; the floor is for machines that do not tell their last level.
+        assert_eq!(footprint.memory, 64 * MIB);
+    }
+
+    #[test]
+    fn a_machine_without_known_caches_gets_common_ones() {
+        let footprint = of(&Machine::from_shape("2x2").unwrap(), None);
+        let expected = Footprint { first: 8 * KIB, second: 384 * KIB, third: None, memory: 64 * MIB, line: 64 };
+        assert_eq!(footprint, expected);
+    }
+
+    #[test]
+    fn a_large_third_level_is_left_to_others_and_memory_is_shared() {
+        let mut machine = Machine::model("ultrasparc-t2").unwrap();
+        let all = machine.allowed.clone();
+        let level = |level: u8, size: u64| {
+            let mut cache = machine.caches.last().unwrap().clone();
+            (cache.level, cache.size, cache.cpus) = (level, Some(size), all.clone());
+            cache
+        };
+        machine.caches = vec![level(1, 48 << 10), level(2, 2 << 20), level(3, 260 << 20)];
+        let footprint = of(&machine, None);
+        assert_eq!(footprint.third, Some(4 * MIB));
+        assert_eq!(footprint.memory, 390 * MIB);
+        assert_eq!(of(&machine, Some(400 * MIB)).memory, 100 * MIB);
+    }
+}

@@ -1,0 +1,22 @@
+//! Architectures for which no programs were written: `HostBench::new` refuses, so nothing here is ever called.
+
+use super::Kind;
+
+/// Whether there are programs for this architecture.
+pub(super) const PRESENT: bool = false;
+
+pub(super) fn operations(_kind: Kind) -> u64 {
+    1
+}
+
+pub(super) fn compute(_kind: Kind, _passes: u64) {}
+
+/// # Safety
+/// None needed: nothing is done.
+pub(super) unsafe fn chase(from: *const u8, _passes: u64) -> *const u8 {
+    from
+}
+
+/// # Safety
+/// None needed: nothing is done.
+pub(super) unsafe fn stream(_from: *const u8, _passes: u64) {}

@@ -1,0 +1,177 @@
+//! The programs for x86-64.
+//!
+//! Eight chains in eight registers; 16 times eight instructions in a pass, then a decrement and a branch, which cores fuse: below
+//! 1 % of the work. Divisions are fewer in a pass because each is long. Additions take both operands from registers: recent cores
+//! execute additions of constants while renaming, without the units that are to be stressed.
+
+use super::Kind;
+use std::arch::asm;
+
+/// Whether there are programs for this architecture.
+pub(super) const PRESENT: bool = true;
+
+/// Operations in one pass of a program.
+pub(super) fn operations(kind: Kind) -> u64 {
+    match kind {
+        Kind::Add | Kind::Multiply | Kind::FloatAdd => 128,
+        Kind::Divide | Kind::FloatDivide => 32,
+        Kind::Chase | Kind::Stream => 64,
+    }
+}
+
+/// Executes `passes` (at least 1) of a program of arithmetic.
+pub(super) fn compute(kind: Kind, passes: u64) {
+    debug_assert!(passes > 0);
+    match kind {
+        Kind::Add => add(passes),
+        Kind::Multiply => multiply(passes),
+        Kind::Divide => divide(passes),
+        Kind::FloatAdd => float_add(passes),
+        Kind::FloatDivide => float_divide(passes),
+        Kind::Chase | Kind::Stream => {}
+    }
+}
+
+fn add(passes: u64) {
+    // SAFETY: only registers are written, all of them declared.
+    unsafe {
+        asm!(
+            "2:",
+            ".rept 16",
+            "add {a}, {k}", "add {b}, {k}", "add {c}, {k}", "add {d}, {k}",
+            "add {e}, {k}", "add {f}, {k}", "add {g}, {k}", "add {h}, {k}",
+            ".endr",
+            "dec {n}",
+            "jnz 2b",
+            a = inout(reg) 1u64 => _, b = inout(reg) 2u64 => _, c = inout(reg) 3u64 => _, d = inout(reg) 4u64 => _,
+            e = inout(reg) 5u64 => _, f = inout(reg) 6u64 => _, g = inout(reg) 7u64 => _, h = inout(reg) 8u64 => _,
+            k = in(reg) 3u64, n = inout(reg) passes => _,
+            options(nomem, nostack),
+        );
+    }
+}
+
+fn multiply(passes: u64) {
+    // SAFETY: only registers are written, all of them declared.
+    unsafe {
+        asm!(
+            "2:",
+            ".rept 16",
+            "imul {a}, {k}", "imul {b}, {k}", "imul {c}, {k}", "imul {d}, {k}",
+            "imul {e}, {k}", "imul {f}, {k}", "imul {g}, {k}", "imul {h}, {k}",
+            ".endr",
+            "dec {n}",
+            "jnz 2b",
+            a = inout(reg) 1u64 => _, b = inout(reg) 2u64 => _, c = inout(reg) 3u64 => _, d = inout(reg) 4u64 => _,
+            e = inout(reg) 5u64 => _, f = inout(reg) 6u64 => _, g = inout(reg) 7u64 => _, h = inout(reg) 8u64 => _,
+            k = in(reg) 3u64, n = inout(reg) passes => _,
+            options(nomem, nostack),
+        );
+    }
+}
+
+/// Every division has the same operands, since its time depends on them.
+fn divide(passes: u64) {
+    // SAFETY: only registers are written, all of them declared; the divisor is not 0 and the quotient fits.
+    unsafe {
+        asm!(
+            "2:",
+            ".rept 32",
+            "mov rax, {dividend}",
+            "xor edx, edx",
+            "div {divisor}",
+            ".endr",
+            "dec {n}",
+            "jnz 2b",
+            dividend = in(reg) 0x7234_5678_9abc_def1_u64, divisor = in(reg) 0x1_2345_6789_u64,
+            n = inout(reg) passes => _, out("rax") _, out("rdx") _,
+            options(nomem, nostack),
+        );
+    }
+}
+
+fn float_add(passes: u64) {
+    // SAFETY: only registers are written, all of them declared.
+    unsafe {
+        asm!(
+            "2:",
+            ".rept 16",
+            "addsd {a}, {k}", "addsd {b}, {k}", "addsd {c}, {k}", "addsd {d}, {k}",
+            "addsd {e}, {k}", "addsd {f}, {k}", "addsd {g}, {k}", "addsd {h}, {k}",
+            ".endr",
+            "dec {n}",
+            "jnz 2b",
+            a = inout(xmm_reg) 1f64 => _, b = inout(xmm_reg) 2f64 => _, c = inout(xmm_reg) 3f64 => _,
+            d = inout(xmm_reg) 4f64 => _, e = inout(xmm_reg) 5f64 => _, f = inout(xmm_reg) 6f64 => _,
+            g = inout(xmm_reg) 7f64 => _, h = inout(xmm_reg) 8f64 => _,
+            k = in(xmm_reg) 1.25f64, n = inout(reg) passes => _,
+            options(nomem, nostack),
+        );
+    }
+}
+
+/// Quotients stay near 1: x and 1/x in turn of a number without a short representation.
+fn float_divide(passes: u64) {
+    // SAFETY: only registers are written, all of them declared.
+    unsafe {
+        asm!(
+            "2:",
+            ".rept 4",
+            "divsd {a}, {k}", "divsd {b}, {k}", "divsd {c}, {k}", "divsd {d}, {k}",
+            "divsd {a}, {r}", "divsd {b}, {r}", "divsd {c}, {r}", "divsd {d}, {r}",
+            ".endr",
+            "dec {n}",
+            "jnz 2b",
+            a = inout(xmm_reg) 1.1f64 => _, b = inout(xmm_reg) 1.2f64 => _, c = inout(xmm_reg) 1.3f64 => _,
+            d = inout(xmm_reg) 1.7f64 => _,
+            k = in(xmm_reg) 1.234_567_890_123_4f64, r = in(xmm_reg) 1.0 / 1.234_567_890_123_4f64,
+            n = inout(reg) passes => _,
+            options(nomem, nostack),
+        );
+    }
+}
+
+/// Follows `passes` (at least 1) times 64 pointers from `from`; the address of the next one.
+///
+/// # Safety
+/// `from` is the address of an entry of a cycle of valid pointers to pointers.
+pub(super) unsafe fn chase(from: *const u8, passes: u64) -> *const u8 {
+    debug_assert!(passes > 0);
+    let mut at = from;
+    // SAFETY: the caller's promise makes every address that is loaded from valid; nothing is written to memory.
+    unsafe {
+        asm!(
+            "2:",
+            ".rept 64",
+            "mov {at}, qword ptr [{at}]",
+            ".endr",
+            "dec {n}",
+            "jnz 2b",
+            at = inout(reg) at, n = inout(reg) passes => _,
+            options(readonly, nostack),
+        );
+    }
+    at
+}
+
+/// Loads one word from each of `passes` (at least 1) times 64 successive cache lines of 64 bytes.
+///
+/// # Safety
+/// `from` points to `passes` times 4,096 readable bytes.
+pub(super) unsafe fn stream(from: *const u8, passes: u64) {
+    debug_assert!(passes > 0);
+    // SAFETY: the caller's promise makes every address that is loaded from valid; nothing is written to memory.
+    unsafe {
+        asm!(
+            "2:",
+            ".rept 64",
+            "mov {word}, qword ptr [{at}]",
+            "add {at}, 64",
+            ".endr",
+            "dec {n}",
+            "jnz 2b",
+            at = inout(reg) from => _, word = out(reg) _, n = inout(reg) passes => _,
+            options(readonly, nostack),
+        );
+    }
+}
