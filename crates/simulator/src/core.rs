@@ -13,7 +13,7 @@ mod port;
 
 use crate::code::{Code, Cursor, Operation};
 use crate::memory::{Hierarchy, Load};
-use crate::processor::Processor;
+use crate::processor::{Arbitration, Processor};
 use divider::Divider;
 use port::{Fill, Port};
 use std::ops::Range;
@@ -77,6 +77,14 @@ type Units = u8;
 const FPX: Units = 1;
 const LSU: Units = 2;
 
+/// A unit that one pipe can use in a cycle.
+#[derive(Clone, Copy, Debug)]
+struct Shared {
+    unit: Units,
+    arbitration: Arbitration,
+    last_user: usize,
+}
+
 /// One core.
 #[derive(Clone, Debug)]
 pub(crate) struct Core {
@@ -85,8 +93,8 @@ pub(crate) struct Core {
     pipes: Vec<Pipe>,
     divider: Divider,
     port: Port,
-    /// The pipe that used each unit last: FPX, LSU.
-    last_user: [usize; 2],
+    /// [`FPX`] and [`LSU`].
+    shared: [Shared; 2],
     l1_latency: u64,
     /// When it has to be looked at.
     pub(crate) due: u64,
@@ -154,7 +162,11 @@ impl Core {
             pipes,
             divider: Divider::new(core.pipes as usize, core.fpd.handover),
             port: Port::new(core.lsu.fill, core.lsu.fill_patience),
-            last_user: [last; 2],
+            shared: [(FPX, core.fpx.arbitration), (LSU, core.lsu.arbitration)].map(|(unit, arbitration)| Shared {
+                unit,
+                arbitration,
+                last_user: last,
+            }),
             l1_latency: u64::from(core.l1d.latency),
             due: 0,
         }
@@ -227,22 +239,31 @@ impl Core {
         best.map(|(_, _, strand)| strand)
     }
 
-    /// Where several pipes picked for one unit: the first in turn after its last user has it, the others pick again.
+    /// The strand that pipe `number` picked.
+    fn picked(&self, picks: &[Option<usize>; MOST_PIPES], number: usize) -> Option<&Strand> {
+        picks[number].map(|strand| &self.strands[strand])
+    }
+
+    /// Where several pipes picked for one unit, its arbitration says which has it; the others pick again.
     fn arbitrate(&self, picks: &mut [Option<usize>; MOST_PIPES], now: u64, shut: Units) {
         let pipes = self.pipes.len();
         let mut denied = [shut; MOST_PIPES];
         loop {
             let mut settled = true;
-            for (unit, last_user) in [FPX, LSU].into_iter().zip(self.last_user) {
-                let mut taken = false;
-                for number in (1..=pipes).map(|step| (last_user + step) % pipes) {
-                    if picks[number].is_some_and(|strand| self.strands[strand].unit() == unit) {
-                        if taken {
-                            denied[number] |= unit;
-                            picks[number] = self.pick(number, now, denied[number]);
-                            settled = false;
-                        }
-                        taken = true;
+            for Shared { unit, arbitration, last_user } in self.shared {
+                let wants = |number: usize| self.picked(picks, number).is_some_and(|strand| strand.unit() == unit);
+                let mut turns = (1..=pipes).map(|step| (last_user + step) % pipes).filter(|&number| wants(number));
+                let winner = match arbitration {
+                    Arbitration::LastUserYields => turns.next(),
+                    Arbitration::OldestFirst => {
+                        turns.min_by_key(|&number| self.picked(picks, number).map(|strand| strand.fetched))
+                    }
+                };
+                for number in (0..pipes).filter(|&number| Some(number) != winner) {
+                    if self.picked(picks, number).is_some_and(|strand| strand.unit() == unit) {
+                        denied[number] |= unit;
+                        picks[number] = self.pick(number, now, denied[number]);
+                        settled = false;
                     }
                 }
             }
@@ -268,14 +289,14 @@ impl Core {
             Operation::Delay => chosen.ready_at = now + value,
             Operation::Fpx => {
                 chosen.ready_at = now + value;
-                self.last_user[0] = number;
+                self.shared[0].last_user = number;
             }
             Operation::Fpd => {
                 chosen.ready_at = NEVER;
                 self.divider.enqueue(number, strand, value);
             }
             Operation::Load | Operation::Poll => {
-                self.last_user[1] = number;
+                self.shared[1].last_user = number;
                 self.pipes[number].after_load = now + 1;
                 match memory.load(core, value, now) {
                     Load::Hit => chosen.ready_at = now + self.l1_latency,
@@ -288,7 +309,7 @@ impl Core {
                 }
             }
             Operation::Store | Operation::Publish => {
-                self.last_user[1] = number;
+                self.shared[1].last_user = number;
                 let (left, from_memory) = memory.store(core, value, now);
                 chosen.stored_at = left;
                 chosen.ready_at = now + 1;

@@ -31,7 +31,7 @@ pub mod program;
 pub use chip::{Chip, Pace, Placed, PlacementError};
 pub use core::Counters;
 pub use processor::{
-    CachePolicy, Fetch, FetchPolicy, Fpd, Fpx, Integer, InterCore, IntraCore, IntraPipe, L1Data, L1Instruction, L2,
-    Lsu, Memory, Processor, ProcessorError,
+    Arbitration, CachePolicy, Fetch, FetchPolicy, Fpd, Fpx, Integer, InterCore, IntraCore, IntraPipe, L1Data,
+    L1Instruction, L2, Lsu, Memory, Processor, ProcessorError,
 };
 pub use program::{Job, Program};

@@ -131,8 +131,8 @@ impl Hierarchy {
         let controller = &mut self.controllers[bank / self.banks_per_controller];
         let row = address >> self.row_shift;
         let conflict = if row == controller.row { 0 } else { self.row_conflict };
-        let started = started.max(controller.free_at);
-        controller.free_at = started + self.controller_busy + conflict;
+        let started = started.max(controller.free_at) + conflict;
+        controller.free_at = started + self.controller_busy;
         controller.row = row;
         (started, place, true)
     }

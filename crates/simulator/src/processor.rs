@@ -92,6 +92,18 @@ pub struct Fpx {
     pub multiply: u32,
     /// Latency of a floating-point addition or multiplication.
     pub fp_add: u32,
+    /// Which pipe goes first.
+    pub arbitration: Arbitration,
+}
+
+/// Which pipe goes first where several want a unit in one cycle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Arbitration {
+    /// The one whose strand's last fetch is longest ago; between equals, the one that used the unit last yields.
+    OldestFirst,
+    /// The one that used the unit last yields.
+    LastUserYields,
 }
 
 /// The divide unit: one operation at a time, first in first out within a pipe, the pipes taking turns.
@@ -110,6 +122,8 @@ pub struct Fpd {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Lsu {
+    /// Which pipe goes first.
+    pub arbitration: Arbitration,
     /// Posted stores a strand may have under way. Only 1 is simulated.
     pub store_buffer: u32,
     /// Cycles for which a line from the second level takes the cache's port.
@@ -198,7 +212,7 @@ pub struct Memory {
     pub latency: u32,
     /// Cycles for which a line occupies its controller.
     pub busy: u32,
-    /// Further cycles when the line lies in another row than the line before.
+    /// Cycles by which a line comes later when it lies in another row than the one before.
     pub row_conflict: u32,
     /// Size of a row in KiB.
     pub row_kib: u32,
@@ -303,7 +317,7 @@ mod tests {
         assert!(broken("width = 1", "width = 2").contains("intra-pipe.fetch.width"));
         assert!(broken("banks = 8", "banks = 7").contains("inter-core.l2.banks"));
         assert!(broken("line = 16", "line = 128").contains("intra-core.l1d.line"));
-        assert!(broken("latency = 197", "latency = 21").contains("inter-core.memory.latency"));
+        assert!(broken("latency = 195", "latency = 21").contains("inter-core.memory.latency"));
         assert!(broken("divide = [12, 41]", "divide = [41, 12]").contains("intra-core.fpd.divide"));
     }
 }
