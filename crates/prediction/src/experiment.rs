@@ -1,0 +1,265 @@
+//! The experiments that fill the tables, and how many there are.
+
+use crate::{BaseSpace, Cast, Layouts, Local};
+use num_bigint::BigUint;
+use pinwise_topology::{SharingTree, SpaceError};
+
+/// Some instances on chosen contexts, the rest of the machine free; what is measured is the performance of the first of them.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Experiment {
+    /// The watched instance, then those that stress it.
+    pub instances: Vec<Placed>,
+}
+
+/// One instance and its place.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Placed {
+    /// Which application of the [`Cast`].
+    pub application: usize,
+    /// The leaf of every thread, in the order of [`crate::Instance::threads`].
+    pub leaves: Vec<u32>,
+}
+
+/// How many experiments a profile takes: as published, and what is needed of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExperimentCount {
+    /// Base time table, every thread of an instance told apart.
+    pub base_published: BigUint,
+    /// Slowdown table, every thread of an instance told apart.
+    pub slowdown_published: BigUint,
+    /// Base time table with threads of one role interchangeable.
+    pub base: BigUint,
+    /// Slowdown table with threads of one role interchangeable, and only layouts that the workload has threads for; `None` where
+    /// there are too many to go through.
+    pub slowdown: Option<usize>,
+}
+
+impl ExperimentCount {
+    /// For `cast` on `tree`, with interference taken within the domains of `local`.
+    ///
+    /// # Errors
+    /// An instance that does not fit the machine.
+    pub fn new(tree: &SharingTree, cast: &Cast, local: &Local) -> Result<Self, SpaceError> {
+        let (mut base_published, mut base, mut told_apart) = (BigUint::ZERO, BigUint::ZERO, 0);
+        for application in 0..cast.applications() {
+            let space = BaseSpace::new(tree, cast, application, local.per_context())?;
+            base_published += space.count();
+            base += space.experiment_count();
+            told_apart += cast.roster(application).len();
+        }
+        let layouts = Layouts::new(local.arities(), cast.kinds().len());
+        Ok(Self {
+            base_published,
+            slowdown_published: layout_count(local.arities(), told_apart) * told_apart,
+            base,
+            slowdown: layouts.map(|layouts| reachable(cast, &layouts).len()),
+        })
+    }
+
+    /// All that are needed; `None` where they are too many to go through.
+    pub fn needed(&self) -> Option<BigUint> {
+        Some(&self.base + self.slowdown?)
+    }
+}
+
+/// The layouts around one thread, for any number of kinds: see [`Layouts`].
+fn layout_count(arities: &[usize], kinds: usize) -> BigUint {
+    let multisets = |contents: &BigUint, size: usize| {
+        let ways = (1..=size).fold(BigUint::from(1u32), |ways, chosen| ways * (contents + (chosen - 1)));
+        ways / (1..=size).fold(BigUint::from(1u32), |product, factor| product * factor)
+    };
+    let (mut contents, mut count) = (BigUint::from(kinds + 1), BigUint::from(1u32));
+    for &arity in arities.iter().rev() {
+        count *= multisets(&contents, arity - 1);
+        contents = multisets(&contents, arity);
+    }
+    count
+}
+
+/// The entries of a slowdown table, kind and layout, that the workload has threads for: a thread's co-runners are the other threads.
+pub(crate) fn reachable(cast: &Cast, layouts: &Layouts) -> Vec<(usize, usize)> {
+    let counts = cast.counts();
+    let mut entries = Vec::new();
+    for layout in 0..layouts.count() {
+        let mut used = vec![0; counts.len()];
+        for held in layouts.example(layout).into_iter().filter(|held| *held > 0) {
+            used[held - 1] += 1;
+        }
+        let enough =
+            |target: usize| (0..counts.len()).all(|kind| used[kind] + usize::from(kind == target) <= counts[kind]);
+        entries.extend((0..counts.len()).filter(|target| enough(*target)).map(|target| (target, layout)));
+    }
+    entries.sort_unstable();
+    entries
+}
+
+/// The experiment for one entry of the slowdown table: a thread of `kind` in the first domain with `layout` around it, the rest of
+/// its instance each alone in another domain, as far as there are domains, and whole instances of stressing threads, of which
+/// those not in the layout are put where they disturb least. `None` if they do not fit on the machine.
+pub(crate) fn stress(cast: &Cast, local: &Local, layouts: &Layouts, kind: usize, layout: usize) -> Option<Experiment> {
+    let mut floor = Floor { local, load: vec![0; local.domains()], watched: vec![false; local.domains()] };
+    floor.load[0] = local.slots();
+    floor.watched[0] = true;
+    let context = |slot: usize| (slot / local.per_context()) as u32;
+    let target = cast.kinds().get(kind)?.application;
+    let mut waiting: Vec<Vec<u32>> = vec![Vec::new(); cast.kinds().len()];
+    for (slot, held) in layouts.example(layout).into_iter().enumerate().filter(|(_, held)| *held > 0) {
+        waiting[held - 1].push(context(slot));
+    }
+    let mut targeted = false;
+    let mut place = |other: &usize| {
+        if *other == kind && !std::mem::replace(&mut targeted, true) {
+            return Some(0);
+        }
+        floor.alone()
+    };
+    let leaves = cast.roster(target).iter().map(&mut place).collect::<Option<_>>()?;
+    let mut instances = vec![Placed { application: target, leaves }];
+    for application in 0..cast.applications() {
+        let roster = cast.roster(application);
+        while roster.iter().any(|kind| !waiting[*kind].is_empty()) {
+            let leaves =
+                roster.iter().map(|kind| waiting[*kind].pop().or_else(|| floor.aside())).collect::<Option<_>>()?;
+            instances.push(Placed { application, leaves });
+        }
+    }
+    Some(Experiment { instances })
+}
+
+/// Which domains have room.
+struct Floor<'a> {
+    local: &'a Local,
+    load: Vec<usize>,
+    /// Holds a thread of the watched instance.
+    watched: Vec<bool>,
+}
+
+impl Floor<'_> {
+    /// A place for a further thread of the watched instance.
+    fn alone(&mut self) -> Option<u32> {
+        let domain = self.emptiest(|_| true)?;
+        self.watched[domain] = true;
+        Some(self.take(domain))
+    }
+
+    /// A place for a thread that only keeps a stressing one going: not beside the watched instance while there is another.
+    fn aside(&mut self) -> Option<u32> {
+        let domain = self.emptiest(|watched| !watched).or_else(|| self.emptiest(|_| true))?;
+        Some(self.take(domain))
+    }
+
+    fn emptiest(&self, fits: impl Fn(bool) -> bool) -> Option<usize> {
+        let free = |domain: &usize| self.load[*domain] < self.local.slots() && fits(self.watched[*domain]);
+        (0..self.load.len()).filter(free).min_by_key(|domain| self.load[*domain])
+    }
+
+    /// The next context of a domain, spread over its parts: neighbours come last.
+    fn take(&mut self, domain: usize) -> u32 {
+        let size = self.local.size();
+        let turn = self.load[domain] % size;
+        self.load[domain] += 1;
+        // Contexts in the order that alternates between the outermost parts.
+        let parts = self.local.arities().first().copied().filter(|parts| size.is_multiple_of(*parts)).unwrap_or(1);
+        let spread = (turn % parts) * (size / parts) + turn / parts;
+        (domain * size + spread) as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cast::tests::workload;
+    use pinwise_topology::{Alike, DomainKind, Machine};
+    use std::collections::BTreeSet;
+
+    fn t2() -> SharingTree {
+        SharingTree::new(&Machine::model("ultrasparc-t2").unwrap(), Alike::ByStructure)
+    }
+
+    fn count(instances: &str) -> ExperimentCount {
+        let (tree, cast) = (t2(), Cast::new(&workload(instances)));
+        ExperimentCount::new(&tree, &cast, &Local::new(&tree, DomainKind::Core, 1).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn the_published_table_is_reproduced() {
+        let shared = std::env::var("PINWISE_SHARED_DATA").unwrap_or_else(|_| "../../../shared/data".into());
+        let path = std::path::Path::new(&shared).join("../published/blackbox_experiments.csv");
+        let Ok(text) = std::fs::read_to_string(&path) else {
+            eprintln!("left out: {} is absent; set PINWISE_SHARED_DATA", path.display());
+            return;
+        };
+        let mut compared = 0;
+        for line in text.lines().filter(|line| line.starts_with(|first: char| first.is_ascii_digit())) {
+            let fields: Vec<&str> = line.split(',').collect();
+            let threads: usize = fields[0].parse().unwrap();
+            let count = count(&"ABCDEFGH"[..threads]);
+            assert_eq!(count.base_published.to_string(), fields[1], "{line}");
+            assert_eq!(count.slowdown_published.to_string(), fields[2], "{line}");
+            compared += 1;
+        }
+        assert_eq!(compared, 3, "{text}");
+    }
+
+    #[test]
+    fn roles_and_the_threads_there_are_make_fewer() {
+        let eight = count(&["RPT"; 8].join(" "));
+        assert_eq!(
+            (eight.base_published.to_string(), eight.slowdown_published.to_string()),
+            ("11".into(), "2100".into())
+        );
+        // 7 other threads fit around the target, and there are 8 of each role: nothing is out of reach.
+        assert_eq!((eight.base.to_string(), eight.slowdown), ("11".into(), Some(2100)));
+        let two = count("RPT RPT");
+        assert!(two.slowdown.unwrap() < 500, "{two:?}");
+        let workers = count("RWWT RWWT RWWT RWWT");
+        assert_eq!(
+            (workers.base_published.to_string(), workers.slowdown_published.to_string()),
+            ("49".into(), "9800".into())
+        );
+        assert!(workers.base < BigUint::from(49u32) && workers.slowdown.unwrap() < 2100, "{workers:?}");
+        // Two applications: base tables add up, the slowdown table is over all their threads.
+        let both = count("RPT RPT AB");
+        assert_eq!(
+            (both.base_published.to_string(), both.slowdown_published.to_string()),
+            ("14".into(), "35280".into())
+        );
+    }
+
+    #[test]
+    fn an_experiment_has_the_layout_around_its_target_and_the_rest_elsewhere() {
+        let (tree, cast) = (t2(), Cast::new(&workload(&["RPT"; 8].join(" "))));
+        let local = Local::new(&tree, DomainKind::Core, 1).unwrap();
+        let layouts = Layouts::new(local.arities(), 3).unwrap();
+        for (kind, layout) in reachable(&cast, &layouts) {
+            let experiment = stress(&cast, &local, &layouts, kind, layout).unwrap();
+            let mut held = vec![0; 8];
+            let mut leaves = BTreeSet::new();
+            for (number, instance) in experiment.instances.iter().enumerate() {
+                for (thread, &leaf) in instance.leaves.iter().enumerate() {
+                    assert!(leaves.insert(leaf), "two threads on one context: {experiment:?}");
+                    let is_target = number == 0 && thread == kind;
+                    assert!(number > 0 || is_target == (leaf < 8), "{experiment:?}");
+                    if leaf < 8 && !is_target {
+                        held[leaf as usize] = 1 + thread;
+                    }
+                }
+            }
+            let mut around = vec![0; 8];
+            layouts.around(&held, &mut around);
+            assert_eq!(around[0], layout);
+            let cores: BTreeSet<u32> = experiment.instances[0].leaves.iter().map(|leaf| leaf / 8).collect();
+            assert_eq!(cores.len(), 3, "the watched instance is spread over cores: {experiment:?}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_no_experiment() {
+        let tree = SharingTree::new(&Machine::from_shape("2x2").unwrap(), Alike::ByStructure);
+        let cast = Cast::new(&workload("RPT RPT"));
+        let local = Local::new(&tree, DomainKind::Core, 1).unwrap();
+        let layouts = Layouts::new(local.arities(), 3).unwrap();
+        assert!(stress(&cast, &local, &layouts, 0, 1).is_none(), "six threads on four contexts");
+        assert!(stress(&cast, &local, &layouts, 0, 0).is_some());
+    }
+}

@@ -1,0 +1,32 @@
+//! From profiles to the predicted performance of any assignment.
+//!
+//! A [`Predictor`] tells the performance of an assignment without measuring it. [`BlackBox`] is the published one: it knows
+//! what each instance does alone ([`BaseTable`]) and what each layout of co-runners does to a thread ([`SlowdownTable`]).
+//!
+//! A [`Cast`] says which threads are interchangeable, [`Local`] within which part of the machine threads are taken to interfere,
+//! [`Layouts`] numbers what can be around a thread there, [`ExperimentCount`] how much measuring that makes.
+//!
+//! Source: *Thread Assignment of Multithreaded Network Applications in Multicore/Multithreaded Processors*, IEEE TPDS
+//! (blackbox-scheduler.txt).
+
+#![forbid(unsafe_code)]
+
+mod base;
+mod blackbox;
+mod cast;
+mod compiled;
+mod experiment;
+mod layout;
+mod local;
+mod predictor;
+mod slowdown;
+
+pub use base::{BaseSpace, BaseTable};
+pub use blackbox::BlackBox;
+pub use cast::{Cast, Instance, Kind};
+pub use compiled::Compiled;
+pub use experiment::{Experiment, ExperimentCount, Placed};
+pub use layout::Layouts;
+pub use local::{Local, LocalError};
+pub use predictor::Predictor;
+pub use slowdown::SlowdownTable;

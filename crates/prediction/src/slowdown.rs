@@ -1,0 +1,73 @@
+//! The slowdown table: what an instance keeps of its performance when one of its threads has company.
+//!
+//! blackbox-scheduler.txt, section 3.1.1, "Collision in shared hardware resources": a target thread runs in a core-local domain with
+//! every layout of stressing threads around it, the rest of its instance elsewhere, and the instance is measured. Kept here is
+//! the reciprocal of the paper's slowdown, performance with the layout / performance alone: taking the smallest share of several
+//! threads is taking their largest slowdown, and a prediction multiplies where it would divide.
+
+use crate::experiment::{Experiment, reachable, stress};
+use crate::{Cast, Layouts, Local};
+
+/// What share of its performance an instance keeps, by the kind of the thread concerned and the layout around it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SlowdownTable {
+    layouts: Layouts,
+    /// `shares[kind * layouts.count() + layout]`; NaN for what was not measured.
+    shares: Vec<f64>,
+}
+
+impl SlowdownTable {
+    /// An empty table; `None` where it would have more than 2^26 layouts.
+    pub fn new(cast: &Cast, local: &Local) -> Option<Self> {
+        let layouts = Layouts::new(local.arities(), cast.kinds().len())?;
+        let shares = vec![f64::NAN; layouts.count().checked_mul(layouts.kinds())?];
+        Some(Self { layouts, shares })
+    }
+
+    /// A table filled by `performance` of the watched instance in each experiment (higher is better), for the layouts that the
+    /// workload has threads for. A layout whose experiment does not fit on the machine stays empty.
+    ///
+    /// # Errors
+    /// The first that `performance` gives.
+    pub fn fill<E>(
+        &mut self,
+        cast: &Cast,
+        local: &Local,
+        mut performance: impl FnMut(&Experiment) -> Result<f64, E>,
+    ) -> Result<(), E> {
+        let mut alone = vec![f64::NAN; cast.kinds().len()];
+        // By kind, and each kind begins with layout 0: the thread alone.
+        for (kind, layout) in reachable(cast, &self.layouts) {
+            let Some(experiment) = stress(cast, local, &self.layouts, kind, layout) else { continue };
+            let measured = performance(&experiment)?;
+            if layout == 0 {
+                alone[kind] = measured;
+            }
+            self.set(kind, layout, measured / alone[kind]);
+        }
+        Ok(())
+    }
+
+    /// Enters what share of its performance alone an instance keeps while its thread of `kind` has `layout` around it.
+    ///
+    /// # Panics
+    /// If there is no such kind or layout.
+    pub fn set(&mut self, kind: usize, layout: usize, share: f64) {
+        assert!(layout < self.layouts.count(), "layout {layout} does not exist");
+        self.shares[kind * self.layouts.count() + layout] = share;
+    }
+
+    /// The share kept; `None` where that was not measured.
+    ///
+    /// # Panics
+    /// If there is no such kind or layout.
+    pub fn share(&self, kind: usize, layout: usize) -> Option<f64> {
+        assert!(layout < self.layouts.count(), "layout {layout} does not exist");
+        Some(self.shares[kind * self.layouts.count() + layout]).filter(|share| !share.is_nan())
+    }
+
+    /// How layouts are numbered.
+    pub fn layouts(&self) -> &Layouts {
+        &self.layouts
+    }
+}
