@@ -40,6 +40,7 @@ pub struct Record {
     pub trial: Trial,
     /// What came of it.
     pub outcome: Result<Measurement, MeasureError>,
-    /// Time spent measuring since the campaign began, this trial included, pauses between resumptions excluded.
+    /// Time since the campaign's first measurement began until this one ended, what deciding and storing took in between
+    /// included, pauses between resumptions excluded.
     pub elapsed: Duration,
 }

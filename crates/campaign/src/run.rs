@@ -50,7 +50,7 @@ pub enum Ending {
 /// into the strategy first, so that a resumed campaign goes on as if nothing had happened; a history that this strategy would
 /// not have made is refused.
 ///
-/// `clock` tells the time since any fixed moment; only differences across one measurement are used, and recorded. Where the
+/// `clock` tells the time since any fixed moment; the time from one measurement's end to the next one's is recorded. Where the
 /// testbed's time is virtual, a measurement's own duration is recorded instead, and several are made at once
 /// ([`Strategy::foresee`]); the records are the same as if each had been made alone.
 /// `observe` is called with each record made now, not with those replayed.

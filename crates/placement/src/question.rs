@@ -26,8 +26,18 @@ pub enum StrategyName {
 pub enum Budget {
     /// That many measurements.
     Measurements(u64),
-    /// That much time measuring.
+    /// That much time, from the first measurement to the last.
     Time(Duration),
+}
+
+impl Budget {
+    /// What is left of it after `time` was spent on something else than measuring; `None` when nothing is.
+    pub fn after(self, time: Duration) -> Option<Self> {
+        match self {
+            Self::Measurements(_) => Some(self),
+            Self::Time(whole) => whole.checked_sub(time).filter(|left| !left.is_zero()).map(Self::Time),
+        }
+    }
 }
 
 /// What is asked.

@@ -284,6 +284,31 @@ fn no_budget_is_exceeded_and_none_makes_it_panic() {
     }
 }
 
+/// Measurements take between 0.2 and 3 times as long as usual, and deciding and storing as long again.
+#[test]
+fn a_budget_in_time_is_kept_and_leaves_time_to_confirm() {
+    let case = Case::new("4x2x2", 6, scattered).disturbed(0.02, 2);
+    // A second would not be enough for the first six measurements.
+    for seconds in [3, 10, 30, 100] {
+        let budget = Duration::from_secs(seconds);
+        let asked = Question { budget: Budget::Time(budget), ..question(StrategyName::Auto, 0, seconds) };
+        let (mut search, mut testbed, mut random) = (case.search(&asked), case.testbed(), Random::new(seconds));
+        let (mut records, mut elapsed, mut longest): (Vec<Record>, _, _) = (Vec::new(), Duration::ZERO, Duration::ZERO);
+        while let Step::Measure(trial) = search.step(&records) {
+            let took = Duration::from_millis(100).mul_f64(0.2 + 2.8 * random.unit() + random.unit());
+            elapsed += took;
+            longest = longest.max(took);
+            let outcome = testbed.measure(&trial.setting, trial.effort);
+            records.push(Record { number: records.len() as u64, trial, outcome, elapsed });
+        }
+        assert!(elapsed < budget + longest, "{elapsed:?} of {budget:?}");
+        let confirming = records.iter().position(|record| record.trial.purpose == Purpose::Final).unwrap();
+        let left = budget.saturating_sub(records[confirming - 1].elapsed);
+        let stopped = search.outcome(&Unit::rate("ops/s"), &records, None).stopped_because;
+        assert!(left + longest > budget / 4, "{left:?} of {budget:?} to confirm: {stopped}");
+    }
+}
+
 #[test]
 fn a_small_budget_measures_each_of_few_assignments_rather_than_some_at_random() {
     let case = Case::new("1x2x2", 3, scattered).disturbed(0.01, 3);

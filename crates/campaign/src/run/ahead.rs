@@ -16,6 +16,8 @@ use std::time::Duration;
 pub(crate) struct Ahead<'a> {
     testbed: &'a mut dyn Testbed,
     clock: &'a dyn Fn() -> Duration,
+    /// When the last measurement ended, where time is real.
+    ended: Option<Duration>,
     /// The number of the first of `made`.
     number: u64,
     made: VecDeque<((Setting, Effort), Result<Measurement, MeasureError>)>,
@@ -23,10 +25,11 @@ pub(crate) struct Ahead<'a> {
 
 impl<'a> Ahead<'a> {
     pub(crate) fn new(testbed: &'a mut dyn Testbed, clock: &'a dyn Fn() -> Duration) -> Self {
-        Self { testbed, clock, number: 0, made: VecDeque::new() }
+        Self { testbed, clock, ended: None, number: 0, made: VecDeque::new() }
     }
 
-    /// What trial `number` of the campaign gives, and the time it took.
+    /// What trial `number` of the campaign gives, and the time it took; where time is real that since the last one ended, so
+    /// that what deciding and storing take is not lost to a budget.
     pub(crate) fn measure(
         &mut self,
         number: u64,
@@ -35,9 +38,11 @@ impl<'a> Ahead<'a> {
     ) -> (Result<Measurement, MeasureError>, Duration) {
         let Time::Virtual { width } = self.testbed.time() else {
             self.testbed.seek(number);
-            let start = (self.clock)();
+            let start = self.ended.unwrap_or_else(self.clock);
             let outcome = self.testbed.measure(&trial.setting, trial.effort).and_then(finite);
-            return (outcome, (self.clock)().saturating_sub(start));
+            let end = (self.clock)();
+            self.ended = Some(end);
+            return (outcome, end.saturating_sub(start));
         };
         let wanted = (trial.setting.clone(), trial.effort);
         if self.number != number || self.made.front().is_none_or(|(made, _)| *made != wanted) {

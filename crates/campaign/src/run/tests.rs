@@ -110,6 +110,21 @@ fn with_answer(answer: Result<Measurement, MeasureError>) -> (Ending, Vec<Record
 }
 
 #[test]
+fn time_between_measurements_is_recorded_as_well() {
+    let (_folder, mut store, id) = store();
+    let (mut testbed, clock) = Scripted::after(0);
+    // Half a second for each record that was stored.
+    let stored = std::cell::Cell::new(0u32);
+    let slow = || clock() + Duration::from_millis(500) * stored.get();
+    let begin = slow();
+    let mut observe = |_: &Record| stored.set(stored.get() + 1);
+    let (_, records) =
+        run(&mut store, id, &mut Curious::default(), &mut testbed, &slow, &|| false, &mut observe).unwrap();
+    let last = Duration::from_millis(500);
+    assert_eq!(records.last().unwrap().elapsed, slow() - begin - last, "all but what storing the last took");
+}
+
+#[test]
 fn a_dead_testbed_and_an_interruption_leave_no_record() {
     let dead = with_answer(Err(MeasureError::new(Retry::Never, "the program has ended")));
     assert_eq!(dead, (Ending::Failed("the program has ended".into()), vec![]));

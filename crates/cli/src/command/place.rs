@@ -24,6 +24,7 @@ use testbed::Bed;
 
 impl Place {
     pub(crate) fn run(self) -> anyhow::Result<()> {
+        let begin = Instant::now();
         let program = std::env::current_exe().context("cannot find this program's own file")?;
         let request = self.request(&program.to_string_lossy())?;
         let interrupt = Interrupt::listen()?;
@@ -31,6 +32,10 @@ impl Place {
         let bed = testbed::open(&request, &interrupt)?;
         let unit = bed.testbed().unit().clone();
         let mut request = request;
+        let spent = begin.elapsed();
+        request.question.budget = request.question.budget.after(spent).with_context(|| {
+            format!("{spent:.1?} went into getting to know the program, which is all of the budget: raise --budget")
+        })?;
         // The user's cap is in the unit shown; performance is higher-is-better.
         request.question.cap = request.question.cap.map(|cap| unit.quantity(cap));
         let mut workload = bed.testbed().workload().clone();

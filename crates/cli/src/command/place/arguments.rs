@@ -78,7 +78,8 @@ pub(crate) struct Place {
     #[arg(long, value_name = "P", default_value = "0.95", value_parser = confidence, help_heading = "Search")]
     confidence: f64,
     /// Measurements (600) or time (90s, 5m); by default 30 s for a built-in workload, 1 min for a program that is
-    /// re-pinned, 5 min for one that is started anew.
+    /// re-pinned, 5 min for one that is started anew. A time is for everything, from starting the program to the last
+    /// confirming measurement, and is exceeded by one measurement at most.
     #[arg(long, value_name = "N|TIME", value_parser = budget, help_heading = "Search")]
     budget: Option<Budget>,
     /// Repeat until intervals are this narrow (half-width).
