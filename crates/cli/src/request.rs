@@ -1,7 +1,9 @@
 //! What `place` was asked, with every default decided: all that is needed to ask it again after a kill.
 
 use pinwise_placement::Question;
+use pinwise_topology::CpuSet;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -17,6 +19,16 @@ pub(crate) struct Request {
     pub(crate) metric: String,
     /// How the metric is read.
     pub(crate) reading: Reading,
+    /// Only threads whose names this regular expression matches.
+    #[serde(default)]
+    pub(crate) include: Option<String>,
+    /// No threads whose names this regular expression matches.
+    #[serde(default)]
+    pub(crate) exclude: Option<String>,
+    /// On which CPUs the threads could run when the campaign was begun, by name: resumed with others its measurements would
+    /// not compare. Empty for a program that is started anew.
+    #[serde(default)]
+    pub(crate) affinities: BTreeMap<String, CpuSet>,
     /// Only these contexts, as a CPU list.
     pub(crate) cpus: Option<String>,
     /// One live measurement: settling and window together.

@@ -6,6 +6,15 @@ use pinwise_campaign::Store;
 use std::env;
 use std::path::{Path, PathBuf};
 
+/// Where pinwise keeps what it writes, in the user's data directory. `remedy` is for whoever has none.
+pub(crate) fn data_folder(remedy: &str) -> Result<PathBuf, Usage> {
+    // The XDG base directory specification has relative paths ignored.
+    let absolute = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let data = absolute("XDG_DATA_HOME").or_else(|| Some(absolute("HOME")?.join(".local/share")));
+    let data = data.ok_or_else(|| Usage(format!("neither HOME nor XDG_DATA_HOME is set; {remedy}")))?;
+    Ok(data.join("pinwise"))
+}
+
 /// Where measurements are kept.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct StoreArguments {
@@ -20,12 +29,7 @@ impl StoreArguments {
         if let Some(path) = &self.store {
             return Ok(path.clone());
         }
-        // The XDG base directory specification has relative paths ignored.
-        let absolute = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-        let data = absolute("XDG_DATA_HOME").or_else(|| Some(absolute("HOME")?.join(".local/share")));
-        let data =
-            data.ok_or_else(|| Usage("neither HOME nor XDG_DATA_HOME is set; name a file with --store".into()))?;
-        Ok(data.join("pinwise/pinwise.db"))
+        Ok(data_folder("name a file with --store")?.join("pinwise.db"))
     }
 
     /// The file, where it is not the one that later commands find by themselves.

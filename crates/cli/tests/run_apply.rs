@@ -4,14 +4,29 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::LazyLock;
+use tempfile::TempDir;
+
+/// The program; what it notes of replaced affinities goes to a folder of this test run.
+fn command(arguments: &[&str]) -> Command {
+    static DATA: LazyLock<TempDir> = LazyLock::new(|| tempfile::tempdir().unwrap());
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pinwise"));
+    command.args(arguments).env("XDG_DATA_HOME", DATA.path());
+    command
+}
 
 fn pinwise(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_pinwise")).args(arguments).output().unwrap()
+    command(arguments).output().unwrap()
 }
 
 fn allowed(pid: u32) -> String {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap().trim().to_owned()
+}
+
+/// A kernel's CPU list as pinwise writes it.
+fn shown(list: &str) -> String {
+    pinwise_topology::CpuSet::parse_list(list).unwrap().to_string()
 }
 
 /// The first CPU this test may use.
@@ -74,6 +89,78 @@ fn apply_pins_a_running_program_and_says_what_it_did_not_find() {
     assert_eq!(document["pinned"][0]["cpus"], cpu().as_str());
     assert_eq!(document["not_found"], serde_json::json!(["worker#1"]));
     assert_eq!(allowed(shell.0.id()), cpu());
+}
+
+#[test]
+fn a_dry_run_says_what_would_be_done_and_does_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let plan = plan(directory.path(), &["sh", "worker"]);
+    let shell = Shell::start();
+    let before = shown(&allowed(shell.0.id()));
+    let pid = shell.0.id().to_string();
+    let dry_run = ["apply", plan.to_str().unwrap(), "--pid", &pid, "--force", "--dry-run"];
+    let output = pinwise(&dry_run);
+    assert!(output.status.success());
+    let text = String::from_utf8(output.stdout).unwrap();
+    let expected = format!(
+        "{:<16} thread {pid} would be on CPU {}, may run on {before} now\n{:<16} not found\n",
+        "sh",
+        cpu(),
+        "worker"
+    );
+    assert_eq!(text, expected);
+    let document: serde_json::Value =
+        serde_json::from_slice(&pinwise(&[&dry_run[..], &["--json"]].concat()).stdout).unwrap();
+    assert_eq!(document["would_pin"][0]["now"], before.as_str());
+    assert!(document.get("pinned").is_none());
+    assert_eq!(shown(&allowed(shell.0.id())), before);
+    let undo = pinwise(&["apply", "--undo", "--pid", &pid]);
+    assert_eq!(undo.status.code(), Some(1), "nothing was noted, since nothing was done");
+}
+
+#[test]
+fn undo_gives_back_what_there_was_before_the_first_plan() {
+    let directory = tempfile::tempdir().unwrap();
+    let plan = plan(directory.path(), &["sh"]);
+    let shell = Shell::start();
+    let before = shown(&allowed(shell.0.id()));
+    let pid = shell.0.id().to_string();
+    let apply = ["apply", plan.to_str().unwrap(), "--pid", &pid, "--force"];
+    assert!(pinwise(&apply).status.success());
+    assert!(pinwise(&apply).status.success(), "the second time it is pinned already");
+    assert_eq!(allowed(shell.0.id()), cpu());
+    let output = pinwise(&["apply", "--undo", "--pid", &pid]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), format!("{:<16} thread {pid} on CPU {before} again\n", "sh"));
+    assert_eq!(shown(&allowed(shell.0.id())), before);
+    let again = pinwise(&["apply", "--undo", "--pid", &pid]);
+    let errors = String::from_utf8(again.stderr).unwrap();
+    assert_eq!(again.status.code(), Some(1));
+    assert!(errors.contains("nothing is noted of the threads of process") && errors.lines().count() == 1, "{errors}");
+}
+
+#[test]
+fn nothing_is_pinned_where_nothing_can_be_noted() {
+    let directory = tempfile::tempdir().unwrap();
+    let plan = plan(directory.path(), &["sh"]);
+    let shell = Shell::start();
+    let before = allowed(shell.0.id());
+    let pid = shell.0.id().to_string();
+    let output = command(&["apply", plan.to_str().unwrap(), "--pid", &pid, "--force"])
+        .env("XDG_DATA_HOME", "/dev/null")
+        .output()
+        .unwrap();
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{errors}");
+    assert!(errors.contains("cannot note the affinities to give back; set XDG_DATA_HOME"), "{errors}");
+    assert_eq!(allowed(shell.0.id()), before);
+}
+
+#[test]
+fn undo_wants_no_plan_and_anything_else_wants_one() {
+    for words in [&["apply", "--undo", "plan.toml", "--pid", "1"][..], &["apply", "--pid", "1"]] {
+        assert_eq!(pinwise(words).status.code(), Some(2), "{words:?}");
+    }
 }
 
 #[test]
@@ -141,8 +228,7 @@ fn apply_with_watch_pins_a_thread_that_takes_its_name_later_and_ends_with_the_pr
         .map(Shell)
         .unwrap();
     let pid = child.0.id();
-    let mut apply = Command::new(env!("CARGO_BIN_EXE_pinwise"))
-        .args(["apply", plan.to_str().unwrap(), "--pid", &pid.to_string(), "--force", "--watch"])
+    let mut apply = command(&["apply", plan.to_str().unwrap(), "--pid", &pid.to_string(), "--force", "--watch"])
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();

@@ -172,6 +172,11 @@ fn restore_affinities(entries: &[Entry]) {
             let _ = affinity::set(id.tid, mask);
         }
     }
+    release_heirs(entries);
+}
+
+/// Releases threads and child processes of the entered processes that nobody entered and that inherited a pin.
+pub(crate) fn release_heirs(entries: &[Entry]) {
     let entered: HashSet<Tid> = entries
         .iter()
         .filter_map(|entry| if let Entry::Thread { id, .. } = entry { Some(id.tid) } else { None })

@@ -7,6 +7,7 @@
 
 pub mod affinity;
 mod capture;
+mod choice;
 mod demand;
 pub mod doctor;
 mod fifo;
@@ -14,6 +15,7 @@ mod fingerprint;
 mod guardian;
 mod latency;
 mod launch;
+mod ledger;
 mod live;
 mod meter;
 pub mod metric;
@@ -31,10 +33,12 @@ pub mod thread;
 
 pub use affinity::AffinityError;
 pub use capture::{CaptureError, capture, machine, record};
+pub use choice::{Choice, ChoiceError};
 pub use fingerprint::fingerprint;
 pub use guardian::{ARGUMENT as GUARDIAN_ARGUMENT, Guardian, GuardianError, guardian_main};
 pub use latency::{DirectedLatency, Latencies, LatencyError, Quantiles};
 pub use launch::{Launch, Output};
+pub use ledger::{Ledger, Released};
 pub use live::{LiveOptions, LiveTestbed};
 pub use meter::Meter;
 pub use microbenchmark::HostBench;

@@ -5,22 +5,27 @@
 //! a placed thread that ended is replaced by the next one of its name (a server restarts its worker), others that appear run
 //! where their process may.
 
+use crate::affinity;
+use crate::choice::{self, Choice, Why};
 use crate::fifo::Fifo;
 use crate::meter::Meter;
 use crate::process;
 use crate::roster::Changes;
-use crate::survey::{Surveyed, left_alone, same_crew};
+use crate::survey::{Surveyed, same_crew};
 use crate::target::{Target, TargetError, common_contexts, pause};
 use crate::thread::{Stat, ThreadId};
 use pinwise_testbed::{Effort, MeasureError, Measurement, Retry, Setting, Testbed, Thread, Unit, Workload};
 use pinwise_topology::{Assignment, CpuSet, Machine, Random};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// How to measure a running program.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct LiveOptions {
+    /// Which threads to place, of those that run.
+    pub choice: Choice,
     /// Time per measurement at [`Effort`] 1; its first fifth settles.
     pub period: Duration,
     /// Abandon a setting that falls below this fraction of the baseline (0.5 for 50 %).
@@ -34,6 +39,7 @@ pub struct LiveOptions {
 impl Default for LiveOptions {
     fn default() -> Self {
         Self {
+            choice: Choice::default(),
             period: Duration::from_millis(50),
             floor: None,
             survey: Duration::from_millis(300),
@@ -65,8 +71,10 @@ pub struct LiveTestbed {
     /// A set of one context per leaf of the sharing tree.
     leaves: Vec<CpuSet>,
     workload: Workload,
+    /// Of each thread of the workload before it was pinned for the first time.
+    affinities: Vec<CpuSet>,
     slots: Vec<Slot>,
-    left_alone: Vec<Surveyed>,
+    left_alone: Vec<(Why, String)>,
     /// Threads that appeared since the survey and have no place.
     late: Vec<ThreadId>,
     late_seen: usize,
@@ -90,11 +98,24 @@ impl LiveTestbed {
         options: LiveOptions,
         cancelled: Arc<AtomicBool>,
     ) -> Result<Self, TargetError> {
-        let surveyed = first_answer(&mut target, meter.as_mut(), options, &cancelled)?;
+        let surveyed = first_answer(&mut target, meter.as_mut(), &options, &cancelled)?;
         let (machine, leaves) = common_contexts(machine, target.name(), &target.mask())?;
-        let (placed, left_alone): (Vec<Surveyed>, Vec<Surveyed>) = surveyed.into_iter().partition(|one| one.runs);
+        let mut left_alone = Vec::new();
+        let mut placed = Vec::new();
+        let running: Vec<String> = surveyed.iter().filter(|one| one.runs).map(|one| one.thread.name.clone()).collect();
+        for one in surveyed {
+            match options.choice.why_not(&one.thread.name, one.runs) {
+                Some(why) => left_alone.push((why, one.comm)),
+                None => placed.push(one),
+            }
+        }
+        if placed.is_empty() {
+            return Err(TargetError::NoneChosen { name: target.name().to_owned(), running: running.join(", ") });
+        }
         let slots =
             placed.iter().map(|one| Slot { comm: one.comm.clone(), process: one.process, id: Some(one.id) }).collect();
+        // One that ended since has none, and its place will be filled.
+        let affinities = placed.iter().map(|one| affinity::get(one.id.tid).unwrap_or_default()).collect();
         let threads: Vec<Thread> = placed.into_iter().map(|one| one.thread).collect();
         let workload = Workload { name: target.name().to_owned(), threads };
         Ok(Self {
@@ -105,6 +126,7 @@ impl LiveTestbed {
             machine,
             leaves,
             workload,
+            affinities,
             slots,
             left_alone,
             late: Vec::new(),
@@ -120,7 +142,7 @@ impl LiveTestbed {
     /// What the user should know, one line each: threads left alone, what came and went, what was not allowed.
     pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
-        notes.extend(left_alone(self.left_alone.iter().map(|one| one.comm.as_str())));
+        notes.extend(choice::told(self.left_alone.iter().map(|(why, comm)| (*why, comm.as_str()))));
         if self.respawned > 0 {
             notes.push(format!(
                 "placed threads that ended were replaced by new ones of their name {} times",
@@ -135,6 +157,11 @@ impl LiveTestbed {
         }
         notes.extend(self.not_punctual.clone());
         notes
+    }
+
+    /// On which CPUs each thread to place may run as far as anyone but us decides, by name.
+    pub fn affinities(&self) -> BTreeMap<String, CpuSet> {
+        self.workload.threads.iter().map(|thread| thread.name.clone()).zip(self.affinities.iter().cloned()).collect()
     }
 
     /// Moves the threads and looks for new ones until two looks show nothing new.
@@ -365,7 +392,7 @@ impl Testbed for LiveTestbed {
 fn first_answer(
     target: &mut Target,
     meter: &mut dyn Meter,
-    options: LiveOptions,
+    options: &LiveOptions,
     cancelled: &AtomicBool,
 ) -> Result<Vec<Surveyed>, TargetError> {
     let deadline = Instant::now() + options.patience;

@@ -10,12 +10,13 @@
 //! Limit: between two looks (1 ms while threads appear, then up to 20 ms) a new thread runs where its creator is pinned.
 
 use crate::affinity::{self, AffinityError};
+use crate::ledger::Ledger;
 use crate::role::{self, Found};
 use crate::roster::{Roster, Scope};
-use crate::thread::{Stat, ThreadId, Tid};
+use crate::thread::{Pid, Stat, ThreadId, Tid};
 use pinwise_testbed::Thread;
 use pinwise_topology::CpuSet;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -41,6 +42,7 @@ pub struct Pinner {
     roster: Roster,
     wanted: Vec<(String, CpuSet)>,
     ended: Ended,
+    ledger: Option<Ledger>,
     seen: Vec<Seen>,
     /// For which of the wanted names there was a thread.
     found: HashSet<usize>,
@@ -81,9 +83,16 @@ impl Pinner {
     /// For the threads of a program. Error: `/proc` or the cgroup cannot be read.
     pub fn new(scope: Scope, wanted: Vec<(String, CpuSet)>, ended: Ended) -> io::Result<Self> {
         let roster = Roster::new(scope)?;
-        let (seen, found) = (Vec::new(), HashSet::new());
-        let mut pinner =
-            Self { roster, wanted, ended, seen, found, interval: SHORTEST, looked_for_processes: Instant::now() };
+        let mut pinner = Self {
+            roster,
+            wanted,
+            ended,
+            ledger: None,
+            seen: Vec::new(),
+            found: HashSet::new(),
+            interval: SHORTEST,
+            looked_for_processes: Instant::now(),
+        };
         let first = pinner.roster.threads().map(|(member, id)| (id, member.root)).collect();
         pinner.meet(first);
         // Whatever their affinity is now, it is not inherited from a thread that we pinned.
@@ -91,10 +100,16 @@ impl Pinner {
         Ok(pinner)
     }
 
+    /// Has the affinities that pins replace noted before, so that they can be given back.
+    pub fn noting(self, ledger: Ledger) -> Self {
+        Self { ledger: Some(ledger), ..self }
+    }
+
     /// Pins what has appeared or changed its name since the last look; gives these threads. About 20 us where nothing has.
     ///
     /// # Errors
-    /// `/proc` or the cgroup cannot be read. A thread that is refused is no error, it is told once.
+    /// `/proc` or the cgroup cannot be read, or a replaced affinity not be noted. A thread that is refused is no error, it is
+    /// told once.
     pub fn look(&mut self) -> io::Result<Vec<Pinned>> {
         let now = Instant::now();
         let changes = if self.interval >= LONGEST || now - self.looked_for_processes >= LONGEST {
@@ -114,7 +129,7 @@ impl Pinner {
         self.meet(new);
         let changed = self.ask_for_names(now) || came_or_went;
         self.interval = if changed { SHORTEST } else { (self.interval * 5 / 4).min(LONGEST) };
-        Ok(self.place())
+        self.place()
     }
 
     /// After how long to look again: short while threads appear.
@@ -122,7 +137,7 @@ impl Pinner {
         self.interval
     }
 
-    /// The names for which there was no thread yet.
+    /// The names for which no thread was pinned or refused yet.
     pub fn missing(&self) -> Vec<&str> {
         let missing = |(index, (name, _))| (!self.found.contains(&index)).then_some(name);
         self.wanted.iter().map(|(name, cpus)| (name.as_str(), cpus)).enumerate().filter_map(missing).collect()
@@ -164,41 +179,82 @@ impl Pinner {
         changed
     }
 
-    fn place(&mut self) -> Vec<Pinned> {
+    /// What the next look would do to the threads that are there now, without doing it: each with the CPUs it may use now.
+    pub fn preview(&self) -> Vec<(Pinned, CpuSet)> {
+        let moves = self.moves().into_iter().filter_map(|(index, wanted)| {
+            let (name, cpus) = self.wanted[wanted?].clone();
+            let tid = self.seen[index].id.tid;
+            let (now, result) =
+                affinity::get(tid).map_or_else(|error| (CpuSet::new(), Err(error)), |now| (now, Ok(())));
+            Some((Pinned { name, tid, cpus, result }, now))
+        });
+        moves.collect()
+    }
+
+    /// The living threads that are not where their name says, and which of the wanted names they have.
+    fn moves(&self) -> Vec<(usize, Option<usize>)> {
         if self.wanted.is_empty() {
             return Vec::new();
         }
-        let mut news = Vec::new();
         let (_, names) = self.seen();
-        for (index, thread) in names.into_iter().enumerate() {
-            let Seen { id, new, place, alive, .. } = self.seen[index];
-            self.seen[index].new = false;
-            if !alive {
-                continue;
+        let named = names.iter().zip(&self.seen).enumerate().filter(|(_, (_, seen))| seen.alive);
+        let wanted = |name: &str| self.wanted.iter().position(|(wanted, _)| wanted == name);
+        let moves = named.filter_map(|(index, (thread, seen))| match wanted(&thread.name) {
+            wanted if wanted.is_some() => (wanted != seen.place).then_some((index, wanted)),
+            none => (seen.place.is_some() || seen.new && self.inherited(seen.id.tid)).then_some((index, none)),
+        });
+        moves.collect()
+    }
+
+    /// Notes the affinities of threads that are about to be pinned for the first time.
+    fn note(&mut self, moves: &[(usize, Option<usize>)]) -> io::Result<()> {
+        let Some(ledger) = &self.ledger else { return Ok(()) };
+        let mut replaced: BTreeMap<Pid, Vec<(ThreadId, CpuSet)>> = BTreeMap::new();
+        for &(index, wanted) in moves {
+            let Seen { id, place, .. } = self.seen[index];
+            // One that is gone will not be pinned.
+            if wanted.is_some()
+                && place.is_none()
+                && let Ok(mask) = affinity::get(id.tid)
+            {
+                replaced.entry(id.pid).or_default().push((id, mask));
             }
-            match self.wanted.iter().position(|(name, _)| *name == thread.name) {
-                wanted if wanted.is_some() && wanted == place => {}
+        }
+        for (pid, threads) in replaced {
+            if let Some(member) = self.roster.member(pid) {
+                ledger.note(member, &threads)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn place(&mut self) -> io::Result<Vec<Pinned>> {
+        let moves = self.moves();
+        self.note(&moves)?;
+        let mut news = Vec::new();
+        for (index, wanted) in moves {
+            let id = self.seen[index].id;
+            match wanted {
                 Some(wanted) => {
                     let (name, cpus) = self.wanted[wanted].clone();
                     let result = affinity::set(id.tid, &cpus);
                     if matches!(result, Err(AffinityError::Gone(_))) {
                         continue;
                     }
-                    self.seen[index].place = Some(wanted);
                     self.found.insert(wanted);
                     news.push(Pinned { name, tid: id.tid, cpus, result });
                 }
-                None if place.is_some() || new && self.inherited(id.tid) => {
+                None => {
                     if let Some(member) = self.roster.member(id.pid) {
                         // It has ended, or its process may not be touched: then it was not pinned by us either.
                         let _ = affinity::set(id.tid, &member.mask);
                     }
-                    self.seen[index].place = None;
                 }
-                None => {}
             }
+            self.seen[index].place = wanted;
         }
-        news
+        self.seen.iter_mut().for_each(|seen| seen.new = false);
+        Ok(news)
     }
 
     /// Whether a thread has exactly the CPUs that a pinned one has.
@@ -211,7 +267,6 @@ impl Pinner {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::thread::Pid;
     use std::process::{Child, Command, Stdio};
 
     struct Killed(Child);

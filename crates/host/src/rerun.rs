@@ -5,6 +5,7 @@
 //! that does not appear, or a new one that is busy, is counted and told.
 
 use crate::affinity;
+use crate::choice::{self, Choice, Why};
 use crate::demand::Demand;
 use crate::fifo::Fifo;
 use crate::guardian::{Entry, Guardian};
@@ -13,7 +14,7 @@ use crate::metric::Pattern;
 use crate::pin::{Ended, Pinner};
 use crate::roster::Scope;
 use crate::stream::{Tail, each_line};
-use crate::survey::{left_alone, look_at, worth_placing};
+use crate::survey::{look_at, worth_placing};
 use crate::target::{TargetError, common_contexts};
 use crate::thread::{ThreadId, Tid};
 use pinwise_testbed::{Effort, MeasureError, Measurement, Retry, Setting, Testbed, Thread, Unit, Workload};
@@ -50,15 +51,17 @@ pub enum RunMetric {
 }
 
 /// How to measure whole runs.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct RerunOptions {
+    /// Which threads to place, of those that run.
+    pub choice: Choice,
     /// A run that takes longer is ended and fails.
     pub limit: Duration,
 }
 
 impl Default for RerunOptions {
     fn default() -> Self {
-        Self { limit: Duration::from_secs(600) }
+        Self { choice: Choice::default(), limit: Duration::from_secs(600) }
     }
 }
 
@@ -76,7 +79,7 @@ pub struct RerunTestbed {
     leaves: Vec<CpuSet>,
     workload: Workload,
     unit: Unit,
-    left_alone: Vec<String>,
+    left_alone: Vec<(Why, String)>,
     known: HashSet<String>,
     runs: usize,
     /// Runs in which a placed thread did not appear.
@@ -129,19 +132,28 @@ impl RerunTestbed {
             crowded: 0,
         };
         let run = testbed.run(Vec::new())?;
-        let (placed, left): (Vec<_>, Vec<_>) = run.threads.iter().cloned().partition(|(_, _, share)| run.busy(*share));
-        if placed.is_empty() {
-            return Err(TargetError::Idle { name: testbed.workload.name, waited: run.elapsed });
+        testbed.known = run.threads.iter().map(|(thread, _, _)| thread.name.clone()).collect();
+        let busy = run.threads.iter().filter(|(_, _, share)| run.busy(*share));
+        let running: Vec<&str> = busy.map(|(thread, _, _)| thread.name.as_str()).collect();
+        for (thread, comm, share) in &run.threads {
+            match testbed.options.choice.why_not(&thread.name, run.busy(*share)) {
+                Some(why) => testbed.left_alone.push((why, comm.clone())),
+                None => testbed.workload.threads.push(thread.clone()),
+            }
         }
-        testbed.known = run.threads.into_iter().map(|(thread, _, _)| thread.name).collect();
-        testbed.workload.threads = placed.into_iter().map(|(thread, _, _)| thread).collect();
-        testbed.left_alone = left.into_iter().map(|(_, comm, _)| comm).collect();
+        let name = testbed.workload.name.clone();
+        if running.is_empty() {
+            return Err(TargetError::Idle { name, waited: run.elapsed });
+        }
+        if testbed.workload.threads.is_empty() {
+            return Err(TargetError::NoneChosen { name, running: running.join(", ") });
+        }
         Ok(testbed)
     }
 
     /// What the user should know, one line each.
     pub fn notes(&self) -> Vec<String> {
-        let mut notes: Vec<String> = left_alone(self.left_alone.iter().map(String::as_str)).into_iter().collect();
+        let mut notes = choice::told(self.left_alone.iter().map(|(why, comm)| (*why, comm.as_str())));
         if self.incomplete > 0 {
             notes.push(format!(
                 "its threads vary: in {} of {} runs a thread that has a place did not appear",

@@ -12,7 +12,7 @@ use crate::role::{self, Found};
 use crate::roster::Roster;
 use crate::thread::{Account, Stat, ThreadId};
 use pinwise_testbed::Thread;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -127,22 +127,6 @@ pub(crate) fn same_crew(one: &[Surveyed], other: &[Surveyed]) -> bool {
     exist(one, other) && exist(other, one)
 }
 
-/// `left alone, below 1 % of a CPU each: eal-intr-thread, telemetry-v1, mc-worker (4 of them)`.
-pub(crate) fn left_alone<'a>(comms: impl Iterator<Item = &'a str>) -> Option<String> {
-    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    for comm in comms {
-        *counts.entry(comm).or_default() += 1;
-    }
-    if counts.is_empty() {
-        return None;
-    }
-    let names: Vec<String> = counts
-        .into_iter()
-        .map(|(comm, count)| if count > 1 { format!("{comm} ({count} of them)") } else { comm.to_owned() })
-        .collect();
-    Some(format!("left alone, below {:.0} % of a CPU each: {}", HARDLY_RUNS * 100.0, names.join(", ")))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -173,13 +157,5 @@ mod tests {
         assert!(!same_crew(&[one(1, true)], &[one(1, true), one(2, true)]), "a runner came");
         assert!(!same_crew(&[one(1, true), one(2, true)], &[one(1, true)]), "a runner went");
         assert!(!same_crew(&[], &[one(1, true)]), "nothing was surveyed before");
-    }
-
-    #[test]
-    fn those_left_alone_are_listed_once_per_name() {
-        let text = left_alone(["telemetry-v1", "mc-worker", "eal-intr-thread", "mc-worker"].into_iter());
-        let expected = "left alone, below 1 % of a CPU each: eal-intr-thread, mc-worker (2 of them), telemetry-v1";
-        assert_eq!(text.as_deref(), Some(expected));
-        assert_eq!(left_alone(std::iter::empty()), None);
     }
 }

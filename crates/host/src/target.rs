@@ -59,6 +59,14 @@ pub enum TargetError {
         /// How long was waited.
         waited: Duration,
     },
+    /// The user's choice leaves none of those that run.
+    #[error("--include and --exclude leave no thread of {name} to place; those that run are {running}")]
+    NoneChosen {
+        /// Which program.
+        name: String,
+        /// Their names.
+        running: String,
+    },
     /// Which threads run changes all the time.
     #[error(
         "the busy threads of {name} did not stay the same for {window:?} within {waited:?}: measure whole runs \

@@ -4,8 +4,9 @@ use crate::output::{self, Usage};
 use crate::plan::{self, PlanArgument};
 use anyhow::Context as _;
 use clap::Args;
-use pinwise_host::{Ended, Pid, Pinned, Pinner, Scope};
+use pinwise_host::{AffinityError, Ended, Ledger, Pid, Pinned, Pinner, Released, Scope, Tid};
 use pinwise_placement::Plan;
+use pinwise_topology::CpuSet;
 use serde::Serialize;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::sync::Arc;
@@ -16,17 +17,26 @@ const CANNOT_LOOK: &str = "cannot look at the program's threads";
 /// Pin the threads of a running program as a plan says
 ///
 /// Threads are found by name. Those that are not in the plan keep their affinity. The pins stay when pinwise ends; threads that the
-/// program creates later are only seen with --watch. Exit code 1 when a thread of the plan was not found or could not be pinned.
+/// program creates later are only seen with --watch. The affinities replaced are noted in the user's data directory, and --undo
+/// gives them back while the program runs. Exit code 1 when a thread of the plan was not found or could not be pinned.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
     pinwise apply plan.toml --pid \"$(pidof redis-server)\"\n  \
-    pinwise apply plan.toml --pid 4242 --watch          until the program ends")]
+    pinwise apply plan.toml --pid 4242 --dry-run        what would be pinned where\n  \
+    pinwise apply plan.toml --pid 4242 --watch          until the program ends\n  \
+    pinwise apply --undo --pid 4242                     as it was before the first plan")]
 pub(crate) struct Apply {
     #[command(flatten)]
-    plan: PlanArgument,
+    plan: Option<PlanArgument>,
     /// The program; its child processes are included
     #[arg(long)]
     pid: Pid,
+    /// Say what would be pinned where, and pin nothing
+    #[arg(long, conflicts_with = "watch")]
+    dry_run: bool,
+    /// Give the threads back the affinities they had before the first plan was applied
+    #[arg(long, conflicts_with_all = ["path", "watch", "dry_run", "force"], required_unless_present = "path")]
+    undo: bool,
     /// Stay, and pin threads as they appear, until the program ends or Ctrl-C
     #[arg(long, conflicts_with = "json")]
     watch: bool,
@@ -38,12 +48,22 @@ pub(crate) struct Apply {
     json: bool,
 }
 
-/// The JSON document.
+/// The JSON document: what was pinned, or with --dry-run would be.
 #[derive(Serialize)]
 struct Document<'a> {
-    pinned: Vec<Thread<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pinned: Option<Vec<Thread<'a>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    would_pin: Option<Vec<Thread<'a>>>,
     refused: Vec<Thread<'a>>,
     not_found: Vec<&'a str>,
+}
+
+/// The JSON document of --undo.
+#[derive(Serialize)]
+struct Undone<'a> {
+    released: Vec<Thread<'a>>,
+    refused: Vec<Thread<'a>>,
 }
 
 #[derive(Serialize)]
@@ -51,19 +71,27 @@ struct Thread<'a> {
     name: &'a str,
     tid: i32,
     cpus: String,
+    /// Where it may run now, with --dry-run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    now: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
 }
 
 impl Apply {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let plan = self.plan.load()?;
+        let Some(argument) = &self.plan else { return self.undo() };
+        let plan = argument.load()?;
         plan::check(&plan, self.force)?;
-        let mut pinner =
-            Pinner::new(Scope::Trees(vec![self.pid]), plan::wanted(&plan), Ended::Forgotten).context(CANNOT_LOOK)?;
+        let scope = Scope::Trees(vec![self.pid]);
+        let mut pinner = Pinner::new(scope, plan::wanted(&plan), Ended::Forgotten).context(CANNOT_LOOK)?;
         if pinner.ended() {
             return Err(Usage(format!("there is no process {}: it ended, or the number is wrong", self.pid)).into());
         }
+        if self.dry_run {
+            return self.preview(&plan, &pinner);
+        }
+        pinner = pinner.noting(ledger()?);
         let pinned = pin(&mut pinner)?;
         if self.json {
             output::print_json(&document(&pinned, &pinner))?;
@@ -71,6 +99,49 @@ impl Apply {
             print(&pinned, &pinner)?;
         }
         if self.watch { self.watch(&mut pinner) } else { complete(&plan, &pinned, &pinner) }
+    }
+
+    fn preview(&self, plan: &Plan, pinner: &Pinner) -> anyhow::Result<()> {
+        let moves = pinner.preview();
+        let found = |name: &str| moves.iter().any(|(pinned, _)| pinned.name == name);
+        let not_found: Vec<&str> =
+            plan.threads.iter().map(|thread| thread.name.as_str()).filter(|name| !found(name)).collect();
+        if self.json {
+            let would_pin = moves.iter().map(|(pinned, now)| Thread { now: Some(now.to_string()), ..thread(pinned) });
+            let would_pin = Some(would_pin.collect());
+            return output::print_json(&Document { pinned: None, would_pin, refused: Vec::new(), not_found });
+        }
+        moves.iter().try_for_each(|(pinned, now)| {
+            let Pinned { name, tid, cpus, .. } = pinned;
+            output::print(&format!("{name:<16} thread {tid} would be on CPU {cpus}, may run on {now} now\n"))
+        })?;
+        not_found.iter().try_for_each(|name| output::print(&format!("{name:<16} not found\n")))
+    }
+
+    fn undo(&self) -> anyhow::Result<()> {
+        let released = ledger()?.release(self.pid).context(CANNOT_LOOK)?;
+        anyhow::ensure!(
+            !released.is_empty(),
+            "nothing is noted of the threads of process {}: it was restarted, or pinwise apply did not pin them as this user",
+            self.pid
+        );
+        let refused = released.iter().filter(|thread| thread.result.is_err()).count();
+        if self.json {
+            let of = |refused: bool| {
+                let chosen = released.iter().filter(move |thread| thread.result.is_err() == refused);
+                chosen.map(|Released { comm, tid, cpus, result }| named(comm, *tid, cpus, result)).collect()
+            };
+            output::print_json(&Undone { released: of(false), refused: of(true) })?;
+        } else {
+            released.iter().try_for_each(|Released { comm, tid, cpus, result }| {
+                output::print(&match result {
+                    Ok(()) => format!("{comm:<16} thread {tid} on CPU {cpus} again\n"),
+                    Err(error) => format!("{comm:<16} refused: {error}\n"),
+                })
+            })?;
+        }
+        anyhow::ensure!(refused == 0, "{refused} of {} threads are still pinned", released.len());
+        Ok(())
     }
 
     fn watch(&self, pinner: &mut Pinner) -> anyhow::Result<()> {
@@ -127,14 +198,24 @@ fn line(thread: &Pinned) -> String {
 
 fn document<'a>(pinned: &'a [Pinned], pinner: &'a Pinner) -> Document<'a> {
     let threads = |refused: bool| {
-        let chosen = pinned.iter().filter(move |thread| thread.result.is_err() == refused);
-        let thread = |pinned: &'a Pinned| Thread {
-            name: &pinned.name,
-            tid: pinned.tid.0,
-            cpus: pinned.cpus.to_string(),
-            reason: pinned.result.as_ref().err().map(ToString::to_string),
-        };
-        chosen.map(thread).collect()
+        pinned.iter().filter(move |thread| thread.result.is_err() == refused).map(thread).collect::<Vec<_>>()
     };
-    Document { pinned: threads(false), refused: threads(true), not_found: pinner.missing() }
+    Document { pinned: Some(threads(false)), would_pin: None, refused: threads(true), not_found: pinner.missing() }
+}
+
+fn thread(pinned: &Pinned) -> Thread<'_> {
+    named(&pinned.name, pinned.tid, &pinned.cpus, &pinned.result)
+}
+
+fn named<'a>(name: &'a str, tid: Tid, cpus: &CpuSet, result: &Result<(), AffinityError>) -> Thread<'a> {
+    let reason = result.as_ref().err().map(ToString::to_string);
+    Thread { name, tid: tid.0, cpus: cpus.to_string(), now: None, reason }
+}
+
+/// Where replaced affinities are noted.
+pub(crate) fn ledger() -> anyhow::Result<Ledger> {
+    const REMEDY: &str = "set XDG_DATA_HOME to a folder you may write to";
+    let folder = crate::store::data_folder(REMEDY)?.join("applied");
+    Ledger::open(&folder)
+        .with_context(|| format!("{}: cannot note the affinities to give back; {REMEDY}", folder.display()))
 }

@@ -17,7 +17,7 @@ use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Ending, NewCampa
 use pinwise_host::{Ended, Pinner, Scope};
 use pinwise_placement::{Advice, Outcome, Plan, Search};
 use pinwise_report::Files;
-use pinwise_topology::SharingTree;
+use pinwise_topology::{CpuSet, Machine, SharingTree};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 use testbed::Bed;
@@ -32,6 +32,7 @@ impl Place {
         let bed = testbed::open(&request, &interrupt)?;
         let unit = bed.testbed().unit().clone();
         let mut request = request;
+        request.affinities = bed.affinities();
         let spent = begin.elapsed();
         request.question.budget = request.question.budget.after(spent).with_context(|| {
             format!("{spent:.1?} went into getting to know the program, which is all of the budget: raise --budget")
@@ -79,20 +80,42 @@ pub(crate) fn resume(mut store: Store, info: &CampaignInfo, named: Option<&Path>
         return tell(&store, id, &told, plan.exists().then_some(plan.as_path()));
     }
     let bed = testbed::open(&request, &interrupt)?;
-    let testbed = bed.testbed();
-    anyhow::ensure!(
-        testbed.machine() == &info.new.machine,
-        "campaign {}: the machine is no longer the one it was begun on; begin a new one: {}",
-        id.0,
-        info.new.command.join(" ")
-    );
-    anyhow::ensure!(
-        testbed.workload().threads == info.new.workload.threads,
-        "campaign {}: the program's threads are no longer those it was begun with; begin a new one: {}",
-        id.0,
-        info.new.command.join(" ")
-    );
+    if let Some(change) = changed(info, &request, &bed) {
+        anyhow::bail!(
+            "campaign {}: {change}, so what was measured does not compare with what would be; begin a new one: {}",
+            id.0,
+            info.new.command.join(" ")
+        );
+    }
     conduct(&mut store, id, &request, bed, &interrupt, &told)
+}
+
+/// What has changed since a campaign was begun that its measurements depend on.
+fn changed(info: &CampaignInfo, request: &Request, bed: &Bed) -> Option<String> {
+    let (before, now) = (&info.new, bed.testbed());
+    let machine = now.machine();
+    if *machine != before.machine {
+        let same = Machine { allowed: before.machine.allowed.clone(), ..machine.clone() } == before.machine;
+        return Some(match same {
+            true => format!(
+                "its threads could run on CPU {} when it was begun and can on {} now (give these back: affinity, cpuset, offline CPUs)",
+                before.machine.allowed, machine.allowed
+            ),
+            false => "the machine is no longer the one it was begun on".to_owned(),
+        });
+    }
+    if now.workload().threads != before.workload.threads {
+        return Some("the program's threads are no longer those it was begun with".to_owned());
+    }
+    let affinities = bed.affinities();
+    let differs = |(name, before): (&String, &CpuSet)| {
+        let now = affinities.get(name).filter(|now| *now != before)?;
+        Some(format!(
+            "its thread {name} could run on CPU {before} when it was begun and can on {now} now (give them back: \
+             pinwise apply --undo --pid PID, or taskset -pc LIST TID)"
+        ))
+    };
+    request.affinities.iter().find_map(differs)
 }
 
 /// What to do at the end.
@@ -178,8 +201,9 @@ fn stay(outcome: &Outcome, scope: Scope, plan: &Path, json: bool) -> anyhow::Res
         return Ok(());
     }
     let plan = PlanArgument::at(plan).load()?;
-    let mut pinner =
-        Pinner::new(scope, plan::wanted(&plan), Ended::Forgotten).context("cannot look at the program's threads")?;
+    let mut pinner = Pinner::new(scope, plan::wanted(&plan), Ended::Forgotten)
+        .context("cannot look at the program's threads")?
+        .noting(apply::ledger()?);
     let pinned = apply::pin(&mut pinner)?;
     // With --json the one document on stdout is the outcome.
     if !json {

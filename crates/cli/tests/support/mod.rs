@@ -8,6 +8,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::LazyLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -45,9 +46,10 @@ impl Drop for Program {
     }
 }
 
-/// Runs pinwise to its end with a store of its own.
+/// Runs pinwise to its end; what it keeps goes to a folder of this test run where the words name no other.
 pub(crate) fn pinwise<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(words: I) -> Output {
-    Command::new(PINWISE).args(words).stdin(Stdio::null()).output().unwrap()
+    static DATA: LazyLock<tempfile::TempDir> = LazyLock::new(|| tempfile::tempdir().unwrap());
+    Command::new(PINWISE).args(words).env("XDG_DATA_HOME", DATA.path()).stdin(Stdio::null()).output().unwrap()
 }
 
 /// The JSON document on stdout of a run that must succeed.

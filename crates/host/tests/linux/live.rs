@@ -3,7 +3,7 @@
 use crate::programs::*;
 use pinwise_host::thread::Account;
 use pinwise_host::{
-    HARDLY_RUNS, Launch, LiveOptions, LiveTestbed, Pid, Scope, Target, TargetError, Tid, affinity, process,
+    Choice, HARDLY_RUNS, Launch, LiveOptions, LiveTestbed, Pid, Scope, Target, TargetError, Tid, affinity, process,
 };
 use pinwise_testbed::{Effort, Retry, Setting, Testbed};
 use pinwise_topology::{Assignment, CpuSet};
@@ -107,6 +107,25 @@ fn threads_are_pinned_measured_and_put_back() {
     testbed.measure(&all_on(&testbed, 1), Effort::default()).unwrap();
     drop(testbed);
     assert_eq!(masks(&threads), before, "and so is the end");
+}
+
+#[test]
+fn only_the_threads_that_were_chosen_are_pinned() {
+    if !enough_cpus() {
+        return;
+    }
+    let program = Program::start("spin 3");
+    let threads = program.threads("spin-", 3);
+    let target = Target::attach(Scope::Processes(vec![program.pid()])).unwrap();
+    let options = LiveOptions { choice: Choice::new(Some("spin"), Some("1")).unwrap(), ..quick() };
+    let mut testbed = testbed(target, options).unwrap();
+    assert_eq!(names(&testbed), ["spin-0", "spin-2"]);
+    let notes = testbed.notes();
+    assert!(notes.iter().any(|note| note.starts_with("left alone, not named by --include: __program")), "{notes:?}");
+    assert!(notes.contains(&"left alone, named by --exclude: spin-1".to_owned()), "{notes:?}");
+    assert_eq!(testbed.affinities().into_values().collect::<Vec<_>>(), [whole(), whole()]);
+    testbed.measure(&all_on(&testbed, 0), Effort::default()).unwrap();
+    assert_eq!(masks(&threads).iter().map(CpuSet::len).collect::<Vec<_>>(), [1, whole().len(), 1]);
 }
 
 /// `spin-0` shares its CPU with eight threads of more weight and gets hardly any of it; `spin-1` has one for itself. In a window

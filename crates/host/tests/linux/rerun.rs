@@ -3,7 +3,7 @@
 use crate::live::launch;
 use crate::programs::*;
 use pinwise_host::metric::Pattern;
-use pinwise_host::{Launch, RerunOptions, RerunTestbed, RunMetric, Stream, process};
+use pinwise_host::{Choice, Launch, RerunOptions, RerunTestbed, RunMetric, Stream, process};
 use pinwise_testbed::{Effort, Retry, Setting, Testbed, Unit};
 use pinwise_topology::Assignment;
 use std::sync::Arc;
@@ -37,6 +37,20 @@ fn the_threads_of_every_run_are_found_and_placed() {
     assert_eq!(measure(&pinned(&[0, 1])), 1.0);
     assert_eq!(measure(&Setting::Unpinned), 99.0);
     assert_eq!(measure(&pinned(&[1, 1])), 11.0);
+}
+
+#[test]
+fn only_the_threads_that_were_chosen_are_placed() {
+    let choice =
+        |include, exclude| RerunOptions { choice: Choice::new(include, exclude).unwrap(), ..RerunOptions::default() };
+    let open = |options| RerunTestbed::new(launch("work"), &machine(), RunMetric::Runtime, options, never());
+    let chosen = open(choice(Some("^w-"), Some("-0$"))).unwrap();
+    assert_eq!(chosen.workload().threads.len(), 1);
+    assert_eq!(chosen.workload().threads[0].name, "w-1");
+    assert!(chosen.notes().contains(&"left alone, named by --exclude: w-0".to_owned()), "{:?}", chosen.notes());
+    let error = open(choice(Some("nobody"), None)).err().unwrap().to_string();
+    let told = "--include and --exclude leave no thread of linux";
+    assert!(error.starts_with(told) && error.ends_with("those that run are w-0, w-1"), "{error}");
 }
 
 #[test]
@@ -86,7 +100,7 @@ fn an_output_without_the_number_is_named() {
 
 #[test]
 fn a_run_beyond_the_limit_or_the_users_patience_is_ended() {
-    let options = RerunOptions { limit: Duration::from_millis(300) };
+    let options = RerunOptions { limit: Duration::from_millis(300), ..RerunOptions::default() };
     let error = RerunTestbed::new(launch("spin 1"), &machine(), RunMetric::Runtime, options, never());
     let error = pinwise_testbed::MeasureError::from(error.err().unwrap());
     assert!(error.message.contains("ran longer than the limit of 300ms and was ended"), "{error}");

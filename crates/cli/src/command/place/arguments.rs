@@ -6,6 +6,7 @@ use clap::{ArgGroup, Args, ValueEnum};
 use pinwise_evt::Method;
 use pinwise_placement::{Budget, Question, StrategyName};
 use pinwise_topology::Alike;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -26,6 +27,8 @@ Examples:
       --pick 'total_commands_processed:(\\d+)'
   A program that runs to completion, started anew for each measurement:
     pinwise place --metric runtime -- pigz -p 6 -k -c big.file
+  Only the worker threads of a service, but not the one that logs:
+    pinwise place --pid 4242 --metric io:wchar --include worker --exclude log
   A built-in workload, two instances, at most 20 seconds:
     pinwise place --workload stateful:2 --budget 20s")]
 #[command(group = ArgGroup::new("subject").args(["command", "workload", "pid", "tree", "cgroup"]).multiple(false))]
@@ -107,6 +110,12 @@ pub(crate) struct Place {
     #[arg(long, default_value_t = 1, help_heading = "Search")]
     seed: u64,
 
+    /// Place only threads whose names match (of those that run; names as in the list of threads).
+    #[arg(long, value_name = "REGEX", help_heading = "Target")]
+    include: Option<String>,
+    /// Leave alone threads whose names match, also where --include names them.
+    #[arg(long, value_name = "REGEX", help_heading = "Target")]
+    exclude: Option<String>,
     /// One live measurement: a fifth to settle, the rest to measure.
     #[arg(long, value_name = "TIME", default_value = "50ms", value_parser = time, help_heading = "Target")]
     period: Duration,
@@ -224,6 +233,9 @@ impl Place {
             subject,
             metric,
             reading,
+            include: self.include.clone(),
+            exclude: self.exclude.clone(),
+            affinities: BTreeMap::new(),
             cpus: self.cpus.clone(),
             period: self.period,
             floor: self.floor,

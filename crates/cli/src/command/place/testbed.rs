@@ -6,11 +6,12 @@ use crate::request::{Request, Subject};
 use anyhow::Context;
 use pinwise_host::metric::{Interpretation, Metric, MetricError, MetricOptions, MetricSpec, Pattern};
 use pinwise_host::{
-    Launch, LiveOptions, LiveTestbed, Pid, RerunOptions, RerunTestbed, RunMetric, Scope, Stream, Streams, Target,
-    TargetError, process,
+    Choice, Launch, LiveOptions, LiveTestbed, Pid, RerunOptions, RerunTestbed, RunMetric, Scope, Stream, Streams,
+    Target, TargetError, process,
 };
 use pinwise_testbed::{MeasureError, Testbed, Unit};
 use pinwise_topology::{CpuSet, Machine};
+use std::collections::BTreeMap;
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -38,6 +39,14 @@ impl Bed {
         }
     }
 
+    /// On which CPUs the threads may run by themselves, by name; a program that is started anew inherits ours.
+    pub(crate) fn affinities(&self) -> BTreeMap<String, CpuSet> {
+        match self {
+            Self::Live(bed, _) => bed.affinities(),
+            Self::Rerun(_) => BTreeMap::new(),
+        }
+    }
+
     /// What the user should know.
     pub(crate) fn notes(&self) -> Vec<String> {
         match self {
@@ -60,9 +69,10 @@ pub(crate) fn open(request: &Request, interrupt: &Interrupt) -> anyhow::Result<B
         unit: request.reading.unit.clone(),
         ..MetricOptions::default()
     };
+    let choice = Choice::new(request.include.as_deref(), request.exclude.as_deref()).map_err(usage)?;
     if let Subject::Rerun(command) = &request.subject {
         let metric = whole_run(&metric, &options)?;
-        let limits = RerunOptions { limit: request.limit };
+        let limits = RerunOptions { choice, limit: request.limit };
         let bed = RerunTestbed::new(launch(command), &machine, metric, limits, interrupt.flag()).map_err(told)?;
         return Ok(Bed::Rerun(Box::new(bed)));
     }
@@ -74,7 +84,7 @@ pub(crate) fn open(request: &Request, interrupt: &Interrupt) -> anyhow::Result<B
     };
     let metric = take_up(&metric, &options, &mut target, &mut streams, interrupt)?;
     let mut notes = metric.notes;
-    let mut options = LiveOptions { period: request.period, floor: request.floor, ..LiveOptions::default() };
+    let mut options = LiveOptions { choice, period: request.period, floor: request.floor, ..LiveOptions::default() };
     // A fifth settles; the rest has to be as long as the metric needs.
     let least = metric.shortest_window * 5 / 4;
     if least > options.period {
@@ -131,7 +141,7 @@ fn take_up(
 fn told(error: TargetError) -> anyhow::Error {
     match error {
         TargetError::Measure(MeasureError { interrupted: true, .. }) => nothing_measured().into(),
-        error @ TargetError::NoProcess(_) => usage(error).into(),
+        error @ (TargetError::NoProcess(_) | TargetError::NoneChosen { .. }) => usage(error).into(),
         TargetError::Launch { ref cause, .. } | TargetError::Cgroup { ref cause, .. }
             if cause.kind() == io::ErrorKind::NotFound =>
         {

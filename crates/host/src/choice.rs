@@ -1,0 +1,118 @@
+//! Which threads the user wants placed, by name, and why the others are left alone.
+
+use regex::Regex;
+use std::collections::BTreeMap;
+
+/// Names of threads to place, and not to. A name is the one that is shown: the comm, `comm#2` where several share it. A pattern
+/// that matches anywhere in it matches, as with grep.
+#[derive(Clone, Debug, Default)]
+pub struct Choice {
+    include: Option<Regex>,
+    exclude: Option<Regex>,
+}
+
+/// A pattern for thread names that is none.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{text}' is no regular expression for thread names: {reason}")]
+pub struct ChoiceError {
+    text: String,
+    reason: String,
+}
+
+/// Why a thread is left alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Why {
+    /// It wants less than [`crate::HARDLY_RUNS`] of a CPU.
+    HardlyRuns,
+    /// Its name is not among those to place.
+    NotIncluded,
+    /// Its name is among those not to place.
+    Excluded,
+}
+
+impl Choice {
+    /// Only threads whose names `include` matches, and of these none that `exclude` matches.
+    ///
+    /// # Errors
+    /// A text that is no regular expression.
+    pub fn new(include: Option<&str>, exclude: Option<&str>) -> Result<Self, ChoiceError> {
+        let compiled = |text: &str| {
+            Regex::new(text).map_err(|error| {
+                // The last line has the reason; those before it draw the pattern.
+                let reason =
+                    error.to_string().lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
+                ChoiceError { text: text.into(), reason }
+            })
+        };
+        Ok(Self { include: include.map(compiled).transpose()?, exclude: exclude.map(compiled).transpose()? })
+    }
+
+    /// Why a thread that `runs`, or does not, is to be left alone; nothing where it is to be placed.
+    pub(crate) fn why_not(&self, name: &str, runs: bool) -> Option<Why> {
+        if self.include.as_ref().is_some_and(|include| !include.is_match(name)) {
+            Some(Why::NotIncluded)
+        } else if self.exclude.as_ref().is_some_and(|exclude| exclude.is_match(name)) {
+            Some(Why::Excluded)
+        } else {
+            (!runs).then_some(Why::HardlyRuns)
+        }
+    }
+}
+
+/// One line for each reason: `left alone, below 1 % of a CPU each: eal-intr-thread, mc-worker (4 of them)`.
+pub(crate) fn told<'a>(left_alone: impl Iterator<Item = (Why, &'a str)>) -> Vec<String> {
+    let mut reasons: BTreeMap<Why, BTreeMap<&str, usize>> = BTreeMap::new();
+    for (why, comm) in left_alone {
+        *reasons.entry(why).or_default().entry(comm).or_default() += 1;
+    }
+    let line = |(why, comms): (Why, BTreeMap<&str, usize>)| {
+        let reason = match why {
+            Why::HardlyRuns => format!("below {:.0} % of a CPU each", crate::HARDLY_RUNS * 100.0),
+            Why::NotIncluded => "not named by --include".to_owned(),
+            Why::Excluded => "named by --exclude".to_owned(),
+        };
+        let count =
+            |(comm, count): (&str, usize)| if count > 1 { format!("{comm} ({count} of them)") } else { comm.into() };
+        let names: Vec<String> = comms.into_iter().map(count).collect();
+        format!("left alone, {reason}: {}", names.join(", "))
+    };
+    reasons.into_iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exclusion_goes_before_inclusion_and_neither_makes_a_sleeper_run() {
+        let choice = Choice::new(Some("worker|^main$"), Some("#0$")).unwrap();
+        assert_eq!(choice.why_not("rte-worker-1", true), None);
+        assert_eq!(choice.why_not("rte-worker-1", false), Some(Why::HardlyRuns));
+        assert_eq!(choice.why_not("worker#0", true), Some(Why::Excluded));
+        assert_eq!(choice.why_not("maintenance", true), Some(Why::NotIncluded));
+        assert_eq!(Choice::default().why_not("anything", true), None);
+    }
+
+    #[test]
+    fn a_pattern_that_is_none_is_named_with_the_reason_on_one_line() {
+        let error = Choice::new(None, Some("worker(")).unwrap_err().to_string();
+        assert_eq!(error, "'worker(' is no regular expression for thread names: unclosed group");
+    }
+
+    #[test]
+    fn those_left_alone_are_listed_by_reason_and_once_per_name() {
+        let left = [
+            (Why::HardlyRuns, "telemetry-v1"),
+            (Why::Excluded, "log"),
+            (Why::HardlyRuns, "mc-worker"),
+            (Why::HardlyRuns, "eal-intr-thread"),
+            (Why::HardlyRuns, "mc-worker"),
+        ];
+        let lines = [
+            "left alone, below 1 % of a CPU each: eal-intr-thread, mc-worker (2 of them), telemetry-v1",
+            "left alone, named by --exclude: log",
+        ];
+        assert_eq!(told(left.into_iter()), lines);
+        assert!(told(std::iter::empty()).is_empty());
+    }
+}
