@@ -29,10 +29,7 @@ use std::process::ExitCode;
 ///   pinwise doctor                                    what this machine allows and lacks
 #[derive(Parser)]
 #[command(name = "pinwise", version, max_term_width = 110, verbatim_doc_comment, infer_subcommands = true)]
-#[command(
-    after_help = "Exit codes: 0 done; 1 failure; 2 bad usage, or a file, program, process or campaign that is not there;\n\
-    130 interrupted (everything put back)."
-)]
+#[command(after_help = "Exit codes: 0 done; 1 failure; 2 bad usage, or what is named is not there; 130 interrupted.")]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     command: Command,

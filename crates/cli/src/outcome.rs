@@ -1,6 +1,6 @@
 //! How an outcome is told: by `place` at its end, and by `campaign show` at any time after.
 
-use pinwise_campaign::CampaignInfo;
+use pinwise_campaign::{CampaignInfo, CampaignState};
 use pinwise_placement::{Advice, Best, Bound, Cost, Estimate, Outcome};
 use pinwise_report::{Files, quoted};
 use pinwise_testbed::figures::{self, Scale};
@@ -21,7 +21,7 @@ const LEAST_WIDTH: usize = 30;
 pub(crate) fn tell(info: &CampaignInfo, outcome: &Outcome, files: Files<'_>, width: usize) -> String {
     let tree = SharingTree::new(&info.new.machine, info.new.alike);
     let mut sheet = Sheet { text: String::new(), width };
-    sheet.paragraph("", 0, verdict(outcome));
+    sheet.paragraph("", 0, verdict(outcome, info.state));
     if let (Some(found), Some(best)) = (&outcome.as_found, &outcome.best)
         && outcome.advice == Advice::Pin
         && found.mean > best.performance.mean
@@ -92,10 +92,13 @@ impl Sheet {
     }
 }
 
-fn verdict(outcome: &Outcome) -> &'static str {
+fn verdict(outcome: &Outcome, state: CampaignState) -> &'static str {
     match outcome.advice {
         Advice::Pin => "Pin: the best assignment beats the operating system's own placement.",
         Advice::KeepDefault => "Keep the default: no assignment is better than leaving the threads unpinned.",
+        Advice::Undecided if outcome.best.is_none() && state != CampaignState::Finished => {
+            "Undecided so far: no assignment has had fresh windows yet."
+        }
         Advice::Undecided if outcome.best.is_none() => {
             "Undecided: the budget ended before an assignment had fresh windows; raise --budget."
         }
@@ -107,6 +110,7 @@ fn verdict(outcome: &Outcome) -> &'static str {
 fn evidence(sheet: &mut Sheet, info: &CampaignInfo, outcome: &Outcome, tree: &SharingTree, files: Files<'_>) {
     let typical = outcome.best.as_ref().map(|best| best.performance.mean);
     let typical = typical.or(outcome.baseline.map(|baseline| baseline.mean)).or(outcome.bound.upb);
+    let typical = typical.or(outcome.as_found.map(|found| found.mean));
     let scale = Scale::new(&outcome.unit, typical.unwrap_or(1.0));
     match &outcome.best {
         Some(best) => sheet.line("best", &best.performance.show(&scale)),
@@ -290,7 +294,7 @@ fn finite(value: f64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pinwise_campaign::{CampaignId, CampaignState, NewCampaign};
+    use pinwise_campaign::{CampaignId, NewCampaign};
     use pinwise_testbed::{Thread, Unit, Workload};
     use pinwise_topology::{Alike, Assignment, Machine};
     use std::time::Duration;

@@ -6,8 +6,8 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Exit code 2: the command line makes no sense, or what it names (a file, a program, a process, a cgroup, a campaign) does not exist
-/// or is not what it should be.
+/// Exit code 2: the command line makes no sense, or what it names (a file, a program, a process, a cgroup, a campaign) does not
+/// exist, or an input file is not what it should be.
 #[derive(Debug)]
 pub(crate) struct Usage(pub(crate) String);
 

@@ -1,7 +1,21 @@
 //! Golden transcripts: every `$ pinwise ...` in `tests/cmd/**/*.trycmd` is run and must print what stands below it.
 //! `tests/README.md` tells how to record them again and how to add a machine.
 
+mod support;
+
+use std::fs;
+use std::path::Path;
+
 #[test]
 fn every_transcript_is_what_the_program_prints() {
-    trycmd::TestCases::new().env("NO_COLOR", "1").case("tests/cmd/**/*.trycmd");
+    // The store that commands find by themselves.
+    let data = Path::new(env!("CARGO_TARGET_TMPDIR")).join("golden");
+    let _ = fs::remove_dir_all(&data);
+    fs::create_dir_all(data.join("pinwise")).unwrap();
+    support::campaigns::store(&data.join("pinwise/pinwise.db"));
+    trycmd::TestCases::new()
+        .env("NO_COLOR", "1")
+        .env("COLUMNS", "100")
+        .env("XDG_DATA_HOME", data.to_str().unwrap())
+        .case("tests/cmd/**/*.trycmd");
 }

@@ -169,18 +169,20 @@ impl Outcome {
         let best = leader.and_then(announce);
         let performance = best.as_ref().map(|best| best.performance.mean);
         let as_found = as_found(records, confidence);
+        let baseline = fresh.baseline(confidence);
         let drift = Drift::of(records, confidence);
         let bound = if BigUint::from(tally.classes().count()) == count {
             Bound::exact(question, &tally, &fresh, performance)
         } else {
-            let scale = Scale::new(unit, performance.unwrap_or_default());
+            let unpinned = baseline.or(as_found).map(|unpinned| unpinned.mean);
+            let scale = Scale::new(unit, performance.or(unpinned).unwrap_or(1.0));
             Bound::from_sample(question, tally.sample(), performance, |value| scale.show(value))
         };
         Self {
             advice: advice(gain, question.within),
             unit: unit.clone(),
             best,
-            baseline: fresh.baseline(confidence),
+            baseline,
             as_found,
             gain,
             ties,

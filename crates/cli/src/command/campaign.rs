@@ -172,7 +172,9 @@ fn state(info: &CampaignInfo) -> &'static str {
 }
 
 fn list(store: &StoreArguments, json: bool) -> anyhow::Result<()> {
-    let infos = store.open_existing()?.map_or_else(|| Ok(Vec::new()), |store| store.list())?;
+    // The store that is found by itself need not be there yet; one that is named has to.
+    let store = if store.named().is_some() { Some(existing(store)?) } else { store.open_existing()? };
+    let infos = store.map_or_else(|| Ok(Vec::new()), |store| store.list())?;
     let campaigns: Vec<Listed> = infos.into_iter().map(Listed::from).collect();
     if json {
         return print_json(&Document { campaigns });

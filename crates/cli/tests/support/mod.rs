@@ -1,6 +1,7 @@
 //! What the end-to-end tests share: programs that are ended when dropped, and what the kernel says of their threads.
 #![allow(dead_code, reason = "every test binary uses its own part")]
 
+pub(crate) mod campaigns;
 pub(crate) mod load;
 
 use std::collections::BTreeMap;
