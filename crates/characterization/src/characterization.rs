@@ -1,0 +1,323 @@
+//! The result: what was measured, with intervals, noise and warnings. Kept as JSON and read again.
+
+use crate::execute::Conditions;
+use crate::plan::{Experiment, Plan};
+use crate::statistics::{estimate, quantile, variance};
+use crate::{Findings, Reference};
+use pinwise_testbed::{Bench, Microbenchmark, Pace, PaceUnit, figures};
+use pinwise_topology::Fingerprint;
+use serde::{Deserialize, Serialize};
+
+/// The version of this document.
+const VERSION: u32 = 1;
+/// Two identical runs may differ by this much (95 % of pairs) before the machine counts as noisy.
+const NOISY: f64 = 0.10;
+/// Programs should have their contexts for at least this part of the time.
+const BUSY: f64 = 0.95;
+
+/// A characterized machine.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Characterization {
+    /// 1: this form of the document.
+    pub version: u32,
+    /// The machine's name.
+    pub machine: String,
+    /// Which machine, and under which conditions, these figures hold for.
+    pub fingerprint: Fingerprint,
+    /// What times per operation are counted in.
+    pub unit: PaceUnit,
+    /// How it was measured.
+    pub conditions: Conditions,
+    /// The benchmarks that took part.
+    pub benchmarks: Vec<Microbenchmark>,
+    /// Where references sat, with the levels around them and those that are absent.
+    pub references: Vec<Reference>,
+    /// Each benchmark alone, at each reference.
+    pub isolation: Vec<Isolated>,
+    /// Each reference beside each stressor, packed.
+    pub slowdowns: Vec<Slowdown>,
+    /// The same number of remote stressors packed and spread.
+    pub arrangements: Vec<Arranged>,
+    /// How much identical runs differ.
+    pub noise: Noise,
+    /// What follows.
+    pub findings: Findings,
+    /// What to know before trusting the figures; one sentence each.
+    pub warnings: Vec<String>,
+}
+
+/// A benchmark alone. Intervals are 95 % and there are none after a single round.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Isolated {
+    /// Its name.
+    pub benchmark: String,
+    /// The kind of core, where there are several.
+    pub core_kind: Option<String>,
+    /// Cycles per instruction, where the clock is known: on models.
+    pub cpi: Option<f64>,
+    /// Nanoseconds per operation: on hosts.
+    pub ns: Option<f64>,
+    /// Lower end of the interval, in the same unit.
+    pub low: Option<f64>,
+    /// Upper end.
+    pub high: Option<f64>,
+    /// Runs alone.
+    pub runs: usize,
+    /// Repetitions in all of them.
+    pub repetitions: usize,
+}
+
+/// A reference beside stressors. Intervals are 95 % and there are none after a single round.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Slowdown {
+    /// The benchmark that was timed.
+    pub reference: String,
+    /// The benchmark beside it.
+    pub stressor: String,
+    /// How many of them.
+    pub count: usize,
+    /// At which level: `pipe`, `core`, `chip`, `pipe+core`.
+    #[serde(rename = "where")]
+    pub place: String,
+    /// The kind of core the reference ran on, where there are several.
+    pub core_kind: Option<String>,
+    /// Time per operation beside them over that alone: geometric mean over the rounds.
+    pub slowdown: f64,
+    /// Lower end of the interval.
+    pub low: Option<f64>,
+    /// Upper end.
+    pub high: Option<f64>,
+    /// The slowdown in each round.
+    pub rounds: Vec<f64>,
+    /// Repetitions of the reference in all rounds.
+    pub repetitions: usize,
+    /// Whether every program of the set reached its steady state in every round.
+    pub steady: bool,
+}
+
+/// Remote stressors arranged in two ways.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Arranged {
+    /// The benchmark that was timed.
+    pub reference: String,
+    /// The benchmark beside it.
+    pub stressor: String,
+    /// How many of them.
+    pub count: usize,
+    /// At which level.
+    #[serde(rename = "where")]
+    pub place: String,
+    /// The kind of core the reference ran on, where there are several.
+    pub core_kind: Option<String>,
+    /// The slowdown with all on one neighbour.
+    pub packed: f64,
+    /// The slowdown with one on each of several.
+    pub spread: f64,
+    /// spread / packed, with the interval of the ratio.
+    pub ratio: f64,
+    /// Lower end of the interval.
+    pub low: Option<f64>,
+    /// Upper end.
+    pub high: Option<f64>,
+}
+
+/// How much two runs that should give the same differ: every pair of runs alone in one round.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Noise {
+    /// The median difference, relative.
+    pub median: Option<f64>,
+    /// What 95 % of pairs stay within.
+    pub most: Option<f64>,
+    /// How many pairs.
+    pub pairs: usize,
+    /// The part of the time that programs really had their contexts, averaged over all runs.
+    pub share: f64,
+    /// Sets of programs that did not become steady, and all that were run.
+    pub unsteady: (usize, usize),
+}
+
+/// All paces of one experiment: `[round][run][program]`.
+pub(crate) type Runs = Vec<Vec<Vec<Pace>>>;
+
+impl Characterization {
+    /// From what every experiment of `plan` gave, in the plan's order. Every experiment has at least one run in each round.
+    pub(crate) fn new(
+        bench: &dyn Bench,
+        plan: &Plan,
+        conditions: Conditions,
+        fingerprint: Fingerprint,
+        runs: &[Runs],
+    ) -> Self {
+        let name = |benchmark: usize| bench.benchmarks()[benchmark].name.clone();
+        let alone = |reference: usize, benchmark: usize| {
+            plan.experiments.iter().position(|experiment| {
+                (experiment.reference, experiment.benchmark, experiment.stressor) == (reference, benchmark, None)
+            })
+        };
+        // The slowdown in each round: against the runs alone of the same round, so that slow drift cancels.
+        let ratios = |index: usize| -> Vec<f64> {
+            let Experiment { reference, benchmark, .. } = plan.experiments[index];
+            let Some(base) = alone(reference, benchmark) else { return Vec::new() };
+            runs[index].iter().zip(&runs[base]).map(|(beside, alone)| time(beside) / time(alone)).collect()
+        };
+        let all: Vec<Vec<f64>> = (0..plan.experiments.len()).map(ratios).collect();
+        // The variance that sets with this benchmark as the reference have in common.
+        let common = |benchmark: usize| {
+            let same = plan
+                .experiments
+                .iter()
+                .zip(&all)
+                .filter(|(experiment, _)| experiment.benchmark == benchmark && experiment.stressor.is_some());
+            let variances: Vec<f64> = same.filter_map(|(_, ratios)| variance(ratios)).collect();
+            // The median: a few bistable sets say nothing about the others.
+            quantile(&variances, 0.5).unwrap_or(0.0)
+        };
+        let kind = |experiment: &Experiment| plan.references[experiment.reference].core_kind.clone();
+        let repetitions = |index: usize| -> usize {
+            runs[index].iter().flatten().filter_map(|run| run.first()).map(|pace| pace.repetitions).sum()
+        };
+        let mut isolation = Vec::new();
+        let mut slowdowns = Vec::new();
+        let mut arrangements = Vec::new();
+        for (index, experiment) in plan.experiments.iter().enumerate() {
+            let core_kind = kind(experiment);
+            let Some(stressor) = experiment.stressor else {
+                let times: Vec<f64> = runs[index].iter().map(|round| time(round)).collect();
+                let estimate = estimate(&times, variance(&times).unwrap_or(0.0));
+                let cycles = bench.unit() == PaceUnit::Cycles;
+                isolation.push(Isolated {
+                    benchmark: name(experiment.benchmark),
+                    core_kind,
+                    cpi: cycles.then_some(estimate.mean),
+                    ns: (!cycles).then_some(estimate.mean),
+                    low: estimate.low,
+                    high: estimate.high,
+                    runs: runs[index].iter().map(Vec::len).sum(),
+                    repetitions: repetitions(index),
+                });
+                continue;
+            };
+            let ratios = &all[index];
+            if experiment.spread {
+                let same = |other: &&usize| {
+                    let packed = &plan.experiments[**other];
+                    !packed.spread
+                        && (packed.reference, packed.benchmark, packed.stressor, packed.count, &packed.place)
+                            == (
+                                experiment.reference,
+                                experiment.benchmark,
+                                Some(stressor),
+                                experiment.count,
+                                &experiment.place,
+                            )
+                };
+                let indices: Vec<usize> = (0..plan.experiments.len()).collect();
+                let Some(&packed) = indices.iter().find(same) else { continue };
+                let both: Vec<f64> = ratios.iter().zip(&all[packed]).map(|(spread, packed)| spread / packed).collect();
+                // Both runs vary, so the ratio does twice as much.
+                let ratio = estimate(&both, 2.0 * common(experiment.benchmark));
+                arrangements.push(Arranged {
+                    reference: name(experiment.benchmark),
+                    stressor: name(stressor),
+                    count: experiment.count,
+                    place: experiment.place.clone(),
+                    core_kind,
+                    packed: estimate(&all[packed], 0.0).mean,
+                    spread: estimate(ratios, 0.0).mean,
+                    ratio: ratio.mean,
+                    low: ratio.low,
+                    high: ratio.high,
+                });
+                continue;
+            }
+            let estimate = estimate(ratios, common(experiment.benchmark));
+            slowdowns.push(Slowdown {
+                reference: name(experiment.benchmark),
+                stressor: name(stressor),
+                count: experiment.count,
+                place: experiment.place.clone(),
+                core_kind,
+                slowdown: estimate.mean,
+                low: estimate.low,
+                high: estimate.high,
+                rounds: ratios.clone(),
+                repetitions: repetitions(index),
+                steady: runs[index].iter().flatten().flatten().all(|pace| pace.steady),
+            });
+        }
+        let noise = Noise::new(plan, runs);
+        let benchmarks: Vec<Microbenchmark> =
+            plan.benchmarks.iter().map(|&benchmark| bench.benchmarks()[benchmark].clone()).collect();
+        let findings = Findings::new(bench.machine(), &plan.references, &benchmarks, &slowdowns, &arrangements);
+        Self {
+            version: VERSION,
+            machine: bench.machine().name.clone(),
+            fingerprint,
+            unit: bench.unit(),
+            conditions,
+            benchmarks,
+            references: plan.references.clone(),
+            isolation,
+            slowdowns,
+            arrangements,
+            warnings: noise.warnings(),
+            noise,
+            findings,
+        }
+    }
+}
+
+/// The time per operation of the first program, averaged over the runs of one round.
+fn time(runs: &[Vec<Pace>]) -> f64 {
+    let times: Vec<f64> = runs.iter().filter_map(|run| run.first()).map(|pace| pace.time).collect();
+    times.iter().sum::<f64>() / times.len() as f64
+}
+
+impl Noise {
+    fn new(plan: &Plan, runs: &[Runs]) -> Self {
+        let mut differences = Vec::new();
+        let alone = plan.experiments.iter().zip(runs).filter(|(experiment, _)| experiment.stressor.is_none());
+        for round in alone.flat_map(|(_, rounds)| rounds) {
+            let times: Vec<f64> = round.iter().filter_map(|run| run.first()).map(|pace| pace.time).collect();
+            for (later, &one) in times.iter().enumerate() {
+                differences.extend(times[..later].iter().map(|&other| (one / other).ln().abs()));
+            }
+        }
+        let paces: Vec<&Pace> = runs.iter().flatten().flatten().flatten().collect();
+        let sets: Vec<&Vec<Pace>> = runs.iter().flatten().flatten().collect();
+        Self {
+            median: quantile(&differences, 0.5),
+            most: quantile(&differences, 0.95),
+            pairs: differences.len(),
+            share: paces.iter().map(|pace| pace.share).sum::<f64>() / paces.len().max(1) as f64,
+            unsteady: (sets.iter().filter(|set| set.iter().any(|pace| !pace.steady)).count(), sets.len()),
+        }
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        if self.share < BUSY {
+            warnings.push(format!(
+                "this machine is busy: the benchmarks had their CPUs for {} of the time, so that they met each other for less \
+                 than they should and slowdowns come out too small; stop other programs and try again",
+                figures::percent(self.share)
+            ));
+        }
+        if let Some(most) = self.most.filter(|&most| most > NOISY) {
+            warnings.push(format!(
+                "this machine is noisy: identical runs differ by up to {} (95 % of {} pairs); fix the frequency, stop other \
+                 programs, or raise --rounds",
+                figures::percent(most),
+                self.pairs
+            ));
+        }
+        let (unsteady, sets) = self.unsteady;
+        if unsteady * 20 > sets {
+            warnings.push(format!(
+                "{unsteady} of {sets} sets of programs did not become steady: their accumulated rate stayed more than the MAIV \
+                 away from the rate at the end"
+            ));
+        }
+        warnings
+    }
+}
