@@ -6,6 +6,8 @@
 //! every chart, tables. What can only be *seen* is a chart, sent as data (`chart`) in one JSON element and drawn by uPlot
 //! (`assets/`), which is inlined. Nothing is ever requested from anywhere.
 //!
+//! [`latency_page()`] is another page of the same kind, without charts: core-to-core latencies as a heat map.
+//!
 //! # Hostile input
 //! Names of threads and commands belong to the program under test. In HTML the templates escape them; in the JSON element
 //! `<`, `>` and `&` are written as `\u003c` and so on, so no text can end the element. A content security policy in the page
@@ -19,11 +21,13 @@ mod ecdf;
 mod evidence;
 mod figure;
 mod floorplan;
+mod latency;
 mod page;
 mod progress;
 mod question;
 mod repetitions;
 mod tail;
 
+pub use latency::latency_page;
 pub use page::{ReportError, page};
 pub use question::{Files, quoted};

@@ -111,7 +111,7 @@ struct Page<'a> {
 }
 
 // Named in the template.
-const STYLE: &str = include_str!("../assets/page.css");
+pub(crate) const STYLE: &str = include_str!("../assets/page.css");
 const SCRIPT: &str = include_str!("../assets/page.js");
 const UPLOT_STYLE: &str = include_str!("../assets/uPlot.min.css");
 const UPLOT_SCRIPT: &str = include_str!("../assets/uPlot.iife.min.js");

@@ -4,8 +4,10 @@
 //! Chromium's window has a least width, so each page is put in a frame of the width to be tested; within it `inspect.js` looks
 //! around and tells the page around it. Without Chromium the test says so and ends; with `CI=true` that is a failure.
 
+mod matrices;
 mod synthetic;
 
+use matrices::page_of;
 use pinwise_report::{Files, page};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -87,13 +89,18 @@ fn folder(name: &str) -> PathBuf {
     folder
 }
 
-/// Everything that must hold of any page; `charts` is how many it has.
+/// The page of a campaign, which has so many charts.
 fn check(name: &str, campaign: &Synthetic, charts: usize) {
+    let html = page(&campaign.info, &campaign.records, &campaign.outcome, Files::default()).unwrap();
+    legible(name, &html, charts, 50);
+}
+
+/// Everything that must hold of any page; `charts` is how many it has, `texts` the least number of pieces of text.
+fn legible(name: &str, html: &str, charts: usize, texts: u64) {
     let Some(chromium) = chromium() else { return };
     let folder = folder(name);
-    let html = page(&campaign.info, &campaign.records, &campaign.outcome, Files::default()).unwrap();
     for (width, dark) in [(400, false), (400, true), (1200, false)] {
-        let seen = inspect(chromium, &folder, &html, width, dark);
+        let seen = inspect(chromium, &folder, html, width, dark);
         let at = format!("{name} at {width} px, dark {dark}");
         assert_eq!(seen["width"], width, "{at}");
         assert_eq!(seen["dark"], dark, "{at}");
@@ -102,7 +109,7 @@ fn check(name: &str, campaign: &Synthetic, charts: usize) {
         assert_eq!(seen["small"], serde_json::json!([]), "{at}: text below 12 px");
         assert_eq!(seen["pale"], serde_json::json!([]), "{at}: contrast below 4.5:1");
         assert!(seen["overflow"].as_f64().unwrap() <= 0.0, "{at}: {} px wider than the screen", seen["overflow"]);
-        assert!(seen["texts"].as_u64().unwrap() > 50, "{at}: {} pieces of text", seen["texts"]);
+        assert!(seen["texts"].as_u64().unwrap() > texts, "{at}: {} pieces of text", seen["texts"]);
         let canvases = seen["canvases"].as_array().unwrap();
         assert_eq!(canvases.len(), charts, "{at}: {canvases:?}");
         for canvas in canvases {
@@ -120,6 +127,19 @@ fn a_sampled_campaign_is_legible_in_every_width_and_scheme() {
 #[test]
 fn an_exhaustive_campaign_has_words_in_place_of_the_bounds_charts() {
     check("exact", &exact(), 4);
+}
+
+#[test]
+fn latencies_are_legible_as_numbers_and_as_a_drawing() {
+    // Every cell of the table; headings, levels and a sentence.
+    for (n, texts) in [(24, 24 * 24), (48, 30)] {
+        // The page forbids scripts; the one that looks at it has to run.
+        let forbidding = page_of("box", n);
+        let html =
+            forbidding.replace("style-src 'unsafe-inline'", "style-src 'unsafe-inline'; script-src 'unsafe-inline'");
+        assert_ne!(html, forbidding);
+        legible(&format!("latency-{n}"), &html, 0, texts);
+    }
 }
 
 #[test]

@@ -1,8 +1,9 @@
-//! Numbers as people read them: quantities with SI prefixes, percentages, counts, durations, sizes, dates.
+//! Numbers as people read them: quantities with SI prefixes, latencies, percentages, counts, durations, sizes, dates.
 //!
 //! The one place where the terminal and the report take them from, so that both say the same.
 
 use crate::Unit;
+use pinwise_topology::LatencyUnit;
 use std::time::Duration;
 
 /// One SI prefix for everything that is compared: who sees `998 k` beside `1.01 M` has to calculate.
@@ -86,6 +87,16 @@ pub fn percent(fraction: f64) -> String {
         _ => 2,
     };
     format!("{value:.decimals$} %").replace('-', "−")
+}
+
+/// A latency without its unit, to three digits: `8.12`, `57.2`, `338`; whole cycles.
+pub fn latency(unit: LatencyUnit, value: f64) -> String {
+    match value {
+        value if unit == LatencyUnit::Cycles => format!("{value:.0}"),
+        value if value < 9.995 => format!("{value:.2}"),
+        value if value < 99.95 => format!("{value:.1}"),
+        value => format!("{value:.0}"),
+    }
 }
 
 /// A change: `+14.0 %`, `−0.3 %`.
@@ -182,6 +193,13 @@ mod tests {
         let scale = Scale::new(&Unit::cost("s"), 0.5);
         assert_eq!(scale.range(0.4, 0.625), "1.60 to 2.50 s");
         assert_eq!(scale.range(0.4995, 0.5005), "1.998 to 2.002 s");
+    }
+
+    #[test]
+    fn latencies_have_three_digits() {
+        let ns = |value| latency(LatencyUnit::Ns, value);
+        assert_eq!([ns(8.118), ns(9.996), ns(41.0), ns(99.96), ns(338.4)], ["8.12", "10.0", "41.0", "100", "338"]);
+        assert_eq!(latency(LatencyUnit::Cycles, 28.0), "28");
     }
 
     #[test]

@@ -231,6 +231,20 @@ fn contexts_of_one_side_only_are_told() {
     assert!(!comparison.agrees());
 }
 
+#[test]
+fn contexts_have_an_order_a_level_and_a_place() {
+    let machine = Machine::from_shape("2x2x2").unwrap();
+    let order: Vec<CpuId> = [6, 0, 3, 5, 1, 2, 7, 4].map(CpuId).to_vec();
+    let matrix = matrix(&machine, 10.0, 4.0, 0.0, &order, &mut Random::new(1));
+    let levels = LatencyLevels::of(&matrix);
+    let ordered: Vec<u32> = levels.order(&order).into_iter().map(|index| order[index].0).collect();
+    assert_eq!(ordered, [0, 1, 2, 3, 4, 5, 6, 7]);
+    let level = |a, b| levels.together(CpuId(a), CpuId(b));
+    assert_eq!([level(0, 1), level(0, 2), level(0, 7), level(0, 99)], [0, 1, 2, 2]);
+    // 10, 40 and 160 ns on a logarithmic scale.
+    assert_eq!([10.0, 40.0, 160.0].map(|value| (levels.place(value) * 100.0).round()), [0.0, 50.0, 100.0]);
+}
+
 /// The folder of MCTOP's files; where it is absent that is said, and CI fails.
 fn folder() -> Option<PathBuf> {
     let shared = std::env::var_os("PINWISE_SHARED_DATA")

@@ -7,6 +7,7 @@ mod text;
 use crate::interrupt::Interrupt;
 use crate::machine::MachineArgument;
 use crate::output::{self, Interrupted, Usage};
+use anyhow::Context as _;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use pinwise_host::{Latencies, LatencyError, Quantiles};
@@ -30,6 +31,7 @@ use std::path::PathBuf;
   pinwise latency                                this machine
   pinwise latency --cpus 0-7                     some of its contexts
   pinwise latency --json > box.json              to keep; --from reads it again
+  pinwise latency --html box.html                a page with the heat map
   pinwise latency --from lpdquad.mct             MCTOP's description of a machine
   pinwise latency --from box.csv --machine 2x8   CSV of core-to-core-latency, against a shape")]
 pub(crate) struct Latency {
@@ -42,6 +44,9 @@ pub(crate) struct Latency {
     /// The machine that declares its levels, as for `topo` [default: host; with --from none but what the file itself declares]
     #[arg(long, value_name = "MACHINE")]
     machine: Option<String>,
+    /// Write a page with the matrix as a heat map to FILE as well
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// Print one JSON document
     #[arg(long)]
     json: bool,
@@ -116,8 +121,18 @@ impl Latency {
             Some(path) => Source::read(path)?.document(),
             None => self.measure()?,
         };
-        if let Some(machine) = self.declared()? {
-            document.compare(&machine)?;
+        let matrix = document.latencies()?;
+        let levels = LatencyLevels::of(&matrix);
+        let declared = self.declared()?;
+        if let Some(machine) = &declared {
+            document.compare(LatencyComparison::new(&matrix, &levels, machine));
+        }
+        if let Some(file) = &self.html {
+            let declared: Vec<&[DomainKind]> =
+                document.levels.iter().map(|level| level.declared.as_slice()).filter(|_| declared.is_some()).collect();
+            let sentences = text::sentences(&document);
+            let page = pinwise_report::latency_page(&document.name, &matrix, &levels, &declared, &sentences)?;
+            std::fs::write(file, page).with_context(|| format!("cannot write {}", file.display()))?;
         }
         if self.json {
             return output::print_json(&document);
@@ -125,7 +140,7 @@ impl Latency {
         let colour = std::io::stdout().is_terminal()
             && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
             && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
-        output::print(&text::text(&document, output::width(), colour))
+        output::print(&text::text(&document, &levels, output::width(), colour))
     }
 
     /// The machine that declares levels to compare with.
@@ -234,15 +249,12 @@ impl Document {
         LatencyMatrix::new(self.contexts.clone(), self.unit, self.matrix.concat())
     }
 
-    /// Holds the levels against those of `machine`.
-    fn compare(&mut self, machine: &Machine) -> anyhow::Result<()> {
-        let matrix = self.latencies()?;
-        let comparison = LatencyComparison::new(&matrix, &LatencyLevels::of(&matrix), machine);
+    /// Holds the levels against declared ones.
+    fn compare(&mut self, comparison: LatencyComparison) {
         self.agrees = Some(comparison.agrees() && self.header.iter().all(|check| check.agrees));
         for (level, counterpart) in self.levels.iter_mut().zip(comparison.levels) {
             (level.declared, level.difference) = (counterpart.declared, counterpart.difference);
         }
         (self.unseen, self.unknown, self.unmeasured) = (comparison.unseen, comparison.unknown, comparison.unmeasured);
-        Ok(())
     }
 }

@@ -118,6 +118,33 @@ impl LatencyLevels {
         }
         Self { levels, oddities: pairs.oddities }
     }
+
+    /// The positions of `contexts` group by group, so that a matrix in this order has its groups as blocks along the diagonal.
+    pub fn order(&self, contexts: &[CpuId]) -> Vec<usize> {
+        let path = |cpu: CpuId| -> Vec<Option<usize>> {
+            let outermost_first = self.levels.iter().rev();
+            outermost_first.map(|level| level.groups.iter().position(|group| group.contains(cpu))).collect()
+        };
+        let mut order: Vec<usize> = (0..contexts.len()).collect();
+        order.sort_by_cached_key(|&index| (path(contexts[index]), contexts[index]));
+        order
+    }
+
+    /// The number of the nearest level that brings two contexts together, an index into [`Self::levels`]; the last one for contexts
+    /// that are in none.
+    pub fn together(&self, a: CpuId, b: CpuId) -> usize {
+        let has_both = |level: &LatencyLevel| level.groups.iter().any(|group| group.contains(a) && group.contains(b));
+        self.levels.iter().position(has_both).unwrap_or(self.levels.len().saturating_sub(1))
+    }
+
+    /// Where a latency lies between the lowest (0) and the highest (1) that levels have, on a logarithmic scale; spoilt values may lie
+    /// outside. Where all are within 5 % there is nothing to see, and they are near 0.
+    pub fn place(&self, latency: f64) -> f64 {
+        let latencies = || self.levels.iter().filter_map(|level| level.latency);
+        let low = latencies().map(|class| class.low).fold(f64::INFINITY, f64::min);
+        let high = latencies().map(|class| class.high).fold(0.0, f64::max);
+        (latency / low).ln() / (high / low).max(PERSISTENT).ln()
+    }
 }
 
 /// Every grouping that is near enough to an equivalence, with the range of thresholds over which it lasts.

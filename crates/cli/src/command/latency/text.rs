@@ -1,11 +1,11 @@
 //! What people read: the matrix, the levels, how they compare, how far measurements spread, and what to doubt.
 
-use super::map::{figure, map};
+use super::map::map;
 use super::{Document, Level, Pair};
 use comfy_table::{CellAlignment, Table, presets};
 use pinwise_host::{DirectedLatency, Latencies, Quantiles};
 use pinwise_testbed::figures::{self, percent};
-use pinwise_topology::{CpuSet, DeclaredGroups, DomainKind, LatencyUnit, Oddity};
+use pinwise_topology::{CpuSet, DeclaredGroups, DomainKind, LatencyLevels, LatencyUnit, Oddity};
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ const SHOWN: usize = 12;
 /// Groups of a level, contradictions and oddities that are shown.
 const FEW: usize = 4;
 
-pub(super) fn text(document: &Document, width: usize, colour: bool) -> String {
+pub(super) fn text(document: &Document, found: &LatencyLevels, width: usize, colour: bool) -> String {
     let unit = document.unit;
     let n = document.contexts.len();
     let mut text = format!("{}: {n} contexts", document.name);
@@ -26,7 +26,7 @@ pub(super) fn text(document: &Document, width: usize, colour: bool) -> String {
         let _ = write!(text, ", measured in {}", figures::duration(Duration::from_secs_f64(seconds.clamp(0.0, 1e9))));
     }
     let _ = writeln!(text, "\nlatency of a cache line, one way, in {unit}; rows write first\n");
-    match map(document, width, colour) {
+    match map(document, found, width, colour) {
         Some((map, legend)) => {
             text += &map;
             text += legend;
@@ -64,7 +64,7 @@ fn table(titles: &[&str], left: &[usize], rows: Vec<Vec<String>>) -> String {
 }
 
 fn levels(document: &Document) -> String {
-    let show = |value| figure(document.unit, value);
+    let show = |value| figures::latency(document.unit, value);
     let rows = (1..).zip(&document.levels).map(|(number, level)| {
         let number: usize = number;
         let latency = level.latency.map_or(["?".into(), "?".into(), "0".into()], |latency| {
@@ -125,7 +125,7 @@ fn kinds(kinds: &[DomainKind]) -> String {
 /// What does not fit a table: classes, contradictions, odd values.
 fn notes(text: &mut String, document: &Document) {
     let unit = document.unit;
-    let show = |value| figure(unit, value);
+    let show = |value| figures::latency(unit, value);
     for (number, level) in (1..).zip(&document.levels) {
         if !level.classes.is_empty() {
             let classes: Vec<String> =
@@ -164,15 +164,7 @@ fn comparison(text: &mut String, document: &Document) {
     }
     for (number, level) in (1..).zip(&document.levels) {
         let Some(difference) = &level.difference else { continue };
-        let declared: Vec<String> = difference.declared.iter().map(ToString::to_string).collect();
-        let _ = writeln!(
-            text,
-            "  level {number}: {} are near to each other; nearest declared is {}, with {}; {} pairs differ",
-            difference.implied,
-            kinds(&difference.nearest),
-            declared.join(" and "),
-            difference.pairs
-        );
+        let _ = writeln!(text, "  level {number}: {difference}");
     }
     for unseen in &document.unseen {
         let _ = writeln!(text, "  {}", hidden(unseen, document.unit));
@@ -186,7 +178,7 @@ fn comparison(text: &mut String, document: &Document) {
 }
 
 fn hidden(unseen: &DeclaredGroups, unit: LatencyUnit) -> String {
-    let middle = |value: Option<f64>| value.map_or("?".into(), |value| figure(unit, value));
+    let middle = |value: Option<f64>| value.map_or("?".into(), |value| figures::latency(unit, value));
     format!(
         "{} ({} groups) does not show: median {} {unit} inside, {} {unit} to its neighbours",
         kinds(&unseen.kinds),
@@ -196,10 +188,19 @@ fn hidden(unseen: &DeclaredGroups, unit: LatencyUnit) -> String {
     )
 }
 
+/// All that is to be said beside the matrix and the levels, one sentence each.
+pub(super) fn sentences(document: &Document) -> Vec<String> {
+    let mut text = String::new();
+    notes(&mut text, document);
+    comparison(&mut text, document);
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned);
+    lines.chain(document.warnings.iter().map(|warning| format!("Warning: {warning}"))).collect()
+}
+
 /// How far the batches of a direction lie apart, and its lines.
 fn spread(pairs: &[Pair]) -> String {
     let mut text = String::from("\ndistribution over batches of round trips, ns one way\n");
-    let show = |value| figure(LatencyUnit::Ns, value);
+    let show = |value| figures::latency(LatencyUnit::Ns, value);
     if pairs.len() <= SHOWN {
         let rows = pairs.iter().map(|pair| {
             let Quantiles { q05, q25, median, q75, q95 } = pair.latency;

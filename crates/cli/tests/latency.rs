@@ -1,0 +1,38 @@
+//! `latency` on this machine: what it measures can be kept, read again and looked at.
+
+mod support;
+
+use std::fs;
+use support::pinwise;
+use tempfile::TempDir;
+
+#[test]
+fn a_measurement_can_be_kept_read_again_and_looked_at() {
+    let folder = TempDir::new().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let page = path("page.html");
+    let measured = pinwise(["latency", "--json", "--html", &page]);
+    if String::from_utf8_lossy(&measured.stderr).contains("only 1 may be used here") {
+        eprintln!("left out: latency needs two contexts");
+        return;
+    }
+    let first = support::json(&measured);
+    assert_eq!(first["unit"], "ns");
+    let html = fs::read_to_string(&page).unwrap();
+    assert!(html.starts_with("<!DOCTYPE html>") && html.contains("core-to-core latency") && !html.contains("<script"));
+    fs::write(path("kept.json"), &measured.stdout).unwrap();
+    let again = support::json(&pinwise(["latency", "--json", "--machine", "host", "--from", &path("kept.json")]));
+    assert_eq!(again, first, "nothing is lost, and nothing differs when it is computed again");
+}
+
+#[test]
+fn a_page_that_cannot_be_written_is_a_failure() {
+    let folder = TempDir::new().unwrap();
+    let matrix = folder.path().join("box.csv");
+    fs::write(&matrix, ",\n57.2,\n").unwrap();
+    let nowhere = folder.path().join("no/such/page.html");
+    let done = pinwise(["latency", "--from", matrix.to_str().unwrap(), "--html", nowhere.to_str().unwrap()]);
+    assert_eq!(done.status.code(), Some(1));
+    let said = String::from_utf8(done.stderr).unwrap();
+    assert!(said.contains("cannot write") && said.lines().count() == 1, "{said}");
+}

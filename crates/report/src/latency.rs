@@ -1,0 +1,160 @@
+//! Core-to-core latencies as a page: the heat map, the levels, and what is to be said of them.
+//!
+//! Up to [`NUMBERS`] contexts the map is a table of numbers on shades; beyond it is a drawing whose neighbouring squares of one shade
+//! are one, each shaded by its own latency, or, beyond [`OWN`] contexts, by its level's median. Nothing on the page needs a script.
+
+use crate::figure::Table;
+use crate::page::{ReportError, STYLE};
+use askama::Template;
+use pinwise_testbed::figures;
+use pinwise_topology::{DomainKind, LatencyLevels, LatencyMatrix};
+use std::fmt::Write as _;
+
+/// The most contexts whose numbers can be read.
+const NUMBERS: usize = 24;
+/// The most contexts whose squares are shaded one by one.
+const OWN: usize = 96;
+/// Groups of a level that are listed.
+const GROUPS: usize = 8;
+/// Shades of the style sheet, from the nearest to the farthest.
+const SHADES: usize = 8;
+
+/// The page of a latency matrix of the machine `name`: a complete HTML document that needs nothing else. `declared` has for each level
+/// the kinds of domains that group alike, and is empty where nothing declares any; `sentences` stand below.
+///
+/// # Errors
+/// The template could not be filled in.
+pub fn latency_page(
+    name: &str,
+    matrix: &LatencyMatrix,
+    levels: &LatencyLevels,
+    declared: &[&[DomainKind]],
+    sentences: &[String],
+) -> Result<String, ReportError> {
+    let order = levels.order(matrix.contexts());
+    let numbers = (order.len() <= NUMBERS).then(|| numbers(matrix, levels, &order));
+    let drawing = if numbers.is_none() { drawing(matrix, levels, &order) } else { String::new() };
+    let scale = (0..SHADES).map(|shade| format!("s{shade}")).collect();
+    let middles: Vec<String> = levels
+        .levels
+        .iter()
+        .filter_map(|level| level.latency)
+        .map(|latency| figures::latency(matrix.unit(), latency.median))
+        .collect();
+    let page = LatencyPage {
+        name,
+        unit: matrix.unit().to_string(),
+        contexts: order.len(),
+        middles: middles.join(", "),
+        numbers,
+        drawing,
+        own: order.len() <= OWN,
+        scale,
+        levels: table(matrix, levels, declared),
+        sentences,
+        version: env!("CARGO_PKG_VERSION"),
+    };
+    Ok(page.render()?)
+}
+
+// Named in the template.
+const HEAT_STYLE: &str = include_str!("../assets/heat.css");
+
+#[derive(Template)]
+#[template(path = "latency.html")]
+struct LatencyPage<'a> {
+    name: &'a str,
+    unit: String,
+    contexts: usize,
+    /// The medians of the levels.
+    middles: String,
+    numbers: Option<Numbers>,
+    /// An SVG element of our own making; empty where there are numbers.
+    drawing: String,
+    own: bool,
+    scale: Vec<String>,
+    levels: Table,
+    sentences: &'a [String],
+    version: &'static str,
+}
+
+/// The map as a table.
+struct Numbers {
+    head: Vec<u32>,
+    rows: Vec<(u32, Vec<Cell>)>,
+}
+
+struct Cell {
+    class: String,
+    text: String,
+}
+
+fn shade(levels: &LatencyLevels, latency: f64) -> usize {
+    (levels.place(latency) * SHADES as f64).clamp(0.0, SHADES as f64 - 1.0) as usize
+}
+
+fn numbers(matrix: &LatencyMatrix, levels: &LatencyLevels, order: &[usize]) -> Numbers {
+    let name = |index: usize| matrix.contexts()[index].0;
+    let cell = |from: usize, to: usize| match matrix.get(from, to) {
+        Some(value) => {
+            Cell { class: format!("s{}", shade(levels, value)), text: figures::latency(matrix.unit(), value) }
+        }
+        None => Cell { class: "none".into(), text: if from == to { "·".into() } else { "?".into() } },
+    };
+    let rows = order.iter().map(|&from| (name(from), order.iter().map(|&to| cell(from, to)).collect()));
+    Numbers { head: order.iter().map(|&index| name(index)).collect(), rows: rows.collect() }
+}
+
+/// The map as squares; runs of one shade in a row are one.
+fn drawing(matrix: &LatencyMatrix, levels: &LatencyLevels, order: &[usize]) -> String {
+    let n = order.len();
+    let contexts = matrix.contexts();
+    let pairs = matrix.pairs();
+    let shade_of = |from: usize, to: usize| -> Option<usize> {
+        // One direction is enough to see the other.
+        let own = matrix.get(from, to).or(pairs.get(from, to)).filter(|_| from != to)?;
+        let level = levels.levels.get(levels.together(contexts[from], contexts[to]));
+        let median = level.and_then(|level| level.latency).map_or(own, |latency| latency.median);
+        Some(shade(levels, if n <= OWN { own } else { median }))
+    };
+    let mut svg = format!(r#"<svg class="map" viewBox="0 0 {n} {n}" shape-rendering="crispEdges" aria-hidden="true">"#);
+    for (y, &from) in order.iter().enumerate() {
+        let shades: Vec<Option<usize>> = order.iter().map(|&to| shade_of(from, to)).collect();
+        let mut x = 0;
+        for run in shades.chunk_by(|a, b| a == b) {
+            if let Some(shade) = run[0] {
+                // Writing to a string cannot fail.
+                let _ = write!(svg, r#"<rect class="s{shade}" x="{x}" y="{y}" width="{}" height="1"/>"#, run.len());
+            }
+            x += run.len();
+        }
+    }
+    svg + "</svg>"
+}
+
+fn table(matrix: &LatencyMatrix, levels: &LatencyLevels, declared: &[&[DomainKind]]) -> Table {
+    let mut table =
+        Table::new(["Level", "Groups", "Contexts in each", "Median", "Range", "Pairs", "Declared as", "The groups"]);
+    for (index, level) in levels.levels.iter().enumerate() {
+        let show = |value| figures::latency(matrix.unit(), value);
+        let unit = matrix.unit();
+        let unknown = || ("?".to_owned(), "?".to_owned(), "0".to_owned());
+        let (median, range, pairs) = level.latency.map_or_else(unknown, |latency| {
+            let range = format!("{} to {} {unit}", show(latency.low), show(latency.high));
+            (format!("{} {unit}", show(latency.median)), range, figures::count(latency.pairs as u64))
+        });
+        let kinds = declared.get(index).map(|kinds| kinds.iter().rev().map(|kind| kind.name()).collect::<Vec<_>>());
+        let kinds = match kinds {
+            None => String::new(),
+            Some(kinds) if kinds.is_empty() => "no such level".into(),
+            Some(kinds) => kinds.join(" = "),
+        };
+        let size = level.size().map_or("unequal".into(), |size| size.to_string());
+        let count = level.groups.len();
+        let groups: Vec<String> = level.groups.iter().take(GROUPS).map(ToString::to_string).collect();
+        let more = if count > GROUPS { format!(" and {} more", count - GROUPS) } else { String::new() };
+        let groups = groups.join(" | ") + &more;
+        table.row([(index + 1).to_string(), count.to_string(), size, median, range, pairs, kinds, groups]);
+    }
+    table
+}

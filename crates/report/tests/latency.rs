@@ -1,0 +1,62 @@
+//! The page of a latency matrix as text: what it says, what it must never contain. What it looks like is tried in `browser.rs`.
+
+mod matrices;
+
+use matrices::{matrix, page_of};
+use pinwise_report::latency_page;
+use pinwise_topology::{DomainKind, LatencyLevels};
+
+#[test]
+fn few_contexts_are_numbers_in_the_order_of_the_tree() {
+    let html = page_of("box", 8);
+    // Siblings are n / 2 apart and stand side by side.
+    let heads: Vec<&str> = html
+        .split("<thead>")
+        .nth(1)
+        .unwrap()
+        .split("</thead>")
+        .next()
+        .unwrap()
+        .split("scope=\"col\">")
+        .skip(2)
+        .collect();
+    let heads: Vec<&str> = heads.iter().map(|head| head.split('<').next().unwrap()).collect();
+    assert_eq!(heads, ["0", "4", "1", "5", "2", "6", "3", "7"]);
+    assert_eq!(html.matches("<td class=\"s").count(), 8 * 7);
+    assert_eq!(html.matches("<td class=\"none\">·").count(), 8);
+    // Nearest and farthest have the first and the last shade.
+    assert!(html.contains("<td class=\"s0\">8.00</td>") && html.contains("<td class=\"s7\">200</td>"));
+    assert!(!html.contains("<svg"));
+}
+
+#[test]
+fn many_contexts_are_a_drawing_of_a_size_that_can_be_sent() {
+    for (n, most) in [(48, 120_000), (96, 400_000), (512, 800_000)] {
+        let html = page_of("box", n);
+        assert!(html.contains(&format!("viewBox=\"0 0 {n} {n}\"")) && !html.contains("class=\"heat\""));
+        assert!(html.len() < most, "{n} contexts: {} bytes", html.len());
+        // Every square but those on the diagonal is covered once.
+        let widths = html.split("<rect ").skip(1).map(|rect| {
+            let width = rect.split("width=\"").nth(1).unwrap().split('"').next().unwrap();
+            width.parse::<usize>().unwrap()
+        });
+        assert_eq!(widths.sum::<usize>(), n as usize * (n as usize - 1));
+    }
+}
+
+#[test]
+fn levels_and_sentences_are_told_and_hostile_names_stay_text() {
+    let matrix = matrix(8);
+    let levels = LatencyLevels::of(&matrix);
+    let declared: [&[DomainKind]; 3] = [&[DomainKind::Core], &[], &[DomainKind::Machine]];
+    let sentence = "</li><script>alert(1)</script>".to_owned();
+    let html = latency_page("<b>box</b>", &matrix, &levels, &declared, &[sentence]).unwrap();
+    assert!(html.contains("<td>0,4 | 1,5 | 2,6 | 3,7</td>"));
+    assert!(html.contains("<td>Core</td>") && html.contains("<td>no such level</td>"));
+    assert!(!html.contains("<script") && !html.contains("<b>box") && !html.contains("http"), "{html}");
+    assert!(html.contains("default-src 'none'"));
+    assert_eq!(
+        html,
+        latency_page("<b>box</b>", &matrix, &levels, &declared, &["</li><script>alert(1)</script>".into()]).unwrap()
+    );
+}
