@@ -82,7 +82,8 @@ fn main() -> ExitCode {
 /// The command line. Asking for help about help is asking for help, which the parser takes for a command's name.
 fn words() -> Vec<OsString> {
     let mut words: Vec<OsString> = std::env::args_os().collect();
-    if words.get(1).is_some_and(|word| word == "help") {
+    let is = |index: usize, name: &str| words.get(index).is_some_and(|word| word == name);
+    if is(1, "help") || is(1, "campaign") && is(2, "help") {
         words.retain(|word| word != "-h" && word != "--help");
     }
     words

@@ -5,12 +5,14 @@ use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
 
 #[test]
-fn taskset_and_numactl_confine_a_command_to_the_exported_cpus() {
+fn a_command_is_confined_to_the_exported_cpus() {
     let Some((cpus, plan)) = plan(&["main"]) else { return };
     for (name, prefix) in [
         ("taskset", export(&plan, "taskset")),
         ("numactl", export(&plan, "numactl")),
         ("taskset", format!("taskset {}", export(&plan, "mask"))),
+        ("taskset", format!("taskset -c {}", export(&plan, "cpulist"))),
+        ("hwloc-bind", format!("hwloc-bind {} --", export(&plan, "hwloc").trim())),
     ] {
         if tool(name).is_some() {
             assert_eq!(shell(&format!("{} {WHERE}", prefix.trim())).trim(), cpus[0], "{prefix}");
