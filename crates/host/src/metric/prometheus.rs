@@ -24,6 +24,28 @@ impl Selector {
         &self.name
     }
 
+    /// The sum of the finite values it matches on a page.
+    ///
+    /// # Errors
+    /// There is no such value, or the sum is not finite: what is there instead.
+    pub fn sum(&self, page: &str) -> Result<f64, String> {
+        let (mut matched, mut alike, mut series) = (None, 0, 0);
+        for line in page.lines().filter_map(parse_line) {
+            series += 1;
+            if self.matches(&line) && line.value.is_finite() {
+                *matched.get_or_insert(0.0) += line.value;
+            } else if line.name == self.name {
+                alike += 1;
+            }
+        }
+        matched.filter(|sum: &f64| sum.is_finite()).ok_or_else(|| match (alike, series) {
+            (_, 0) => format!("no Prometheus series in {} bytes", page.len()),
+            (0, _) if matched.is_some() => format!("the series called '{}' add up to no finite number", self.name),
+            (0, _) => format!("none of its {series} series is called '{}'", self.name),
+            _ => format!("{alike} series are called '{}', none with these labels and a finite number", self.name),
+        })
+    }
+
     fn matches(&self, series: &Series<'_>) -> bool {
         series.name == self.name && self.labels.iter().all(|wanted| series.labels.contains(wanted))
     }
@@ -138,24 +160,6 @@ fn declared_type<'a>(page: &'a str, name: &str) -> Option<&'a str> {
     })
 }
 
-/// The sum of the finite values that `selector` matches, or why there is none.
-fn sum(page: &str, selector: &Selector) -> Result<f64, String> {
-    let (mut matched, mut alike, mut series) = (None, 0, 0);
-    for line in page.lines().filter_map(parse_line) {
-        series += 1;
-        if selector.matches(&line) && line.value.is_finite() {
-            *matched.get_or_insert(0.0) += line.value;
-        } else if line.name == selector.name {
-            alike += 1;
-        }
-    }
-    matched.ok_or_else(|| match (alike, series) {
-        (_, 0) => format!("no Prometheus series in {} bytes", page.len()),
-        (0, _) => format!("none of its {series} series is called '{}'", selector.name),
-        _ => format!("{alike} series are called '{}', none with these labels and a finite number", selector.name),
-    })
-}
-
 /// A page that is fetched for each reading, over one connection that is kept open.
 pub(crate) struct Prometheus {
     url: String,
@@ -201,7 +205,7 @@ impl Prometheus {
 impl Source for Prometheus {
     fn read(&mut self, cancelled: &dyn Fn() -> bool) -> Result<Sample, Failure> {
         let page = self.fetch(cancelled)?;
-        let value = sum(&page, &self.selector).map_err(|why| Failure::on(&self.url, why))?;
+        let value = self.selector.sum(&page).map_err(|why| Failure::on(&self.url, why))?;
         if self.declared.is_none() {
             self.declared = match declared_type(&page, &self.selector.name) {
                 Some("counter") => Some(Interpretation::Counter),
@@ -246,22 +250,22 @@ rpc_total 5 # {trace="x"} 1
 
     #[test]
     fn matching_series_are_added_up() {
-        assert_eq!(sum(PAGE, &selector("http_requests_total")), Ok(3030.0));
-        assert_eq!(sum(PAGE, &selector(r#"http_requests_total{method="post"}"#)), Ok(1030.0));
-        assert_eq!(sum(PAGE, &selector(r#"http_requests_total{code="200",method="get"}"#)), Ok(2000.0));
-        assert_eq!(sum(PAGE, &selector("queue")), Ok(12.5));
-        assert_eq!(sum(PAGE, &selector("rpc_total")), Ok(5.0));
+        assert_eq!(selector("http_requests_total").sum(PAGE), Ok(3030.0));
+        assert_eq!(selector(r#"http_requests_total{method="post"}"#).sum(PAGE), Ok(1030.0));
+        assert_eq!(selector(r#"http_requests_total{code="200",method="get"}"#).sum(PAGE), Ok(2000.0));
+        assert_eq!(selector("queue").sum(PAGE), Ok(12.5));
+        assert_eq!(selector("rpc_total").sum(PAGE), Ok(5.0));
         let escaped = selector(r#"msdos_file_access_time_seconds{path="C:\\DIR\\FILE.TXT"}"#);
-        assert_eq!(sum(PAGE, &escaped), Ok(1.458255915e9));
+        assert_eq!(escaped.sum(PAGE), Ok(1.458255915e9));
         assert_eq!(escaped.to_string().parse::<Selector>().unwrap(), escaped);
     }
 
     #[test]
     fn what_is_not_there_is_said() {
-        assert!(sum(PAGE, &selector("http_requests")).unwrap_err().contains("none of its 7 series"));
-        assert!(sum(PAGE, &selector(r#"queue{a="b"}"#)).unwrap_err().contains("none with these labels"));
-        assert!(sum(PAGE, &selector("something_weird")).unwrap_err().contains("finite"));
-        assert!(sum("<html>not found</html>", &selector("x")).unwrap_err().contains("no Prometheus series"));
+        assert!(selector("http_requests").sum(PAGE).unwrap_err().contains("none of its 7 series"));
+        assert!(selector(r#"queue{a="b"}"#).sum(PAGE).unwrap_err().contains("none with these labels"));
+        assert!(selector("something_weird").sum(PAGE).unwrap_err().contains("finite"));
+        assert!(selector("x").sum("<html>not found</html>").unwrap_err().contains("no Prometheus series"));
     }
 
     #[test]
@@ -282,7 +286,7 @@ rpc_total 5 # {trace="x"} 1
     proptest! {
         #[test]
         fn no_page_makes_it_panic(page in "(\\PC|\n){0,200}") {
-            let _ = sum(&page, &selector("x"));
+            let _ = selector("x").sum(&page);
             let _ = declared_type(&page, "x");
         }
 
@@ -295,7 +299,7 @@ rpc_total 5 # {trace="x"} 1
             let labels: Vec<_> = labels.into_iter().collect();
             let selector = Selector { name, labels };
             let line = format!("{selector} {value}");
-            prop_assert_eq!(sum(&line, &selector), Ok(value));
+            prop_assert_eq!(selector.sum(&line), Ok(value));
             prop_assert_eq!(selector.to_string().parse::<Selector>().unwrap(), selector);
         }
     }

@@ -31,6 +31,14 @@ pub(crate) fn tune(target: Target) {
     }
 }
 
+/// Pins, and panics with the threads pinned.
+pub(crate) fn panic(target: Target) {
+    let mut testbed = testbed(target, quick()).unwrap();
+    testbed.measure(&all_on(&testbed, 0), Effort::default()).unwrap();
+    println!("\npinned");
+    panic!("a bug");
+}
+
 pub(crate) fn launch(program: &str) -> Launch {
     Launch {
         program: std::env::current_exe().unwrap().into(),
@@ -181,6 +189,20 @@ fn a_killed_pinwise_leaves_no_thread_pinned() {
 }
 
 #[test]
+fn a_panic_puts_everything_back() {
+    if !enough_cpus() {
+        return;
+    }
+    let program = Program::start("spin 3");
+    let threads = program.threads("spin-", 3);
+    let before = masks(&threads);
+    let mut panicking = tuner(&format!("panic {}", program.pid()));
+    let status = panicking.0.wait().unwrap();
+    assert!(!status.success(), "it did panic");
+    until("all threads as they were", || masks(&threads) == before);
+}
+
+#[test]
 fn a_killed_pinwise_ends_what_it_launched_with_its_children() {
     let mut tuner = tuner("launch");
     let launched = process::descendants(&[tuner.pid()], &process::all().unwrap());
@@ -216,7 +238,7 @@ fn a_guardian_that_is_killed_is_replaced() {
 /// A process that pins and measures until it is killed.
 fn tuner(program: &str) -> Program {
     let mut command = Command::new("/proc/self/exe");
-    command.args(arguments()).env(PROGRAM, program).stdin(Stdio::null()).stdout(Stdio::piped());
+    command.args(arguments()).env(PROGRAM, program).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut tuner = Program(command.spawn().unwrap());
     let mut lines = BufReader::new(tuner.0.stdout.take().unwrap()).lines();
     assert!(lines.any(|line| line.unwrap() == "pinned"), "the tuner did not get as far as pinning");

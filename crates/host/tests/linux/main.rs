@@ -40,6 +40,7 @@ fn __program() {
             std::process::exit(3);
         }
         ["tune", pid] => live::tune(Target::attach(Scope::Processes(vec![pid.parse().unwrap()])).unwrap()),
+        ["panic", pid] => live::panic(Target::attach(Scope::Processes(vec![pid.parse().unwrap()])).unwrap()),
         ["launch"] => live::tune(Target::launch(&live::launch("parent")).unwrap().0),
         ["attach", pid] => live::refused(pid.parse().unwrap()),
         _ => panic!("no such program: {program}"),

@@ -1,0 +1,165 @@
+//! One store and several programs: a lock held by another, two campaigns at once, a user who may only read; and a campaign whose
+//! program changed before it was resumed.
+
+mod support;
+
+use serde_json::Value;
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+use support::{PINWISE, Program, affinities, json, pinwise, tool, wait_until};
+use tempfile::TempDir;
+
+/// How many records each campaign in a store has; none while there is no store yet.
+fn recorded(store: &Path) -> Vec<u64> {
+    if !store.exists() {
+        return Vec::new();
+    }
+    let listed = pinwise_campaign::Store::open(store).and_then(|store| store.list());
+    listed.unwrap_or_default().iter().map(|campaign| campaign.records).collect()
+}
+
+/// Every record of every campaign is there, numbered without a gap.
+fn check_records(store: &Path) {
+    let store = pinwise_campaign::Store::open(store).unwrap();
+    for campaign in store.list().unwrap() {
+        let records = store.records(campaign.id).unwrap();
+        assert!(records.iter().zip(0..).all(|(record, number)| record.number == number), "{:?}", campaign.id);
+    }
+}
+
+/// `place` on a built-in workload, running.
+fn place(store: &Path, budget: &str) -> Child {
+    let mut command = Command::new(PINWISE);
+    command.args(["place", "--workload", "intadd:1", "--budget", budget, "--json", "--store"]).arg(store);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// The lines on stderr that are no notes.
+fn complaints(output: &Output) -> Vec<String> {
+    let text = String::from_utf8_lossy(&output.stderr);
+    text.lines().filter(|line| !line.starts_with("note: ")).map(str::to_owned).collect()
+}
+
+#[test]
+fn a_store_that_another_program_locks_loses_nothing_and_is_named() {
+    let Some(sqlite) = tool("sqlite3") else { return };
+    let folder = TempDir::new().unwrap();
+    let store = folder.path().join("pinwise.db");
+    let place = place(&store, "60s");
+    wait_until(Duration::from_secs(60), "some measurements", || recorded(&store).first().is_some_and(|n| *n > 5));
+    let mut other =
+        Program(Command::new(sqlite).arg(&store).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap());
+    let mut input = other.0.stdin.take().unwrap();
+    // The lock is asked for until it is had: measurements are committed in between.
+    input.write_all(b".timeout 20000\nBEGIN IMMEDIATE;\nSELECT 'locked', count(*) FROM record;\n").unwrap();
+    let mut line = String::new();
+    BufReader::new(other.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let known: u64 = line.trim().strip_prefix("locked|").unwrap_or_else(|| panic!("{line}")).parse().unwrap();
+    let output = place.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let complaints = complaints(&output);
+    assert!(
+        complaints.len() == 1 && complaints[0].contains("is locked by another program for more than 10 s"),
+        "{complaints:?}"
+    );
+    drop(input);
+    other.ended(Duration::from_secs(10));
+    assert_eq!(recorded(&store), [known]);
+    check_records(&store);
+    let resumable =
+        pinwise(["campaign", "list", "--json", "--store"].map(Path::new).into_iter().chain([store.as_path()]));
+    assert_eq!(json(&resumable)["campaigns"][0]["state"], "killed");
+}
+
+#[test]
+fn two_processes_measure_into_one_store() {
+    let folder = TempDir::new().unwrap();
+    let store = folder.path().join("pinwise.db");
+    let both = [place(&store, "30"), place(&store, "30")];
+    let results: Vec<Value> = both.into_iter().map(|place| json(&place.wait_with_output().unwrap())).collect();
+    let mut campaigns: Vec<u64> = results.iter().map(|result| result["campaign"].as_u64().unwrap()).collect();
+    campaigns.sort_unstable();
+    assert_eq!(campaigns, [1, 2]);
+    let made: Vec<u64> = results.iter().map(|result| result["measurements"].as_u64().unwrap()).collect();
+    assert_eq!(recorded(&store).iter().sum::<u64>(), made.iter().sum::<u64>());
+    check_records(&store);
+}
+
+#[test]
+fn a_user_who_may_only_read_a_store_is_told_so() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("left out: only root can become another user");
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let store = folder.path().join("pinwise.db");
+    json(&place(&store, "8").wait_with_output().unwrap());
+    fs::set_permissions(&store, fs::Permissions::from_mode(0o644)).unwrap();
+    let before = fs::read(&store).unwrap();
+    // A copy: the folder that tests are built in may be closed to others.
+    let program = folder.path().join("pinwise");
+    fs::copy(PINWISE, &program).unwrap();
+    let output = Command::new(&program)
+        .args(["place", "--workload", "intadd:1", "--budget", "8", "--store"])
+        .arg(&store)
+        .current_dir("/")
+        .uid(65534)
+        .gid(65534)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let complaints = complaints(&output);
+    assert!(
+        complaints.len() == 1 && complaints[0].contains("writable") && complaints[0].contains("--store"),
+        "{complaints:?}"
+    );
+    assert_eq!(fs::read(&store).unwrap(), before);
+}
+
+#[test]
+fn a_campaign_is_not_resumed_on_threads_that_were_confined_since() {
+    let Some(taskset) = tool("taskset") else { return };
+    let folder = TempDir::new().unwrap();
+    let (store, counts) = (folder.path().join("pinwise.db"), folder.path().join("counts"));
+    let target = Program::start(
+        Command::new(PINWISE)
+            .args(["workload", "intadd", "--instances", "1", "--interval", "10ms", "--seconds", "120"])
+            .stdout(fs::File::create(&counts).unwrap()),
+    );
+    wait_until(Duration::from_secs(10), "the workload's threads", || affinities(target.pid()).len() >= 4);
+    let before = affinities(target.pid());
+    let metric = format!(r"file:{}:packets=(?<value>\d+) seconds=(?<seconds>[\d.]+)", counts.display());
+    let mut place = Program::start(
+        Command::new(PINWISE)
+            .args(["place", "--pid", &target.pid().to_string(), "--metric", &metric, "--counter", "--budget", "60s"])
+            .arg("--store")
+            .arg(&store)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null()),
+    );
+    wait_until(Duration::from_secs(60), "some measurements", || recorded(&store).first().is_some_and(|n| *n > 5));
+    place.0.kill().unwrap();
+    place.0.wait().unwrap();
+    wait_until(Duration::from_secs(10), "the original affinities", || affinities(target.pid()) == before);
+    let known = recorded(&store);
+
+    // The last thread is one of the pipeline; the others keep their CPUs, so the machine is the same.
+    let thread = *before.keys().next_back().unwrap();
+    let cpu = before[&thread].split(['-', ',']).next().unwrap();
+    assert!(Command::new(taskset).args(["-pc", cpu, &thread.to_string()]).output().unwrap().status.success());
+    let words = ["campaign", "resume", "1", "--store"].map(Path::new);
+    let output = pinwise(words.into_iter().chain([store.as_path()]));
+    assert_eq!(output.status.code(), Some(1));
+    let complaints = complaints(&output);
+    assert_eq!(complaints.len(), 1, "{complaints:?}");
+    let told = format!("and can on {cpu} now");
+    assert!(complaints[0].contains(&told) && complaints[0].contains("begin a new one: "), "{complaints:?}");
+    assert_eq!(recorded(&store), known, "nothing was measured");
+}

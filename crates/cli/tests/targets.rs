@@ -1,0 +1,99 @@
+//! Programs met in other ways than by number or command: by the cgroup they are in, by the page they serve.
+
+mod support;
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+use support::{PINWISE, Program, affinities, json, pinwise, tool, wait_until};
+use tempfile::TempDir;
+
+/// An exporter that is none of ours: Python's HTTP server on a port of its choice, beside a thread that counts.
+const EXPORTER: &str = r##"
+import http.server, threading, time
+done = 0
+class Page(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def do_GET(self):
+        text = ("# HELP jobs_total Jobs done.\n# TYPE jobs_total counter\n"
+                'jobs_total{queue="a"} %d\njobs_total{queue="b"} 0\nqueue_depth 7\n' % done).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "text/plain; version=0.0.4")
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+    def log_message(self, *arguments):
+        pass
+server = http.server.HTTPServer(("127.0.0.1", 0), Page)
+print(server.server_address[1], flush=True)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+end = time.monotonic() + 120
+while time.monotonic() < end:
+    done += 1
+"##;
+
+#[test]
+fn a_foreign_exporter_s_counter_is_the_performance_of_its_program() {
+    let Some(python) = tool("python3") else { return };
+    let folder = TempDir::new().unwrap();
+    let exporter = Command::new(python).args(["-c", EXPORTER]).stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
+    let mut exporter = Program(exporter.unwrap());
+    let mut port = String::new();
+    BufReader::new(exporter.0.stdout.take().unwrap()).read_line(&mut port).unwrap();
+    let metric = format!(r#"prom:http://127.0.0.1:{}/metrics#jobs_total{{queue="a"}}"#, port.trim());
+    let store = folder.path().join("pinwise.db");
+    let pid = exporter.pid().to_string();
+    let words = ["place", "--json", "--pid", &pid, "--metric", &metric, "--budget", "20", "--store"];
+    let result = json(&pinwise(words.into_iter().chain([store.to_str().unwrap()])));
+    assert_eq!(result["unit"], "jobs/s");
+    assert!(result["best"]["performance"].as_f64().is_some_and(|jobs| jobs > 0.0), "{result:#}");
+}
+
+/// On a real cgroup v2, mounted where only the commands of this test see it.
+#[test]
+fn the_processes_of_a_cgroup_of_version_2_are_placed() {
+    let (Some(unshare), Some(_)) = (tool("unshare"), tool("mount")) else { return };
+    let folder = TempDir::new().unwrap();
+    let mount = folder.path().join("cgroup");
+    fs::create_dir(&mount).unwrap();
+    let group = mount.join(format!("pinwise-test-{}", std::process::id()));
+    let inside = |script: &str, words: &[&str]| {
+        let script = format!("mount -t cgroup2 none \"$0\" || exit 77; {script}");
+        let mut command = Command::new(&unshare);
+        command.args(["--mount", "--propagation", "private", "sh", "-c", &script]).arg(&mount).args(words);
+        command.stdin(Stdio::null()).output().unwrap()
+    };
+    let made = inside("mkdir \"$1\"", &[group.to_str().unwrap()]);
+    if !made.status.success() {
+        eprintln!("left out: cannot mount cgroup2 here: {}", String::from_utf8_lossy(&made.stderr));
+        return;
+    }
+    let counts = folder.path().join("counts");
+    let mut target = Program::start(
+        Command::new(PINWISE)
+            .args(["workload", "intadd", "--instances", "1", "--interval", "10ms", "--seconds", "120"])
+            .stdout(fs::File::create(&counts).unwrap()),
+    );
+    wait_until(Duration::from_secs(10), "the workload's threads", || affinities(target.pid()).len() >= 4);
+    let before = affinities(target.pid());
+    let metric = format!(r"file:{}:packets=(?<value>\d+) seconds=(?<seconds>[\d.]+)", counts.display());
+    let store = folder.path().join("pinwise.db");
+    let place = "echo \"$2\" > \"$1/cgroup.procs\" && exec \"$3\" place --json --cgroup \"$1\" --metric \"$4\" --counter \
+                 --budget 20 --store \"$5\"";
+    let pid = target.pid().to_string();
+    let words = [group.to_str().unwrap(), &pid, PINWISE, &metric, store.to_str().unwrap()];
+    let result = json(&inside(place, &words));
+    let mut names: Vec<&str> =
+        result["threads"].as_array().unwrap().iter().filter_map(|thread| thread["name"].as_str()).collect();
+    names.sort_unstable();
+    assert!(names.len() == 3 && names.iter().all(|name| name.starts_with("ipfwd0-")), "{names:?}");
+    assert!(result["best"]["performance"].as_f64().is_some_and(|packets| packets > 0.0), "{result:#}");
+    assert_eq!(affinities(target.pid()), before);
+    target.0.kill().unwrap();
+    target.0.wait().unwrap();
+    let removed = inside("rmdir \"$1\"", &[group.to_str().unwrap()]);
+    assert!(removed.status.success(), "{}", String::from_utf8_lossy(&removed.stderr));
+    assert!(!Path::new(&group).exists());
+}
