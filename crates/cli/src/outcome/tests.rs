@@ -1,0 +1,219 @@
+use super::*;
+use pinwise_campaign::{CampaignId, NewCampaign};
+use pinwise_placement::Estimate;
+use pinwise_testbed::{Thread, Unit, Workload};
+use pinwise_topology::{Alike, Assignment, Machine};
+use serde_json::Value;
+use std::path::Path;
+use std::time::Duration;
+
+fn campaign(unit: Unit) -> CampaignInfo {
+    let thread = |name: &str| Thread { name: name.into(), role: "r".into(), instance: 0 };
+    CampaignInfo {
+        id: CampaignId(7),
+        new: NewCampaign {
+            command: vec!["pinwise".into(), "place".into()],
+            machine: Machine::from_shape("2x2").unwrap(),
+            alike: Alike::ByStructure,
+            workload: Workload { name: "service".into(), threads: vec![thread("rx"), thread("tx")] },
+            unit,
+            question: Value::Null,
+            seed: 1,
+        },
+        started: 0,
+        state: CampaignState::Finished,
+        conclusion: None,
+        records: 240,
+        running: false,
+    }
+}
+
+fn figure(mean: f64, half: f64) -> Estimate {
+    Estimate { mean, low: mean - half, high: mean + half, n: 12, confidence: 0.95, spread: half }
+}
+
+fn best(leaves: [u32; 2], mean: f64) -> Best {
+    Best { assignment: Assignment::new(leaves.to_vec()), performance: figure(mean, mean / 100.0) }
+}
+
+fn outcome(unit: Unit, mean: f64) -> Outcome {
+    Outcome {
+        advice: Advice::Pin,
+        unit,
+        best: Some(best([0, 1], mean)),
+        baseline: Some(figure(mean * 0.8, mean / 20.0)),
+        as_found: None,
+        gain: Some((0.25, 0.2, 0.3)),
+        ties: vec![best([0, 2], mean * 0.999)],
+        bound: Bound {
+            upb: Some(mean),
+            upb_low: Some(mean),
+            upb_high: Some(mean * 1.02),
+            gap: Some(0.0),
+            gap_high: Some(0.02),
+            confidence: 0.95,
+            method: "exact".into(),
+            n: 2,
+            notes: vec!["every assignment was measured: the bound rests on noise alone".into()],
+        },
+        assignments: "2".into(),
+        drift: None,
+        cost: Cost { measurements: 240, failed: 3, classes: 2, time: Duration::from_secs(12) },
+        strategy: "exhaustive: the 2 assignments fit the budget 3 times over".into(),
+        stopped_because: "12 fresh windows each are precise to 1.0 %".into(),
+    }
+}
+
+fn assert_text(text: &str, expected: &str) {
+    assert!(text.ends_with('\n') && !text.contains(" \n"), "{text}");
+    assert_eq!(text, expected, "\n{text}");
+}
+
+#[test]
+fn advice_to_pin_names_the_plan_and_the_store() {
+    let unit = Unit::rate("packets/s");
+    let files = Files { plan: Some(Path::new("plans/7.toml")), store: Some(Path::new("my.db")) };
+    let text = tell(&campaign(unit.clone()), &outcome(unit, 1.72e6), files, 100);
+    assert_text(&text, PIN);
+}
+
+#[test]
+fn a_narrow_terminal_has_hanging_lines() {
+    let unit = Unit::rate("packets/s");
+    let text = tell(&campaign(unit.clone()), &outcome(unit, 1.72e6), Files::default(), 60);
+    assert!(text.lines().all(|line| line.chars().count() <= 60), "{text}");
+    assert_text(&text, NARROW);
+}
+
+#[test]
+fn a_cost_is_told_as_the_cost_and_the_default_may_be_best() {
+    let unit = Unit::cost("s");
+    let kept = Outcome {
+        advice: Advice::KeepDefault,
+        gain: Some((-0.02, -0.03, -0.01)),
+        ties: Vec::new(),
+        ..outcome(unit.clone(), 0.5)
+    };
+    let files = Files { plan: Some(Path::new("plans/7.toml")), store: None };
+    assert_text(&tell(&campaign(unit), &kept, files, 100), KEEP);
+}
+
+#[test]
+fn the_document_of_a_cost_has_its_ends_in_order() {
+    let unit = Unit::cost("s");
+    let document = document(&campaign(unit.clone()), &outcome(unit, 0.5), None);
+    let number = |path: &str| document.pointer(path).and_then(Value::as_f64).unwrap();
+    assert!(number("/best/low") < number("/best/performance") && number("/best/performance") < number("/best/high"));
+    assert_eq!((number("/upb_low"), number("/upb_high")), (1.0 / 0.51, 2.0));
+    assert_eq!(document["lower_is_better"], true);
+}
+
+#[test]
+fn without_anything_measured_nothing_is_claimed() {
+    let unit = Unit::rate("ops/s");
+    let nothing = Outcome {
+        advice: Advice::Undecided,
+        best: None,
+        baseline: None,
+        gain: None,
+        ties: Vec::new(),
+        bound: Bound {
+            upb: None,
+            upb_high: None,
+            notes: vec!["there are no values".into()],
+            ..outcome(unit.clone(), 1.0).bound
+        },
+        stopped_because: "nothing could be measured: no line matched".into(),
+        ..outcome(unit.clone(), 1.0)
+    };
+    assert_text(&tell(&campaign(unit), &nothing, Files::default(), 100), UNDECIDED);
+}
+
+const PIN: &str = "\
+Pin: the best assignment beats the operating system's own placement.
+
+The best assignment found:
+Core 0  0 [rx]  1 [tx]
+Core 1: free (2,3)
+
+  best      1.72 M packets/s (95 % interval 1.70 to 1.74 M packets/s, n = 12)
+  unpinned  1.38 M packets/s (95 % interval 1.29 to 1.46 M packets/s, n = 12)
+  gain      +25.0 % (95 % interval +20.0 % to +30.0 %)
+  ties      0:rx 2:tx, 1.72 M packets/s (95 % interval 1.70 to 1.74 M packets/s, n = 12)
+  bound     no assignment is better than 1.75 M packets/s with 95 % confidence: the gap is at most
+            2.0 %
+            every assignment was measured: the bound rests on noise alone
+  cost      240 measurements (3 failed) of 2 of 2 different assignments in 12.0 s
+  strategy  exhaustive: the 2 assignments fit the budget 3 times over
+  stopped   12 fresh windows each are precise to 1.0 %
+
+  next      pin the threads of a running process:
+              pinwise apply plans/7.toml --pid PID
+            start the program pinned:
+              pinwise run plans/7.toml -- CMD
+            say it to taskset, OpenMP, DPDK, systemd, …:
+              pinwise export plans/7.toml --to FORMAT
+            see every measurement on a page:
+              pinwise report 7 --store my.db
+";
+const NARROW: &str = "\
+Pin: the best assignment beats the operating system's own
+placement.
+
+The best assignment found:
+Core 0  0 [rx]  1 [tx]
+Core 1: free (2,3)
+
+  best      1.72 M packets/s (95 % interval 1.70 to 1.74 M
+            packets/s, n = 12)
+  unpinned  1.38 M packets/s (95 % interval 1.29 to 1.46 M
+            packets/s, n = 12)
+  gain      +25.0 % (95 % interval +20.0 % to +30.0 %)
+  ties      0:rx 2:tx, 1.72 M packets/s (95 % interval 1.70
+            to 1.74 M packets/s, n = 12)
+  bound     no assignment is better than 1.75 M packets/s
+            with 95 % confidence: the gap is at most 2.0 %
+            every assignment was measured: the bound rests
+            on noise alone
+  cost      240 measurements (3 failed) of 2 of 2 different
+            assignments in 12.0 s
+  strategy  exhaustive: the 2 assignments fit the budget 3
+            times over
+  stopped   12 fresh windows each are precise to 1.0 %
+
+  next      see every measurement on a page:
+              pinwise report 7
+";
+const KEEP: &str = "\
+Keep the default: no assignment is better than leaving the threads unpinned.
+
+The best assignment found:
+Core 0  0 [rx]  1 [tx]
+Core 1: free (2,3)
+
+  best      2.00 s (95 % interval 1.98 to 2.02 s, n = 12)
+  unpinned  2.50 s (95 % interval 2.35 to 2.67 s, n = 12)
+  gain      −2.0 % (95 % interval −3.0 % to −1.0 %)
+  bound     no assignment is better than 1.96 s with 95 % confidence: the gap is at most 2.0 %
+            every assignment was measured: the bound rests on noise alone
+  cost      240 measurements (3 failed) of 2 of 2 different assignments in 12.0 s
+  strategy  exhaustive: the 2 assignments fit the budget 3 times over
+  stopped   12 fresh windows each are precise to 1.0 %
+
+  next      see every measurement on a page:
+              pinwise report 7
+";
+const UNDECIDED: &str = "\
+Undecided: the budget ended before an assignment had fresh windows; raise --budget.
+
+  best      none
+  unpinned  not measured
+  bound     none
+            there are no values
+  cost      240 measurements (3 failed) of 2 of 2 different assignments in 12.0 s
+  strategy  exhaustive: the 2 assignments fit the budget 3 times over
+  stopped   nothing could be measured: no line matched
+
+  next      see every measurement on a page:
+              pinwise report 7
+";
