@@ -21,6 +21,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod characterization;
 mod chip;
 mod code;
 mod core;

@@ -1,0 +1,268 @@
+//! The experiments of V. Čakarević et al., MICRO 2009: how much a microbenchmark slows down beside others.
+//!
+//! An [`Experiment`] is a reference benchmark and copies of a stressing one in its pipe, in its core or on another core.
+//! Its slowdown is the reference's time per instruction over that when it runs alone.
+//!
+//! As in the paper, every benchmark is measured in the steady state, over at least five passes (FAME, section 3.3). The caches are
+//! loaded by the benchmarks themselves, in cycles that are simulated and not counted: a few million, and tens of millions
+//! where the arrays do not fit and the second level takes long to find its regime.
+//!
+//! Threads without randomness lock into a rhythm that depends on who began when. One run is therefore no answer: each
+//! experiment runs with several sets of start offsets, and the range is part of the result.
+
+use crate::program::{Job, Microbenchmark};
+use crate::{Chip, Pace, Placed, PlacementError, Processor};
+use pinwise_topology::Random;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Where the stressing benchmarks run. The reference is on the first strand of the first core.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Place {
+    /// In the reference's pipe; when that is full, in the next pipe of the core.
+    Pipe,
+    /// In the next pipe of the core.
+    Core,
+    /// On the next core.
+    Chip,
+}
+
+/// A reference benchmark beside copies of a stressing one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Experiment {
+    /// The benchmark that is measured.
+    pub reference: Microbenchmark,
+    /// The one that runs beside it.
+    pub stressor: Microbenchmark,
+    /// How often; 0: the reference runs alone.
+    pub count: usize,
+    /// Where.
+    pub place: Place,
+}
+
+/// Cycles per instruction of the reference, one value per set of start offsets.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Spread(pub Vec<f64>);
+
+/// A slowdown printed in the paper.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Figure {
+    /// What was measured.
+    pub experiment: Experiment,
+    /// Execution time over that in isolation.
+    pub slowdown: f64,
+    /// Whether the paper prints the number; otherwise it says "negligible", "no slowdown" or "up to".
+    pub exact: bool,
+    /// The section and the figure.
+    pub source: String,
+}
+
+/// Offsets are uniform below this many cycles: longer than any instruction and any pass through the first-level cache.
+const OFFSETS: u64 = 1000;
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Pipe => "pipe",
+            Self::Core => "core",
+            Self::Chip => "chip",
+        })
+    }
+}
+
+impl FromStr for Place {
+    type Err = String;
+
+    /// `pipe`, `pipe+core`, `core` or `chip`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "pipe" | "pipe+core" => Ok(Self::Pipe),
+            "core" => Ok(Self::Core),
+            "chip" => Ok(Self::Chip),
+            _ => Err(format!("'{text}' is no place: pipe, pipe+core, core or chip")),
+        }
+    }
+}
+
+impl Experiment {
+    /// `reference` by itself.
+    pub fn alone(reference: Microbenchmark) -> Self {
+        Self { reference, stressor: reference, count: 0, place: Place::Pipe }
+    }
+
+    /// Cycles per instruction of the reference with each of so many sets of start offsets; in the first, all start together.
+    /// Error: the processor has too few contexts.
+    pub fn cpi(&self, processor: &Processor, sets: usize) -> Result<Spread, PlacementError> {
+        (0..sets).map(|set| self.cpi_of_set(processor, set)).collect::<Result<_, _>>().map(Spread)
+    }
+
+    fn cpi_of_set(&self, processor: &Processor, set: usize) -> Result<f64, PlacementError> {
+        let strands = processor.intra_pipe.strands as usize;
+        let first = match self.place {
+            Place::Pipe => 1,
+            Place::Core => strands,
+            Place::Chip => processor.contexts_per_core(),
+        };
+        let benchmarks = [vec![self.reference], vec![self.stressor; self.count]].concat();
+        let programs = (0..).zip(&benchmarks).map(|(instance, benchmark)| benchmark.program(instance)).collect();
+        let mut random = Random::new(set as u64);
+        let placed: Vec<Placed> = (0..=self.count)
+            .map(|thread| Placed {
+                context: if thread == 0 { 0 } else { first + thread - 1 },
+                start: if set == 0 { 0 } else { random.below(OFFSETS) },
+                seed: 0,
+            })
+            .collect();
+        let mut chip = Chip::new(processor, &Job::independent(programs), &placed, Pace::Events)?;
+        let (settle, measure) = duration(processor, &benchmarks);
+        chip.run(settle);
+        let before = chip.counters()[0].instructions;
+        chip.run(measure);
+        Ok(measure as f64 / (chip.counters()[0].instructions - before) as f64)
+    }
+}
+
+/// Cycles until the steady state, and cycles to measure for.
+fn duration(processor: &Processor, benchmarks: &[Microbenchmark]) -> (u64, u64) {
+    let beyond_l1 =
+        |benchmark: &&Microbenchmark| benchmark.array() > u64::from(processor.intra_core.l1d.size_kib) << 10;
+    let arrays: u64 = benchmarks.iter().filter(beyond_l1).map(|benchmark| benchmark.array()).sum();
+    if arrays == 0 {
+        (50_000, 500_000)
+    } else if arrays <= u64::from(processor.inter_core.l2.size_kib) << 10 {
+        // Loading 24,576 lines of L2cache takes 5 M cycles, five passes through them 3 to 4 M.
+        (8_000_000, 4_000_000)
+    } else {
+        // Five passes of mem take 92 M.
+        (60_000_000, 100_000_000)
+    }
+}
+
+impl Spread {
+    /// The mean over the sets of offsets; not a number if there is none.
+    pub fn mean(&self) -> f64 {
+        self.0.iter().sum::<f64>() / self.0.len() as f64
+    }
+
+    /// The least and the greatest.
+    pub fn range(&self) -> (f64, f64) {
+        self.0
+            .iter()
+            .fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), &value| (least.min(value), most.max(value)))
+    }
+
+    /// All values over those of the reference alone: slowdowns.
+    pub fn over(&self, alone: &Self) -> Self {
+        let alone = alone.mean();
+        Self(self.0.iter().map(|value| value / alone).collect())
+    }
+}
+
+/// Runs experiments side by side on all processors of the host; the results are in the order of `experiments` and do not depend on
+/// how many there are. Error: the processor has too few contexts.
+pub fn run(processor: &Processor, experiments: &[Experiment], sets: usize) -> Result<Vec<Spread>, PlacementError> {
+    let tasks: Vec<(usize, usize)> = (0..experiments.len()).flat_map(|e| (0..sets).map(move |set| (e, set))).collect();
+    let results = Mutex::new(vec![Spread(vec![0.0; sets]); experiments.len()]);
+    let failure = Mutex::new(None);
+    let next = AtomicUsize::new(0);
+    let work = || {
+        while let Some(&(experiment, set)) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) {
+            // A lock is poisoned only if another thread panicked, and that panic ends the scope.
+            match experiments[experiment].cpi_of_set(processor, set) {
+                Ok(cpi) => results.lock().expect("no panic while locked")[experiment].0[set] = cpi,
+                Err(error) => *failure.lock().expect("no panic while locked") = Some(error),
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        let workers = std::thread::available_parallelism().map_or(1, usize::from);
+        (0..workers).for_each(|_| drop(scope.spawn(work)));
+    });
+    match failure.into_inner().expect("no panic while locked") {
+        Some(error) => Err(error),
+        None => Ok(results.into_inner().expect("no panic while locked")),
+    }
+}
+
+impl Figure {
+    /// Every row of `published/characterization.csv`. Error: the line, and what is wrong with it.
+    pub fn parse_all(csv: &str) -> Result<Vec<Self>, String> {
+        let rows = csv.lines().enumerate().filter(|(_, line)| !line.starts_with('#') && !line.is_empty()).skip(1);
+        rows.map(|(number, line)| Self::parse(line).map_err(|reason| format!("line {}: {reason}", number + 1)))
+            .collect()
+    }
+
+    fn parse(line: &str) -> Result<Self, String> {
+        let fields: Vec<&str> = line.split(',').collect();
+        let [reference, stressor, count, place, slowdown, exact, source] = fields[..] else {
+            return Err(format!("{} fields, expected 7", fields.len()));
+        };
+        let benchmark = |name| Microbenchmark::named(name).ok_or_else(|| format!("'{name}' is no microbenchmark"));
+        let number = |text: &str| text.parse().map_err(|_| format!("'{text}' is no number"));
+        let experiment = Experiment {
+            reference: benchmark(reference)?,
+            stressor: benchmark(stressor)?,
+            count: count.parse().map_err(|_| format!("'{count}' is no count"))?,
+            place: place.parse()?,
+        };
+        Ok(Self { experiment, slowdown: number(slowdown)?, exact: exact == "1", source: source.into() })
+    }
+
+    /// Why no model can agree with this figure and with the rest of the paper, where that is so.
+    pub fn contradiction(&self) -> Option<&'static str> {
+        use Microbenchmark::{Dcache, FpAdd, IntMul, L2cache, Mem};
+        let Experiment { reference, stressor, count, place } = self.experiment;
+        match (reference, stressor, count, place) {
+            (IntMul, IntMul, 5.., Place::Pipe) => Some(
+                "impossible with the CPI of 5 in Table 2: the unit takes one operation per cycle, so six, seven, eight threads \
+                 need 6/5, 7/5, 8/5 (the paper's 1, 7/6, 8/6 follow from a latency of 6, against figure 3)",
+            ),
+            (IntMul | FpAdd, IntMul, 3 | 4, _) => Some(
+                "against section 4.2: \"as long as the number of benchmarks running on the same core is less or equal to six, we \
+                 detect no slowdown\"",
+            ),
+            (Dcache, Dcache, 4, Place::Core) => Some(
+                "depends on the start offsets, as the range shows: five arrays, four ways; the paper gives one run",
+            ),
+            (L2cache, Mem, 3, Place::Pipe) => Some(
+                "bistable, as the range shows: whether the array stays in the L2 depends on the start offsets; on another pipe or \
+                 core the paper has 9.2",
+            ),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_of_the_table_is_read() {
+        let csv =
+            "# note\nreference,stressor,count,where,slowdown,exact,source\nFPdiv,FPdiv,4,pipe+core,7.6,1,4.2 fig4b\n";
+        let experiment = Experiment {
+            reference: Microbenchmark::FpDiv,
+            stressor: Microbenchmark::FpDiv,
+            count: 4,
+            place: Place::Pipe,
+        };
+        let figure = Figure { experiment, slowdown: 7.6, exact: true, source: "4.2 fig4b".into() };
+        assert_eq!(Figure::parse_all(csv), Ok(vec![figure]));
+        let error = Figure::parse_all(&csv.replace("7.6", "much")).unwrap_err();
+        assert_eq!(error, "line 3: 'much' is no number");
+    }
+
+    #[test]
+    fn experiments_run_side_by_side_give_what_they_give_alone() {
+        let processor = Processor::model("ultrasparc-t2").unwrap();
+        let beside = |count| Experiment { count, ..Experiment::alone(Microbenchmark::IntMul) };
+        let experiments = [beside(0), beside(6)];
+        let together = run(&processor, &experiments, 2).unwrap();
+        assert_eq!(together[1], experiments[1].cpi(&processor, 2).unwrap());
+        assert!(together[1].over(&together[0]).mean() > 1.3);
+        assert!(matches!(run(&processor, &[beside(64)], 1), Err(PlacementError::Context { context: 64, .. })));
+    }
+}
