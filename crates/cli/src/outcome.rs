@@ -5,6 +5,7 @@ mod sheet;
 
 pub(crate) use document::document;
 
+use crate::request::is_simulated;
 use pinwise_campaign::{CampaignInfo, CampaignState};
 use pinwise_placement::{Advice, Best, Bound, Cost, Outcome};
 use pinwise_report::{Files, quoted};
@@ -155,8 +156,11 @@ fn next(sheet: &mut Sheet, info: &CampaignInfo, outcome: &Outcome, files: Files<
         && outcome.advice == Advice::Pin
     {
         let plan = quoted(&plan.to_string_lossy());
-        commands.push(("pin the threads of a running process:", format!("pinwise apply {plan} --pid PID")));
-        commands.push(("start the program pinned:", format!("pinwise run {plan} -- CMD")));
+        // The plan of a simulated processor fits no machine of ours.
+        if !is_simulated(&info.new.question) {
+            commands.push(("pin the threads of a running process:", format!("pinwise apply {plan} --pid PID")));
+            commands.push(("start the program pinned:", format!("pinwise run {plan} -- CMD")));
+        }
         commands.push(("say it to taskset, OpenMP, DPDK, systemd, …:", format!("pinwise export {plan} --to FORMAT")));
     }
     commands.push(("see every measurement on a page:", format!("pinwise report {}{}", info.id.0, files.flag())));

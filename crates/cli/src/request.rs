@@ -53,6 +53,28 @@ pub(crate) enum Subject {
     Tree(i32),
     /// All processes of a cgroup.
     Cgroup(PathBuf),
+    /// A program on a simulated processor.
+    Simulated(Simulation),
+}
+
+/// Whether a stored question is about a program on a simulated processor.
+pub(crate) fn is_simulated(question: &serde_json::Value) -> bool {
+    question.pointer("/subject/simulated").is_some()
+}
+
+/// What is simulated, and for how long.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Simulation {
+    /// The processor model.
+    pub(crate) model: String,
+    /// The packet program.
+    pub(crate) program: String,
+    /// Its instances, three threads each.
+    pub(crate) instances: usize,
+    /// Cycles of a measurement in which packets are counted.
+    pub(crate) cycles: u64,
+    /// Start offsets that a measurement averages over.
+    pub(crate) starts: u32,
 }
 
 /// How a metric is read.

@@ -62,7 +62,7 @@ pub enum PlacementError {
     },
 }
 
-/// A processor with threads on it, at a point in time. The caches are empty at the beginning.
+/// A processor with threads on it, at a point in time. At the beginning the caches are empty but for [`Job::resident`].
 #[derive(Clone, Debug)]
 pub struct Chip {
     now: u64,
@@ -96,7 +96,8 @@ impl Chip {
                 threads[context / strands % pipes].push(strand);
             }
         }
-        let memory = Hierarchy::new(processor, cores.len());
+        let mut memory = Hierarchy::new(processor, cores.len());
+        memory.preload(&job.resident);
         let cores = cores.into_iter().enumerate();
         let cores = cores.map(|(number, (_, threads))| Core::new(processor, number, threads)).collect();
         Ok(Self { now: 0, pace, cores, code, memory, threads: placed.len() })

@@ -63,8 +63,9 @@ pub(crate) struct Cursor {
     pub(crate) row: u32,
     /// The latency, or the address of a load or store.
     pub(crate) value: u64,
-    /// Units of work done.
+    /// Units of work done, and the cycle of the last.
     pub(crate) work: u64,
+    pub(crate) worked_at: u64,
     /// The step after it, or the poll or publication itself.
     at: u32,
     random: Random,
@@ -82,13 +83,14 @@ impl Code {
     /// A thread before its first instruction, which stands at `begin`.
     pub(crate) fn enter(&mut self, begin: u32, seed: u64) -> Cursor {
         let random = Random::new(seed);
-        let mut cursor = Cursor { operation: Operation::Alu, row: 0, value: 0, work: 0, at: begin, random };
-        self.advance(&mut cursor);
+        let mut cursor =
+            Cursor { operation: Operation::Alu, row: 0, value: 0, work: 0, worked_at: 0, at: begin, random };
+        self.advance(&mut cursor, 0);
         cursor
     }
 
-    /// Goes on to the next instruction.
-    pub(crate) fn advance(&mut self, cursor: &mut Cursor) {
+    /// Goes on to the next instruction; the one before was fetched in cycle `now`.
+    pub(crate) fn advance(&mut self, cursor: &mut Cursor, now: u64) {
         loop {
             let at = cursor.at;
             let Instruction { step, latency, next, jump, position } = self.instructions[at as usize];
@@ -142,6 +144,7 @@ impl Code {
                 }
                 Step::Done => {
                     cursor.work += 1;
+                    cursor.worked_at = now;
                     continue;
                 }
             };
@@ -150,22 +153,22 @@ impl Code {
     }
 
     /// The poll that `cursor` stands at has loaded its index: goes on behind it or into its body.
-    pub(crate) fn polled(&mut self, cursor: &mut Cursor) {
+    pub(crate) fn polled(&mut self, cursor: &mut Cursor, now: u64) {
         let Instruction { step, next, jump, .. } = self.instructions[cursor.at as usize];
         if let Step::Poll { ring, side } = step {
             cursor.at = if self.rings[ring].ready(side) { jump } else { next };
         }
-        self.advance(cursor);
+        self.advance(cursor, now);
     }
 
     /// The publication that `cursor` stands at has been stored.
-    pub(crate) fn published(&mut self, cursor: &mut Cursor) {
+    pub(crate) fn published(&mut self, cursor: &mut Cursor, now: u64) {
         let Instruction { step, next, .. } = self.instructions[cursor.at as usize];
         if let Step::Publish { ring, side } = step {
             self.rings[ring].published[side as usize] += 1;
         }
         cursor.at = next;
-        self.advance(cursor);
+        self.advance(cursor, now);
     }
 
     /// The address that step `at` refers to now; a walk goes on.

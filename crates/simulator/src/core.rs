@@ -25,6 +25,8 @@ pub struct Counters {
     pub instructions: u64,
     /// Units of work done ([`crate::program::Step::Done`]).
     pub work: u64,
+    /// The cycle of the last of them.
+    pub worked_at: u64,
     /// Loads that missed the first-level cache.
     pub l1_misses: u64,
     /// Loads and stores that missed the second-level cache.
@@ -108,7 +110,7 @@ impl Strand {
 
     /// What its thread has done.
     pub(crate) fn counters(&self) -> Counters {
-        Counters { work: self.cursor.work, ..self.counters }
+        Counters { work: self.cursor.work, worked_at: self.cursor.worked_at, ..self.counters }
     }
 
     /// The unit its next instruction has to get.
@@ -131,7 +133,7 @@ impl Strand {
         self.ready_at = last + 1;
         self.cursor.row -= count as u32;
         if self.cursor.row == 0 {
-            code.advance(&mut self.cursor);
+            code.advance(&mut self.cursor, last);
             self.wait_for_store_buffer();
         }
     }
@@ -317,9 +319,9 @@ impl Core {
             }
         }
         match operation {
-            Operation::Poll => code.polled(&mut chosen.cursor),
-            Operation::Publish => code.published(&mut chosen.cursor),
-            _ => code.advance(&mut chosen.cursor),
+            Operation::Poll => code.polled(&mut chosen.cursor, now),
+            Operation::Publish => code.published(&mut chosen.cursor, now),
+            _ => code.advance(&mut chosen.cursor, now),
         }
         chosen.wait_for_store_buffer();
     }

@@ -28,6 +28,7 @@ mod core;
 mod memory;
 mod processor;
 pub mod program;
+mod testbed;
 
 pub use chip::{Chip, Pace, Placed, PlacementError};
 pub use core::Counters;
@@ -36,3 +37,4 @@ pub use processor::{
     L1Instruction, L2, Lsu, Memory, Processor, ProcessorError,
 };
 pub use program::{Job, Program};
+pub use testbed::{SimulatedTestbed, Window};

@@ -9,6 +9,7 @@
 mod cache;
 
 use crate::processor::Processor;
+use crate::program::Region;
 use cache::Cache;
 
 /// What becomes of a load.
@@ -84,6 +85,27 @@ impl Hierarchy {
         }
     }
 
+    /// Puts what has long been in use into the second level, without any time passing.
+    ///
+    /// Of a region larger than the second level any part may be there: it gets lines from all over it, as many as fit beside the
+    /// other such regions. Smaller regions come whole and after the larger ones, as what is used often stays.
+    pub(crate) fn preload(&mut self, resident: &[Region]) {
+        let capacity = self.l2.lines() as u64;
+        let lines = |region: &Region| (region.length >> self.l2_shift).max(1);
+        let mut regions: Vec<&Region> = resident.iter().collect();
+        regions.sort_by_key(|region| std::cmp::Reverse(region.length));
+        let large = regions.iter().filter(|region| lines(region) > capacity).count() as u64;
+        for region in regions {
+            // An odd number of lines apart, they fall into all sets alike.
+            let stride = if lines(region) > capacity { (lines(region) * large / capacity) | 1 } else { 1 };
+            let first = region.base >> self.l2_shift;
+            let last = (region.base + region.length - 1) >> self.l2_shift;
+            for line in (first..=last).step_by(stride as usize) {
+                self.l2.insert(line as u32);
+            }
+        }
+    }
+
     /// A load of core `core` at cycle `now`.
     #[inline]
     pub(crate) fn load(&mut self, core: usize, address: u64, now: u64) -> Load {
@@ -145,5 +167,41 @@ impl Hierarchy {
             (0..1 << parts).for_each(|part| l1.remove(line << parts | part));
             holders &= holders - 1;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn t2() -> Hierarchy {
+        Hierarchy::new(&Processor::model("ultrasparc-t2").unwrap(), 1)
+    }
+
+    /// Of the lines of `region`, the share that the second level holds.
+    fn held(memory: &mut Hierarchy, region: Region) -> f64 {
+        let lines = region.base >> 6..(region.base + region.length) >> 6;
+        let count = lines.end - lines.start;
+        lines.filter(|&line| memory.l2.access(line as u32).is_some()).count() as f64 / count as f64
+    }
+
+    #[test]
+    fn what_fits_is_there_from_the_beginning_whole_and_the_rest_in_part() {
+        let mut memory = t2();
+        let small = Region { base: 1 << 30, length: 512 << 10 };
+        let large = [0, 1].map(|table| Region { base: table << 26, length: 64 << 20 });
+        memory.preload(&[small, large[0], large[1]]);
+        assert_eq!(held(&mut memory, small), 1.0);
+        // 4 MiB less the small one, of 128 MiB.
+        let expected = 3.5 / 128.0;
+        for region in large {
+            let held = held(&mut memory, region);
+            assert!((held - expected).abs() < 0.1 * expected, "{held}");
+        }
+    }
+
+    #[test]
+    fn without_residents_the_second_level_is_empty() {
+        assert_eq!(held(&mut t2(), Region { base: 0, length: 1 << 20 }), 0.0);
     }
 }

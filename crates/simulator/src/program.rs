@@ -28,10 +28,12 @@
 
 mod check;
 pub mod microbenchmark;
+mod packet;
 mod ring;
 
 pub use check::{JobError, ProgramError};
 pub use microbenchmark::Microbenchmark;
+pub use packet::Pipeline;
 pub use ring::{Ring, Side};
 
 /// A step of a program. Those that are instructions take a fetch slot of the pipe; the others ([`Step::Loop`], [`Step::End`],
@@ -149,11 +151,22 @@ pub struct Job {
     pub threads: Vec<Program>,
     /// The rings that the programs name by index.
     pub rings: Vec<Ring>,
+    /// Memory that has been in use for long: what of it the second-level cache holds when all runs is there from the beginning.
+    pub resident: Vec<Region>,
+}
+
+/// A range of addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Region {
+    /// The first.
+    pub base: u64,
+    /// How many bytes, at least one.
+    pub length: u64,
 }
 
 impl Job {
     /// A job of threads that pass nothing to each other.
     pub fn independent(threads: Vec<Program>) -> Self {
-        Self { threads, rings: Vec::new() }
+        Self { threads, ..Self::default() }
     }
 }

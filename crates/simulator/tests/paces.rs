@@ -1,7 +1,7 @@
 //! Skipping idle cycles and rows of instructions gives exactly what stepping through every cycle gives, for any programs on any
 //! contexts of any processor.
 
-use pinwise_simulator::program::{Address, Ring, Side, Step};
+use pinwise_simulator::program::{Address, Pipeline, Region, Ring, Side, Step};
 use pinwise_simulator::{Chip, Counters, Job, Pace, Placed, Processor, Program};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -91,8 +91,27 @@ fn scene() -> impl Strategy<Value = (Processor, Job, Vec<Placed>)> {
             .zip(contexts)
             .map(|((program, start, seed), context)| (program, Placed { context, start, seed }))
             .unzip();
-        (processor, Job { threads: programs, rings }, placed)
+        let resident = vec![Region { base: 0, length: 1 << 18 }, Region { base: 1 << 20, length: 4096 }];
+        (processor, Job { threads: programs, rings, resident }, placed)
     })
+}
+
+/// Packet pipelines on contexts of the T2.
+fn packets() -> impl Strategy<Value = (Processor, Job, Vec<Placed>)> {
+    let contexts = Just((0..64).collect::<Vec<usize>>()).prop_shuffle();
+    let cores = select(vec![1usize, 3, 8]);
+    (select(Pipeline::ALL.to_vec()), 1usize..=8, contexts, cores, any::<u64>()).prop_map(
+        |(pipeline, instances, contexts, cores, seed)| {
+            let contexts: Vec<usize> = contexts.into_iter().filter(|context| context / 8 < cores).collect();
+            let job = pipeline.job(instances.min(contexts.len() / 3));
+            let place = |(thread, &context): (usize, &usize)| {
+                let seed = seed.wrapping_add(thread as u64);
+                Placed { context, start: seed % 500, seed }
+            };
+            let placed = contexts.iter().take(job.threads.len()).enumerate().map(place).collect();
+            (Processor::model("ultrasparc-t2").unwrap(), job, placed)
+        },
+    )
 }
 
 /// The counters after each of these spans.
@@ -145,5 +164,15 @@ proptest! {
         prop_assume!(one_core);
         let there = (processor.clone(), job.clone(), moved);
         prop_assert_eq!(watch(&scene, Pace::Events, &[2000]), watch(&there, Pace::Events, &[2000]));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(25))]
+
+    #[test]
+    fn both_paces_agree_on_packet_pipelines(scene in packets()) {
+        let spans = [5000, 1, 999, 9000];
+        prop_assert_eq!(watch(&scene, Pace::EveryCycle, &spans), watch(&scene, Pace::Events, &spans));
     }
 }

@@ -1,6 +1,7 @@
 //! `pinwise place`: where each thread should run, how good that is, and how to apply it.
 
 mod arguments;
+mod simulation;
 mod testbed;
 
 pub(crate) use arguments::Place;
@@ -17,7 +18,7 @@ use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Ending, NewCampa
 use pinwise_host::{Ended, Pinner, Scope};
 use pinwise_placement::{Advice, Outcome, Plan, Search};
 use pinwise_report::Files;
-use pinwise_topology::{CpuSet, Machine, SharingTree};
+use pinwise_topology::{CpuSet, Fingerprint, Machine, SharingTree};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 use testbed::Bed;
@@ -169,7 +170,7 @@ fn conduct(
         Ending::Finished(_) => {
             let outcome = search.outcome(&info.new.unit, &records, None);
             store.conclude(id, CampaignState::Finished, Some(&serde_json::to_value(&outcome)?))?;
-            let plan = keep_plan(store, &info, &outcome, told.plan.as_deref())?;
+            let plan = keep_plan(store, &info, &outcome, bed.fingerprint(), told.plan.as_deref())?;
             tell(store, id, told, plan.as_deref())?;
             // First everything is put back: what is pinned from here on stays.
             drop(bed);
@@ -181,10 +182,12 @@ fn conduct(
         Ending::Interrupted => {
             store.conclude(id, CampaignState::Stopped, None)?;
             let kept = records.len();
-            Err(Interrupted(format!(
-                "interrupted: the program's affinities are as they were, {kept} measurements are kept; go on with: {resume}"
-            ))
-            .into())
+            let restored = match bed {
+                Bed::Simulated(_) => "",
+                _ => "the program's affinities are as they were, ",
+            };
+            Err(Interrupted(format!("interrupted: {restored}{kept} measurements are kept; go on with: {resume}"))
+                .into())
         }
         Ending::Failed(reason) => {
             store.conclude(id, CampaignState::Stopped, None)?;
@@ -229,10 +232,10 @@ fn keep_plan(
     store: &Store,
     info: &CampaignInfo,
     outcome: &Outcome,
+    fingerprint: Fingerprint,
     wanted: Option<&Path>,
 ) -> anyhow::Result<Option<PathBuf>> {
     let tree = SharingTree::new(&info.new.machine, info.new.alike);
-    let fingerprint = pinwise_host::fingerprint(&info.new.machine);
     let Some(plan) = Plan::from_outcome(&info.new.workload, &tree, fingerprint, outcome) else { return Ok(None) };
     let path = wanted.map_or_else(|| plan_path(store, info.id), Path::to_owned);
     if let Some(folder) = path.parent() {

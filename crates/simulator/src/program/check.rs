@@ -1,6 +1,6 @@
 //! What a program and a job must satisfy.
 
-use super::{Address, Job, Ring, Step};
+use super::{Address, Job, Region, Ring, Step};
 
 /// Addresses are below this: 64 GiB.
 const MOST_ADDRESS: u64 = 1 << 36;
@@ -35,6 +35,9 @@ pub enum JobError {
     /// A ring without slots, with empty slots, or beyond the addresses.
     #[error("ring {0}: no slots, empty slots, or beyond 64 GiB")]
     Ring(usize),
+    /// A resident region without bytes or beyond the addresses.
+    #[error("resident region {0}: no bytes, or beyond 64 GiB")]
+    Region(usize),
     /// An offset that is not within the slot.
     #[error("thread {thread}, step {step}: the offset is not within a slot of ring {ring}")]
     Offset {
@@ -122,6 +125,11 @@ impl Job {
                 return Err(JobError::Ring(number));
             }
         }
+        for (number, &Region { base, length }) in self.resident.iter().enumerate() {
+            if length == 0 || base >= MOST_ADDRESS || length > MOST_ADDRESS - base {
+                return Err(JobError::Region(number));
+            }
+        }
         for (thread, program) in self.threads.iter().enumerate() {
             for (step, what) in program.steps().iter().enumerate() {
                 let (ring, offset) = match *what {
@@ -191,11 +199,14 @@ mod tests {
     #[test]
     fn a_job_knows_its_rings() {
         let ring = Ring { base: 0, slots: 16, slot_bytes: 32 };
-        let job = |steps: Vec<Step>, rings| Job { threads: vec![Program::new(steps).unwrap()], rings };
+        let job =
+            |steps: Vec<Step>, rings| Job { threads: vec![Program::new(steps).unwrap()], rings, resident: Vec::new() };
         let publish = Step::Publish { ring: 0, side: Side::Producer };
         assert_eq!(job(vec![publish], vec![ring]).check(), Ok(()));
         assert_eq!(job(vec![publish], vec![]).check(), Err(JobError::NoRing { thread: 0, step: 0, ring: 0 }));
         assert_eq!(job(vec![publish], vec![Ring { slots: 0, ..ring }]).check(), Err(JobError::Ring(0)));
+        let resident = vec![Region { base: 0, length: 1 }, Region { base: 64, length: 0 }];
+        assert_eq!(Job { resident, ..Job::default() }.check(), Err(JobError::Region(1)));
         let far = Step::Load(Address::Slot { ring: 0, side: Side::Producer, offset: 32 });
         assert_eq!(job(vec![far], vec![ring]).check(), Err(JobError::Offset { thread: 0, step: 0, ring: 0 }));
     }

@@ -1,5 +1,6 @@
 //! What is typed after `pinwise place`, and what it means.
 
+use super::simulation::SimulationArguments;
 use crate::output::Usage;
 use crate::request::{Reading, Request, Subject};
 use clap::{ArgGroup, Args, ValueEnum};
@@ -13,7 +14,8 @@ use std::time::Duration;
 /// Find where each thread of a program should run, and how good that is.
 ///
 /// Without arguments it places the built-in packet pipelines on this machine, in under a minute. The program's own
-/// affinities are put back on every way out.
+/// affinities are put back on every way out. With --machine ultrasparc-t2 the built-in programs run on a cycle-level model of
+/// that processor instead, in virtual time; the same command gives the same result on every machine.
 #[derive(Args)]
 #[command(after_help = "Metrics:
   stdout:REGEX  stderr:REGEX  file:PATH:REGEX  cmd:COMMAND (with --pick)  prom:URL#SERIES
@@ -30,7 +32,9 @@ Examples:
   Only the worker threads of a service, but not the one that logs:
     pinwise place --pid 4242 --metric io:wchar --include worker --exclude log
   A built-in workload, two instances, at most 20 seconds:
-    pinwise place --workload stateful:2 --budget 20s")]
+    pinwise place --workload stateful:2 --budget 20s
+  The same on a simulated processor:
+    pinwise place --machine ultrasparc-t2 --workload stateful:2")]
 #[command(group = ArgGroup::new("subject").args(["command", "workload", "pid", "tree", "cgroup"]).multiple(false))]
 pub(crate) struct Place {
     /// The program and its arguments; its standard input is empty (/dev/null).
@@ -81,7 +85,7 @@ pub(crate) struct Place {
     #[arg(long, value_name = "P", default_value = "0.95", value_parser = confidence, help_heading = "Search")]
     confidence: f64,
     /// Measurements (600) or time (90s, 5m); by default 30 s for a built-in workload, 1 min for a program that is
-    /// re-pinned, 5 min for one that is started anew. A time is for everything, from starting the program to the last
+    /// re-pinned, 5 min for one that is started anew, 4,000 measurements on a model. A time is for everything, from starting the program to the last
     /// confirming measurement, and is exceeded by one measurement at most.
     #[arg(long, value_name = "N|TIME", value_parser = budget, help_heading = "Search")]
     budget: Option<Budget>,
@@ -125,6 +129,9 @@ pub(crate) struct Place {
     /// A program that is started anew may run this long.
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = time, help_heading = "Target")]
     limit: Duration,
+    #[command(flatten, next_help_heading = "Simulation")]
+    simulation: SimulationArguments,
+
     /// When pinning wins, pin the running program as the plan says; the pins stay when pinwise has ended.
     #[arg(long, conflicts_with_all = ["command", "workload"], help_heading = "Target")]
     pub(crate) apply: bool,
@@ -167,6 +174,9 @@ const WORKLOAD_METRIC: &str = r"stdout:packets=(?<value>\d+) seconds=(?<seconds>
 impl Place {
     /// The request with every default decided. `program` is this executable, which runs the built-in workloads.
     pub(crate) fn request(&self, program: &str) -> Result<Request, Usage> {
+        if let Some(model) = self.simulation.model()? {
+            return self.simulated(&model);
+        }
         let mut reading = Reading {
             pick: self.pick.clone(),
             counter: if self.counter { Some(true) } else { self.gauge.then_some(false) },
@@ -208,28 +218,7 @@ impl Place {
             (Subject::Launched(command.map(String::from).to_vec()), WORKLOAD_METRIC.into(), Duration::from_secs(30))
         };
         Ok(Request {
-            question: Question {
-                strategy: match self.strategy {
-                    Strategy::Auto => StrategyName::Auto,
-                    Strategy::Random => StrategyName::Random,
-                    Strategy::Exhaustive => StrategyName::Exhaustive,
-                    Strategy::Climb => StrategyName::Climb,
-                },
-                within: self.within,
-                confidence: self.confidence,
-                budget: self.budget.unwrap_or(Budget::Time(patience)),
-                per_context: self.per_context,
-                alike: Alike::ExceptNuma,
-                start: self.start,
-                step: self.step,
-                method: match self.method {
-                    BoundMethod::Bayes => Method::Bayes,
-                    BoundMethod::Profile => Method::Profile,
-                },
-                cap: self.cap,
-                precision: self.precision,
-                seed: self.seed,
-            },
+            question: self.question(Budget::Time(patience)),
             subject,
             metric,
             reading,
@@ -241,6 +230,76 @@ impl Place {
             floor: self.floor,
             limit: self.limit,
         })
+    }
+
+    /// The request for a program on a simulated processor. Refused is what only makes sense for a real one.
+    fn simulated(&self, model: &str) -> Result<Request, Usage> {
+        let unusable = [
+            (!self.command.is_empty(), "-- CMD"),
+            (self.attached().is_some(), "a running program"),
+            (self.metric.is_some() || self.pick.is_some(), "--metric"),
+            (self.floor.is_some(), "--floor"),
+            (self.include.is_some() || self.exclude.is_some(), "--include or --exclude"),
+            (self.apply, "--apply"),
+        ];
+        if let Some((_, what)) = unusable.iter().find(|(given, _)| *given) {
+            return Err(Usage(format!(
+                "{what} is for a program on this machine; on the model {model} only the built-in programs run: \
+                 --workload NAME:INSTANCES"
+            )));
+        }
+        if let Some(Budget::Time(_)) = self.budget {
+            return Err(Usage(format!(
+                "on the model {model} time is virtual: give --budget as a number of measurements, 4000 for example"
+            )));
+        }
+        if self.per_context.is_some_and(|most| most != 1) {
+            return Err(Usage(format!("on the model {model} a context runs one thread: leave --per-context out")));
+        }
+        let workload = self.workload.as_deref().unwrap_or(DEFAULT_WORKLOAD);
+        let simulation = self.simulation.of(model, workload)?;
+        let mut question = self.question(Budget::Measurements(4000));
+        question.per_context = Some(1);
+        question.alike = Alike::ByStructure;
+        Ok(Request {
+            question,
+            subject: Subject::Simulated(simulation),
+            metric: "packets of the model".into(),
+            reading: Reading::default(),
+            cpus: self.cpus.clone(),
+            include: None,
+            exclude: None,
+            affinities: BTreeMap::new(),
+            period: self.period,
+            floor: None,
+            limit: self.limit,
+        })
+    }
+
+    /// The question proper; `budget` where none is given.
+    fn question(&self, budget: Budget) -> Question {
+        Question {
+            strategy: match self.strategy {
+                Strategy::Auto => StrategyName::Auto,
+                Strategy::Random => StrategyName::Random,
+                Strategy::Exhaustive => StrategyName::Exhaustive,
+                Strategy::Climb => StrategyName::Climb,
+            },
+            within: self.within,
+            confidence: self.confidence,
+            budget: self.budget.unwrap_or(budget),
+            per_context: self.per_context,
+            alike: Alike::ExceptNuma,
+            start: self.start,
+            step: self.step,
+            method: match self.method {
+                BoundMethod::Bayes => Method::Bayes,
+                BoundMethod::Profile => Method::Profile,
+            },
+            cap: self.cap,
+            precision: self.precision,
+            seed: self.seed,
+        }
     }
 
     /// The built-in workload that is meant, where no program of the user's is.
@@ -304,6 +363,7 @@ fn time(text: &str) -> Result<Duration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::request::is_simulated;
     use clap::Parser;
 
     #[derive(Parser)]
@@ -351,6 +411,31 @@ mod tests {
         assert!(request(&["--apply"]).unwrap_err().contains("--pid"));
         assert!(request(&["--apply", "--", "pigz", "f"]).is_err());
         assert!(request(&["--apply", "--workload", "hash1_L1"]).is_err());
+    }
+
+    #[test]
+    fn a_model_runs_the_built_in_programs_and_nothing_else() {
+        let model = |words: &[&str]| request(&[&["--machine", "ultrasparc-t2"], words].concat());
+        let asked = model(&["--workload", "hash1_Mem:8"]).unwrap();
+        let Subject::Simulated(simulation) = &asked.subject else { panic!("{:?}", asked.subject) };
+        assert_eq!((simulation.program.as_str(), simulation.instances), ("hash1_Mem", 8));
+        assert_eq!(asked.question.budget, Budget::Measurements(4000));
+        assert!(is_simulated(&serde_json::to_value(&asked).unwrap()));
+        assert!(!is_simulated(&serde_json::to_value(request(&["--machine", "host"]).unwrap()).unwrap()));
+        for (words, says) in [
+            (&["--", "true"][..], "only the built-in programs"),
+            (&["--pid", "1"], "only the built-in programs"),
+            (&["--metric", "runtime"], "only the built-in programs"),
+            (&["--budget", "5m"], "time is virtual"),
+            (&["--per-context", "2"], "one thread"),
+            (&["--workload", "hash2"], "no workload `hash2`"),
+        ] {
+            let error = model(words).unwrap_err();
+            assert!(error.contains(says) && !error.contains('\n'), "{words:?}: {error}");
+        }
+        let error = request(&["--machine", "8x2x4"]).unwrap_err();
+        assert!(error.contains("ultrasparc-t2") && error.contains("host"), "{error}");
+        assert!(request(&["--cycles", "1000"]).unwrap_err().contains("--machine"));
     }
 
     #[test]

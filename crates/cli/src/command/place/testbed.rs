@@ -2,15 +2,17 @@
 
 use crate::interrupt::Interrupt;
 use crate::output::{Interrupted, Usage};
-use crate::request::{Request, Subject};
+use crate::request::{Request, Simulation, Subject};
 use anyhow::Context;
 use pinwise_host::metric::{Interpretation, Metric, MetricError, MetricOptions, MetricSpec, Pattern};
 use pinwise_host::{
     Choice, Launch, LiveOptions, LiveTestbed, Pid, RerunOptions, RerunTestbed, RunMetric, Scope, Stream, Streams,
     Target, TargetError, process,
 };
+use pinwise_simulator::program::Pipeline;
+use pinwise_simulator::{Processor, SimulatedTestbed, Window};
 use pinwise_testbed::{MeasureError, Testbed, Unit};
-use pinwise_topology::{CpuSet, Machine};
+use pinwise_topology::{CpuSet, Fingerprint, Machine};
 use std::collections::BTreeMap;
 use std::io;
 use std::time::{Duration, Instant};
@@ -18,10 +20,11 @@ use std::time::{Duration, Instant};
 /// How long after it closed its output a program may take to end.
 const ENDING: Duration = Duration::from_millis(300);
 
-/// The testbeds of this machine.
+/// What a placement can be tried on.
 pub(crate) enum Bed {
     Live(Box<LiveTestbed>, Vec<String>),
     Rerun(Box<RerunTestbed>),
+    Simulated(Box<SimulatedTestbed>),
 }
 
 impl Bed {
@@ -29,6 +32,7 @@ impl Bed {
         match self {
             Self::Live(bed, _) => bed.as_ref(),
             Self::Rerun(bed) => bed.as_ref(),
+            Self::Simulated(bed) => bed.as_ref(),
         }
     }
 
@@ -36,6 +40,7 @@ impl Bed {
         match self {
             Self::Live(bed, _) => bed.as_mut(),
             Self::Rerun(bed) => bed.as_mut(),
+            Self::Simulated(bed) => bed.as_mut(),
         }
     }
 
@@ -43,7 +48,7 @@ impl Bed {
     pub(crate) fn affinities(&self) -> BTreeMap<String, CpuSet> {
         match self {
             Self::Live(bed, _) => bed.affinities(),
-            Self::Rerun(_) => BTreeMap::new(),
+            Self::Rerun(_) | Self::Simulated(_) => BTreeMap::new(),
         }
     }
 
@@ -52,13 +57,30 @@ impl Bed {
         match self {
             Self::Live(bed, metric) => metric.iter().cloned().chain(bed.notes()).collect(),
             Self::Rerun(bed) => bed.notes(),
+            Self::Simulated(_) => vec![
+                "simulated: times are those of the model; unpinned means balanced over cores and pipes, which threads end up \
+                 together being left to chance"
+                    .to_owned(),
+            ],
+        }
+    }
+
+    /// What has to be the same for its plan to hold.
+    pub(crate) fn fingerprint(&self) -> Fingerprint {
+        match self {
+            Self::Simulated(bed) => Fingerprint::of(bed.machine()),
+            bed => pinwise_host::fingerprint(bed.testbed().machine()),
         }
     }
 }
 
 /// Launches or attaches, and finds the threads.
 pub(crate) fn open(request: &Request, interrupt: &Interrupt) -> anyhow::Result<Bed> {
-    let machine = machine(request)?;
+    if let Subject::Simulated(simulation) = &request.subject {
+        return simulated(simulation, request);
+    }
+    let machine = pinwise_host::machine().context("cannot read this machine's topology")?;
+    let machine = allowed(machine, request.cpus.as_deref())?;
     let metric: MetricSpec = request.metric.parse().map_err(usage)?;
     let pattern = |text: &String| Pattern::new(text).map_err(usage);
     let counter = |counter: bool| if counter { Interpretation::Counter } else { Interpretation::Value };
@@ -98,7 +120,7 @@ pub(crate) fn open(request: &Request, interrupt: &Interrupt) -> anyhow::Result<B
 /// What to attach to; `None` for a program that is started.
 pub(crate) fn scope(subject: &Subject) -> Option<Scope> {
     match subject {
-        Subject::Launched(_) | Subject::Rerun(_) => None,
+        Subject::Launched(_) | Subject::Rerun(_) | Subject::Simulated(_) => None,
         Subject::Pids(pids) => Some(Scope::Processes(pids.iter().map(|&pid| Pid(pid)).collect())),
         Subject::Tree(pid) => Some(Scope::Trees(vec![Pid(*pid)])),
         Subject::Cgroup(path) => Some(Scope::Cgroup(path.clone())),
@@ -164,10 +186,20 @@ fn launch(command: &[String]) -> Launch {
     }
 }
 
-/// The live machine, as far as `--cpus` allows.
-fn machine(request: &Request) -> anyhow::Result<Machine> {
-    let mut machine = pinwise_host::machine().context("cannot read this machine's topology")?;
-    if let Some(list) = &request.cpus {
+/// A program on a simulated processor.
+fn simulated(simulation: &Simulation, request: &Request) -> anyhow::Result<Bed> {
+    let Simulation { model, program, instances, cycles, starts } = simulation;
+    let processor = Processor::model(model).map_err(usage)?;
+    let pipeline = Pipeline::named(program).with_context(|| format!("the model has no program '{program}'"))?;
+    let machine = allowed(processor.machine(), request.cpus.as_deref())?;
+    let window = Window { cycles: *cycles, starts: *starts };
+    let bed = SimulatedTestbed::new(processor, machine, pipeline, *instances, window, request.question.seed);
+    Ok(Bed::Simulated(Box::new(bed.map_err(usage)?)))
+}
+
+/// The machine, as far as `--cpus` allows.
+fn allowed(mut machine: Machine, cpus: Option<&str>) -> anyhow::Result<Machine> {
+    if let Some(list) = cpus {
         let wanted = CpuSet::parse_list(list).map_err(usage)?;
         let allowed = machine.allowed.intersection(&wanted);
         if allowed.is_empty() {

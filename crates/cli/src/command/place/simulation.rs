@@ -1,0 +1,71 @@
+//! The part of `pinwise place` that is about simulated processors.
+
+use crate::output::Usage;
+use crate::request::Simulation;
+use clap::Args;
+use pinwise_simulator::{Processor, Window};
+use pinwise_workloads::Workload;
+
+/// Which processor is simulated, and for how long.
+#[derive(Args)]
+pub(crate) struct SimulationArguments {
+    /// Where the program runs: host, or a simulated processor (ultrasparc-t2) that runs the built-in workloads.
+    #[arg(long, value_name = "MACHINE", default_value = "host")]
+    machine: String,
+    /// Cycles in which a measurement counts packets, after a quarter as many that pass before [default: 200000].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1000..=1_000_000_000))]
+    cycles: Option<u64>,
+    /// Average each measurement over so many windows, each from another random start [default: 1].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    starts: Option<u32>,
+}
+
+impl SimulationArguments {
+    /// The processor model that was asked for; `None` for the machine we run on.
+    pub(crate) fn model(&self) -> Result<Option<String>, Usage> {
+        let simulated = Processor::MODELS.join(", ");
+        match self.machine.as_str() {
+            "host" => match (self.cycles, self.starts) {
+                (None, None) => Ok(None),
+                _ => Err(Usage(format!(
+                    "--cycles and --starts are about simulated processors: add --machine {simulated}"
+                ))),
+            },
+            name if Processor::MODELS.contains(&name) => Ok(Some(name.to_owned())),
+            name => Err(Usage(format!(
+                "machine '{name}' cannot run a program: place takes host, or a simulated processor: {simulated} (any machine can \
+                 be looked at with topo and space)"
+            ))),
+        }
+    }
+
+    /// `workload` (`NAME` or `NAME:INSTANCES`; two where not said) on `model`.
+    pub(crate) fn of(&self, model: &str, workload: &str) -> Result<Simulation, Usage> {
+        let named = if workload.contains(':') { workload.to_owned() } else { format!("{workload}:2") };
+        let Workload { program, instances } = Workload::parse(&named).map_err(|error| Usage(error.to_string()))?;
+        let window = Window::default();
+        Ok(Simulation {
+            model: model.to_owned(),
+            program: program.name().to_owned(),
+            instances,
+            cycles: self.cycles.unwrap_or(window.cycles),
+            starts: self.starts.unwrap_or(window.starts),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_help_states_the_defaults_of_the_simulator() {
+        let command = SimulationArguments::augment_args(clap::Command::new("place"));
+        let Window { cycles, starts } = Window::default();
+        for (id, default) in [("cycles", cycles), ("starts", u64::from(starts))] {
+            let argument = command.get_arguments().find(|argument| argument.get_id() == id).unwrap();
+            let help = argument.get_help().unwrap().to_string();
+            assert!(help.ends_with(&format!("[default: {default}]")), "{help}");
+        }
+    }
+}

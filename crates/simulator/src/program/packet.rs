@@ -1,0 +1,342 @@
+//! The packet-processing programs of the studies, as pipelines of simulated threads.
+//!
+//! An instance is three threads that pass packets on over two rings (`layout`): R receives, P processes, T transmits. They run as
+//! in Netra DPS: no operating system, one thread per hardware context, and a thread whose ring is empty or full polls it.
+//!
+//! **Blocks.** The compiled programs of the studies are not known, but their throughput is. All code other than what is named below
+//! is made of *blocks* of 18 instructions: 10 additions, a load of the thread's own variables, 6 additions, a taken branch: one load
+//! and one branch in 18, as in compiled integer code. A block takes 24 cycles where nothing is shared.
+//!
+//! **R** waits five times for its network interface, 120 ± 32 cycles each, with 31 blocks in between; writes the packet's
+//! descriptor, 32 bytes, into the ring to P. **T** reads the descriptor from the ring of P and does the same with waits of
+//! 110 ± 32 cycles. **P** reads a descriptor, does 25 ± 6 blocks and the work of its program, passes the descriptor on to T:
+//!
+//! | program | work per packet |
+//! |---|---|
+//! | `hash1_L1`, `_L2`, `_Mem` | one lookup: 17 blocks and two loads at random in a table of 1 KiB, 512 KiB or 64 MiB |
+//! | `hashN_L1`, `_L2`, `_Mem` | three of these |
+//! | `intadd`, `intmul`, `intdiv` | `hash1_L1` and 480 additions in 30 rounds, 80 multiplications, or 26 divisions |
+//! | `packet-analyzer` | 823 instructions: loads the header (58 bytes) of a packet in memory, stores an entry of 56 bytes in a log of 4,096 |
+//! | `aho-corasick` | for each of 167 ± 160 bytes of payload 20 instructions: loads the byte, and a transition from 12 KiB |
+//! | `stateful` | 634 instructions: 6 multiplications (hash), loads and stores in a table of 512 KiB (lock, record) |
+//!
+//! **Where the numbers come from.** Those of R, T and the nine IPFwd variants reproduce the throughputs and differences that the studies print
+//! (docs/FIDELITY.md). Those of the last three are counted on the programs that ship with pinwise, instruction by
+//! instruction on x86-64, with cachegrind (`crates/workloads/examples/process.rs`): the instructions per packet; the mean
+//! length of payloads and headers of their generated packets; 12 KiB of transitions, because with a cache like
+//! the T2's (8 KiB, 4 ways) 0.37 transitions per byte are missed. The table of `stateful` is that of 4,096 active flows, 128 bytes each
+//! with lock and record. Left out is what a register window or a better compiler saves: loads and stores of the stack.
+//!
+//! **Jitter.** Waits and loops marked ± are uniform. Without them the threads of a deterministic model fall into step for millions of cycles, and
+//! one start offset says nothing about another.
+
+mod layout;
+
+use super::{Address, Job, Program, Side, Step};
+use layout::Layout;
+use pinwise_testbed::{Thread, Workload};
+
+/// A packet-processing program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Pipeline {
+    /// IP forwarding, one lookup in 1 KiB.
+    Hash1L1,
+    /// IP forwarding, one lookup in 512 KiB.
+    Hash1L2,
+    /// IP forwarding, one lookup in 64 MiB.
+    Hash1Mem,
+    /// IP forwarding, three lookups in 1 KiB.
+    HashNL1,
+    /// IP forwarding, three lookups in 512 KiB.
+    HashNL2,
+    /// IP forwarding, three lookups in 64 MiB.
+    HashNMem,
+    /// [`Pipeline::Hash1L1`] and additions.
+    IntAdd,
+    /// [`Pipeline::Hash1L1`] and multiplications.
+    IntMul,
+    /// [`Pipeline::Hash1L1`] and divisions.
+    IntDiv,
+    /// Decodes and logs headers.
+    PacketAnalyzer,
+    /// Searches the payload for keywords.
+    AhoCorasick,
+    /// Keeps a record of every flow.
+    Stateful,
+}
+
+/// Instructions of a block.
+const BLOCK: u32 = 18;
+/// Waits for the interface per packet, and blocks between two of them: 31 in all with the last one.
+const WAITS: u32 = 5;
+const BLOCKS_PER_WAIT: u32 = 6;
+const RECEIVE: u32 = 120;
+const TRANSMIT: u32 = 110;
+const WAIT_SPREAD: u32 = 32;
+/// Bytes of a descriptor, and of one load or store.
+const DESCRIPTOR: u32 = 32;
+const WORD: u64 = 8;
+/// Bytes of a line of the first level.
+const LINE: u64 = 16;
+
+impl Pipeline {
+    /// All programs, in the order of the papers.
+    pub const ALL: [Self; 12] = [
+        Self::Hash1L1,
+        Self::Hash1L2,
+        Self::Hash1Mem,
+        Self::HashNL1,
+        Self::HashNL2,
+        Self::HashNMem,
+        Self::IntAdd,
+        Self::IntMul,
+        Self::IntDiv,
+        Self::PacketAnalyzer,
+        Self::AhoCorasick,
+        Self::Stateful,
+    ];
+
+    /// The name users type, which is that of the papers.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Hash1L1 => "hash1_L1",
+            Self::Hash1L2 => "hash1_L2",
+            Self::Hash1Mem => "hash1_Mem",
+            Self::HashNL1 => "hashN_L1",
+            Self::HashNL2 => "hashN_L2",
+            Self::HashNMem => "hashN_Mem",
+            Self::IntAdd => "intadd",
+            Self::IntMul => "intmul",
+            Self::IntDiv => "intdiv",
+            Self::PacketAnalyzer => "packet-analyzer",
+            Self::AhoCorasick => "aho-corasick",
+            Self::Stateful => "stateful",
+        }
+    }
+
+    /// The program of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|pipeline| pipeline.name() == name)
+    }
+
+    /// What its instances' threads are named after: `ipfwd0-R` is the receiver of the first instance.
+    pub fn stem(self) -> &'static str {
+        match self {
+            Self::PacketAnalyzer => "analyzer",
+            Self::AhoCorasick => "aho",
+            Self::Stateful => "flow",
+            _ => "ipfwd",
+        }
+    }
+
+    /// The threads of `instances` instances, R, P and T of each in turn; named as those of the program on Linux are, so that
+    /// plans are the same.
+    pub fn workload(self, instances: usize) -> Workload {
+        let thread = |instance: usize, role: &str| Thread {
+            name: format!("{}{instance}-{role}", self.stem()),
+            role: role.to_owned(),
+            instance,
+        };
+        let threads = (0..instances).flat_map(|instance| ["R", "P", "T"].map(|role| thread(instance, role)));
+        Workload { name: self.name().to_owned(), threads: threads.collect() }
+    }
+
+    /// `instances` instances that run side by side, each with rings, tables and packets of its own: threads in the order
+    /// of [`Pipeline::workload`]. Of an instance, only T counts units of work: packets.
+    pub fn job(self, instances: usize) -> Job {
+        let mut job = Job::default();
+        let mut layout = Layout::default();
+        for _ in 0..instances {
+            let rings = [job.rings.len(), job.rings.len() + 1];
+            job.rings.extend(rings.map(|_| layout.ring(DESCRIPTOR)));
+            let steps = [
+                receiver(&layout.variables(), rings[0]),
+                self.processor(&mut layout, rings),
+                transmitter(&layout.variables(), rings[1]),
+            ];
+            // Nothing in the steps depends on what users say.
+            job.threads
+                .extend(steps.map(|steps| Program::new(steps).expect("each pipeline is made of valid programs")));
+            layout.next_instance();
+        }
+        job.resident = layout.into_resident();
+        job
+    }
+
+    /// The P thread.
+    fn processor(self, layout: &mut Layout, [from, to]: [usize; 2]) -> Vec<Step> {
+        let variables = layout.variables();
+        let common = repeat(25, 6, &block(&variables));
+        [take(from), common, self.work(layout, &variables), put(to)].concat()
+    }
+
+    /// What P does with a packet besides what every P does.
+    fn work(self, layout: &mut Layout, variables: &Address) -> Vec<Step> {
+        let block = block(variables);
+        let instructions = |count: u32| repeat(count / BLOCK, 0, &block);
+        let mut lookups = |times, bytes| {
+            let entry = Step::Load(layout.table(bytes, WORD));
+            repeat(times, 0, &[repeat(17, 0, &block), vec![entry; 2]].concat())
+        };
+        match self {
+            Self::Hash1L1 => lookups(1, 1 << 10),
+            Self::Hash1L2 => lookups(1, 512 << 10),
+            Self::Hash1Mem => lookups(1, 64 << 20),
+            Self::HashNL1 => lookups(3, 1 << 10),
+            Self::HashNL2 => lookups(3, 512 << 10),
+            Self::HashNMem => lookups(3, 64 << 20),
+            Self::IntAdd => [lookups(1, 1 << 10), repeat(30, 0, &[Step::Alu(16), Step::Branch])].concat(),
+            Self::IntMul => [lookups(1, 1 << 10), repeat(80, 0, &[Step::Multiply])].concat(),
+            Self::IntDiv => {
+                let three = [19, 20, 19].map(Step::Divide);
+                [lookups(1, 1 << 10), repeat(8, 0, &three), three[..2].to_vec()].concat()
+            }
+            Self::PacketAnalyzer => {
+                let header = layout.packets(4, LINE).into_iter().map(Step::Load);
+                let entry = layout.log(4096, 7).into_iter().map(Step::Store);
+                header.chain(instructions(823 - 4 - 7)).chain(entry).collect()
+            }
+            Self::AhoCorasick => {
+                let byte = Step::Load(layout.payload());
+                let transition = Step::Load(layout.table(12 << 10, WORD));
+                repeat(167, 160, &[byte, Step::Alu(5), transition, Step::Alu(12), Step::Branch])
+            }
+            Self::Stateful => {
+                let record = layout.table(512 << 10, LINE);
+                let hash = repeat(6, 0, &[Step::Multiply, Step::Alu(4)]);
+                let find = [Step::Load(record); 6];
+                let update = [Step::Store(record), Step::Alu(4)].repeat(6);
+                let rest = instructions(634 - 6 * 5 - 6 - 6 * 5);
+                [hash, find.to_vec(), rest, update].concat()
+            }
+        }
+    }
+}
+
+fn repeat(times: u32, spread: u32, steps: &[Step]) -> Vec<Step> {
+    [&[Step::Loop { times, spread }], steps, &[Step::End]].concat()
+}
+
+fn block(variables: &Address) -> [Step; 4] {
+    [Step::Alu(10), Step::Load(*variables), Step::Alu(6), Step::Branch]
+}
+
+/// What R and T do with their interface.
+fn interface(variables: &Address, wait: u32) -> Vec<Step> {
+    let block = block(variables);
+    let wait = Step::Wait { mean: wait, spread: WAIT_SPREAD };
+    let turn = [vec![wait], repeat(BLOCKS_PER_WAIT, 0, &block)].concat();
+    [repeat(WAITS, 0, &turn), block.to_vec()].concat()
+}
+
+/// Waits for the ring; a round of polling takes 36 cycles.
+fn poll(ring: usize, side: Side) -> Vec<Step> {
+    vec![Step::Poll { ring, side }, Step::Alu(28), Step::Branch, Step::End]
+}
+
+/// The words of the slot whose turn it is.
+fn descriptor(ring: usize, side: Side) -> impl Iterator<Item = Address> {
+    (0..u64::from(DESCRIPTOR) / WORD).map(move |word| Address::Slot { ring, side, offset: word * WORD })
+}
+
+/// Takes a descriptor from a ring.
+fn take(ring: usize) -> Vec<Step> {
+    let side = Side::Consumer;
+    let loads = descriptor(ring, side).map(Step::Load);
+    poll(ring, side).into_iter().chain(loads).chain([Step::Publish { ring, side }]).collect()
+}
+
+/// Puts a descriptor into a ring.
+fn put(ring: usize) -> Vec<Step> {
+    let side = Side::Producer;
+    let stores = descriptor(ring, side).map(Step::Store);
+    poll(ring, side).into_iter().chain(stores).chain([Step::Publish { ring, side }]).collect()
+}
+
+fn receiver(variables: &Address, ring: usize) -> Vec<Step> {
+    [interface(variables, RECEIVE), put(ring)].concat()
+}
+
+fn transmitter(variables: &Address, ring: usize) -> Vec<Step> {
+    [take(ring), interface(variables, TRANSMIT), vec![Step::Done]].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pinwise_workloads as native;
+
+    #[test]
+    fn programs_and_threads_are_called_as_those_that_run_on_linux() {
+        assert_eq!(Pipeline::ALL.map(Pipeline::name), native::Program::ALL.map(native::Program::name));
+        assert_eq!(Pipeline::ALL.map(Pipeline::stem), native::Program::ALL.map(native::Program::stem));
+        for pipeline in Pipeline::ALL {
+            assert_eq!(Pipeline::named(pipeline.name()), Some(pipeline));
+        }
+        assert_eq!(Pipeline::named("hash2_L1"), None);
+        let workload = Pipeline::Stateful.workload(2);
+        let names: Vec<&str> = workload.threads.iter().map(|thread| thread.name.as_str()).collect();
+        assert_eq!(names, ["flow0-R", "flow0-P", "flow0-T", "flow1-R", "flow1-P", "flow1-T"]);
+        assert_eq!((workload.threads[4].role.as_str(), workload.threads[4].instance), ("P", 1));
+    }
+
+    #[test]
+    fn every_job_is_valid_up_to_a_full_processor() {
+        for pipeline in Pipeline::ALL {
+            let job = pipeline.job(21);
+            assert_eq!((job.threads.len(), job.rings.len()), (63, 42), "{}", pipeline.name());
+            assert_eq!(job.check(), Ok(()), "{}", pipeline.name());
+        }
+    }
+
+    /// Instructions of one pass, with the middle of every range, polls found ready.
+    fn instructions(steps: &[Step]) -> u64 {
+        let mut counts = vec![(1, 0)];
+        for step in steps {
+            match *step {
+                Step::Loop { times, .. } => counts.push((u64::from(times), 0)),
+                Step::Poll { .. } => counts.push((0, 0)),
+                Step::End => {
+                    let (times, count) = counts.pop().unwrap();
+                    counts.last_mut().unwrap().1 += times * count;
+                }
+                Step::Done => {}
+                Step::Alu(count) => counts.last_mut().unwrap().1 += u64::from(count),
+                _ => counts.last_mut().unwrap().1 += 1,
+            }
+        }
+        counts[0].1
+    }
+
+    #[test]
+    fn the_derived_programs_have_the_instructions_that_were_counted() {
+        let work = |pipeline: Pipeline| {
+            let mut layout = Layout::default();
+            let variables = layout.variables();
+            instructions(&pipeline.work(&mut layout, &variables))
+        };
+        assert_eq!(work(Pipeline::Hash1L1), 17 * 18 + 2);
+        assert_eq!(work(Pipeline::HashNMem), 3 * (17 * 18 + 2));
+        assert_eq!(work(Pipeline::IntAdd) - work(Pipeline::Hash1L1), 30 * 17);
+        assert_eq!(work(Pipeline::IntMul) - work(Pipeline::Hash1L1), 80);
+        assert_eq!(work(Pipeline::IntDiv) - work(Pipeline::Hash1L1), 26);
+        assert!(work(Pipeline::PacketAnalyzer).abs_diff(823) < 18);
+        assert!(work(Pipeline::Stateful).abs_diff(634) < 18);
+        assert_eq!(work(Pipeline::AhoCorasick), 167 * 20);
+    }
+
+    /// The lengths that the payload loop and the header loads stand for.
+    #[test]
+    fn packets_are_as_long_as_those_of_the_native_programs() {
+        let traffic = native::Program::AhoCorasick.traffic(1);
+        let (mut payload, mut header) = (0, 0);
+        for n in 0..traffic.frames() as u64 {
+            let frame = traffic.frame(n);
+            let length = native::Layout::of(frame).unwrap().payload(frame).len();
+            payload += length;
+            header += frame.len() - length;
+        }
+        assert_eq!(payload / traffic.frames(), 166);
+        assert_eq!(header as u64 / traffic.frames() as u64 / LINE + 1, 4);
+    }
+}

@@ -1,0 +1,278 @@
+//! A simulated processor as something to measure assignments on.
+//!
+//! **A measurement** runs the packet pipelines from a start drawn by chance: each thread begins within the first 4,096 cycles and draws
+//! its jitter from a seed of its own. After a quarter of the window has passed unmeasured, packets are counted, of each instance
+//! from the last one before the window to the last one in it; performance is packets per second of virtual time, all instances
+//! together. With several *starts*, each has a window and a start of its own, and the mean counts.
+//! Everything is drawn from the testbed's seed and the number of the measurement in its campaign: a campaign repeats bit for
+//! bit, and measuring the same assignment again gives another start, as on a real machine.
+//!
+//! **Unpinned.** There is no operating system in the model. What stands for its default is what the studies compare with
+//! (BlackBox scheduler, section 4.4): a *balanced* placement, which spreads the threads evenly over cores and, within a core, over
+//! pipes, as the load balancers of Linux and Solaris do, and leaves to chance which threads end up together. Each measurement draws
+//! another one.
+
+use crate::program::Pipeline;
+use crate::{Chip, Counters, Job, Pace, Placed, PlacementError, Processor};
+use pinwise_testbed::{Effort, MeasureError, Measurement, Retry, Setting, Testbed, Time, Unit, Workload};
+use pinwise_topology::{Alike, Assignment, CpuId, Machine, Random, SharingTree};
+use rayon::prelude::*;
+use std::borrow::Cow;
+use std::time::Duration;
+
+/// How long and how often a measurement simulates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// Cycles in which packets are counted, at least 1; a quarter as many pass before.
+    pub cycles: u64,
+    /// From how many different starts, at least 1.
+    pub starts: u32,
+}
+
+impl Default for Window {
+    fn default() -> Self {
+        Self { cycles: 200_000, starts: 1 }
+    }
+}
+
+/// Threads begin within so many cycles.
+const LATEST_START: u64 = 4096;
+
+/// Packet pipelines on a simulated processor.
+#[derive(Clone, Debug)]
+pub struct SimulatedTestbed {
+    processor: Processor,
+    machine: Machine,
+    tree: SharingTree,
+    workload: Workload,
+    unit: Unit,
+    job: Job,
+    window: Window,
+    seed: u64,
+    /// Of the next measurement.
+    number: u64,
+}
+
+impl SimulatedTestbed {
+    /// `instances` instances of `pipeline` on `processor`, which may run on the allowed contexts of `machine`: a machine with the
+    /// contexts of [`Processor::machine`]. Error: there are more threads than contexts.
+    pub fn new(
+        processor: Processor,
+        machine: Machine,
+        pipeline: Pipeline,
+        instances: usize,
+        window: Window,
+        seed: u64,
+    ) -> Result<Self, MeasureError> {
+        let workload = pipeline.workload(instances);
+        let tree = SharingTree::new(&machine, Alike::ByStructure);
+        let (threads, contexts) = (workload.threads.len(), tree.leaves().len());
+        if threads > contexts {
+            return Err(MeasureError::new(
+                Retry::Never,
+                format!(
+                    "{threads} threads do not fit on the {contexts} contexts of {}: a simulated context runs one thread; \
+                     ask for at most {} instances",
+                    processor.name,
+                    contexts / 3
+                ),
+            ));
+        }
+        let job = pipeline.job(instances);
+        let unit = Unit::rate("packets/s");
+        Ok(Self { processor, machine, tree, workload, unit, job, window, seed, number: 0 })
+    }
+
+    /// Measurement `number` of `setting`.
+    fn simulate(&self, number: u64, setting: &Setting, effort: Effort) -> Result<Measurement, MeasureError> {
+        let mut random = Random::new(self.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(number));
+        let assignment = match setting {
+            Setting::Pinned(assignment) => Cow::Borrowed(assignment),
+            Setting::Unpinned => Cow::Owned(balanced(&self.tree, self.workload.threads.len(), &mut random)),
+        };
+        let contexts: Vec<usize> = assignment.leaves().iter().map(|&leaf| self.context(leaf)).collect();
+        let cycles = ((self.window.cycles as f64 * effort.windows).round() as u64).max(1);
+        let rates = (0..self.window.starts.max(1))
+            .map(|_| self.run(&contexts, cycles, &mut random))
+            .collect::<Result<Vec<f64>, _>>()
+            .map_err(|error| MeasureError::new(Retry::Other, error.to_string()))?;
+        let mean = rates.iter().sum::<f64>() / rates.len() as f64;
+        let squares: f64 = rates.iter().map(|rate| (rate - mean).powi(2)).sum();
+        let spread = (rates.len() > 1).then(|| (squares / (rates.len() - 1) as f64).sqrt());
+        let duration = Duration::from_secs_f64(self.seconds(cycles * rates.len() as u64));
+        Ok(Measurement { performance: mean, duration, spread })
+    }
+
+    /// Packets per second from one start.
+    fn run(&self, contexts: &[usize], cycles: u64, random: &mut Random) -> Result<f64, PlacementError> {
+        let placed: Vec<Placed> = contexts
+            .iter()
+            .map(|&context| Placed { context, start: random.below(LATEST_START), seed: random.bits() })
+            .collect();
+        let mut chip = Chip::new(&self.processor, &self.job, &placed, Pace::Events)?;
+        chip.run(LATEST_START + cycles / 4);
+        let before = chip.counters();
+        chip.run(cycles);
+        let rate = |(before, after): (&Counters, &Counters)| match after.work - before.work {
+            0 => 0.0,
+            packets => packets as f64 / self.seconds(after.worked_at - before.worked_at),
+        };
+        Ok(before.iter().zip(&chip.counters()).map(rate).sum())
+    }
+
+    fn seconds(&self, cycles: u64) -> f64 {
+        cycles as f64 / (f64::from(self.processor.clock_mhz) * 1e6)
+    }
+
+    /// The context of a leaf of the tree.
+    fn context(&self, leaf: u32) -> usize {
+        let CpuId(context) = self.tree.leaves()[leaf as usize];
+        context as usize
+    }
+}
+
+/// One thread after the other, in random order, each to the least loaded context: first the least loaded of the largest domains, then
+/// of those within it; chance decides between equals.
+fn balanced(tree: &SharingTree, threads: usize, random: &mut Random) -> Assignment {
+    let leaves = tree.leaves().len();
+    let mut order: Vec<usize> = (0..threads).collect();
+    random.shuffle(&mut order);
+    let mut free: Vec<u32> = (0..leaves as u32).collect();
+    random.shuffle(&mut free);
+    let mut held = vec![0u32; leaves];
+    let mut placed = vec![0; threads];
+    for thread in order {
+        let load = |leaf: u32| {
+            let around = tree.around(leaf).into_iter().rev();
+            around.map(|(_, domain)| domain.map(|leaf| held[leaf as usize]).sum::<u32>()).collect::<Vec<u32>>()
+        };
+        let Some((index, &leaf)) = free.iter().enumerate().min_by_key(|&(_, &leaf)| load(leaf)) else { break };
+        free.swap_remove(index);
+        held[leaf as usize] += 1;
+        placed[thread] = leaf;
+    }
+    Assignment::new(placed)
+}
+
+impl Testbed for SimulatedTestbed {
+    fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
+    fn workload(&self) -> &Workload {
+        &self.workload
+    }
+
+    fn unit(&self) -> &Unit {
+        &self.unit
+    }
+
+    fn measure(&mut self, setting: &Setting, effort: Effort) -> Result<Measurement, MeasureError> {
+        let number = self.number;
+        self.number += 1;
+        self.simulate(number, setting, effort)
+    }
+
+    fn time(&self) -> Time {
+        // Twice the number of processors: measurements do not take equally long.
+        Time::Virtual { width: 2 * rayon::current_num_threads() }
+    }
+
+    fn seek(&mut self, number: u64) {
+        self.number = number;
+    }
+
+    fn measure_all(&mut self, trials: &[(Setting, Effort)]) -> Vec<Result<Measurement, MeasureError>> {
+        let first = self.number;
+        self.number += trials.len() as u64;
+        let numbered: Vec<_> = (first..).zip(trials).collect();
+        numbered.into_par_iter().map(|(number, (setting, effort))| self.simulate(number, setting, *effort)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pinwise_topology::DomainKind;
+
+    fn testbed(instances: usize, window: Window) -> SimulatedTestbed {
+        let processor = Processor::model("ultrasparc-t2").unwrap();
+        let machine = processor.machine();
+        SimulatedTestbed::new(processor, machine, Pipeline::Hash1L2, instances, window, 7).unwrap()
+    }
+
+    fn apart() -> Setting {
+        Setting::Pinned(Assignment::new(vec![0, 4, 8]))
+    }
+
+    const SHORT: Window = Window { cycles: 40_000, starts: 2 };
+
+    #[test]
+    fn a_measurement_depends_on_its_number_and_on_nothing_else() {
+        let trials: Vec<_> = (0..6)
+            .map(|n| {
+                (if n % 2 == 0 { apart() } else { Setting::Unpinned }, Effort { windows: 1.0 + f64::from(n) / 4.0 })
+            })
+            .collect();
+        let one_by_one: Vec<_> = {
+            let mut testbed = testbed(1, SHORT);
+            trials.iter().map(|(setting, effort)| testbed.measure(setting, *effort)).collect()
+        };
+        for threads in [1, 2, 5] {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            let mut testbed = testbed(1, SHORT);
+            testbed.seek(2);
+            let later = pool.install(|| testbed.measure_all(&trials[2..]));
+            testbed.seek(0);
+            let sooner = pool.install(|| testbed.measure_all(&trials[..2]));
+            assert_eq!([sooner, later].concat(), one_by_one, "{threads} at a time");
+        }
+        let again = testbed(1, SHORT).measure_all(&[(apart(), Effort::default()), (apart(), Effort::default())]);
+        assert_ne!(again[0], again[1], "the second time starts differently");
+        let measured = again[0].as_ref().unwrap();
+        // 40,000 cycles from two starts at 1.2 GHz.
+        assert_eq!(measured.duration, Duration::from_nanos(66_667));
+        assert!(measured.spread.is_some_and(|spread| spread < 0.2 * measured.performance));
+    }
+
+    #[test]
+    fn an_assignment_is_made_of_the_contexts_that_are_allowed() {
+        let processor = Processor::model("ultrasparc-t2").unwrap();
+        let mut machine = processor.machine();
+        machine.allowed = [3, 12, 20, 21].into_iter().map(CpuId).collect();
+        let small = SimulatedTestbed::new(processor.clone(), machine, Pipeline::IntMul, 1, SHORT, 1).unwrap();
+        assert_eq!((0..4).map(|leaf| small.context(leaf)).collect::<Vec<_>>(), [3, 12, 20, 21]);
+        let mut crowded = testbed(1, SHORT);
+        let together = Setting::Pinned(Assignment::new(vec![5, 5, 9]));
+        assert_eq!(crowded.measure(&together, Effort::default()).unwrap_err().retry, Retry::Other);
+        let error = SimulatedTestbed::new(processor.clone(), processor.machine(), Pipeline::IntMul, 22, SHORT, 1);
+        assert!(error.unwrap_err().to_string().contains("at most 21 instances"));
+    }
+
+    #[test]
+    fn what_stands_for_the_default_is_balanced_on_every_level() {
+        let tree = SharingTree::new(&Machine::model("ultrasparc-t2").unwrap(), Alike::ByStructure);
+        let mut random = Random::new(3);
+        let mut seen = std::collections::BTreeSet::new();
+        for threads in [1, 3, 6, 8, 16, 24, 30, 64] {
+            for _ in 0..20 {
+                let placed = balanced(&tree, threads, &mut random);
+                let mut loads = std::collections::BTreeMap::new();
+                for leaf in 0..64 {
+                    for (kind, domain) in tree.around(leaf) {
+                        let held = placed.leaves().iter().filter(|leaf| domain.contains(leaf)).count();
+                        loads.entry(kind).or_insert_with(Vec::new).push(held);
+                    }
+                }
+                for kind in [DomainKind::Core, DomainKind::Pipe] {
+                    let (least, most) = (loads[&kind].iter().min().unwrap(), loads[&kind].iter().max().unwrap());
+                    assert!(most - least <= 1, "{threads} threads, {kind:?}: {placed:?}");
+                }
+                let different: std::collections::BTreeSet<_> = placed.leaves().iter().collect();
+                assert_eq!(different.len(), threads);
+                seen.insert(placed);
+            }
+        }
+        assert!(seen.len() > 100, "chance decides: {}", seen.len());
+    }
+}
