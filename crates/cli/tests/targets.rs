@@ -1,4 +1,5 @@
-//! Programs met in other ways than by number or command: by the cgroup they are in, by the page they serve.
+//! Programs met in other ways than by number or command: by the cgroup they are in, by the page they serve; and on a machine that
+//! has too much to do.
 
 mod support;
 
@@ -49,6 +50,26 @@ fn a_foreign_exporter_s_counter_is_the_performance_of_its_program() {
     let result = json(&pinwise(words.into_iter().chain([store.to_str().unwrap()])));
     assert_eq!(result["unit"], "jobs/s");
     assert!(result["best"]["performance"].as_f64().is_some_and(|jobs| jobs > 0.0), "{result:#}");
+}
+
+#[test]
+fn every_thread_that_works_is_found_on_an_overloaded_machine() {
+    // Each ends by itself after tens of seconds.
+    let spin = "i=0; while [ $i -lt 20000000 ]; do i=$((i + 1)); done";
+    let mut crowd: Vec<Program> = (0..8).map(|_| Program::start(Command::new("sh").args(["-c", spin]))).collect();
+    let folder = TempDir::new().unwrap();
+    let store = folder.path().join("pinwise.db");
+    let words = ["place", "--json", "--workload", "hash1_L1:2", "--budget", "8", "--store"];
+    let result = json(&pinwise(words.into_iter().chain([store.to_str().unwrap()])));
+    let mut names: Vec<&str> =
+        result["threads"].as_array().unwrap().iter().filter_map(|thread| thread["name"].as_str()).collect();
+    names.sort_unstable();
+    // The main thread, which prints, is left alone.
+    assert_eq!(names, ["ipfwd0-P", "ipfwd0-R", "ipfwd0-T", "ipfwd1-P", "ipfwd1-R", "ipfwd1-T"]);
+    assert!(
+        crowd.iter_mut().all(|spinner| spinner.0.try_wait().unwrap().is_none()),
+        "it was not overloaded all the time"
+    );
 }
 
 /// On a real cgroup v2, mounted where only the commands of this test see it.

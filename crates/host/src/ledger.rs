@@ -133,18 +133,10 @@ impl Ledger {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixture::Killed;
     use crate::roster::{Roster, Scope};
     use crate::thread::StartTime;
-    use std::process::{Child, Command};
-
-    struct Killed(Child);
-
-    impl Drop for Killed {
-        fn drop(&mut self) {
-            let _ = self.0.kill();
-            let _ = self.0.wait();
-        }
-    }
+    use std::process::Command;
 
     #[test]
     fn the_first_affinity_noted_comes_back_once() {

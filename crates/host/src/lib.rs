@@ -12,6 +12,8 @@ mod demand;
 pub mod doctor;
 mod fifo;
 mod fingerprint;
+#[cfg(test)]
+mod fixture;
 mod guardian;
 mod latency;
 mod launch;

@@ -267,16 +267,8 @@ impl Pinner {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::process::{Child, Command, Stdio};
-
-    struct Killed(Child);
-
-    impl Drop for Killed {
-        fn drop(&mut self) {
-            let _ = self.0.kill();
-            let _ = self.0.wait();
-        }
-    }
+    use crate::fixture::Killed;
+    use std::process::{Command, Stdio};
 
     /// A shell that waits for a line.
     fn program() -> (Killed, Pid) {

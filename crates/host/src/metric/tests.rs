@@ -1,25 +1,16 @@
 //! Metrics of real programs: small shell loops, files, a scripted counter.
 
 use super::*;
+use crate::fixture::Killed;
 use crate::stream::follow;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// A program that is stopped when the test ends.
-struct Program(Child);
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn launch(script: &str) -> (Program, Streams) {
+fn launch(script: &str) -> (Killed, Streams) {
     let mut child =
         Command::new("sh").args(["-c", script]).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
     let (stdout, _) = follow(child.stdout.take().unwrap()).unwrap();
-    (Program(child), Streams { stdout: Some(stdout), stderr: None })
+    (Killed(child), Streams { stdout: Some(stdout), stderr: None })
 }
 
 fn open(metric: &str, options: &MetricOptions, streams: &mut Streams) -> Result<Metric, MetricError> {
