@@ -41,7 +41,7 @@ const WARM_UP: Duration = Duration::from_millis(4);
 /// How long it plays at most before it is measured, where batches never agree.
 const LONGEST_WARM_UP: Duration = Duration::from_millis(50);
 /// The longest that one direction of a pair takes.
-const LONGEST: Duration = Duration::from_secs(2);
+const LONGEST: Duration = Duration::from_secs(5);
 
 /// Why latencies could not be measured.
 #[derive(Debug, thiserror::Error)]
