@@ -11,7 +11,7 @@ use crate::fifo::Fifo;
 use crate::meter::Meter;
 use crate::process;
 use crate::roster::Changes;
-use crate::survey::{Surveyed, same_crew};
+use crate::survey::{Surveyed, averaged, same_crew};
 use crate::target::{Target, TargetError, common_contexts, pause};
 use crate::thread::{Stat, ThreadId};
 use pinwise_testbed::{Effort, MeasureError, Measurement, Retry, Setting, Testbed, Thread, Unit, Workload};
@@ -408,7 +408,7 @@ fn first_answer(
             Ok(_) => {
                 let surveyed = target.survey(options.survey, cancelled)?;
                 if same_crew(&before, &surveyed) && surveyed.iter().any(|one| one.runs) {
-                    return Ok(surveyed);
+                    return Ok(averaged(&before, surveyed));
                 }
                 let left = deadline.saturating_duration_since(Instant::now());
                 before = target.wait_steady(options.survey, left, cancelled)?;

@@ -118,6 +118,19 @@ pub(crate) fn survey(
         .collect())
 }
 
+/// The later of two surveys with the shares of both averaged: a helper about the limit is judged by twice the time, and a thread
+/// that began to work only in the second still counts.
+pub(crate) fn averaged(before: &[Surveyed], mut after: Vec<Surveyed>) -> Vec<Surveyed> {
+    for one in &mut after {
+        if let Some(earlier) = before.iter().find(|earlier| earlier.id == one.id) {
+            one.share = (one.share + earlier.share) / 2.0;
+        }
+    }
+    let busiest = after.iter().map(|one| one.share).fold(0.0, f64::max);
+    after.iter_mut().for_each(|one| one.runs = worth_placing(one.share, busiest));
+    after
+}
+
 /// Whether every thread that runs in one of two surveys exists in the other: none was created or ended between them.
 pub(crate) fn same_crew(one: &[Surveyed], other: &[Surveyed]) -> bool {
     let exist = |these: &[Surveyed], those: &[Surveyed]| {
@@ -140,6 +153,21 @@ mod tests {
         assert!(worth_placing(0.004, 0.005), "nobody wants more");
         assert!(!worth_placing(0.0004, 0.005));
         assert!(!worth_placing(0.0, 0.0));
+    }
+
+    #[test]
+    fn two_surveys_together_leave_a_helper_alone_and_keep_one_that_began_late() {
+        let one = |tid, share: f64| Surveyed {
+            id: ThreadId { pid: Pid(1), tid: Tid(tid), start: StartTime(0) },
+            thread: Thread { name: String::new(), role: String::new(), instance: 0 },
+            comm: String::new(),
+            process: 0,
+            share,
+            runs: share >= HARDLY_RUNS,
+        };
+        let before = [one(1, 0.9), one(2, 0.006), one(3, 0.0)];
+        let after = averaged(&before, vec![one(1, 1.0), one(2, 0.012), one(3, 0.5), one(4, 0.3)]);
+        assert_eq!(after.iter().map(|one| one.runs).collect::<Vec<_>>(), [true, false, true, true]);
     }
 
     #[test]
