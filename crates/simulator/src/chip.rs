@@ -120,8 +120,11 @@ impl Chip {
             }
             Pace::Events => {
                 // In the order of time, and within a cycle in the order of the cores.
-                while let Some(core) = cores.iter_mut().min_by_key(|core| core.due).filter(|core| core.due < end) {
-                    core.cycle(core.due, true, code, memory);
+                while let Some((first, until)) = turn(cores, end) {
+                    let core = &mut cores[first];
+                    while core.due < until {
+                        core.cycle(core.due, true, code, memory);
+                    }
                 }
                 cores.iter_mut().for_each(|core| core.pause(end, code));
             }
@@ -137,6 +140,23 @@ impl Chip {
         }
         counters
     }
+}
+
+/// The core that is due first, if it is before `end`, and the cycle from which it is another's turn. Cores do not make each other
+/// due, so it may go on until then.
+fn turn(cores: &[Core], end: u64) -> Option<(usize, u64)> {
+    let (mut first, mut due) = (0, u64::MAX);
+    let mut until = end;
+    for (number, core) in cores.iter().enumerate() {
+        if core.due < due {
+            // The one that was first until now goes first in its cycle.
+            until = until.min(due);
+            (first, due) = (number, core.due);
+        } else {
+            until = until.min(core.due.saturating_add(1));
+        }
+    }
+    (due < end).then_some((first, until.min(end)))
 }
 
 fn check(processor: &Processor, job: &Job, placed: &[Placed]) -> Result<(), PlacementError> {

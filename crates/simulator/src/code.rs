@@ -90,6 +90,7 @@ impl Code {
     }
 
     /// Goes on to the next instruction; the one before was fetched in cycle `now`.
+    #[inline]
     pub(crate) fn advance(&mut self, cursor: &mut Cursor, now: u64) {
         loop {
             let at = cursor.at;
@@ -153,6 +154,7 @@ impl Code {
     }
 
     /// The poll that `cursor` stands at has loaded its index: goes on behind it or into its body.
+    #[inline]
     pub(crate) fn polled(&mut self, cursor: &mut Cursor, now: u64) {
         let Instruction { step, next, jump, .. } = self.instructions[cursor.at as usize];
         if let Step::Poll { ring, side } = step {
@@ -162,6 +164,7 @@ impl Code {
     }
 
     /// The publication that `cursor` stands at has been stored.
+    #[inline]
     pub(crate) fn published(&mut self, cursor: &mut Cursor, now: u64) {
         let Instruction { step, next, .. } = self.instructions[cursor.at as usize];
         if let Step::Publish { ring, side } = step {
@@ -172,6 +175,7 @@ impl Code {
     }
 
     /// The address that step `at` refers to now; a walk goes on.
+    #[inline]
     fn resolve(&mut self, address: Address, at: u32, position: u64, random: &mut Random) -> u64 {
         match address {
             Address::Fixed(address) => address,

@@ -62,7 +62,7 @@ struct Pipe {
 /// Strands that fetch one-cycle instructions in turn, nothing else being ready.
 #[derive(Clone, Copy, Debug)]
 struct Row {
-    /// When the first of them fetched first.
+    /// When the first of them fetches first; may be yet to come.
     since: u64,
     /// They, in the order of their turns.
     turns: [u8; MOST_STRANDS],
@@ -71,13 +71,28 @@ struct Row {
 
 /// Most strands of a pipe, and pipes of a core ([`Processor`] checks).
 const MOST_STRANDS: usize = 8;
-const MOST_PIPES: usize = 8;
+const MOST_PIPES: usize = 4;
 const NEVER: u64 = u64::MAX;
 
 /// The units that pipes compete for within a cycle, as bits.
 type Units = u8;
 const FPX: Units = 1;
 const LSU: Units = 2;
+
+/// The strands of a pipe in one cycle.
+#[derive(Clone, Copy, Debug)]
+struct View {
+    /// The strand that would fetch.
+    pick: Option<usize>,
+    /// The unit it needs.
+    unit: Units,
+    /// How many are ready, whether or not their units are free.
+    ready: u32,
+    /// Whether all that are ready have rows of one-cycle instructions.
+    only_rows: bool,
+    /// When the first of the others is ready.
+    wakes: u64,
+}
 
 /// A unit that one pipe can use in a cycle.
 #[derive(Clone, Copy, Debug)]
@@ -114,6 +129,7 @@ impl Strand {
     }
 
     /// The unit its next instruction has to get.
+    #[inline]
     fn unit(&self) -> Units {
         match self.cursor.operation {
             Operation::Alu | Operation::Delay | Operation::Fpd => 0,
@@ -127,6 +143,7 @@ impl Strand {
     }
 
     /// Fetches `count` instructions of a row, the last in cycle `last`.
+    #[inline]
     fn fetch_row(&mut self, count: u64, last: u64, code: &mut Code) {
         self.counters.instructions += count;
         self.fetched = last + 1;
@@ -181,26 +198,35 @@ impl Core {
 
     /// What happens in cycle `now`. `skip` lets pipes reckon rows of instructions at once.
     pub(crate) fn cycle(&mut self, now: u64, skip: bool, code: &mut Code, memory: &mut Hierarchy) {
-        let mut picks = [None; MOST_PIPES];
         let shut = if self.port.closed(now) { LSU } else { 0 };
-        let pipes = self.pipes.len();
-        for (number, pick) in picks.iter_mut().enumerate().take(pipes) {
+        let mut views = [None; MOST_PIPES];
+        let (mut wanted, mut contended) = (0, false);
+        for (number, view) in views.iter_mut().enumerate().take(self.pipes.len()) {
             if !skip || self.pipes[number].due <= now {
                 self.settle(number, now, code);
-                *pick = self.pick(number, now, shut);
+                let seen = self.view(number, now, shut);
+                contended |= wanted & seen.unit != 0;
+                wanted |= seen.unit;
+                *view = Some(seen);
             }
         }
-        self.arbitrate(&mut picks, now, shut);
+        if contended {
+            self.arbitrate(&mut views, now, shut);
+        }
         let mut port_used = false;
-        for (number, pick) in picks.into_iter().enumerate().take(pipes) {
-            if skip && (self.pipes[number].due > now || self.begin_row(number, now)) {
-                continue;
-            }
-            if let Some(strand) = pick {
-                port_used |= self.strands[strand].unit() == LSU;
-                self.issue(number, strand, now, code, memory);
-            }
-            self.pipes[number].due = self.next_ready(number, now);
+        for (number, view) in views.iter().enumerate().take(self.pipes.len()) {
+            let Some(view) = view else { continue };
+            let due = match view.pick {
+                Some(_) if skip && view.only_rows => self.begin_row(number, now, view.wakes),
+                Some(strand) => {
+                    port_used |= view.unit == LSU;
+                    self.issue(number, strand, now, code, memory);
+                    if view.ready > 1 { now + 1 } else { self.go_on(number, strand, skip).min(view.wakes) }
+                }
+                None if view.ready > 0 => now + 1,
+                None => view.wakes,
+            };
+            self.pipes[number].due = due;
         }
         if let Some((strand, end)) = self.divider.start(now) {
             self.wake(strand, end);
@@ -224,47 +250,54 @@ impl Core {
         }
     }
 
-    /// The strand that pipe `number` would fetch for if the units in `denied` are not to be had.
-    fn pick(&self, number: usize, now: u64, denied: Units) -> Option<usize> {
+    /// The strands of pipe `number` as they are in cycle `now`, and which would fetch if the units in `denied` are not to be had.
+    #[inline]
+    fn view(&self, number: usize, now: u64, denied: Units) -> View {
         let pipe = &self.pipes[number];
-        let mut best: Option<(bool, u64, usize)> = None;
-        for number in pipe.strands.clone() {
-            let strand = &self.strands[number];
-            if strand.ready_at <= now && strand.unit() & denied == 0 {
+        let mut view = View { pick: None, unit: 0, ready: 0, only_rows: true, wakes: NEVER };
+        let mut best = (true, NEVER);
+        for (number, strand) in pipe.strands.clone().zip(&self.strands[pipe.strands.clone()]) {
+            if strand.ready_at > now {
+                view.wakes = view.wakes.min(strand.ready_at);
+                continue;
+            }
+            view.ready += 1;
+            view.only_rows &= strand.cursor.operation == Operation::Alu;
+            let unit = strand.unit();
+            if unit & denied == 0 {
                 let yields = pipe.after_load == now && strand.is_load();
-                let rank = (yields, strand.fetched, number);
-                if best.is_none_or(|best| rank < best) {
-                    best = Some(rank);
+                let rank = (yields, strand.fetched);
+                if rank < best {
+                    best = rank;
+                    view.pick = Some(number);
+                    view.unit = unit;
                 }
             }
         }
-        best.map(|(_, _, strand)| strand)
-    }
-
-    /// The strand that pipe `number` picked.
-    fn picked(&self, picks: &[Option<usize>; MOST_PIPES], number: usize) -> Option<&Strand> {
-        picks[number].map(|strand| &self.strands[strand])
+        view
     }
 
     /// Where several pipes picked for one unit, its arbitration says which has it; the others pick again.
-    fn arbitrate(&self, picks: &mut [Option<usize>; MOST_PIPES], now: u64, shut: Units) {
+    #[cold]
+    fn arbitrate(&self, views: &mut [Option<View>; MOST_PIPES], now: u64, shut: Units) {
         let pipes = self.pipes.len();
         let mut denied = [shut; MOST_PIPES];
         loop {
             let mut settled = true;
             for Shared { unit, arbitration, last_user } in self.shared {
-                let wants = |number: usize| self.picked(picks, number).is_some_and(|strand| strand.unit() == unit);
-                let mut turns = (1..=pipes).map(|step| (last_user + step) % pipes).filter(|&number| wants(number));
+                let picked = |view: Option<View>| view.filter(|view| view.unit == unit).and_then(|view| view.pick);
+                let mut turns = (1..=pipes)
+                    .map(|step| (last_user + step) % pipes)
+                    .filter_map(|number| picked(views[number]).map(|strand| (number, strand)));
                 let winner = match arbitration {
                     Arbitration::LastUserYields => turns.next(),
-                    Arbitration::OldestFirst => {
-                        turns.min_by_key(|&number| self.picked(picks, number).map(|strand| strand.fetched))
-                    }
+                    Arbitration::OldestFirst => turns.min_by_key(|&(_, strand)| self.strands[strand].fetched),
                 };
-                for number in (0..pipes).filter(|&number| Some(number) != winner) {
-                    if self.picked(picks, number).is_some_and(|strand| strand.unit() == unit) {
+                let Some((winner, _)) = winner else { continue };
+                for number in 0..pipes {
+                    if number != winner && picked(views[number]).is_some() {
                         denied[number] |= unit;
-                        picks[number] = self.pick(number, now, denied[number]);
+                        views[number] = Some(self.view(number, now, denied[number]));
                         settled = false;
                     }
                 }
@@ -326,60 +359,71 @@ impl Core {
         chosen.wait_for_store_buffer();
     }
 
-    /// If every ready strand of pipe `number` has a row of one-cycle instructions, lets them fetch in turn until something else
-    /// can happen.
-    fn begin_row(&mut self, number: usize, now: u64) -> bool {
-        let Pipe { strands, due, row, .. } = &mut self.pipes[number];
+    /// The ready strands of pipe `number`, all of which have rows of one-cycle instructions, fetch in turn until something else can
+    /// happen; returns when.
+    fn begin_row(&mut self, number: usize, now: u64, wakes: u64) -> u64 {
+        let Pipe { strands, row, .. } = &mut self.pipes[number];
         let mut count = 0;
-        let mut wakes = NEVER;
         for index in strands.clone() {
             let strand = &self.strands[index];
             if strand.ready_at > now {
-                wakes = wakes.min(strand.ready_at);
-            } else if strand.cursor.operation == Operation::Alu {
-                // In the order of their turns: least recently fetched first, then by number.
-                let mut place = count;
-                while place > 0 && self.strands[usize::from(row.turns[place - 1])].fetched > strand.fetched {
-                    row.turns[place] = row.turns[place - 1];
-                    place -= 1;
-                }
-                row.turns[place] = index as u8;
-                count += 1;
-            } else {
-                return false;
+                continue;
             }
-        }
-        // The strand whose row ends first is ready for something else in the cycle after.
-        for (turn, &index) in row.turns[..count].iter().enumerate() {
-            let rounds = u64::from(self.strands[usize::from(index)].cursor.row) - 1;
-            wakes = wakes.min(now + rounds * count as u64 + turn as u64 + 1);
-        }
-        if count == 0 || wakes <= now + 1 {
-            return false;
+            // In the order of their turns: least recently fetched first, then by number.
+            let mut place = count;
+            while place > 0 && self.strands[usize::from(row.turns[place - 1])].fetched > strand.fetched {
+                row.turns[place] = row.turns[place - 1];
+                place -= 1;
+            }
+            row.turns[place] = index as u8;
+            count += 1;
         }
         row.since = now;
         row.count = count;
-        *due = wakes;
-        true
+        // The strand whose row ends first is ready for something else in the cycle after.
+        let ends = (1..).zip(&row.turns[..count]).map(|(turn, &index)| {
+            let rounds = u64::from(self.strands[usize::from(index)].cursor.row) - 1;
+            now + rounds * count as u64 + turn
+        });
+        ends.fold(wakes, u64::min)
+    }
+
+    /// When `strand`, which has just fetched, is due if no other strand of pipe `number` is before. A row of one-cycle instructions that
+    /// it will have to itself begins by itself.
+    #[inline]
+    fn go_on(&mut self, number: usize, strand: usize, skip: bool) -> u64 {
+        let Strand { ready_at, cursor, .. } = &self.strands[strand];
+        if !skip || cursor.operation != Operation::Alu || *ready_at == NEVER {
+            return *ready_at;
+        }
+        let row = &mut self.pipes[number].row;
+        row.since = *ready_at;
+        row.turns[0] = strand as u8;
+        row.count = 1;
+        *ready_at + u64::from(cursor.row)
     }
 
     /// Reckons up the row of pipe `number`, if it has one, to before cycle `now`.
+    #[inline]
     fn settle(&mut self, number: usize, now: u64, code: &mut Code) {
         let Row { since, turns, count } = self.pipes[number].row;
+        if count == 0 {
+            return;
+        }
         self.pipes[number].row.count = 0;
-        for (turn, &index) in turns[..count].iter().enumerate() {
-            let (turn, count) = (turn as u64, count as u64);
-            let fetched = (now - since + count - 1 - turn) / count;
-            if fetched > 0 {
-                self.strands[usize::from(index)].fetch_row(fetched, since + (fetched - 1) * count + turn, code);
+        if now <= since {
+            // Something else came before the row began.
+        } else if count == 1 {
+            self.strands[usize::from(turns[0])].fetch_row(now - since, now - 1, code);
+        } else {
+            for (turn, &index) in (0..).zip(&turns[..count]) {
+                let count = count as u64;
+                let fetched = (now - since + count - 1 - turn) / count;
+                if fetched > 0 {
+                    self.strands[usize::from(index)].fetch_row(fetched, since + (fetched - 1) * count + turn, code);
+                }
             }
         }
-    }
-
-    /// When pipe `number` may fetch next.
-    fn next_ready(&self, number: usize, now: u64) -> u64 {
-        let strands = &self.strands[self.pipes[number].strands.clone()];
-        strands.iter().map(|strand| strand.ready_at).min().unwrap_or(NEVER).max(now + 1)
     }
 
     /// The unit that `strand` waits for has started on its instruction, which ends at `end`.

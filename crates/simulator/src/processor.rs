@@ -70,7 +70,7 @@ pub struct Integer {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct IntraCore {
-    /// Pipes per core, 1 to 8.
+    /// Pipes per core, 1 to 4.
     pub pipes: u32,
     /// The pipelined floating-point unit.
     pub fpx: Fpx,

@@ -27,6 +27,7 @@ impl Divider {
     }
 
     /// Starts the next division if one may start in cycle `now`: its strand and the cycle it ends.
+    #[inline]
     pub(crate) fn start(&mut self, now: u64) -> Option<(usize, u64)> {
         if self.waiting == 0 || now + self.handover < self.end {
             return None;
@@ -44,6 +45,7 @@ impl Divider {
     }
 
     /// The first cycle after `now` in which a division may start, if nothing joins a queue before.
+    #[inline]
     pub(crate) fn due(&self, now: u64) -> u64 {
         if self.waiting == 0 {
             return u64::MAX;

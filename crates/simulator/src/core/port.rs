@@ -32,6 +32,7 @@ impl Port {
     }
 
     /// Whether loads and stores have to wait in cycle `now`.
+    #[inline]
     pub(crate) fn closed(&self, now: u64) -> bool {
         now < self.free_at || self.fills.first().is_some_and(|fill| fill.arrives + self.patience <= now)
     }
@@ -43,6 +44,7 @@ impl Port {
     }
 
     /// Starts a fill if one can start in cycle `now`, in which no load or store took the port; returns it and the cycle it ends.
+    #[inline]
     pub(crate) fn start(&mut self, now: u64) -> Option<(Fill, u64)> {
         if now < self.free_at || self.fills.first()?.arrives > now {
             return None;
@@ -53,6 +55,7 @@ impl Port {
     }
 
     /// The first cycle after `now` in which a fill may start.
+    #[inline]
     pub(crate) fn due(&self, now: u64) -> u64 {
         self.fills.first().map_or(u64::MAX, |fill| fill.arrives.max(self.free_at).max(now + 1))
     }

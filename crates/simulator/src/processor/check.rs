@@ -12,7 +12,7 @@ impl Processor {
         self.only("intra-pipe.fetch.width", pipe.fetch.width, 1)?;
         self.only("intra-pipe.integer.latency", pipe.integer.latency, 1)?;
         self.range("intra-pipe.integer.taken-branch", pipe.integer.taken_branch, 1, MOST_CYCLES)?;
-        self.range("intra-core.pipes", core.pipes, 1, 8)?;
+        self.range("intra-core.pipes", core.pipes, 1, 4)?;
         self.range("intra-core.fpx.multiply", core.fpx.multiply, 1, MOST_CYCLES)?;
         self.range("intra-core.fpx.fp-add", core.fpx.fp_add, 1, MOST_CYCLES)?;
         self.range("intra-core.fpd.fp-divide", core.fpd.fp_divide, 1, MOST_CYCLES)?;

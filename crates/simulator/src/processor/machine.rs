@@ -10,7 +10,7 @@ impl Processor {
             "package:1 l2:1 core:{} pipe:{} pu:{}",
             self.inter_core.cores, self.intra_core.pipes, self.intra_pipe.strands
         );
-        // `check` allows at most 32 cores of 8 pipes of 8 strands: always a valid shape.
+        // `check` allows at most 32 cores of 4 pipes of 8 strands: always a valid shape.
         let mut machine = Machine::from_shape(&shape).expect("a checked processor has a valid shape");
         machine.name.clone_from(&self.name);
         let cache = |level, kind, size_kib: u32, line, ways, cpus: &CpuSet| Cache {
