@@ -14,7 +14,7 @@ const LARGEST_FILE: u64 = 256 << 20;
 /// The machine a command is about.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct MachineArgument {
-    /// The machine: host, a built-in model (ultrasparc-t2), a shape (8x2x4 or 'package:2 core:4 pu:2', top level first), a
+    /// The machine: host, a built-in model (ultrasparc-t2, opteron-24), a shape (8x2x4 or 'package:2 core:4 pu:2', top level first), a
     /// directory or tar archive recorded with `topo --record`, or an hwloc XML file
     #[arg(long, value_name = "MACHINE", default_value = "host")]
     pub(crate) machine: String,

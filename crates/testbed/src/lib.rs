@@ -9,6 +9,7 @@ pub mod figures;
 mod measurement;
 mod metis;
 mod microbenchmark;
+mod probe;
 mod replay;
 mod workload;
 
@@ -16,6 +17,7 @@ pub use fame::Fame;
 pub use measurement::{MeasureError, Measurement, Retry, Unit};
 pub use metis::{ImpossibleRun, MetisError, MetisProgram, MetisRun, MetisTable};
 pub use microbenchmark::{Bench, Microbenchmark, Pace, PaceUnit, Seat};
+pub use probe::{Probe, Prober, Profile};
 pub use replay::{Disturbance, Replay};
 pub use workload::{Thread, Workload};
 

@@ -4,12 +4,13 @@ use crate::{Cache, CacheKind, CpuId, CpuSet, Domain, DomainKind, Machine, Machin
 
 impl Machine {
     /// The names [`Machine::model`] knows.
-    pub const MODELS: &[&str] = &["ultrasparc-t2"];
+    pub const MODELS: &[&str] = &["ultrasparc-t2", "opteron-24"];
 
     /// A built-in model. Error: a name not in [`Machine::MODELS`].
     pub fn model(name: &str) -> Result<Self, MachineError> {
         match name {
             "ultrasparc-t2" => Ok(ultrasparc_t2()),
+            "opteron-24" => Ok(opteron_24()),
             _ => Err(MachineError::malformed(
                 format!("model '{name}'"),
                 format!("unknown; built in: {}", Self::MODELS.join(", ")),
@@ -48,6 +49,43 @@ fn ultrasparc_t2() -> Machine {
     machine
 }
 
+/// Dell PowerEdge R905 with four AMD Opteron 8431: 24 cores of one context. First and second level are private to a core, the third
+/// is shared by the six of a package (K. K. Pusukuri et al., "Thread Reinforcer", IISWC 2011, Table I), each with its own memory.
+fn opteron_24() -> Machine {
+    let levels = [
+        (DomainKind::Package, 4),
+        (DomainKind::Numa, 1),
+        (DomainKind::L3, 1),
+        (DomainKind::Core, 6),
+        (DomainKind::Pu, 1),
+    ];
+    let mut next = 0;
+    let packages = shape::build(&levels, &mut [0; 5], &mut next);
+    let cpus: CpuSet = (0..next).map(CpuId).collect();
+    let root = Domain { kind: DomainKind::Machine, os_index: None, cpus, children: packages };
+    let mut machine = Machine::synthetic("opteron-24".into(), root);
+    let cache = |level, kind, size, ways, cpus: &CpuSet| Cache {
+        level,
+        kind,
+        size: Some(size),
+        line: Some(64),
+        ways: Some(ways),
+        cpus: cpus.clone(),
+    };
+    let mut caches = Vec::new();
+    for core in machine.domains(DomainKind::Core) {
+        caches.push(cache(1, CacheKind::Data, 64 << 10, 2, &core.cpus));
+        caches.push(cache(1, CacheKind::Instruction, 64 << 10, 2, &core.cpus));
+        caches.push(cache(2, CacheKind::Unified, 512 << 10, 16, &core.cpus));
+    }
+    for package in machine.domains(DomainKind::Package) {
+        caches.push(cache(3, CacheKind::Unified, 6 << 20, 48, &package.cpus));
+    }
+    machine.caches = caches;
+    machine.caches.sort_by_key(|cache| (cache.level, cache.kind, cache.cpus.first()));
+    machine
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -61,6 +99,15 @@ mod tests {
         assert_eq!(machine.data_caches(1).count(), 8);
         // 8 banks x 512 sets x 16 ways x 64 bytes
         assert_eq!(machine.data_caches(2).next().unwrap().size, Some(8 * 512 * 16 * 64));
+    }
+
+    #[test]
+    fn the_opteron_has_24_cores_in_4_packages_with_a_cache_each() {
+        let machine = Machine::model("opteron-24").unwrap();
+        assert_eq!(machine.contexts.len(), 24);
+        assert_eq!(machine.domains(DomainKind::Core).count(), 24);
+        assert_eq!((machine.data_caches(3).count(), machine.numa.len()), (4, 4));
+        assert!(machine.data_caches(3).all(|cache| cache.cpus.iter().count() == 6));
     }
 
     #[test]

@@ -1,0 +1,258 @@
+//! What a running thread does next, step by step of its script.
+
+use super::{Burst, Kernel, Nanos, Phase, State, Step, ThreadId, Timer, Wait};
+use crate::synchronization::{Heir, Taken};
+
+/// What a thread does after a phase.
+enum Next {
+    /// Goes on at once.
+    On,
+    /// Computes the burst that was set.
+    Burst,
+    /// Waits.
+    Wait(Wait),
+    /// Ends.
+    End,
+}
+
+impl Kernel<'_> {
+    /// The burst of the running thread of `context` is done: goes on until the next burst begins, or the thread leaves.
+    pub(super) fn proceed(&mut self, context: usize) {
+        let Some(id) = self.contexts[context].running else { return };
+        loop {
+            match self.phase(id) {
+                Next::On => {}
+                Next::Burst => return self.foresee(context),
+                Next::Wait(why) => return self.block(context, why),
+                Next::End => {
+                    self.take_off(context);
+                    self.threads[id].state = State::Done;
+                    self.live -= 1;
+                    return self.dispatch(context);
+                }
+            }
+        }
+    }
+
+    fn phase(&mut self, id: ThreadId) -> Next {
+        match self.threads[id].phase {
+            Phase::Begin => self.begin(id),
+            Phase::Reach(mutex) => self.reach(id, mutex),
+            Phase::Spin(mutex) => {
+                self.mutexes[mutex].stop_spinning(id);
+                self.mutexes[mutex].sleep(id, false);
+                self.wait_as(id, Phase::Retry(mutex))
+            }
+            Phase::Retry(mutex) => {
+                if self.mutexes[mutex].try_lock(id) {
+                    return self.hold(id, mutex);
+                }
+                self.mutexes[mutex].sleep(id, true);
+                self.wait_as(id, Phase::Retry(mutex))
+            }
+            Phase::Arrive(barrier) => self.arrive(id, barrier),
+            Phase::SpinAt(barrier) => {
+                self.barriers[barrier].spinners.retain(|&spinner| spinner != id);
+                self.barriers[barrier].opened.wait(id);
+                self.wait_at_barrier(id)
+            }
+            Phase::Take(queue) => self.take(id, queue),
+            Phase::Put(queue) => self.put(id, queue),
+            Phase::Wake => self.wake_next(id),
+        }
+    }
+
+    fn wait_as(&mut self, id: ThreadId, phase: Phase) -> Next {
+        let thread = &mut self.threads[id];
+        thread.phase = phase;
+        thread.set_burst(Burst::User, 0.0);
+        Next::Wait(Wait::Lock)
+    }
+
+    /// Asleep until the barrier it stands at opens; whoever opens it only has to wake it.
+    fn wait_at_barrier(&mut self, id: ThreadId) -> Next {
+        let thread = &mut self.threads[id];
+        let join = matches!(thread.body.script[thread.step], Step::Barrier { join: true, .. });
+        thread.step += 1;
+        self.wait_as(id, Phase::Begin);
+        Next::Wait(if join { Wait::Join } else { Wait::Lock })
+    }
+
+    /// Begins the step the thread stands at.
+    fn begin(&mut self, id: ThreadId) -> Next {
+        let lock = self.platform.costs.lock.0 as f64;
+        let thread = &mut self.threads[id];
+        if thread.leaving {
+            return Next::End;
+        }
+        if thread.step == thread.body.script.len() {
+            thread.rounds -= 1;
+            thread.step = 0;
+            if thread.rounds == 0 {
+                return self.leave(id);
+            }
+        }
+        let step = thread.body.script[thread.step];
+        match step {
+            Step::Compute(span) => {
+                thread.step += 1;
+                let work = span.draw(&mut self.random);
+                thread.set_burst(Burst::User, work);
+                return Next::Burst;
+            }
+            Step::Sleep { span, chance } => {
+                thread.step += 1;
+                if chance < 1.0 && self.random.unit() >= chance {
+                    return Next::On;
+                }
+                thread.set_burst(Burst::User, 0.0);
+                let until = self.now + Nanos(span.draw(&mut self.random) as u64);
+                self.timer(until, Timer::Wake(id));
+                return Next::Wait(Wait::Sleep);
+            }
+            Step::Unlock => {
+                thread.step += 1;
+                return self.unlock(id);
+            }
+            Step::Lock { first, count } => {
+                let mutex = first + self.random.below(count as u64) as usize;
+                self.threads[id].phase = Phase::Reach(mutex);
+            }
+            Step::Barrier { barrier, .. } => thread.phase = Phase::Arrive(barrier),
+            Step::Pop(queue) => thread.phase = Phase::Take(queue),
+            Step::Push(queue) => thread.phase = Phase::Put(queue),
+        }
+        self.threads[id].set_burst(Burst::User, lock);
+        Next::Burst
+    }
+
+    fn reach(&mut self, id: ThreadId, mutex: usize) -> Next {
+        if self.mutexes[mutex].try_lock(id) {
+            return self.hold(id, mutex);
+        }
+        self.mutexes[mutex].spin(id);
+        self.threads[id].phase = Phase::Spin(mutex);
+        self.threads[id].set_burst(Burst::Spin, self.platform.costs.spin.0 as f64);
+        Next::Burst
+    }
+
+    fn hold(&mut self, id: ThreadId, mutex: usize) -> Next {
+        let thread = &mut self.threads[id];
+        thread.held = Some(mutex);
+        thread.step += 1;
+        thread.phase = Phase::Begin;
+        Next::On
+    }
+
+    fn unlock(&mut self, id: ThreadId) -> Next {
+        let Some(mutex) = self.threads[id].held.take() else { return Next::On };
+        match self.mutexes[mutex].unlock() {
+            Heir::Nobody => {}
+            Heir::Spinner(spinner, others) => {
+                self.hold(spinner, mutex);
+                self.release(spinner, others + 1);
+            }
+            Heir::Sleeper(sleeper) => {
+                self.threads[id].to_wake.push_back(sleeper);
+                return self.wake_all(id);
+            }
+        }
+        Next::On
+    }
+
+    /// A spinning thread sees what it waited for, after the cache line has come past `contenders`.
+    fn release(&mut self, id: ThreadId, contenders: usize) {
+        let state = self.threads[id].state;
+        if let State::Running(context) = state {
+            self.settle(context);
+        }
+        let transfer = self.platform.costs.transfer.0 as f64 * contenders as f64;
+        self.threads[id].set_burst(Burst::User, transfer);
+        if let State::Running(context) = state {
+            self.foresee(context);
+        }
+    }
+
+    fn arrive(&mut self, id: ThreadId, barrier: usize) -> Next {
+        if self.barriers[barrier].arrive() {
+            self.threads[id].step += 1;
+            for spinner in std::mem::take(&mut self.barriers[barrier].spinners) {
+                self.threads[spinner].step += 1;
+                self.threads[spinner].phase = Phase::Begin;
+                self.release(spinner, 1);
+            }
+            self.threads[id].to_wake = self.barriers[barrier].opened.notify_all();
+            return self.wake_all(id);
+        }
+        let spin = self.platform.costs.barrier_spin;
+        if spin == Nanos(0) {
+            self.barriers[barrier].opened.wait(id);
+            return self.wait_at_barrier(id);
+        }
+        self.barriers[barrier].spinners.push(id);
+        self.threads[id].phase = Phase::SpinAt(barrier);
+        self.threads[id].set_burst(Burst::Spin, spin.0 as f64);
+        Next::Burst
+    }
+
+    fn take(&mut self, id: ThreadId, queue: usize) -> Next {
+        match self.queues[queue].take() {
+            Taken::Item => {
+                let producer = self.queues[queue].not_full.notify_one();
+                self.pass(id, producer)
+            }
+            Taken::End => self.leave(id),
+            Taken::Nothing => {
+                self.queues[queue].not_empty.wait(id);
+                self.wait_as(id, Phase::Take(queue))
+            }
+        }
+    }
+
+    fn put(&mut self, id: ThreadId, queue: usize) -> Next {
+        if self.queues[queue].put() {
+            let consumer = self.queues[queue].not_empty.notify_one();
+            return self.pass(id, consumer);
+        }
+        self.queues[queue].not_full.wait(id);
+        self.wait_as(id, Phase::Put(queue))
+    }
+
+    /// The step at a queue is done; `other` can go on now.
+    fn pass(&mut self, id: ThreadId, other: Option<ThreadId>) -> Next {
+        let thread = &mut self.threads[id];
+        thread.step += 1;
+        thread.to_wake.extend(other);
+        self.wake_all(id)
+    }
+
+    /// The thread has done its rounds: who waits for what it would have put in is told.
+    fn leave(&mut self, id: ThreadId) -> Next {
+        self.threads[id].leaving = true;
+        if let Some(queue) = self.threads[id].body.output
+            && self.queues[queue].leave()
+        {
+            self.threads[id].to_wake = self.queues[queue].not_empty.notify_all();
+        }
+        self.wake_all(id)
+    }
+
+    /// Begins to wake the threads of its list, each of which costs it time.
+    fn wake_all(&mut self, id: ThreadId) -> Next {
+        let thread = &mut self.threads[id];
+        if thread.to_wake.is_empty() {
+            thread.phase = Phase::Begin;
+            return Next::On;
+        }
+        thread.phase = Phase::Wake;
+        thread.set_burst(Burst::System, self.platform.costs.wake.0 as f64);
+        Next::Burst
+    }
+
+    fn wake_next(&mut self, id: ThreadId) -> Next {
+        if let Some(sleeper) = self.threads[id].to_wake.pop_front() {
+            self.wake(sleeper);
+        }
+        self.wake_all(id)
+    }
+}

@@ -1,0 +1,68 @@
+//! The model as something that can be probed.
+
+use crate::accounting::Ledger;
+use crate::kernel::Stuck;
+use crate::platform::Platform;
+use crate::program::Program;
+use crate::simulation::Simulation;
+use crate::time::Nanos;
+use pinwise_testbed::{MeasureError, Probe, Prober, Profile, Retry};
+use std::time::Duration;
+
+/// What a probe lets pass before it looks: threads are created, pipelines full. The paper's probes begin "beyond the initial input
+/// reading phase of each application", whose length is part of a description and of a probe's cost.
+const SETTLE: Nanos = Nanos(1_000_000_000);
+
+/// Probes a modelled program: each probe starts it anew with another seed.
+#[derive(Clone, Debug)]
+pub struct ModelProber {
+    platform: Platform,
+    program: Program,
+    seed: u64,
+}
+
+impl ModelProber {
+    /// Probes of `program` on `platform`, repeatable by `seed`.
+    pub fn new(platform: Platform, program: Program, seed: u64) -> Self {
+        Self { platform, program, seed }
+    }
+}
+
+impl Prober for ModelProber {
+    fn contexts(&self) -> u32 {
+        self.platform.contexts() as u32
+    }
+
+    fn probe(&mut self, parameter: u32, window: Duration) -> Result<Probe, MeasureError> {
+        let seed = self.seed ^ u64::from(parameter) << 32;
+        let refused = |error: String| MeasureError::new(Retry::Other, error);
+        let mut simulation = Simulation::endless(&self.platform, &self.program, parameter, seed)
+            .map_err(|error| refused(error.to_string()))?;
+        let stuck = |stuck: Stuck| refused(stuck.to_string());
+        simulation.advance(SETTLE).map_err(stuck)?;
+        let before = simulation.ledger();
+        simulation.advance(SETTLE + Nanos::from_seconds(window.as_secs_f64())).map_err(stuck)?;
+        let ledger = simulation.ledger().since(&before);
+        let initialization = Duration::from_secs_f64(self.program.fitted.initialization_s);
+        Ok(Probe {
+            parameter,
+            threads: self.program.threads(parameter),
+            profile: profile(&ledger, self.platform.contexts()),
+            cost: initialization + Duration::from_secs_f64(ledger.at.seconds()),
+        })
+    }
+}
+
+/// What the operating system's tools would have told of a window.
+pub fn profile(window: &Ledger, contexts: usize) -> Profile {
+    let total = window.total();
+    let seconds = window.at.seconds();
+    let per_second = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
+    let percent = |part: Nanos, whole: f64| if whole > 0.0 { part.seconds() / whole * 100.0 } else { 0.0 };
+    Profile {
+        lock: percent(total.lock, total.elapsed().seconds()),
+        vcx_rate: per_second(total.voluntary),
+        migr_rate: per_second(total.migrations),
+        cpu_util: percent(window.busy, seconds * contexts as f64),
+    }
+}

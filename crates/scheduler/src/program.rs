@@ -1,0 +1,294 @@
+//! Programs described by their structure.
+//!
+//! A description is a TOML file in two parts that are never mixed: `[structure]`, what is known of the program (its threads, its shape, how
+//! its threads wait), and `[fitted]`, numbers chosen so that the model meets published figures. Shapes:
+//!
+//! - `fork-join`: in each iteration the main thread works alone, then all threads share the parallel part, then all meet at a barrier.
+//! - `pipeline`: items pass through stages connected by bounded queues; a stage has one thread or n.
+//!
+//! Lock-bound, input/output-bound and bandwidth-bound programs are these with critical sections, sleeps and a memory share.
+
+mod fork_join;
+mod pipeline;
+
+use crate::kernel::Parts;
+use crate::time::Nanos;
+use serde::{Deserialize, Serialize};
+
+/// A program of the model.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Program {
+    /// Its name.
+    pub name: String,
+    /// The collection it belongs to.
+    pub suite: String,
+    /// Why it is described so, for people.
+    pub about: String,
+    /// What is known of it.
+    pub structure: Structure,
+    /// What was fitted.
+    pub fitted: Fitted,
+}
+
+/// What is known of a program.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "shape", rename_all = "kebab-case")]
+pub enum Structure {
+    /// Alone, together, alone, together.
+    ForkJoin(ForkJoin),
+    /// From stage to stage.
+    Pipeline(Pipeline),
+}
+
+/// The structure of a fork-join program.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ForkJoin {
+    /// Whether the main thread shares the parallel part (OpenMP) or waits for its workers (1 + n threads).
+    pub main_works: bool,
+    /// Threads beside main and workers that wait for input or output once per iteration.
+    #[serde(default)]
+    pub helpers: u32,
+    /// Iterations of a run. Speed-up is a ratio: as many as it takes to be steady.
+    pub iterations: u32,
+    /// The parallel part of an iteration comes in this many units that are not divided further; absent: divided evenly.
+    pub units: Option<u32>,
+    /// How many mutexes the critical sections are spread over; 0: no critical sections.
+    #[serde(default)]
+    pub locks: u32,
+}
+
+/// The structure of a pipeline.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pipeline {
+    /// First to last; at least two, the first of one thread.
+    pub stages: Vec<Stage>,
+    /// Items of a run.
+    pub items: u32,
+    /// Places in each queue between stages.
+    pub capacity: u32,
+}
+
+/// One stage of a pipeline.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Stage {
+    /// Its name, the role of its threads.
+    pub name: String,
+    /// n threads, or one.
+    pub many: bool,
+}
+
+/// What was fitted. Absent numbers are 0: without effect.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Fitted {
+    /// Before the threads begin, in seconds; the same for every number of threads.
+    pub initialization_s: f64,
+    /// Work of one iteration, or of one item in the sequential program, in ms.
+    pub work_ms: f64,
+    /// Share of an iteration that the main thread does alone.
+    pub serial: f64,
+    /// Each piece of work varies uniformly by this fraction of it, up or down.
+    pub spread: f64,
+    /// Work between two critical sections, these included, in µs.
+    pub segment_us: f64,
+    /// Work within a critical section, in µs.
+    pub critical_us: f64,
+    /// Work between two waits for input or output, mean, in ms.
+    pub sleep_every_ms: f64,
+    /// One wait for input or output, mean, in ms.
+    pub sleep_ms: f64,
+    /// Share of its time that one thread alone keeps the memory system busy.
+    pub memory: f64,
+    /// What a thread has to fetch again after a migration, in KiB.
+    pub working_set_kib: f64,
+    /// Work of each pipeline stage per item, in ms.
+    pub stage_ms: Vec<f64>,
+}
+
+/// Why a description is no program.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ProgramError {
+    /// Not TOML, or not of this form.
+    #[error("program description: {0}")]
+    Malformed(String),
+    /// A number that makes no sense.
+    #[error("program '{program}': {reason}")]
+    Senseless {
+        /// Whose.
+        program: String,
+        /// Which and why.
+        reason: String,
+    },
+    /// Not a built-in program.
+    #[error("program '{name}' is unknown; built in: {}", known.join(", "))]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: Vec<String>,
+    },
+}
+
+/// More threads than this are not modelled.
+pub const MOST_THREADS: u32 = 1024;
+
+macro_rules! built_in {
+    ($($name:literal),* $(,)?) => {
+        [$(($name, include_str!(concat!("../models/", $name, ".toml")))),*]
+    };
+}
+
+/// The programs of the Thread Reinforcer paper, in the order of its tables.
+const BUILT_IN: [(&str, &str); 16] = built_in![
+    "facesim",
+    "bodytrack",
+    "swaptions",
+    "ferret",
+    "fluidanimate",
+    "streamcluster",
+    "canneal",
+    "blackscholes",
+    "ammp",
+    "art",
+    "fma3d",
+    "gafort",
+    "mgrid",
+    "swim",
+    "wupwise",
+    "pbzip2",
+];
+
+impl Program {
+    /// Reads a description. Errors: no such TOML, a number out of its range.
+    pub fn parse(text: &str) -> Result<Self, ProgramError> {
+        let program: Self = toml::from_str(text).map_err(|error| ProgramError::Malformed(error.to_string()))?;
+        program.check()?;
+        Ok(program)
+    }
+
+    /// A built-in program. Error: no such name.
+    pub fn built_in(name: &str) -> Result<Self, ProgramError> {
+        let text = BUILT_IN.iter().find(|(known, _)| *known == name).map(|(_, text)| *text);
+        let known = || Self::names().map(str::to_owned).collect();
+        Self::parse(text.ok_or_else(|| ProgramError::Unknown { name: name.to_owned(), known: known() })?)
+    }
+
+    /// The names of the built-in programs, in the order of the paper's tables.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        BUILT_IN.iter().map(|(name, _)| *name)
+    }
+
+    /// How many threads there are for the parameter `n`.
+    pub fn threads(&self, n: u32) -> u32 {
+        match &self.structure {
+            Structure::ForkJoin(shape) => n + shape.helpers + u32::from(!shape.main_works),
+            Structure::Pipeline(shape) => {
+                1 + shape.stages.iter().map(|stage| if stage.many { n } else { 1 }).sum::<u32>()
+            }
+        }
+    }
+
+    /// Convert() of the paper's figure 8: the parameter for a search's number of threads. A program with one group of threads takes the
+    /// number as it is (the paper reports 9 threads, 1 + n, where the search chose 8), a pipeline of several groups the largest n whose
+    /// threads are not more than the number (63 for 64), at least 1.
+    pub fn parameter(&self, threads: u32) -> u32 {
+        let groups = match &self.structure {
+            Structure::ForkJoin(_) => 1,
+            Structure::Pipeline(shape) => shape.stages.iter().filter(|stage| stage.many).count() as u32,
+        };
+        if groups < 2 {
+            return threads.max(1);
+        }
+        let fixed = self.threads(1) - groups;
+        (threads.saturating_sub(fixed) / groups).max(1)
+    }
+
+    /// Time that the run takes as a sequential program, alone on the machine: all its work and all its waiting for input and output.
+    pub fn sequential(&self) -> Nanos {
+        let fitted = &self.fitted;
+        let (times, slept) = match &self.structure {
+            Structure::ForkJoin(shape) if fitted.sleep_every_ms > 0.0 => {
+                (shape.iterations, fitted.work_ms * (1.0 - fitted.serial) / fitted.sleep_every_ms * fitted.sleep_ms)
+            }
+            Structure::ForkJoin(shape) => (shape.iterations, 0.0),
+            Structure::Pipeline(shape) => (shape.items, 0.0),
+        };
+        Nanos::from_millis(f64::from(times) * (fitted.work_ms + slept))
+    }
+
+    /// Ready to run with parameter `n`, to its end or, `endless`, for as long as it is watched. Error: `n` is 0 or makes more than [`MOST_THREADS`] threads.
+    pub(crate) fn parts(&self, n: u32, endless: bool) -> Result<Parts, ProgramError> {
+        if n == 0 || n > MOST_THREADS || self.threads(n) > MOST_THREADS {
+            return Err(
+                self.senseless(format!("{n} as its number of threads: 1 to {MOST_THREADS} threads are modelled"))
+            );
+        }
+        Ok(match &self.structure {
+            Structure::ForkJoin(shape) => fork_join::parts(shape, &self.fitted, n, endless),
+            Structure::Pipeline(shape) => pipeline::parts(shape, &self.fitted, n, endless),
+        })
+    }
+
+    fn senseless(&self, reason: String) -> ProgramError {
+        ProgramError::Senseless { program: self.name.clone(), reason }
+    }
+
+    fn check(&self) -> Result<(), ProgramError> {
+        let fitted = &self.fitted;
+        let spans = [
+            ("initialization_s", fitted.initialization_s),
+            ("segment_us", fitted.segment_us),
+            ("critical_us", fitted.critical_us),
+            ("sleep_every_ms", fitted.sleep_every_ms),
+            ("sleep_ms", fitted.sleep_ms),
+            ("working_set_kib", fitted.working_set_kib),
+        ];
+        let stages = fitted.stage_ms.iter().map(|&span| ("stage_ms", span));
+        for (name, span) in spans.into_iter().chain(stages) {
+            if !(0.0..=1e7).contains(&span) {
+                return Err(self.senseless(format!("{name} = {span}: not within 0 and 10,000,000")));
+            }
+        }
+        for (name, share) in [("serial", fitted.serial), ("spread", fitted.spread), ("memory", fitted.memory)] {
+            if !(0.0..=1.0).contains(&share) {
+                return Err(self.senseless(format!("{name} = {share}: a share is within 0 and 1")));
+            }
+        }
+        if !(fitted.work_ms > 0.0 && fitted.work_ms <= 1e7) {
+            return Err(self.senseless(format!("work_ms = {}: has to be positive, at most 10,000,000", fitted.work_ms)));
+        }
+        match &self.structure {
+            Structure::ForkJoin(ForkJoin { iterations, locks, units, .. }) => {
+                if *iterations == 0 || *units == Some(0) {
+                    return Err(self.senseless("no iterations or no units: nothing to do".to_owned()));
+                }
+                let sections = fitted.critical_us > 0.0;
+                if sections != (*locks > 0) || fitted.critical_us > fitted.segment_us {
+                    return Err(self.senseless(
+                        "critical sections need locks, locks critical_us, and segment_us at least critical_us"
+                            .to_owned(),
+                    ));
+                }
+            }
+            Structure::Pipeline(Pipeline { stages, items, capacity }) => {
+                if stages.len() < 2 || stages[0].many || *items == 0 || *capacity == 0 {
+                    return Err(self.senseless(
+                        "a pipeline has two stages or more, the first of one thread, items and places".to_owned(),
+                    ));
+                }
+                if fitted.stage_ms.len() != stages.len() {
+                    return Err(self.senseless(format!(
+                        "{} stages, but stage_ms has {} numbers",
+                        stages.len(),
+                        fitted.stage_ms.len()
+                    )));
+                }
+            }
+        }
+        Ok(())
+    }
+}

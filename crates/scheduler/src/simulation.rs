@@ -1,0 +1,76 @@
+//! A program running on a platform, and what can be seen of it.
+
+use crate::accounting::Ledger;
+use crate::kernel::{Kernel, Stuck};
+use crate::platform::Platform;
+use crate::program::{Program, ProgramError};
+use crate::time::Nanos;
+
+/// A run of a program, from the moment its main thread begins to create the others.
+#[derive(Clone, Debug)]
+pub struct Simulation<'a> {
+    kernel: Kernel<'a>,
+}
+
+/// Why there is no speed-up.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RunError {
+    /// No such program.
+    #[error(transparent)]
+    Program(#[from] ProgramError),
+    /// It does not end.
+    #[error("program '{program}' with parameter {n}: {stuck}")]
+    Stuck {
+        /// Which.
+        program: String,
+        /// Its parameter.
+        n: u32,
+        /// Why.
+        stuck: Stuck,
+    },
+}
+
+impl<'a> Simulation<'a> {
+    /// A run with parameter `n`; the same `seed` repeats it event by event. Error: `n` out of range.
+    pub fn new(platform: &'a Platform, program: &Program, n: u32, seed: u64) -> Result<Self, ProgramError> {
+        Ok(Self { kernel: Kernel::new(platform, program.parts(n, false)?, seed) })
+    }
+
+    /// The same of a program that has no end: to be watched for a while.
+    pub fn endless(platform: &'a Platform, program: &Program, n: u32, seed: u64) -> Result<Self, ProgramError> {
+        Ok(Self { kernel: Kernel::new(platform, program.parts(n, true)?, seed) })
+    }
+
+    /// Goes on until `until` (counted from the start), or until the program has ended, whichever comes first. Error: a deadlock.
+    pub fn advance(&mut self, until: Nanos) -> Result<(), Stuck> {
+        self.kernel.advance(until)
+    }
+
+    /// The program has ended.
+    pub fn finished(&self) -> bool {
+        self.kernel.finished()
+    }
+
+    /// What has happened so far.
+    pub fn ledger(&self) -> Ledger {
+        self.kernel.ledger()
+    }
+
+    /// How many events it took: the measure of what a run costs.
+    pub fn events(&self) -> u64 {
+        self.kernel.events()
+    }
+}
+
+/// A whole run with parameter `n`. Errors: `n` out of range, a deadlock.
+pub fn run(platform: &Platform, program: &Program, n: u32, seed: u64) -> Result<Ledger, RunError> {
+    let mut simulation = Simulation::new(platform, program, n, seed)?;
+    let stuck = |stuck| RunError::Stuck { program: program.name.clone(), n, stuck };
+    simulation.advance(Nanos::NEVER).map_err(stuck)?;
+    Ok(simulation.ledger())
+}
+
+/// How many times faster than the sequential program a whole run with parameter `n` is. Errors: as [`run`].
+pub fn speedup(platform: &Platform, program: &Program, n: u32, seed: u64) -> Result<f64, RunError> {
+    Ok(program.sequential().seconds() / run(platform, program, n, seed)?.at.seconds())
+}

@@ -1,0 +1,181 @@
+//! Laws that hold for any program on any machine, whatever was fitted.
+
+use pinwise_scheduler::{
+    Costs, Daemons, Fitted, ForkJoin, Ledger, Nanos, Pipeline, Platform, Program, Simulation, Stage, Structure,
+};
+use pinwise_scheduler::{run, speedup};
+use pinwise_topology::Machine;
+use proptest::prelude::*;
+
+/// Contexts whose operating system costs nothing.
+fn ideal(shape: &str) -> Platform {
+    let free = Nanos(0);
+    let mut platform = Platform::new(&Machine::from_shape(shape).unwrap()).unwrap();
+    platform.costs = Costs {
+        switch: free,
+        idle_exit: free,
+        wake: free,
+        create: free,
+        lock: free,
+        transfer: free,
+        ..Costs::opensolaris()
+    };
+    platform
+}
+
+fn fork_join(iterations: u32, fitted: Fitted) -> Program {
+    let shape =
+        ForkJoin { main_works: true, helpers: 0, iterations, units: None, locks: u32::from(fitted.critical_us > 0.0) };
+    Program {
+        name: "test".into(),
+        suite: "tests".into(),
+        about: String::new(),
+        structure: Structure::ForkJoin(shape),
+        fitted,
+    }
+}
+
+fn pipeline(stage_ms: Vec<f64>, items: u32) -> Program {
+    let name = |index: usize| format!("stage{index}");
+    let stages = (0..stage_ms.len()).map(|index| Stage { name: name(index), many: index == 1 }).collect();
+    let fitted = Fitted { work_ms: stage_ms.iter().sum(), stage_ms, ..Fitted::default() };
+    let structure = Structure::Pipeline(Pipeline { stages, items, capacity: 8 });
+    Program { name: "test".into(), suite: "tests".into(), about: String::new(), structure, fitted }
+}
+
+#[test]
+fn without_sharing_the_speedup_is_amdahls() {
+    let platform = ideal("4x6x1");
+    for serial in [0.0, 0.05, 0.3] {
+        let program = fork_join(10, Fitted { work_ms: 20.0, serial, ..Fitted::default() });
+        for n in [1, 2, 3, 8, 24] {
+            let amdahl = 1.0 / (serial + (1.0 - serial) / f64::from(n));
+            let found = speedup(&platform, &program, n, 1).unwrap();
+            assert!((found / amdahl - 1.0).abs() < 1e-3, "serial {serial}, n {n}: {found}, Amdahl {amdahl}");
+        }
+    }
+}
+
+#[test]
+fn with_more_threads_than_contexts_it_does_not_exceed_the_contexts() {
+    let platform = ideal("2x4x1");
+    let program = fork_join(1, Fitted { work_ms: 200_000.0, ..Fitted::default() });
+    for n in [9, 12, 16, 40] {
+        let found = speedup(&platform, &program, n, 1).unwrap();
+        // Slices of up to 200 ms in a run of 25 s do not share out evenly to the end.
+        assert!((7.0..=8.000_001).contains(&found), "n {n}: {found}");
+    }
+}
+
+#[test]
+fn one_thread_takes_as_long_as_the_sequential_program() {
+    let platform = Platform::opteron_24();
+    for name in Program::names() {
+        let mut program = Program::built_in(name).unwrap();
+        if let Structure::ForkJoin(shape) = &mut program.structure {
+            // Enough of them for work that varies by all of itself to average out.
+            shape.iterations = if shape.locks == 0 && shape.units.is_none() { 2000 } else { shape.iterations.min(20) };
+            let found = speedup(&platform, &program, 1, 1).unwrap();
+            assert!((found - 1.0).abs() < 0.05, "{name}: {found}");
+        }
+    }
+}
+
+#[test]
+fn a_pipeline_is_as_fast_as_its_slowest_stage_and_busy_by_the_utilization_law() {
+    let platform = ideal("4x6x1");
+    let program = pipeline(vec![1.0, 10.0, 0.5], 2000);
+    for (n, slowest) in [(2, 5.0), (5, 2.0), (10, 1.0), (16, 1.0)] {
+        let ledger = run(&platform, &program, n, 1).unwrap();
+        let expected = 2000.0 * slowest / 1e3;
+        assert!(
+            (ledger.at.seconds() / expected - 1.0).abs() < 0.02,
+            "n {n}: {} s, expected {expected}",
+            ledger.at.seconds()
+        );
+        // U = X S: the threads of a stage are busy for items times service, however many they are.
+        for (stage, service) in [("stage0", 1.0), ("stage1", 10.0), ("stage2", 0.5)] {
+            let busy = ledger.role(stage).busy().seconds();
+            assert!((busy / (2000.0 * service / 1e3) - 1.0).abs() < 1e-3, "n {n}, {stage}: {busy} s");
+        }
+    }
+}
+
+/// Little's law of the interactive system: N = X (R + Z) with waits for input and output as Z.
+#[test]
+fn sleeping_and_busy_time_make_the_cycle() {
+    let platform = ideal("4x6x1");
+    let program = fork_join(1, Fitted { work_ms: 20_000.0, sleep_every_ms: 2.0, sleep_ms: 6.0, ..Fitted::default() });
+    let ledger = run(&platform, &program, 16, 1).unwrap();
+    let total = ledger.total();
+    let ratio = total.sleep.seconds() / total.busy().seconds();
+    assert!((ratio / 3.0 - 1.0).abs() < 0.05, "6 ms of sleep to 2 ms of work, {ratio}");
+}
+
+#[test]
+fn built_in_programs_run_to_their_end_with_any_number_of_threads() {
+    let platform = Platform::opteron_24();
+    for name in Program::names() {
+        let mut program = Program::built_in(name).unwrap();
+        match &mut program.structure {
+            Structure::ForkJoin(shape) => shape.iterations = shape.iterations.min(5),
+            Structure::Pipeline(shape) => shape.items = 60,
+        }
+        for n in [1, 2, 7, 24, 25, 48, 128] {
+            run(&platform, &program, n, u64::from(n)).unwrap_or_else(|error| panic!("{error}"));
+        }
+    }
+}
+
+fn sums(ledger: &Ledger, contexts: usize) {
+    for thread in &ledger.threads {
+        assert!(thread.account.elapsed() <= ledger.at + Nanos(1), "{thread:?} at {:?}", ledger.at);
+    }
+    assert!(ledger.busy.0 <= ledger.at.0 * contexts as u64);
+    assert_eq!(ledger.total().busy(), ledger.busy, "contexts are busy with the program's threads and nothing else");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    #[test]
+    fn a_run_is_determined_by_its_seed_and_not_by_who_looks(
+        n in 1u32..40, seed in any::<u64>(), spread in 0.0..1.0, critical_us in 1.0..20.0, memory in 0.0..0.3, sleep_ms in 0.0..0.5,
+    ) {
+        let fitted = Fitted {
+            work_ms: 5.0, serial: 0.05, spread, segment_us: 40.0, critical_us, memory, sleep_ms, sleep_every_ms: 0.5,
+            working_set_kib: 64.0, ..Fitted::default()
+        };
+        let program = fork_join(10, fitted);
+        let platform = Platform::opteron_24();
+        let whole = run(&platform, &program, n, seed).unwrap();
+        prop_assert_eq!(&whole, &run(&platform, &program, n, seed).unwrap());
+        // Rounding to nanoseconds at each look may move a stretched burst by as much.
+        let mut watched = Simulation::new(&platform, &program, n, seed).unwrap();
+        if memory == 0.0 {
+            let mut at = Nanos(0);
+            while !watched.finished() {
+                at += Nanos(333_333);
+                watched.advance(at).unwrap();
+            }
+            prop_assert_eq!(watched.ledger().at, whole.at);
+        }
+    }
+
+    #[test]
+    fn microstates_fill_the_time_of_every_thread(n in 1u32..40, seed in any::<u64>(), spread in 0.0..1.0, sleep_ms in 0.0..0.5) {
+        let program = fork_join(10, Fitted { work_ms: 5.0, serial: 0.1, spread, sleep_ms, sleep_every_ms: 0.5, ..Fitted::default() });
+        let mut platform = Platform::opteron_24();
+        platform.daemons = Daemons::NONE;
+        let mut simulation = Simulation::endless(&platform, &program, n, seed).unwrap();
+        for look in 1..8 {
+            simulation.advance(Nanos(look * 1_700_000)).unwrap();
+            let ledger = simulation.ledger();
+            sums(&ledger, 24);
+            for (index, thread) in ledger.threads.iter().enumerate() {
+                let lifetime = ledger.at - Nanos(platform.costs.create.0 * index as u64);
+                prop_assert_eq!(thread.account.elapsed(), lifetime, "thread {}", index);
+            }
+        }
+    }
+}

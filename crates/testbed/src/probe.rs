@@ -1,0 +1,41 @@
+//! What a program can be probed with when the number of its threads is the question.
+
+use crate::MeasureError;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// How a program with one number of threads fares within a short window, as the operating system's tools tell it
+/// (K. K. Pusukuri et al., "Thread Reinforcer", IISWC 2011, section III).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Profile {
+    /// LOCK: share of its threads' time spent waiting for locks, condition variables and the like, in percent.
+    pub lock: f64,
+    /// VCX_RATE: voluntary context switches of all its threads, per second.
+    pub vcx_rate: f64,
+    /// MIGR_RATE: how often its threads went on at another context than they ran on last, per second.
+    pub migr_rate: f64,
+    /// CPU_UTIL: share of the machine's contexts that were busy, in percent.
+    pub cpu_util: f64,
+}
+
+/// One probe.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Probe {
+    /// The parameter it was started with.
+    pub parameter: u32,
+    /// The threads that made.
+    pub threads: u32,
+    /// What was seen.
+    pub profile: Profile,
+    /// Time the probe took, with the program's initialization.
+    pub cost: Duration,
+}
+
+/// Something that can run a program with any number of threads for a moment and say how it fares.
+pub trait Prober {
+    /// The contexts it runs on (NumCores).
+    fn contexts(&self) -> u32;
+
+    /// Starts the program with `parameter`, lets it initialize, watches it for `window`, ends it.
+    fn probe(&mut self, parameter: u32, window: Duration) -> Result<Probe, MeasureError>;
+}

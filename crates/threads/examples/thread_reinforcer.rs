@@ -1,0 +1,117 @@
+//! The published search on the model, program by program, beside what the paper reports; as Markdown, for docs/FIDELITY-THREADS.md:
+//! `cargo run --release -p pinwise-threads --example thread_reinforcer`.
+
+mod published;
+
+use pinwise_scheduler::{Platform, Program};
+use published::{RUNS, SEARCHES, SEED};
+use std::error::Error;
+use std::fmt::Write;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let folder = published::folder().ok_or("the comparison needs the published figures")?;
+    let platform = Platform::opteron_24();
+    let thresholds = published::thresholds(&platform)?;
+    println!("Thresholds, calibrated from fluidanimate, facesim and blackscholes on small inputs:\n");
+    println!("```toml\n{}```\n", toml::to_string(&thresholds)?);
+    if std::env::args().any(|argument| argument == "--probes") {
+        return probes(&platform, thresholds);
+    }
+    let rows = published::published(&std::fs::read_to_string(folder.join("thread_reinforcer.csv"))?)?;
+    let mut fitted = String::new();
+    let mut searched = String::new();
+    let (mut choices, mut reasons) = (0, 0);
+    for row in &rows {
+        let program = Program::built_in(&row.program)?;
+        let at = |reported| published::speedups(&platform, &program, row.parameter(&program, reported));
+        let ((opt, ..), (there, ..)) = (at(row.opt)?, at(row.found)?);
+        let (n, best) = published::best(&platform, &program)?;
+        writeln!(
+            fitted,
+            "| {} | {} | {} ({best:.1}) | {:.1} | {opt:.1} | {:.1} | {there:.1} |",
+            row.program,
+            row.opt,
+            row.reported(&program, n),
+            row.opt_speedup,
+            row.found_speedup
+        )?;
+        let found = published::choice(&platform, &program, thresholds, SEARCHES)?;
+        let chosen = row.reported(&program, found.parameter);
+        let reason = toml::Value::try_from(found.reason)?.to_string().replace('"', "");
+        let (speedup, ..) = published::speedups(&platform, &program, found.parameter)?;
+        choices += u32::from(chosen == row.found);
+        reasons += u32::from(chosen == row.found && reason == row.stop);
+        writeln!(
+            searched,
+            "| {} | {} | {chosen}{} | {} | {reason} | {:.1} % | {:.1} % | {:.1} s | {:.1} s | {} |",
+            row.program,
+            row.found,
+            if chosen == row.found { "" } else { " (differs)" },
+            row.stop,
+            (1.0 - row.found_speedup / row.opt_speedup) * 100.0,
+            (1.0 - speedup / best).max(0.0) * 100.0,
+            row.search_s,
+            found.cost.as_secs_f64(),
+            found.times,
+        )?;
+    }
+    println!("Speed-ups, mean of {RUNS} runs, *fitted* to the published ones:\n");
+    println!(
+        "| program | best: threads, paper | model | speed-up there, paper | model | speed-up at the choice, paper | model |"
+    );
+    println!("| --- | ---: | ---: | ---: | ---: | ---: | ---: |\n{fitted}");
+    println!("The search's choice, *not fitted*:\n");
+    println!(
+        "| program | threads chosen, paper | model | stopped by, paper | model | loss, paper | model | search, paper | model | made by so many of {SEARCHES} searches |"
+    );
+    println!("| --- | ---: | ---: | --- | --- | ---: | ---: | ---: | ---: | ---: |\n{searched}");
+    println!("{choices} of {} choices are the paper's, {reasons} of them for the paper's reason.", rows.len());
+    ferret(&platform, &std::fs::read_to_string(folder.join("ferret_stages.csv"))?)
+}
+
+/// Table IV beside the model: busy (USR and SYS) and LOCK per stage.
+fn ferret(platform: &Platform, table: &str) -> Result<(), Box<dyn Error>> {
+    let program = Program::built_in("ferret")?;
+    println!("\nferret by stage, paper / model: share of its threads' time, and speed-up:\n");
+    println!("| threads | n | load busy % | vector USR % | vector LOCK % | rank USR % | rank LOCK % | speed-up |");
+    println!("| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |");
+    for fields in published::rows(table) {
+        let paper =
+            |index: usize| fields.get(index).and_then(|field| field.parse::<f64>().ok()).ok_or("a line is too short");
+        let n = paper(1)? as u32;
+        let stage = |role| published::stage(platform, &program, n, role);
+        let ((load, _), (vector, vector_lock), (rank, rank_lock)) = (stage("load")?, stage("vector")?, stage("rank")?);
+        let (speedup, ..) = published::speedups(platform, &program, n)?;
+        println!(
+            "| {} | {n} | {:.0} / {load:.0} | {} / {vector:.0} | {} / {vector_lock:.0} | {} / {rank:.0} | {} / {rank_lock:.0} | {} / {speedup:.1} |",
+            fields[0],
+            paper(2)? + paper(3)?,
+            fields[9],
+            fields[10],
+            fields[11],
+            fields[12],
+            fields[15],
+        );
+    }
+    Ok(())
+}
+
+/// With `--probes`: what each search saw, and nothing else.
+fn probes(platform: &Platform, thresholds: pinwise_threads::Thresholds) -> Result<(), Box<dyn Error>> {
+    for name in Program::names() {
+        let program = Program::built_in(name)?;
+        println!(
+            "\n{name}\n\n| T | threads | LOCK % | VCX_RATE /s | MIGR_RATE /s | CPU_UTIL % |\n| ---: | ---: | ---: | ---: | ---: | ---: |"
+        );
+        let found = published::search(platform, &program, thresholds, SEED)?;
+        for attempt in &found.attempts {
+            let seen = attempt.probe.profile;
+            println!(
+                "| {} | {} | {:.1} | {:.0} | {:.0} | {:.1} |",
+                attempt.asked, attempt.probe.threads, seen.lock, seen.vcx_rate, seen.migr_rate, seen.cpu_util
+            );
+        }
+        println!("\nchosen: {} ({:?})", found.choice.threads, found.choice.reason);
+    }
+    Ok(())
+}

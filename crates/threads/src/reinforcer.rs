@@ -1,0 +1,198 @@
+//! The search of figure 8, line by line.
+//!
+//! ```text
+//! FindN() {
+//!   Tbest ← Tmin; Nbest ← Convert(Tbest); Pbest ← profile of a 100 milliseconds run with parameter Nbest.
+//!   Ttry ← Tmin + Tstep; Ntry ← Convert(Ttry); Ptry ← profile of a 100 milliseconds run with parameter Ntry.
+//!   loop
+//!     if Terminate(Pbest, Ptry) = true then return(Nbest)
+//!     else
+//!       Tbest ← Ttry; Nbest ← Ntry; Pbest ← Ptry
+//!       Ttry ← ComputeNextT(Pbest, Ptry); Ntry ← Convert(Ttry); Ptry ← profile of a 100 milliseconds run with parameter Ntry.
+//! }
+//! ComputeNextT(Pbest, Ptry) {
+//!   if Ttry ≤ NumCores then
+//!     if low(Ptry.LOCK) or low(Ptry.ΔVCX_RATE) or (high(Ptry.LOCK) and low(Ptry.ΔLOCK)) then ΔT = Tstep else ΔT = Tstep/2
+//!   else
+//!     if low(Ptry.LOCK) or low(Ptry.ΔMIGR_RATE) then ΔT = Tstep else ΔT = Tstep/2
+//!   return(minimum(Ttry + ΔT, Tmax))
+//! }
+//! Terminate(Pbest, Ptry) {
+//!   if low(Ptry.ΔCPU_UTIL) then return(true)
+//!   if high(Ptry.LOCK) then
+//!     if high(Ptry.ΔLOCK) or Ttry ≤ NumCores and high(Ptry.ΔVCX_RATE) or Ttry > NumCores and high(Ptry.ΔMIGR_RATE)
+//!       then return(true)
+//!   if Ttry = Tmax then Tbest ← Ttry; Nbest ← Ntry; return(true)
+//!   return(false)
+//! }
+//! ```
+//!
+//! with ΔP.field = Ptry.field − Pbest.field, and each value either low or high. One place needs reading: FindN sets Pbest ← Ptry just
+//! before it calls ComputeNextT(Pbest, Ptry), so that by the letter every Δ in there would be 0, always low, and Tstep/2 never taken. The
+//! text has it that "the changes of these values over the past two runs" decide; so the Δ of a run is taken here against the run before
+//! it and kept. `Convert` belongs to the program and is left to whoever probes.
+
+use crate::Thresholds;
+use pinwise_testbed::Profile;
+use serde::{Deserialize, Serialize};
+
+/// The numbers of threads a search looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Span {
+    /// Tmin: the first, at least 1.
+    pub min: u32,
+    /// Tmax: the last, at least `min`.
+    pub max: u32,
+    /// Tstep: at least 2, since half of it is taken too.
+    pub step: u32,
+}
+
+impl Span {
+    /// As published: 8 to 72 in steps of 8, on 24 contexts.
+    pub const PUBLISHED: Self = Self { min: 8, max: 72, step: 8 };
+}
+
+/// Why numbers cannot be searched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no search from {} to {} threads in steps of {}: the first has to be at least 1, the last at least the first, the step at least 2",
+    .0.min, .0.max, .0.step)]
+pub struct SpanError(pub Span);
+
+/// Why the search ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Reason {
+    /// More threads kept hardly more contexts busy: "no more parallelism was found".
+    CpuUtil,
+    /// Waiting for locks was high and rose fast.
+    Lock,
+    /// Waiting for locks was high and voluntary switches rose fast, with at most as many threads as contexts.
+    VcxRate,
+    /// Waiting for locks was high and migrations rose fast, with more threads than contexts.
+    MigrRate,
+    /// There was nothing left to try.
+    MostThreads,
+}
+
+/// What the search found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Choice {
+    /// Tbest.
+    pub threads: u32,
+    /// Why it went no further.
+    pub reason: Reason,
+}
+
+/// What to do next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Probe with this number of threads.
+    Try(u32),
+    /// Done.
+    Stop(Choice),
+}
+
+/// The search: pure, knows only what it is told.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reinforcer {
+    span: Span,
+    contexts: u32,
+    thresholds: Thresholds,
+    best: Option<(u32, Profile)>,
+    next: Next,
+}
+
+/// A probe against the one before it.
+struct Comparison {
+    threads: u32,
+    lock: f64,
+    delta: Profile,
+}
+
+impl Reinforcer {
+    /// A search on a machine of `contexts` contexts. Error: a span without numbers or steps.
+    pub fn new(span: Span, contexts: u32, thresholds: Thresholds) -> Result<Self, SpanError> {
+        if span.min == 0 || span.max < span.min || span.step < 2 {
+            return Err(SpanError(span));
+        }
+        Ok(Self { span, contexts, thresholds, best: None, next: Next::Try(span.min) })
+    }
+
+    /// What to do next; the same until the next observation.
+    pub fn next(&self) -> Next {
+        self.next
+    }
+
+    /// Takes what a probe with the number asked for saw. After the end, nothing changes any more.
+    pub fn observe(&mut self, profile: Profile) -> Next {
+        let Next::Try(threads) = self.next else { return self.next };
+        self.next = match self.best {
+            // The figure takes Tmin + Tstep for granted; a span shorter than a step ends at its end.
+            None if threads == self.span.max => Next::Stop(Choice { threads, reason: Reason::MostThreads }),
+            None => Next::Try((threads + self.span.step).min(self.span.max)),
+            Some((best, before)) => {
+                let seen = Comparison { threads, lock: profile.lock, delta: difference(profile, before) };
+                match self.terminate(&seen) {
+                    // "Tbest ← Ttry; Nbest ← Ntry; return(true)"
+                    Some(Reason::MostThreads) => Next::Stop(Choice { threads, reason: Reason::MostThreads }),
+                    Some(reason) => return self.stop(best, reason),
+                    None => Next::Try(self.compute_next(&seen)),
+                }
+            }
+        };
+        self.best = Some((threads, profile));
+        self.next
+    }
+
+    fn stop(&mut self, threads: u32, reason: Reason) -> Next {
+        self.next = Next::Stop(Choice { threads, reason });
+        self.next
+    }
+
+    fn terminate(&self, seen: &Comparison) -> Option<Reason> {
+        let high = &self.thresholds;
+        // "terminate if no more parallelism was found"
+        if seen.delta.cpu_util < high.delta_cpu_util {
+            return Some(Reason::CpuUtil);
+        }
+        // "terminate for high lock contention, VCX rate, and migration rate"
+        if seen.lock >= high.lock {
+            if seen.delta.lock >= high.delta_lock {
+                return Some(Reason::Lock);
+            }
+            if seen.threads <= self.contexts && seen.delta.vcx_rate >= high.delta_vcx_rate {
+                return Some(Reason::VcxRate);
+            }
+            if seen.threads > self.contexts && seen.delta.migr_rate >= high.delta_migr_rate {
+                return Some(Reason::MigrRate);
+            }
+        }
+        // "terminate if no more threads can be created"
+        (seen.threads == self.span.max).then_some(Reason::MostThreads)
+    }
+
+    fn compute_next(&self, seen: &Comparison) -> u32 {
+        let high = &self.thresholds;
+        let low_lock = seen.lock < high.lock;
+        let slow = if seen.threads <= self.contexts {
+            low_lock || seen.delta.vcx_rate < high.delta_vcx_rate || seen.delta.lock < high.delta_lock
+        } else {
+            low_lock || seen.delta.migr_rate < high.delta_migr_rate
+        };
+        let step = if slow { self.span.step } else { self.span.step / 2 };
+        (seen.threads + step).min(self.span.max)
+    }
+}
+
+/// ΔP.field = Ptry.field − Pbest.field
+fn difference(after: Profile, before: Profile) -> Profile {
+    Profile {
+        lock: after.lock - before.lock,
+        vcx_rate: after.vcx_rate - before.vcx_rate,
+        migr_rate: after.migr_rate - before.migr_rate,
+        cpu_util: after.cpu_util - before.cpu_util,
+    }
+}
+
+#[cfg(test)]
+mod tests;

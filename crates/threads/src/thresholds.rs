@@ -1,0 +1,188 @@
+//! What counts as high, and where that comes from.
+//!
+//! The paper gives no numbers, but the way to them: three programs on small inputs were run with growing numbers of threads, and "the
+//! threshold values were chosen such that after reaching the threshold value, the value of the profile characteristic became more
+//! sensitive to the number of threads and showed a rapid increase". Which program showed which: "for fluidanimate both LOCK and MIGR_RATE
+//! are important; for facesim VCX_RATE is important; and for blackscholes CPU_UTIL is important". [`calibrate`] makes that a rule: the
+//! characteristic of its example against the number of threads is described by two straight lines that meet (least squares over all
+//! meeting points); a Δ threshold is half way between the slopes of the two, times Tstep, and the absolute threshold is the value where
+//! they meet. The paper also names an absolute threshold of VCX_RATE; figure 8 never asks for it, and there is none here.
+
+use crate::Span;
+use pinwise_testbed::Profile;
+use serde::{Deserialize, Serialize};
+
+/// At or above its threshold a value is high, below it is low.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Thresholds {
+    /// Of LOCK, in percent.
+    pub lock: f64,
+    /// Of ΔLOCK, in percentage points.
+    pub delta_lock: f64,
+    /// Of ΔVCX_RATE, in switches per second.
+    pub delta_vcx_rate: f64,
+    /// Of ΔMIGR_RATE, in migrations per second.
+    pub delta_migr_rate: f64,
+    /// Of ΔCPU_UTIL, in percentage points.
+    pub delta_cpu_util: f64,
+}
+
+/// Profiles of one program by its number of threads, ascending.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Curve(pub Vec<(u32, Profile)>);
+
+/// The three examples by what they show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Example {
+    /// LOCK and MIGR_RATE: fluidanimate in the paper.
+    Locks,
+    /// VCX_RATE: facesim in the paper.
+    Switches,
+    /// CPU_UTIL: blackscholes in the paper.
+    Parallelism,
+}
+
+/// Why there are no thresholds.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no threshold of {characteristic} from the example for {example:?}: {reason}")]
+pub struct CalibrationError {
+    /// Which example.
+    pub example: Example,
+    /// LOCK, VCX_RATE, MIGR_RATE or CPU_UTIL.
+    pub characteristic: &'static str,
+    /// What is missing.
+    pub reason: &'static str,
+}
+
+/// Thresholds for searches over `span` on `contexts` contexts, from the curve of each example: one for locks, one for switches, one for
+/// parallelism. VCX_RATE is looked at up to as many threads as contexts, MIGR_RATE from there on, as the search does; LOCK and
+/// CPU_UTIL over all. Errors: fewer than four numbers of threads to look at, or a characteristic that grows nowhere.
+pub fn calibrate(
+    span: Span,
+    contexts: u32,
+    locks: &Curve,
+    switches: &Curve,
+    parallelism: &Curve,
+) -> Result<Thresholds, CalibrationError> {
+    let step = f64::from(span.step);
+    let knee = |example, characteristic, curve: &Curve, from: u32, to: u32, value: fn(&Profile) -> f64| {
+        let inside = curve.0.iter().filter(|(threads, _)| (from..=to).contains(threads));
+        let points: Vec<(f64, f64)> = inside.map(|(threads, profile)| (f64::from(*threads), value(profile))).collect();
+        let error = |reason| CalibrationError { example, characteristic, reason };
+        let knee = Knee::of(&points).ok_or_else(|| error("fewer than four numbers of threads were probed"))?;
+        let delta = (knee.before + knee.after) / 2.0 * step;
+        if delta > 0.0 { Ok((knee.value, delta)) } else { Err(error("it does not grow with the number of threads")) }
+    };
+    let all = u32::MAX;
+    let (lock, delta_lock) = knee(Example::Locks, "LOCK", locks, 1, all, |profile| profile.lock)?;
+    let (_, delta_migr_rate) = knee(Example::Locks, "MIGR_RATE", locks, contexts, all, |profile| profile.migr_rate)?;
+    let (_, delta_vcx_rate) = knee(Example::Switches, "VCX_RATE", switches, 1, contexts, |profile| profile.vcx_rate)?;
+    let (_, delta_cpu_util) = knee(Example::Parallelism, "CPU_UTIL", parallelism, 1, all, |profile| profile.cpu_util)?;
+    Ok(Thresholds { lock, delta_lock, delta_vcx_rate, delta_migr_rate, delta_cpu_util })
+}
+
+/// Two straight lines that meet.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Knee {
+    /// Where they meet.
+    value: f64,
+    /// Slope up to there.
+    before: f64,
+    /// Slope from there.
+    after: f64,
+}
+
+impl Knee {
+    /// The best two lines that meet at one of the inner points; `None` for fewer than four points.
+    fn of(points: &[(f64, f64)]) -> Option<Self> {
+        let inner = points.get(1..points.len().checked_sub(1)?)?;
+        if points.len() < 4 {
+            return None;
+        }
+        let fits = inner.iter().map(|&(meeting, _)| Self::at(meeting, points));
+        fits.min_by(|(one, _), (other, _)| one.total_cmp(other)).map(|(_, knee)| knee)
+    }
+
+    /// Least squares of y = value + before · min(x - meeting, 0) + after · max(x - meeting, 0), and its squared error.
+    fn at(meeting: f64, points: &[(f64, f64)]) -> (f64, Self) {
+        let row = |x: f64| [1.0, (x - meeting).min(0.0), (x - meeting).max(0.0)];
+        let mut normal = [[0.0; 4]; 3];
+        for &(x, y) in points {
+            let row = row(x);
+            for i in 0..3 {
+                for j in 0..3 {
+                    normal[i][j] += row[i] * row[j];
+                }
+                normal[i][3] += row[i] * y;
+            }
+        }
+        let [value, before, after] = solve(normal);
+        let knee = Self { value, before, after };
+        let error = |&(x, y): &(f64, f64)| {
+            let row = row(x);
+            (y - value * row[0] - before * row[1] - after * row[2]).powi(2)
+        };
+        (points.iter().map(error).sum(), knee)
+    }
+}
+
+/// Solves a symmetric positive definite system of three equations by elimination.
+fn solve(mut system: [[f64; 4]; 3]) -> [f64; 3] {
+    for pivot in 0..3 {
+        for row in (0..3).filter(|&row| row != pivot) {
+            let factor = system[row][pivot] / system[pivot][pivot];
+            let reduced = system[pivot];
+            for (value, subtrahend) in system[row].iter_mut().zip(reduced) {
+                *value -= factor * subtrahend;
+            }
+        }
+    }
+    [0, 1, 2].map(|row| system[row][3] / system[row][row])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn curve(of: impl Fn(f64) -> Profile) -> Curve {
+        Curve((1..=18).map(|step| (step * 4, of(f64::from(step * 4)))).collect())
+    }
+
+    #[test]
+    fn a_knee_is_found_where_it_is() {
+        let points: Vec<(f64, f64)> =
+            (0..20).map(f64::from).map(|x| (x, 5.0 + x + 3.0 * (x - 12.0).max(0.0))).collect();
+        let knee = Knee::of(&points).unwrap();
+        assert!(
+            (knee.value - 17.0).abs() < 1e-9 && (knee.before - 1.0).abs() < 1e-9 && (knee.after - 4.0).abs() < 1e-9
+        );
+        assert_eq!(Knee::of(&points[..3]), None);
+        assert_eq!(Knee::of(&[]), None);
+    }
+
+    #[test]
+    fn thresholds_lie_between_the_slow_and_the_rapid_growth_of_the_examples() {
+        let locks = curve(|n| Profile {
+            lock: 10.0 + 0.25 * n + 2.0 * (n - 24.0).max(0.0),
+            migr_rate: 10.0 * n + 90.0 * (n - 40.0).max(0.0),
+            ..Profile::default()
+        });
+        let switches = curve(|n| Profile { vcx_rate: 100.0 * n + 900.0 * (n - 16.0).max(0.0), ..Profile::default() });
+        let parallelism = curve(|n| Profile { cpu_util: n.min(12.0) * 2.0, ..Profile::default() });
+        let found = calibrate(Span::PUBLISHED, 24, &locks, &switches, &parallelism).unwrap();
+        let close = |one: f64, other: f64| (one - other).abs() < 1e-6 * other;
+        assert!(close(found.lock, 16.0) && close(found.delta_lock, 10.0), "{found:?}");
+        assert!(close(found.delta_migr_rate, 440.0) && close(found.delta_vcx_rate, 4400.0), "{found:?}");
+        assert!(close(found.delta_cpu_util, 8.0), "{found:?}");
+    }
+
+    #[test]
+    fn examples_that_show_nothing_are_refused() {
+        let flat = curve(|_| Profile::default());
+        let error = calibrate(Span::PUBLISHED, 24, &flat, &flat, &flat).unwrap_err();
+        assert_eq!((error.example, error.characteristic), (Example::Locks, "LOCK"));
+        let short = Curve(vec![(8, Profile::default())]);
+        assert!(calibrate(Span::PUBLISHED, 24, &short, &flat, &flat).unwrap_err().reason.contains("four"));
+    }
+}
