@@ -83,13 +83,15 @@ const LSU: Units = 2;
 #[derive(Clone, Copy, Debug)]
 struct View {
     /// The strand that would fetch.
-    pick: Option<usize>,
+    pick: Option<u8>,
     /// The unit it needs.
     unit: Units,
+    /// Whether it has a row of one-cycle instructions, and none that has something else comes before it.
+    row: bool,
     /// How many are ready, whether or not their units are free.
     ready: u32,
-    /// Whether all that are ready have rows of one-cycle instructions.
-    only_rows: bool,
+    /// Of those that are ready for something else, the earliest last fetch (see [`Strand::fetched`]).
+    other: u64,
     /// When the first of the others is ready.
     wakes: u64,
 }
@@ -217,8 +219,9 @@ impl Core {
         for (number, view) in views.iter().enumerate().take(self.pipes.len()) {
             let Some(view) = view else { continue };
             let due = match view.pick {
-                Some(_) if skip && view.only_rows => self.begin_row(number, now, view.wakes),
+                Some(_) if skip && view.row => self.begin_row(number, now, view),
                 Some(strand) => {
+                    let strand = usize::from(strand);
                     port_used |= view.unit == LSU;
                     self.issue(number, strand, now, code, memory);
                     if view.ready > 1 { now + 1 } else { self.go_on(number, strand, skip).min(view.wakes) }
@@ -254,26 +257,29 @@ impl Core {
     #[inline]
     fn view(&self, number: usize, now: u64, denied: Units) -> View {
         let pipe = &self.pipes[number];
-        let mut view = View { pick: None, unit: 0, ready: 0, only_rows: true, wakes: NEVER };
+        let mut view = View { pick: None, unit: 0, row: false, ready: 0, other: NEVER, wakes: NEVER };
         let mut best = (true, NEVER);
-        for (number, strand) in pipe.strands.clone().zip(&self.strands[pipe.strands.clone()]) {
+        for (number, strand) in (pipe.strands.start as u8..).zip(&self.strands[pipe.strands.clone()]) {
             if strand.ready_at > now {
                 view.wakes = view.wakes.min(strand.ready_at);
                 continue;
             }
             view.ready += 1;
-            view.only_rows &= strand.cursor.operation == Operation::Alu;
+            let row = strand.cursor.operation == Operation::Alu;
+            if !row {
+                view.other = view.other.min(strand.fetched);
+            }
             let unit = strand.unit();
             if unit & denied == 0 {
                 let yields = pipe.after_load == now && strand.is_load();
                 let rank = (yields, strand.fetched);
                 if rank < best {
                     best = rank;
-                    view.pick = Some(number);
-                    view.unit = unit;
+                    (view.pick, view.unit, view.row) = (Some(number), unit, row);
                 }
             }
         }
+        view.row &= best.1 < view.other;
         view
     }
 
@@ -291,7 +297,9 @@ impl Core {
                     .filter_map(|number| picked(views[number]).map(|strand| (number, strand)));
                 let winner = match arbitration {
                     Arbitration::LastUserYields => turns.next(),
-                    Arbitration::OldestFirst => turns.min_by_key(|&(_, strand)| self.strands[strand].fetched),
+                    Arbitration::OldestFirst => {
+                        turns.min_by_key(|&(_, strand)| self.strands[usize::from(strand)].fetched)
+                    }
                 };
                 let Some((winner, _)) = winner else { continue };
                 for number in 0..pipes {
@@ -359,14 +367,14 @@ impl Core {
         chosen.wait_for_store_buffer();
     }
 
-    /// The ready strands of pipe `number`, all of which have rows of one-cycle instructions, fetch in turn until something else can
-    /// happen; returns when.
-    fn begin_row(&mut self, number: usize, now: u64, wakes: u64) -> u64 {
+    /// The ready strands of pipe `number` that have rows of one-cycle instructions, and whose turn is before that of any other, fetch
+    /// in turn until something else can happen; returns when.
+    fn begin_row(&mut self, number: usize, now: u64, view: &View) -> u64 {
         let Pipe { strands, row, .. } = &mut self.pipes[number];
         let mut count = 0;
         for index in strands.clone() {
             let strand = &self.strands[index];
-            if strand.ready_at > now {
+            if strand.ready_at > now || strand.cursor.operation != Operation::Alu || strand.fetched >= view.other {
                 continue;
             }
             // In the order of their turns: least recently fetched first, then by number.
@@ -380,12 +388,16 @@ impl Core {
         }
         row.since = now;
         row.count = count;
+        if view.other != NEVER {
+            // After one turn each it is the other's.
+            return view.wakes.min(now + count as u64);
+        }
         // The strand whose row ends first is ready for something else in the cycle after.
         let ends = (1..).zip(&row.turns[..count]).map(|(turn, &index)| {
             let rounds = u64::from(self.strands[usize::from(index)].cursor.row) - 1;
             now + rounds * count as u64 + turn
         });
-        ends.fold(wakes, u64::min)
+        ends.fold(view.wakes, u64::min)
     }
 
     /// When `strand`, which has just fetched, is due if no other strand of pipe `number` is before. A row of one-cycle instructions that
