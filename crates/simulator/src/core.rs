@@ -72,6 +72,8 @@ struct Row {
 /// Most strands of a pipe, and pipes of a core ([`Processor`] checks).
 const MOST_STRANDS: usize = 8;
 const MOST_PIPES: usize = 4;
+/// Bits that number the strands of a pipe.
+const SLOT_BITS: u32 = MOST_STRANDS.trailing_zeros();
 const NEVER: u64 = u64::MAX;
 
 /// The units that pipes compete for within a cycle, as bits.
@@ -133,15 +135,21 @@ impl Strand {
     /// The unit its next instruction has to get.
     #[inline]
     fn unit(&self) -> Units {
-        match self.cursor.operation {
-            Operation::Alu | Operation::Delay | Operation::Fpd => 0,
-            Operation::Fpx => FPX,
-            Operation::Load | Operation::Poll | Operation::Store | Operation::Publish => LSU,
-        }
+        const UNITS: [Units; 8] = {
+            let mut units = [0; 8];
+            units[Operation::Fpx as usize] = FPX;
+            units[Operation::Load as usize] = LSU;
+            units[Operation::Poll as usize] = LSU;
+            units[Operation::Store as usize] = LSU;
+            units[Operation::Publish as usize] = LSU;
+            units
+        };
+        UNITS[self.cursor.operation as usize]
     }
 
+    #[inline]
     fn is_load(&self) -> bool {
-        matches!(self.cursor.operation, Operation::Load | Operation::Poll)
+        (self.cursor.operation == Operation::Load) | (self.cursor.operation == Operation::Poll)
     }
 
     /// Fetches `count` instructions of a row, the last in cycle `last`.
@@ -257,29 +265,27 @@ impl Core {
     #[inline]
     fn view(&self, number: usize, now: u64, denied: Units) -> View {
         let pipe = &self.pipes[number];
+        let after_load = pipe.after_load == now;
         let mut view = View { pick: None, unit: 0, row: false, ready: 0, other: NEVER, wakes: NEVER };
-        let mut best = (true, NEVER);
-        for (number, strand) in (pipe.strands.start as u8..).zip(&self.strands[pipe.strands.clone()]) {
-            if strand.ready_at > now {
-                view.wakes = view.wakes.min(strand.ready_at);
-                continue;
-            }
-            view.ready += 1;
+        // Whether it yields, when it fetched last, which it is: the least goes first. Nothing here is predictable, so nothing branches.
+        let mut best = NEVER;
+        for (slot, strand) in (0..).zip(&self.strands[pipe.strands.clone()]) {
+            let ready = strand.ready_at <= now;
+            let (unit, load) = (strand.unit(), strand.is_load());
             let row = strand.cursor.operation == Operation::Alu;
-            if !row {
-                view.other = view.other.min(strand.fetched);
-            }
-            let unit = strand.unit();
-            if unit & denied == 0 {
-                let yields = pipe.after_load == now && strand.is_load();
-                let rank = (yields, strand.fetched);
-                if rank < best {
-                    best = rank;
-                    (view.pick, view.unit, view.row) = (Some(number), unit, row);
-                }
-            }
+            view.ready += u32::from(ready);
+            view.wakes = view.wakes.min(if ready { NEVER } else { strand.ready_at });
+            view.other = view.other.min(if ready & !row { strand.fetched } else { NEVER });
+            let rank = u64::from(after_load & load) << 63 | strand.fetched << SLOT_BITS | slot;
+            best = best.min(if ready & (unit & denied == 0) { rank } else { NEVER });
         }
-        view.row &= best.1 < view.other;
+        if best != NEVER {
+            let pick = pipe.strands.start + (best & ((1 << SLOT_BITS) - 1)) as usize;
+            let strand = &self.strands[pick];
+            view.pick = Some(pick as u8);
+            view.unit = strand.unit();
+            view.row = strand.cursor.operation == Operation::Alu && strand.fetched < view.other;
+        }
         view
     }
 
