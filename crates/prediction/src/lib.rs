@@ -3,6 +3,9 @@
 //! A [`Predictor`] tells the performance of an assignment without measuring it. [`BlackBox`] is the published one: it knows
 //! what each instance does alone ([`BaseTable`]) and what each layout of co-runners does to a thread ([`SlowdownTable`]).
 //!
+//! [`Learned`] needs no profile: from a few hundred measurements it takes what each sharing of something is worth
+//! ([`Colocation`]). [`draw`] draws assignments where a predictor expects good ones, so that measurements are spent there.
+//!
 //! A [`Cast`] says which threads are interchangeable, [`Local`] within which part of the machine threads are taken to interfere,
 //! [`Layouts`] numbers what can be around a thread there, [`ExperimentCount`] how much measuring that makes.
 //!
@@ -14,19 +17,24 @@
 mod base;
 mod blackbox;
 mod cast;
+mod colocation;
 mod compiled;
 mod experiment;
 mod layout;
 mod local;
 mod predictor;
+mod ridge;
 mod slowdown;
+mod tilt;
 
 pub use base::{BaseSpace, BaseTable};
 pub use blackbox::BlackBox;
 pub use cast::{Cast, Instance, Kind};
+pub use colocation::{Colocation, Learned};
 pub use compiled::Compiled;
 pub use experiment::{Experiment, ExperimentCount, Placed};
 pub use layout::Layouts;
 pub use local::{Local, LocalError};
 pub use predictor::Predictor;
 pub use slowdown::SlowdownTable;
+pub use tilt::draw;

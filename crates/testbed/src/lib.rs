@@ -4,6 +4,7 @@
 //! whether another try makes sense. A live process, a program started anew for each run, a simulated processor, a recorded
 //! population: all are testbeds. The trait sits below everything that implements it; strategies and campaigns sit above.
 
+mod contention;
 mod fame;
 pub mod figures;
 mod measurement;
@@ -13,6 +14,7 @@ mod probe;
 mod replay;
 mod workload;
 
+pub use contention::{Contention, Demand};
 pub use fame::Fame;
 pub use measurement::{MeasureError, Measurement, Retry, Unit};
 pub use metis::{ImpossibleRun, MetisError, MetisProgram, MetisRun, MetisTable};

@@ -18,6 +18,26 @@ pub struct Disturbance {
     pub seed: u64,
 }
 
+impl Disturbance {
+    /// All chance of measurement `number`, whatever was measured before; an error where it is missed.
+    pub(crate) fn chance(&self, number: u64) -> Result<Random, MeasureError> {
+        let mut random = Random::new(self.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(number));
+        if random.unit() < self.misses {
+            return Err(MeasureError::new(Retry::Same, "a window was missed"));
+        }
+        Ok(random)
+    }
+
+    /// What measurement `number` of `truth` gives.
+    pub(crate) fn disturbed(&self, truth: f64, number: u64, effort: Effort, random: &mut Random) -> f64 {
+        // Box-Muller; 1 - unit is never 0.
+        let normal = (-2.0 * (1.0 - random.unit()).ln()).sqrt() * (std::f64::consts::TAU * random.unit()).cos();
+        truth
+            * (1.0 + self.drift * number as f64)
+            * (1.0 + self.noise * normal / effort.windows.max(f64::MIN_POSITIVE).sqrt())
+    }
+}
+
 /// A testbed that looks performances up. It repeats exactly: what measurement number n gives depends on its setting, n and the
 /// seed alone. Its time is virtual.
 #[derive(Debug)]
@@ -34,7 +54,7 @@ pub struct Replay {
 }
 
 /// How long an ordinary window takes.
-const WINDOW: Duration = Duration::from_millis(100);
+pub(crate) const WINDOW: Duration = Duration::from_millis(100);
 
 impl Replay {
     /// A population by assignment, as the campaign will name them (in canonical form): one that is missing cannot run
@@ -84,19 +104,11 @@ impl Testbed for Replay {
     }
 
     fn measure(&mut self, setting: &Setting, effort: Effort) -> Result<Measurement, MeasureError> {
-        let Disturbance { noise, drift, misses, seed } = self.disturbance;
         let number = self.number;
         self.number += 1;
-        let mut random = Random::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(number));
-        if random.unit() < misses {
-            return Err(MeasureError::new(Retry::Same, "a window was missed"));
-        }
+        let mut random = self.disturbance.chance(number)?;
         let truth = self.truth(setting, &mut random)?;
-        // Box-Muller; 1 - unit is never 0.
-        let normal = (-2.0 * (1.0 - random.unit()).ln()).sqrt() * (std::f64::consts::TAU * random.unit()).cos();
-        let performance = truth
-            * (1.0 + drift * number as f64)
-            * (1.0 + noise * normal / effort.windows.max(f64::MIN_POSITIVE).sqrt());
+        let performance = self.disturbance.disturbed(truth, number, effort, &mut random);
         Ok(Measurement { performance, duration: WINDOW, spread: None })
     }
 

@@ -1,0 +1,197 @@
+//! A predictor learned from measurements alone: which kinds of threads share what.
+//!
+//! **Features.** For each level of the machine and each pair of kinds, how many pairs of threads of these kinds are in one domain
+//! of the level, counted over all threads and over those of one instance; and, where contexts are not all alike, how many
+//! threads of each kind are on contexts of each sort. **Model.** The logarithm of performance is linear in them ([`crate::ridge`]):
+//! contention multiplies. No profile and no knowledge of the machine but its tree is needed; a few hundred random runs
+//! will do.
+//!
+//! **Limits.** It is right about the bulk it was learned from and an extrapolation at the top, which is what one is after. So it
+//! chooses what to measure; it is never itself the claim.
+
+use crate::ridge::Ridge;
+use crate::{Cast, Predictor};
+use pinwise_topology::{Assignment, DomainKind, PerContext, SharingTree, Space};
+use std::collections::BTreeMap;
+
+/// Counts of what shares what. See the module.
+#[derive(Clone, Debug)]
+pub struct Colocation {
+    cast: Cast,
+    /// By level the domain of every leaf, numbered from 0.
+    levels: Vec<Vec<usize>>,
+    /// Domains of the level that has most.
+    most_domains: usize,
+    /// What sort of context a leaf is: those that are alike have one number.
+    sorts: Vec<usize>,
+    sort_count: usize,
+}
+
+/// A [`Colocation`] with what each count is worth.
+#[derive(Clone, Debug)]
+pub struct Learned {
+    colocation: Colocation,
+    ridge: Ridge,
+}
+
+impl Colocation {
+    /// The counts for the workload of `cast` on `tree`, which has contexts.
+    pub fn new(cast: &Cast, tree: &SharingTree) -> Self {
+        let leaves = tree.leaves().len() as u32;
+        let around: Vec<_> = (0..leaves).map(|leaf| tree.around(leaf)).collect();
+        let mut kinds: Vec<DomainKind> = around.iter().flatten().map(|(kind, _)| *kind).collect();
+        kinds.sort_unstable();
+        kinds.dedup();
+        let mut levels = vec![(0..leaves as usize).collect::<Vec<_>>()];
+        for kind in kinds {
+            let mut numbers = BTreeMap::new();
+            let mut number = |leaf: usize| {
+                // A leaf without a domain of this kind around it is one by itself.
+                let domain = around[leaf].iter().find(|(other, _)| *other == kind);
+                let range = domain.map_or((leaf as u32, leaf as u32 + 1), |(_, range)| (range.start, range.end));
+                let next = numbers.len();
+                *numbers.entry(range).or_insert(next)
+            };
+            let level: Vec<usize> = (0..leaves as usize).map(&mut number).collect();
+            // The whole machine holds everyone in any assignment.
+            if level.iter().any(|domain| *domain > 0) {
+                levels.push(level);
+            }
+        }
+        let one = Space::new(tree.clone(), 1, PerContext::Any);
+        let sort = |leaf: u32| one.as_ref().map_or(0, |one| one.canonical(&Assignment::new(vec![leaf])).leaf(0));
+        let mut sorts: Vec<usize> = (0..leaves).map(sort).collect();
+        let mut different = sorts.clone();
+        different.sort_unstable();
+        different.dedup();
+        sorts.iter_mut().for_each(|sort| *sort = different.binary_search(sort).unwrap_or_default());
+        Self { cast: cast.clone(), levels, most_domains: leaves as usize, sorts, sort_count: different.len() }
+    }
+
+    /// The counts of an assignment, in an order that only this value knows.
+    ///
+    /// # Panics
+    /// If there are fewer leaves than threads, or one does not exist.
+    pub fn count(&self, leaves: &[u32]) -> Vec<f64> {
+        let mut counts = Vec::new();
+        self.each(leaves, |count| counts.push(count));
+        counts
+    }
+
+    /// Hands out one count after the other.
+    fn each(&self, leaves: &[u32], mut take: impl FnMut(f64)) {
+        let kinds = self.cast.kinds().len();
+        let mut held = vec![0u32; self.most_domains * kinds];
+        let mut pairs = vec![0.0; kinds * kinds];
+        for level in &self.levels {
+            held.fill(0);
+            pairs.fill(0.0);
+            // Each thread meets those that came before it.
+            for thread in 0..self.cast.threads() {
+                let kind = self.cast.kind(thread);
+                let domain = &mut held[level[leaves[thread] as usize] * kinds..][..kinds];
+                for (other, held) in domain.iter().enumerate() {
+                    pairs[kind.max(other) * kinds + kind.min(other)] += f64::from(*held);
+                }
+                domain[kind] += 1;
+            }
+            (0..kinds).for_each(|a| (0..=a).for_each(|b| take(pairs[a * kinds + b])));
+            pairs.fill(0.0);
+            for instance in self.cast.instances() {
+                for (index, &a) in instance.threads.iter().enumerate() {
+                    for &b in &instance.threads[..index] {
+                        let together = level[leaves[a] as usize] == level[leaves[b] as usize];
+                        let (a, b) = (self.cast.kind(a), self.cast.kind(b));
+                        pairs[a.max(b) * kinds + a.min(b)] += f64::from(u8::from(together));
+                    }
+                }
+            }
+            (0..kinds).for_each(|a| (0..=a).for_each(|b| take(pairs[a * kinds + b])));
+        }
+        if self.sort_count > 1 {
+            let mut on = vec![0.0; self.sort_count * kinds];
+            (0..self.cast.threads())
+                .for_each(|thread| on[self.sorts[leaves[thread] as usize] * kinds + self.cast.kind(thread)] += 1.0);
+            on.into_iter().for_each(take);
+        }
+    }
+
+    /// What the counts are worth by measurements: leaves of each thread, and the performance (only those above 0 are used). `None` where
+    /// these are too few or all alike.
+    pub fn learn<'a>(&self, measured: impl IntoIterator<Item = (&'a [u32], f64)>) -> Option<Learned> {
+        let usable = measured.into_iter().filter(|(_, performance)| *performance > 0.0 && performance.is_finite());
+        let (rows, values): (Vec<_>, Vec<_>) =
+            usable.map(|(leaves, performance)| (self.count(leaves), performance.ln())).unzip();
+        Some(Learned { colocation: self.clone(), ridge: Ridge::fit(&rows, &values)? })
+    }
+}
+
+impl Learned {
+    /// The leave-one-out error: root mean square of predicted / measured - 1, to first order.
+    pub fn error(&self) -> f64 {
+        self.ridge.error
+    }
+}
+
+impl Predictor for Learned {
+    fn predict(&self, leaves: &[u32]) -> f64 {
+        let mut sum = self.ridge.intercept;
+        let mut weights = self.ridge.weights.iter();
+        self.colocation.each(leaves, |count| sum += count * weights.next().copied().unwrap_or(0.0));
+        // Far outside of what was learned from, a prediction stays a number.
+        sum.clamp(-600.0, 600.0).exp()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cast::tests::workload;
+    use pinwise_topology::{Alike, Machine, Random};
+
+    fn tree(shape: &str) -> SharingTree {
+        SharingTree::new(&Machine::from_shape(shape).unwrap(), Alike::ByStructure)
+    }
+
+    #[test]
+    fn counts_are_the_same_for_all_that_perform_the_same() {
+        let tree = tree("2x2x2");
+        let colocation = Colocation::new(&Cast::new(&workload("RP RP")), &tree);
+        let space = Space::new(tree, 4, PerContext::Any).unwrap();
+        let mut random = Random::new(3);
+        for _ in 0..200 {
+            let some = space.sample(&mut random);
+            // The same seen from the other end of the machine.
+            let mirrored: Vec<u32> = some.leaves().iter().map(|leaf| 7 - leaf).collect();
+            assert_eq!(colocation.count(some.leaves()), colocation.count(&mirrored));
+        }
+        // Both R on context 0, both P on context 2: pairs by level (context, core, package), all and of one instance.
+        let counts = colocation.count(&[0, 2, 0, 2]);
+        // Kinds are P and R: PP, RP, RR. Packages are 4 contexts wide, levels come outermost first after the contexts.
+        assert_eq!(counts[..6], [1.0, 0.0, 1.0, 0.0, 0.0, 0.0]);
+        assert_eq!(counts[6..12], [1.0, 4.0, 1.0, 0.0, 2.0, 0.0]);
+        assert_eq!(counts[12..], [1.0, 0.0, 1.0, 0.0, 0.0, 0.0]);
+    }
+
+    #[test]
+    fn a_law_of_the_counts_is_learned_from_random_runs() {
+        let tree = tree("4x2x2");
+        let cast = Cast::new(&workload("RPT RPT"));
+        let colocation = Colocation::new(&cast, &tree);
+        let space = Space::new(tree, 6, PerContext::AtMost(1)).unwrap();
+        let mut random = Random::new(4);
+        let law = |leaves: &[u32]| {
+            let core = |thread: usize| leaves[thread] / 2;
+            let clashes = f64::from(u8::from(core(0) == core(3))) + f64::from(u8::from(core(1) == core(4)));
+            100.0 * (-0.3 * clashes + 0.1 * f64::from(u8::from(core(0) == core(1)))).exp()
+        };
+        let drawn: Vec<Assignment> = (0..400).map(|_| space.sample(&mut random)).collect();
+        let (learn, held_out) = drawn.split_at(300);
+        let learned = colocation.learn(learn.iter().map(|drawn| (drawn.leaves(), law(drawn.leaves())))).unwrap();
+        let worst = held_out.iter().map(|drawn| (learned.predict(drawn.leaves()) / law(drawn.leaves()) - 1.0).abs());
+        // R with P of its own instance counts for either instance, so that is all it cannot tell.
+        assert!(worst.fold(0.0, f64::max) < 0.12, "error {}", learned.error());
+        assert!(learned.error() < 0.05);
+        assert!(colocation.learn([(drawn[0].leaves(), 1.0)]).is_none());
+    }
+}

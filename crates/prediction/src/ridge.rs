@@ -1,0 +1,163 @@
+//! Ridge regression: a linear model that stays sane when features outnumber what the sample can tell apart.
+//!
+//! Columns are standardized; the penalty is the one of a fixed ladder with the smallest leave-one-out error, which needs no refits:
+//! the residual of a left-out row is e / (1 - h) with its leverage h (Allen, Technometrics 16, 1974; Hastie, Tibshirani and Friedman,
+//! The Elements of Statistical Learning, 2nd ed., sections 3.4.1 and 7.10).
+
+/// Penalties tried, as multiples of the number of rows.
+const PENALTIES: [f64; 7] = [1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0];
+
+/// y = intercept + weights · x, with what it takes to say how wrong that may be.
+#[derive(Clone, Debug)]
+pub(crate) struct Ridge {
+    pub(crate) intercept: f64,
+    /// By feature; 0 for one that never varied.
+    pub(crate) weights: Vec<f64>,
+    /// Root mean square of the leave-one-out residuals.
+    pub(crate) error: f64,
+}
+
+impl Ridge {
+    /// From rows of features and their values; `None` from fewer than 3 rows, or where nothing varies.
+    pub(crate) fn fit(rows: &[Vec<f64>], values: &[f64]) -> Option<Self> {
+        let n = rows.len();
+        if n < 3 || values.len() != n {
+            return None;
+        }
+        let mean = values.iter().sum::<f64>() / n as f64;
+        let columns: Vec<(usize, f64, f64)> = (0..rows[0].len())
+            .filter_map(|column| {
+                let mean = rows.iter().map(|row| row[column]).sum::<f64>() / n as f64;
+                let variance = rows.iter().map(|row| (row[column] - mean).powi(2)).sum::<f64>() / n as f64;
+                (variance > 1e-12 * (1.0 + mean * mean)).then(|| (column, mean, variance.sqrt()))
+            })
+            .collect();
+        let standard: Vec<Vec<f64>> = rows
+            .iter()
+            .map(|row| columns.iter().map(|(column, mean, deviation)| (row[*column] - mean) / deviation).collect())
+            .collect();
+        let width = columns.len();
+        let mut gram = vec![0.0; width * width];
+        let mut moments = vec![0.0; width];
+        for (row, value) in standard.iter().zip(values) {
+            for a in 0..width {
+                moments[a] += row[a] * (value - mean);
+                for b in 0..=a {
+                    gram[a * width + b] += row[a] * row[b];
+                }
+            }
+        }
+        let fits = PENALTIES.iter().filter_map(|penalty| {
+            let mut penalized = gram.clone();
+            (0..width).for_each(|a| penalized[a * width + a] += penalty * n as f64);
+            let factor = Cholesky::new(penalized, width)?;
+            let weights = factor.solve(&moments);
+            let squares: f64 = standard
+                .iter()
+                .zip(values)
+                .map(|(row, value)| {
+                    let residual = value - mean - dot(row, &weights);
+                    let leverage = 1.0 / n as f64 + dot(row, &factor.solve(row));
+                    (residual / (1.0 - leverage).max(1e-9)).powi(2)
+                })
+                .sum();
+            Some((weights, (squares / n as f64).sqrt()))
+        });
+        let (standardized, error) = fits.min_by(|a, b| a.1.total_cmp(&b.1))?;
+        let mut weights = vec![0.0; rows[0].len()];
+        let mut intercept = mean;
+        for ((column, mean, deviation), weight) in columns.iter().zip(standardized) {
+            weights[*column] = weight / deviation;
+            intercept -= weight / deviation * mean;
+        }
+        error.is_finite().then_some(Self { intercept, weights, error })
+    }
+}
+
+/// The lower triangle L of a positive definite matrix L L'.
+struct Cholesky {
+    lower: Vec<f64>,
+    width: usize,
+}
+
+impl Cholesky {
+    /// Of the matrix whose lower triangle is given, row by row; `None` where it is not positive definite.
+    fn new(mut lower: Vec<f64>, width: usize) -> Option<Self> {
+        for row in 0..width {
+            for column in 0..=row {
+                let known: f64 = (0..column).map(|k| lower[row * width + k] * lower[column * width + k]).sum();
+                let rest = lower[row * width + column] - known;
+                lower[row * width + column] = if row != column {
+                    rest / lower[column * width + column]
+                } else if rest > 0.0 {
+                    rest.sqrt()
+                } else {
+                    return None;
+                };
+            }
+        }
+        Some(Self { lower, width })
+    }
+
+    fn solve(&self, right: &[f64]) -> Vec<f64> {
+        let (lower, width) = (&self.lower, self.width);
+        let mut x = right.to_vec();
+        for row in 0..width {
+            let known: f64 = (0..row).map(|k| lower[row * width + k] * x[k]).sum();
+            x[row] = (x[row] - known) / lower[row * width + row];
+        }
+        for row in (0..width).rev() {
+            let known: f64 = (row + 1..width).map(|k| lower[k * width + row] * x[k]).sum();
+            x[row] = (x[row] - known) / lower[row * width + row];
+        }
+        x
+    }
+}
+
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pinwise_topology::Random;
+
+    fn sample(n: usize, noise: f64) -> (Vec<Vec<f64>>, Vec<f64>) {
+        let mut random = Random::new(5);
+        let rows: Vec<Vec<f64>> =
+            (0..n).map(|_| vec![random.unit() * 10.0, random.unit(), 3.0, random.unit()]).collect();
+        let values = rows.iter().map(|row| 2.0 + 0.5 * row[0] - 4.0 * row[1] + noise * (random.unit() - 0.5)).collect();
+        (rows, values)
+    }
+
+    #[test]
+    fn a_linear_law_is_found_and_a_constant_column_is_left_alone() {
+        let (rows, values) = sample(60, 0.0);
+        let ridge = Ridge::fit(&rows, &values).unwrap();
+        let expected = [0.5, -4.0, 0.0, 0.0];
+        assert!(ridge.weights.iter().zip(expected).all(|(weight, truth)| (weight - truth).abs() < 1e-3), "{ridge:?}");
+        assert!((ridge.intercept - 2.0).abs() < 1e-3 && ridge.error < 1e-3, "{ridge:?}");
+        assert!(Ridge::fit(&rows[..2], &values[..2]).is_none());
+    }
+
+    #[test]
+    fn the_leave_one_out_error_is_that_of_fits_without_the_row() {
+        let (rows, values) = sample(25, 1.0);
+        // One penalty alone, so that refits cannot choose another: compare through the smallest, which is no penalty to speak of.
+        let refit = |left_out: usize| {
+            let keep = |index: &usize| *index != left_out;
+            let rows: Vec<Vec<f64>> = (0..25).filter(keep).map(|index| rows[index].clone()).collect();
+            let values: Vec<f64> = (0..25).filter(keep).map(|index| values[index]).collect();
+            let ridge = Ridge::fit(&rows, &values).unwrap();
+            (ridge, left_out)
+        };
+        let squares: f64 = (0..25)
+            .map(refit)
+            .map(|(ridge, row)| (values[row] - ridge.intercept - dot(&rows[row], &ridge.weights)).powi(2))
+            .sum();
+        let ridge = Ridge::fit(&rows, &values).unwrap();
+        let refitted = (squares / 25.0).sqrt();
+        assert!((ridge.error / refitted - 1.0).abs() < 0.05, "{} {refitted}", ridge.error);
+    }
+}

@@ -1,0 +1,218 @@
+//! A processor on paper: threads slow each other down by what they share, by a formula.
+//!
+//! A made-up machine whose every performance is known, for judging strategies: fast enough to anneal over, unlike any real
+//! processor in detail, like them in what makes placement hard. An instance is as fast as its slowest thread; threads burden
+//! each other at every level they share; partners like to be in one core-local domain; a link may saturate; and one arrangement among all
+//! may be better than anything near it suggests.
+//!
+//! With d(l, r) the demand of role r at level l, and D the demands of the other threads in a thread's domain of level l, a thread
+//! needs the time t(r) · product over l of (1 + sum of D) · (1 + distance · partners elsewhere) per packet. The machine does the sum
+//! over instances of 1 / the largest time of their threads, at most `cap`.
+
+use crate::replay::{Disturbance, WINDOW};
+use crate::{Effort, MeasureError, Measurement, Setting, Testbed, Thread, Time, Unit, Workload};
+use pinwise_topology::{Alike, Machine, SharingTree};
+
+/// What a workload demands of the machine.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Demand {
+    /// Time per packet of a thread alone, by role; in units of time, above 0.
+    pub time: Vec<f64>,
+    /// By level, the innermost domain of several contexts first and the whole machine last, and by role: by what share a thread slows
+    /// each other one in the domain. Levels beyond those given are not contended for.
+    pub burden: Vec<Vec<f64>>,
+    /// By what share a thread is slower for each neighbour in its pipeline (roles next to it) on another core.
+    pub distance: f64,
+    /// The level, counted like those of `burden`, within which neighbours count as near.
+    pub near: usize,
+    /// Packets per unit of time that the machine passes at most.
+    pub cap: Option<f64>,
+    /// What everything is multiplied by where every instance has a domain of level `near` to itself.
+    pub needle: Option<f64>,
+}
+
+/// A workload of alike instances on a machine that behaves as [`Demand`] says.
+#[derive(Clone, Debug)]
+pub struct Contention {
+    machine: Machine,
+    workload: Workload,
+    unit: Unit,
+    demand: Demand,
+    roles: usize,
+    /// `domain[level][leaf]`: which domain of the level holds the leaf.
+    domains: Vec<Vec<usize>>,
+    disturbance: Disturbance,
+    number: u64,
+}
+
+impl Contention {
+    /// `instances` instances with one thread of each of `roles` on `machine`, all of whose domains of a level are of one depth.
+    ///
+    /// # Panics
+    /// If a demand has not one figure per role, or `near` is no level of the machine.
+    pub fn new(machine: Machine, instances: usize, roles: &[&str], demand: Demand, disturbance: Disturbance) -> Self {
+        let tree = SharingTree::new(&machine, Alike::ByStructure);
+        let leaves = tree.leaves().len() as u32;
+        let levels = tree.around(0).len();
+        // A domain is told by its first leaf.
+        let domain =
+            |level: usize, leaf: u32| tree.around(leaf).get(level).map_or(0, |(_, range)| range.start as usize);
+        let domains: Vec<Vec<usize>> =
+            (0..levels).map(|level| (0..leaves).map(|leaf| domain(level, leaf)).collect()).collect();
+        let of_role = |figures: &Vec<f64>| figures.len() == roles.len();
+        assert!(of_role(&demand.time) && demand.burden.iter().all(of_role), "one figure per role");
+        assert!(demand.near < levels, "the machine has {levels} levels");
+        let thread = |index: usize| {
+            let (instance, role) = (index / roles.len(), roles[index % roles.len()]);
+            Thread { name: format!("{role}{instance}"), role: role.to_owned(), instance }
+        };
+        let threads = (0..instances * roles.len()).map(thread).collect();
+        Self {
+            machine,
+            workload: Workload { name: "contention".into(), threads },
+            unit: Unit::rate("packets/s"),
+            roles: roles.len(),
+            demand,
+            domains,
+            disturbance,
+            number: 0,
+        }
+    }
+
+    /// What the threads on these leaves do, without disturbance.
+    ///
+    /// # Panics
+    /// If there are fewer leaves than threads, or one does not exist.
+    pub fn truth(&self, leaves: &[u32]) -> f64 {
+        let Demand { time, burden, distance, near, cap, needle } = &self.demand;
+        let contexts = self.domains.first().map_or(1, Vec::len);
+        let mut load = vec![0.0; contexts * burden.len()];
+        for (thread, leaf) in leaves.iter().enumerate() {
+            for (level, burden) in burden.iter().enumerate().take(self.domains.len()) {
+                load[level * contexts + self.domains[level][*leaf as usize]] += burden[thread % self.roles];
+            }
+        }
+        let home = |thread: usize| self.domains[*near][leaves[thread] as usize];
+        let mut sum = 0.0;
+        for instance in 0..self.workload.threads.len() / self.roles {
+            let first = instance * self.roles;
+            let mut slowest = 0.0f64;
+            for role in 0..self.roles {
+                let thread = first + role;
+                let mut needs = time[role];
+                for (level, burden) in burden.iter().enumerate().take(self.domains.len()) {
+                    let domain = self.domains[level][leaves[thread] as usize];
+                    needs *= 1.0 + load[level * contexts + domain] - burden[role];
+                }
+                let before = role > 0 && home(thread - 1) != home(thread);
+                let after = role + 1 < self.roles && home(thread + 1) != home(thread);
+                needs *= 1.0 + distance * f64::from(u8::from(before) + u8::from(after));
+                slowest = slowest.max(needs);
+            }
+            sum += 1.0 / slowest;
+        }
+        if let Some(factor) = needle
+            && self.every_instance_is_by_itself(&home)
+        {
+            sum *= factor;
+        }
+        cap.map_or(sum, |cap| sum.min(cap))
+    }
+
+    fn every_instance_is_by_itself(&self, home: &dyn Fn(usize) -> usize) -> bool {
+        let threads = 0..self.workload.threads.len();
+        threads.clone().all(|a| threads.clone().all(|b| (home(a) == home(b)) == (a / self.roles == b / self.roles)))
+    }
+
+    /// As a balancing scheduler might leave the threads: in order over the contexts, in turn.
+    fn balanced(&self) -> Vec<u32> {
+        let contexts = self.domains.first().map_or(1, Vec::len);
+        let threads = self.workload.threads.len();
+        (0..threads).map(|thread| (thread * contexts / threads.max(1) % contexts) as u32).collect()
+    }
+}
+
+impl Testbed for Contention {
+    fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
+    fn workload(&self) -> &Workload {
+        &self.workload
+    }
+
+    fn unit(&self) -> &Unit {
+        &self.unit
+    }
+
+    fn measure(&mut self, setting: &Setting, effort: Effort) -> Result<Measurement, MeasureError> {
+        let number = self.number;
+        self.number += 1;
+        let truth = match setting {
+            Setting::Unpinned => self.truth(&self.balanced()),
+            Setting::Pinned(assignment) => self.truth(assignment.leaves()),
+        };
+        let mut random = self.disturbance.chance(number)?;
+        let performance = self.disturbance.disturbed(truth, number, effort, &mut random);
+        Ok(Measurement { performance, duration: WINDOW, spread: None })
+    }
+
+    fn time(&self) -> Time {
+        Time::Virtual { width: 1 }
+    }
+
+    fn seek(&mut self, number: u64) {
+        self.number = number;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn demand() -> Demand {
+        Demand {
+            time: vec![1.0, 2.0],
+            burden: vec![vec![0.5, 0.25], vec![0.1, 0.0]],
+            distance: 0.1,
+            near: 0,
+            cap: None,
+            needle: None,
+        }
+    }
+
+    fn contention(demand: Demand) -> Contention {
+        let machine = Machine::from_shape("2x2x2").unwrap();
+        Contention::new(machine, 2, &["R", "P"], demand, Disturbance::default())
+    }
+
+    #[test]
+    fn performance_is_what_the_formula_gives_by_hand() {
+        let alike = contention(demand());
+        // Instance 0 on core 0, instance 1 on core 1, of one package. R: 1 · (1 + .25) · (1 + .1 + 0) = 1.375, P: 2 · 1.5 · 1.2 = 3.6.
+        assert!((alike.truth(&[0, 1, 2, 3]) - 2.0 / 3.6).abs() < 1e-12);
+        // All on cores of their own, two per package, instances apart: R: 1 · (1 + 0) · 1.1, P: 2 · (1 + .1) · 1.1 = 2.42.
+        assert!((alike.truth(&[0, 2, 4, 6]) - 2.0 / 2.42).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_cap_and_a_needle_change_what_they_say() {
+        let capped = contention(Demand { cap: Some(0.5), ..demand() });
+        assert_eq!(capped.truth(&[0, 2, 4, 6]), 0.5);
+        let needle = contention(Demand { needle: Some(2.0), ..demand() });
+        assert!((needle.truth(&[0, 1, 4, 5]) / contention(demand()).truth(&[0, 1, 4, 5]) - 2.0).abs() < 1e-12);
+        assert_eq!(needle.truth(&[0, 2, 4, 5]), contention(demand()).truth(&[0, 2, 4, 5]));
+    }
+
+    #[test]
+    fn a_measurement_depends_on_its_number_and_seed_alone() {
+        let disturbance = Disturbance { noise: 0.01, seed: 3, ..Disturbance::default() };
+        let machine = Machine::from_shape("2x2x2").unwrap();
+        let mut noisy = Contention::new(machine, 2, &["R", "P"], demand(), disturbance);
+        let first = noisy.measure(&Setting::Unpinned, Effort::default()).unwrap();
+        let second = noisy.measure(&Setting::Unpinned, Effort::default()).unwrap();
+        assert_ne!(first, second);
+        noisy.seek(0);
+        assert_eq!(noisy.measure(&Setting::Unpinned, Effort::default()), Ok(first));
+    }
+}
