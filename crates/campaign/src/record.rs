@@ -10,8 +10,10 @@ use std::time::Duration;
 pub enum Purpose {
     /// The unpinned baseline.
     Baseline,
-    /// Part of the sample that the bound is computed from.
+    /// Part of a uniform random sample; the bound is computed from it where nothing was steered.
     Sample,
+    /// Part of a sample that a predictor steered towards good assignments; the bound is computed from it where there is one.
+    Steered,
     /// Directed search, which is no random sample (climbing).
     Climb,
     /// The reference assignment, measured again through the run to see drift.

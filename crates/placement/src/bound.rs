@@ -2,6 +2,7 @@
 
 use crate::Question;
 use crate::fresh::Fresh;
+use crate::search::guided::BLOCK;
 use crate::search::tally::Tally;
 use crate::statistics::estimate;
 use pinwise_evt::{Method, Options, Sample};
@@ -9,6 +10,15 @@ use pinwise_testbed::figures::percent;
 use pinwise_topology::Assignment;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
+
+/// The method's name where draws were steered.
+const STEERED: &str = "steered";
+
+/// How the reason begins where a bound is known to be wrong.
+const REFUTED: &str = "the best was measured above the bound from steered draws, which refutes it";
+
+/// How the note begins that holds of any random sample.
+const WHATEVER: &str = "whatever the distribution";
 
 /// What is known of the best possible performance.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -25,7 +35,7 @@ pub struct Bound {
     pub gap_high: Option<f64>,
     /// Of the upper end.
     pub confidence: f64,
-    /// `exact` when every class was measured, else the estimator.
+    /// `exact` when every class was measured, `steered` from draws that a predictor steered, else the estimator.
     pub method: String,
     /// Number of assignments it rests on.
     pub n: usize,
@@ -59,7 +69,7 @@ impl Bound {
             Ok(estimate) => {
                 let mut notes: Vec<String> = estimate.diagnostics.iter().map(|note| note.in_words(&say)).collect();
                 notes.push(format!(
-                    "whatever the distribution, at most {} of all placements beat the best of this sample",
+                    "{WHATEVER}, at most {} of all placements beat the best of this sample",
                     percent(estimate.better_fraction)
                 ));
                 if best.is_some_and(|best| estimate.is_falsified_by(best)) {
@@ -78,6 +88,46 @@ impl Bound {
                 }
             }
         }
+    }
+
+    /// From what was drawn: the steered draws, where they are different enough to support a bound, else the uniform ones. `say` says
+    /// a performance with its unit.
+    pub(crate) fn from_draws(
+        question: &Question,
+        tally: &Tally,
+        best: Option<f64>,
+        say: impl Fn(f64) -> String,
+    ) -> Self {
+        let steered = one_of_each(tally.steered(BLOCK));
+        if !steered.is_empty() {
+            let bound = Self::steered(question, steered, best, &say);
+            if bound.upb.is_some() || bound.is_refuted() {
+                return bound;
+            }
+        }
+        Self::from_sample(question, tally.sample(), best, say)
+    }
+
+    /// By the Bayesian estimator, whatever was asked: the published one needs the asymptotic tail of one law, and this sample is a
+    /// mixture. A best above the bound refutes it, and then there is none.
+    fn steered(question: &Question, sample: Vec<f64>, best: Option<f64>, say: impl Fn(f64) -> String) -> Self {
+        let question = Question { method: Method::Bayes, ..question.clone() };
+        let n = sample.len();
+        let bound = Self::from_sample(&question, sample, best, &say);
+        if let Some((_, high)) = best.zip(bound.upb_high).filter(|(best, high)| best > high) {
+            return Self::unknown(&question, STEERED, n, format!("{REFUTED} ({})", say(high)));
+        }
+        let mut notes = bound.notes;
+        // That share is of what uniform draws give.
+        notes.retain(|note| !note.starts_with(WHATEVER));
+        notes.push(
+            "from draws steered by a predictor: it rests on the same shape of tail as from random ones".to_owned(),
+        );
+        Self { method: STEERED.to_owned(), notes, ..bound }
+    }
+
+    fn is_refuted(&self) -> bool {
+        self.notes.iter().any(|note| note.starts_with(REFUTED))
     }
 
     /// Where every class of the space was measured, nothing is estimated but the noise: the upper end is the highest end of any
@@ -137,6 +187,14 @@ impl Bound {
             Method::Profile => self.gap,
         }
     }
+}
+
+/// The values without repetitions but for rounding: threads of one role in each other's places perform the same, and a
+/// predictor steers to the same few arrangements again and again. Ties at the best are then no sign of a saturated resource.
+fn one_of_each(mut values: Vec<f64>) -> Vec<f64> {
+    values.sort_by(f64::total_cmp);
+    values.dedup_by(|a, b| (*a - *b).abs() <= 1e-9 * b.abs());
+    values
 }
 
 /// How far `best` is below `bound`, relative to it; 0 where it is above. `None` for a bound that is not positive.

@@ -176,7 +176,7 @@ impl Outcome {
         } else {
             let unpinned = baseline.or(as_found).map(|unpinned| unpinned.mean);
             let scale = Scale::new(unit, performance.or(unpinned).unwrap_or(1.0));
-            Bound::from_sample(question, tally.sample(), performance, |value| scale.show(value))
+            Bound::from_draws(question, &tally, performance, |value| scale.show(value))
         };
         Self {
             advice: advice(gain, question.within),

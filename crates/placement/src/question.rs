@@ -18,6 +18,8 @@ pub enum StrategyName {
     Exhaustive,
     /// Hill climbing from the best of a random start.
     Climb,
+    /// A predictor learned on the way steers the draws; the bound comes from these.
+    Guided,
 }
 
 /// What may be spent.

@@ -12,6 +12,7 @@ mod budget;
 mod climb;
 mod exhaustive;
 mod explorer;
+pub(crate) mod guided;
 mod plan;
 mod sample;
 mod selection;

@@ -6,6 +6,9 @@ use pinwise_testbed::{Disturbance, Replay, Retry, Testbed, Thread, Unit, Workloa
 use pinwise_topology::{Alike, Assignment, Machine, PerContext, Random, SharingTree, Space};
 use std::time::Duration;
 
+const STRATEGIES: [StrategyName; 5] =
+    [StrategyName::Auto, StrategyName::Exhaustive, StrategyName::Random, StrategyName::Climb, StrategyName::Guided];
+
 /// A machine, threads, and a population of performances for them.
 struct Case {
     machine: Machine,
@@ -122,7 +125,7 @@ fn small() -> Case {
 fn every_strategy_finds_the_best_of_a_small_space_without_noise() {
     let case = small();
     assert!(case.population.len() > 10);
-    for strategy in [StrategyName::Auto, StrategyName::Exhaustive, StrategyName::Random, StrategyName::Climb] {
+    for strategy in STRATEGIES {
         let (outcome, _) = case.run(&question(strategy, 600, 1));
         let best = outcome.best.clone().unwrap();
         assert_eq!(best.performance.mean, 100.0, "{strategy:?}");
@@ -250,7 +253,7 @@ fn a_target_that_never_answers_ends_the_search_at_once_and_says_why() {
 fn a_target_that_no_assignment_suits_is_given_up() {
     let mut case = small();
     case.population.clear();
-    for strategy in [StrategyName::Auto, StrategyName::Exhaustive, StrategyName::Random, StrategyName::Climb] {
+    for strategy in STRATEGIES {
         for baseline in [vec![80.0], vec![]] {
             case.baseline = baseline;
             let (outcome, _) = case.run(&question(strategy, 600, 1));
@@ -272,7 +275,7 @@ fn a_target_without_a_baseline_is_searched_but_nothing_is_advised() {
 fn no_budget_is_exceeded_and_none_makes_it_panic() {
     let case = small().disturbed(0.02, 2);
     for budget in [0, 1, 2, 5, 7, 10, 20, 50, 200] {
-        for strategy in [StrategyName::Auto, StrategyName::Exhaustive, StrategyName::Random, StrategyName::Climb] {
+        for strategy in STRATEGIES {
             let (outcome, records) = case.run(&question(strategy, budget, 2));
             assert!(records.len() as u64 <= budget, "{strategy:?}: {} of {budget}", records.len());
             let json = serde_json::to_string(&outcome).unwrap();
@@ -343,20 +346,36 @@ fn the_interval_of_the_best_allows_for_its_having_been_chosen() {
     assert!(missed <= 29, "{missed} of 400");
 }
 
+/// Six threads; threads of one instance like to share a core, different instances do not.
+fn pairs(class: &Assignment) -> f64 {
+    let core = |thread| class.leaf(thread) / 2;
+    let mut performance = 100.0;
+    for a in 0..6 {
+        for b in a + 1..6 {
+            let together = f64::from(u8::from(core(a) == core(b)));
+            performance += together * if a / 3 == b / 3 { 3.0 * (a + b) as f64 } else { -8.0 };
+        }
+    }
+    performance
+}
+
+#[test]
+fn a_guided_search_finds_the_best_and_claims_nothing_false() {
+    let case = Case::new("2x4x2", 6, |_, class| pairs(class)).disturbed(0.002, 5);
+    let asked = question(StrategyName::Guided, 700, 5);
+    let (outcome, records) = case.run(&asked);
+    assert!(case.announces_an_optimum(&outcome), "{:?}", outcome.best);
+    assert!(outcome.bound.upb_high.is_some_and(|high| high >= case.optimum()), "{:?}", outcome.bound);
+    // Favourites are in no sample. In a space as small as this, steered draws are the same few again and again, and chance decides.
+    let drawn = |purpose| records.iter().filter(|record| record.trial.purpose == purpose).count();
+    assert!(outcome.bound.n <= drawn(Purpose::Steered).max(drawn(Purpose::Sample)), "{:?}", outcome.bound);
+    assert!(drawn(Purpose::Steered) >= 200 && drawn(Purpose::Sample) == 100 && drawn(Purpose::Climb) > 0);
+    let replayed = Search::replay(&asked, &case.tree, &case.workload, &records).unwrap();
+    assert_eq!(replayed.outcome(&Unit::rate("ops/s"), &records, None), outcome);
+}
+
 #[test]
 fn a_space_too_large_to_exhaust_is_sampled_then_climbed() {
-    // Six threads; threads of one instance like to share a core, different instances do not.
-    let pairs = |class: &Assignment| {
-        let core = |thread| class.leaf(thread) / 2;
-        let mut performance = 100.0;
-        for a in 0..6 {
-            for b in a + 1..6 {
-                let together = f64::from(u8::from(core(a) == core(b)));
-                performance += together * if a / 3 == b / 3 { 3.0 * (a + b) as f64 } else { -8.0 };
-            }
-        }
-        performance
-    };
     let case = Case::new("2x4x2", 6, |_, class| pairs(class)).disturbed(0.002, 5);
     assert!(case.population.len() > 600, "{}", case.population.len());
     let (outcome, records) = case.run(&question(StrategyName::Auto, 900, 5));

@@ -68,51 +68,66 @@ impl Colocation {
         Self { cast: cast.clone(), levels, most_domains: leaves as usize, sorts, sort_count: different.len() }
     }
 
-    /// The counts of an assignment, in an order that only this value knows.
+    /// The counts of an assignment: level by level (contexts first, then outermost to innermost) those of all pairs, then those within
+    /// instances, each as a triangle (kind 0 with 0, 1 with 0, 1 with 1, …); then kinds by sorts of contexts, where there are several.
     ///
     /// # Panics
     /// If there are fewer leaves than threads, or one does not exist.
     pub fn count(&self, leaves: &[u32]) -> Vec<f64> {
-        let mut counts = Vec::new();
-        self.each(leaves, |count| counts.push(count));
+        let triangle = self.triangle();
+        let mut counts = vec![0.0; self.width()];
+        for (level, counts) in self.levels.iter().zip(counts.chunks_exact_mut(2 * triangle)) {
+            let (all, own) = counts.split_at_mut(triangle);
+            self.pairs(level, leaves, |a, b, pairs| all[corner(a, b)] += pairs);
+            self.partners(level, leaves, |a, b| own[corner(a, b)] += 1.0);
+        }
+        let sorts = &mut counts[2 * triangle * self.levels.len()..];
+        if !sorts.is_empty() {
+            (0..self.cast.threads()).for_each(|thread| sorts[self.sort(thread, leaves)] += 1.0);
+        }
         counts
     }
 
-    /// Hands out one count after the other.
-    fn each(&self, leaves: &[u32], mut take: impl FnMut(f64)) {
+    /// Pairs of kinds.
+    fn triangle(&self) -> usize {
         let kinds = self.cast.kinds().len();
-        let mut held = vec![0u32; self.most_domains * kinds];
-        let mut pairs = vec![0.0; kinds * kinds];
-        for level in &self.levels {
-            held.fill(0);
-            pairs.fill(0.0);
-            // Each thread meets those that came before it.
-            for thread in 0..self.cast.threads() {
-                let kind = self.cast.kind(thread);
-                let domain = &mut held[level[leaves[thread] as usize] * kinds..][..kinds];
-                for (other, held) in domain.iter().enumerate() {
-                    pairs[kind.max(other) * kinds + kind.min(other)] += f64::from(*held);
-                }
-                domain[kind] += 1;
-            }
-            (0..kinds).for_each(|a| (0..=a).for_each(|b| take(pairs[a * kinds + b])));
-            pairs.fill(0.0);
-            for instance in self.cast.instances() {
-                for (index, &a) in instance.threads.iter().enumerate() {
-                    for &b in &instance.threads[..index] {
-                        let together = level[leaves[a] as usize] == level[leaves[b] as usize];
-                        let (a, b) = (self.cast.kind(a), self.cast.kind(b));
-                        pairs[a.max(b) * kinds + a.min(b)] += f64::from(u8::from(together));
+        kinds * (kinds + 1) / 2
+    }
+
+    /// How many counts there are.
+    fn width(&self) -> usize {
+        let sorts = if self.sort_count > 1 { self.sort_count * self.cast.kinds().len() } else { 0 };
+        2 * self.triangle() * self.levels.len() + sorts
+    }
+
+    /// The number among its kind and all sorts of the context that a thread is on.
+    fn sort(&self, thread: usize, leaves: &[u32]) -> usize {
+        self.sorts[leaves[thread] as usize] * self.cast.kinds().len() + self.cast.kind(thread)
+    }
+
+    /// Tells, with repetitions, kinds and how many pairs of threads of these share a domain of a level.
+    fn pairs(&self, level: &[usize], leaves: &[u32], mut tell: impl FnMut(usize, usize, f64)) {
+        let kinds = self.cast.kinds().len();
+        let mut held = vec![0.0; self.most_domains * kinds];
+        // Each thread meets those that came before it.
+        for thread in 0..self.cast.threads() {
+            let kind = self.cast.kind(thread);
+            let domain = &mut held[level[leaves[thread] as usize] * kinds..][..kinds];
+            domain.iter().enumerate().for_each(|(other, held)| tell(kind, other, *held));
+            domain[kind] += 1.0;
+        }
+    }
+
+    /// Tells the kinds of each two threads of one instance that share a domain of a level.
+    fn partners(&self, level: &[usize], leaves: &[u32], mut tell: impl FnMut(usize, usize)) {
+        for instance in self.cast.instances() {
+            for (index, &a) in instance.threads.iter().enumerate() {
+                for &b in &instance.threads[..index] {
+                    if level[leaves[a] as usize] == level[leaves[b] as usize] {
+                        tell(self.cast.kind(a), self.cast.kind(b));
                     }
                 }
             }
-            (0..kinds).for_each(|a| (0..=a).for_each(|b| take(pairs[a * kinds + b])));
-        }
-        if self.sort_count > 1 {
-            let mut on = vec![0.0; self.sort_count * kinds];
-            (0..self.cast.threads())
-                .for_each(|thread| on[self.sorts[leaves[thread] as usize] * kinds + self.cast.kind(thread)] += 1.0);
-            on.into_iter().for_each(take);
         }
     }
 
@@ -135,12 +150,30 @@ impl Learned {
 
 impl Predictor for Learned {
     fn predict(&self, leaves: &[u32]) -> f64 {
+        let colocation = &self.colocation;
+        let triangle = colocation.triangle();
+        let (pairs, sorts) = self.ridge.weights.split_at(2 * triangle * colocation.levels.len());
         let mut sum = self.ridge.intercept;
-        let mut weights = self.ridge.weights.iter();
-        self.colocation.each(leaves, |count| sum += count * weights.next().copied().unwrap_or(0.0));
+        for (level, weights) in colocation.levels.iter().zip(pairs.chunks_exact(2 * triangle)) {
+            let (all, own) = weights.split_at(triangle);
+            // Of a level that never made a difference (no two threads on one context) nothing was learned.
+            if weights.iter().any(|weight| *weight != 0.0) {
+                colocation.pairs(level, leaves, |a, b, pairs| sum += all[corner(a, b)] * pairs);
+                colocation.partners(level, leaves, |a, b| sum += own[corner(a, b)]);
+            }
+        }
+        if !sorts.is_empty() {
+            sum += (0..colocation.cast.threads()).map(|thread| sorts[colocation.sort(thread, leaves)]).sum::<f64>();
+        }
         // Far outside of what was learned from, a prediction stays a number.
         sum.clamp(-600.0, 600.0).exp()
     }
+}
+
+/// The place of a pair of kinds in a triangle.
+fn corner(a: usize, b: usize) -> usize {
+    let (more, less) = (a.max(b), a.min(b));
+    more * (more + 1) / 2 + less
 }
 
 #[cfg(test)]
@@ -193,5 +226,10 @@ mod tests {
         assert!(worst.fold(0.0, f64::max) < 0.12, "error {}", learned.error());
         assert!(learned.error() < 0.05);
         assert!(colocation.learn([(drawn[0].leaves(), 1.0)]).is_none());
+        for drawn in held_out {
+            let counts = colocation.count(drawn.leaves());
+            let sum: f64 = counts.iter().zip(&learned.ridge.weights).map(|(count, weight)| count * weight).sum();
+            assert!((learned.predict(drawn.leaves()) / (learned.ridge.intercept + sum).exp() - 1.0).abs() < 1e-9);
+        }
     }
 }

@@ -19,7 +19,7 @@ pub(crate) fn figure(evidence: &Evidence<'_>, outcome: &Outcome, looks: &[Look],
         .shots
         .iter()
         .filter(|shot| matches!(shot.setting, Setting::Pinned(_)))
-        .filter(|shot| matches!(shot.purpose, Purpose::Sample | Purpose::Climb))
+        .filter(|shot| matches!(shot.purpose, Purpose::Sample | Purpose::Steered | Purpose::Climb))
         .map(|shot| (shot.number as f64 + 1.0, shot.performance))
         .collect();
     let Some(&(last, _)) = pinned.last() else {

@@ -84,7 +84,23 @@ impl Contention {
     /// # Panics
     /// If there are fewer leaves than threads, or one does not exist.
     pub fn truth(&self, leaves: &[u32]) -> f64 {
-        let Demand { time, burden, distance, near, cap, needle } = &self.demand;
+        let home = |thread: usize| self.domains[self.demand.near][leaves[thread] as usize];
+        let mut sum: f64 = self.rates(&leaves[..self.workload.threads.len()]).iter().sum();
+        if let Some(factor) = self.demand.needle
+            && self.every_instance_is_by_itself(&home)
+        {
+            sum *= factor;
+        }
+        self.demand.cap.map_or(sum, |cap| sum.min(cap))
+    }
+
+    /// What each instance does where only so many run as have leaves here, the others not at all; without cap, needle and
+    /// disturbance.
+    ///
+    /// # Panics
+    /// If a leaf does not exist.
+    pub fn rates(&self, leaves: &[u32]) -> Vec<f64> {
+        let Demand { time, burden, distance, near, .. } = &self.demand;
         let contexts = self.domains.first().map_or(1, Vec::len);
         let mut load = vec![0.0; contexts * burden.len()];
         for (thread, leaf) in leaves.iter().enumerate() {
@@ -93,8 +109,7 @@ impl Contention {
             }
         }
         let home = |thread: usize| self.domains[*near][leaves[thread] as usize];
-        let mut sum = 0.0;
-        for instance in 0..self.workload.threads.len() / self.roles {
+        let rate = |instance: usize| {
             let first = instance * self.roles;
             let mut slowest = 0.0f64;
             for role in 0..self.roles {
@@ -109,14 +124,9 @@ impl Contention {
                 needs *= 1.0 + distance * f64::from(u8::from(before) + u8::from(after));
                 slowest = slowest.max(needs);
             }
-            sum += 1.0 / slowest;
-        }
-        if let Some(factor) = needle
-            && self.every_instance_is_by_itself(&home)
-        {
-            sum *= factor;
-        }
-        cap.map_or(sum, |cap| sum.min(cap))
+            1.0 / slowest
+        };
+        (0..leaves.len() / self.roles).map(rate).collect()
     }
 
     fn every_instance_is_by_itself(&self, home: &dyn Fn(usize) -> usize) -> bool {

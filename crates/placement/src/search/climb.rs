@@ -106,7 +106,7 @@ impl Climb {
             .map(|(assignment, _)| assignment)
             .find(|assignment| {
                 !self.started.contains(assignment)
-                    && view.tally.class(assignment).is_some_and(|class| !class.sampled.is_empty())
+                    && view.tally.class(assignment).is_some_and(|class| class.was_drawn())
             })
             .cloned();
         match start {

@@ -5,6 +5,7 @@ use crate::search::budget::SEARCH_SHARE;
 use crate::search::climb::Climb;
 use crate::search::exhaustive::{Exhaustive, LEAST_ROUNDS};
 use crate::search::explorer::Explorer;
+use crate::search::guided::{Guided, UNIFORM};
 use crate::search::sample::Sample;
 use crate::{Question, StrategyName};
 use num_bigint::BigUint;
@@ -91,6 +92,22 @@ impl Approach {
             StrategyName::Random => {
                 why.insert(0, format!("random sampling, as asked: {count} assignments"));
                 explorers.push_back(Box::new(Sample::new(None, SEARCH_SHARE, start)));
+            }
+            StrategyName::Guided if fits(&space, ONCE) => {
+                why.insert(
+                    0,
+                    format!("exhaustive: the {count} assignments fit the budget, nothing has to be predicted"),
+                );
+                explorers.push_back(Box::new(Exhaustive::new(&space)));
+            }
+            StrategyName::Guided => {
+                why.insert(
+                    0,
+                    format!(
+                        "guided, as asked: a predictor learned from {UNIFORM} random assignments and all later ones steers the                          draws; {count} in all"
+                    ),
+                );
+                explorers.push_back(Box::new(Guided::new(workload, &space, used, SEARCH_SHARE)));
             }
             StrategyName::Climb => {
                 why.insert(

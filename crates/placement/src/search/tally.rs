@@ -4,7 +4,7 @@ use crate::statistics::{mean, squares, t_quantile};
 use pinwise_campaign::{Purpose, Record, TRIES};
 use pinwise_testbed::{Retry, Setting};
 use pinwise_topology::Assignment;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How many windows the noise pooled over all assignments counts for beside an assignment's own windows. With few windows
 /// each, their own variances are too unsteady to compare by; sharing one estimate is the moderated t of Smyth, Stat. Appl.
@@ -32,14 +32,25 @@ pub(crate) struct Class {
     pub(crate) windows: Vec<f64>,
     /// Those drawn as part of the sample.
     pub(crate) sampled: Vec<f64>,
+    /// Those drawn as part of a steered sample.
+    pub(crate) steered: Vec<f64>,
     /// A trial failed for good: not to be proposed again.
     pub(crate) failed: bool,
+}
+
+impl Class {
+    /// Whether chance proposed it, and not a climb.
+    pub(crate) fn was_drawn(&self) -> bool {
+        !self.sampled.is_empty() || !self.steered.is_empty()
+    }
 }
 
 /// The search's windows, by assignment in canonical form; fresh windows ([`Purpose::Final`]) are not among them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
     classes: BTreeMap<Assignment, Class>,
+    /// What every steered window was of, in order.
+    steered: Vec<Assignment>,
     /// Every window of the unpinned baseline before the fresh ones.
     pub(crate) baseline: Vec<f64>,
     /// The target cannot be measured unpinned.
@@ -70,8 +81,13 @@ impl Tally {
                 let class = self.classes.entry(assignment.clone()).or_default();
                 let before = relative_squares(&class.windows);
                 class.windows.push(measured.performance);
-                if purpose == Purpose::Sample {
-                    class.sampled.push(measured.performance);
+                match purpose {
+                    Purpose::Sample => class.sampled.push(measured.performance),
+                    Purpose::Steered => {
+                        class.steered.push(measured.performance);
+                        self.steered.push(assignment.clone());
+                    }
+                    _ => {}
                 }
                 self.noise.0 += relative_squares(&class.windows) - before;
                 self.noise.1 += if class.windows.len() > 1 { 1.0 } else { 0.0 };
@@ -100,6 +116,27 @@ impl Tally {
     /// One performance per sampled assignment, its repeats averaged.
     pub(crate) fn sample(&self) -> Vec<f64> {
         self.classes.values().filter(|class| !class.sampled.is_empty()).map(|class| mean(&class.sampled)).collect()
+    }
+
+    /// One performance per assignment of the last complete block of steered draws, its repeats averaged. Blocks are of `first`, `first`,
+    /// twice and four times as many draws, and so on, so that each doubles what there is; a first block that was not
+    /// completed counts as it is.
+    pub(crate) fn steered(&self, first: usize) -> Vec<f64> {
+        let drawn = self.steered.len();
+        let whole =
+            std::iter::successors(Some(first), |whole| Some(2 * whole)).take_while(|whole| *whole <= drawn).last();
+        let block = match whole {
+            Some(whole) if whole > first => &self.steered[whole / 2..whole],
+            Some(whole) => &self.steered[..whole],
+            None => &self.steered[..],
+        };
+        let different: BTreeSet<&Assignment> = block.iter().collect();
+        different.into_iter().filter_map(|drawn| Some(mean(&self.class(drawn)?.steered))).collect()
+    }
+
+    /// How many steered windows.
+    pub(crate) fn steered_draws(&self) -> usize {
+        self.steered.len()
     }
 
     /// How many sampled windows.

@@ -155,6 +155,8 @@ enum Strategy {
     Exhaustive,
     /// Hill climbing from the best of a random start.
     Climb,
+    /// A predictor learned on the way steers the draws, and the bound comes from these: fewer measurements.
+    Guided,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -284,6 +286,7 @@ impl Place {
                 Strategy::Random => StrategyName::Random,
                 Strategy::Exhaustive => StrategyName::Exhaustive,
                 Strategy::Climb => StrategyName::Climb,
+                Strategy::Guided => StrategyName::Guided,
             },
             within: self.within,
             confidence: self.confidence,
