@@ -9,7 +9,7 @@ mod row;
 
 use crate::{Claim, Record};
 use pinwise_testbed::{Unit, Workload};
-use pinwise_topology::{Alike, Machine};
+use pinwise_topology::{Alike, Fingerprint, Machine};
 pub(crate) use row::assignment_text;
 use row::{campaign_row, record_row, text, word};
 use rusqlite::{Connection, ErrorCode, OptionalExtension, TransactionBehavior};
@@ -335,6 +335,59 @@ impl Store {
                 )
                 .map(drop)
         })
+    }
+
+    /// Keeps what was found out about the machine itself: `document` (opaque here) under its `kind` and the machine's fingerprint.
+    pub fn keep_machine(
+        &mut self,
+        kind: &str,
+        fingerprint: &Fingerprint,
+        document: &serde_json::Value,
+    ) -> Result<i64, StoreError> {
+        let (fingerprint_text, document) = (text(fingerprint), text(document));
+        self.sql(|connection| {
+            let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            // Added since the format began; older versions do not miss it, so the format stays.
+            transaction.execute_batch(include_str!("machine.sql"))?;
+            transaction.execute(
+                "INSERT INTO machine (kind, topology, model, fingerprint, document) VALUES (?, ?, ?, ?, ?)",
+                (kind, &fingerprint.topology, &fingerprint.model, fingerprint_text, document),
+            )?;
+            let id = transaction.last_insert_rowid();
+            transaction.commit()?;
+            Ok(id)
+        })
+    }
+
+    /// The latest document of a `kind` about a machine with the topology and model of `fingerprint`; the conditions (kernel, governor) may
+    /// differ and are in the document.
+    pub fn latest_machine(
+        &self,
+        kind: &str,
+        fingerprint: &Fingerprint,
+    ) -> Result<Option<serde_json::Value>, StoreError> {
+        let found: Option<String> = self.read(|connection| {
+            let there: i64 = connection.query_row(
+                "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'machine'",
+                [],
+                |row| row.get(0),
+            )?;
+            if there == 0 {
+                return Ok(None);
+            }
+            connection
+                .query_row(
+                    "SELECT document FROM machine WHERE kind = ? AND topology = ? AND model = ? ORDER BY id DESC LIMIT 1",
+                    (kind, &fingerprint.topology, &fingerprint.model),
+                    |row| row.get(0),
+                )
+                .optional()
+        })?;
+        let parse = |text: String| {
+            serde_json::from_str(&text)
+                .map_err(|error| unusable(&self.path, format!("holds a damaged document about a machine: {error}")))
+        };
+        found.map(parse).transpose()
     }
 
     fn sql<T>(&mut self, act: impl FnOnce(&mut Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {

@@ -51,6 +51,21 @@ fn documents() -> BTreeMap<&'static str, Value> {
     BTreeMap::from([
         ("topo", run(&["topo", "--json"])),
         ("latency", run(&["latency", "--json"])),
+        (
+            "characterize",
+            run(&[
+                "characterize",
+                "--machine",
+                "ultrasparc-t2",
+                "--benchmarks",
+                "intadd,FPdiv",
+                "--stressors",
+                "4",
+                "--json",
+                "--store",
+                &file("machine.db"),
+            ]),
+        ),
         ("space", run(&["space", "--threads", "3", "--json"])),
         ("bound", run(&["bound", &file("values"), "--json"])),
         ("place", store().1.clone()),

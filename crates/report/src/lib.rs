@@ -15,6 +15,7 @@
 
 #![forbid(unsafe_code)]
 
+mod characterization;
 mod chart;
 mod drift;
 mod ecdf;
@@ -28,6 +29,7 @@ mod question;
 mod repetitions;
 mod tail;
 
+pub use characterization::characterization_page;
 pub use latency::latency_page;
 pub use page::{ReportError, page};
 pub use question::{Files, quoted};

@@ -21,6 +21,7 @@
 
 #![forbid(unsafe_code)]
 
+mod bench;
 pub mod characterization;
 mod chip;
 mod code;
@@ -30,6 +31,7 @@ mod processor;
 pub mod program;
 mod testbed;
 
+pub use bench::ModelBench;
 pub use chip::{Chip, Pace, Placed, PlacementError};
 pub use core::Counters;
 pub use processor::{

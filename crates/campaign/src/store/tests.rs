@@ -51,6 +51,25 @@ fn a_campaign_is_read_as_it_was_written() {
 }
 
 #[test]
+fn the_latest_document_about_a_machine_is_found_by_its_fingerprint() {
+    let (_folder, path) = folder();
+    let mut store = Store::open(&path).unwrap();
+    let fingerprint = |shape: &str| Fingerprint::of(&Machine::from_shape(shape).unwrap());
+    let latest = |store: &Store, shape: &str| store.latest_machine("characterization", &fingerprint(shape)).unwrap();
+    assert_eq!(latest(&store, "2x2"), None, "a store that never held one has no table for it");
+    for (shape, value) in [("2x2", 1), ("2x2", 2), ("4x2", 3)] {
+        store.keep_machine("characterization", &fingerprint(shape), &serde_json::json!(value)).unwrap();
+    }
+    store.keep_machine("other", &fingerprint("2x2"), &serde_json::json!(4)).unwrap();
+    let mut kernel = fingerprint("2x2");
+    kernel.kernel = Some("7.0".into());
+    let store = Store::open(&path).unwrap();
+    assert_eq!(store.latest_machine("characterization", &kernel).unwrap(), Some(serde_json::json!(2)));
+    assert_eq!(latest(&store, "4x2"), Some(serde_json::json!(3)));
+    assert_eq!(latest(&store, "8x2"), None);
+}
+
+#[test]
 fn a_deleted_campaign_is_gone_and_its_number_is_not_used_again() {
     let (_folder, path) = folder();
     let mut store = Store::open(&path).unwrap();

@@ -1,0 +1,218 @@
+//! `pinwise characterize`: what programs on shared hardware do to each other.
+
+mod text;
+
+use crate::interrupt::Interrupt;
+use crate::machine::MachineArgument;
+use crate::output::{self, Interrupted, Usage};
+use crate::store::StoreArguments;
+use anyhow::Context as _;
+use clap::Args;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use pinwise_campaign::Store;
+use pinwise_characterization::{Characterization, Conditions, Plan, Reference, execute};
+use pinwise_host::HostBench;
+use pinwise_simulator::{ModelBench, Processor};
+use pinwise_testbed::{Bench, Fame, figures};
+use pinwise_topology::{Fingerprint, Machine};
+use serde::Serialize;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// Measure what programs on shared hardware do to each other, level by level
+///
+/// Microbenchmarks, each of which stresses one resource, run alone and then beside others at every sharing level the machine has, in
+/// growing number, each until its accumulated rate is within the MAIV of the steady one (FAME). The result is the slowdown tables, the
+/// critical resources, who is sensitive, whom to run beside whom, and whether other cores matter. It is kept with the
+/// machine's fingerprint. docs/CHARACTERIZATION.md tells how.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  pinwise characterize                                    this machine
+  pinwise characterize --machine ultrasparc-t2            a model, simulated cycle by cycle
+  pinwise characterize --benchmarks intadd,mem --rounds 2 some of it, to see how it goes
+  pinwise characterize --html page.html                   with a page of heat maps")]
+pub(crate) struct Characterize {
+    #[command(flatten)]
+    machine: MachineArgument,
+    /// Only these benchmarks, with commas between them [default: all]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    benchmarks: Vec<String>,
+    /// At most N stressors on other cores
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    stressors: u16,
+    /// How often everything is measured; intervals need 2 [default: 5 on this machine, 2 on a model]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=100))]
+    rounds: Option<u16>,
+    /// Largest difference between the accumulated and the steady rate
+    #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = maiv)]
+    maiv: f64,
+    /// The seed of orders, start offsets and memory
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    #[command(flatten)]
+    store: StoreArguments,
+    /// Write a page with the slowdowns as heat maps to FILE as well
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+fn maiv(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>();
+    match number {
+        Ok(percent) if percent > 0.0 && percent < 100.0 => Ok(percent / 100.0),
+        _ => Err("expected a percentage between 0 and 100, such as 1%".into()),
+    }
+}
+
+/// The JSON document.
+#[derive(Serialize)]
+struct Document<'a> {
+    #[serde(flatten)]
+    characterization: &'a Characterization,
+    /// How long it took.
+    seconds: f64,
+    /// The file it is kept in.
+    store: PathBuf,
+    /// Its number there.
+    id: i64,
+}
+
+impl Characterize {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let interrupt = Interrupt::listen()?;
+        let (bench, fingerprint): (Box<dyn Bench>, Fingerprint) = match self.machine.machine.as_str() {
+            "host" => {
+                let machine = self.machine.load()?;
+                let fingerprint = pinwise_host::fingerprint(&machine);
+                let bench = HostBench::new(machine, interrupt.flag()).map_err(anyhow::Error::from)?;
+                (Box::new(bench), fingerprint)
+            }
+            model if Machine::MODELS.contains(&model) => {
+                let bench = ModelBench::new(Processor::model(model)?, interrupt.flag());
+                let fingerprint = Fingerprint::of(bench.machine());
+                (Box::new(bench), fingerprint)
+            }
+            other => {
+                let models = Machine::MODELS.join(", ");
+                let message = format!(
+                    "--machine {other}: its programs cannot be run from here; characterize host or a model ({models})"
+                );
+                return Err(Usage(message).into());
+            }
+        };
+        let plan = Plan::new(bench.machine(), bench.benchmarks(), &self.benchmarks, usize::from(self.stressors))
+            .map_err(|error| Usage(error.to_string()))?;
+        // A store that cannot be used is found out before, not after.
+        let mut store = Store::open(&self.store.path()?)?;
+        let default = if bench.at_once() > 1 || self.machine.machine != "host" { 2 } else { 5 };
+        let conditions = Conditions {
+            fame: Fame { maiv: self.maiv, ..Fame::default() },
+            rounds: self.rounds.map_or(default, usize::from),
+            seed: self.seed,
+        };
+        announce(&*bench, &plan, &conditions, &interrupt)?;
+        let started = Instant::now();
+        let measured = measure(&*bench, &plan, conditions, fingerprint.clone());
+        let characterization = match measured {
+            Ok(characterization) => characterization,
+            Err(error) if error.interrupted => {
+                return Err(Interrupted("interrupted: nothing was changed, nothing was kept".into()).into());
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let seconds = started.elapsed().as_secs_f64();
+        let id = store.keep_machine(KIND, &fingerprint, &serde_json::to_value(&characterization)?)?;
+        if let Some(file) = &self.html {
+            let page = pinwise_report::characterization_page(&characterization)?;
+            std::fs::write(file, page).with_context(|| format!("cannot write {}", file.display()))?;
+        }
+        if self.json {
+            let store = store.path().to_owned();
+            return output::print_json(&Document { characterization: &characterization, seconds, store, id });
+        }
+        output::aside(&format!(
+            "took {}, kept in {}",
+            figures::duration(Duration::from_secs_f64(seconds)),
+            store.path().display()
+        ));
+        output::print(&text::text(&characterization))
+    }
+}
+
+/// What characterizations are called in the store.
+const KIND: &str = "characterization";
+
+/// Says what there is to do, what is absent, and how long it may take: from one short run of every benchmark alone.
+fn announce(bench: &dyn Bench, plan: &Plan, conditions: &Conditions, interrupt: &Interrupt) -> anyhow::Result<()> {
+    let runs = plan.runs(conditions.rounds);
+    let names: Vec<&str> = plan
+        .references
+        .iter()
+        .flat_map(|reference: &Reference| &reference.levels)
+        .map(|level| level.name.as_str())
+        .collect();
+    let levels = if names.is_empty() { "no sharing level".to_owned() } else { format!("levels {}", names.join(", ")) };
+    let sets = plan.experiments.len();
+    output::aside(&format!(
+        "{}: {levels}; {} benchmarks, {sets} sets of programs, {runs} runs in {} round{}",
+        bench.machine().name,
+        plan.benchmarks.len(),
+        conditions.rounds,
+        if conditions.rounds == 1 { "" } else { "s" }
+    ));
+    let mut alone = vec![Duration::ZERO; bench.benchmarks().len()];
+    for experiment in plan.experiments.iter().filter(|experiment| experiment.stressor.is_none()) {
+        let begin = Instant::now();
+        if let Err(error) = bench.run(&experiment.layout, &conditions.fame, conditions.seed) {
+            if error.interrupted || interrupt.came() {
+                return Err(Interrupted("interrupted: nothing was changed, nothing was kept".into()).into());
+            }
+            return Err(error.into());
+        }
+        alone[experiment.benchmark] = begin.elapsed();
+    }
+    // On a machine programs run beside each other; on a model they are computed one after the other.
+    let of = |experiment: &pinwise_characterization::Experiment| {
+        let times = experiment.layout.iter().map(|seat| alone[seat.benchmark]);
+        if bench.at_once() > 1 { times.sum() } else { times.max().unwrap_or_default() }
+    };
+    let once: Duration = plan.experiments.iter().map(of).sum();
+    let runs_each = runs as f64 / plan.experiments.len().max(1) as f64;
+    let all = once.mul_f64(runs_each) / u32::try_from(bench.at_once()).unwrap_or(1);
+    output::aside(&format!("about {}", figures::duration(all)));
+    Ok(())
+}
+
+fn measure(
+    bench: &dyn Bench,
+    plan: &Plan,
+    conditions: Conditions,
+    fingerprint: Fingerprint,
+) -> Result<Characterization, pinwise_testbed::MeasureError> {
+    let runs = plan.runs(conditions.rounds) as u64;
+    // Redrawn at most four times a second: drawing costs time on the machine under test.
+    let bar = ProgressBar::with_draw_target(Some(runs), ProgressDrawTarget::stderr_with_hz(4));
+    if let Ok(style) = ProgressStyle::with_template("[{elapsed_precise}] {bar:24} {pos} of {len} runs, {eta} left") {
+        bar.set_style(style);
+    }
+    let result = execute(bench, plan, conditions, fingerprint, &|step| bar.set_position(step.done as u64));
+    bar.finish_and_clear();
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_maiv_is_a_percentage() {
+        assert_eq!(maiv("1%"), Ok(0.01));
+        assert_eq!(maiv("2.5 %"), Ok(0.025));
+        for text in ["0", "100%", "-1%", "nan", "much", ""] {
+            assert!(maiv(text).is_err(), "{text}");
+        }
+    }
+}

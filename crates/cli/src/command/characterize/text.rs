@@ -1,0 +1,201 @@
+//! A characterization for the terminal: a table per level, at most 80 columns wide for ten benchmarks.
+
+use pinwise_characterization::{Characterization, Remote, SensitivityClass, Slowdown};
+use pinwise_testbed::figures;
+use std::fmt::Write as _;
+
+/// Columns of a table's cell.
+const CELL: usize = 7;
+
+pub(super) fn text(characterization: &Characterization) -> String {
+    let mut text = String::new();
+    // Writing to a string cannot fail.
+    let _ = writeln!(text, "{}: {}", characterization.machine, characterization.fingerprint.summary);
+    levels(&mut text, characterization);
+    alone(&mut text, characterization);
+    tables(&mut text, characterization);
+    findings(&mut text, characterization);
+    noise(&mut text, characterization);
+    text
+}
+
+fn levels(text: &mut String, characterization: &Characterization) {
+    for reference in &characterization.references {
+        let kind = reference.core_kind.as_ref().map(|kind| format!(" of {kind} cores")).unwrap_or_default();
+        for level in &reference.levels {
+            let caches =
+                if level.caches.is_empty() { String::new() } else { format!(", shares {}", level.caches.join(", ")) };
+            let plural = if level.contexts == 1 { "" } else { "s" };
+            let _ = writeln!(text, "level {:<8} {} other context{plural}{caches}{kind}", level.name, level.contexts);
+        }
+        for absent in &reference.absent {
+            let _ = writeln!(text, "no level {:<5} {}{kind}", absent.name, absent.reason);
+        }
+    }
+}
+
+fn alone(text: &mut String, characterization: &Characterization) {
+    let _ = writeln!(text, "\nalone, {}", characterization.unit.name());
+    for row in &characterization.isolation {
+        let kind = row.core_kind.as_ref().map(|kind| format!(" ({kind})")).unwrap_or_default();
+        let value = row.cpi.or(row.ns).unwrap_or(f64::NAN);
+        let interval = row
+            .low
+            .zip(row.high)
+            .map(|(low, high)| format!(" ({} to {}; {} runs)", short(low), short(high), row.runs))
+            .unwrap_or_default();
+        let _ = writeln!(text, "  {:<9}{:>8}{interval}{kind}", row.benchmark, short(value));
+    }
+}
+
+/// Three significant digits.
+fn short(value: f64) -> String {
+    let decimals = if value >= 100.0 {
+        0
+    } else if value >= 10.0 {
+        1
+    } else if value >= 1.0 {
+        2
+    } else {
+        3
+    };
+    format!("{value:.decimals$}")
+}
+
+/// One table for each place and kind of core, with the most stressors that were tried there.
+fn tables(text: &mut String, characterization: &Characterization) {
+    let mut places: Vec<(&str, Option<&str>)> = Vec::new();
+    for row in &characterization.slowdowns {
+        let place = (row.place.as_str(), row.core_kind.as_deref());
+        if !places.contains(&place) {
+            places.push(place);
+        }
+    }
+    for (place, kind) in places {
+        let here = |row: &&Slowdown| (row.place.as_str(), row.core_kind.as_deref()) == (place, kind);
+        let most = characterization.slowdowns.iter().filter(here).map(|row| row.count).max().unwrap_or(0);
+        let plural = if most == 1 { "" } else { "s" };
+        let on = kind.map(|kind| format!(" on {kind}")).unwrap_or_default();
+        let _ = write!(text, "\nslowdown of the row by {most} stressor{plural} of the column, {place}{on}\n{:9}", "");
+        for benchmark in &characterization.benchmarks {
+            let _ = write!(text, "{:>CELL$.CELL$}", benchmark.name);
+        }
+        text.push('\n');
+        for reference in &characterization.benchmarks {
+            let _ = write!(text, "{:<9}", reference.name);
+            for stressor in &characterization.benchmarks {
+                let row =
+                    characterization.slowdowns.iter().filter(here).find(|row| {
+                        (row.count, &row.reference, &row.stressor) == (most, &reference.name, &stressor.name)
+                    });
+                let cell = row.map_or("?".into(), |row| format!("{:.2}", row.slowdown));
+                let _ = write!(text, "{cell:>CELL$}");
+            }
+            text.push('\n');
+        }
+    }
+}
+
+fn findings(text: &mut String, characterization: &Characterization) {
+    let findings = &characterization.findings;
+    if characterization.slowdowns.is_empty() {
+        return;
+    }
+    let _ = writeln!(text, "\ncritical resources");
+    if findings.critical.is_empty() {
+        let _ = writeln!(text, "  none: no benchmark slows its equals down by 5 % or more");
+    }
+    for row in &findings.critical {
+        let _ = writeln!(
+            text,
+            "  {:<6} {}: {} more {} slow it down {:.2} times",
+            row.level, row.resource, row.count, row.benchmark, row.slowdown
+        );
+    }
+    let _ = writeln!(text, "\nsensitivity");
+    for row in &findings.sensitivity {
+        let class = match row.class {
+            SensitivityClass::Insensitive => "insensitive",
+            SensitivityClass::Moderate => "moderate",
+            SensitivityClass::High => "high",
+        };
+        let by = match (&row.stressor, &row.place) {
+            (Some(stressor), Some(place)) => format!(", {:.2} times beside {stressor} ({place})", row.most),
+            _ => String::new(),
+        };
+        let _ = writeln!(text, "  {:<9}{class}{by}", row.benchmark);
+    }
+    co_runners(text, characterization);
+    if let Some(remote) = &findings.remote {
+        others(text, remote);
+    }
+    if let Some(scope) = &findings.scope {
+        let local = findings.remote.as_ref().is_some_and(|remote| remote.core_local);
+        let _ = writeln!(
+            text,
+            "  {}: for {} tasks {} contents of a core\n  instead of {} assignments ({:.1} times)",
+            if local { "one core at a time is enough" } else { "if one core at a time were enough" },
+            scope.tasks,
+            figures::group(&scope.core_local),
+            figures::group(&scope.assignments),
+            scope.times_fewer
+        );
+    }
+}
+
+/// The best and the worst of each level, where there is a difference.
+fn co_runners(text: &mut String, characterization: &Characterization) {
+    let _ = writeln!(text, "\nco-runners: best / worst");
+    for row in &characterization.findings.co_runners {
+        let all: Vec<&String> = row.low.iter().chain(&row.moderate).chain(&row.high).collect();
+        let minded: Vec<&str> = row.high.iter().chain(&row.moderate).rev().map(String::as_str).collect();
+        if let (Some(best), false) = (all.first(), minded.is_empty()) {
+            let worst = row.high.last().or(row.moderate.last()).map_or("", String::as_str);
+            let harmless = row.low.len();
+            let _ = writeln!(
+                text,
+                "  {:<9}{:<10}{best} / {worst} ({harmless} of {} harmless)",
+                row.benchmark,
+                row.place,
+                all.len()
+            );
+        }
+    }
+}
+
+fn others(text: &mut String, remote: &Remote) {
+    let list = |names: &[String]| if names.is_empty() { "none".to_owned() } else { names.join(" ") };
+    let _ = writeln!(text, "\nother cores");
+    let _ = writeln!(text, "  do not matter to      {}", list(&remote.independent));
+    if !remote.dependent.is_empty() {
+        let _ = writeln!(text, "  slow down all the same {}", list(&remote.dependent));
+    }
+    let _ = writeln!(text, "  slow down              {}", list(&remote.shared));
+    let _ = match (remote.arrangement, &remote.arrangement_of) {
+        (Some(change), Some((reference, stressor))) => {
+            writeln!(
+                text,
+                "  their arrangement changes a time by {} at most ({reference} beside {stressor})",
+                figures::change(change)
+            )
+        }
+        (Some(_), None) => writeln!(text, "  their arrangement changes no time beyond doubt"),
+        (None, _) => writeln!(text, "  can be arranged in one way only"),
+    };
+}
+
+fn noise(text: &mut String, characterization: &Characterization) {
+    let noise = &characterization.noise;
+    if let (Some(median), Some(most)) = (noise.median, noise.most) {
+        let _ = writeln!(
+            text,
+            "\nnoise: identical runs differ by {} (median), {} (95 % of {} pairs)",
+            figures::percent(median),
+            figures::percent(most),
+            noise.pairs
+        );
+    }
+    for warning in &characterization.warnings {
+        let _ = writeln!(text, "warning: {warning}");
+    }
+}

@@ -1,0 +1,76 @@
+//! `pinwise characterize` from the command line, on the host and on the model.
+
+mod support;
+
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+use support::{json, pinwise};
+use tempfile::TempDir;
+
+fn characterize(folder: &TempDir, more: &[&str]) -> Value {
+    let store = folder.path().join("pinwise.db");
+    let words = ["characterize", "--json", "--store"].map(Path::new).into_iter().chain([store.as_path()]);
+    json(&pinwise(words.chain(more.iter().map(Path::new))))
+}
+
+/// Structure and sanity only: what a busy machine measures is not for a test to judge.
+#[test]
+fn the_host_is_characterized_and_the_page_is_written() {
+    let folder = TempDir::new().unwrap();
+    let page = folder.path().join("page.html");
+    let few = ["--benchmarks", "intadd,Dcache", "--rounds", "2", "--maiv", "20%", "--stressors", "1"];
+    let document = characterize(&folder, &[&few[..], &["--html", page.to_str().unwrap()]].concat());
+    assert_eq!(document["unit"], "ns/operation");
+    let isolation = document["isolation"].as_array().unwrap();
+    assert!(isolation.iter().all(|row| row["ns"].as_f64().unwrap() > 0.0 && row["cpi"].is_null()), "{isolation:?}");
+    let levels = document["references"][0]["levels"].as_array().unwrap();
+    let absent = document["references"][0]["absent"].as_array().unwrap();
+    assert!(levels.len() + absent.len() >= 3, "what is not there is named: {levels:?} {absent:?}");
+    let slowdowns = document["slowdowns"].as_array().unwrap();
+    assert_eq!(slowdowns.is_empty(), levels.is_empty());
+    for row in slowdowns {
+        assert!(row["slowdown"].as_f64().unwrap() > 0.0 && row["rounds"].as_array().unwrap().len() == 2, "{row}");
+        assert!(row["low"].as_f64().unwrap() <= row["high"].as_f64().unwrap(), "{row}");
+    }
+    let html = fs::read_to_string(page).unwrap();
+    assert!(html.starts_with("<!DOCTYPE html>") && html.trim_end().ends_with("</html>") && !html.contains("<script"));
+    assert!(html.contains("no level") || html.contains("There is no level") || absent.is_empty());
+}
+
+#[test]
+fn the_model_repeats_bit_for_bit_and_keeps_its_result() {
+    let folder = TempDir::new().unwrap();
+    let few = ["--machine", "ultrasparc-t2", "--benchmarks", "intadd,FPdiv", "--stressors", "2", "--rounds", "2"];
+    let (one, two) = (characterize(&folder, &few), characterize(&folder, &few));
+    assert_eq!(one["slowdowns"], two["slowdowns"]);
+    assert_eq!((one["id"].as_i64(), two["id"].as_i64()), (Some(1), Some(2)));
+    let row = |reference: &str, stressor: &str, place: &str, count: u64| {
+        let rows = one["slowdowns"].as_array().unwrap().iter();
+        let mut found = rows.filter(|row| {
+            row["reference"] == reference
+                && row["stressor"] == stressor
+                && row["where"] == place
+                && row["count"] == count
+        });
+        found.next().unwrap()["slowdown"].as_f64().unwrap()
+    };
+    // MICRO 2009, figures 3 and 4(b).
+    assert!((row("intadd", "intadd", "pipe", 3) / 4.0 - 1.0).abs() < 0.02);
+    assert!((row("FPdiv", "FPdiv", "pipe", 2) / 3.0 - 1.0).abs() < 0.02);
+    assert!((row("FPdiv", "FPdiv", "chip", 2) - 1.0).abs() < 0.01);
+    assert_eq!(one["findings"]["remote"]["core_local"], true);
+}
+
+#[test]
+fn what_cannot_be_run_is_bad_usage() {
+    for (words, reason) in [
+        (&["characterize", "--machine", "8x2x4"][..], "cannot be run from here"),
+        (&["characterize", "--benchmarks", "intsub"], "no benchmark 'intsub' here; there are intadd"),
+    ] {
+        let done = pinwise(words.iter().map(Path::new));
+        let said = String::from_utf8(done.stderr).unwrap();
+        assert_eq!(done.status.code(), Some(2), "{said}");
+        assert!(said.contains(reason) && said.lines().count() == 1, "{said}");
+    }
+}

@@ -1,0 +1,263 @@
+//! A characterization as a page: a heat map of slowdowns for each level, how they grow, and what follows.
+
+use crate::figure::Table;
+use crate::page::{ReportError, STYLE};
+use askama::Template;
+use pinwise_characterization::{Characterization, SensitivityClass, Slowdown};
+use pinwise_testbed::figures;
+
+/// Shades of the style sheet, of which the first stands for no slowdown.
+const SHADES: usize = 8;
+
+/// The page of a characterization: a complete HTML document that needs nothing else, not even a script.
+///
+/// # Errors
+/// The template could not be filled in.
+pub fn characterization_page(characterization: &Characterization) -> Result<String, ReportError> {
+    let findings = &characterization.findings;
+    let most = characterization.slowdowns.iter().map(|row| row.slowdown).fold(1.0, f64::max);
+    let page = CharacterizationPage {
+        of: characterization,
+        unit: characterization.unit.name(),
+        isolation: isolation(characterization),
+        maps: maps(characterization, most),
+        scale: (0..SHADES).map(|shade| format!("s{shade}")).collect(),
+        most: format!("{most:.1}"),
+        critical: critical(characterization),
+        sensitivity: sensitivity(characterization),
+        growth: growth(characterization),
+        remote: remote(characterization),
+        absent: characterization
+            .references
+            .iter()
+            .flat_map(|reference| &reference.absent)
+            .map(|absent| (absent.name.clone(), absent.reason.clone()))
+            .collect(),
+        noise: noise(characterization),
+        worst: findings.critical.iter().max_by(|a, b| a.slowdown.total_cmp(&b.slowdown)).map(|worst| {
+            format!(
+                "{} {} slow each other down {:.2} times: {}",
+                worst.count + 1,
+                worst.benchmark,
+                worst.slowdown,
+                worst.resource
+            )
+        }),
+        version: env!("CARGO_PKG_VERSION"),
+    };
+    Ok(page.render()?)
+}
+
+// Named in the template.
+const HEAT_STYLE: &str = include_str!("../assets/heat.css");
+
+#[derive(Template)]
+#[template(path = "characterization.html")]
+struct CharacterizationPage<'a> {
+    of: &'a Characterization,
+    unit: &'static str,
+    isolation: Table,
+    maps: Vec<Map>,
+    scale: Vec<String>,
+    most: String,
+    critical: Table,
+    sensitivity: Table,
+    growth: Table,
+    remote: Vec<String>,
+    absent: Vec<(String, String)>,
+    noise: String,
+    worst: Option<String>,
+    version: &'static str,
+}
+
+/// The slowdowns at one level with the most stressors that were tried there: references in rows, stressors in columns.
+struct Map {
+    title: String,
+    head: Vec<String>,
+    rows: Vec<(String, Vec<Cell>)>,
+}
+
+struct Cell {
+    class: String,
+    text: String,
+    title: String,
+}
+
+/// The rows of every place and kind of core that have the most stressors, in the order in which they were measured.
+fn full(characterization: &Characterization) -> Vec<(String, usize, Option<String>, Vec<&Slowdown>)> {
+    let mut places: Vec<(String, usize, Option<String>, Vec<&Slowdown>)> = Vec::new();
+    for row in &characterization.slowdowns {
+        let known = places.iter_mut().find(|(place, _, kind, _)| *place == row.place && *kind == row.core_kind);
+        match known {
+            Some((_, count, _, rows)) if row.count >= *count => {
+                if row.count > *count {
+                    (*count, *rows) = (row.count, Vec::new());
+                }
+                rows.push(row);
+            }
+            Some(_) => {}
+            None => places.push((row.place.clone(), row.count, row.core_kind.clone(), vec![row])),
+        }
+    }
+    places
+}
+
+fn maps(characterization: &Characterization, most: f64) -> Vec<Map> {
+    let names: Vec<String> = characterization.benchmarks.iter().map(|benchmark| benchmark.name.clone()).collect();
+    let cell = |row: Option<&&Slowdown>| match row {
+        Some(row) => Cell {
+            class: format!("s{}", shade(row.slowdown, most)),
+            text: format!("{:.2}", row.slowdown),
+            title: interval(row.low, row.high),
+        },
+        None => Cell { class: "none".into(), text: "?".into(), title: String::new() },
+    };
+    let map = |(place, count, kind, rows): (String, usize, Option<String>, Vec<&Slowdown>)| Map {
+        title: format!(
+            "{place}, {count} stressor{}{}",
+            if count == 1 { "" } else { "s" },
+            kind.map(|kind| format!(", on {kind}")).unwrap_or_default()
+        ),
+        rows: names
+            .iter()
+            .map(|reference| {
+                let of = |stressor: &String| {
+                    rows.iter().find(|row| row.reference == *reference && row.stressor == *stressor)
+                };
+                (reference.clone(), names.iter().map(|stressor| cell(of(stressor))).collect())
+            })
+            .collect(),
+        head: names.clone(),
+    };
+    full(characterization).into_iter().map(map).collect()
+}
+
+/// On a logarithmic scale from 1 to the largest slowdown of the page.
+fn shade(slowdown: f64, most: f64) -> usize {
+    let place = slowdown.max(1.0).ln() / most.max(1.1).ln();
+    (place * SHADES as f64).clamp(0.0, SHADES as f64 - 1.0) as usize
+}
+
+fn interval(low: Option<f64>, high: Option<f64>) -> String {
+    low.zip(high).map(|(low, high)| format!("{low:.2} to {high:.2}")).unwrap_or_default()
+}
+
+fn isolation(characterization: &Characterization) -> Table {
+    let mut table = Table::new(["Benchmark", "Stresses", characterization.unit.name(), "95 % interval", "Runs"]);
+    for row in &characterization.isolation {
+        let benchmark = characterization.benchmarks.iter().find(|benchmark| benchmark.name == row.benchmark);
+        let value = row.cpi.or(row.ns).unwrap_or(f64::NAN);
+        let kind = row.core_kind.as_ref().map(|kind| format!(" ({kind})")).unwrap_or_default();
+        table.row([
+            format!("{}{kind}", row.benchmark),
+            benchmark.map(|benchmark| benchmark.resource.clone()).unwrap_or_default(),
+            format!("{value:.3}"),
+            row.low.zip(row.high).map(|(low, high)| format!("{low:.3} to {high:.3}")).unwrap_or_default(),
+            row.runs.to_string(),
+        ]);
+    }
+    table
+}
+
+fn critical(characterization: &Characterization) -> Table {
+    let mut table = Table::new(["Level", "Resource", "Seen with", "Slowdown"]);
+    for row in &characterization.findings.critical {
+        let seen = format!("{} {}", row.count + 1, row.benchmark);
+        table.row([row.level.clone(), row.resource.clone(), seen, format!("{:.2}", row.slowdown)]);
+    }
+    table
+}
+
+fn sensitivity(characterization: &Characterization) -> Table {
+    let mut table = Table::new(["Benchmark", "Sensitivity", "Most", "By", "Where", "Slowed down up to"]);
+    for row in &characterization.findings.sensitivity {
+        let class = match row.class {
+            SensitivityClass::Insensitive => "insensitive",
+            SensitivityClass::Moderate => "moderate",
+            SensitivityClass::High => "high",
+        };
+        let or_nothing = |text: &Option<String>| text.clone().unwrap_or_else(|| "nothing".into());
+        table.row([
+            row.benchmark.clone(),
+            class.to_owned(),
+            format!("{:.2}", row.most),
+            or_nothing(&row.stressor),
+            row.place.clone().unwrap_or_default(),
+            row.up_to.clone().unwrap_or_default(),
+        ]);
+    }
+    table
+}
+
+/// Every row that is slowed down by 5 % or more.
+fn growth(characterization: &Characterization) -> Table {
+    let mut table = Table::new(["Reference", "Stressor", "Where", "Stressors", "Slowdown", "95 % interval"]);
+    for row in characterization.slowdowns.iter().filter(|row| row.slowdown >= 1.05) {
+        table.row([
+            row.reference.clone(),
+            row.stressor.clone(),
+            row.place.clone(),
+            row.count.to_string(),
+            format!("{:.2}{}", row.slowdown, if row.steady { "" } else { " (not steady)" }),
+            interval(row.low, row.high),
+        ]);
+    }
+    table
+}
+
+fn remote(characterization: &Characterization) -> Vec<String> {
+    let Some(remote) = &characterization.findings.remote else {
+        return vec!["There is no other core, so there is nothing to say about remote ones.".into()];
+    };
+    let mut sentences = Vec::new();
+    let list = |names: &[String]| names.join(", ");
+    if !remote.independent.is_empty() {
+        sentences.push(format!("Nothing on another core slows down {}.", list(&remote.independent)));
+    }
+    if !remote.dependent.is_empty() {
+        sentences.push(format!(
+            "Slowed down from another core although their resource is not shared with it: {}.",
+            list(&remote.dependent)
+        ));
+    }
+    if !remote.shared.is_empty() {
+        sentences.push(format!("What other cores run slows down {}.", list(&remote.shared)));
+    }
+    sentences.push(match (remote.arrangement, &remote.arrangement_of) {
+        (Some(change), Some((reference, stressor))) => format!(
+            "How remote threads are arranged changes a time by {} at most ({reference} beside {stressor}).",
+            figures::change(change)
+        ),
+        (Some(_), None) => "How remote threads are arranged changes no time beyond doubt.".into(),
+        (None, _) => "There is only one way to arrange remote threads here.".into(),
+    });
+    if let Some(scope) = characterization.findings.scope.as_ref() {
+        let verdict = if remote.core_local {
+            "A scheduler may look at one core at a time"
+        } else {
+            "If a scheduler could look at one core at a time"
+        };
+        sentences.push(format!(
+            "{verdict}: for {} tasks {} different contents of a core instead of {} assignments, {:.0} times fewer.",
+            scope.tasks,
+            figures::group(&scope.core_local),
+            figures::group(&scope.assignments),
+            scope.times_fewer
+        ));
+    }
+    sentences
+}
+
+fn noise(characterization: &Characterization) -> String {
+    let noise = &characterization.noise;
+    match (noise.median, noise.most) {
+        (Some(median), Some(most)) => format!(
+            "Identical runs differ by {} (median) to {} (95 % of {} pairs); programs had their contexts for {} of the time.",
+            figures::percent(median),
+            figures::percent(most),
+            noise.pairs,
+            figures::percent(noise.share)
+        ),
+        _ => "Too few runs to tell how much identical ones differ.".into(),
+    }
+}

@@ -1,0 +1,200 @@
+//! A model as a bench: the microbenchmarks of the characterization, any set of them on any contexts.
+//!
+//! Programs whose arrays lie beyond the first-level cache begin first and load the second level: 4.8 M cycles for an array of
+//! 1.5 MiB, 20 M until one of 6 MiB has been walked through once. Everything else begins when they are through, since
+//! arithmetic would only be slow to simulate meanwhile and does not change what is in the second level. From then on FAME decides.
+//!
+//! A repetition is so much of a program as takes some thousand cycles alone: a pass through a small array, 1,000 operations otherwise.
+
+use crate::program::{Job, Microbenchmark as Program};
+use crate::{Chip, Pace as Stepping, Placed, Processor};
+use pinwise_testbed::{Bench, Fame, MeasureError, Microbenchmark, Pace, PaceUnit, Retry, Seat};
+use pinwise_topology::{Alike, DomainKind, Machine, Random, SharingTree};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Start offsets are uniform below this many cycles: longer than any instruction.
+const OFFSETS: u64 = 1000;
+/// Cycles between two looks at the counters.
+const LOOK: u64 = 1000;
+/// Cycles that all programs run together before repetitions count.
+const SETTLING: u64 = 20_000;
+/// No set of programs is looked at for longer than this many cycles.
+const LONGEST: u64 = 400_000_000;
+
+/// A processor model on which sets of microbenchmarks run.
+#[derive(Debug)]
+pub struct ModelBench {
+    processor: Processor,
+    machine: Machine,
+    /// The context of each leaf.
+    contexts: Vec<usize>,
+    benchmarks: Vec<Microbenchmark>,
+    cancelled: Arc<AtomicBool>,
+}
+
+impl ModelBench {
+    /// A bench on `processor`. Runs end soon after `cancelled` becomes true.
+    pub fn new(processor: Processor, cancelled: Arc<AtomicBool>) -> Self {
+        let machine = processor.machine();
+        let tree = SharingTree::new(&machine, Alike::ByStructure);
+        let contexts = tree.leaves().iter().map(|cpu| cpu.0 as usize).collect();
+        Self { processor, machine, contexts, benchmarks: Program::ALL.map(describe).to_vec(), cancelled }
+    }
+
+    /// Cycles until programs that load the second level have done so; 0 where none does.
+    fn loading(&self, programs: &[Program]) -> u64 {
+        let lines = |program: &Program| program.array() / u64::from(self.processor.inter_core.l2.line);
+        let longest = programs.iter().filter(|&&program| self.beyond_first_level(program)).map(lines).max();
+        // A miss, and something for those that wait for the same controller.
+        longest.unwrap_or(0) * u64::from(self.processor.inter_core.memory.latency) * 21 / 20
+    }
+
+    fn beyond_first_level(&self, program: Program) -> bool {
+        program.array() > u64::from(self.processor.intra_core.l1d.size_kib) << 10
+    }
+
+    /// Instructions in a repetition.
+    fn repetition(&self, program: Program) -> u64 {
+        match program {
+            // Every array line once.
+            _ if program == Program::L2cache => program.array() / u64::from(self.processor.inter_core.l2.line),
+            Program::IntAdd | Program::Dcache => 10_000,
+            _ => 2_000,
+        }
+    }
+}
+
+/// What a program stresses (MICRO 2009, Table 2).
+fn describe(program: Program) -> Microbenchmark {
+    let (resource, level, pipelined) = match program {
+        Program::IntAdd => ("instruction fetch and integer unit", DomainKind::Pipe, true),
+        Program::IntMul => ("floating-point unit, pipelined (multiply)", DomainKind::Core, true),
+        Program::IntDiv => ("divide unit (integer)", DomainKind::Core, false),
+        Program::FpAdd => ("floating-point unit, pipelined (add)", DomainKind::Core, true),
+        Program::FpDiv => ("divide unit (floating point)", DomainKind::Core, false),
+        Program::Dcache => ("load/store unit and L1 data cache", DomainKind::Core, true),
+        Program::L2cache => ("crossbar and L2 cache", DomainKind::L2, true),
+        Program::Mem => ("memory controllers", DomainKind::Package, true),
+    };
+    Microbenchmark { name: program.name().into(), resource: resource.into(), level, pipelined }
+}
+
+impl Bench for ModelBench {
+    fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
+    fn benchmarks(&self) -> &[Microbenchmark] {
+        &self.benchmarks
+    }
+
+    fn unit(&self) -> PaceUnit {
+        PaceUnit::Cycles
+    }
+
+    fn at_once(&self) -> usize {
+        std::thread::available_parallelism().map_or(1, usize::from)
+    }
+
+    fn run(&self, layout: &[Seat], fame: &Fame, seed: u64) -> Result<Vec<Pace>, MeasureError> {
+        let failed = |message: String| MeasureError::new(Retry::Never, message);
+        let programs: Vec<Program> = layout.iter().map(|seat| Program::ALL[seat.benchmark]).collect();
+        let loading = self.loading(&programs);
+        let mut random = Random::new(seed);
+        let place = |(seat, &program): (&Seat, &Program)| Placed {
+            context: self.contexts[seat.leaf as usize],
+            start: random.below(OFFSETS) + if self.beyond_first_level(program) { 0 } else { loading },
+            seed: 0,
+        };
+        let placed: Vec<Placed> = layout.iter().zip(&programs).map(place).collect();
+        let job = Job::independent((0..).zip(&programs).map(|(instance, program)| program.program(instance)).collect());
+        let mut chip =
+            Chip::new(&self.processor, &job, &placed, Stepping::Events).map_err(|error| failed(error.to_string()))?;
+        chip.run(loading + OFFSETS + SETTLING);
+        let mut series: Vec<Series> = (chip.counters().iter().zip(&programs))
+            .map(|(counters, &program)| Series::new(self.repetition(program), chip.now(), counters.instructions))
+            .collect();
+        let end = chip.now() + LONGEST;
+        while !series.iter().all(|series| series.over) && chip.now() < end {
+            if self.cancelled.load(Ordering::Relaxed) {
+                return Err(MeasureError::interrupted());
+            }
+            chip.run(LOOK);
+            for (series, counters) in series.iter_mut().zip(chip.counters()) {
+                series.look(chip.now(), counters.instructions, fame);
+            }
+        }
+        let pace = |series: &Series| series.pace(fame).ok_or_else(|| failed("a program made no progress".into()));
+        series.iter().map(pace).collect()
+    }
+}
+
+/// The repetitions of one program.
+struct Series {
+    repetition: u64,
+    /// When the current repetition began, and with how many instructions.
+    began: (u64, u64),
+    /// When the first began.
+    first: (u64, u64),
+    times: Vec<f64>,
+    over: bool,
+}
+
+impl Series {
+    fn new(repetition: u64, now: u64, instructions: u64) -> Self {
+        Self { repetition, began: (now, instructions), first: (now, instructions), times: Vec::new(), over: false }
+    }
+
+    /// Notes a repetition that has ended.
+    fn look(&mut self, now: u64, instructions: u64, fame: &Fame) {
+        let (cycles, done) = (now - self.began.0, instructions - self.began.1);
+        if done >= self.repetition && self.times.len() < fame.most {
+            self.times.push(cycles as f64 / done as f64);
+            self.began = (now, instructions);
+            self.over |= fame.over(&self.times);
+        }
+    }
+
+    fn pace(&self, fame: &Fame) -> Option<Pace> {
+        let pace = Pace::new(&self.times, self.repetition, fame)?;
+        let (cycles, operations) = (self.began.0 - self.first.0, self.began.1 - self.first.1);
+        Some(Pace { time: cycles as f64 / operations as f64, operations, ..pace })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bench() -> ModelBench {
+        ModelBench::new(Processor::model("ultrasparc-t2").unwrap(), Arc::default())
+    }
+
+    fn seats(names: &[(u32, &str)]) -> Vec<Seat> {
+        let find = |name: &str| Program::ALL.iter().position(|program| program.name() == name).unwrap();
+        names.iter().map(|&(leaf, name)| Seat { leaf, benchmark: find(name) }).collect()
+    }
+
+    #[test]
+    fn paces_alone_are_those_of_table_2() {
+        for (name, cpi) in [("intadd", 1.0), ("intmul", 5.0), ("FPadd", 6.0), ("FPdiv", 33.0), ("Dcache", 2.0)] {
+            let pace = bench().run(&seats(&[(3, name)]), &Fame::default(), 1).unwrap()[0];
+            assert!((pace.time / cpi - 1.0).abs() < 0.01 && pace.steady, "{name}: {pace:?}");
+        }
+    }
+
+    #[test]
+    fn equals_in_a_pipe_share_fetch_and_the_seed_decides_all() {
+        let four = seats(&[(0, "intadd"), (1, "intadd"), (2, "intadd"), (3, "intadd")]);
+        let paces = bench().run(&four, &Fame::default(), 1).unwrap();
+        assert!(paces.iter().all(|pace| (pace.time / 4.0 - 1.0).abs() < 0.01), "{paces:?}");
+        assert_eq!(paces, bench().run(&four, &Fame::default(), 1).unwrap());
+    }
+
+    #[test]
+    fn a_cancelled_run_says_so() {
+        let bench = ModelBench { cancelled: Arc::new(AtomicBool::new(true)), ..bench() };
+        assert!(bench.run(&seats(&[(0, "FPdiv")]), &Fame::default(), 1).unwrap_err().interrupted);
+    }
+}
