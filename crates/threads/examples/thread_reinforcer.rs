@@ -4,9 +4,9 @@
 mod published;
 
 use pinwise_scheduler::{Platform, Program};
-use published::{RUNS, SEARCHES, SEED};
+use pinwise_threads::Thresholds;
+use published::{Published, RUNS, SEARCHES, SEED};
 use std::error::Error;
-use std::fmt::Write;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let folder = published::folder().ok_or("the comparison needs the published figures")?;
@@ -18,43 +18,19 @@ fn main() -> Result<(), Box<dyn Error>> {
         return probes(&platform, thresholds);
     }
     let rows = published::published(&std::fs::read_to_string(folder.join("thread_reinforcer.csv"))?)?;
-    let mut fitted = String::new();
-    let mut searched = String::new();
-    let (mut choices, mut reasons) = (0, 0);
-    for row in &rows {
-        let program = Program::built_in(&row.program)?;
-        let at = |reported| published::speedups(&platform, &program, row.parameter(&program, reported));
-        let ((opt, ..), (there, ..)) = (at(row.opt)?, at(row.found)?);
-        let (n, best) = published::best(&platform, &program)?;
-        writeln!(
-            fitted,
-            "| {} | {} | {} ({best:.1}) | {:.1} | {opt:.1} | {:.1} | {there:.1} |",
-            row.program,
-            row.opt,
-            row.reported(&program, n),
-            row.opt_speedup,
-            row.found_speedup
-        )?;
-        let found = published::choice(&platform, &program, thresholds, SEARCHES)?;
-        let chosen = row.reported(&program, found.parameter);
-        let reason = toml::Value::try_from(found.reason)?.to_string().replace('"', "");
-        let (speedup, ..) = published::speedups(&platform, &program, found.parameter)?;
-        choices += u32::from(chosen == row.found);
-        reasons += u32::from(chosen == row.found && reason == row.stop);
-        writeln!(
-            searched,
-            "| {} | {} | {chosen}{} | {} | {reason} | {:.1} % | {:.1} % | {:.1} s | {:.1} s | {} |",
-            row.program,
-            row.found,
-            if chosen == row.found { "" } else { " (differs)" },
-            row.stop,
-            (1.0 - row.found_speedup / row.opt_speedup) * 100.0,
-            (1.0 - speedup / best).max(0.0) * 100.0,
-            row.search_s,
-            found.cost.as_secs_f64(),
-            found.times,
-        )?;
-    }
+    // One thread per program; each is deterministic by its seeds.
+    let compared = std::thread::scope(|scope| {
+        let programs: Vec<_> = rows
+            .iter()
+            .map(|row| scope.spawn(|| compare(&platform, thresholds, row).map_err(|error| error.to_string())))
+            .collect();
+        let results = programs.into_iter().map(|program| program.join().unwrap_or_else(|_| Err("a panic".to_owned())));
+        results.collect::<Result<Vec<Compared>, String>>()
+    })?;
+    let fitted: String = compared.iter().map(|row| row.fitted.as_str()).collect();
+    let searched: String = compared.iter().map(|row| row.searched.as_str()).collect();
+    let choices = compared.iter().filter(|row| row.same_choice).count();
+    let reasons = compared.iter().filter(|row| row.same_choice && row.same_reason).count();
     println!("Speed-ups, mean of {RUNS} runs, *fitted* to the published ones:\n");
     println!(
         "| program | best: threads, paper | model | speed-up there, paper | model | speed-up at the choice, paper | model |"
@@ -62,11 +38,51 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("| --- | ---: | ---: | ---: | ---: | ---: | ---: |\n{fitted}");
     println!("The search's choice, *not fitted*:\n");
     println!(
-        "| program | threads chosen, paper | model | stopped by, paper | model | loss, paper | model | search, paper | model | made by so many of {SEARCHES} searches |"
+        "| program | threads chosen, paper | model, most of {SEARCHES} searches | chosen by | stopped by, paper | model | loss, paper | model | search, paper | model |"
     );
-    println!("| --- | ---: | ---: | --- | --- | ---: | ---: | ---: | ---: | ---: |\n{searched}");
+    println!("| --- | ---: | ---: | ---: | --- | --- | ---: | ---: | ---: | ---: |\n{searched}");
     println!("{choices} of {} choices are the paper's, {reasons} of them for the paper's reason.", rows.len());
     ferret(&platform, &std::fs::read_to_string(folder.join("ferret_stages.csv"))?)
+}
+
+/// One program's lines of both tables.
+struct Compared {
+    fitted: String,
+    searched: String,
+    same_choice: bool,
+    same_reason: bool,
+}
+
+fn compare(platform: &Platform, thresholds: Thresholds, row: &Published) -> Result<Compared, Box<dyn Error>> {
+    let program = Program::built_in(&row.program)?;
+    let at = |reported| published::speedups(platform, &program, row.parameter(&program, reported));
+    let ((opt, ..), (there, ..)) = (at(row.opt)?, at(row.found)?);
+    let (n, best) = published::best(platform, &program)?;
+    let fitted = format!(
+        "| {} | {} | {} ({best:.1}) | {:.1} | {opt:.1} | {:.1} | {there:.1} |\n",
+        row.program,
+        row.opt,
+        row.reported(&program, n),
+        row.opt_speedup,
+        row.found_speedup
+    );
+    let found = published::choice(platform, &program, thresholds, SEARCHES)?;
+    let chosen = row.reported(&program, found.parameter);
+    let reason = toml::Value::try_from(found.reason)?.to_string().replace('"', "");
+    let (speedup, ..) = published::speedups(platform, &program, found.parameter)?;
+    let searched = format!(
+        "| {} | {} | {chosen}{} | {} of {SEARCHES} | {} | {reason} | {:.1} % | {:.1} % | {:.1} s | {:.1} s |\n",
+        row.program,
+        row.found,
+        if chosen == row.found { "" } else { " (differs)" },
+        found.times,
+        row.stop,
+        (1.0 - row.found_speedup / row.opt_speedup) * 100.0,
+        (1.0 - speedup / best).max(0.0) * 100.0,
+        row.search_s,
+        found.cost.as_secs_f64(),
+    );
+    Ok(Compared { fitted, searched, same_choice: chosen == row.found, same_reason: reason == row.stop })
 }
 
 /// Table IV beside the model: busy (USR and SYS) and LOCK per stage.
@@ -97,7 +113,7 @@ fn ferret(platform: &Platform, table: &str) -> Result<(), Box<dyn Error>> {
 }
 
 /// With `--probes`: what each search saw, and nothing else.
-fn probes(platform: &Platform, thresholds: pinwise_threads::Thresholds) -> Result<(), Box<dyn Error>> {
+fn probes(platform: &Platform, thresholds: Thresholds) -> Result<(), Box<dyn Error>> {
     for name in Program::names() {
         let program = Program::built_in(name)?;
         println!(
