@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
 /// Programs use these rings; not every ring has both a producer and a consumer, so some wait for ever.
-const RINGS: usize = 2;
+const RINGS: usize = 4;
 
 fn address() -> impl Strategy<Value = Address> {
     // Few lines, so that threads share some and every cache has conflicts.
@@ -62,6 +62,36 @@ fn program() -> impl Strategy<Value = Program> {
     })
 }
 
+/// The same program as thread number `thread` of so many, at ends of rings that belong to it alone.
+fn at_own_ends(program: &Program, thread: usize, threads: usize) -> Program {
+    let own = |ring: usize, side: Side| {
+        let ends: Vec<usize> = (0..2 * RINGS).filter(|end| end % threads == thread).collect();
+        let end = ends[(2 * ring + side as usize) % ends.len()];
+        (end / 2, if end.is_multiple_of(2) { Side::Producer } else { Side::Consumer })
+    };
+    let address = |address| match address {
+        Address::Slot { ring, side, offset } => {
+            let (ring, side) = own(ring, side);
+            Address::Slot { ring, side, offset }
+        }
+        other => other,
+    };
+    let step = |step: &Step| match *step {
+        Step::Load(at) => Step::Load(address(at)),
+        Step::Store(at) => Step::Store(address(at)),
+        Step::Poll { ring, side } => {
+            let (ring, side) = own(ring, side);
+            Step::Poll { ring, side }
+        }
+        Step::Publish { ring, side } => {
+            let (ring, side) = own(ring, side);
+            Step::Publish { ring, side }
+        }
+        other => other,
+    };
+    Program::new(program.steps().iter().map(step).collect()).expect("as balanced as before")
+}
+
 /// The T2, or one with fewer ways, other latencies, more pipes.
 fn processor() -> impl Strategy<Value = Processor> {
     let t2 = Processor::model("ultrasparc-t2").unwrap();
@@ -86,10 +116,13 @@ fn scene() -> impl Strategy<Value = (Processor, Job, Vec<Placed>)> {
             .retain(|&context| context < if crowded { processor.contexts_per_core() } else { processor.contexts() });
         let rings =
             (0..RINGS as u64).map(|ring| Ring { base: (1 << 24) + ring * 4096, slots: 3, slot_bytes: 32 }).collect();
-        let (programs, placed) = threads
-            .into_iter()
+        let count = threads.len().min(contexts.len());
+        let (programs, placed) = (0..count)
+            .zip(threads)
             .zip(contexts)
-            .map(|((program, start, seed), context)| (program, Placed { context, start, seed }))
+            .map(|((thread, (program, start, seed)), context)| {
+                (at_own_ends(&program, thread, count), Placed { context, start, seed })
+            })
             .unzip();
         let resident = vec![Region { base: 0, length: 1 << 18 }, Region { base: 1 << 20, length: 4096 }];
         (processor, Job { threads: programs, rings, resident }, placed)

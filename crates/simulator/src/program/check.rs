@@ -38,6 +38,16 @@ pub enum JobError {
     /// A resident region without bytes or beyond the addresses.
     #[error("resident region {0}: no bytes, or beyond 64 GiB")]
     Region(usize),
+    /// Two threads are the same side of a ring, which has one producer and one consumer.
+    #[error("thread {thread}, step {step}: another thread is already this side of ring {ring}")]
+    Taken {
+        /// The second of them.
+        thread: usize,
+        /// The step.
+        step: usize,
+        /// The ring it names.
+        ring: usize,
+    },
     /// An offset that is not within the slot.
     #[error("thread {thread}, step {step}: the offset is not within a slot of ring {ring}")]
     Offset {
@@ -130,17 +140,22 @@ impl Job {
                 return Err(JobError::Region(number));
             }
         }
+        // The thread at each end of each ring.
+        let mut ends = vec![[None; 2]; self.rings.len()];
         for (thread, program) in self.threads.iter().enumerate() {
             for (step, what) in program.steps().iter().enumerate() {
-                let (ring, offset) = match *what {
-                    Step::Poll { ring, .. } | Step::Publish { ring, .. } => (ring, 0),
-                    Step::Load(Address::Slot { ring, offset, .. })
-                    | Step::Store(Address::Slot { ring, offset, .. }) => (ring, offset),
+                let (ring, side, offset) = match *what {
+                    Step::Poll { ring, side } | Step::Publish { ring, side } => (ring, side, 0),
+                    Step::Load(Address::Slot { ring, side, offset })
+                    | Step::Store(Address::Slot { ring, side, offset }) => (ring, side, offset),
                     _ => continue,
                 };
                 let Some(found) = self.rings.get(ring) else { return Err(JobError::NoRing { thread, step, ring }) };
                 if offset >= u64::from(found.slot_bytes) {
                     return Err(JobError::Offset { thread, step, ring });
+                }
+                if *ends[ring][side as usize].get_or_insert(thread) != thread {
+                    return Err(JobError::Taken { thread, step, ring });
                 }
             }
         }
@@ -208,6 +223,9 @@ mod tests {
         let resident = vec![Region { base: 0, length: 1 }, Region { base: 64, length: 0 }];
         assert_eq!(Job { resident, ..Job::default() }.check(), Err(JobError::Region(1)));
         let far = Step::Load(Address::Slot { ring: 0, side: Side::Producer, offset: 32 });
+        let mut twice = job(vec![publish], vec![ring]);
+        twice.threads.push(twice.threads[0].clone());
+        assert_eq!(twice.check(), Err(JobError::Taken { thread: 1, step: 0, ring: 0 }));
         assert_eq!(job(vec![far], vec![ring]).check(), Err(JobError::Offset { thread: 0, step: 0, ring: 0 }));
     }
 }
