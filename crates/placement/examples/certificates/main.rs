@@ -41,9 +41,9 @@ const WAYS: [Way; 4] = [
 pub(crate) struct Run {
     /// Measurements made.
     pub(crate) measurements: u64,
-    /// How far the announced assignment is below the optimum, in truth.
-    pub(crate) short: f64,
-    /// The upper end of the bound, relative to the optimum; `None` where no bound was given.
+    /// What the announced assignment does in truth.
+    pub(crate) best: f64,
+    /// The upper end of the bound; `None` where none was given.
     pub(crate) upper: Option<f64>,
     /// The gap that was claimed.
     pub(crate) claimed: Option<f64>,
@@ -63,69 +63,76 @@ fn main() -> ExitCode {
             }
         }
     }
-    let cases = workloads::all();
+    let mut cases = workloads::all();
+    let wanted = |name: &str| only.as_ref().is_none_or(|only| only == name);
+    let mut table: Vec<(String, Vec<Vec<Run>>)> = Vec::new();
+    for way in WAYS.iter().filter(|way| wanted(way.name)) {
+        let run = |case: &Case| (0..seeds).map(|seed| campaign(case, way, seed)).collect();
+        table.push((way.name.to_owned(), cases.iter().map(run).collect()));
+        eprintln!("{}: {} campaigns done", way.name, cases.len() as u64 * seeds);
+    }
+    if wanted("blackbox") {
+        for finalists in [1, 5] {
+            let run = |case: &Case| vec![published::blackbox(case, finalists)];
+            table.push((format!("blackbox, top {finalists}"), cases.iter().map(run).collect()));
+        }
+    }
+    // Annealing may miss the optimum by a little; what any campaign found is no better than the optimum.
+    for (number, case) in cases.iter_mut().enumerate() {
+        let found = table.iter().flat_map(|(_, runs)| &runs[number]).map(|run| run.best).fold(0.0, f64::max);
+        if found > case.optimum * (1.0 + 1e-9) {
+            let by = 100.0 * (found / case.optimum - 1.0);
+            case.known = format!("found by a campaign, {by:.2} % above {}", case.known);
+            case.optimum = found;
+        }
+    }
     println!("| # | workload | noise | optimum | known |\n|--:|---|--:|--:|---|");
     for (number, case) in cases.iter().enumerate() {
         let held_out = if case.held_out { ", held out" } else { "" };
         let (name, noise) = (&case.name, 100.0 * case.noise);
         println!("| {number} | {name}{held_out} | {noise:.1} % | {:.4} | {} |", case.optimum, case.known);
     }
-    println!("\n{seeds} campaigns per workload and strategy; within 2.5 %, confidence 95 %.\n");
+    println!("\nCampaigns per workload and strategy: {seeds}. Within 2.5 %, confidence 95 %.\n");
     println!(
-        "| strategy | workloads | bound given | covers | certified | false | loss, median | loss, worst | measurements, median |"
+        "| strategy | workloads | bound given | covers | upper end, median | certified | false | loss, median | loss, worst | measurements, median |"
     );
-    println!("|---|---|--:|--:|--:|--:|--:|--:|--:|");
-    for way in WAYS.iter().filter(|way| only.as_ref().is_none_or(|name| name == way.name)) {
-        let run = |(number, case): (usize, &Case)| {
-            let runs: Vec<Run> = (0..seeds).map(|seed| campaign(case, way, seed)).collect();
-            for Run { measurements, short, upper, claimed } in &runs {
-                let (upper, claimed) = (upper.unwrap_or(f64::INFINITY), claimed.unwrap_or(f64::INFINITY));
-                eprintln!(
-                    "{} {number}: loss {short:.4}, bound {upper:.4}, gap {claimed:.4}, n = {measurements}",
-                    way.name
-                );
-            }
-            runs
-        };
-        let runs: Vec<Vec<Run>> = cases.iter().enumerate().map(run).collect();
-        report(way.name, &cases, &runs);
-    }
-    if only.as_ref().is_none_or(|name| name == "blackbox") {
-        for finalists in [1, 5] {
-            let run = |case: &Case| vec![published::blackbox(case, finalists)];
-            let runs: Vec<Vec<Run>> = cases.iter().map(run).collect();
-            report(&format!("blackbox, top {finalists}"), &cases, &runs);
-        }
+    println!("|---|---|--:|--:|--:|--:|--:|--:|--:|--:|");
+    for (name, runs) in &table {
+        report(name, &cases, runs);
     }
     ExitCode::SUCCESS
 }
 
 /// Prints a row for the workloads looked at while choosing constants, one for those held out, and one for the needle.
 fn report(name: &str, cases: &[Case], runs: &[Vec<Run>]) {
-    let is_needle = |case: &Case| case.name.contains("needle");
-    let row = |case: &Case| match (is_needle(case), case.held_out) {
+    let row = |case: &Case| match (case.name.contains("needle"), case.held_out) {
         (true, _) => "needle",
         (false, true) => "held out",
         (false, false) => "seen",
     };
     for label in ["seen", "held out", "needle"] {
         let belongs = |(case, _): &(&Case, _)| row(case) == label;
-        let chosen: Vec<&Run> = cases.iter().zip(runs).filter(belongs).flat_map(|(_, runs)| runs).collect();
-        let bounds: Vec<f64> = chosen.iter().filter_map(|run| run.upper).collect();
-        let covers = bounds.iter().filter(|upper| **upper >= 1.0 - 1e-9).count();
-        let certified: Vec<&&Run> = chosen.iter().filter(|run| run.claimed.is_some_and(|gap| gap <= WITHIN)).collect();
-        let wrong = certified.iter().filter(|run| run.short > WITHIN).count();
+        let of_case = |(case, runs)| std::iter::repeat::<&Case>(case).zip::<&Vec<Run>>(runs);
+        let chosen: Vec<(&Case, &Run)> = cases.iter().zip(runs).filter(belongs).flat_map(of_case).collect();
+        let short = |(case, run): &(&Case, &Run)| 1.0 - run.best / case.optimum;
+        let mut uppers: Vec<f64> =
+            chosen.iter().filter_map(|(case, run)| Some(run.upper? / case.optimum - 1.0)).collect();
+        let covers = uppers.iter().filter(|upper| **upper >= -1e-9).count();
+        let certified: Vec<_> = chosen.iter().filter(|(_, run)| run.claimed.is_some_and(|gap| gap <= WITHIN)).collect();
+        let wrong = certified.iter().filter(|chosen| short(chosen) > WITHIN).count();
         let share = |count: usize, of: usize| match of {
             0 => "-".to_owned(),
             _ => format!("{:.1} %", 100.0 * count as f64 / of as f64),
         };
-        let mut losses: Vec<f64> = chosen.iter().map(|run| run.short).collect();
-        let mut measurements: Vec<f64> = chosen.iter().map(|run| run.measurements as f64).collect();
+        let mut losses: Vec<f64> = chosen.iter().map(short).collect();
+        let mut measurements: Vec<f64> = chosen.iter().map(|(_, run)| run.measurements as f64).collect();
         let worst = losses.iter().copied().fold(0.0, f64::max);
+        let given = uppers.len();
+        let typical = if given == 0 { "-".to_owned() } else { format!("{:+.1} %", 100.0 * median(&mut uppers)) };
         println!(
-            "| {name} | {label} | {} | {} | {} | {} | {:.2} % | {:.1} % | {:.0} |",
-            share(bounds.len(), chosen.len()),
-            share(covers, bounds.len()),
+            "| {name} | {label} | {} | {} | {typical} | {} | {} | {:.2} % | {:.1} % | {:.0} |",
+            share(given, chosen.len()),
+            share(covers, given),
             share(certified.len(), chosen.len()),
             share(wrong, chosen.len()),
             100.0 * median(&mut losses),
@@ -161,15 +168,15 @@ fn campaign(case: &Case, way: &Way, seed: u64) -> Run {
         records.push(Record { number, trial, outcome, elapsed: Duration::ZERO });
     }
     let outcome = search.outcome(testbed.unit(), &records, None);
-    judge(case, &testbed, &outcome)
+    judge(&testbed, &outcome)
 }
 
-fn judge(case: &Case, testbed: &Contention, outcome: &Outcome) -> Run {
+fn judge(testbed: &Contention, outcome: &Outcome) -> Run {
     let truth = outcome.best.as_ref().map_or(0.0, |best| testbed.truth(best.assignment.leaves()));
     Run {
         measurements: outcome.cost.measurements,
-        short: 1.0 - truth / case.optimum,
-        upper: outcome.bound.upb_high.map(|high| high / case.optimum),
+        best: truth,
+        upper: outcome.bound.upb_high,
         claimed: outcome.bound.gap_high,
     }
 }

@@ -31,8 +31,8 @@ impl Predictor for Truth {
 const ROLES: [&str; 3] = ["R", "P", "T"];
 const CASES: usize = 42;
 /// Annealings of a workload that cannot be enumerated.
-const RESTARTS: u64 = 4;
-const STEPS: usize = 400_000;
+const RESTARTS: u64 = 6;
+const STEPS: usize = 150_000;
 /// Spaces up to this size are enumerated.
 const ENUMERABLE: u32 = 10_000;
 
