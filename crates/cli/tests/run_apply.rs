@@ -136,7 +136,10 @@ fn undo_gives_back_what_there_was_before_the_first_plan() {
     let again = pinwise(&["apply", "--undo", "--pid", &pid]);
     let errors = String::from_utf8(again.stderr).unwrap();
     assert_eq!(again.status.code(), Some(1));
-    assert!(errors.contains("nothing is noted of the threads of process") && errors.lines().count() == 1, "{errors}");
+    assert!(
+        errors.contains("no affinity is noted for the threads that process") && errors.lines().count() == 1,
+        "{errors}"
+    );
 }
 
 #[test]
@@ -199,7 +202,7 @@ fn run_pins_the_program_while_it_runs_and_ends_with_its_exit_code() {
     let killed = pinwise(&["run", plan.to_str().unwrap(), "--force", "--", "sh", "-c", "kill -9 $$"]);
     assert_eq!(killed.status.code(), Some(128 + 9));
     let missing = pinwise(&["run", plan.to_str().unwrap(), "--force", "--", "/no/such/program"]);
-    assert_eq!(missing.status.code(), Some(1));
+    assert_eq!(missing.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&missing.stderr).contains("cannot start /no/such/program"));
 }
 
@@ -208,8 +211,11 @@ fn a_process_that_does_not_exist_is_named() {
     let directory = tempfile::tempdir().unwrap();
     let plan = plan(directory.path(), &["sh"]);
     let output = pinwise(&["apply", plan.to_str().unwrap(), "--pid", "2147483647", "--force"]);
-    assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("there is no process 2147483647"));
+    let undo = pinwise(&["apply", "--undo", "--pid", "2147483647"]);
+    for output in [output, undo] {
+        assert_eq!(output.status.code(), Some(2));
+        assert!(String::from_utf8_lossy(&output.stderr).contains("there is no process 2147483647"));
+    }
 }
 
 #[test]

@@ -1,9 +1,13 @@
 //! The affinities that pins for good replaced, so that they can be given back later.
 //!
 //! `apply` leaves threads pinned when it ends, so no guardian can put them back. Before it pins a thread it notes the thread's
-//! affinity in a file of the thread's process, on disk before the pin. The first note of a thread counts: after several plans
-//! what comes back is what there was before the first. Notes are kept by boot and name threads with their start times, so one
-//! never reaches a later thread of the same number.
+//! affinity in a file of the thread's process, written before the pin: it outlives whatever ends pinwise, and a crash of the
+//! machine ends the pins too. The first note of a thread counts: after several plans what comes back is what there was before the
+//! first. Notes are kept by boot and name threads with their start times, so one never reaches a later thread of the same number.
+//!
+//! What a thread has is not always its own: a worker that is created again after the first plan has the pin of its creator when
+//! the next plan meets it. So an affinity that is one CPU, and that of a thread pinned before in its process or an ancestor, is
+//! taken for inherited, and the process's own is noted instead.
 //!
 //! Limit: threads that inherited a pin without being noted are recognised where the pin was to one CPU.
 
@@ -62,22 +66,34 @@ impl Ledger {
         Ok(ledger)
     }
 
-    /// Notes threads of one process with the affinity they have; on disk when this returns.
+    /// Notes threads of one process with the affinity they have, or had before they inherited a pin; written when this returns.
     pub(crate) fn note(&self, process: &Member, threads: &[(ThreadId, CpuSet)]) -> io::Result<()> {
         let path = self.path(process.pid);
-        let mut text = Vec::new();
+        let pinned_before = self.nearest_entries(process.pid);
+        let mut entries = Vec::new();
         if self.entries(process.pid).is_empty() {
             // What is there is of an earlier process with this number.
             File::create(&path)?;
-            let (pid, start, mask) = (process.pid, process.start, process.mask.clone());
-            text.push(Entry::Process { pid, start, mask });
+            let (pid, start, mask) = (process.pid, process.start, without_pin(&process.mask, &pinned_before));
+            entries.push(Entry::Process { pid, start, mask });
         }
-        text.extend(threads.iter().map(|(id, mask)| Entry::Thread { id: *id, mask: mask.clone() }));
-        let mut file = OpenOptions::new().append(true).open(&path)?;
-        for entry in text {
-            writeln!(file, "{}", serde_json::to_string(&entry)?)?;
+        let thread =
+            |(id, mask): &(ThreadId, CpuSet)| Entry::Thread { id: *id, mask: without_pin(mask, &pinned_before) };
+        entries.extend(threads.iter().map(thread));
+        // At once, on a line of its own: one that was cut short by a kill spoils no other.
+        let mut text = String::new();
+        for entry in entries {
+            text.push('\n');
+            text.push_str(&serde_json::to_string(&entry)?);
         }
-        file.sync_all()
+        OpenOptions::new().append(true).open(&path)?.write_all(text.as_bytes())
+    }
+
+    /// What was noted of a process, or else of the nearest process that it descends from.
+    fn nearest_entries(&self, pid: Pid) -> Vec<Entry> {
+        let parent = |pid: &Pid| Some(Stat::read(*pid, pid.main()).ok()?.parent).filter(|parent| parent.0 > 0);
+        let mut noted = std::iter::successors(Some(pid), parent).map(|pid| self.entries(pid));
+        noted.find(|entries| !entries.is_empty()).unwrap_or_default()
     }
 
     /// Gives the threads of `pid` and of its descendants the affinities noted for them, and forgets the notes unless a thread
@@ -94,6 +110,9 @@ impl Ledger {
                 let Entry::Thread { id, mask } = entry else { continue };
                 let Ok(stat) = Stat::read(id.pid, id.tid) else { continue };
                 let result = affinity::set(id.tid, mask);
+                if matches!(result, Err(AffinityError::Gone(_))) {
+                    continue;
+                }
                 refused |= result.is_err();
                 released.push(Released { comm: stat.comm, tid: id.tid, cpus: mask.clone(), result });
             }
@@ -130,13 +149,26 @@ impl Ledger {
     }
 }
 
+/// The affinity of a thread about to be noted: `mask`, or its process's where that is the pin of a thread noted before.
+fn without_pin(mask: &CpuSet, noted: &[Entry]) -> CpuSet {
+    let pin = |entry: &Entry| match entry {
+        Entry::Thread { id, mask: before } => before != mask && affinity::get(id.tid).is_ok_and(|now| now == *mask),
+        _ => false,
+    };
+    match noted.first() {
+        Some(Entry::Process { mask: process, .. }) if mask.len() == 1 && noted.iter().any(pin) => process.clone(),
+        _ => mask.clone(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::fixture::Killed;
     use crate::roster::{Roster, Scope};
     use crate::thread::StartTime;
-    use std::process::Command;
+    use std::io::{BufRead, BufReader};
+    use std::process::{Command, Stdio};
 
     #[test]
     fn the_first_affinity_noted_comes_back_once() {
@@ -165,6 +197,66 @@ mod tests {
         assert!(released[0].result.is_ok());
         assert_eq!(affinity::get(id.tid).unwrap(), before);
         assert!(ledger.release(pid).unwrap().is_empty());
+    }
+
+    /// A shell that creates a child, and both processes. The child ends with the shell's input, which it reads.
+    fn shell_with_child() -> (Killed, Roster) {
+        let mut command = Command::new("sh");
+        let child =
+            command.args(["-c", "exec 3<&0; cat <&3 & echo; wait"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = Killed(child.spawn().unwrap());
+        BufReader::new(child.0.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
+        let roster = Roster::new(Scope::Trees(vec![Pid(child.0.id() as i32)])).unwrap();
+        assert_eq!(roster.members().len(), 2);
+        (child, roster)
+    }
+
+    #[test]
+    fn an_inherited_pin_is_not_what_comes_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let ledger = Ledger::open(folder.path()).unwrap();
+        let (_child, roster) = shell_with_child();
+        let threads: Vec<(&Member, ThreadId)> = roster.threads().collect();
+        let ((parent, shell), (born, cat)) = (threads[0], threads[1]);
+        let before = affinity::get(shell.tid).unwrap();
+        let one: CpuSet = before.first().into_iter().collect();
+        ledger.note(parent, &[(shell, before.clone())]).unwrap();
+        affinity::set(shell.tid, &one).unwrap();
+        // As if it had been created now, and met by a second plan.
+        affinity::set(cat.tid, &one).unwrap();
+        ledger.note(&Member { mask: one.clone(), ..born.clone() }, &[(cat, one)]).unwrap();
+        let released = ledger.release(parent.pid).unwrap();
+        assert_eq!(released.len(), 2);
+        assert_eq!(affinity::get(shell.tid).unwrap(), before);
+        assert_eq!(affinity::get(cat.tid).unwrap(), before);
+    }
+
+    #[test]
+    fn a_pin_of_its_own_comes_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let ledger = Ledger::open(folder.path()).unwrap();
+        let child = Killed(Command::new("sleep").arg("60").spawn().unwrap());
+        let roster = Roster::new(Scope::Processes(vec![Pid(child.0.id() as i32)])).unwrap();
+        let (member, id) = roster.threads().next().unwrap();
+        let one: CpuSet = affinity::get(id.tid).unwrap().first().into_iter().collect();
+        affinity::set(id.tid, &one).unwrap();
+        ledger.note(member, &[(id, one.clone())]).unwrap();
+        ledger.note(member, &[(id, one.clone())]).unwrap();
+        assert_eq!(ledger.release(member.pid).unwrap()[0].cpus, one);
+    }
+
+    #[test]
+    fn a_note_that_was_cut_short_spoils_no_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let ledger = Ledger::open(folder.path()).unwrap();
+        let child = Killed(Command::new("sleep").arg("60").spawn().unwrap());
+        let roster = Roster::new(Scope::Processes(vec![Pid(child.0.id() as i32)])).unwrap();
+        let (member, id) = roster.threads().next().unwrap();
+        ledger.note(member, &[]).unwrap();
+        let path = ledger.path(member.pid);
+        OpenOptions::new().append(true).open(path).unwrap().write_all(b"\n{\"Thread\":{\"id\"").unwrap();
+        ledger.note(member, &[(id, affinity::get(id.tid).unwrap())]).unwrap();
+        assert_eq!(ledger.release(member.pid).unwrap().len(), 1);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use crate::output::{self, Usage};
 use crate::plan::{self, PlanArgument};
 use anyhow::Context as _;
 use clap::Args;
-use pinwise_host::{AffinityError, Ended, Ledger, Pid, Pinned, Pinner, Released, Scope, Tid};
+use pinwise_host::{AffinityError, Ended, Ledger, Pid, Pinned, Pinner, Released, Scope, TargetError, Tid, process};
 use pinwise_placement::Plan;
 use pinwise_topology::CpuSet;
 use serde::Serialize;
@@ -20,6 +20,9 @@ const CANNOT_LOOK: &str = "cannot look at the program's threads";
 /// program creates later are only seen with --watch. The affinities replaced are noted in the user's data directory, and --undo
 /// gives them back while the program runs. Exit code 1 when a thread of the plan was not found or could not be pinned.
 #[derive(Args)]
+#[command(
+    override_usage = "pinwise apply [OPTIONS] --pid <PID> <PLAN>\n       pinwise apply --undo --pid <PID> [--json]"
+)]
 #[command(after_help = "Examples:\n  \
     pinwise apply plan.toml --pid \"$(pidof redis-server)\"\n  \
     pinwise apply plan.toml --pid 4242 --dry-run        what would be pinned where\n  \
@@ -35,7 +38,7 @@ pub(crate) struct Apply {
     #[arg(long, conflicts_with = "watch")]
     dry_run: bool,
     /// Give the threads back the affinities they had before the first plan was applied
-    #[arg(long, conflicts_with_all = ["path", "watch", "dry_run", "force"], required_unless_present = "path")]
+    #[arg(long, conflicts_with_all = ["path", "watch", "dry_run", "force"])]
     undo: bool,
     /// Stay, and pin threads as they appear, until the program ends or Ctrl-C
     #[arg(long, conflicts_with = "json")]
@@ -80,14 +83,14 @@ struct Thread<'a> {
 
 impl Apply {
     pub(crate) fn run(self) -> anyhow::Result<()> {
+        if process::ended(self.pid) {
+            return Err(Usage(TargetError::NoProcess(self.pid).to_string()).into());
+        }
         let Some(argument) = &self.plan else { return self.undo() };
         let plan = argument.load()?;
         plan::check(&plan, self.force)?;
         let scope = Scope::Trees(vec![self.pid]);
         let mut pinner = Pinner::new(scope, plan::wanted(&plan), Ended::Forgotten).context(CANNOT_LOOK)?;
-        if pinner.ended() {
-            return Err(Usage(format!("there is no process {}: it ended, or the number is wrong", self.pid)).into());
-        }
         if self.dry_run {
             return self.preview(&plan, &pinner);
         }
@@ -122,7 +125,8 @@ impl Apply {
         let released = ledger()?.release(self.pid).context(CANNOT_LOOK)?;
         anyhow::ensure!(
             !released.is_empty(),
-            "nothing is noted of the threads of process {}: it was restarted, or pinwise apply did not pin them as this user",
+            "no affinity is noted for the threads that process {} has now: it or they were restarted since, or pinwise apply did \
+             not pin them as this user",
             self.pid
         );
         let refused = released.iter().filter(|thread| thread.result.is_err()).count();
