@@ -33,11 +33,17 @@ impl std::error::Error for Interrupted {}
 
 /// The bytes of a file that the command line names.
 pub(crate) fn read_input(path: &Path) -> anyhow::Result<Vec<u8>> {
-    fs::read(path).map_err(|error| match error.kind() {
+    fs::read(path).map_err(no_input)
+}
+
+/// Why a file that the command line names could not be read.
+pub(crate) fn no_input(error: io::Error) -> anyhow::Error {
+    match error.kind() {
         io::ErrorKind::NotFound => Usage("there is no such file".into()).into(),
         io::ErrorKind::IsADirectory => Usage("it is a directory".into()).into(),
+        io::ErrorKind::InvalidData => Usage("it is no text".into()).into(),
         _ => error.into(),
-    })
+    }
 }
 
 /// Prints `text` (which ends in a newline) on stdout.

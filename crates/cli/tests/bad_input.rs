@@ -110,6 +110,7 @@ fn what_the_command_line_names_and_is_not_there_is_bad_usage_for_every_command()
         (&["run", &absent, "--", "true"], "there is no such file"),
         (&["run", &path("plan.toml"), "--force", "--", "/no/such/program"], "there is no such program"),
         (&["topo", "--machine", &absent], "no such file"),
+        (&["latency", "--from", &absent], "there is no such file"),
         (&["space", "--threads", "2", "--machine", &absent], "no such file"),
         (&["workload", "intadd", "--packets", "10", "--pcap", &absent], "No such file"),
         (&["campaign", "show", "1", "--store", &store], "there is no store yet"),

@@ -65,8 +65,12 @@ impl Scale {
         format!("{} {}", self.number(performance), self.label)
     }
 
-    /// `1.70 to 1.74 M packets/s`, lower quantity first; as many decimals as tell the ends apart.
+    /// `1.70 to 1.74 M packets/s`, lower quantity first; as many decimals as tell the ends apart. `0.31 s or more` for a cost whose
+    /// performance may be none.
     pub fn range(&self, low: f64, high: f64) -> String {
+        if self.reversed() && low <= 0.0 {
+            return format!("{} or more", self.show(high));
+        }
         let (from, to) = if self.reversed() { (high, low) } else { (low, high) };
         let (from, to) = (self.value(from), self.value(to));
         let width = (to - from).abs();
@@ -179,6 +183,14 @@ pub fn date(seconds: i64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cost_whose_performance_may_be_none_has_no_upper_end() {
+        let scale = Scale::new(&Unit::cost("s"), 1.0);
+        assert_eq!(scale.range(0.0, 4.0), "0.25 s or more");
+        assert_eq!(scale.range(-1.0, 4.0), "0.25 s or more");
+        assert_eq!(scale.range(2.0, 4.0), "0.25 to 0.50 s");
+    }
 
     #[test]
     fn quantities_carry_a_prefix_and_their_unit() {

@@ -18,6 +18,7 @@ use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Ending, NewCampa
 use pinwise_host::{Ended, Pinner, Scope};
 use pinwise_placement::{Advice, Outcome, Plan, Search};
 use pinwise_report::Files;
+use pinwise_testbed::figures;
 use pinwise_topology::{CpuSet, Fingerprint, Machine, SharingTree};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -36,7 +37,8 @@ impl Place {
         request.affinities = bed.affinities();
         let spent = begin.elapsed();
         request.question.budget = request.question.budget.after(spent).with_context(|| {
-            format!("{spent:.1?} went into getting to know the program, which is all of the budget: raise --budget")
+            let spent = figures::duration(spent);
+            format!("{spent} went into getting to know the program, which is all of the budget: raise --budget")
         })?;
         // The user's cap is in the unit shown; performance is higher-is-better.
         request.question.cap = request.question.cap.map(|cap| unit.quantity(cap));

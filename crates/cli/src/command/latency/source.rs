@@ -1,7 +1,7 @@
 //! `--from`: latencies that were measured before, or by others.
 
 use super::{Document, Pair};
-use crate::output::Usage;
+use crate::output::{Usage, no_input};
 use anyhow::Context as _;
 use pinwise_topology::{LatencyError, LatencyLevels, LatencyMatrix, MctFile};
 use std::fs::File;
@@ -31,7 +31,8 @@ impl Source {
     pub(super) fn read(path: &Path) -> anyhow::Result<Self> {
         let what = || path.display().to_string();
         let mut text = String::new();
-        File::open(path).and_then(|file| file.take(LARGEST_FILE).read_to_string(&mut text)).with_context(what)?;
+        let read = File::open(path).and_then(|file| file.take(LARGEST_FILE).read_to_string(&mut text));
+        read.map_err(no_input).with_context(what)?;
         let name = path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         Self::parse(name, &text).map_err(|reason| Usage(format!("{}: {reason}", path.display())).into())
     }
