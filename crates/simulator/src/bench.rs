@@ -1,10 +1,12 @@
 //! A model as a bench: the microbenchmarks of the characterization, any set of them on any contexts.
 //!
 //! Programs whose arrays lie beyond the first-level cache begin first and load the second level: 4.8 M cycles for an array of
-//! 1.5 MiB, 20 M until one of 6 MiB has been walked through once. Everything else begins when they are through, since
+//! 1.5 MiB; one that does not fit is walked through [`PASSES`] times, since what is found of it in the second level
+//! settles over several passes. Everything else begins when they are through, since
 //! arithmetic would only be slow to simulate meanwhile and does not change what is in the second level. From then on FAME decides.
 //!
-//! A repetition is so much of a program as takes some thousand cycles alone: a pass through a small array, 1,000 operations otherwise.
+//! A repetition is a pass through `L2cache`'s array, a fifth of one through `mem`'s (hits are not spread evenly over it, and FAME makes at
+//! least five repetitions), and some thousand operations otherwise.
 
 use crate::program::{Job, Microbenchmark as Program};
 use crate::{Chip, Pace as Stepping, Placed, Processor};
@@ -15,12 +17,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Start offsets are uniform below this many cycles: longer than any instruction.
 const OFFSETS: u64 = 1000;
+/// Passes through an array that does not fit the second level, before anything is looked at.
+const PASSES: u64 = 3;
 /// Cycles between two looks at the counters.
 const LOOK: u64 = 1000;
 /// Cycles that all programs run together before repetitions count.
 const SETTLING: u64 = 20_000;
-/// No set of programs is looked at for longer than this many cycles.
-const LONGEST: u64 = 400_000_000;
+/// No set of programs is looked at for longer than this many cycles after loading: where arrays do not fit the second level, it may
+/// change its regime for ever.
+const LONGEST: u64 = 60_000_000;
 
 /// A processor model on which sets of microbenchmarks run.
 #[derive(Debug)]
@@ -44,7 +49,10 @@ impl ModelBench {
 
     /// Cycles until programs that load the second level have done so; 0 where none does.
     fn loading(&self, programs: &[Program]) -> u64 {
-        let lines = |program: &Program| program.array() / u64::from(self.processor.inter_core.l2.line);
+        let fits = |program: &Program| program.array() <= u64::from(self.processor.inter_core.l2.size_kib) << 10;
+        let passes = |program: &Program| if fits(program) { 1 } else { PASSES };
+        let lines =
+            |program: &Program| passes(program) * program.array() / u64::from(self.processor.inter_core.l2.line);
         let longest = programs.iter().filter(|&&program| self.beyond_first_level(program)).map(lines).max();
         // A miss, and something for those that wait for the same controller.
         longest.unwrap_or(0) * u64::from(self.processor.inter_core.memory.latency) * 21 / 20
@@ -56,9 +64,10 @@ impl ModelBench {
 
     /// Instructions in a repetition.
     fn repetition(&self, program: Program) -> u64 {
+        let lines = program.array() / u64::from(self.processor.inter_core.l2.line);
         match program {
-            // Every array line once.
-            _ if program == Program::L2cache => program.array() / u64::from(self.processor.inter_core.l2.line),
+            Program::L2cache => lines,
+            Program::Mem => lines / 5,
             Program::IntAdd | Program::Dcache => 10_000,
             _ => 2_000,
         }

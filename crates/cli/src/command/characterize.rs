@@ -40,7 +40,7 @@ pub(crate) struct Characterize {
     /// At most N stressors on other cores
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=1024))]
     stressors: u16,
-    /// How often everything is measured; intervals need 2 [default: 5 on this machine, 2 on a model]
+    /// How often everything is measured; intervals need 2 [default: 5 on this machine, 1 on a model]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=100))]
     rounds: Option<u16>,
     /// Largest difference between the accumulated and the steady rate
@@ -107,7 +107,7 @@ impl Characterize {
             .map_err(|error| Usage(error.to_string()))?;
         // A store that cannot be used is found out before, not after.
         let mut store = Store::open(&self.store.path()?)?;
-        let default = if bench.at_once() > 1 || self.machine.machine != "host" { 2 } else { 5 };
+        let default = if bench.at_once() > 1 || self.machine.machine != "host" { 1 } else { 5 };
         let conditions = Conditions {
             fame: Fame { maiv: self.maiv, ..Fame::default() },
             rounds: self.rounds.map_or(default, usize::from),
