@@ -36,3 +36,12 @@ fn a_page_that_cannot_be_written_is_a_failure() {
     let said = String::from_utf8(done.stderr).unwrap();
     assert!(said.contains("cannot write") && said.lines().count() == 1, "{said}");
 }
+
+/// What is measured here is not held against the levels of another machine.
+#[test]
+fn another_machine_cannot_be_measured_from_here() {
+    let output = pinwise(["latency", "--machine", "64x64"]);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{error}");
+    assert!(output.stdout.is_empty() && error.contains("only this machine can be measured"), "{error}");
+}

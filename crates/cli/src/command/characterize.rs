@@ -96,6 +96,7 @@ impl Characterize {
                 (Box::new(bench), fingerprint)
             }
             other => {
+                self.machine.load()?;
                 let models = Machine::MODELS.join(", ");
                 let message = format!(
                     "--machine {other}: its programs cannot be run from here; characterize host or a model ({models})"

@@ -117,13 +117,13 @@ struct Pair {
 
 impl Latency {
     pub(crate) fn run(self) -> anyhow::Result<()> {
+        let declared = self.declared()?;
         let mut document = match &self.from {
             Some(path) => Source::read(path)?.document(),
-            None => self.measure()?,
+            None => self.measure(declared.as_ref())?,
         };
         let matrix = document.latencies()?;
         let levels = LatencyLevels::of(&matrix);
-        let declared = self.declared()?;
         if let Some(machine) = &declared {
             document.compare(LatencyComparison::new(&matrix, &levels, machine));
         }
@@ -152,9 +152,21 @@ impl Latency {
         }
     }
 
-    /// Measures this machine.
-    fn measure(&self) -> anyhow::Result<Document> {
+    /// Measures this machine. `declared` may describe it in other words, but not be another machine: what was measured here would be
+    /// held against levels that it does not have.
+    fn measure(&self, declared: Option<&Machine>) -> anyhow::Result<Document> {
         let host = pinwise_host::machine()?;
+        if let (Some(name), Some(other)) = (&self.machine, declared)
+            && other.online() != host.online()
+        {
+            return Err(Usage(format!(
+                "--machine {name} has contexts {}, this machine {}: only this machine can be measured; give latencies of {name} with \
+                 --from FILE",
+                other.online(),
+                host.online()
+            ))
+            .into());
+        }
         let contexts = match &self.cpus {
             None => host.allowed.clone(),
             Some(list) => {

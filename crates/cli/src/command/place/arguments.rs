@@ -7,6 +7,7 @@ use clap::{ArgGroup, Args, ValueEnum};
 use pinwise_evt::Method;
 use pinwise_placement::{Budget, Question, StrategyName};
 use pinwise_topology::Alike;
+use pinwise_workloads::Workload;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -214,6 +215,7 @@ impl Place {
             }
             let workload = self.built_in().unwrap_or(DEFAULT_WORKLOAD);
             let (name, instances) = workload.split_once(':').unwrap_or((workload, "2"));
+            Workload::parse(&format!("{name}:{instances}")).map_err(|error| Usage(error.to_string()))?;
             let command = [program, "workload", name, "--instances", instances, "--interval", "10ms"];
             reading.counter = Some(true);
             reading.unit.get_or_insert_with(|| "packets/s".into());
@@ -435,6 +437,10 @@ mod tests {
         ] {
             let error = model(words).unwrap_err();
             assert!(error.contains(says) && !error.contains('\n'), "{words:?}: {error}");
+        }
+        for workload in ["hash2", "hash1_L1:0"] {
+            let here = request(&["--workload", workload]).unwrap_err();
+            assert_eq!(here, model(&["--workload", workload]).unwrap_err(), "refused alike, before anything starts");
         }
         let error = request(&["--machine", "8x2x4"]).unwrap_err();
         assert!(error.contains("ultrasparc-t2") && error.contains("host"), "{error}");
