@@ -5,7 +5,7 @@ use pinwise_testbed::figures;
 use std::fmt::Write as _;
 
 /// Columns of a table's cell.
-const CELL: usize = 7;
+const CELL: usize = 8;
 
 pub(super) fn text(characterization: &Characterization) -> String {
     let mut text = String::new();
@@ -129,7 +129,8 @@ fn findings(text: &mut String, characterization: &Characterization) {
     if let Some(remote) = &findings.remote {
         others(text, remote);
     }
-    if let Some(scope) = &findings.scope {
+    // With two contexts there are as few assignments as contents: nothing to save, nothing to say.
+    if let Some(scope) = findings.scope.as_ref().filter(|scope| scope.times_fewer > 1.0) {
         let local = findings.remote.as_ref().is_some_and(|remote| remote.core_local);
         let _ = writeln!(
             text,
@@ -145,7 +146,7 @@ fn findings(text: &mut String, characterization: &Characterization) {
 
 /// The best and the worst of each level, where there is a difference.
 fn co_runners(text: &mut String, characterization: &Characterization) {
-    let _ = writeln!(text, "\nco-runners: best / worst");
+    let heading = text.len();
     for row in &characterization.findings.co_runners {
         let all: Vec<&String> = row.low.iter().chain(&row.moderate).chain(&row.high).collect();
         let minded: Vec<&str> = row.high.iter().chain(&row.moderate).rev().map(String::as_str).collect();
@@ -160,6 +161,9 @@ fn co_runners(text: &mut String, characterization: &Characterization) {
                 all.len()
             );
         }
+    }
+    if text.len() > heading {
+        text.insert_str(heading, "\nco-runners: best / worst\n");
     }
 }
 
