@@ -1,0 +1,147 @@
+use super::*;
+use crate::thread::{Account, Pid, StartTime, Tid};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Barrier, Mutex};
+use std::thread::{Builder, JoinHandle, sleep};
+
+fn id() -> ThreadId {
+    ThreadId { pid: Pid(1), tid: Tid(1), start: StartTime(1) }
+}
+
+fn counters(ran_ms: u64, waited_ms: u64) -> Counters {
+    let account = Account { ran: Duration::from_millis(ran_ms), waited: Duration::from_millis(waited_ms), slices: 1 };
+    Counters { account, voluntary: 2 * ran_ms, involuntary: ran_ms, migrations: Some(ran_ms / 10) }
+}
+
+fn ms(milliseconds: u64) -> Duration {
+    Duration::from_millis(milliseconds)
+}
+
+#[test]
+fn what_a_thread_does_is_read_from_its_system_call() {
+    let futex = format!("{} 0x7ffd 0x80 0x0 0x0 0x0 0x0 0x7ffc 0x7f41\n", libc::SYS_futex);
+    assert_eq!(Doing::parse(futex.as_bytes()), Doing::Locked);
+    assert_eq!(Doing::parse(b"449 0x1\n"), Doing::Locked);
+    assert_eq!(Doing::parse(b"running\n"), Doing::Runnable);
+    assert_eq!(Doing::parse(b"-1 0x7ffc 0x7f41\n"), Doing::Asleep);
+    assert_eq!(Doing::parse(b"2020 0x0"), Doing::Asleep, "the whole number counts");
+    assert_eq!(Doing::parse(b""), Doing::Asleep);
+}
+
+#[test]
+fn looks_split_the_sleep_that_is_known_exactly() {
+    let mut ledger = Ledger::new(ms(5), counters(100, 10));
+    for doing in [Doing::Locked, Doing::Runnable, Doing::Locked, Doing::Locked, Doing::Asleep] {
+        ledger.see(doing);
+    }
+    ledger.count(ms(105), counters(150, 20));
+    let activity = ledger.activity(id(), "x".into());
+    assert_eq!((activity.elapsed, activity.ran, activity.waited, activity.slept), (ms(100), ms(50), ms(10), ms(40)));
+    assert_eq!((activity.locked, activity.looks), (Some(ms(30)), 5));
+    assert_eq!((activity.voluntary, activity.involuntary, activity.migrations), (100, 50, Some(5)));
+}
+
+#[test]
+fn locks_that_may_not_be_seen_are_not_called_zero() {
+    let unseen = Ledger::new(ms(0), counters(0, 0)).activity(id(), "x".into());
+    assert_eq!(unseen.locked, None);
+    assert_eq!(Activity { elapsed: ms(10), threads: vec![unseen.clone()] }.lock(), None);
+    let mut busy = Ledger::new(ms(0), counters(0, 0));
+    busy.see(Doing::Runnable);
+    busy.count(ms(10), counters(10, 0));
+    let busy = busy.activity(id(), "x".into());
+    assert_eq!(busy.locked, Some(ms(0)));
+    assert_eq!(Activity { elapsed: ms(10), threads: vec![unseen, busy] }.lock(), Some(0.0));
+}
+
+#[test]
+fn accounts_that_are_stale_do_not_make_more_time_than_there_was() {
+    let mut ledger = Ledger::new(ms(0), counters(0, 0));
+    ledger.count(ms(10), counters(14, 9));
+    let activity = ledger.activity(id(), "x".into());
+    assert_eq!((activity.ran, activity.waited, activity.slept), (ms(10), ms(0), ms(0)));
+}
+
+#[test]
+fn rates_and_shares_are_those_of_all_threads() {
+    let thread = |ran: u64| {
+        let mut ledger = Ledger::new(ms(0), counters(0, 0));
+        ledger.see(Doing::Locked);
+        ledger.count(ms(100), counters(ran, 0));
+        ledger.activity(id(), "x".into())
+    };
+    let mut activity = Activity { elapsed: ms(100), threads: vec![thread(80), thread(40)] };
+    assert!((activity.lock().unwrap() - 0.4).abs() < 1e-9);
+    assert!((activity.utilization(2) - 0.6).abs() < 1e-9);
+    assert!((activity.voluntary_rate() - 2400.0).abs() < 1e-6);
+    assert!((activity.involuntary_rate() - 1200.0).abs() < 1e-6);
+    assert!((activity.migration_rate().unwrap() - 120.0).abs() < 1e-6);
+    activity.threads[0].migrations = None;
+    assert_eq!(activity.migration_rate(), None);
+}
+
+/// A thread of this process under a name of its own, that ends when its channel closes.
+fn start(name: &str, work: impl FnOnce(Receiver<()>) + Send + 'static) -> (Sender<()>, JoinHandle<()>) {
+    let (stop, stopped) = channel();
+    (stop, Builder::new().name(name.to_owned()).spawn(move || work(stopped)).unwrap())
+}
+
+#[test]
+fn threads_that_compute_wait_for_each_other_and_sleep_are_told_apart() {
+    let ready = Arc::new(Barrier::new(4));
+    let lock = Arc::new(Mutex::new(()));
+    let held = lock.lock().unwrap();
+    let computes = start("mon-computes", {
+        let ready = ready.clone();
+        move |stopped| {
+            ready.wait();
+            while stopped.try_recv() == Err(std::sync::mpsc::TryRecvError::Empty) {}
+        }
+    });
+    let locked = start("mon-locked", {
+        let (ready, lock) = (ready.clone(), lock.clone());
+        move |_| {
+            ready.wait();
+            drop(lock.lock());
+        }
+    });
+    let sleeps = start("mon-sleeps", {
+        let ready = ready.clone();
+        move |stopped| {
+            ready.wait();
+            while stopped.try_recv() == Err(std::sync::mpsc::TryRecvError::Empty) {
+                sleep(Duration::from_millis(1));
+            }
+        }
+    });
+    ready.wait();
+    let own = Pid(rustix::process::getpid().as_raw_nonzero().get());
+    let mut monitor = Monitor::attach(Scope::Processes(vec![own])).unwrap();
+    let activity = monitor.watch(ms(300), &sleep, &|| false).unwrap();
+    drop(held);
+    for (stop, thread) in [computes, locked, sleeps] {
+        drop(stop);
+        thread.join().unwrap();
+    }
+    let named = |name: &str| activity.threads.iter().find(|thread| thread.comm == name).unwrap();
+    for thread in &activity.threads {
+        assert_eq!(thread.ran + thread.waited + thread.slept, thread.elapsed);
+    }
+    let (computes, locked, sleeps) = (named("mon-computes"), named("mon-locked"), named("mon-sleeps"));
+    assert!(computes.ran > Duration::ZERO && computes.looks > 0);
+    // A lock that is never released: all but the moment it began.
+    assert!(locked.locked.unwrap() > locked.elapsed.mul_f64(0.9), "{locked:?}");
+    assert_eq!(sleeps.locked, Some(Duration::ZERO), "{sleeps:?}");
+    assert!(sleeps.voluntary > 0, "{sleeps:?}");
+    assert!(activity.lock().unwrap() > 0.0 && activity.elapsed >= ms(300));
+}
+
+#[test]
+fn a_program_that_has_ended_ends_the_watch() {
+    let mut child = std::process::Command::new("true").spawn().unwrap();
+    let mut monitor = Monitor::attach(Scope::Trees(vec![Pid(child.id() as i32)])).unwrap();
+    child.wait().unwrap();
+    let began = Instant::now();
+    let activity = monitor.watch(Duration::from_secs(600), &sleep, &|| false).unwrap();
+    assert!(!monitor.alive() && began.elapsed() < Duration::from_secs(300), "{activity:?}");
+}
