@@ -6,7 +6,7 @@
 //! operation beside them over its time alone.
 //!
 //! * [`Plan`] (pure): which sets of programs to run where, from the machine's tree of sharing levels.
-//! * [`execute`]: runs the plan on a [`pinwise_testbed::Bench`], in rounds, in random order, with runs alone in between.
+//! * [`execute()`]: runs the plan on a [`pinwise_testbed::Bench`], in rounds, in random order, with runs alone in between.
 //! * [`Characterization`]: the result, with intervals, noise and warnings; it is kept and read again.
 //! * [`Findings`] (pure): critical resources, sensitivity, co-runners, and whether remote cores matter.
 

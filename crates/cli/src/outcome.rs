@@ -5,10 +5,9 @@ mod sheet;
 
 pub(crate) use document::document;
 
-use crate::request::is_simulated;
 use pinwise_campaign::{CampaignInfo, CampaignState};
 use pinwise_placement::{Advice, Best, Bound, Cost, Outcome};
-use pinwise_report::{Files, quoted};
+use pinwise_report::{Files, is_simulated, quoted};
 use pinwise_testbed::figures::{self, Scale};
 use pinwise_topology::{CpuId, SharingTree};
 use sheet::{INDENT, Sheet};
@@ -20,9 +19,19 @@ const RIVALS_SHOWN: usize = 8;
 pub(crate) fn tell(info: &CampaignInfo, outcome: &Outcome, files: Files<'_>, width: usize) -> String {
     let tree = SharingTree::new(&info.new.machine, info.new.alike);
     let mut sheet = Sheet { text: String::new(), width };
-    sheet.paragraph("", 0, verdict(outcome, info.state));
+    let simulated = is_simulated(&info.new.question);
+    if simulated {
+        let machine = &info.new.machine.name;
+        sheet.paragraph(
+            "",
+            0,
+            &format!("Simulated on a model of {machine}: performances and times are those of the model."),
+        );
+    }
+    sheet.paragraph("", 0, verdict(outcome, info.state, simulated));
     if let (Some(found), Some(best)) = (&outcome.as_found, &outcome.best)
         && outcome.advice == Advice::Pin
+        && !simulated
         && found.mean > best.performance.mean
     {
         sheet.paragraph(
@@ -55,8 +64,12 @@ pub(crate) fn tell(info: &CampaignInfo, outcome: &Outcome, files: Files<'_>, wid
     sheet.text
 }
 
-fn verdict(outcome: &Outcome, state: CampaignState) -> &'static str {
+/// The answer in a sentence. A model has no operating system: balanced placements stand for its default.
+fn verdict(outcome: &Outcome, state: CampaignState, simulated: bool) -> &'static str {
     match outcome.advice {
+        Advice::Pin if simulated => {
+            "Pin: the best assignment beats balanced placements, which are the default of the model."
+        }
         Advice::Pin => "Pin: the best assignment beats the operating system's own placement.",
         Advice::KeepDefault => "Keep the default: no assignment is better than leaving the threads unpinned.",
         Advice::Undecided if outcome.best.is_none() && state != CampaignState::Finished => {
@@ -83,7 +96,7 @@ fn evidence(sheet: &mut Sheet, info: &CampaignInfo, outcome: &Outcome, tree: &Sh
         Some(baseline) => sheet.line("unpinned", &baseline.show(&scale)),
         None => sheet.line("unpinned", "not measured"),
     }
-    if let Some(found) = &outcome.as_found {
+    if let Some(found) = outcome.as_found.as_ref().filter(|_| !is_simulated(&info.new.question)) {
         sheet.line("as found", &format!("{}, before anything was pinned", found.show(&scale)));
     }
     if let Some((gain, low, high)) = outcome.gain {
@@ -103,7 +116,8 @@ fn evidence(sheet: &mut Sheet, info: &CampaignInfo, outcome: &Outcome, tree: &Sh
     for note in &outcome.bound.notes {
         sheet.line("", note);
     }
-    sheet.line("cost", &cost(&outcome.cost, &outcome.assignments));
+    let model = if is_simulated(&info.new.question) { " of the model's time" } else { "" };
+    sheet.line("cost", &format!("{}{model}", cost(&outcome.cost, &outcome.assignments)));
     sheet.line("strategy", &outcome.strategy);
     sheet.line("stopped", &outcome.stopped_because);
 }

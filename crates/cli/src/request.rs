@@ -57,11 +57,6 @@ pub(crate) enum Subject {
     Simulated(Simulation),
 }
 
-/// Whether a stored question is about a program on a simulated processor.
-pub(crate) fn is_simulated(question: &serde_json::Value) -> bool {
-    question.pointer("/subject/simulated").is_some()
-}
-
 /// What is simulated, and for how long.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Simulation {

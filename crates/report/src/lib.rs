@@ -32,4 +32,4 @@ mod tail;
 pub use characterization::characterization_page;
 pub use latency::latency_page;
 pub use page::{ReportError, page};
-pub use question::{Files, quoted};
+pub use question::{Files, is_simulated, quoted};

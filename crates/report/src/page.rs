@@ -77,6 +77,7 @@ pub fn page(
     let document = Document {
         info,
         outcome,
+        simulated: question::is_simulated(&info.new.question),
         verdict: question::verdict(outcome, &scale),
         facts: facts(outcome, &scale),
         state: state(info),
@@ -123,6 +124,7 @@ const UPLOT_LICENSE: &str = include_str!("../assets/uPlot.LICENSE");
 struct Document<'a> {
     info: &'a CampaignInfo,
     outcome: &'a Outcome,
+    simulated: bool,
     verdict: (&'static str, String),
     facts: Vec<Fact>,
     state: Option<&'static str>,

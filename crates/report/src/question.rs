@@ -77,6 +77,11 @@ pub(crate) fn failures(evidence: &Evidence<'_>) -> Vec<(String, String)> {
     evidence.failures.iter().map(|&(message, times)| (message.to_owned(), figures::count(times as u64))).collect()
 }
 
+/// Whether a stored question is about a program on a simulated processor: then its performances and times are those of a model.
+pub fn is_simulated(question: &serde_json::Value) -> bool {
+    question.pointer("/subject/simulated").is_some()
+}
+
 /// The verdict: a heading and a sentence.
 pub(crate) fn verdict(outcome: &Outcome, scale: &Scale) -> (&'static str, String) {
     let gain = outcome.gain.map(|(gain, low, high)| {

@@ -97,6 +97,11 @@ impl SimulatedTestbed {
             .collect::<Result<Vec<f64>, _>>()
             .map_err(|error| MeasureError::new(Retry::Other, error.to_string()))?;
         let mean = rates.iter().sum::<f64>() / rates.len() as f64;
+        if mean == 0.0 {
+            let message =
+                format!("no instance finished two packets in {cycles} cycles; simulate more of them (--cycles)");
+            return Err(MeasureError::new(Retry::Never, message));
+        }
         let squares: f64 = rates.iter().map(|rate| (rate - mean).powi(2)).sum();
         let spread = (rates.len() > 1).then(|| (squares / (rates.len() - 1) as f64).sqrt());
         let duration = Duration::from_secs_f64(self.seconds(cycles * rates.len() as u64));

@@ -2,6 +2,7 @@
 
 use pinwise_campaign::CampaignInfo;
 use pinwise_placement::{Best, Estimate, Outcome};
+use pinwise_report::is_simulated;
 use pinwise_topology::SharingTree;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -42,6 +43,7 @@ pub(crate) fn document(info: &CampaignInfo, outcome: &Outcome, plan: Option<&Pat
         "campaign": info.id,
         "advice": outcome.advice,
         "machine": info.new.machine.name,
+        "simulated": is_simulated(&info.new.question),
         "workload": info.new.workload.name,
         "threads": info.new.workload.threads,
         "unit": unit.name,

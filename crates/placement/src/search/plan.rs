@@ -86,7 +86,12 @@ impl Approach {
                 explorers.push_back(Box::new(Climb::new(workload)));
             }
             StrategyName::Exhaustive => {
-                why.insert(0, format!("exhaustive, as asked: {count} assignments"));
+                let enough = if fits(&space, ONCE) {
+                    ""
+                } else {
+                    ", more than the budget has measurements for: not all are seen"
+                };
+                why.insert(0, format!("exhaustive, as asked: {count} assignments{enough}"));
                 explorers.push_back(Box::new(Exhaustive::new(&space)));
             }
             StrategyName::Random => {
@@ -104,7 +109,8 @@ impl Approach {
                 why.insert(
                     0,
                     format!(
-                        "guided, as asked: a predictor learned from {UNIFORM} random assignments and all later ones steers the                          draws; {count} in all"
+                        "guided, as asked: a predictor learned from {UNIFORM} random assignments and all later ones steers the \
+                         draws; {count} in all"
                     ),
                 );
                 explorers.push_back(Box::new(Guided::new(workload, &space, used, SEARCH_SHARE)));

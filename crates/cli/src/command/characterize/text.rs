@@ -88,12 +88,36 @@ fn tables(text: &mut String, characterization: &Characterization) {
                     characterization.slowdowns.iter().filter(here).find(|row| {
                         (row.count, &row.reference, &row.stressor) == (most, &reference.name, &stressor.name)
                     });
-                let cell = row.map_or("?".into(), |row| format!("{:.2}", row.slowdown));
+                let mark = |row: &Slowdown| if row.steady { "" } else { "*" };
+                let cell = row.map_or("?".into(), |row| format!("{:.2}{}", row.slowdown, mark(row)));
                 let _ = write!(text, "{cell:>CELL$}");
             }
             text.push('\n');
         }
+        let shown: Vec<&Slowdown> =
+            characterization.slowdowns.iter().filter(here).filter(|row| row.count == most).collect();
+        text.push_str(&certainty(&shown));
     }
+}
+
+/// How sure the slowdowns of a table are.
+fn certainty(rows: &[&Slowdown]) -> String {
+    let mut text = String::new();
+    let half = |row: &Slowdown| Some((row.high? - row.low?) / 2.0);
+    let widest = rows.iter().filter_map(|row| Some((half(row)?, row))).max_by(|one, other| one.0.total_cmp(&other.0));
+    let rounds = rows.first().map_or(0, |row| row.rounds.len());
+    text.push_str(&match widest {
+        Some((half, _)) if half < 0.005 => format!("  95 % intervals: below \u{b1}0.005, {rounds} rounds\n"),
+        Some((half, row)) => format!(
+            "  95 % intervals: \u{b1}{half:.2} at most ({} beside {}), {rounds} rounds\n",
+            row.reference, row.stressor
+        ),
+        None => "  one round: no intervals; --rounds 3 gives them\n".to_owned(),
+    });
+    if rows.iter().any(|row| !row.steady) {
+        text.push_str("  *: a program of the set did not become steady\n");
+    }
+    text
 }
 
 fn findings(text: &mut String, characterization: &Characterization) {

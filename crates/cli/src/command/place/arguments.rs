@@ -368,8 +368,8 @@ fn time(text: &str) -> Result<Duration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::request::is_simulated;
     use clap::Parser;
+    use pinwise_report::is_simulated;
 
     #[derive(Parser)]
     struct Line {
