@@ -41,7 +41,7 @@ target-redis() {
   start redis-server --port 16379 --bind 127.0.0.1 --save "" --appendonly no --io-threads 2 --io-threads-do-reads yes --dir "$folder"
   local server=$pid
   sleep 1
-  start timeout 90 redis-benchmark -p 16379 -n 100000000 -c 40 -P 8 -t get -q
+  start timeout 90 redis-benchmark -p 16379 -n 100000000 -c 50 -t get -q
   sleep 1
   place "redis with 2 I/O threads under redis-benchmark" --pid "$server" \
     --metric 'cmd:redis-cli -p 16379 info stats' --pick 'total_commands_processed:(\d+)'
