@@ -48,6 +48,7 @@ impl Prober for ModelProber {
             parameter,
             threads: self.program.threads(parameter),
             profile: profile(&ledger, self.platform.contexts()),
+            progress: None,
             cost: initialization + Duration::from_secs_f64(ledger.at.seconds()),
         })
     }

@@ -19,7 +19,7 @@ pub use fame::Fame;
 pub use measurement::{MeasureError, Measurement, Retry, Unit};
 pub use metis::{ImpossibleRun, MetisError, MetisProgram, MetisRun, MetisTable};
 pub use microbenchmark::{Bench, Microbenchmark, Pace, PaceUnit, Seat};
-pub use probe::{Probe, Prober, Profile};
+pub use probe::{Measure, Probe, Prober, Profile, Progress};
 pub use replay::{Disturbance, Replay};
 pub use workload::{Thread, Workload};
 

@@ -18,6 +18,32 @@ pub struct Profile {
     pub cpu_util: f64,
 }
 
+/// What a program's progress is told by, the most telling first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Measure {
+    /// A quantity that says what the program is for: packets, frames, bytes; on a model, work that is done.
+    Metric,
+    /// Whole runs: the reciprocal of the time from start to end.
+    Runs,
+    /// Instructions in user mode. Spinning counts, and so does work that one thread more makes necessary.
+    Instructions,
+    /// Seconds on a CPU per second: what is left where nothing else can be read. Spinning and waiting for memory count as work, so it
+    /// tells how many contexts are kept busy and never that more threads make a program slower.
+    CpuTime,
+}
+
+/// How fast a program gets on.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Progress {
+    /// Work per second of wall time: higher is better, finite, in a unit that is the same for all probes of a search.
+    pub rate: f64,
+    /// Standard error of `rate`, where the probe consists of parts that tell it.
+    pub error: Option<f64>,
+    /// What was counted.
+    pub measure: Measure,
+}
+
 /// One probe.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Probe {
@@ -27,6 +53,8 @@ pub struct Probe {
     pub threads: u32,
     /// What was seen.
     pub profile: Profile,
+    /// How fast it got on; `None` where that cannot be told.
+    pub progress: Option<Progress>,
     /// Time the probe took, with the program's initialization.
     pub cost: Duration,
 }
