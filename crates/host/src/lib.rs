@@ -45,7 +45,7 @@ pub use ledger::{Ledger, Released};
 pub use live::{LiveOptions, LiveTestbed};
 pub use meter::Meter;
 pub use microbenchmark::HostBench;
-pub use monitor::{Activity, Monitor, ThreadActivity};
+pub use monitor::{Activity, Layer, Monitor, MonitorError, Overhead, ThreadActivity, Unavailable, UnknownLayer};
 pub use pin::{Ended, Pinned, Pinner};
 pub use rerun::{RerunOptions, RerunTestbed, RunMetric, Stream};
 pub use roster::Scope;

@@ -1,9 +1,12 @@
-//! How a running program spends its time, watched from outside without privilege.
+//! How a running program spends its time, watched from outside.
 //!
 //! Whether more threads would help shows in what the present ones do: compute, wait for a CPU, wait for each other, or sleep.
-//! The kernel accounts the first two exactly (`/proc/PID/task/TID/schedstat`); the rest of a thread's time it slept. What it slept
-//! *for* is sampled: a thread that waits for another one, at a lock, a condition variable, a barrier or a join, sleeps in the
-//! `futex` system call, which `/proc/PID/task/TID/syscall` tells. Voluntary switches and migrations are counters of the kernel.
+//! There are three ways to see it, the [`Layer`]s; all give an [`Activity`], and it says which one it is from.
+//!
+//! Without privilege ([`Layer::Proc`]) the kernel accounts the first two exactly (`/proc/PID/task/TID/schedstat`); the rest of a
+//! thread's time it slept. What it slept *for* is sampled: a thread that waits for another one, at a lock, a condition variable, a
+//! barrier or a join, sleeps in the `futex` system call, which `/proc/PID/task/TID/syscall` tells. Voluntary switches and
+//! migrations are counters of the kernel.
 //!
 //! ```text
 //! slept  = elapsed - ran - waited                      exact
@@ -19,45 +22,83 @@
 
 mod activity;
 mod counters;
+mod layer;
 mod ledger;
+mod overhead;
+mod sampling;
+mod source;
 
 pub use activity::{Activity, ThreadActivity};
+pub use layer::{Layer, Unavailable, UnknownLayer};
+pub use overhead::Overhead;
 
+use crate::fifo::Fifo;
 use crate::roster::{Roster, Scope};
-use crate::thread::{Stat, ThreadId};
-use counters::Counters;
-use ledger::{Doing, Ledger};
+use crate::thread::ThreadId;
+use sampling::Sampling;
+use source::Source;
 use std::collections::HashMap;
-use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
+use thiserror::Error;
 
 /// Between two looks at what every thread does.
 const LOOK: Duration = Duration::from_millis(10);
-/// The counters are read at every so many-th look.
+/// Files that are slower to read are read at every so many-th look.
 const COUNTED: u32 = 10;
+
+/// A program that cannot be watched.
+#[derive(Debug, Error)]
+pub enum MonitorError {
+    /// The layer that was asked for cannot be used here.
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
+    /// The program's processes cannot be listed.
+    #[error("cannot list the program's threads: {0}")]
+    Threads(#[from] io::Error),
+}
 
 /// Watches the threads of a program.
 #[derive(Debug)]
 pub struct Monitor {
+    layer: Layer,
+    refused: Vec<Unavailable>,
     roster: Roster,
-    watched: HashMap<ThreadId, Watched>,
-}
-
-/// A thread that is watched.
-#[derive(Debug)]
-struct Watched {
-    comm: String,
-    /// `/proc/PID/task/TID/syscall`, kept open; `None` where it may not be read.
-    syscall: Option<File>,
-    ledger: Ledger,
+    source: Box<dyn Source>,
+    look: Duration,
 }
 
 impl Monitor {
-    /// Of the processes in `scope`, and those they create.
-    pub fn attach(scope: Scope) -> io::Result<Self> {
-        Ok(Self { roster: Roster::new(scope)?, watched: HashMap::new() })
+    /// Of the processes in `scope` and those they create, by the best layer that is allowed here; [`Monitor::refused`] tells why
+    /// it is no better one.
+    pub fn best(scope: Scope) -> io::Result<Self> {
+        let mut refused = Vec::new();
+        for layer in [Layer::Ebpf, Layer::Perf] {
+            match open(layer) {
+                Ok(source) => return Self::new(scope, layer, source, refused),
+                Err(unavailable) => refused.push(unavailable),
+            }
+        }
+        Self::new(scope, Layer::Proc, Box::new(Sampling::default()), refused)
+    }
+
+    /// By the layer that is asked for.
+    pub fn with(scope: Scope, layer: Layer) -> Result<Self, MonitorError> {
+        Ok(Self::new(scope, layer, open(layer)?, Vec::new())?)
+    }
+
+    fn new(scope: Scope, layer: Layer, source: Box<dyn Source>, refused: Vec<Unavailable>) -> io::Result<Self> {
+        Ok(Self { layer, refused, roster: Roster::new(scope)?, source, look: LOOK })
+    }
+
+    /// How the program is watched.
+    pub fn layer(&self) -> Layer {
+        self.layer
+    }
+
+    /// Better layers that were tried and cannot be used, the best one first.
+    pub fn refused(&self) -> &[Unavailable] {
+        &self.refused
     }
 
     /// Whether any thread is left.
@@ -72,9 +113,11 @@ impl Monitor {
         pause: &dyn Fn(Duration),
         cancelled: &dyn Fn() -> bool,
     ) -> io::Result<Activity> {
+        // Without the class looks are late beside busy threads; they are still looks.
+        let _punctual = Fifo::raise();
+        let spent = overhead::own_time();
         let begin = Instant::now();
-        self.watched.clear();
-        let mut ended = Vec::new();
+        self.source.begin(&self.roster)?;
         for number in 0.. {
             let at = begin.elapsed();
             let last = at >= window || cancelled() || !self.alive();
@@ -84,69 +127,29 @@ impl Monitor {
             } else {
                 self.roster.look_at_threads();
             }
-            self.look(at, counting, &mut ended);
+            self.source.look(&self.roster, at, counting)?;
             if last {
                 break;
             }
-            pause(LOOK.min(window.saturating_sub(at)));
+            pause(self.look.min(window.saturating_sub(at)));
         }
         let elapsed = begin.elapsed();
+        let mut threads = self.source.end(elapsed)?;
         let order: HashMap<ThreadId, usize> =
             self.roster.threads().enumerate().map(|(index, (_, id))| (id, index)).collect();
-        let mut alive: Vec<(ThreadId, Watched)> = self.watched.drain().collect();
-        alive.sort_by_key(|(id, _)| order.get(id).copied());
-        let threads = alive.into_iter().chain(ended);
-        Ok(Activity {
-            elapsed,
-            threads: threads.map(|(id, watched)| watched.ledger.activity(id, watched.comm)).collect(),
-        })
-    }
-
-    /// Looks at every thread; those that are gone go to `ended`.
-    fn look(&mut self, at: Duration, counting: bool, ended: &mut Vec<(ThreadId, Watched)>) {
-        let present: Vec<ThreadId> = self.roster.threads().map(|(_, id)| id).collect();
-        let gone: Vec<ThreadId> = self.watched.keys().filter(|id| !present.contains(id)).copied().collect();
-        ended.extend(gone.into_iter().filter_map(|id| Some((id, self.watched.remove(&id)?))));
-        for id in present {
-            if let Some(watched) = self.watched.get_mut(&id) {
-                watched.look(id, at, counting);
-            } else if let Some(watched) = Watched::begin(id, at) {
-                self.watched.insert(id, watched);
-            }
-        }
+        threads.sort_by_key(|thread| order.get(&thread.id).copied().unwrap_or(usize::MAX));
+        let mut overhead = Overhead { watching: overhead::own_time().saturating_sub(spent), ..Overhead::default() };
+        self.source.charge(&mut overhead);
+        Ok(Activity { layer: self.layer, elapsed, threads, lost: self.source.lost(), overhead })
     }
 }
 
-impl Watched {
-    /// `None`: the thread ended meanwhile.
-    fn begin(id: ThreadId, at: Duration) -> Option<Self> {
-        let counters = Counters::read(id).ok()?;
-        let comm = Stat::read(id.pid, id.tid).ok()?.comm;
-        // The file opens for everybody and refuses to be read.
-        let readable = |file: &File| doing(file).is_ok();
-        let syscall = File::open(format!("/proc/{}/task/{}/syscall", id.pid, id.tid)).ok().filter(readable);
-        Some(Self { comm, syscall, ledger: Ledger::new(at, counters) })
+/// Prepares a layer.
+fn open(layer: Layer) -> Result<Box<dyn Source>, Unavailable> {
+    match layer {
+        Layer::Proc => Ok(Box::new(Sampling::default())),
+        Layer::Perf | Layer::Ebpf => Err(Unavailable { layer, reason: "not in this build of pinwise".into() }),
     }
-
-    fn look(&mut self, id: ThreadId, at: Duration, counting: bool) {
-        if let Some(doing) = self.syscall.as_ref().and_then(|file| doing(file).ok()) {
-            self.ledger.see(doing);
-        }
-        if counting && let Ok(counters) = Counters::read(id) {
-            self.ledger.count(at, counters);
-            // A thread often gets its name after it was created.
-            if let Ok(stat) = Stat::read(id.pid, id.tid) {
-                self.comm = stat.comm;
-            }
-        }
-    }
-}
-
-/// What a thread does now, read from its file.
-fn doing(file: &File) -> io::Result<Doing> {
-    let mut text = [0; 32];
-    let length = file.read_at(&mut text, 0)?;
-    Ok(Doing::parse(&text[..length]))
 }
 
 #[cfg(test)]

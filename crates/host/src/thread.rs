@@ -3,6 +3,7 @@
 //! Numbers are reused; a number together with the start time names one life of a thread. A thread may be gone at any moment,
 //! which is data and not a failure: [`gone`] tells it from real errors.
 
+use pinwise_topology::CpuId;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::fs;
@@ -86,6 +87,8 @@ pub struct Stat {
     pub ticks: u64,
     /// When it started.
     pub start: StartTime,
+    /// The CPU it ran on last.
+    pub cpu: Option<CpuId>,
 }
 
 impl Stat {
@@ -114,6 +117,7 @@ impl Stat {
             group: field(5)?.parse().ok()?,
             ticks: field(14)?.parse::<u64>().ok()?.checked_add(field(15)?.parse().ok()?)?,
             start: StartTime(field(22)?.parse().ok()?),
+            cpu: field(39).and_then(|cpu| cpu.parse().ok()).map(CpuId),
         })
     }
 
@@ -177,7 +181,7 @@ mod tests {
     fn names_with_blanks_and_parentheses_are_read_whole() {
         for comm in ["redis-server", "a b", "(sd-pam)", "x) R 1 (y", ")", ""] {
             let stat = stat_named(comm.as_bytes());
-            assert_eq!(stat.comm, comm);
+            assert_eq!((stat.comm.as_str(), stat.cpu), (comm, Some(CpuId(1))));
             assert_eq!(
                 (stat.state, stat.parent, stat.group, stat.ticks, stat.start),
                 ('S', Pid(1), 77, 12, StartTime(4711))

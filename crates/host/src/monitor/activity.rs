@@ -1,6 +1,9 @@
 //! How the threads of a program spent a window.
 
+use super::layer::Layer;
+use super::overhead::Overhead;
 use crate::thread::ThreadId;
+use pinwise_topology::CpuId;
 use std::time::Duration;
 
 /// What one thread did while it was watched. `ran + waited + slept = elapsed`.
@@ -18,9 +21,9 @@ pub struct ThreadActivity {
     pub waited: Duration,
     /// Time it had nothing to do, or waited for something else.
     pub slept: Duration,
-    /// The part of `slept` in which it waited for another thread, estimated from `looks`; `None` where it may not be seen.
+    /// The part of `slept` in which it waited for another thread; `None` where it may not be seen.
     pub locked: Option<Duration>,
-    /// How many looks tell what it did.
+    /// How many looks `locked` was estimated from; 0 where it is exact ([`Layer::Ebpf`]) or not known.
     pub looks: u32,
     /// Times it gave up its CPU to wait for something.
     pub voluntary: u64,
@@ -28,15 +31,24 @@ pub struct ThreadActivity {
     pub involuntary: u64,
     /// Times it went on at another CPU; `None` where the kernel does not tell.
     pub migrations: Option<u64>,
+    /// The CPU it ran on last; `None` where that was not seen.
+    pub cpu: Option<CpuId>,
 }
 
 /// What all threads of a program did in a window.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Activity {
+    /// How it was watched: whether time at locks is sampled or exact.
+    pub layer: Layer,
     /// The length of the window.
     pub elapsed: Duration,
     /// Every thread that was seen, those that ended last.
     pub threads: Vec<ThreadActivity>,
+    /// What the kernel had to drop because nobody read it in time: records of context switches, or threads. The figures are too
+    /// low where it is not 0.
+    pub lost: u64,
+    /// What watching cost.
+    pub overhead: Overhead,
 }
 
 impl Activity {
@@ -67,9 +79,20 @@ impl Activity {
         migrations.map(|migrations| self.rate(migrations))
     }
 
+    /// Time of all threads on a CPU.
+    pub fn ran(&self) -> Duration {
+        self.threads.iter().map(|thread| thread.ran).sum()
+    }
+
+    /// What watching cost, as a share of the program's own CPU time. `None`: it used none.
+    pub fn overhead_share(&self) -> Option<f64> {
+        let ran = self.ran().as_secs_f64();
+        (ran > 0.0).then(|| self.overhead.total().as_secs_f64() / ran)
+    }
+
     /// CPU_UTIL: the share of `contexts` that the program kept busy, 0 to 1.
     pub fn utilization(&self, contexts: usize) -> f64 {
-        let ran: f64 = self.threads.iter().map(|thread| thread.ran.as_secs_f64()).sum();
+        let ran = self.ran().as_secs_f64();
         let capacity = self.elapsed.as_secs_f64() * contexts as f64;
         if capacity > 0.0 { (ran / capacity).min(1.0) } else { 0.0 }
     }

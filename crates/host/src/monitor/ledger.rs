@@ -2,7 +2,7 @@
 
 use super::activity::ThreadActivity;
 use super::counters::Counters;
-use crate::thread::ThreadId;
+use crate::thread::{Stat, ThreadId};
 use std::time::Duration;
 
 /// System calls by which a thread waits for another one. `futex_waitv` and `futex_wait` have the same number on every architecture;
@@ -71,7 +71,7 @@ impl Ledger {
     }
 
     /// What it did while it was watched.
-    pub(super) fn activity(self, id: ThreadId, comm: String) -> ThreadActivity {
+    pub(super) fn activity(self, id: ThreadId, stat: Stat) -> ThreadActivity {
         let (first, last) = (self.first, self.last);
         let elapsed = self.end - self.begin;
         let ran = last.account.ran.saturating_sub(first.account.ran).min(elapsed);
@@ -84,7 +84,7 @@ impl Ledger {
         };
         ThreadActivity {
             id,
-            comm,
+            comm: stat.comm,
             elapsed,
             ran,
             waited,
@@ -94,6 +94,7 @@ impl Ledger {
             voluntary: last.voluntary.saturating_sub(first.voluntary),
             involuntary: last.involuntary.saturating_sub(first.involuntary),
             migrations: last.migrations.zip(first.migrations).map(|(last, first)| last.saturating_sub(first)),
+            cpu: stat.cpu,
         }
     }
 }

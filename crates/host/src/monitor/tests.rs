@@ -1,11 +1,23 @@
+use super::counters::Counters;
+use super::ledger::{Doing, Ledger};
 use super::*;
-use crate::thread::{Account, Pid, StartTime, Tid};
+use crate::thread::{Account, Pid, StartTime, Stat, Tid};
+use pinwise_topology::CpuId;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Barrier, Mutex};
 use std::thread::{Builder, JoinHandle, sleep};
 
 fn id() -> ThreadId {
     ThreadId { pid: Pid(1), tid: Tid(1), start: StartTime(1) }
+}
+
+fn stat() -> Stat {
+    let (start, cpu) = (StartTime(1), Some(CpuId(1)));
+    Stat { comm: "x".into(), state: 'S', parent: Pid(1), group: 1, ticks: 0, start, cpu }
+}
+
+fn activity(elapsed: Duration, threads: Vec<ThreadActivity>) -> Activity {
+    Activity { layer: Layer::Proc, elapsed, threads, lost: 0, overhead: Overhead::default() }
 }
 
 fn counters(ran_ms: u64, waited_ms: u64) -> Counters {
@@ -35,7 +47,7 @@ fn looks_split_the_sleep_that_is_known_exactly() {
         ledger.see(doing);
     }
     ledger.count(ms(105), counters(150, 20));
-    let activity = ledger.activity(id(), "x".into());
+    let activity = ledger.activity(id(), stat());
     assert_eq!((activity.elapsed, activity.ran, activity.waited, activity.slept), (ms(100), ms(50), ms(10), ms(40)));
     assert_eq!((activity.locked, activity.looks), (Some(ms(30)), 5));
     assert_eq!((activity.voluntary, activity.involuntary, activity.migrations), (100, 50, Some(5)));
@@ -43,22 +55,22 @@ fn looks_split_the_sleep_that_is_known_exactly() {
 
 #[test]
 fn locks_that_may_not_be_seen_are_not_called_zero() {
-    let unseen = Ledger::new(ms(0), counters(0, 0)).activity(id(), "x".into());
+    let unseen = Ledger::new(ms(0), counters(0, 0)).activity(id(), stat());
     assert_eq!(unseen.locked, None);
-    assert_eq!(Activity { elapsed: ms(10), threads: vec![unseen.clone()] }.lock(), None);
+    assert_eq!(activity(ms(10), vec![unseen.clone()]).lock(), None);
     let mut busy = Ledger::new(ms(0), counters(0, 0));
     busy.see(Doing::Runnable);
     busy.count(ms(10), counters(10, 0));
-    let busy = busy.activity(id(), "x".into());
+    let busy = busy.activity(id(), stat());
     assert_eq!(busy.locked, Some(ms(0)));
-    assert_eq!(Activity { elapsed: ms(10), threads: vec![unseen, busy] }.lock(), Some(0.0));
+    assert_eq!(activity(ms(10), vec![unseen, busy]).lock(), Some(0.0));
 }
 
 #[test]
 fn accounts_that_are_stale_do_not_make_more_time_than_there_was() {
     let mut ledger = Ledger::new(ms(0), counters(0, 0));
     ledger.count(ms(10), counters(14, 9));
-    let activity = ledger.activity(id(), "x".into());
+    let activity = ledger.activity(id(), stat());
     assert_eq!((activity.ran, activity.waited, activity.slept), (ms(10), ms(0), ms(0)));
 }
 
@@ -68,9 +80,10 @@ fn rates_and_shares_are_those_of_all_threads() {
         let mut ledger = Ledger::new(ms(0), counters(0, 0));
         ledger.see(Doing::Locked);
         ledger.count(ms(100), counters(ran, 0));
-        ledger.activity(id(), "x".into())
+        ledger.activity(id(), stat())
     };
-    let mut activity = Activity { elapsed: ms(100), threads: vec![thread(80), thread(40)] };
+    let mut activity = activity(ms(100), vec![thread(80), thread(40)]);
+    assert_eq!(activity.overhead_share(), Some(0.0));
     assert!((activity.lock().unwrap() - 0.4).abs() < 1e-9);
     assert!((activity.utilization(2) - 0.6).abs() < 1e-9);
     assert!((activity.voluntary_rate() - 2400.0).abs() < 1e-6);
@@ -116,7 +129,7 @@ fn threads_that_compute_wait_for_each_other_and_sleep_are_told_apart() {
     });
     ready.wait();
     let own = Pid(rustix::process::getpid().as_raw_nonzero().get());
-    let mut monitor = Monitor::attach(Scope::Processes(vec![own])).unwrap();
+    let mut monitor = Monitor::with(Scope::Processes(vec![own]), Layer::Proc).unwrap();
     let activity = monitor.watch(ms(300), &sleep, &|| false).unwrap();
     drop(held);
     for (stop, thread) in [computes, locked, sleeps] {
@@ -139,7 +152,7 @@ fn threads_that_compute_wait_for_each_other_and_sleep_are_told_apart() {
 #[test]
 fn a_program_that_has_ended_ends_the_watch() {
     let mut child = std::process::Command::new("true").spawn().unwrap();
-    let mut monitor = Monitor::attach(Scope::Trees(vec![Pid(child.id() as i32)])).unwrap();
+    let mut monitor = Monitor::best(Scope::Trees(vec![Pid(child.id() as i32)])).unwrap();
     child.wait().unwrap();
     let began = Instant::now();
     let activity = monitor.watch(Duration::from_secs(600), &sleep, &|| false).unwrap();

@@ -1,0 +1,103 @@
+//! The three ways to watch a program: what each needs, gives and lacks.
+
+use serde::Serialize;
+use std::fmt;
+use std::str::FromStr;
+use thiserror::Error;
+
+/// How a program is watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Layer {
+    /// Files of `/proc`, looked at again and again.
+    Proc,
+    /// The kernel's records of context switches (perf_event_open(2)).
+    Perf,
+    /// A program in the kernel that keeps the accounts (bpf(2)).
+    Ebpf,
+}
+
+impl Layer {
+    /// All of them, the one that needs least first.
+    pub const ALL: [Self; 3] = [Self::Proc, Self::Perf, Self::Ebpf];
+
+    /// Its name, as in output and options.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Proc => "proc",
+            Self::Perf => "perf",
+            Self::Ebpf => "ebpf",
+        }
+    }
+
+    /// What it must be allowed.
+    pub fn needs(self) -> &'static str {
+        match self {
+            Self::Proc => "the same user as the program",
+            Self::Perf => "CAP_PERFMON, or kernel.perf_event_paranoid at most 0",
+            Self::Ebpf => "CAP_BPF and CAP_PERFMON, Linux 5.15 with type information, the first PID namespace",
+        }
+    }
+
+    /// What it tells.
+    pub fn gives(self) -> &'static str {
+        match self {
+            Self::Proc => "time on and waiting for a CPU, context switches, migrations; time at locks sampled",
+            Self::Perf => "time on a CPU, context switches and migrations of every interval; time at locks sampled",
+            Self::Ebpf => {
+                "time on a CPU, waiting for one, at locks and asleep, context switches, migrations: exact, of every thread"
+            }
+        }
+    }
+
+    /// What it does not tell.
+    pub fn lacks(self) -> &'static str {
+        match self {
+            Self::Proc => "threads that live for less than 10 ms; what runs now is accounted up to 8 ms late",
+            Self::Perf => "which of the time off a CPU was at locks is known from looks only",
+            Self::Ebpf => "locks that spin before they sleep show as computing; 32-bit programs show no locks",
+        }
+    }
+}
+
+impl fmt::Display for Layer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Layer {
+    type Err = UnknownLayer;
+
+    fn from_str(text: &str) -> Result<Self, UnknownLayer> {
+        Self::ALL.into_iter().find(|layer| layer.name() == text).ok_or_else(|| UnknownLayer(text.to_owned()))
+    }
+}
+
+/// A name that is none of a layer.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("there is no monitor '{0}': proc, perf or ebpf")]
+pub struct UnknownLayer(String);
+
+/// A layer that cannot be used here.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{layer}: {reason}")]
+pub struct Unavailable {
+    /// Which.
+    pub layer: Layer,
+    /// Why, and what to do, on one line.
+    pub reason: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_layer_is_found_by_its_name_alone() {
+        for layer in Layer::ALL {
+            assert_eq!(layer.to_string().parse(), Ok(layer));
+        }
+        assert_eq!("L1".parse::<Layer>().unwrap_err().to_string(), "there is no monitor 'L1': proc, perf or ebpf");
+    }
+}

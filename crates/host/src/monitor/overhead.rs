@@ -1,0 +1,33 @@
+//! What watching cost, from a measurement on the spot.
+//!
+//! The thread that watches has its CPU time from the kernel. What a layer adds to every context switch is spent in the program's
+//! own time; it is the number of switches on the machine in the window times what one was measured to cost here.
+
+use rustix::thread::ClockId;
+use std::time::Duration;
+
+/// CPU time that watching took.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Overhead {
+    /// Of the thread that watches.
+    pub watching: Duration,
+    /// In the kernel, at context switches: `switches * per_switch`.
+    pub switching: Duration,
+    /// Context switches of the whole machine in the window; 0 where the layer adds nothing to them.
+    pub switches: u64,
+    /// What the layer adds to one, measured before the window.
+    pub per_switch: Duration,
+}
+
+impl Overhead {
+    /// Both parts.
+    pub fn total(&self) -> Duration {
+        self.watching + self.switching
+    }
+}
+
+/// CPU time of the calling thread since it began.
+pub(super) fn own_time() -> Duration {
+    let time = rustix::time::clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
+}

@@ -1,0 +1,28 @@
+//! What the layers have in common.
+
+use super::activity::ThreadActivity;
+use super::overhead::Overhead;
+use crate::roster::Roster;
+use std::fmt;
+use std::io;
+use std::time::Duration;
+
+/// Where the figures of a layer come from, window by window.
+pub(super) trait Source: fmt::Debug {
+    /// A window begins.
+    fn begin(&mut self, roster: &Roster) -> io::Result<()>;
+
+    /// `at` since the window began; `counting` at the looks that may cost more, the last one among them.
+    fn look(&mut self, roster: &Roster, at: Duration, counting: bool) -> io::Result<()>;
+
+    /// The window is over.
+    fn end(&mut self, at: Duration) -> io::Result<Vec<ThreadActivity>>;
+
+    /// What was dropped in the window.
+    fn lost(&self) -> u64 {
+        0
+    }
+
+    /// Adds what the layer cost at context switches in the window.
+    fn charge(&self, _: &mut Overhead) {}
+}
