@@ -1,7 +1,9 @@
 //! `pinwise place`: where each thread should run, how good that is, and how to apply it.
 
 mod arguments;
+mod search;
 mod simulation;
+mod subject;
 mod testbed;
 
 pub(crate) use arguments::Place;

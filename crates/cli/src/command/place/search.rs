@@ -1,0 +1,121 @@
+//! What a search may spend and when it may stop, as typed.
+
+use clap::Args;
+use pinwise_evt::Method;
+use pinwise_placement::{Budget, Question, StrategyName};
+use pinwise_topology::Alike;
+use std::time::Duration;
+
+/// What is asked of every search.
+#[derive(Args)]
+pub(crate) struct SearchArguments {
+    /// Stop once the best is within this of the best possible.
+    #[arg(long, value_name = "PERCENT", default_value = "2.5%", value_parser = fraction)]
+    within: f64,
+    /// Of every interval and of the bound.
+    #[arg(long, value_name = "P", default_value = "0.95", value_parser = confidence)]
+    confidence: f64,
+    /// Measurements (600) or time (90s, 5m); by default 30 s for a built-in workload, 1 min for a program that is
+    /// re-pinned, 5 min for one that is started anew, 4,000 measurements on a model. A time is for everything, from starting the program to the last
+    /// confirming measurement, and is exceeded by one measurement at most.
+    #[arg(long, value_name = "N|TIME", value_parser = budget)]
+    pub(crate) budget: Option<Budget>,
+    /// Repeat until intervals are this narrow (half-width).
+    #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = fraction)]
+    precision: f64,
+    /// At most this many threads on one context (decided by the size of the space when not given).
+    #[arg(long, value_name = "N")]
+    pub(crate) per_context: Option<usize>,
+    /// Only these contexts.
+    #[arg(long, value_name = "LIST")]
+    pub(crate) cpus: Option<String>,
+    /// A performance that cannot be exceeded (line rate), in the metric's unit.
+    #[arg(long, value_name = "VALUE")]
+    cap: Option<f64>,
+    /// Of all randomness; the same seed asks the same questions in the same order.
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+}
+
+impl SearchArguments {
+    /// The question; `budget` where none is given.
+    pub(crate) fn question(&self, budget: Budget) -> Question {
+        Question {
+            strategy: StrategyName::Auto,
+            within: self.within,
+            confidence: self.confidence,
+            budget: self.budget.unwrap_or(budget),
+            per_context: self.per_context,
+            alike: Alike::ExceptNuma,
+            start: FIRST_LOOK,
+            step: None,
+            method: Method::Bayes,
+            cap: self.cap,
+            precision: self.precision,
+            seed: self.seed,
+        }
+    }
+}
+
+/// The first look at the bound comes after this many random assignments where nothing is said.
+pub(crate) const FIRST_LOOK: u64 = 500;
+
+/// `2.5%` or `0.025`.
+pub(crate) fn fraction(text: &str) -> Result<f64, String> {
+    let (digits, factor) = match text.trim().strip_suffix('%') {
+        Some(digits) => (digits.trim(), 0.01),
+        None => (text.trim(), 1.0),
+    };
+    match digits.parse::<f64>().map(|value| value * factor) {
+        Ok(value) if value > 0.0 && value < 1.0 => Ok(value),
+        _ => Err("expected a percentage such as 2.5% or a fraction between 0 and 1".into()),
+    }
+}
+
+/// A probability from one half up to, not including, one.
+fn confidence(text: &str) -> Result<f64, String> {
+    fraction(text).ok().filter(|value| *value >= 0.5).ok_or("expected a confidence such as 0.95 or 95%".into())
+}
+
+/// `600` measurements, or a time.
+fn budget(text: &str) -> Result<Budget, String> {
+    match text.parse::<u64>() {
+        Ok(0) => Err("a budget of 0 measures nothing".into()),
+        Ok(measurements) => Ok(Budget::Measurements(measurements)),
+        Err(_) => time(text).map(Budget::Time).map_err(|_| "expected measurements (600) or a time (90s, 5m)".into()),
+    }
+}
+
+/// `50ms`, `1.5s`, `5m`, `2h`.
+pub(crate) fn time(text: &str) -> Result<Duration, String> {
+    let text = text.trim();
+    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let seconds = match &text[digits.len()..] {
+        "us" => 1e-6,
+        "ms" => 1e-3,
+        "s" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        _ => return Err("expected a time with its unit: 50ms, 2s, 5m".into()),
+    };
+    match digits.trim().parse::<f64>().map(|value| value * seconds) {
+        Ok(value) if value > 0.0 && value < 1e7 => Ok(Duration::from_secs_f64(value)),
+        _ => Err("expected a positive time: 50ms, 2s, 5m".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn budgets_times_and_fractions_are_read_with_their_units() {
+        assert_eq!(budget("600"), Ok(Budget::Measurements(600)));
+        assert_eq!(budget("5m"), Ok(Budget::Time(Duration::from_secs(300))));
+        assert!(budget("0").is_err() && budget("soon").is_err() && budget("-3s").is_err());
+        assert_eq!(fraction("2.5%"), Ok(0.025));
+        assert!(fraction("250%").is_err() && fraction("NaN").is_err() && confidence("0.3").is_err());
+        assert_eq!(time("50ms"), Ok(Duration::from_millis(50)));
+        assert!(time("50").is_err() && time("infs").is_err());
+    }
+}

@@ -1,0 +1,195 @@
+//! Which program is placed and what its performance is, as typed.
+
+use super::search::{SearchArguments, fraction, time};
+use super::simulation::SimulationArguments;
+use crate::output::Usage;
+use crate::request::{Reading, Request, Subject};
+use clap::{ArgGroup, Args};
+use pinwise_placement::Budget;
+use pinwise_topology::Alike;
+use pinwise_workloads::Workload;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The program, its metric, and what is done to it.
+#[derive(Args)]
+#[command(group = ArgGroup::new("subject").args(["command", "workload", "pid", "tree", "cgroup"]).multiple(false))]
+pub(crate) struct SubjectArguments {
+    /// The program and its arguments; its standard input is empty (/dev/null).
+    #[arg(last = true, value_name = "CMD")]
+    command: Vec<String>,
+    /// A program that ships with pinwise, with its number of instances (default 2); pinwise workload --list names them.
+    #[arg(long, value_name = "NAME[:INSTANCES]")]
+    workload: Option<String>,
+    /// A running process; may be repeated.
+    #[arg(long, value_name = "PID")]
+    pid: Vec<i32>,
+    /// A running process and all its descendants.
+    #[arg(long, value_name = "PID")]
+    tree: Option<i32>,
+    /// All processes of a cgroup (its directory).
+    #[arg(long, value_name = "DIR")]
+    cgroup: Option<PathBuf>,
+
+    /// What performance is; runtime for a command when not given.
+    #[arg(long, value_name = "METRIC", help_heading = "Metric")]
+    metric: Option<String>,
+    /// The number in what the metric delivers: a regular expression with one group.
+    #[arg(long, value_name = "REGEX", help_heading = "Metric")]
+    pick: Option<String>,
+    /// The number is a growing counter: performance is its rate (otherwise found out).
+    #[arg(long, conflicts_with = "gauge", help_heading = "Metric")]
+    counter: bool,
+    /// The number is a plain value: performance is its mean (otherwise found out).
+    #[arg(long, help_heading = "Metric")]
+    gauge: bool,
+    /// Lower is better (latency, seconds, misses).
+    #[arg(long, help_heading = "Metric")]
+    lower_is_better: bool,
+    /// What to call the unit.
+    #[arg(long, help_heading = "Metric")]
+    unit: Option<String>,
+    /// Start the program anew for each measurement and take the metric's last value of the run.
+    #[arg(long, requires = "command", help_heading = "Metric")]
+    per_run: bool,
+
+    /// Place only threads whose names match (of those that run; names as in the list of threads).
+    #[arg(long, value_name = "REGEX", help_heading = "Target")]
+    include: Option<String>,
+    /// Leave alone threads whose names match, also where --include names them.
+    #[arg(long, value_name = "REGEX", help_heading = "Target")]
+    exclude: Option<String>,
+    /// One live measurement: a fifth to settle, the rest to measure.
+    #[arg(long, value_name = "TIME", default_value = "50ms", value_parser = time, help_heading = "Target")]
+    period: Duration,
+    /// Abandon assignments that bring performance below this fraction of the unpinned baseline.
+    #[arg(long, value_name = "PERCENT", value_parser = fraction, help_heading = "Target")]
+    floor: Option<f64>,
+    /// A program that is started anew may run this long.
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = time, help_heading = "Target")]
+    limit: Duration,
+    #[command(flatten, next_help_heading = "Simulation")]
+    simulation: SimulationArguments,
+}
+
+/// The built-in workload when nothing is said.
+const DEFAULT_WORKLOAD: &str = "hash1_L1:2";
+
+/// What the built-in workloads print, read with the program's own clock.
+const WORKLOAD_METRIC: &str = r"stdout:packets=(?<value>\d+) seconds=(?<seconds>[\d.]+)";
+
+impl SubjectArguments {
+    /// The request with every default decided. `program` is this executable, which runs the built-in workloads.
+    pub(crate) fn request(&self, program: &str, search: &SearchArguments) -> Result<Request, Usage> {
+        if let Some(model) = self.simulation.model()? {
+            return self.simulated(&model, search);
+        }
+        let mut reading = Reading {
+            pick: self.pick.clone(),
+            counter: if self.counter { Some(true) } else { self.gauge.then_some(false) },
+            lower_is_better: self.lower_is_better,
+            unit: self.unit.clone(),
+        };
+        let (subject, metric, patience) = if !self.command.is_empty() {
+            let metric = self.metric.clone().unwrap_or_else(|| "runtime".into());
+            if metric == "runtime" || self.per_run {
+                (Subject::Rerun(self.command.clone()), metric, Duration::from_secs(300))
+            } else {
+                (Subject::Launched(self.command.clone()), metric, Duration::from_secs(60))
+            }
+        } else if let Some(subject) = self.attached() {
+            let Some(metric) = self.metric.clone().filter(|metric| metric != "runtime") else {
+                return Err(Usage(
+                    "a running program needs a metric that can be read while it runs: --metric 'cmd:…' with --pick, \
+                     prom:URL#SERIES, netdev:IFACE:FIELD, io:rchar, dpdk:PREFIX or file:PATH:REGEX"
+                        .into(),
+                ));
+            };
+            (subject, metric, Duration::from_secs(60))
+        } else {
+            if let Some(metric) = &self.metric {
+                return Err(Usage(format!(
+                    "--metric {metric} has no program to measure: add -- CMD, --pid PID, --tree PID or --cgroup DIR"
+                )));
+            }
+            let workload = self.built_in().unwrap_or(DEFAULT_WORKLOAD);
+            let (name, instances) = workload.split_once(':').unwrap_or((workload, "2"));
+            Workload::parse(&format!("{name}:{instances}")).map_err(|error| Usage(error.to_string()))?;
+            let command = [program, "workload", name, "--instances", instances, "--interval", "10ms"];
+            reading.counter = Some(true);
+            reading.unit.get_or_insert_with(|| "packets/s".into());
+            (Subject::Launched(command.map(String::from).to_vec()), WORKLOAD_METRIC.into(), Duration::from_secs(30))
+        };
+        Ok(Request {
+            question: search.question(Budget::Time(patience)),
+            subject,
+            metric,
+            reading,
+            include: self.include.clone(),
+            exclude: self.exclude.clone(),
+            affinities: BTreeMap::new(),
+            cpus: search.cpus.clone(),
+            period: self.period,
+            floor: self.floor,
+            limit: self.limit,
+        })
+    }
+
+    /// The request for a program on a simulated processor. Refused is what only makes sense for a real one.
+    fn simulated(&self, model: &str, search: &SearchArguments) -> Result<Request, Usage> {
+        let unusable = [
+            (!self.command.is_empty(), "-- CMD"),
+            (self.attached().is_some(), "a running program"),
+            (self.metric.is_some() || self.pick.is_some(), "--metric"),
+            (self.floor.is_some(), "--floor"),
+            (self.include.is_some() || self.exclude.is_some(), "--include or --exclude"),
+        ];
+        if let Some((_, what)) = unusable.iter().find(|(given, _)| *given) {
+            return Err(Usage(format!(
+                "{what} is for a program on this machine; on the model {model} only the built-in programs run: \
+                 --workload NAME:INSTANCES"
+            )));
+        }
+        if let Some(Budget::Time(_)) = search.budget {
+            return Err(Usage(format!(
+                "on the model {model} time is virtual: give --budget as a number of measurements, 4000 for example"
+            )));
+        }
+        if search.per_context.is_some_and(|most| most != 1) {
+            return Err(Usage(format!("on the model {model} a context runs one thread: leave --per-context out")));
+        }
+        let workload = self.workload.as_deref().unwrap_or(DEFAULT_WORKLOAD);
+        let simulation = self.simulation.of(model, workload)?;
+        let mut question = search.question(Budget::Measurements(4000));
+        question.per_context = Some(1);
+        question.alike = Alike::ByStructure;
+        Ok(Request {
+            question,
+            subject: Subject::Simulated(simulation),
+            metric: "packets of the model".into(),
+            reading: Reading::default(),
+            cpus: search.cpus.clone(),
+            include: None,
+            exclude: None,
+            affinities: BTreeMap::new(),
+            period: self.period,
+            floor: None,
+            limit: self.limit,
+        })
+    }
+
+    /// The built-in workload that is meant, where no program of the user's is.
+    pub(crate) fn built_in(&self) -> Option<&str> {
+        let own = !self.command.is_empty() || self.attached().is_some();
+        (!own).then(|| self.workload.as_deref().unwrap_or(DEFAULT_WORKLOAD))
+    }
+
+    /// What runs already and is meant.
+    pub(crate) fn attached(&self) -> Option<Subject> {
+        if !self.pid.is_empty() {
+            return Some(Subject::Pids(self.pid.clone()));
+        }
+        self.tree.map(Subject::Tree).or_else(|| self.cgroup.clone().map(Subject::Cgroup))
+    }
+}
