@@ -6,7 +6,7 @@ use crate::platform::Platform;
 use crate::program::Program;
 use crate::simulation::Simulation;
 use crate::time::Nanos;
-use pinwise_testbed::{MeasureError, Probe, Prober, Profile, Retry};
+use pinwise_testbed::{MeasureError, Part, Probe, Prober, Profile, Retry, mark_critical};
 use std::time::Duration;
 
 /// What a probe lets pass before it looks: threads are created, pipelines full. The paper's probes begin "beyond the initial input
@@ -19,12 +19,13 @@ pub struct ModelProber {
     platform: Platform,
     program: Program,
     seed: u64,
+    parts: Vec<Part>,
 }
 
 impl ModelProber {
     /// Probes of `program` on `platform`, repeatable by `seed`.
     pub fn new(platform: Platform, program: Program, seed: u64) -> Self {
-        Self { platform, program, seed }
+        Self { platform, program, seed, parts: Vec::new() }
     }
 }
 
@@ -43,6 +44,7 @@ impl Prober for ModelProber {
         let before = simulation.ledger();
         simulation.advance(SETTLE + Nanos::from_seconds(window.as_secs_f64())).map_err(stuck)?;
         let ledger = simulation.ledger().since(&before);
+        self.parts = parts(&ledger);
         let initialization = Duration::from_secs_f64(self.program.fitted.initialization_s);
         Ok(Probe {
             parameter,
@@ -52,6 +54,42 @@ impl Prober for ModelProber {
             cost: initialization + Duration::from_secs_f64(ledger.at.seconds()),
         })
     }
+
+    fn parts(&self) -> Vec<Part> {
+        self.parts.clone()
+    }
+}
+
+/// The roles of a window, in the order in which the program creates them.
+fn parts(window: &Ledger) -> Vec<Part> {
+    let mut roles: Vec<&str> = Vec::new();
+    for thread in &window.threads {
+        if !roles.contains(&thread.role.as_str()) {
+            roles.push(&thread.role);
+        }
+    }
+    let part = |role: &str| {
+        let account = window.role(role);
+        let threads = window.threads.iter().filter(|thread| thread.role == role).count();
+        let elapsed = account.elapsed().seconds();
+        let share = |time: Nanos| if elapsed > 0.0 { time.seconds() / elapsed } else { 0.0 };
+        let rate = |count: u64| if elapsed > 0.0 { count as f64 / elapsed } else { 0.0 };
+        Part {
+            role: role.to_owned(),
+            threads: threads as u32,
+            ran: share(account.busy()),
+            waited: share(account.latency),
+            locked: Some(share(account.lock)),
+            slept: share(account.sleep),
+            voluntary_rate: rate(account.voluntary),
+            involuntary_rate: rate(account.involuntary),
+            migration_rate: Some(rate(account.migrations)),
+            critical: false,
+        }
+    };
+    let mut parts: Vec<Part> = roles.into_iter().map(part).collect();
+    mark_critical(&mut parts);
+    parts
 }
 
 /// What the operating system's tools would have told of a window.

@@ -1,6 +1,6 @@
 //! What a program can be probed with when the number of its threads is the question.
 
-use crate::MeasureError;
+use crate::{MeasureError, Part};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -66,4 +66,7 @@ pub trait Prober {
 
     /// Starts the program with `parameter`, lets it initialize, watches it for `window`, ends it.
     fn probe(&mut self, parameter: u32, window: Duration) -> Result<Probe, MeasureError>;
+
+    /// How the threads of each role spent the last probe's window; empty before the first.
+    fn parts(&self) -> Vec<Part>;
 }
