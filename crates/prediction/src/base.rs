@@ -88,7 +88,17 @@ impl BaseTable {
     /// The performance of the instance alone on these contexts, threads in the order of [`crate::Instance::threads`]; `None` for
     /// an assignment that the space does not have.
     pub fn performance(&self, assignment: &Assignment) -> Option<f64> {
-        self.values.get(&self.space.name(assignment)).copied()
+        self.named(&self.name(assignment))
+    }
+
+    /// What the table calls an assignment.
+    pub(crate) fn name(&self, assignment: &Assignment) -> Assignment {
+        self.space.name(assignment)
+    }
+
+    /// The performance by what the table calls an assignment.
+    pub(crate) fn named(&self, name: &Assignment) -> Option<f64> {
+        self.values.get(name).copied()
     }
 
     /// The best it can do alone.

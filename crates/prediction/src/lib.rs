@@ -6,6 +6,8 @@
 //! [`Learned`] needs no profile: from a few hundred measurements it takes what each sharing of something is worth
 //! ([`Colocation`]). [`draw`] draws assignments where a predictor expects good ones, so that measurements are spent there.
 //!
+//! [`BlackBox::optima`] finds the assignments that it predicts best, out of all there are, and says how sure that is.
+//!
 //! A [`Cast`] says which threads are interchangeable, [`Local`] within which part of the machine threads are taken to interfere,
 //! [`Layouts`] numbers what can be around a thread there, [`ExperimentCount`] how much measuring that makes.
 //!
@@ -17,11 +19,14 @@
 mod base;
 mod blackbox;
 mod cast;
+mod climb;
 mod colocation;
 mod compiled;
 mod experiment;
 mod layout;
 mod local;
+mod moving;
+mod optimum;
 mod predictor;
 mod ridge;
 mod slowdown;
@@ -35,6 +40,7 @@ pub use compiled::Compiled;
 pub use experiment::{Experiment, ExperimentCount, Placed};
 pub use layout::Layouts;
 pub use local::{Local, LocalError};
+pub use optimum::{Optima, Predicted, Progress};
 pub use predictor::Predictor;
 pub use slowdown::SlowdownTable;
 pub use tilt::draw;

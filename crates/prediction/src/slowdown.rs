@@ -66,6 +66,28 @@ impl SlowdownTable {
         Some(self.shares[kind * self.layouts.count() + layout]).filter(|share| !share.is_nan())
     }
 
+    /// The most that is kept for a kind of threads in any layout; minus infinity where nothing is known.
+    pub(crate) fn best(&self, kind: usize) -> f64 {
+        let shares = self.shares.iter().skip(kind * self.layouts.count()).take(self.layouts.count());
+        shares.copied().fold(f64::NEG_INFINITY, f64::max)
+    }
+
+    /// Layout and share of every slot of a domain; `held` has for each 0, or 1 + the kind of the thread on it. NaN for what was not
+    /// measured, and on empty slots.
+    ///
+    /// # Panics
+    /// If `held` is not as long as a domain has slots, or a kind does not exist.
+    pub(crate) fn shares_within(&self, held: &[u8]) -> Vec<(usize, f64)> {
+        let held: Vec<usize> = held.iter().copied().map(usize::from).collect();
+        let mut around = vec![0; held.len()];
+        self.layouts.around(&held, &mut around);
+        let share = |(held, layout): (&usize, usize)| {
+            let known = held.checked_sub(1).and_then(|kind| self.share(kind, layout));
+            (layout, known.unwrap_or(f64::NAN))
+        };
+        held.iter().zip(around).map(share).collect()
+    }
+
     /// How layouts are numbered.
     pub fn layouts(&self) -> &Layouts {
         &self.layouts

@@ -1,0 +1,220 @@
+//! The assignments that BlackBox predicts best, out of all there are, and a bound that none exceeds.
+
+use crate::climb::climb;
+use crate::moving::{Description, Moving};
+use crate::{BlackBox, Predictor};
+use pinwise_topology::{Assignment, PerContext, Random, Space};
+use std::collections::BTreeSet;
+
+/// What a search for the best predicted assignments found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Optima {
+    /// The best found, best first: as many as were asked for, where there are that many. No two of them read the same entries of
+    /// the tables for their instances; of those that do, one is here.
+    pub ranked: Vec<Predicted>,
+    /// Proven: no assignment is predicted above this.
+    pub upper: f64,
+    /// Proven: every assignment that is not here, by the entries it reads, is predicted no better than the last that is.
+    pub complete: bool,
+    /// Steps of the local search and nodes of the proof: what it took.
+    pub steps: u64,
+}
+
+/// An assignment and what it is predicted to do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Predicted {
+    /// The assignment, canonical in its space.
+    pub assignment: Assignment,
+    /// As [`BlackBox::performance`] gives it.
+    pub performance: f64,
+}
+
+/// How far a search is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Progress {
+    /// Steps and nodes so far.
+    pub steps: u64,
+    /// The best prediction found.
+    pub best: f64,
+    /// No prediction is above this.
+    pub upper: f64,
+}
+
+impl Optima {
+    /// The best predicted assignment found; `None` if the tables know of none.
+    pub fn best(&self) -> Option<&Predicted> {
+        self.ranked.first()
+    }
+
+    /// By what share of its own performance the best is at most below the best there is: 0 where it is proven to be that.
+    pub fn gap(&self) -> f64 {
+        self.best().map_or(f64::INFINITY, |best| (self.upper / best.performance - 1.0).max(0.0))
+    }
+}
+
+impl BlackBox {
+    /// The `count` assignments of `space` predicted best. `go_on` is asked now and then; `false` ends the search with what was found
+    /// and proven so far. Without that it ends when all is proven, or nothing more can be. The same seed gives the same
+    /// result where `go_on` gives the same answers.
+    ///
+    /// # Panics
+    /// If the space is of another workload or machine than the tables, or a context may hold more threads than these know of.
+    pub fn optima(
+        &self,
+        space: &Space,
+        count: usize,
+        random: &mut Random,
+        go_on: &mut dyn FnMut(&Progress) -> bool,
+    ) -> Optima {
+        assert_eq!(space.threads(), self.cast().threads(), "the space of the workload that was profiled");
+        let room = PerContext::AtMost(self.local().per_context());
+        assert_eq!(space.per_context(), room, "as many threads per context as the tables know of");
+        let upper = self.ceiling();
+        let mut podium = Podium::new(count);
+        let mut moving = Moving::new(self, space.sample(random).leaves());
+        let mut steps = 0;
+        for _ in 0..RESTARTS {
+            moving.place(space.sample(random).leaves());
+            steps += climb(&mut moving, &mut podium, random);
+            let progress = Progress { steps, best: podium.best(), upper };
+            if !go_on(&progress) {
+                break;
+            }
+        }
+        let predicted = |leaves: Vec<u32>| {
+            let assignment = space.canonical(&Assignment::new(leaves));
+            Predicted { performance: self.predict(assignment.leaves()), assignment }
+        };
+        let ranked = podium.into_leaves().map(predicted).collect();
+        Optima { ranked, upper, complete: false, steps }
+    }
+
+    /// What no assignment can be predicted above: every instance as good as it can be alone, and kept as well as any can.
+    fn ceiling(&self) -> f64 {
+        let best = |instance: &crate::Instance| {
+            let kinds = self.cast().roster(instance.application);
+            let kept = kinds.iter().map(|kind| self.slowdown().best(*kind)).fold(f64::INFINITY, f64::min);
+            self.base(instance.application).best() * kept
+        };
+        self.cast().instances().iter().map(best).sum()
+    }
+}
+
+/// Walks of the local search.
+const RESTARTS: usize = 24;
+
+/// The best assignments met so far.
+#[derive(Clone, Debug)]
+pub(crate) struct Podium {
+    count: usize,
+    /// Best first.
+    places: Vec<(f64, Vec<u32>)>,
+    descriptions: BTreeSet<Description>,
+    /// In the order of `places`.
+    described: Vec<Description>,
+}
+
+impl Podium {
+    fn new(count: usize) -> Self {
+        Self { count, places: Vec::new(), descriptions: BTreeSet::new(), described: Vec::new() }
+    }
+
+    /// The best prediction; minus infinity before there is one.
+    pub(crate) fn best(&self) -> f64 {
+        self.places.first().map_or(f64::NEG_INFINITY, |(best, _)| *best)
+    }
+
+    /// What a prediction has to exceed to find a place.
+    pub(crate) fn threshold(&self) -> f64 {
+        if self.count == 0 {
+            return f64::INFINITY;
+        }
+        let last = self.places.get(self.count - 1);
+        last.map_or(f64::NEG_INFINITY, |(last, _)| *last)
+    }
+
+    /// Gives an assignment its place, unless it is known or not good enough.
+    pub(crate) fn enter(&mut self, moving: &Moving<'_>) {
+        let (predicted, known) = moving.predicted();
+        if !known || predicted <= self.threshold() {
+            return;
+        }
+        let description = moving.description();
+        if !self.descriptions.insert(description.clone()) {
+            return;
+        }
+        let place = self.places.partition_point(|(other, _)| *other >= predicted);
+        self.places.insert(place, (predicted, moving.leaves()));
+        self.described.insert(place, description);
+        if self.places.len() > self.count {
+            self.places.pop();
+            if let Some(last) = self.described.pop() {
+                self.descriptions.remove(&last);
+            }
+        }
+    }
+
+    fn into_leaves(self) -> impl Iterator<Item = Vec<u32>> {
+        self.places.into_iter().map(|(_, leaves)| leaves)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::blackbox::tests::Obedient;
+    use pinwise_topology::DomainKind;
+
+    /// The predictions of all assignments, one for each description, best first.
+    fn enumerated(blackbox: &BlackBox, space: &Space) -> Vec<f64> {
+        let mut known = BTreeSet::new();
+        let mut moving = None;
+        let mut predictions = Vec::new();
+        for class in space.classes() {
+            let moving = moving.get_or_insert_with(|| Moving::new(blackbox, class.leaves()));
+            moving.place(class.leaves());
+            if known.insert(moving.description()) {
+                predictions.push(blackbox.predict(class.leaves()));
+            }
+        }
+        predictions.sort_by(|a, b| b.total_cmp(a));
+        predictions
+    }
+
+    #[test]
+    fn the_best_of_all_are_found() {
+        for (shape, level, instances) in [
+            ("8x2x4", DomainKind::Package, "RPT RPT"),
+            ("4x2", DomainKind::Core, "RW RW RW"),
+            ("2x3x2", DomainKind::Core, "RWW RW"),
+            ("2x2x2", DomainKind::Core, "RPT AB"),
+        ] {
+            let obedient = Obedient::new(shape, level, instances);
+            let (blackbox, space) = (obedient.profile(), obedient.space());
+            let truth = enumerated(&blackbox, &space);
+            let optima = blackbox.optima(&space, 5, &mut Random::new(1), &mut |_| true);
+            let found: Vec<f64> = optima.ranked.iter().map(|predicted| predicted.performance).collect();
+            let near = |a: &f64, b: &f64| (a / b - 1.0).abs() < 1e-12;
+            assert!(found.len() == truth.len().min(5), "{shape} {instances}: {found:?}");
+            assert!(
+                found.iter().zip(&truth).all(|(a, b)| near(a, b)),
+                "{shape} {instances}: {found:?} {:?}",
+                &truth[..5]
+            );
+            assert!(optima.upper >= truth[0] * (1.0 - 1e-12), "{shape} {instances}: {} {}", optima.upper, truth[0]);
+        }
+    }
+
+    #[test]
+    fn it_ends_when_told_to() {
+        let obedient = Obedient::new("8x2x4", DomainKind::Package, "RPT RPT RPT RPT RPT RPT RPT RPT");
+        let blackbox = obedient.profile();
+        let mut asked = 0;
+        let optima = blackbox.optima(&obedient.space(), 3, &mut Random::new(1), &mut |progress| {
+            asked += 1;
+            assert!(progress.best <= progress.upper);
+            false
+        });
+        assert!(asked == 1 && optima.ranked.len() == 3 && optima.gap() > 0.0, "{optima:?}");
+    }
+}
