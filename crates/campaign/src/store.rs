@@ -8,6 +8,7 @@
 mod row;
 
 use crate::{Claim, Record};
+use pinwise_characterization::Characterization;
 use pinwise_testbed::{Unit, Workload};
 use pinwise_topology::{Alike, Fingerprint, Machine};
 pub(crate) use row::assignment_text;
@@ -22,6 +23,9 @@ const APPLICATION_ID: i32 = 0x7069_6e77;
 
 /// The version of the schema.
 const FORMAT: i32 = 1;
+
+/// What a characterization is called in the table of machines.
+const CHARACTERIZATION: &str = "characterization";
 
 /// How long a writer waits for another process's commit.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -337,21 +341,17 @@ impl Store {
         })
     }
 
-    /// Keeps what was found out about the machine itself: `document` (opaque here) under its `kind` and the machine's fingerprint.
-    pub fn keep_machine(
-        &mut self,
-        kind: &str,
-        fingerprint: &Fingerprint,
-        document: &serde_json::Value,
-    ) -> Result<i64, StoreError> {
-        let (fingerprint_text, document) = (text(fingerprint), text(document));
+    /// Keeps a characterization under its machine's fingerprint; the number it has there.
+    pub fn keep_characterization(&mut self, characterization: &Characterization) -> Result<i64, StoreError> {
+        let fingerprint = &characterization.fingerprint;
+        let (fingerprint_text, document) = (text(fingerprint), text(characterization));
         self.sql(|connection| {
             let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             // Added since the format began; older versions do not miss it, so the format stays.
             transaction.execute_batch(include_str!("machine.sql"))?;
             transaction.execute(
                 "INSERT INTO machine (kind, topology, model, fingerprint, document) VALUES (?, ?, ?, ?, ?)",
-                (kind, &fingerprint.topology, &fingerprint.model, fingerprint_text, document),
+                (CHARACTERIZATION, &fingerprint.topology, &fingerprint.model, fingerprint_text, document),
             )?;
             let id = transaction.last_insert_rowid();
             transaction.commit()?;
@@ -359,13 +359,11 @@ impl Store {
         })
     }
 
-    /// The latest document of a `kind` about a machine with the topology and model of `fingerprint`; the conditions (kernel, governor) may
-    /// differ and are in the document.
-    pub fn latest_machine(
-        &self,
-        kind: &str,
-        fingerprint: &Fingerprint,
-    ) -> Result<Option<serde_json::Value>, StoreError> {
+    /// The latest characterization of a machine with the topology and model of `fingerprint`; the conditions (kernel, governor) may
+    /// differ and are in its own. `None` where there is none, and where the latest was written in another form than this version's.
+    ///
+    /// Its [`pinwise_characterization::Findings::local`] is the level that a predictor may look at alone.
+    pub fn characterization(&self, fingerprint: &Fingerprint) -> Result<Option<Characterization>, StoreError> {
         let found: Option<String> = self.read(|connection| {
             let there: i64 = connection.query_row(
                 "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'machine'",
@@ -378,16 +376,14 @@ impl Store {
             connection
                 .query_row(
                     "SELECT document FROM machine WHERE kind = ? AND topology = ? AND model = ? ORDER BY id DESC LIMIT 1",
-                    (kind, &fingerprint.topology, &fingerprint.model),
+                    (CHARACTERIZATION, &fingerprint.topology, &fingerprint.model),
                     |row| row.get(0),
                 )
                 .optional()
         })?;
-        let parse = |text: String| {
-            serde_json::from_str(&text)
-                .map_err(|error| unusable(&self.path, format!("holds a damaged document about a machine: {error}")))
-        };
-        found.map(parse).transpose()
+        let Some(found) = found else { return Ok(None) };
+        Characterization::from_json(&found)
+            .map_err(|error| unusable(&self.path, format!("holds a damaged characterization: {error}")))
     }
 
     fn sql<T>(&mut self, act: impl FnOnce(&mut Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {

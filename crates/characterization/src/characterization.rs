@@ -140,6 +140,19 @@ pub struct Noise {
 pub(crate) type Runs = Vec<Vec<Vec<Pace>>>;
 
 impl Characterization {
+    /// Reads back what was serialized to JSON. `None` where it has the form of another version.
+    ///
+    /// # Errors
+    /// No JSON, or not that of a characterization.
+    pub fn from_json(text: &str) -> Result<Option<Self>, serde_json::Error> {
+        #[derive(Deserialize)]
+        struct Form {
+            version: u32,
+        }
+        let form: Form = serde_json::from_str(text)?;
+        if form.version == VERSION { serde_json::from_str(text).map(Some) } else { Ok(None) }
+    }
+
     /// From what every experiment of `plan` gave, in the plan's order. Every experiment has at least one run in each round.
     pub(crate) fn new(
         bench: &dyn Bench,

@@ -3,7 +3,7 @@
 //! Thresholds are those the paper's words imply: up to 5 % is *negligible*, its "moderate" slowdowns are 11 to 44 %, its "significant"
 //! ones begin with 1.5 times. A slowdown counts only if its interval excludes 1 as well.
 
-use crate::{Arranged, Reference, Scope, Slowdown, scope};
+use crate::{Arranged, Level, Reference, Scope, Slowdown, scope};
 use pinwise_testbed::Microbenchmark;
 use pinwise_topology::{DomainKind, Machine};
 use serde::{Deserialize, Serialize};
@@ -26,6 +26,10 @@ pub struct Findings {
     pub co_runners: Vec<CoRunners>,
     /// Whether remote cores matter; none where there is no remote core.
     pub remote: Option<Remote>,
+    /// The smallest domains that can be looked at one at a time: what happens within one of them does not depend on how
+    /// threads are placed outside. None where that is true of nothing below the whole machine, and where there is one core only.
+    #[serde(default)]
+    pub local: Option<DomainKind>,
     /// What looking at one core at a time would save; none where no context has a core.
     pub scope: Option<Scope>,
 }
@@ -107,15 +111,18 @@ pub struct CoRunners {
     pub high: Vec<String>,
 }
 
-/// Whether what runs on other cores matters.
+/// Whether what runs on other cores matters. Every benchmark is in one of the four lists.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Remote {
-    /// Benchmarks of core-private resources that nothing on another core slows down.
+    /// Benchmarks that nothing on another core slows down by 5 % or more, whatever they use.
     pub independent: Vec<String>,
     /// Benchmarks of core-private resources that something does slow down: core-local scope fails for them.
     pub dependent: Vec<String>,
     /// Benchmarks of shared resources that are slowed down by what runs elsewhere.
     pub shared: Vec<String>,
+    /// Benchmarks whose intervals leave it open.
+    #[serde(default)]
+    pub undecided: Vec<Undecided>,
     /// The largest change by another arrangement of the same remote stressors (spread / packed - 1), among those that
     /// are beyond doubt; none where no other arrangement exists.
     pub arrangement: Option<f64>,
@@ -123,6 +130,15 @@ pub struct Remote {
     pub arrangement_of: Option<(String, String)>,
     /// Where a thread sits among remote cores does not matter: a scheduler may look at one core at a time.
     pub core_local: bool,
+}
+
+/// A benchmark of which it cannot be said whether other cores matter to it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Undecided {
+    /// The benchmark.
+    pub benchmark: String,
+    /// The set that leaves it open, with its interval; one sentence.
+    pub reason: String,
 }
 
 impl Findings {
@@ -147,10 +163,10 @@ impl Findings {
         let names: Vec<String> = levels.iter().map(|level| level.name.clone()).collect();
         let remote_names: Vec<&String> =
             levels.iter().filter(|level| level.is_remote()).map(|level| &level.name).collect();
-        let remote = (!remote_names.is_empty()).then(|| {
-            let of_kind: Vec<&Slowdown> = slowdowns.iter().filter(|row| row.core_kind == kind).collect();
-            remote(&remote_names, benchmarks, &of_kind, arrangements)
-        });
+        let of_kind: Vec<&Slowdown> = slowdowns.iter().filter(|row| row.core_kind == kind).collect();
+        let arranged: Vec<&Arranged> = arrangements.iter().filter(|row| row.core_kind == kind).collect();
+        let local = Tables { benchmarks, slowdowns: &of_kind, arrangements: &arranged }.local(levels);
+        let remote = (!remote_names.is_empty()).then(|| remote(&remote_names, benchmarks, &of_kind, &arranged, local));
         let tasks = TASKS.min(machine.allowed.len());
         Self {
             critical: critical(&names, benchmarks, &full),
@@ -160,6 +176,7 @@ impl Findings {
                 .collect(),
             co_runners: co_runners(benchmarks, &full),
             remote,
+            local,
             scope: scope(machine, tasks),
         }
     }
@@ -238,26 +255,182 @@ fn remote(
     names: &[&String],
     benchmarks: &[Microbenchmark],
     slowdowns: &[&Slowdown],
-    arrangements: &[Arranged],
+    arrangements: &[&Arranged],
+    local: Option<DomainKind>,
 ) -> Remote {
-    let affected = |benchmark: &Microbenchmark| {
-        slowdowns.iter().any(|row| row.reference == benchmark.name && names.contains(&&row.place) && slowed(row))
+    let mut remote = Remote {
+        independent: Vec::new(),
+        dependent: Vec::new(),
+        shared: Vec::new(),
+        undecided: Vec::new(),
+        arrangement: None,
+        arrangement_of: None,
+        core_local: local.is_some_and(|kind| kind >= DomainKind::Core),
     };
-    let private = |benchmark: &Microbenchmark| benchmark.level >= DomainKind::Core;
-    let named = |wanted: &dyn Fn(&Microbenchmark) -> bool| -> Vec<String> {
-        benchmarks.iter().filter(|benchmark| wanted(benchmark)).map(|benchmark| benchmark.name.clone()).collect()
-    };
-    let certain = |row: &&Arranged| row.low.zip(row.high).is_none_or(|(low, high)| low > 1.0 || high < 1.0);
-    let change = |row: &Arranged| (row.ratio - 1.0).abs();
-    let worst = arrangements.iter().filter(certain).max_by(|a, b| change(a).total_cmp(&change(b)));
-    let arrangement = worst.map(|row| row.ratio - 1.0).or((!arrangements.is_empty()).then_some(0.0));
-    let dependent = named(&|benchmark| private(benchmark) && affected(benchmark));
-    Remote {
-        independent: named(&|benchmark| private(benchmark) && !affected(benchmark)),
-        shared: named(&|benchmark| !private(benchmark) && affected(benchmark)),
-        core_local: dependent.is_empty() && arrangement.is_none_or(|change| change.abs() < NEGLIGIBLE - 1.0),
-        dependent,
-        arrangement,
-        arrangement_of: worst.map(|row| (row.reference.clone(), row.stressor.clone())),
+    for benchmark in benchmarks {
+        let rows: Vec<&&Slowdown> =
+            slowdowns.iter().filter(|row| row.reference == benchmark.name && names.contains(&&row.place)).collect();
+        // Of those that are neither beyond doubt slowed down nor beyond doubt not: the one that may be worst.
+        let open = rows.iter().filter(|row| most(row) >= NEGLIGIBLE && !slowed(row));
+        let name = benchmark.name.clone();
+        if rows.iter().any(|row| slowed(row)) {
+            let private = benchmark.level >= DomainKind::Core;
+            if private { &mut remote.dependent } else { &mut remote.shared }.push(name);
+        } else if let Some(row) = open.max_by(|a, b| most(a).total_cmp(&most(b))) {
+            let reason = format!(
+                "{:.2} ({:.2} to {:.2}) beside {} {} ({})",
+                row.slowdown,
+                row.low.unwrap_or(row.slowdown),
+                most(row),
+                row.count,
+                row.stressor,
+                row.place
+            );
+            remote.undecided.push(Undecided { benchmark: name, reason });
+        } else {
+            remote.independent.push(name);
+        }
+    }
+    let worst = arrangements.iter().filter(|row| certain(row)).max_by(|a, b| change(a).total_cmp(&change(b)));
+    remote.arrangement = worst.map(|row| row.ratio - 1.0).or((!arrangements.is_empty()).then_some(0.0));
+    remote.arrangement_of = worst.map(|row| (row.reference.clone(), row.stressor.clone()));
+    remote
+}
+
+/// The largest slowdown that the interval allows.
+fn most(row: &Slowdown) -> f64 {
+    row.high.unwrap_or(row.slowdown)
+}
+
+/// Whether both arrangements differ beyond doubt.
+fn certain(row: &Arranged) -> bool {
+    row.low.zip(row.high).is_none_or(|(low, high)| low > 1.0 || high < 1.0)
+}
+
+fn change(row: &Arranged) -> f64 {
+    (row.ratio - 1.0).abs()
+}
+
+/// What was measured on one kind of core.
+struct Tables<'a> {
+    benchmarks: &'a [Microbenchmark],
+    slowdowns: &'a [&'a Slowdown],
+    arrangements: &'a [&'a Arranged],
+}
+
+impl Tables<'_> {
+    /// The innermost of `levels`, or a context itself, that can be looked at alone.
+    fn local(&self, levels: &[Level]) -> Option<DomainKind> {
+        // A core that holds one context is no level of its own.
+        let innermost = if levels.iter().any(|level| !level.is_remote()) { DomainKind::Pu } else { DomainKind::Core };
+        let kinds = std::iter::once(innermost).chain(levels.iter().map(|level| level.kind));
+        let outside =
+            (0..levels.len()).map(|inside| levels[inside..].iter().map(|level| level.name.as_str()).collect());
+        kinds.zip(outside).find(|(kind, outside)| self.is_local(*kind, outside)).map(|(kind, _)| kind)
+    }
+
+    /// Whether domains of `kind`, with the levels `outside` around them, can be looked at alone: nothing there slows down whoever uses
+    /// what is inside, and of those who use what is shared it matters how many of whom are outside, not where.
+    fn is_local(&self, kind: DomainKind, outside: &Vec<&str>) -> bool {
+        let there = |place: &str| place.split('+').all(|level| outside.contains(&level));
+        let uses = |name: &str| self.benchmarks.iter().any(|one| one.name == name && one.level >= kind);
+        let rows: Vec<&&Slowdown> = self.slowdowns.iter().filter(|row| there(&row.place)).collect();
+        let alike = |one: &Slowdown, other: &Slowdown| {
+            let apart = one.low.zip(other.high).is_none_or(|(low, high)| low > high);
+            one.slowdown < other.slowdown * NEGLIGIBLE || !apart
+        };
+        let same = |one: &Slowdown, other: &Slowdown| {
+            (&one.reference, &one.stressor, one.count) == (&other.reference, &other.stressor, other.count)
+        };
+        rows.iter().all(|row| !(uses(&row.reference) && slowed(row)))
+            && rows.iter().all(|one| rows.iter().all(|other| !same(one, other) || alike(one, other)))
+            && self.arrangements.iter().all(|row| !there(&row.place) || change(row) < NEGLIGIBLE - 1.0 || !certain(row))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Plan;
+
+    fn benchmark(name: &str, level: DomainKind) -> Microbenchmark {
+        Microbenchmark { name: name.into(), resource: "unit".into(), level, pipelined: true }
+    }
+
+    fn slowdown(reference: &str, stressor: &str, place: &str, slowdown: f64, half: Option<f64>) -> Slowdown {
+        Slowdown {
+            reference: reference.into(),
+            stressor: stressor.into(),
+            count: 1,
+            place: place.into(),
+            core_kind: None,
+            slowdown,
+            low: half.map(|half| slowdown - half),
+            high: half.map(|half| slowdown + half),
+            rounds: vec![slowdown],
+            repetitions: 5,
+            steady: true,
+        }
+    }
+
+    /// What follows on two packages of two cores of two contexts.
+    fn findings(benchmarks: &[Microbenchmark], slowdowns: &[Slowdown]) -> Findings {
+        let machine = Machine::from_shape("2x2x2").unwrap();
+        let references = Plan::new(&machine, benchmarks, &[], 8).unwrap().references;
+        Findings::new(&machine, &references, benchmarks, slowdowns, &[])
+    }
+
+    #[test]
+    fn every_benchmark_is_in_one_list_and_doubt_has_its_reason() {
+        let benchmarks = [
+            benchmark("unit", DomainKind::Core),
+            benchmark("clock", DomainKind::Core),
+            benchmark("cache", DomainKind::L3),
+            benchmark("mem", DomainKind::Numa),
+            benchmark("bus", DomainKind::Numa),
+        ];
+        let rows = [
+            slowdown("unit", "unit", "chip", 1.01, Some(0.02)),
+            slowdown("clock", "unit", "chip", 1.2, Some(0.02)),
+            slowdown("cache", "cache", "chip", 1.3, Some(0.1)),
+            // Little, but certainly little: it does not matter, although memory is shared.
+            slowdown("mem", "cache", "chip", 1.02, Some(0.01)),
+            slowdown("bus", "mem", "chip", 1.02, Some(0.01)),
+            slowdown("bus", "bus", "chip", 1.04, Some(0.09)),
+        ];
+        let remote = findings(&benchmarks, &rows).remote.unwrap();
+        assert_eq!(remote.independent, ["unit", "mem"]);
+        assert_eq!((remote.dependent, remote.shared), (vec!["clock".to_owned()], vec!["cache".to_owned()]));
+        let reason = "1.04 (0.95 to 1.13) beside 1 bus (chip)".to_owned();
+        assert_eq!(remote.undecided, [Undecided { benchmark: "bus".into(), reason }]);
+    }
+
+    #[test]
+    fn the_local_level_is_the_innermost_outside_of_which_places_do_not_matter() {
+        let benchmarks = [benchmark("unit", DomainKind::Core), benchmark("mem", DomainKind::Numa)];
+        let certain = Some(0.01);
+        let of = |rows: &[Slowdown]| findings(&benchmarks, rows).local;
+        let unit = |core, chip, machine| {
+            ["core", "chip", "machine"]
+                .into_iter()
+                .zip([core, chip, machine])
+                .map(|(place, factor)| slowdown("unit", "unit", place, factor, certain))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(of(&unit(1.0, 1.0, 1.0)), Some(DomainKind::Pu));
+        assert_eq!(of(&unit(2.0, 1.0, 1.0)), Some(DomainKind::Core));
+        // Memory that is as slow beside another package as beside another core of this one is no reason to look further.
+        let mem = |chip, machine| {
+            [("core", chip), ("chip", chip), ("machine", machine)]
+                .map(|(place, factor)| slowdown("mem", "mem", place, factor, certain))
+                .to_vec()
+        };
+        assert_eq!(of(&[unit(2.0, 1.0, 1.0), mem(1.5, 1.5)].concat()), Some(DomainKind::Core));
+        assert_eq!(of(&[unit(2.0, 1.0, 1.0), mem(1.5, 1.0)].concat()), Some(DomainKind::Package));
+        assert_eq!(
+            of(&[unit(2.0, 1.5, 1.5), mem(1.5, 1.5)].concat()),
+            None,
+            "a unit that all cores share is no core's own"
+        );
     }
 }

@@ -22,7 +22,7 @@ mod statistics;
 
 pub use characterization::{Arranged, Characterization, Isolated, Noise, Slowdown};
 pub use execute::{Conditions, Step, execute};
-pub use findings::{CoRunners, Critical, Findings, Remote, Sensitivity, SensitivityClass};
+pub use findings::{CoRunners, Critical, Findings, Remote, Sensitivity, SensitivityClass, Undecided};
 pub use level::{Absent, Level};
 pub use plan::{Experiment, Plan, PlanError, Reference};
 pub use scope::{Scope, scope};

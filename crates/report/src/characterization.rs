@@ -223,6 +223,9 @@ fn remote(characterization: &Characterization) -> Vec<String> {
     if !remote.shared.is_empty() {
         sentences.push(format!("What other cores run slows down {}.", list(&remote.shared)));
     }
+    for row in &remote.undecided {
+        sentences.push(format!("Whether other cores slow down {} is undecided: {}.", row.benchmark, row.reason));
+    }
     sentences.push(match (remote.arrangement, &remote.arrangement_of) {
         (Some(change), Some((reference, stressor))) => format!(
             "How remote threads are arranged changes a time by {} at most ({reference} beside {stressor}).",
@@ -230,6 +233,12 @@ fn remote(characterization: &Characterization) -> Vec<String> {
         ),
         (Some(_), None) => "How remote threads are arranged changes no time beyond doubt.".into(),
         (None, _) => "There is only one way to arrange remote threads here.".into(),
+    });
+    sentences.push(match characterization.findings.local {
+        Some(kind) => {
+            format!("The smallest domains that can be looked at one at a time: {}.", kind.name().to_lowercase())
+        }
+        None => "No domain below the whole machine can be looked at alone.".into(),
     });
     if let Some(scope) = characterization.findings.scope.as_ref() {
         let verdict = if remote.core_local {

@@ -116,7 +116,7 @@ impl Characterize {
         };
         announce(&*bench, &plan, &conditions, &interrupt)?;
         let started = Instant::now();
-        let measured = measure(&*bench, &plan, conditions, fingerprint.clone());
+        let measured = measure(&*bench, &plan, conditions, fingerprint);
         let characterization = match measured {
             Ok(characterization) => characterization,
             Err(error) if error.interrupted => {
@@ -125,7 +125,7 @@ impl Characterize {
             Err(error) => return Err(error.into()),
         };
         let seconds = started.elapsed().as_secs_f64();
-        let id = store.keep_machine(KIND, &fingerprint, &serde_json::to_value(&characterization)?)?;
+        let id = store.keep_characterization(&characterization)?;
         if let Some(file) = &self.html {
             let page = pinwise_report::characterization_page(&characterization)?;
             std::fs::write(file, page).with_context(|| format!("cannot write {}", file.display()))?;
@@ -142,9 +142,6 @@ impl Characterize {
         output::print(&text::text(&characterization))
     }
 }
-
-/// What characterizations are called in the store.
-const KIND: &str = "characterization";
 
 /// Says what there is to do, what is absent, and how long it may take: from one short run of every benchmark alone.
 fn announce(bench: &dyn Bench, plan: &Plan, conditions: &Conditions, interrupt: &Interrupt) -> anyhow::Result<()> {

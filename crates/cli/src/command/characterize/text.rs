@@ -152,6 +152,8 @@ fn findings(text: &mut String, characterization: &Characterization) {
     co_runners(text, characterization);
     if let Some(remote) = &findings.remote {
         others(text, remote);
+        let alone = findings.local.map_or("nothing below the whole machine".into(), |kind| kind.name().to_lowercase());
+        let _ = writeln!(text, "  smallest to look at alone: {alone}");
     }
     // With two contexts there are as few assignments as contents: nothing to save, nothing to say.
     if let Some(scope) = findings.scope.as_ref().filter(|scope| scope.times_fewer > 1.0) {
@@ -199,6 +201,9 @@ fn others(text: &mut String, remote: &Remote) {
         let _ = writeln!(text, "  slow down all the same {}", list(&remote.dependent));
     }
     let _ = writeln!(text, "  slow down              {}", list(&remote.shared));
+    for row in &remote.undecided {
+        let _ = writeln!(text, "  undecided              {}: {}", row.benchmark, row.reason);
+    }
     let _ = match (remote.arrangement, &remote.arrangement_of) {
         (Some(change), Some((reference, stressor))) => {
             writeln!(
