@@ -16,6 +16,8 @@ pub enum Purpose {
     Steered,
     /// Directed search, which is no random sample (climbing).
     Climb,
+    /// A part of the workload, measured to learn what threads do to each other ([`Setting::Profile`]).
+    Profile,
     /// The reference assignment, measured again through the run to see drift.
     Reference,
     /// Fresh windows for the winner, its rivals and the baseline.

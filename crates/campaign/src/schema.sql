@@ -17,8 +17,9 @@ CREATE TABLE campaign (
 CREATE TABLE record (
     campaign    INTEGER NOT NULL REFERENCES campaign (id),
     number      INTEGER NOT NULL,                      -- position in the campaign, from 0
-    purpose     TEXT NOT NULL,                         -- baseline, sample, climb, reference, final
-    assignment  TEXT NOT NULL,                         -- leaf of every thread, as 0,3,1; or unpinned
+    purpose     TEXT NOT NULL,                         -- baseline, sample, steered, climb, reference, profile, final
+    assignment  TEXT NOT NULL,                         -- leaf of every thread, as 0,3,1; or unpinned; a profile (format 2) has
+                                                       -- INSTANCE:LEAVES of each part, as 0:0,8,16 0:24,9,40
     windows     REAL NOT NULL,                         -- length, in the testbed's ordinary windows
     performance REAL,                                  -- in the campaign's unit, higher is better; NULL when it failed
     duration_s  REAL,                                  -- time measured over, without settling

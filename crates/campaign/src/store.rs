@@ -9,7 +9,7 @@ mod row;
 
 use crate::{Claim, Record};
 use pinwise_characterization::Characterization;
-use pinwise_testbed::{Unit, Workload};
+use pinwise_testbed::{Setting, Unit, Workload};
 use pinwise_topology::{Alike, Fingerprint, Machine};
 pub(crate) use row::assignment_text;
 use row::{campaign_row, record_row, text, word};
@@ -21,11 +21,15 @@ use std::time::Duration;
 /// `pinw`, in the header of every store: how `file` and we tell it from other SQLite files.
 const APPLICATION_ID: i32 = 0x7069_6e77;
 
-/// The version of the schema.
+/// The version of the schema of a new store.
 const FORMAT: i32 = 1;
 
 /// What a characterization is called in the table of machines.
 const CHARACTERIZATION: &str = "characterization";
+
+/// The version of a store that holds profiles ([`Setting::Profile`]), which those who know only [`FORMAT`] cannot read. A store
+/// becomes one with its first profile; the tables are the same.
+const FORMAT_WITH_PROFILES: i32 = 2;
 
 /// How long a writer waits for another process's commit.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -132,6 +136,8 @@ pub enum StoreError {
 pub struct Store {
     connection: Connection,
     path: PathBuf,
+    /// The version of its schema.
+    format: i32,
 }
 
 impl Store {
@@ -146,7 +152,7 @@ impl Store {
             })?;
         }
         let connection = Connection::open(path).map_err(|error| explain(path, &error))?;
-        let mut store = Self { connection, path: path.to_owned() };
+        let mut store = Self { connection, path: path.to_owned(), format: FORMAT };
         store.prepare()?;
         Ok(store)
     }
@@ -203,13 +209,14 @@ impl Store {
                 "is a database, but not a store of pinwise; name another file with --store",
             ));
         }
-        if format != FORMAT {
+        if !(FORMAT..=FORMAT_WITH_PROFILES).contains(&format) {
             let reason = format!(
-                "was written by another version of pinwise (format {format}, this one knows {FORMAT}); \
+                "was written by another version of pinwise (format {format}, this one knows {FORMAT} to {FORMAT_WITH_PROFILES}); \
                  use that version, or another file with --store"
             );
             return Err(unusable(&self.path, reason));
         }
+        self.format = format;
         Ok(())
     }
 
@@ -300,6 +307,10 @@ impl Store {
     pub fn append(&mut self, id: CampaignId, record: &Record) -> Result<(), StoreError> {
         let measured = record.outcome.as_ref().ok();
         let failed = record.outcome.as_ref().err();
+        if matches!(record.trial.setting, Setting::Profile(_)) && self.format < FORMAT_WITH_PROFILES {
+            self.sql(|connection| connection.pragma_update(None, "user_version", FORMAT_WITH_PROFILES))?;
+            self.format = FORMAT_WITH_PROFILES;
+        }
         self.sql(|connection| {
             connection
                 .prepare_cached(

@@ -34,8 +34,14 @@ impl Progress {
     /// Takes in one more record.
     pub(crate) fn observe(&mut self, record: &Record) {
         if let Ok(measurement) = &record.outcome {
-            let seen = if record.trial.setting == Setting::Unpinned { &mut self.baseline } else { &mut self.best };
-            *seen = seen.max(measurement.performance);
+            let seen = match record.trial.setting {
+                Setting::Unpinned => Some(&mut self.baseline),
+                Setting::Pinned(_) => Some(&mut self.best),
+                Setting::Profile(_) => None,
+            };
+            if let Some(seen) = seen {
+                *seen = seen.max(measurement.performance);
+            }
         }
         let made = record.number + 1;
         self.bar.set_position(match self.budget {

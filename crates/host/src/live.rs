@@ -179,6 +179,7 @@ impl LiveTestbed {
                 }
                 Setting::Pinned(assignment) if quiet == 0 => self.pin(assignment)?,
                 Setting::Pinned(_) => Vec::new(),
+                Setting::Profile(_) => return Err(MeasureError::no_profiles(self.target.name())),
             };
             looks += 1;
             let changes = self.target.look_at_threads()?;

@@ -170,7 +170,11 @@ impl RerunTestbed {
     }
 
     fn places(&self, setting: &Setting) -> Result<Vec<(String, CpuSet)>, MeasureError> {
-        let Setting::Pinned(assignment) = setting else { return Ok(Vec::new()) };
+        let assignment = match setting {
+            Setting::Pinned(assignment) => assignment,
+            Setting::Unpinned => return Ok(Vec::new()),
+            Setting::Profile(_) => return Err(MeasureError::no_profiles(&self.workload.name)),
+        };
         let threads = &self.workload.threads;
         if assignment.threads() != threads.len() {
             let message =

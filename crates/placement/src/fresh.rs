@@ -47,6 +47,7 @@ impl Fresh {
             Setting::Pinned(assignment) => {
                 self.candidates.entry(assignment.clone()).or_default().push(performance);
             }
+            Setting::Profile(_) => {}
         }
     }
 

@@ -218,7 +218,7 @@ impl Cost {
     fn of(records: &[Record]) -> Self {
         let classes: BTreeSet<&Setting> = records
             .iter()
-            .filter(|record| record.outcome.is_ok() && record.trial.setting != Setting::Unpinned)
+            .filter(|record| record.outcome.is_ok() && matches!(record.trial.setting, Setting::Pinned(_)))
             .map(|record| &record.trial.setting)
             .collect();
         Self {

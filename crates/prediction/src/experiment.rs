@@ -2,6 +2,7 @@
 
 use crate::{BaseSpace, Cast, Layouts, Local};
 use num_bigint::BigUint;
+use pinwise_testbed::{Piece, Setting};
 use pinwise_topology::{SharingTree, SpaceError};
 
 /// Some instances on chosen contexts, the rest of the machine free; what is measured is the performance of the first of them.
@@ -18,6 +19,21 @@ pub struct Placed {
     pub application: usize,
     /// The leaf of every thread, in the order of [`crate::Instance::threads`].
     pub leaves: Vec<u32>,
+}
+
+impl Experiment {
+    /// As a testbed with the workload of `cast` can measure it.
+    pub fn setting(&self, cast: &Cast) -> Setting {
+        let part = |placed: &Placed| {
+            let instance = cast.instances().iter().position(|instance| instance.application == placed.application)?;
+            // From the order of the cast to that of the workload.
+            let threads = cast.instances()[instance].threads.iter().copied();
+            let mut leaves: Vec<(usize, u32)> = threads.zip(placed.leaves.iter().copied()).collect();
+            leaves.sort_unstable();
+            Some(Piece { instance, leaves: leaves.into_iter().map(|(_, leaf)| leaf).collect() })
+        };
+        Setting::Profile(self.instances.iter().filter_map(part).collect())
+    }
 }
 
 /// How many experiments a profile takes: as published, and what is needed of them.

@@ -290,7 +290,7 @@ fn fits(info: &CampaignInfo, records: &[Record], outcome: &Outcome, leaves: &[Cp
     let (threads, contexts) = (info.new.workload.threads.len(), leaves.len());
     let recorded = records.iter().filter_map(|record| match &record.trial.setting {
         Setting::Pinned(assignment) => Some(assignment),
-        Setting::Unpinned => None,
+        Setting::Unpinned | Setting::Profile(_) => None,
     });
     let announced = outcome.best.iter().chain(&outcome.ties).map(|best| &best.assignment);
     let misfit = |assignment: &Assignment| {

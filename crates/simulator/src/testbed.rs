@@ -7,6 +7,9 @@
 //! Everything is drawn from the testbed's seed and the number of the measurement in its campaign: a campaign repeats bit for
 //! bit, and measuring the same assignment again gives another start, as on a real machine.
 //!
+//! **A profile** is measured the same way, with copies of the instances that are its parts and nothing else on the chip; of the packets,
+//! those of the first part count.
+//!
 //! **Unpinned.** There is no operating system in the model. What stands for its default is what the studies compare with
 //! (BlackBox scheduler, section 4.4): a *balanced* placement, which spreads the threads evenly over cores and, within a core, over
 //! pipes, as the load balancers of Linux and Solaris do, and leaves to chance which threads end up together. Each measurement draws
@@ -44,6 +47,7 @@ pub struct SimulatedTestbed {
     processor: Processor,
     machine: Machine,
     tree: SharingTree,
+    programs: Vec<Pipeline>,
     workload: Workload,
     unit: Unit,
     job: Job,
@@ -54,17 +58,16 @@ pub struct SimulatedTestbed {
 }
 
 impl SimulatedTestbed {
-    /// `instances` instances of `pipeline` on `processor`, which may run on the allowed contexts of `machine`: a machine with the
+    /// One instance of each of `programs` on `processor`, which may run on the allowed contexts of `machine`: a machine with the
     /// contexts of [`Processor::machine`]. Error: there are more threads than contexts.
     pub fn new(
         processor: Processor,
         machine: Machine,
-        pipeline: Pipeline,
-        instances: usize,
+        programs: Vec<Pipeline>,
         window: Window,
         seed: u64,
     ) -> Result<Self, MeasureError> {
-        let workload = pipeline.workload(instances);
+        let workload = Pipeline::workload(&programs);
         let tree = SharingTree::new(&machine, Alike::ByStructure);
         let (threads, contexts) = (workload.threads.len(), tree.leaves().len());
         if threads > contexts {
@@ -78,22 +81,34 @@ impl SimulatedTestbed {
                 ),
             ));
         }
-        let job = pipeline.job(instances);
+        let job = Pipeline::job(&programs);
         let unit = Unit::rate("packets/s");
-        Ok(Self { processor, machine, tree, workload, unit, job, window, seed, number: 0 })
+        Ok(Self { processor, machine, tree, programs, workload, unit, job, window, seed, number: 0 })
     }
 
     /// Measurement `number` of `setting`.
     fn simulate(&self, number: u64, setting: &Setting, effort: Effort) -> Result<Measurement, MeasureError> {
         let mut random = Random::new(self.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(number));
-        let assignment = match setting {
-            Setting::Pinned(assignment) => Cow::Borrowed(assignment),
-            Setting::Unpinned => Cow::Owned(balanced(&self.tree, self.workload.threads.len(), &mut random)),
+        let (job, leaves, watched) = match setting {
+            Setting::Pinned(assignment) => (Cow::Borrowed(&self.job), assignment.leaves().to_vec(), usize::MAX),
+            Setting::Unpinned => {
+                let assignment = balanced(&self.tree, self.workload.threads.len(), &mut random);
+                (Cow::Borrowed(&self.job), assignment.leaves().to_vec(), usize::MAX)
+            }
+            Setting::Profile(parts) => {
+                let programs = parts.iter().map(|part| self.programs.get(part.instance).copied()).collect();
+                let programs: Option<Vec<Pipeline>> = programs;
+                let message = "a profile of an instance that the workload does not have";
+                let job = Pipeline::job(&programs.ok_or_else(|| MeasureError::new(Retry::Other, message))?);
+                let leaves = parts.iter().flat_map(|part| part.leaves.iter().copied()).collect();
+                (Cow::Owned(job), leaves, parts.first().map_or(0, |first| first.leaves.len()))
+            }
         };
-        let contexts: Vec<usize> = assignment.leaves().iter().map(|&leaf| self.context(leaf)).collect();
+        let contexts = leaves.iter().map(|&leaf| self.context(leaf)).collect::<Option<Vec<usize>>>();
+        let contexts = contexts.ok_or_else(|| MeasureError::new(Retry::Other, "a context that is not allowed"))?;
         let cycles = ((self.window.cycles as f64 * effort.windows).round() as u64).max(1);
         let rates = (0..self.window.starts.max(1))
-            .map(|_| self.run(&contexts, cycles, &mut random))
+            .map(|_| self.run(&job, &contexts, watched, cycles, &mut random))
             .collect::<Result<Vec<f64>, _>>()
             .map_err(|error| MeasureError::new(Retry::Other, error.to_string()))?;
         let mean = rates.iter().sum::<f64>() / rates.len() as f64;
@@ -108,13 +123,20 @@ impl SimulatedTestbed {
         Ok(Measurement { performance: mean, duration, spread })
     }
 
-    /// Packets per second from one start.
-    fn run(&self, contexts: &[usize], cycles: u64, random: &mut Random) -> Result<f64, PlacementError> {
+    /// Packets per second of the first `watched` threads, from one start.
+    fn run(
+        &self,
+        job: &Job,
+        contexts: &[usize],
+        watched: usize,
+        cycles: u64,
+        random: &mut Random,
+    ) -> Result<f64, PlacementError> {
         let placed: Vec<Placed> = contexts
             .iter()
             .map(|&context| Placed { context, start: random.below(LATEST_START), seed: random.bits() })
             .collect();
-        let mut chip = Chip::new(&self.processor, &self.job, &placed, Pace::Events)?;
+        let mut chip = Chip::new(&self.processor, job, &placed, Pace::Events)?;
         chip.run(LATEST_START + cycles / 4);
         let before = chip.counters();
         chip.run(cycles);
@@ -122,7 +144,7 @@ impl SimulatedTestbed {
             0 => 0.0,
             packets => packets as f64 / self.seconds(after.worked_at - before.worked_at),
         };
-        Ok(before.iter().zip(&chip.counters()).map(rate).sum())
+        Ok(before.iter().zip(&chip.counters()).take(watched).map(rate).sum())
     }
 
     fn seconds(&self, cycles: u64) -> f64 {
@@ -130,9 +152,9 @@ impl SimulatedTestbed {
     }
 
     /// The context of a leaf of the tree.
-    fn context(&self, leaf: u32) -> usize {
-        let CpuId(context) = self.tree.leaves()[leaf as usize];
-        context as usize
+    fn context(&self, leaf: u32) -> Option<usize> {
+        let CpuId(context) = *self.tree.leaves().get(leaf as usize)?;
+        Some(context as usize)
     }
 }
 
@@ -178,6 +200,10 @@ impl Testbed for SimulatedTestbed {
         self.simulate(number, setting, effort)
     }
 
+    fn profiles(&self) -> bool {
+        true
+    }
+
     fn time(&self) -> Time {
         // Twice the number of processors: measurements do not take equally long.
         Time::Virtual { width: 2 * rayon::current_num_threads() }
@@ -198,12 +224,13 @@ impl Testbed for SimulatedTestbed {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pinwise_testbed::Piece;
     use pinwise_topology::DomainKind;
 
     fn testbed(instances: usize, window: Window) -> SimulatedTestbed {
         let processor = Processor::model("ultrasparc-t2").unwrap();
         let machine = processor.machine();
-        SimulatedTestbed::new(processor, machine, Pipeline::Hash1L2, instances, window, 7).unwrap()
+        SimulatedTestbed::new(processor, machine, vec![Pipeline::Hash1L2; instances], window, 7).unwrap()
     }
 
     fn apart() -> Setting {
@@ -241,16 +268,39 @@ mod tests {
     }
 
     #[test]
+    fn a_profile_is_of_its_first_part_and_what_is_beside_it() {
+        let mut testbed = testbed(2, SHORT);
+        let part = |leaves: [u32; 3]| Piece { instance: 0, leaves: leaves.to_vec() };
+        let mut profile = |parts: Vec<Piece>| {
+            testbed.seek(0);
+            testbed.measure(&Setting::Profile(parts), Effort::default()).map(|measured| measured.performance)
+        };
+        let target = [0, 8, 16];
+        let alone = profile(vec![part(target)]).unwrap();
+        let far = profile(vec![part(target), part([24, 32, 40]), part([48, 52, 56])]).unwrap();
+        let beside = profile(vec![part(target), part([24, 9, 40]), part([48, 10, 56]), part([49, 11, 57])]).unwrap();
+        assert!((far / alone - 1.0).abs() < 0.05, "{far} {alone}");
+        assert!(beside < 0.9 * alone, "three P in the pipe of P: {beside} {alone}");
+        assert_eq!(profile(vec![part([0, 0, 8])]).unwrap_err().retry, Retry::Other, "two threads on one context");
+        assert_eq!(profile(vec![part([0, 1, 64])]).unwrap_err().retry, Retry::Other, "no such context");
+        let unknown = Piece { instance: 2, leaves: vec![0, 1, 2] };
+        assert_eq!(profile(vec![unknown]).unwrap_err().retry, Retry::Other);
+    }
+
+    #[test]
     fn an_assignment_is_made_of_the_contexts_that_are_allowed() {
         let processor = Processor::model("ultrasparc-t2").unwrap();
         let mut machine = processor.machine();
         machine.allowed = [3, 12, 20, 21].into_iter().map(CpuId).collect();
-        let small = SimulatedTestbed::new(processor.clone(), machine, Pipeline::IntMul, 1, SHORT, 1).unwrap();
-        assert_eq!((0..4).map(|leaf| small.context(leaf)).collect::<Vec<_>>(), [3, 12, 20, 21]);
+        let small = SimulatedTestbed::new(processor.clone(), machine, vec![Pipeline::IntMul], SHORT, 1).unwrap();
+        assert_eq!(
+            (0..5).map(|leaf| small.context(leaf)).collect::<Vec<_>>(),
+            [Some(3), Some(12), Some(20), Some(21), None]
+        );
         let mut crowded = testbed(1, SHORT);
         let together = Setting::Pinned(Assignment::new(vec![5, 5, 9]));
         assert_eq!(crowded.measure(&together, Effort::default()).unwrap_err().retry, Retry::Other);
-        let error = SimulatedTestbed::new(processor.clone(), processor.machine(), Pipeline::IntMul, 22, SHORT, 1);
+        let error = SimulatedTestbed::new(processor.clone(), processor.machine(), vec![Pipeline::IntMul; 22], SHORT, 1);
         assert!(error.unwrap_err().to_string().contains("at most 21 instances"));
     }
 

@@ -136,7 +136,7 @@ fn packets() -> impl Strategy<Value = (Processor, Job, Vec<Placed>)> {
     (select(Pipeline::ALL.to_vec()), 1usize..=8, contexts, cores, any::<u64>()).prop_map(
         |(pipeline, instances, contexts, cores, seed)| {
             let contexts: Vec<usize> = contexts.into_iter().filter(|context| context / 8 < cores).collect();
-            let job = pipeline.job(instances.min(contexts.len() / 3));
+            let job = Pipeline::job(&vec![pipeline; instances.min(contexts.len() / 3)]);
             let place = |(thread, &context): (usize, &usize)| {
                 let seed = seed.wrapping_add(thread as u64);
                 Placed { context, start: seed % 500, seed }

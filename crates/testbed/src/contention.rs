@@ -161,10 +161,18 @@ impl Testbed for Contention {
         let truth = match setting {
             Setting::Unpinned => self.truth(&self.balanced()),
             Setting::Pinned(assignment) => self.truth(assignment.leaves()),
+            Setting::Profile(parts) => {
+                let leaves: Vec<u32> = parts.iter().flat_map(|part| part.leaves.iter().copied()).collect();
+                self.rates(&leaves).first().copied().unwrap_or(0.0)
+            }
         };
         let mut random = self.disturbance.chance(number)?;
         let performance = self.disturbance.disturbed(truth, number, effort, &mut random);
         Ok(Measurement { performance, duration: WINDOW, spread: None })
+    }
+
+    fn profiles(&self) -> bool {
+        true
     }
 
     fn time(&self) -> Time {
@@ -179,6 +187,7 @@ impl Testbed for Contention {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Piece;
 
     fn demand() -> Demand {
         Demand {
@@ -203,6 +212,19 @@ mod tests {
         assert!((alike.truth(&[0, 1, 2, 3]) - 2.0 / 3.6).abs() < 1e-12);
         // All on cores of their own, two per package, instances apart: R: 1 · (1 + 0) · 1.1, P: 2 · (1 + .1) · 1.1 = 2.42.
         assert!((alike.truth(&[0, 2, 4, 6]) - 2.0 / 2.42).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_profile_is_of_the_first_part_alone() {
+        let mut alike = contention(demand());
+        let part = |leaves: [u32; 2]| Piece { instance: 0, leaves: leaves.to_vec() };
+        let mut profile =
+            |parts: Vec<Piece>| alike.measure(&Setting::Profile(parts), Effort::default()).unwrap().performance;
+        // Alone on one core: R 1 · (1 + .25), P 2 · 1.5 = 3. With the R of two others beside P: P 2 · (1 + .5 + 1) · 1.2, the levels above being
+        // free of what R does: .1 each, of the machine. By hand with own R too.
+        assert!((profile(vec![part([0, 1])]) - 1.0 / (2.0 * 1.5 * 1.1)).abs() < 1e-12);
+        let crowded = profile(vec![part([0, 1]), part([2, 4]), part([3, 6])]);
+        assert!((crowded - 1.0 / (2.0 * 1.5 * 1.3)).abs() < 1e-12, "{crowded}");
     }
 
     #[test]

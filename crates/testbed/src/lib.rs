@@ -23,7 +23,7 @@ pub use microbenchmark::{Bench, Microbenchmark, Pace, PaceUnit, Seat};
 pub use part::{Part, mark_critical};
 pub use probe::{Measure, Probe, Prober, Profile, Progress};
 pub use replay::{Disturbance, Replay};
-pub use workload::{Thread, Workload};
+pub use workload::{Piece, Thread, Workload};
 
 use pinwise_topology::{Assignment, Machine};
 use serde::{Deserialize, Serialize};
@@ -36,6 +36,9 @@ pub enum Setting {
     Unpinned,
     /// Every thread of the workload pinned: leaf indices of the testbed's sharing tree.
     Pinned(Assignment),
+    /// Not the workload, but these pieces of it alone, pinned, with the rest of the machine free; performance is that of the first,
+    /// which the others are there to disturb. What predictors are profiled with; see [`Testbed::profiles`].
+    Profile(Vec<Piece>),
 }
 
 /// How long to measure.
@@ -77,6 +80,11 @@ pub trait Testbed {
 
     /// Applies `setting`, lets it settle, measures.
     fn measure(&mut self, setting: &Setting, effort: Effort) -> Result<Measurement, MeasureError>;
+
+    /// Whether it can measure a [`Setting::Profile`]: run any number of copies of each instance, and tell what one of them does.
+    fn profiles(&self) -> bool {
+        false
+    }
 
     /// Whose time measurements take.
     fn time(&self) -> Time {

@@ -71,6 +71,15 @@ impl MeasureError {
         Self { message: message.into(), retry, interrupted: false }
     }
 
+    /// What a testbed that has no [`crate::Testbed::profiles`] says to a profile of the workload `name`.
+    pub fn no_profiles(name: &str) -> Self {
+        let message = format!(
+            "{name} cannot be run with fewer or more instances than it has, which profiling it takes: use another strategy, or a built-in \
+             workload"
+        );
+        Self::new(Retry::Never, message)
+    }
+
     /// The run was asked to stop.
     pub fn interrupted() -> Self {
         Self { message: "interrupted".into(), retry: Retry::Never, interrupted: true }

@@ -86,6 +86,7 @@ impl Replay {
             Setting::Pinned(assignment) => self.population.get(assignment).copied().ok_or_else(|| {
                 MeasureError::new(Retry::Other, format!("{:?} is not in the population", assignment.leaves()))
             }),
+            Setting::Profile(_) => Err(MeasureError::no_profiles(&self.workload.name)),
         }
     }
 }

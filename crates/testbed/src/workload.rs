@@ -21,3 +21,23 @@ pub struct Workload {
     /// The threads, in the order in which assignments number them.
     pub threads: Vec<Thread>,
 }
+
+impl Workload {
+    /// The threads of the `number`-th instance, counted in the order of [`Thread::instance`]; none where there are fewer instances.
+    pub fn members(&self, number: usize) -> Vec<usize> {
+        let mut instances: Vec<usize> = self.threads.iter().map(|thread| thread.instance).collect();
+        instances.sort_unstable();
+        instances.dedup();
+        let Some(instance) = instances.get(number) else { return Vec::new() };
+        (0..self.threads.len()).filter(|thread| self.threads[*thread].instance == *instance).collect()
+    }
+}
+
+/// A copy of one instance of a workload, which runs in a profile: see [`crate::Setting::Profile`].
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Piece {
+    /// Of which instance, as [`Workload::members`] counts them.
+    pub instance: usize,
+    /// The leaf of each of its threads, in the order in which the workload has them.
+    pub leaves: Vec<u32>,
+}

@@ -3,7 +3,7 @@
 
 use super::{CampaignId, CampaignInfo, NewCampaign};
 use crate::{Purpose, Record, Trial};
-use pinwise_testbed::{Effort, MeasureError, Measurement, Setting};
+use pinwise_testbed::{Effort, MeasureError, Measurement, Piece, Setting};
 use pinwise_topology::Assignment;
 use rusqlite::Row;
 use serde::Serialize;
@@ -58,7 +58,11 @@ pub(super) fn record_row(row: &Row<'_>) -> rusqlite::Result<Record> {
 pub(crate) fn assignment_text(setting: &Setting) -> String {
     match setting {
         Setting::Unpinned => UNPINNED.to_owned(),
-        Setting::Pinned(assignment) => assignment.leaves().iter().map(u32::to_string).collect::<Vec<_>>().join(","),
+        Setting::Pinned(assignment) => leaves_text(assignment.leaves()),
+        Setting::Profile(parts) => {
+            let part = |part: &Piece| format!("{}:{}", part.instance, leaves_text(&part.leaves));
+            parts.iter().map(part).collect::<Vec<_>>().join(" ")
+        }
     }
 }
 
@@ -66,8 +70,23 @@ fn setting(text: &str) -> Result<Setting, std::num::ParseIntError> {
     if text == UNPINNED {
         return Ok(Setting::Unpinned);
     }
-    let leaves = text.split(',').filter(|leaf| !leaf.is_empty()).map(str::parse).collect::<Result<_, _>>()?;
-    Ok(Setting::Pinned(Assignment::new(leaves)))
+    // The colon is what no assignment has.
+    if text.contains(':') {
+        let part = |text: &str| {
+            let (instance, placed) = text.split_once(':').unwrap_or((text, ""));
+            Ok(Piece { instance: instance.parse()?, leaves: leaves(placed)? })
+        };
+        return text.split(' ').map(part).collect::<Result<_, _>>().map(Setting::Profile);
+    }
+    Ok(Setting::Pinned(Assignment::new(leaves(text)?)))
+}
+
+fn leaves_text(leaves: &[u32]) -> String {
+    leaves.iter().map(u32::to_string).collect::<Vec<_>>().join(",")
+}
+
+fn leaves(text: &str) -> Result<Vec<u32>, std::num::ParseIntError> {
+    text.split(',').filter(|leaf| !leaf.is_empty()).map(str::parse).collect()
 }
 
 /// JSON text of a value whose serialization cannot fail: our own types have string keys and no failing implementations.

@@ -1,10 +1,9 @@
 use super::*;
 use crate::fixture::campaign;
 use crate::{Purpose, Trial};
-
 use pinwise_characterization::{Conditions, Plan, execute};
 use pinwise_testbed::{
-    Bench, Effort, Fame, MeasureError, Measurement, Microbenchmark, Pace, PaceUnit, Retry, Seat, Setting,
+    Bench, Effort, Fame, MeasureError, Measurement, Microbenchmark, Pace, PaceUnit, Piece, Retry, Seat, Setting,
 };
 use pinwise_topology::Assignment;
 use proptest::prelude::*;
@@ -124,6 +123,26 @@ fn a_deleted_campaign_is_gone_and_its_number_is_not_used_again() {
 }
 
 #[test]
+fn a_store_with_profiles_tells_versions_that_cannot_read_them() {
+    let (_folder, path) = folder();
+    let version =
+        |store: &Store| -> i32 { store.connection.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap() };
+    let mut store = Store::open(&path).unwrap();
+    let id = store.create(&campaign()).unwrap();
+    store.append(id, &record(0, 1.0)).unwrap();
+    assert_eq!(version(&store), FORMAT, "a store without profiles stays readable for all");
+    let part = |instance, leaves: &[u32]| Piece { instance, leaves: leaves.to_vec() };
+    for (number, parts) in [(1, vec![part(0, &[0, 8, 16])]), (2, vec![part(1, &[3]), part(0, &[0, 1, 2])])] {
+        let trial = Trial { setting: Setting::Profile(parts), purpose: Purpose::Profile, effort: Effort::default() };
+        let made = Record { trial, ..record(number, 2.0) };
+        store.append(id, &made).unwrap();
+        assert_eq!(Store::open(&path).unwrap().records(id).unwrap().last(), Some(&made));
+    }
+    assert_eq!(version(&store), FORMAT_WITH_PROFILES);
+    assert_eq!(assignment_text(&store.records(id).unwrap()[2].trial.setting), "1:3 0:0,1,2");
+}
+
+#[test]
 fn records_can_be_asked_with_plain_sql() {
     let (_folder, path) = folder();
     let mut store = Store::open(&path).unwrap();
@@ -170,9 +189,9 @@ fn a_file_that_is_not_ours_is_refused_and_left_as_it_was() {
 fn a_newer_store_is_refused() {
     let (_folder, path) = folder();
     let store = Store::open(&path).unwrap();
-    store.connection.pragma_update(None, "user_version", FORMAT + 1).unwrap();
+    store.connection.pragma_update(None, "user_version", FORMAT_WITH_PROFILES + 1).unwrap();
     drop(store);
-    assert!(reason(&path).contains("format 2, this one knows 1"), "{}", reason(&path));
+    assert!(reason(&path).contains("format 3, this one knows 1 to 2"), "{}", reason(&path));
 }
 
 #[test]

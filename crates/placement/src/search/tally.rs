@@ -76,6 +76,8 @@ impl Tally {
         match (&record.trial.setting, &record.outcome) {
             (Setting::Unpinned, Ok(measured)) => self.baseline.push(measured.performance),
             (Setting::Unpinned, Err(error)) => self.baseline_failed |= error.retry == Retry::Other,
+            // Not of the workload as a whole.
+            (Setting::Profile(_), _) => {}
             (Setting::Pinned(assignment), Err(_)) => self.classes.entry(assignment.clone()).or_default().failed = true,
             (Setting::Pinned(assignment), Ok(measured)) => {
                 let class = self.classes.entry(assignment.clone()).or_default();

@@ -39,7 +39,8 @@ pub(crate) fn section() -> Result<String, Box<dyn Error>> {
         .collect();
     for pipeline in &Pipeline::ALL[..VARIANTS] {
         let window = Window::default();
-        let mut testbed = SimulatedTestbed::new(processor.clone(), machine.clone(), *pipeline, INSTANCES, window, 1)?;
+        let mut testbed =
+            SimulatedTestbed::new(processor.clone(), machine.clone(), vec![*pipeline; INSTANCES], window, 1)?;
         let measured = testbed.measure_all(&trials).into_iter().collect::<Result<Vec<_>, _>>()?;
         let repeats: Vec<&[_]> = measured.chunks(REPEATS).collect();
         let performances: Vec<f64> =

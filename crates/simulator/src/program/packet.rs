@@ -129,29 +129,34 @@ impl Pipeline {
         }
     }
 
-    /// The threads of `instances` instances, R, P and T of each in turn; named as those of the program on Linux are, so that
-    /// plans are the same.
-    pub fn workload(self, instances: usize) -> Workload {
-        let thread = |instance: usize, role: &str| Thread {
-            name: format!("{}{instance}-{role}", self.stem()),
-            role: role.to_owned(),
+    /// The threads of instances of these programs, R, P and T of each in turn; named as those of the program on Linux are, so that
+    /// plans are the same. Where the programs differ, roles say the program too: threads of one role do the same.
+    pub fn workload(programs: &[Self]) -> Workload {
+        let mut different = programs.to_vec();
+        different.dedup();
+        let name = |program: &Self| program.name().to_owned();
+        let thread = |instance: usize, program: Self, role: &str| Thread {
+            name: format!("{}{instance}-{role}", program.stem()),
+            role: if different.len() > 1 { format!("{}-{role}", program.name()) } else { role.to_owned() },
             instance,
         };
-        let threads = (0..instances).flat_map(|instance| ["R", "P", "T"].map(|role| thread(instance, role)));
-        Workload { name: self.name().to_owned(), threads: threads.collect() }
+        let instances = programs.iter().enumerate();
+        let threads =
+            instances.flat_map(|(instance, program)| ["R", "P", "T"].map(|role| thread(instance, *program, role)));
+        Workload { name: different.iter().map(name).collect::<Vec<_>>().join("+"), threads: threads.collect() }
     }
 
-    /// `instances` instances that run side by side, each with rings, tables and packets of its own: threads in the order
+    /// Instances of these programs that run side by side, each with rings, tables and packets of its own: threads in the order
     /// of [`Pipeline::workload`]. Of an instance, only T counts units of work: packets.
-    pub fn job(self, instances: usize) -> Job {
+    pub fn job(programs: &[Self]) -> Job {
         let mut job = Job::default();
         let mut layout = Layout::default();
-        for _ in 0..instances {
+        for program in programs {
             let rings = [job.rings.len(), job.rings.len() + 1];
             job.rings.extend(rings.map(|_| layout.ring(DESCRIPTOR)));
             let steps = [
                 receiver(&layout.variables(), rings[0]),
-                self.processor(&mut layout, rings),
+                program.processor(&mut layout, rings),
                 transmitter(&layout.variables(), rings[1]),
             ];
             // Nothing in the steps depends on what users say.
@@ -274,16 +279,20 @@ mod tests {
             assert_eq!(Pipeline::named(pipeline.name()), Some(pipeline));
         }
         assert_eq!(Pipeline::named("hash2_L1"), None);
-        let workload = Pipeline::Stateful.workload(2);
+        let workload = Pipeline::workload(&[Pipeline::Stateful; 2]);
         let names: Vec<&str> = workload.threads.iter().map(|thread| thread.name.as_str()).collect();
         assert_eq!(names, ["flow0-R", "flow0-P", "flow0-T", "flow1-R", "flow1-P", "flow1-T"]);
         assert_eq!((workload.threads[4].role.as_str(), workload.threads[4].instance), ("P", 1));
+        let mixed = Pipeline::workload(&[Pipeline::IntAdd, Pipeline::IntAdd, Pipeline::Stateful]);
+        assert_eq!(mixed.name, "intadd+stateful");
+        let of = |thread: usize| (mixed.threads[thread].name.as_str(), mixed.threads[thread].role.as_str());
+        assert_eq!([of(3), of(8)], [("ipfwd1-R", "intadd-R"), ("flow2-T", "stateful-T")]);
     }
 
     #[test]
     fn every_job_is_valid_up_to_a_full_processor() {
         for pipeline in Pipeline::ALL {
-            let job = pipeline.job(21);
+            let job = Pipeline::job(&[pipeline; 21]);
             assert_eq!((job.threads.len(), job.rings.len()), (63, 42), "{}", pipeline.name());
             assert_eq!(job.check(), Ok(()), "{}", pipeline.name());
         }

@@ -20,8 +20,11 @@ pub(crate) enum Format {
 struct Row {
     number: u64,
     purpose: Purpose,
-    /// The kernel's number of the context of each thread; `None` unpinned.
+    /// The kernel's number of the context of each thread, for a profile of its parts one after the other; `None` unpinned.
     cpus: Option<Vec<u32>>,
+    /// Of which instances the parts of a profile are copies; `None` where the workload ran as a whole.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instances: Option<Vec<usize>>,
     windows: f64,
     /// In the campaign's unit.
     value: Option<f64>,
@@ -78,6 +81,7 @@ pub(super) fn csv(info: &CampaignInfo, records: &[Record]) -> String {
 fn rows(info: &CampaignInfo, records: &[Record]) -> Vec<Row> {
     let tree = SharingTree::new(&info.new.machine, info.new.alike);
     let leaves = tree.leaves();
+    let cpu = |leaf: &u32| Some(leaves.get(*leaf as usize)?.0);
     let row = |record: &Record| {
         let measured = record.outcome.as_ref().ok();
         let failed = record.outcome.as_ref().err();
@@ -86,9 +90,12 @@ fn rows(info: &CampaignInfo, records: &[Record]) -> Vec<Row> {
             purpose: record.trial.purpose,
             cpus: match &record.trial.setting {
                 Setting::Unpinned => None,
-                Setting::Pinned(assignment) => {
-                    Some(assignment.leaves().iter().filter_map(|&leaf| Some(leaves.get(leaf as usize)?.0)).collect())
-                }
+                Setting::Pinned(assignment) => Some(assignment.leaves().iter().filter_map(cpu).collect()),
+                Setting::Profile(parts) => Some(parts.iter().flat_map(|part| &part.leaves).filter_map(cpu).collect()),
+            },
+            instances: match &record.trial.setting {
+                Setting::Profile(parts) => Some(parts.iter().map(|part| part.instance).collect()),
+                Setting::Unpinned | Setting::Pinned(_) => None,
             },
             windows: record.trial.effort.windows,
             value: measured

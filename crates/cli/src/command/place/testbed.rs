@@ -193,7 +193,7 @@ fn simulated(simulation: &Simulation, request: &Request) -> anyhow::Result<Bed> 
     let pipeline = Pipeline::named(program).with_context(|| format!("the model has no program '{program}'"))?;
     let machine = allowed(processor.machine(), request.cpus.as_deref())?;
     let window = Window { cycles: *cycles, starts: *starts };
-    let bed = SimulatedTestbed::new(processor, machine, pipeline, *instances, window, request.question.seed);
+    let bed = SimulatedTestbed::new(processor, machine, vec![pipeline; *instances], window, request.question.seed);
     Ok(Bed::Simulated(Box::new(bed.map_err(usage)?)))
 }
 
