@@ -12,5 +12,6 @@ pub(crate) mod place;
 pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod space;
+pub(crate) mod threads;
 pub(crate) mod topo;
 pub(crate) mod workload;

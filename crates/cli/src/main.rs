@@ -38,6 +38,7 @@ pub(crate) struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     Place(Box<command::place::Place>),
+    Threads(Box<command::threads::Threads>),
     Topo(command::topo::Topo),
     Latency(command::latency::Latency),
     Characterize(command::characterize::Characterize),
@@ -64,6 +65,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::try_parse_from(words()).unwrap_or_else(|error| one_suggestion(error).exit());
     output::exit(match arguments.command {
         Command::Place(command) => command.run(),
+        Command::Threads(command) => command.run(),
         Command::Topo(command) => command.run(),
         Command::Latency(command) => command.run(),
         Command::Characterize(command) => command.run(),

@@ -280,19 +280,24 @@ impl Launched {
     }
 
     fn marked(&self) -> Vec<RawPid> {
-        if self.marks.is_empty() {
-            return Vec::new();
-        }
-        let is_marked = |pid: &Pid| {
-            let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-            environment
-                .split(|&byte| byte == 0)
-                .filter_map(|variable| variable.strip_prefix(MARK.as_bytes())?.strip_prefix(b"="))
-                .any(|value| self.marks.iter().any(|mark| mark.as_bytes() == value))
-        };
-        let pids = process::all().unwrap_or_default();
-        pids.into_iter().filter(is_marked).filter_map(|pid| RawPid::from_raw(pid.0)).collect()
+        marked(&self.marks)
     }
+}
+
+/// Processes that run with one of these marks in their environment, which those they start inherit.
+pub(crate) fn marked(marks: &[String]) -> Vec<RawPid> {
+    if marks.is_empty() {
+        return Vec::new();
+    }
+    let is_marked = |pid: &Pid| {
+        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environment
+            .split(|&byte| byte == 0)
+            .filter_map(|variable| variable.strip_prefix(MARK.as_bytes())?.strip_prefix(b"="))
+            .any(|value| marks.iter().any(|mark| mark.as_bytes() == value))
+    };
+    let pids = process::all().unwrap_or_default();
+    pids.into_iter().filter(is_marked).filter_map(|pid| RawPid::from_raw(pid.0)).collect()
 }
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
 //! Starting a program, and how it ended.
 
-use crate::guardian::{Entry, Guardian, MARK};
+use crate::guardian::{Entry, Guardian, MARK, marked};
 use crate::stream::{Streams, Tail, follow};
 use crate::target::TargetError;
 use crate::thread::Pid;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid as RawPid, PidfdFlags, Signal, WaitId, WaitIdOptions};
-use rustix::process::{kill_process_group, pidfd_open, waitid};
+use rustix::process::{getpgid, kill_process, kill_process_group, pidfd_open, waitid};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
@@ -61,6 +61,8 @@ pub(crate) struct Running {
     pub(crate) stdout: Option<Tail>,
     /// When it began to run, a moment after its exec.
     pub(crate) begin: Instant,
+    /// What is in its environment and in that of everything it starts.
+    mark: String,
 }
 
 impl Running {
@@ -113,14 +115,33 @@ impl Running {
         Ok(Exit(pidfd_open(pid, PidfdFlags::empty())?))
     }
 
-    /// Ends it and its process group: asks, and after a while does not ask.
+    /// Ends it, its process group, and what it has started that left the group: asks, and after a while does not ask.
     pub(crate) fn end(&self) {
         let Some(group) = RawPid::from_raw(self.pid().0) else { return };
+        let strangers = || {
+            let in_group = |pid: RawPid| getpgid(Some(pid)).is_ok_and(|its| its == group);
+            marked(std::slice::from_ref(&self.mark)).into_iter().filter(move |&pid| !in_group(pid))
+        };
         if self.status().is_none() {
             let _ = kill_process_group(group, Signal::TERM);
+            for pid in strangers() {
+                let _ = kill_process(pid, Signal::TERM);
+            }
             let _ = self.exit().and_then(|exit| exit.within(GRACE));
         }
         let _ = kill_process_group(group, Signal::KILL);
+        let begin = Instant::now();
+        // One that has been killed shows no environment any more; one that is created meanwhile is found the next time.
+        while begin.elapsed() < GRACE {
+            let left: Vec<RawPid> = strangers().collect();
+            if left.is_empty() {
+                break;
+            }
+            for pid in left {
+                let _ = kill_process(pid, Signal::KILL);
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     /// Gives its number up.
@@ -167,9 +188,9 @@ impl Launch {
             None => Stdio::null(),
         });
         command.stdout(stdio(&self.stdout).map_err(failed)?).stderr(stdio(&self.stderr).map_err(failed)?);
-        guardian.tell(&[Entry::Launching { mark }])?;
+        guardian.tell(&[Entry::Launching { mark: mark.clone() }])?;
         let child = command.spawn().map_err(failed)?;
-        let running = Running { child, stderr: None, stdout: None, begin: Instant::now() };
+        let running = Running { child, stderr: None, stdout: None, begin: Instant::now(), mark };
         // Where the guardian cannot be told it finds the program by its mark.
         guardian.tell(&[Entry::Launched { pid: running.pid() }])?;
         Ok(running)

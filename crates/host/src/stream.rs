@@ -52,6 +52,11 @@ impl Tail {
     /// The last line that is not blank, once the stream has ended or half a second has passed.
     pub fn last(&self) -> Option<String> {
         self.wait();
+        self.now()
+    }
+
+    /// The last line so far that is not blank.
+    pub(crate) fn now(&self) -> Option<String> {
         let last = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
         last.lines.iter().rev().find(|line| !line.trim().is_empty()).map(|line| line.trim().to_owned())
     }

@@ -10,7 +10,9 @@ pub(crate) use page::Page;
 use pinwise_topology::{CpuId, CpuSet};
 use std::io;
 use std::mem::size_of;
+use std::ops::Sub;
 use std::os::fd::{FromRawFd, OwnedFd};
+use std::time::Duration;
 
 /// Bits of the kernel's mask words.
 const BITS: usize = libc::c_ulong::BITS as usize;
@@ -105,6 +107,8 @@ impl Scheduling {
 /// An event that can be counted (perf_event_open(2)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
+    /// Instructions in user space.
+    Instructions,
     /// The processor's cycles.
     Cycles,
     /// Time on a CPU, counted by the kernel.
@@ -128,14 +132,21 @@ struct EventAttributes {
 
 /// Whether the calling thread may count `event` of its own in user space. The counter is closed at once.
 pub(crate) fn try_event(event: Event) -> io::Result<()> {
+    open_event(event, 0, false).map(drop)
+}
+
+/// Counts `event` in user space of a process and of the threads and processes it creates from then on, or, with 0, of the
+/// calling thread without heirs.
+fn open_event(event: Event, pid: i32, inherited: bool) -> io::Result<OwnedFd> {
     const PERF_FLAG_FD_CLOEXEC: libc::c_ulong = 8;
-    // PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES; PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK.
+    // PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES and _INSTRUCTIONS; PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK.
     let (kind, config) = match event {
         Event::Cycles => (0, 0),
+        Event::Instructions => (0, 1),
         Event::TaskClock => (1, 1),
     };
-    // Bits: disabled, exclude_kernel, exclude_hv. Counting the kernel as well needs a privilege that this question is not about.
-    let flags = 1 | 1 << 5 | 1 << 6;
+    // Bits: inherit, exclude_kernel, exclude_hv. Counting the kernel as well needs a privilege that nobody asks for here.
+    let flags = u64::from(inherited) << 1 | 1 << 5 | 1 << 6;
     let attributes = EventAttributes {
         kind,
         size: size_of::<EventAttributes>() as u32,
@@ -150,13 +161,59 @@ pub(crate) fn try_event(event: Event) -> io::Result<()> {
     };
     // SAFETY: the kernel reads `size` bytes of the structure, which is that long; it keeps no reference to it.
     let fd =
-        unsafe { libc::syscall(libc::SYS_perf_event_open, &raw const attributes, 0, -1, -1, PERF_FLAG_FD_CLOEXEC) };
+        unsafe { libc::syscall(libc::SYS_perf_event_open, &raw const attributes, pid, -1, -1, PERF_FLAG_FD_CLOEXEC) };
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
     // SAFETY: the descriptor was made above and belongs to nobody else; a descriptor fits an int.
-    drop(unsafe { OwnedFd::from_raw_fd(fd as libc::c_int) });
-    Ok(())
+    Ok(unsafe { OwnedFd::from_raw_fd(fd as libc::c_int) })
+}
+
+/// A count that goes on until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Counter(OwnedFd);
+
+impl Counter {
+    /// Of `event` in a process and in what it creates from now on.
+    pub(crate) fn of(event: Event, pid: i32) -> io::Result<Self> {
+        open_event(event, pid, true).map(Self)
+    }
+
+    /// What has been counted, those that have ended included.
+    pub(crate) fn read(&self) -> io::Result<u64> {
+        let mut count = [0; 8];
+        match rustix::io::read(&self.0, &mut count)? {
+            8 => Ok(u64::from_ne_bytes(count)),
+            _ => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
+    }
+}
+
+/// What the kernel has counted of processes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Usage {
+    /// Time on a CPU, in user and kernel mode.
+    pub(crate) cpu: Duration,
+    /// Voluntary context switches.
+    pub(crate) voluntary: u64,
+}
+
+impl Sub for Usage {
+    type Output = Self;
+
+    fn sub(self, earlier: Self) -> Self {
+        Self { cpu: self.cpu - earlier.cpu, voluntary: self.voluntary - earlier.voluntary }
+    }
+}
+
+/// Of this process's children that were waited for, and of those they waited for.
+pub(crate) fn usage_of_children() -> Usage {
+    // SAFETY: all-zero bytes are a valid `struct rusage`, which consists of integers.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: the kernel writes one `struct rusage`. The call fails for a bad pointer or an unknown target only.
+    unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut usage) };
+    let time = |value: libc::timeval| Duration::new(value.tv_sec as u64, value.tv_usec as u32 * 1000);
+    Usage { cpu: time(usage.ru_utime) + time(usage.ru_stime), voluntary: usage.ru_nvcsw as u64 }
 }
 
 /// The processor's time stamp counter, where it has one that user code may read.

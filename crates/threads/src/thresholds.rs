@@ -28,6 +28,29 @@ pub struct Thresholds {
     pub delta_cpu_util: f64,
 }
 
+impl Thresholds {
+    /// As calibrated on the model of the paper's machine from the paper's three examples (docs/FIDELITY-THREADS.md), for steps of 8 threads on
+    /// 24 contexts.
+    pub const OPTERON_24: Self =
+        Self { lock: 41.3, delta_lock: 8.26, delta_vcx_rate: 49_800.0, delta_migr_rate: 4080.0, delta_cpu_util: 5.44 };
+
+    /// For steps of `step` threads on `contexts` contexts where nothing was calibrated: those of the model, in proportion. Shares of the
+    /// machine's time scale with the part of its contexts that a step is, rates with the threads of a step. A start, no more: what a
+    /// switch or a migration costs differs between machines.
+    pub fn scaled(step: u32, contexts: u32) -> Self {
+        let model = Self::OPTERON_24;
+        let threads = f64::from(step) / f64::from(Span::PUBLISHED.step);
+        let part = threads * 24.0 / f64::from(contexts.max(1));
+        Self {
+            lock: model.lock,
+            delta_lock: model.delta_lock * part,
+            delta_vcx_rate: model.delta_vcx_rate * threads,
+            delta_migr_rate: model.delta_migr_rate * threads,
+            delta_cpu_util: model.delta_cpu_util * part,
+        }
+    }
+}
+
 /// Profiles of one program by its number of threads, ascending.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Curve(pub Vec<(u32, Profile)>);
@@ -175,6 +198,14 @@ mod tests {
         assert!(close(found.lock, 16.0) && close(found.delta_lock, 10.0), "{found:?}");
         assert!(close(found.delta_migr_rate, 440.0) && close(found.delta_vcx_rate, 4400.0), "{found:?}");
         assert!(close(found.delta_cpu_util, 8.0), "{found:?}");
+    }
+
+    #[test]
+    fn thresholds_scale_with_the_step_and_the_machine() {
+        assert_eq!(Thresholds::scaled(8, 24), Thresholds::OPTERON_24);
+        let small = Thresholds::scaled(2, 6);
+        assert_eq!((small.lock, small.delta_cpu_util), (41.3, 5.44), "a third of the contexts as well");
+        assert_eq!((small.delta_vcx_rate, small.delta_migr_rate), (12_450.0, 1020.0));
     }
 
     #[test]

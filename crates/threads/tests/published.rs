@@ -6,6 +6,7 @@
 mod published;
 
 use pinwise_scheduler::{Platform, Program};
+use pinwise_threads::Thresholds;
 use std::error::Error;
 
 /// The paper's choices that the model's search does not make, with reasons in docs/FIDELITY-THREADS.md.
@@ -24,6 +25,23 @@ fn the_search_chooses_as_published_for_twelve_programs_of_sixteen() -> Result<()
         let searches = if row.program == "ferret" { published::SEARCHES } else { 1 };
         let choice = published::choice(&platform, &program, thresholds, searches)?;
         assert_eq!(row.reported(&program, choice.parameter), row.found, "{}: {choice:?}", row.program);
+    }
+    Ok(())
+}
+
+/// The thresholds that are used where nothing was calibrated are those that the model gives.
+#[test]
+fn the_built_in_thresholds_are_the_calibrated_ones() -> Result<(), Box<dyn Error>> {
+    let found = published::thresholds(&Platform::opteron_24())?;
+    let built_in = Thresholds::OPTERON_24;
+    for (one, other) in [
+        (found.lock, built_in.lock),
+        (found.delta_lock, built_in.delta_lock),
+        (found.delta_vcx_rate, built_in.delta_vcx_rate),
+        (found.delta_migr_rate, built_in.delta_migr_rate),
+        (found.delta_cpu_util, built_in.delta_cpu_util),
+    ] {
+        assert!((one / other - 1.0).abs() < 0.01, "{found:?}");
     }
     Ok(())
 }

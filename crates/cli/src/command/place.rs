@@ -7,6 +7,7 @@ mod subject;
 mod testbed;
 
 pub(crate) use arguments::Place;
+pub(crate) use search::time;
 
 use super::apply;
 use crate::interrupt::Interrupt;

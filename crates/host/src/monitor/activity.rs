@@ -52,6 +52,11 @@ pub struct Activity {
 }
 
 impl Activity {
+    /// Of a program whose threads all went unseen.
+    pub(crate) fn none(elapsed: Duration) -> Self {
+        Self { layer: Layer::Proc, elapsed, threads: Vec::new(), lost: 0, overhead: Overhead::default() }
+    }
+
     /// LOCK: the share of all threads' time in which they waited for each other, 0 to 1. `None`: no thread shows it.
     pub fn lock(&self) -> Option<f64> {
         let seen: Vec<(f64, f64)> = self

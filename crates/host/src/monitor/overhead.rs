@@ -4,6 +4,7 @@
 //! own time; it is the number of switches on the machine in the window times what one was measured to cost here.
 
 use rustix::thread::ClockId;
+use std::ops::AddAssign;
 use std::time::Duration;
 
 /// CPU time that watching took.
@@ -23,6 +24,16 @@ impl Overhead {
     /// Both parts.
     pub fn total(&self) -> Duration {
         self.watching + self.switching
+    }
+}
+
+/// Of two windows that follow each other.
+impl AddAssign for Overhead {
+    fn add_assign(&mut self, later: Self) {
+        self.watching += later.watching;
+        self.switching += later.switching;
+        self.switches += later.switches;
+        self.per_switch = self.per_switch.max(later.per_switch);
     }
 }
 

@@ -1,0 +1,200 @@
+//! What is typed after `pinwise threads`.
+
+use super::observed::Conditions;
+use super::usage;
+use crate::command::place::time;
+use crate::machine::MachineArgument;
+use crate::output::{Usage, read_input};
+use anyhow::Context as _;
+use clap::{Args, ValueEnum};
+use pinwise_host::metric::{Interpretation, MetricOptions, MetricSpec, Pattern};
+use pinwise_threads::{Formula, Span, SpanError, Thresholds};
+use regex::Regex;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Find how many threads a program should run
+///
+/// The program is started for a moment with one number of threads after another, from --min on; `{n}` in its arguments is the number. Each
+/// probe begins when the worker threads exist and work, and tells how they spend their time: waiting for each other (LOCK), voluntary
+/// context switches (VCX_RATE), migrations (MIGR_RATE), and how much of the machine is busy (CPU_UTIL). Every probe is ended with all it
+/// has started. docs/THREADS.md tells how the answer is found.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  pinwise threads -- pigz -p {n} -k -c big.file
+  pinwise threads --env OMP_NUM_THREADS -- ./solver input
+  pinwise threads --threads-per-n '2+4n' -- ./pipeline --per-stage {n}
+  pinwise threads --metric 'stdout:fps=([0-9.]+)' -- ./encoder --threads {n} movie
+  pinwise threads --remove out.xz -- xz -T{n} -k -c -f movie --suffix .xz
+  pinwise threads --machine opteron-24 --workload ferret --min 8 --max 72 --step 8")]
+pub(crate) struct Threads {
+    /// The program and its arguments, with {n} where it takes its number of threads; its standard input is empty (/dev/null)
+    #[arg(last = true, value_name = "CMD")]
+    pub(super) command: Vec<String>,
+    /// An environment variable that takes the number (OMP_NUM_THREADS), or NAME=VALUE with {n} in it; may be repeated
+    #[arg(long, value_name = "NAME[=VALUE]")]
+    pub(super) env: Vec<String>,
+    /// How many threads it makes for n, where that is not n or a few more: 1+4n, 1+(n-1)
+    #[arg(long, value_name = "FORMULA")]
+    pub(super) threads_per_n: Option<Formula>,
+
+    /// How the number is found
+    #[arg(long, value_enum, default_value = "reinforcer", help_heading = "Search")]
+    pub(super) method: Method,
+    /// The fewest threads [default: 1]
+    #[arg(long, value_name = "N", help_heading = "Search")]
+    min: Option<u32>,
+    /// The most threads [default: twice the contexts the program may use, or what its CPU quota is worth]
+    #[arg(long, value_name = "N", help_heading = "Search")]
+    max: Option<u32>,
+    /// So many more each time [default: a third of the contexts, at least 2]
+    #[arg(long, value_name = "N", help_heading = "Search")]
+    step: Option<u32>,
+    /// How long the threads are watched in a probe
+    #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = time, help_heading = "Search")]
+    pub(super) probe: Duration,
+    /// What counts as high, a file as in docs/THREADS.md [default: in proportion to the model of the paper's machine]
+    #[arg(long, value_name = "FILE", help_heading = "Search")]
+    thresholds: Option<PathBuf>,
+
+    /// What its progress is; without one it is told by instructions, or by the time its threads have a CPU
+    #[arg(long, value_name = "METRIC", help_heading = "Progress")]
+    metric: Option<String>,
+    /// The number in what the metric delivers: a regular expression with one group
+    #[arg(long, value_name = "REGEX", help_heading = "Progress")]
+    pick: Option<String>,
+    /// The number is a growing counter: progress is its rate (otherwise found out)
+    #[arg(long, conflicts_with = "gauge", help_heading = "Progress")]
+    counter: bool,
+    /// The number is a plain value: progress is its mean (otherwise found out)
+    #[arg(long, help_heading = "Progress")]
+    gauge: bool,
+    /// Lower is better (latency, seconds)
+    #[arg(long, help_heading = "Progress")]
+    lower_is_better: bool,
+    /// What to call the unit
+    #[arg(long, help_heading = "Progress")]
+    unit: Option<String>,
+    /// Let each probe run to its end and take the time (a program that ends within a probe is measured so anyway)
+    #[arg(long, conflicts_with = "metric", help_heading = "Progress")]
+    pub(super) whole_run: bool,
+
+    /// A line of the program's output that ends its initialization [default: its threads exist and work]
+    #[arg(long, value_name = "REGEX", help_heading = "Target")]
+    pub(super) after: Option<Regex>,
+    /// How long the initialization may take, and a whole run
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = time, help_heading = "Target")]
+    pub(super) limit: Duration,
+    /// Remove this file after each probe ({n} in it is the number); may be repeated
+    #[arg(long, value_name = "PATH", help_heading = "Target")]
+    pub(super) remove: Vec<PathBuf>,
+    /// Where the program's standard output goes, emptied at each probe [default: nowhere]
+    #[arg(long, value_name = "FILE", help_heading = "Target")]
+    pub(super) output: Option<PathBuf>,
+    /// A probe that writes more to storage is ended and the search with it (64M, 20G)
+    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = size, help_heading = "Target")]
+    pub(super) most_written: u64,
+
+    #[command(flatten, next_help_heading = "Model")]
+    pub(super) machine: MachineArgument,
+    /// On a model: the program, one of those of the Thread Reinforcer paper (ferret, canneal, ammp, …)
+    #[arg(long, value_name = "NAME", help_heading = "Model")]
+    pub(super) workload: Option<String>,
+    /// On a model: the seed; the same one gives the same search
+    #[arg(long, value_name = "N", help_heading = "Model")]
+    pub(super) seed: Option<u64>,
+
+    /// Print one JSON document
+    #[arg(long, help_heading = "Output")]
+    pub(super) json: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Method {
+    /// The published one (Thread Reinforcer): profiles alone, rising numbers.
+    Reinforcer,
+}
+
+impl Threads {
+    /// What is searched and how, on so many contexts.
+    pub(super) fn conditions(&self, contexts: u32) -> anyhow::Result<Conditions> {
+        let span = Span {
+            min: self.min.unwrap_or(1),
+            max: self.max.unwrap_or_else(|| self.min.unwrap_or(1).max(contexts.saturating_mul(2))),
+            step: self.step.unwrap_or((contexts / 3).max(2)),
+        };
+        if span.min == 0 || span.max < span.min || span.step < 2 {
+            return Err(usage(SpanError(span)).into());
+        }
+        let thresholds = match &self.thresholds {
+            None => Thresholds::scaled(span.step, contexts),
+            Some(path) => {
+                let what = || format!("cannot read thresholds from {}", path.display());
+                let bytes = read_input(path).with_context(what)?;
+                let text = String::from_utf8(bytes).map_err(|_| Usage("it is no text".into())).with_context(what)?;
+                toml::from_str(&text).map_err(|error| usage(error.message())).with_context(what)?
+            }
+        };
+        Ok(Conditions { span, thresholds, window: self.probe })
+    }
+
+    /// The metric, where one is given.
+    pub(super) fn metric(&self) -> Result<Option<(MetricSpec, MetricOptions)>, Usage> {
+        let Some(metric) = &self.metric else {
+            let given = [
+                (self.pick.is_some(), "--pick"),
+                (self.counter || self.gauge, "--counter and --gauge"),
+                (self.lower_is_better, "--lower-is-better"),
+                (self.unit.is_some(), "--unit"),
+            ];
+            return match given.iter().find(|(given, _)| *given) {
+                Some((_, what)) => Err(Usage(format!("{what} say how a metric is read: add --metric"))),
+                None => Ok(None),
+            };
+        };
+        let metric: MetricSpec = metric.parse().map_err(usage)?;
+        let interpretation = match (self.counter, self.gauge) {
+            (true, _) => Some(Interpretation::Counter),
+            (_, true) => Some(Interpretation::Value),
+            _ => None,
+        };
+        let options = MetricOptions {
+            pick: self.pick.as_ref().map(|text| Pattern::new(text)).transpose().map_err(usage)?,
+            interpretation,
+            lower_is_better: self.lower_is_better,
+            unit: self.unit.clone(),
+            ..MetricOptions::default()
+        };
+        metric.check(&options, true).map_err(usage)?;
+        Ok(Some((metric, options)))
+    }
+}
+
+/// `64M`, `1G`, `5000`: bytes, prefixes by powers of 1024.
+fn size(text: &str) -> Result<u64, String> {
+    let text = text.trim();
+    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let factor: u64 = match &text[digits.len()..] {
+        "" | "B" => 1,
+        "K" | "KiB" => 1 << 10,
+        "M" | "MiB" => 1 << 20,
+        "G" | "GiB" => 1 << 30,
+        "T" | "TiB" => 1 << 40,
+        _ => return Err("expected a size such as 64M, 1G or 5000".into()),
+    };
+    let bytes = digits.trim().parse::<u64>().ok().and_then(|number| number.checked_mul(factor));
+    bytes.filter(|&bytes| bytes > 0).ok_or_else(|| "expected a size such as 64M, 1G or 5000".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_prefixes() {
+        assert_eq!((size("5000"), size("1G"), size("64MiB")), (Ok(5000), Ok(1 << 30), Ok(64 << 20)));
+        for text in ["", "G", "1.5G", "-1", "1X", "0", "99999999999T"] {
+            assert!(size(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! The answer, as `--json` prints it; docs/JSON.md describes the fields.
+
+use super::observed::Conditions;
+use pinwise_host::{Activity, Drift, Seen};
+use pinwise_testbed::{Measure, Part, Unit};
+use pinwise_threads::{Found, Reason, Span, Thresholds};
+use serde::Serialize;
+
+/// The answer of a search.
+#[derive(Serialize)]
+pub(super) struct Document {
+    /// What was probed.
+    pub(super) program: String,
+    /// On what: `host`, or a model.
+    pub(super) machine: String,
+    pub(super) simulated: bool,
+    pub(super) contexts: u32,
+    pub(super) method: &'static str,
+    /// What the program should be started with.
+    pub(super) parameter: u32,
+    /// The threads that makes.
+    pub(super) threads: u32,
+    pub(super) stopped_because: Reason,
+    pub(super) search_seconds: f64,
+    pub(super) probes: Vec<ProbeRow>,
+    /// What `probes[].performance` is counted in.
+    pub(super) unit: Option<Unit>,
+    pub(super) span: SpanRow,
+    pub(super) probe_seconds: f64,
+    pub(super) thresholds: Thresholds,
+    pub(super) monitor: Option<MonitorRow>,
+    pub(super) notes: Vec<String>,
+    /// Against the full sweep, where one is known.
+    pub(super) loss: Option<f64>,
+}
+
+#[derive(Serialize)]
+pub(super) struct SpanRow {
+    pub(super) min: u32,
+    pub(super) max: u32,
+    pub(super) step: u32,
+}
+
+/// One probe.
+#[derive(Serialize)]
+pub(super) struct ProbeRow {
+    pub(super) parameter: u32,
+    pub(super) threads: u32,
+    pub(super) lock: f64,
+    pub(super) vcx_rate: f64,
+    pub(super) migr_rate: f64,
+    pub(super) cpu_util: f64,
+    pub(super) performance: Option<f64>,
+    pub(super) measure: Option<Measure>,
+    pub(super) seconds: f64,
+    pub(super) roles: Vec<Part>,
+    /// On this machine only.
+    #[serde(flatten)]
+    pub(super) seen: Option<SeenRow>,
+}
+
+/// What only a real probe has.
+#[derive(Serialize)]
+pub(super) struct SeenRow {
+    pub(super) initialization_seconds: f64,
+    pub(super) drift: Option<Drift>,
+}
+
+/// How the threads were watched.
+#[derive(Serialize)]
+pub(super) struct MonitorRow {
+    pub(super) layer: &'static str,
+    pub(super) gives: &'static str,
+    pub(super) lacks: &'static str,
+    /// Of all probes, watching over the program's own CPU time.
+    pub(super) overhead: Option<f64>,
+    /// Records that were dropped.
+    pub(super) lost: u64,
+}
+
+impl MonitorRow {
+    /// From all probes of a search; `None` without any.
+    pub(super) fn of(seen: &[Seen]) -> Option<Self> {
+        let layer = seen.last()?.activity.layer;
+        let sum = |of: fn(&Activity) -> f64| seen.iter().map(|seen| of(&seen.activity)).sum::<f64>();
+        let ran = sum(|activity| activity.ran().as_secs_f64());
+        let watching = sum(|activity| activity.overhead.total().as_secs_f64());
+        Some(Self {
+            layer: layer.name(),
+            gives: layer.gives(),
+            lacks: layer.lacks(),
+            overhead: (ran > 0.0).then(|| watching / ran),
+            lost: seen.iter().map(|seen| seen.activity.lost).sum(),
+        })
+    }
+}
+
+/// The rows of a search's probes.
+pub(super) fn rows(found: &Found, parts: Vec<Vec<Part>>) -> Vec<ProbeRow> {
+    let row = |(attempt, roles): (&pinwise_threads::Attempt, Vec<Part>)| {
+        let probe = attempt.probe;
+        ProbeRow {
+            parameter: probe.parameter,
+            threads: probe.threads,
+            lock: probe.profile.lock / 100.0,
+            vcx_rate: probe.profile.vcx_rate,
+            migr_rate: probe.profile.migr_rate,
+            cpu_util: probe.profile.cpu_util / 100.0,
+            performance: probe.progress.map(|progress| progress.rate),
+            measure: probe.progress.map(|progress| progress.measure),
+            seconds: probe.cost.as_secs_f64(),
+            roles,
+            seen: None,
+        }
+    };
+    found.attempts.iter().zip(parts).map(row).collect()
+}
+
+impl Document {
+    /// Of a finished search.
+    pub(super) fn new(
+        program: String,
+        machine: String,
+        contexts: u32,
+        conditions: &Conditions,
+        found: &Found,
+        parts: Vec<Vec<Part>>,
+    ) -> Self {
+        let Span { min, max, step } = conditions.span;
+        Self {
+            program,
+            simulated: machine != "host",
+            machine,
+            contexts,
+            method: "reinforcer",
+            parameter: found.parameter,
+            threads: found.threads,
+            stopped_because: found.choice.reason,
+            search_seconds: found.cost().as_secs_f64(),
+            probes: rows(found, parts),
+            unit: None,
+            span: SpanRow { min, max, step },
+            probe_seconds: conditions.window.as_secs_f64(),
+            thresholds: conditions.thresholds,
+            monitor: None,
+            notes: Vec::new(),
+            loss: None,
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! A search with a program on this machine.
+
+use super::arguments::Threads;
+use super::document::{Document, MonitorRow, SeenRow};
+use super::observed::Observed;
+use super::{told, usage};
+use crate::interrupt::Interrupt;
+use crate::output::Usage;
+use anyhow::Context as _;
+use pinwise_host::{LinuxProber, ProbeError, ProbeOptions, ProgressSource, Recipe, TargetError};
+use pinwise_testbed::{Measure, MeasureError};
+use pinwise_threads::{Formula, Found};
+use std::io;
+
+pub(super) fn search(asked: &Threads, interrupt: &Interrupt) -> anyhow::Result<Document> {
+    if asked.workload.is_some() || asked.seed.is_some() {
+        let message = "--workload and --seed are for a model: add --machine opteron-24, or give a program with -- CMD";
+        return Err(Usage(message.into()).into());
+    }
+    let recipe = Recipe::new(asked.command.clone(), &asked.env, asked.output.clone()).map_err(usage)?;
+    let machine = pinwise_host::machine().context("cannot read this machine's topology")?;
+    let contexts = machine.allowed.len() as u32;
+    let conditions = asked.conditions(contexts)?;
+    let formula = asked.threads_per_n.clone().unwrap_or_else(Formula::identity);
+    let progress = match asked.metric()? {
+        Some((metric, options)) => ProgressSource::Metric(metric, options),
+        None if asked.whole_run => ProgressSource::Runs,
+        None => ProgressSource::Counters,
+    };
+    let attempt = |progress: ProgressSource| -> anyhow::Result<(Observed<LinuxProber>, Result<Found, MeasureError>)> {
+        let threads = asked.threads_per_n.clone();
+        let options = ProbeOptions {
+            contexts,
+            threads: threads.map(|formula| Box::new(move |n| formula.threads(n)) as pinwise_host::Threads),
+            after: asked.after.clone(),
+            limit: asked.limit,
+            progress,
+            remove: asked.remove.clone(),
+            most_written: Some(asked.most_written),
+        };
+        let prober = LinuxProber::new(recipe.clone(), options, interrupt.flag())?;
+        let mut prober = Observed::new(prober);
+        let found = super::search(&mut prober, &conditions, |threads| formula.parameter(threads));
+        prober.finish();
+        Ok((prober, found))
+    };
+    let mut notes = Vec::new();
+    let (mut prober, mut found) = attempt(progress)?;
+    // A program that ends within a probe is short enough for whole runs.
+    if let Some(ProbeError::Short { ran, .. }) =
+        prober.inner.error().filter(|_| asked.metric().is_ok_and(|it| it.is_none()))
+    {
+        notes.push(format!("the program ended by itself after {ran:.2?}: whole runs are measured"));
+        (prober, found) = attempt(ProgressSource::Runs)?;
+    }
+    let found = found.map_err(|error| match prober.inner.error() {
+        Some(ProbeError::Target(TargetError::Launch { cause, .. })) if cause.kind() == io::ErrorKind::NotFound => {
+            usage(&error).into()
+        }
+        _ => told(error, prober.parts.len()),
+    })?;
+    let parts = std::mem::take(&mut prober.parts);
+    let mut document = Document::new(recipe.command().join(" "), "host".into(), contexts, &conditions, &found, parts);
+    let seen = prober.inner.seen();
+    for (row, seen) in document.probes.iter_mut().zip(seen) {
+        row.seen = Some(SeenRow { initialization_seconds: seen.initialization.as_secs_f64(), drift: seen.drift });
+    }
+    document.unit = prober.inner.unit().cloned();
+    document.monitor = MonitorRow::of(seen);
+    notes.extend(prober.inner.notes().iter().cloned());
+    notes.extend(told_by(&document));
+    document.notes = notes;
+    Ok(document)
+}
+
+/// What the user should know about the probes.
+fn told_by(document: &Document) -> Vec<String> {
+    let mut notes = Vec::new();
+    let drifting: Vec<String> = document
+        .probes
+        .iter()
+        .filter(|row| row.seen.as_ref().is_some_and(|seen| seen.drift.is_some()))
+        .map(|row| row.parameter.to_string())
+        .collect();
+    if !drifting.is_empty() {
+        notes.push(format!(
+            "the program changed what it does within the probes with n = {}: another phase; a longer --probe, or --after REGEX, \
+             shows whether the answer holds",
+            drifting.join(", ")
+        ));
+    }
+    if document.probes.iter().any(|row| row.measure == Some(Measure::CpuTime)) {
+        notes.push(
+            "progress is told by CPU time only: how many contexts the threads keep busy, not what for; --metric or --whole-run tell more"
+                .to_owned(),
+        );
+    }
+    notes
+}

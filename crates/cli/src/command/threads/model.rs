@@ -1,0 +1,57 @@
+//! A search on the model of an operating system's scheduler.
+
+use super::arguments::Threads;
+use super::document::Document;
+use super::observed::Observed;
+use super::{told, usage};
+use crate::interrupt::Interrupt;
+use crate::output::Usage;
+use pinwise_scheduler::{ModelProber, Platform, Program};
+
+pub(super) fn search(asked: &Threads, _interrupt: &Interrupt) -> anyhow::Result<Document> {
+    let machine = &asked.machine.machine;
+    let unusable = [
+        (!asked.command.is_empty(), "-- CMD"),
+        (!asked.env.is_empty(), "--env"),
+        (asked.threads_per_n.is_some(), "--threads-per-n"),
+        (asked.metric()?.is_some(), "--metric"),
+        (asked.whole_run, "--whole-run"),
+        (asked.after.is_some(), "--after"),
+        (!asked.remove.is_empty(), "--remove"),
+        (asked.output.is_some(), "--output"),
+    ];
+    if let Some((_, what)) = unusable.iter().find(|(given, _)| *given) {
+        let message = format!(
+            "{what} is for a program on this machine; on the model {machine} programs are described: --workload NAME"
+        );
+        return Err(Usage(message).into());
+    }
+    let Some(name) = &asked.workload else {
+        let known: Vec<&str> = Program::names().collect();
+        return Err(Usage(format!(
+            "on the model {machine} there is no program yet: add --workload {}",
+            known.join("|")
+        ))
+        .into());
+    };
+    let program = Program::built_in(name).map_err(usage)?;
+    let platform = match machine.as_str() {
+        "opteron-24" => Platform::opteron_24(),
+        _ => Platform::new(&asked.machine.load()?).ok_or_else(|| {
+            Usage(format!(
+                "machine '{machine}' has more than the {} contexts that are modelled",
+                Platform::MOST_CONTEXTS
+            ))
+        })?,
+    };
+    let contexts = platform.contexts() as u32;
+    let conditions = asked.conditions(contexts)?;
+    let mut prober = Observed::new(ModelProber::new(platform, program.clone(), asked.seed.unwrap_or(1)));
+    let found = super::search(&mut prober, &conditions, |threads| program.parameter(threads));
+    prober.finish();
+    let found = found.map_err(|error| told(error, prober.parts.len()))?;
+    let parts = std::mem::take(&mut prober.parts);
+    let mut document = Document::new(name.clone(), machine.clone(), contexts, &conditions, &found, parts);
+    document.notes.push("simulated: times, rates and shares are those of the model".into());
+    Ok(document)
+}

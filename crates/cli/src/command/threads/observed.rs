@@ -1,0 +1,54 @@
+//! A search as it goes on: what each probe showed is kept, and told on a terminal.
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use pinwise_testbed::{MeasureError, Part, Probe, Prober};
+use pinwise_threads::{Span, Thresholds};
+use std::time::Duration;
+
+/// What is searched, and how.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Conditions {
+    pub(super) span: Span,
+    pub(super) thresholds: Thresholds,
+    pub(super) window: Duration,
+}
+
+/// A prober that is watched.
+pub(super) struct Observed<P> {
+    pub(super) inner: P,
+    /// Of every probe, how its roles spent it.
+    pub(super) parts: Vec<Vec<Part>>,
+    bar: ProgressBar,
+}
+
+impl<P: Prober> Observed<P> {
+    pub(super) fn new(inner: P) -> Self {
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(4));
+        if let Ok(style) = ProgressStyle::with_template("[{elapsed_precise}] {msg}") {
+            bar.set_style(style);
+        }
+        Self { inner, parts: Vec::new(), bar }
+    }
+
+    /// Takes the line away.
+    pub(super) fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+impl<P: Prober> Prober for Observed<P> {
+    fn contexts(&self) -> u32 {
+        self.inner.contexts()
+    }
+
+    fn probe(&mut self, parameter: u32, window: Duration) -> Result<Probe, MeasureError> {
+        self.bar.set_message(format!("probe {}: n = {parameter}", self.parts.len() + 1));
+        let probe = self.inner.probe(parameter, window)?;
+        self.parts.push(self.inner.parts());
+        Ok(probe)
+    }
+
+    fn parts(&self) -> Vec<Part> {
+        self.inner.parts()
+    }
+}

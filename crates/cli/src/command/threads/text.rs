@@ -1,0 +1,165 @@
+//! The answer as text.
+
+use super::document::{Document, ProbeRow};
+use comfy_table::{CellAlignment, Table, presets};
+use pinwise_testbed::figures::{self, Scale};
+use pinwise_testbed::{Part, Unit};
+use pinwise_threads::Reason;
+use std::fmt::Write as _;
+
+/// The whole answer, `width` columns wide.
+pub(super) fn result(document: &Document, width: usize) -> String {
+    let mut text = String::new();
+    for note in &document.notes {
+        let _ = writeln!(text, "note: {note}");
+    }
+    if !document.notes.is_empty() {
+        text.push('\n');
+    }
+    let _ = writeln!(text, "{}", probes(document));
+    let chosen = document.probes.iter().find(|row| row.parameter == document.parameter);
+    let threads = if document.threads == 1 { "1 thread".into() } else { format!("{} threads", document.threads) };
+    let _ = writeln!(text, "n = {} ({threads})\n", document.parameter);
+    let mut facts = vec![("stopped", stopped(document))];
+    if let Some(row) = chosen {
+        facts.push(("critical", critical(&row.roles)));
+    }
+    facts.push((
+        "search",
+        format!(
+            "{} probes, {:.1} s{}",
+            document.probes.len(),
+            document.search_seconds,
+            if document.simulated { " of the model" } else { "" }
+        ),
+    ));
+    if let Some(monitor) = &document.monitor {
+        let overhead = monitor.overhead.map_or("none".into(), |share| format!("{:.2} %", share * 100.0));
+        let lost = if monitor.lost > 0 { format!("; {} records were lost", monitor.lost) } else { String::new() };
+        facts.push((
+            "monitor",
+            format!(
+                "{}: {}; not: {}; it took {overhead} of the program's CPU time{lost}",
+                monitor.layer, monitor.gives, monitor.lacks
+            ),
+        ));
+    }
+    for (name, fact) in facts {
+        wrapped(&mut text, name, &fact, width);
+    }
+    if let Some(row) = chosen.filter(|row| !row.roles.is_empty()) {
+        let _ = write!(text, "\nThreads with n = {}, shares of their time:\n{}\n", row.parameter, roles(&row.roles));
+    }
+    text
+}
+
+fn stopped(document: &Document) -> String {
+    let last = document.probes.last().map_or(0, |row| row.parameter);
+    match document.stopped_because {
+        Reason::CpuUtil => format!("CPU_UTIL: n = {last} kept hardly more contexts busy"),
+        Reason::Lock => format!("LOCK: with n = {last} waiting for each other was high and rose fast"),
+        Reason::VcxRate => format!("VCX_RATE: with n = {last} waiting for each other was high, and switches rose fast"),
+        Reason::MigrRate => {
+            format!("MIGR_RATE: with n = {last} waiting for each other was high, and migrations rose fast")
+        }
+        Reason::MostThreads => format!("--max: n = {last} was the last to try"),
+    }
+}
+
+/// The roles that the program waits for.
+fn critical(roles: &[Part]) -> String {
+    let names: Vec<&str> = roles.iter().filter(|role| role.critical).map(|role| role.role.as_str()).collect();
+    if names.is_empty() { "no thread ran".into() } else { format!("{}: always with work to do", names.join(", ")) }
+}
+
+fn probes(document: &Document) -> Table {
+    let best = document.probes.iter().filter_map(|row| row.performance).fold(0.0, f64::max);
+    let unit = document.unit.clone().unwrap_or_else(|| Unit::rate("1/s"));
+    let scale = Scale::new(&unit, best);
+    let measured = document.probes.iter().any(|row| row.performance.is_some());
+    let mut header = vec!["n", "threads", "LOCK", "VCX_RATE", "MIGR_RATE", "CPU_UTIL"];
+    if measured {
+        header.push(if unit.reciprocal { "time" } else { "progress" });
+    }
+    let row = |row: &ProbeRow| {
+        let mut cells = vec![
+            row.parameter.to_string(),
+            row.threads.to_string(),
+            share(row.lock),
+            rate(row.vcx_rate),
+            rate(row.migr_rate),
+            share(row.cpu_util),
+        ];
+        if measured {
+            cells.push(row.performance.map_or("-".into(), |value| scale.show(value)));
+        }
+        cells
+    };
+    table(header, document.probes.iter().map(row))
+}
+
+fn roles(roles: &[Part]) -> Table {
+    let row = |role: &Part| {
+        vec![
+            role.role.clone(),
+            role.threads.to_string(),
+            share(role.ran),
+            share(role.waited),
+            role.locked.map_or("-".into(), share),
+            share(role.slept),
+            rate(role.voluntary_rate),
+            rate(role.involuntary_rate),
+            role.migration_rate.map_or("-".into(), rate),
+            if role.critical { "critical".into() } else { String::new() },
+        ]
+    };
+    let header = vec![
+        "role",
+        "threads",
+        "runs",
+        "waits for CPU",
+        "for others",
+        "sleeps",
+        "voluntary",
+        "involuntary",
+        "migrates",
+        "",
+    ];
+    table(header, roles.iter().map(row))
+}
+
+fn table(header: Vec<&str>, rows: impl Iterator<Item = Vec<String>>) -> Table {
+    let mut table = Table::new();
+    let columns = header.len();
+    table.load_style(presets::NOTHING).set_header(header).add_rows(rows);
+    for (index, column) in table.column_iter_mut().enumerate() {
+        let words = index == 0 && columns == 10 || index == 9;
+        column.set_cell_alignment(if words { CellAlignment::Left } else { CellAlignment::Right });
+    }
+    table
+}
+
+fn share(fraction: f64) -> String {
+    figures::percent(fraction)
+}
+
+/// A rate of events, per second.
+fn rate(rate: f64) -> String {
+    let unit = Unit::rate("/s");
+    if rate < 10.0 { format!("{rate:.1} /s") } else { Scale::new(&unit, rate).show(rate) }
+}
+
+/// `  name  text`, wrapped below itself.
+fn wrapped(text: &mut String, name: &str, fact: &str, width: usize) {
+    let mut line = format!("  {name:<9}");
+    let indent = line.len();
+    for word in fact.split(' ') {
+        if line.chars().count() + 1 + word.chars().count() > width && line.len() > indent {
+            let _ = writeln!(text, "{}", line.trim_end());
+            line = " ".repeat(indent);
+        }
+        line.push(' ');
+        line.push_str(word);
+    }
+    let _ = writeln!(text, "{}", line.trim_end());
+}

@@ -1,0 +1,223 @@
+//! A program that is started for a moment with one number of threads, watched, and ended: a [`Prober`] on Linux.
+//!
+//! *One probe*: the program is started with its parameter ([`Recipe`]). Its initialization is waited for, however long it takes: until
+//! as many threads as the parameter promises exist and some of them work, or until a line of its output says so. It gets a moment to
+//! warm up, then its threads are watched for the window by [`Monitor`], and then it is ended with everything it has started.
+//!
+//! *Progress*, best first: a metric of the user's, read over the same window; where the program ends by itself soon, the time of
+//! a whole run, from start to end; instructions, where the processor's counters may be read; else the time its threads
+//! had a CPU, which says how many contexts it keeps busy and not what for.
+//!
+//! *What goes wrong* is told in one line ([`ProbeError`]): a program that never creates its workers, whose threads do not follow the
+//! parameter, that dies, waits for a terminal, or fills the disk.
+//!
+//! Limits: with one thread there are no workers to wait for; a program that reads its input in silence is then taken for one that
+//! works, unless its output tells when it has begun.
+
+mod crew;
+mod error;
+mod halves;
+mod init;
+mod recipe;
+mod session;
+
+pub use error::ProbeError;
+pub use halves::Drift;
+pub use recipe::{Recipe, RecipeError};
+
+use crate::fifo::Fifo;
+use crate::guardian::Guardian;
+use crate::metric::{MetricOptions, MetricSpec};
+use crate::monitor::Activity;
+use pinwise_testbed::{MeasureError, Part, Probe, Prober, Unit};
+use regex::Regex;
+use session::{Limits, Session};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// What a program's progress is read from.
+#[derive(Clone, Debug, Default)]
+pub enum ProgressSource {
+    /// Instructions where they can be counted, else CPU time.
+    #[default]
+    Counters,
+    /// A metric of the running program.
+    Metric(MetricSpec, MetricOptions),
+    /// Whole runs.
+    Runs,
+}
+
+/// How many threads a program makes for its parameter.
+pub type Threads = Box<dyn Fn(u32) -> u32 + Send>;
+
+/// How to probe.
+pub struct ProbeOptions {
+    /// The contexts that count as all: those the program may use.
+    pub contexts: u32,
+    /// Threads it makes for its parameter, where that is known; a constant where the parameter changes something else.
+    pub threads: Option<Threads>,
+    /// A line of its output that ends the initialization.
+    pub after: Option<Regex>,
+    /// How long the initialization may take, and a whole run.
+    pub limit: Duration,
+    /// What its progress is read from.
+    pub progress: ProgressSource,
+    /// Files that are removed after each probe.
+    pub remove: Vec<PathBuf>,
+    /// Bytes that one probe may write to storage, and to one file.
+    pub most_written: Option<u64>,
+}
+
+/// What a probe showed beyond its profile.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    /// The parameter.
+    pub parameter: u32,
+    /// The most threads that existed at a time.
+    pub threads: u32,
+    /// How they spent the window.
+    pub activity: Activity,
+    /// From the start to the first moment of the window.
+    pub initialization: Duration,
+    /// How its second half differs from its first.
+    pub drift: Option<Drift>,
+}
+
+/// Probes a program by starting it anew with each parameter.
+pub struct LinuxProber {
+    recipe: Recipe,
+    options: ProbeOptions,
+    cancelled: Arc<AtomicBool>,
+    guardian: Guardian,
+    seen: Vec<Seen>,
+    notes: Vec<String>,
+    unit: Option<Unit>,
+    error: Option<ProbeError>,
+}
+
+impl LinuxProber {
+    /// Raising `cancelled` ends any probe within 20 ms.
+    pub fn new(recipe: Recipe, options: ProbeOptions, cancelled: Arc<AtomicBool>) -> Result<Self, ProbeError> {
+        let guardian = Guardian::start().map_err(crate::TargetError::from)?;
+        let (seen, notes) = (Vec::new(), Vec::new());
+        Ok(Self { recipe, options, cancelled, guardian, seen, notes, unit: None, error: None })
+    }
+
+    /// What the probes showed, in their order.
+    pub fn seen(&self) -> &[Seen] {
+        &self.seen
+    }
+
+    /// What progress is counted in; `None` before the first probe.
+    pub fn unit(&self) -> Option<&Unit> {
+        self.unit.as_ref()
+    }
+
+    /// What the user should know, one line each.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Why the last probe failed, beyond what its [`MeasureError`] says.
+    pub fn error(&self) -> Option<&ProbeError> {
+        self.error.as_ref()
+    }
+
+    fn try_probe(&mut self, parameter: u32, window: Duration) -> Result<Probe, ProbeError> {
+        let begin = Instant::now();
+        let _punctual = Fifo::raise();
+        let limits = Limits { most_written: self.options.most_written, cancelled: Arc::clone(&self.cancelled) };
+        let mut launch = self.recipe.launch(parameter);
+        let whole = matches!(self.options.progress, ProgressSource::Runs);
+        session::choose_streams(&mut launch, &self.options);
+        let mut session = Session::start(&launch, parameter, &mut self.guardian, limits)?;
+        let seen = if whole {
+            session.run_through(self.options.limit)
+        } else {
+            session.wait_ready(parameter, &self.options).and_then(|()| session.window(window, &self.options.progress))
+        };
+        // Also after a failure: nothing is left behind.
+        let ended = session.end(&mut self.guardian);
+        let removed = self.remove(parameter);
+        let mut seen = seen?;
+        let usage = ended?;
+        removed?;
+        if whole {
+            seen.of_whole_run(usage);
+        }
+        let probe = Probe {
+            parameter,
+            threads: seen.threads,
+            profile: seen.profile(self.options.contexts),
+            progress: seen.progress,
+            cost: begin.elapsed(),
+        };
+        self.take_in(seen, parameter)?;
+        Ok(probe)
+    }
+
+    fn take_in(&mut self, seen: session::Window, parameter: u32) -> Result<(), ProbeError> {
+        for note in &seen.notes {
+            if !self.notes.contains(note) {
+                self.notes.push(note.clone());
+            }
+        }
+        self.unit = seen.unit.clone();
+        self.seen.push(Seen {
+            parameter,
+            threads: seen.threads,
+            drift: seen.drift(self.options.contexts),
+            activity: seen.activity,
+            initialization: seen.initialization,
+        });
+        self.check_threads()
+    }
+
+    /// Whether the number of threads follows the parameter at all, as far as was seen.
+    fn check_threads(&self) -> Result<(), ProbeError> {
+        let [first, .., last] = self.seen.as_slice() else { return Ok(()) };
+        let expected = |n: u32| self.options.threads.as_ref().map_or(n, |threads| threads(n));
+        let follows = self.seen.iter().any(|seen| seen.threads != first.threads);
+        if follows || expected(first.parameter) == expected(last.parameter) {
+            return Ok(());
+        }
+        let (name, threads) = (self.recipe.name(), first.threads);
+        Err(ProbeError::SameThreads { name, threads, one: first.parameter, other: last.parameter })
+    }
+
+    fn remove(&self, parameter: u32) -> Result<(), ProbeError> {
+        for path in &self.options.remove {
+            let path = self.recipe.path(path, parameter);
+            match std::fs::remove_file(&path) {
+                Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(ProbeError::Remove { path, cause });
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Prober for LinuxProber {
+    fn contexts(&self) -> u32 {
+        self.options.contexts
+    }
+
+    fn probe(&mut self, parameter: u32, window: Duration) -> Result<Probe, MeasureError> {
+        if self.cancelled.load(Ordering::Relaxed) {
+            return Err(MeasureError::interrupted());
+        }
+        self.try_probe(parameter, window).map_err(|error| {
+            let told = error.told();
+            self.error = Some(error);
+            told
+        })
+    }
+
+    fn parts(&self) -> Vec<Part> {
+        self.seen.last().map(|seen| crew::parts(&seen.activity)).unwrap_or_default()
+    }
+}

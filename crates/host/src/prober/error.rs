@@ -1,0 +1,151 @@
+//! Why a probe failed.
+
+use crate::metric::MetricError;
+use crate::target::TargetError;
+use pinwise_testbed::{MeasureError, Retry};
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Why there is no probe. One line: what failed, on what, why, what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum ProbeError {
+    /// It cannot be started, has ended, or cannot be looked at.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    /// Its metric does not come.
+    #[error(transparent)]
+    Metric(#[from] MetricError),
+    /// It ended by itself, successfully, before it had been watched for long enough.
+    #[error(
+        "{name} with n = {n} ended by itself after {ran:.2?}, before a probe was over: measure whole runs (--whole-run)"
+    )]
+    Short {
+        /// Which program.
+        name: String,
+        /// Its parameter.
+        n: u32,
+        /// How long it ran.
+        ran: Duration,
+    },
+    /// It has a single thread where there should be more.
+    #[error(
+        "{name} never started workers: {waited:.0?} after its start with n = {n} it has one thread; is {{n}} where it takes its number \
+         of threads? For a long initialization raise --limit; --after REGEX tells its end by a line of output"
+    )]
+    NoWorkers {
+        /// Which program.
+        name: String,
+        /// Its parameter.
+        n: u32,
+        /// How long was waited.
+        waited: Duration,
+    },
+    /// Its threads exist and do nothing.
+    #[error(
+        "the workers of {name} do not work: {waited:.0?} after its start with n = {n} it has {threads} threads, none of which runs; put \
+         it under load, or raise --limit"
+    )]
+    Idle {
+        /// Which program.
+        name: String,
+        /// Its parameter.
+        n: u32,
+        /// Threads there are.
+        threads: u32,
+        /// How long was waited.
+        waited: Duration,
+    },
+    /// The line that ends its initialization did not come.
+    #[error("no line of {name} matched --after '{pattern}' within {waited:.0?} of its start with n = {n}{last}")]
+    NeverSaid {
+        /// Which program.
+        name: String,
+        /// Its parameter.
+        n: u32,
+        /// What was waited for.
+        pattern: String,
+        /// How long.
+        waited: Duration,
+        /// `; its last line was: …`
+        last: String,
+    },
+    /// Whatever the parameter, there are as many threads.
+    #[error(
+        "the threads of {name} do not follow n: {threads} with n = {one} and with n = {other}; is {{n}} where it takes its number of \
+         threads, and is its input large enough for more? (--threads-per-n {threads} if n changes something else)"
+    )]
+    SameThreads {
+        /// Which program.
+        name: String,
+        /// As many every time.
+        threads: u32,
+        /// One parameter.
+        one: u32,
+        /// Another.
+        other: u32,
+    },
+    /// The kernel stopped it because it is not in the foreground.
+    #[error(
+        "{name} needs a terminal: it was stopped{signal} when it used the one pinwise runs in; give it its input with < FILE in \
+         sh -c, or start it so that it asks nothing"
+    )]
+    Terminal {
+        /// Which program.
+        name: String,
+        /// ` by SIGTTIN`
+        signal: String,
+    },
+    /// It fills the disk.
+    #[error(
+        "{name} wrote {written} within a probe with n = {n}, more than the limit of {limit}: send its output to /dev/null, name \
+         a file to remove after each probe with --remove, or allow more with --most-written"
+    )]
+    Wrote {
+        /// Which program.
+        name: String,
+        /// Its parameter.
+        n: u32,
+        /// How much, as people read it.
+        written: String,
+        /// How much it may.
+        limit: String,
+    },
+    /// A whole run takes too long.
+    #[error(
+        "{name} with n = {n} ran longer than {limit:.0?} and was ended: raise --limit, or measure a window without --whole-run"
+    )]
+    Long {
+        /// Which program.
+        name: String,
+        /// Its parameter.
+        n: u32,
+        /// The limit.
+        limit: Duration,
+    },
+    /// A file it leaves behind stays.
+    #[error("cannot remove {} after a probe: {cause}", path.display())]
+    Remove {
+        /// Which file.
+        path: PathBuf,
+        /// Why not.
+        cause: io::Error,
+    },
+}
+
+impl ProbeError {
+    /// As a prober's failure: none of them is better next time with the same program.
+    pub(crate) fn told(&self) -> MeasureError {
+        match self {
+            Self::Target(TargetError::Measure(error)) => error.clone(),
+            Self::Metric(MetricError::Interrupted) => MeasureError::interrupted(),
+            error => MeasureError::new(Retry::Never, error.to_string()),
+        }
+    }
+}
+
+impl From<MeasureError> for ProbeError {
+    fn from(error: MeasureError) -> Self {
+        Self::Target(error.into())
+    }
+}

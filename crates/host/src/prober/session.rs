@@ -1,0 +1,351 @@
+//! One run of the program for one probe, from its start to its end.
+
+use super::halves::{Drift, join};
+use super::{ProbeError, ProbeOptions, ProgressSource};
+use crate::guardian::{Entry, Guardian};
+use crate::launch::{Exit, Launch, Output, Running};
+use crate::metric::{Metric, MetricOptions, MetricSpec};
+use crate::monitor::{Activity, Monitor};
+use crate::process;
+use crate::roster::Scope;
+use crate::stream::Streams;
+use crate::sys::{self, Counter, Event, Usage};
+use crate::target::TargetError;
+use crate::thread::Pid;
+use pinwise_testbed::{Measure, MeasureError, Profile, Progress, Unit, figures};
+use rustix::process::{Pid as RawPid, Resource, Rlimit, Signal, WaitId, WaitIdOptions, prlimit, waitid};
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// The descendants are looked for, and what they wrote is summed up, this often.
+const FAMILY: Duration = Duration::from_millis(40);
+/// A fifth of the window passes before it, and at least this.
+const LEAST_WARM_UP: Duration = Duration::from_millis(10);
+
+/// What ends a probe before its time.
+pub(super) struct Limits {
+    pub(super) most_written: Option<u64>,
+    pub(super) cancelled: Arc<AtomicBool>,
+}
+
+/// A run of the program.
+pub(super) struct Session {
+    pub(super) name: String,
+    pub(super) running: Running,
+    pub(super) streams: Streams,
+    parameter: u32,
+    exit: Exit,
+    limits: Limits,
+    instructions: Option<Counter>,
+    /// Its processes, as of the last look at them.
+    family: RefCell<(Instant, Vec<Pid>)>,
+    /// The most threads that existed at a time.
+    most_threads: Cell<u32>,
+}
+
+/// What was seen of it.
+pub(super) struct Window {
+    pub(super) activity: Activity,
+    pub(super) threads: u32,
+    pub(super) initialization: Duration,
+    pub(super) progress: Option<Progress>,
+    pub(super) unit: Option<Unit>,
+    pub(super) notes: Vec<String>,
+    halves: Option<(Activity, Activity)>,
+    /// Of a whole run: what the kernel counted from its start to its end.
+    usage: Option<Usage>,
+}
+
+/// Pipes only what is read: a program that prints gigabytes would wait for us.
+pub(super) fn choose_streams(launch: &mut Launch, options: &ProbeOptions) {
+    let wanted =
+        options.after.is_some() || matches!(&options.progress, ProgressSource::Metric(MetricSpec::Stdout(_), _));
+    if wanted && launch.stdout == Output::Null {
+        launch.stdout = Output::Read;
+    }
+}
+
+impl Session {
+    pub(super) fn start(
+        launch: &Launch,
+        parameter: u32,
+        guardian: &mut Guardian,
+        limits: Limits,
+    ) -> Result<Self, ProbeError> {
+        let mut running = launch.start(guardian)?;
+        let name = launch.name();
+        let instructions = Counter::of(Event::Instructions, running.pid().0).ok();
+        if let (Some(most), Some(pid)) = (limits.most_written, RawPid::from_raw(running.pid().0)) {
+            let limit = Rlimit { current: Some(most), maximum: Some(most) };
+            // Refused only where its own limit is lower.
+            let _ = prlimit(Some(pid), Resource::Fsize, limit);
+        }
+        let failed = |cause: io::Error| TargetError::Launch { program: name.clone(), cause };
+        let (streams, exit) = (running.streams().map_err(failed)?, running.exit().map_err(failed)?);
+        let family = RefCell::new((Instant::now(), vec![running.pid()]));
+        let most_threads = Cell::new(0);
+        Ok(Self { name, running, streams, parameter, exit, limits, instructions, family, most_threads })
+    }
+
+    /// Sleeps, or until the program ends.
+    pub(super) fn pause(&self, time: Duration) {
+        // Failing to wait shows at the next check.
+        let _ = self.exit.within(time);
+    }
+
+    /// Whether the probe can go on: the program runs, in the background, within its limits, and nobody asked to stop.
+    pub(super) fn check(&self) -> Result<(), ProbeError> {
+        if self.limits.cancelled.load(Ordering::Relaxed) {
+            return Err(MeasureError::interrupted().into());
+        }
+        if let Some(status) = self.running.status() {
+            return Err(self.ended(status));
+        }
+        if let Some(signal) = self.stopped() {
+            let signal = if signal == Signal::TTIN.as_raw() { " by SIGTTIN" } else { " by SIGTTOU" };
+            return Err(ProbeError::Terminal { name: self.name.clone(), signal: signal.into() });
+        }
+        let mut family = self.family.borrow_mut();
+        if family.0.elapsed() >= FAMILY {
+            let root = self.running.pid();
+            let descendants = process::descendants(&[root], &process::all().unwrap_or_default());
+            *family = (Instant::now(), [vec![root], descendants].concat());
+            self.check_written(&family.1)?;
+        }
+        let threads: usize =
+            family.1.iter().filter_map(|&pid| process::threads(pid).ok()).map(|threads| threads.len()).sum();
+        self.most_threads.set(self.most_threads.get().max(threads as u32));
+        Ok(())
+    }
+
+    fn check_written(&self, family: &[Pid]) -> Result<(), ProbeError> {
+        let Some(most) = self.limits.most_written else { return Ok(()) };
+        let written: u64 = family.iter().filter_map(|&pid| written(pid)).sum();
+        if written > most { Err(self.wrote(figures::bytes(written), most)) } else { Ok(()) }
+    }
+
+    fn wrote(&self, written: String, most: u64) -> ProbeError {
+        ProbeError::Wrote { name: self.name.clone(), n: self.parameter, written, limit: figures::bytes(most) }
+    }
+
+    /// The signal by which the terminal's driver stopped it.
+    fn stopped(&self) -> Option<i32> {
+        let pid = RawPid::from_raw(self.running.pid().0)?;
+        let options = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        let signal = waitid(WaitId::Pid(pid), options).ok()??.stopping_signal()?;
+        [Signal::TTIN, Signal::TTOU].iter().any(|terminal| terminal.as_raw() == signal).then_some(signal)
+    }
+
+    fn ended(&self, status: std::process::ExitStatus) -> ProbeError {
+        let (name, n) = (self.name.clone(), self.parameter);
+        if status.success() {
+            return ProbeError::Short { name, n, ran: self.running.begin.elapsed() };
+        }
+        match (status.signal(), self.limits.most_written) {
+            (Some(libc::SIGXFSZ), Some(most)) => self.wrote("a file".into(), most),
+            _ => self.running.ended(&format!("{name} with n = {n}"), status).into(),
+        }
+    }
+
+    /// Warms up, then watches for `window`.
+    pub(super) fn window(&mut self, window: Duration, source: &ProgressSource) -> Result<Window, ProbeError> {
+        self.most_threads.set(0);
+        match source {
+            ProgressSource::Metric(spec, options) => self.metered(window, spec, options),
+            ProgressSource::Counters | ProgressSource::Runs => self.counted(window),
+        }
+    }
+
+    fn counted(&mut self, window: Duration) -> Result<Window, ProbeError> {
+        let mut monitor = self.monitor()?;
+        self.pause(warm_up(window));
+        self.check()?;
+        let initialization = self.running.begin.elapsed();
+        let before = self.executed();
+        let one = self.watch(&mut monitor, window / 2, &|| false)?;
+        let other = self.watch(&mut monitor, window - window / 2, &|| false)?;
+        let executed = self.executed().zip(before).map(|(after, before)| after - before);
+        let elapsed = (one.elapsed + other.elapsed).as_secs_f64();
+        // A counter that counts nothing counts another kind of core, or was refused.
+        let (rate, measure, unit) = match executed.filter(|&executed| executed > 0.0) {
+            Some(executed) => (executed / elapsed, Measure::Instructions, "instructions/s"),
+            None => ((one.ran() + other.ran()).as_secs_f64(), Measure::CpuTime, "s of CPU/s"),
+        };
+        let rate = if measure == Measure::CpuTime { rate / elapsed } else { rate };
+        Ok(Window {
+            progress: Some(Progress { rate, error: None, measure }),
+            unit: Some(Unit::rate(unit)),
+            ..self.seen(one, Some(other), initialization)
+        })
+    }
+
+    /// The metric measures on a thread of its own for as long as it needs, the threads are watched meanwhile.
+    fn metered(&mut self, window: Duration, spec: &MetricSpec, options: &MetricOptions) -> Result<Window, ProbeError> {
+        let root = self.running.pid();
+        let pids =
+            Box::new(move || [vec![root], process::descendants(&[root], &process::all().unwrap_or_default())].concat());
+        let mut streams = std::mem::take(&mut self.streams);
+        let opened = spec.open(options, &mut streams, pids, &|| self.check().is_err());
+        // Where the program ended the metric has none because of that.
+        self.check()?;
+        let Metric { mut meter, notes, shortest_window } = opened?;
+        let window = window.max(shortest_window);
+        let mut monitor = self.monitor()?;
+        let initialization = self.running.begin.elapsed();
+        let unit = meter.unit().clone();
+        let (stop, done) = (AtomicBool::new(false), AtomicBool::new(false));
+        let (measured, halves) = std::thread::scope(|scope| {
+            let meter = scope.spawn(|| {
+                let measured = meter.measure(warm_up(window), window, &|| stop.load(Ordering::Relaxed));
+                done.store(true, Ordering::Relaxed);
+                measured
+            });
+            self.pause(warm_up(window));
+            let is_done = || done.load(Ordering::Relaxed);
+            let halves = self.watch(&mut monitor, window / 2, &is_done).and_then(|one| {
+                // Until the metric has what it needs; by then it has given up.
+                let other = self.watch(&mut monitor, options.patience + window * 4, &is_done)?;
+                Ok((one, other))
+            });
+            stop.store(halves.is_err(), Ordering::Relaxed);
+            (meter.join(), halves)
+        });
+        let (one, other) = halves?;
+        let measured =
+            measured.map_err(|_| io::Error::other("the metric's thread failed")).map_err(|e| self.unreadable(e))?;
+        let progress = Progress { rate: measured?.performance, error: None, measure: Measure::Metric };
+        Ok(Window { progress: Some(progress), unit: Some(unit), notes, ..self.seen(one, Some(other), initialization) })
+    }
+
+    /// Watches from the start to the end, which has to come within `limit`.
+    pub(super) fn run_through(&mut self, limit: Duration) -> Result<Window, ProbeError> {
+        let mut monitor = self.monitor()?;
+        // What a thread counts after the last reading is lost with it: short slices, longer ones when it runs for longer.
+        let mut slice = Duration::from_millis(10);
+        let mut all: Option<Activity> = None;
+        loop {
+            let seen = self.watch(&mut monitor, slice, &|| false);
+            let elapsed = self.running.begin.elapsed();
+            match seen {
+                Ok(seen) => {
+                    all = Some(match all {
+                        Some(before) => join(before, seen),
+                        None => seen,
+                    })
+                }
+                Err(ProbeError::Short { ran, .. }) => {
+                    let activity = all.unwrap_or_else(|| Activity::none(ran));
+                    let progress = Progress { rate: 1.0 / ran.as_secs_f64(), error: None, measure: Measure::Runs };
+                    let seen = self.seen(activity, None, Duration::ZERO);
+                    return Ok(Window { progress: Some(progress), unit: Some(Unit::cost("s")), ..seen });
+                }
+                Err(error) => return Err(error),
+            }
+            if elapsed >= limit {
+                return Err(ProbeError::Long { name: self.name.clone(), n: self.parameter, limit });
+            }
+            slice = (slice * 2).min(Duration::from_millis(100));
+        }
+    }
+
+    fn monitor(&self) -> Result<Monitor, ProbeError> {
+        Monitor::best(Scope::Trees(vec![self.running.pid()])).map_err(|cause| self.unreadable(cause))
+    }
+
+    /// Watches for `window`, or until `done`.
+    fn watch(&self, monitor: &mut Monitor, window: Duration, done: &dyn Fn() -> bool) -> Result<Activity, ProbeError> {
+        let failed = RefCell::new(None);
+        let stop = || {
+            let checked = self.check();
+            let stop = done() || checked.is_err();
+            failed.replace(checked.err());
+            stop
+        };
+        let seen = monitor.watch(window, &|time| self.pause(time), &stop).map_err(|cause| self.unreadable(cause))?;
+        match failed.into_inner() {
+            Some(error) => Err(error),
+            None => Ok(seen),
+        }
+    }
+
+    fn seen(&self, one: Activity, other: Option<Activity>, initialization: Duration) -> Window {
+        let halves = other.as_ref().map(|other| (one.clone(), other.clone()));
+        Window {
+            activity: other.map_or_else(|| one.clone(), |other| join(one.clone(), other)),
+            threads: self.most_threads.get(),
+            initialization,
+            halves,
+            progress: None,
+            unit: None,
+            notes: Vec::new(),
+            usage: None,
+        }
+    }
+
+    fn executed(&self) -> Option<f64> {
+        self.instructions.as_ref()?.read().ok().map(|count| count as f64)
+    }
+
+    fn unreadable(&self, cause: io::Error) -> ProbeError {
+        TargetError::Proc { name: self.name.clone(), cause }.into()
+    }
+
+    /// Ends it with all it has started; what the kernel counted of it, from its start to its end.
+    pub(super) fn end(mut self, guardian: &mut Guardian) -> Result<Usage, ProbeError> {
+        self.running.end();
+        // From here on its number may mean another process.
+        let told = guardian.tell(&[Entry::Ended { pid: self.running.pid() }]).map_err(TargetError::from);
+        let before = sys::usage_of_children();
+        let waited = self.running.wait().map_err(|cause| self.unreadable(cause));
+        let usage = sys::usage_of_children() - before;
+        told?;
+        waited?;
+        Ok(usage)
+    }
+}
+
+impl Window {
+    /// Takes the counts of a whole run for those that were sampled, where they are larger: what ended between two looks is in them.
+    pub(super) fn of_whole_run(&mut self, usage: Usage) {
+        self.usage = Some(usage);
+    }
+
+    /// How the second half differs from the first.
+    pub(super) fn drift(&self, contexts: u32) -> Option<Drift> {
+        self.halves.as_ref().and_then(|(one, other)| Drift::between(one, other, contexts))
+    }
+
+    /// The profile on `contexts`.
+    pub(super) fn profile(&self, contexts: u32) -> Profile {
+        let seen = &self.activity;
+        let mut profile = Profile {
+            lock: seen.lock().unwrap_or(0.0) * 100.0,
+            vcx_rate: seen.voluntary_rate(),
+            migr_rate: seen.migration_rate().unwrap_or(0.0),
+            cpu_util: seen.utilization(contexts as usize) * 100.0,
+        };
+        let run =
+            self.progress.filter(|progress| progress.measure == Measure::Runs).map(|progress| 1.0 / progress.rate);
+        if let Some((usage, seconds)) = self.usage.zip(run) {
+            profile.vcx_rate = usage.voluntary as f64 / seconds;
+            profile.cpu_util = (usage.cpu.as_secs_f64() / (seconds * f64::from(contexts))).min(1.0) * 100.0;
+        }
+        profile
+    }
+}
+
+fn warm_up(window: Duration) -> Duration {
+    (window / 5).max(LEAST_WARM_UP)
+}
+
+/// What a process, with the children it waited for, has written to storage and not taken back.
+fn written(pid: Pid) -> Option<u64> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/io")).ok()?;
+    let field =
+        |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": ")?.parse::<u64>().ok());
+    Some(field("write_bytes")?.saturating_sub(field("cancelled_write_bytes").unwrap_or(0)))
+}
