@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// The descendants are looked for, and what they wrote is summed up, this often.
-const FAMILY: Duration = Duration::from_millis(40);
+const FAMILY: Duration = Duration::from_millis(100);
 /// A fifth of the window passes before it, and at least this.
 const LEAST_WARM_UP: Duration = Duration::from_millis(10);
 

@@ -1,6 +1,7 @@
 //! Real programs on this machine, end to end. See [`programs`] for how the test binary plays them.
 
 mod live;
+mod prober;
 mod programs;
 mod rerun;
 
@@ -21,7 +22,11 @@ fn __program() {
     }
     let Ok(program) = std::env::var(PROGRAM) else { return };
     match program.split(' ').collect::<Vec<_>>()[..] {
-        ["spin", count] => spinners(count.parse().unwrap()),
+        // A second number is taken and has no effect.
+        ["spin", count] | ["spin", count, _] => spinners(count.parse().unwrap()),
+        ["late", count] => prober::late(count.parse().unwrap()),
+        ["brief", count] => prober::brief(count.parse().unwrap()),
+        ["fill", path, _] => prober::fill(path),
         ["respawn"] => respawner(),
         ["work"] => workers(0),
         // One thread more in every run but the first.
@@ -35,7 +40,7 @@ fn __program() {
             spinners(1);
             drop(child);
         }
-        ["fail"] => {
+        ["fail"] | ["fail", _] => {
             eprintln!("cannot open the thing");
             std::process::exit(3);
         }

@@ -14,7 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Every program ends by then, whatever happens to its test.
-const LIFE: Duration = Duration::from_secs(30);
+pub(crate) const LIFE: Duration = Duration::from_secs(30);
 /// Says which program to be.
 pub(crate) const PROGRAM: &str = "PINWISE_TEST_PROGRAM";
 

@@ -15,24 +15,31 @@ use std::time::Duration;
 
 /// Find how many threads a program should run
 ///
-/// The program is started for a moment with one number of threads after another, from --min on; `{n}` in its arguments is the number. Each
+/// The program is started for a moment with one number of threads after another, from --min on, which takes its place in the arguments. Each
 /// probe begins when the worker threads exist and work, and tells how they spend their time: waiting for each other (LOCK), voluntary
 /// context switches (VCX_RATE), migrations (MIGR_RATE), and how much of the machine is busy (CPU_UTIL). Every probe is ended with all it
 /// has started. docs/THREADS.md tells how the answer is found.
 #[derive(Args)]
+// The parser takes the place of n for the end of a line; an escape sequence without effect, which goes where no colours go, keeps it.
 #[command(after_help = "Examples:
-  pinwise threads -- pigz -p {n} -k -c big.file
+  pinwise threads -- pigz -p {\x1b[0mn} -k -c big.file
   pinwise threads --env OMP_NUM_THREADS -- ./solver input
-  pinwise threads --threads-per-n '2+4n' -- ./pipeline --per-stage {n}
-  pinwise threads --metric 'stdout:fps=([0-9.]+)' -- ./encoder --threads {n} movie
-  pinwise threads --remove out.xz -- xz -T{n} -k -c -f movie --suffix .xz
+  pinwise threads --threads-per-n '2+4n' -- ./pipeline --per-stage {\x1b[0mn}
+  pinwise threads --metric 'stdout:fps=([0-9.]+)' -- ./encoder --threads {\x1b[0mn} movie
+  pinwise threads --remove out.xz -- xz -T{\x1b[0mn} -k -c -f movie --suffix .xz
   pinwise threads --machine opteron-24 --workload ferret --min 8 --max 72 --step 8")]
 pub(crate) struct Threads {
-    /// The program and its arguments, with {n} where it takes its number of threads; its standard input is empty (/dev/null)
-    #[arg(last = true, value_name = "CMD")]
+    #[arg(
+        last = true,
+        value_name = "CMD",
+        help = "The program and its arguments, with {\x1b[0mn} where it takes its number of threads; its standard input is empty (/dev/null)"
+    )]
     pub(super) command: Vec<String>,
-    /// An environment variable that takes the number (OMP_NUM_THREADS), or NAME=VALUE with {n} in it; may be repeated
-    #[arg(long, value_name = "NAME[=VALUE]")]
+    #[arg(
+        long,
+        value_name = "NAME[=VALUE]",
+        help = "An environment variable that takes the number (OMP_NUM_THREADS), or NAME=VALUE with {\x1b[0mn} in it; may be repeated"
+    )]
     pub(super) env: Vec<String>,
     /// How many threads it makes for n, where that is not n or a few more: 1+4n, 1+(n-1)
     #[arg(long, value_name = "FORMULA")]
@@ -85,8 +92,12 @@ pub(crate) struct Threads {
     /// How long the initialization may take, and a whole run
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = time, help_heading = "Target")]
     pub(super) limit: Duration,
-    /// Remove this file after each probe ({n} in it is the number); may be repeated
-    #[arg(long, value_name = "PATH", help_heading = "Target")]
+    #[arg(
+        long,
+        value_name = "PATH",
+        help_heading = "Target",
+        help = "Remove this file after each probe ({\x1b[0mn} in it is the number); may be repeated"
+    )]
     pub(super) remove: Vec<PathBuf>,
     /// Where the program's standard output goes, emptied at each probe [default: nowhere]
     #[arg(long, value_name = "FILE", help_heading = "Target")]

@@ -1,0 +1,213 @@
+//! Programs started with one number of threads after another.
+
+use crate::programs::{LIFE, PROGRAM, arguments, spin};
+use pinwise_host::metric::{MetricOptions, MetricSpec, Pattern};
+use pinwise_host::{LinuxProber, ProbeError, ProbeOptions, ProgressSource, Recipe};
+use pinwise_testbed::{Measure, Prober};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+use std::{fs, thread};
+
+const WINDOW: Duration = Duration::from_millis(60);
+
+/// The test binary as a program `name`, with `{n}` in it.
+fn recipe(name: &str) -> Recipe {
+    let command = std::iter::once("/proc/self/exe").chain(arguments()).map(str::to_owned).collect();
+    Recipe::new(command, &[format!("{PROGRAM}={name}")], None).unwrap()
+}
+
+fn options() -> ProbeOptions {
+    ProbeOptions {
+        contexts: 2,
+        threads: None,
+        after: None,
+        limit: Duration::from_secs(20),
+        progress: ProgressSource::Counters,
+        remove: Vec::new(),
+        most_written: None,
+    }
+}
+
+fn prober(recipe: Recipe, options: ProbeOptions) -> LinuxProber {
+    LinuxProber::new(recipe, options, Arc::new(AtomicBool::new(false))).unwrap()
+}
+
+/// The message of a probe that must fail.
+fn refused(prober: &mut LinuxProber, parameter: u32) -> String {
+    let message = prober.probe(parameter, WINDOW).unwrap_err().message;
+    assert!(!message.contains('\n'), "{message}");
+    message
+}
+
+/// One thread per unit, which starts after a while in which the first thread works alone, and prints what it does.
+pub(crate) fn late(count: usize) {
+    let begin = Instant::now();
+    while begin.elapsed() < Duration::from_millis(120) {
+        std::hint::spin_loop();
+    }
+    let threads: Vec<_> = (0..count).map(|_| spin("late", LIFE)).collect();
+    println!("\nready");
+    for step in 0.. {
+        println!("work {}", step * count);
+        thread::sleep(Duration::from_millis(5));
+        if begin.elapsed() > LIFE {
+            break;
+        }
+    }
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+}
+
+/// Works and ends.
+pub(crate) fn brief(count: usize) {
+    let threads: Vec<_> = (0..count).map(|_| spin("brief", Duration::from_millis(150))).collect();
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+}
+
+#[test]
+fn the_threads_are_there_and_work_when_a_probe_begins_and_gone_after_it() {
+    let mut prober = prober(recipe("late {n}"), options());
+    for n in [1, 3] {
+        let probe = prober.probe(n, WINDOW).unwrap();
+        // libtest's own thread and the one that plays the program come on top.
+        assert!(probe.threads >= n + 1, "{probe:?}");
+        assert!(probe.profile.cpu_util > 0.0 && probe.profile.cpu_util <= 100.0, "{probe:?}");
+        assert!(probe.progress.unwrap().rate > 0.0);
+        assert!(probe.cost >= WINDOW);
+    }
+    let seen = prober.seen();
+    assert!(seen[1].threads > seen[0].threads);
+    assert!(seen[1].initialization >= Duration::from_millis(120), "{:?}", seen[1].initialization);
+    let parts = prober.parts();
+    let late = parts.iter().find(|part| part.role == "late").unwrap();
+    assert_eq!(late.threads, 3, "{parts:?}");
+    let gone = seen.iter().flat_map(|seen| &seen.activity.threads).all(|thread| !thread.id.alive());
+    assert!(gone, "a probe ends what it started");
+}
+
+#[test]
+fn a_line_of_output_ends_the_initialization_or_never_comes() {
+    let after = |text: &str| Some(regex::Regex::new(text).unwrap());
+    let mut prober_ = prober(recipe("late {n}"), ProbeOptions { after: after("^ready$"), ..options() });
+    assert!(prober_.probe(2, WINDOW).unwrap().threads >= 3);
+    let limit = Duration::from_millis(600);
+    let mut never = prober(recipe("late {n}"), ProbeOptions { after: after("steady"), limit, ..options() });
+    let message = refused(&mut never, 2);
+    assert!(message.contains("--after 'steady'") && message.contains("its last line was: work"), "{message}");
+}
+
+#[test]
+fn a_metric_is_read_over_the_same_window() {
+    let pattern = Pattern::new(r"^work (\d+)").unwrap();
+    let metric = MetricOptions {
+        interpretation: Some(pinwise_host::metric::Interpretation::Counter),
+        ..MetricOptions::default()
+    };
+    let progress = ProgressSource::Metric(MetricSpec::Stdout(pattern), metric);
+    let mut prober = prober(recipe("late {n}"), ProbeOptions { progress, ..options() });
+    let probe = prober.probe(2, WINDOW).unwrap();
+    let progress = probe.progress.unwrap();
+    assert_eq!(progress.measure, Measure::Metric);
+    assert!(progress.rate > 0.0, "{progress:?}");
+    assert!(prober.unit().is_some());
+}
+
+#[test]
+fn a_program_that_ends_soon_says_so_and_is_measured_as_a_whole() {
+    let mut short = prober(recipe("brief {n}"), options());
+    let message = short.probe(2, Duration::from_secs(20)).unwrap_err().message;
+    assert!(message.contains("--whole-run") && matches!(short.error(), Some(ProbeError::Short { .. })), "{message}");
+    let mut whole = prober(recipe("brief {n}"), ProbeOptions { progress: ProgressSource::Runs, ..options() });
+    let probe = whole.probe(2, WINDOW).unwrap();
+    let progress = probe.progress.unwrap();
+    assert_eq!(progress.measure, Measure::Runs);
+    assert!(1.0 / progress.rate >= 0.15 && probe.threads >= 3, "{probe:?}");
+    // What the kernel counted to the end, not what was seen up to the last look.
+    assert!(probe.profile.cpu_util > 0.0 && probe.profile.vcx_rate > 0.0, "{probe:?}");
+    let limit = Duration::from_millis(50);
+    let mut long = prober(recipe("late {n}"), ProbeOptions { progress: ProgressSource::Runs, limit, ..options() });
+    assert!(refused(&mut long, 1).contains("--limit"));
+}
+
+#[test]
+fn a_program_without_workers_is_named() {
+    let limit = Duration::from_millis(300);
+    let sleeper = Recipe::new(["sleep", "30", "{n}"].map(str::to_owned).to_vec(), &[], None).unwrap();
+    let mut prober = prober(sleeper, ProbeOptions { limit, ..options() });
+    assert!(refused(&mut prober, 3).contains("sleep never started workers"));
+}
+
+#[test]
+fn threads_that_do_not_follow_n_are_noticed_unless_they_need_not() {
+    let mut same = prober(recipe("spin 3 {n}"), options());
+    same.probe(1, WINDOW).unwrap();
+    let message = refused(&mut same, 2);
+    assert!(message.contains("do not follow n") && message.contains("n = 1 and with n = 2"), "{message}");
+    let constant = ProbeOptions { threads: Some(Box::new(|_| 4)), ..options() };
+    let mut declared = prober(recipe("spin 3 {n}"), constant);
+    declared.probe(1, WINDOW).unwrap();
+    declared.probe(2, WINDOW).unwrap();
+}
+
+#[test]
+fn a_program_that_dies_is_quoted() {
+    let mut prober = prober(recipe("fail {n}"), options());
+    let message = refused(&mut prober, 2);
+    assert!(message.contains("with n = 2 ended (exit status: 3)"), "{message}");
+    assert!(message.contains("cannot open the thing"), "{message}");
+}
+
+#[test]
+fn a_program_that_fills_the_disk_is_stopped_and_its_file_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("out-{n}");
+    let name = format!("fill {} {{n}}", file.display());
+    let options = ProbeOptions { most_written: Some(1 << 20), remove: vec![file], ..options() };
+    let message = refused(&mut prober(recipe(&name), options), 2);
+    assert!(message.contains("--most-written"), "{message}");
+    assert!(fs::read_dir(folder.path()).unwrap().next().is_none(), "removed after the probe");
+}
+
+/// Writes without end.
+pub(crate) fn fill(path: &str) {
+    let mut file = fs::File::create(path).unwrap();
+    let end = Instant::now() + LIFE;
+    while Instant::now() < end {
+        std::io::Write::write_all(&mut file, &[b'x'; 65536]).unwrap();
+    }
+}
+
+#[test]
+fn what_left_the_process_group_is_ended_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let pid = folder.path().join("pid");
+    // A daemon: a session of its own, its parent gone.
+    let script =
+        format!("setsid sh -c 'echo $$ > {0}.new; mv {0}.new {0}; exec sleep 60' & while :; do :; done", pid.display());
+    let command = ["sh", "-c", &script, "{n}"].map(str::to_owned).to_vec();
+    let constant = ProbeOptions { threads: Some(Box::new(|_| 1)), ..options() };
+    let mut prober = prober(Recipe::new(command, &[], None).unwrap(), constant);
+    while !pid.exists() {
+        prober.probe(1, WINDOW).unwrap();
+    }
+    let daemon: i32 = fs::read_to_string(&pid).unwrap().trim().parse().unwrap();
+    let begin = Instant::now();
+    while !pinwise_host::process::ended(pinwise_host::Pid(daemon)) {
+        assert!(begin.elapsed() < Duration::from_secs(5), "process {daemon} goes on");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_wish_to_stop_ends_a_probe_at_once() {
+    let cancelled = Arc::new(AtomicBool::new(false));
+    let mut prober = LinuxProber::new(recipe("late {n}"), options(), Arc::clone(&cancelled)).unwrap();
+    let stop = thread::spawn(move || {
+        thread::sleep(Duration::from_millis(200));
+        cancelled.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+    let begin = Instant::now();
+    let error = prober.probe(2, Duration::from_secs(25)).unwrap_err();
+    assert!(error.interrupted && begin.elapsed() < Duration::from_secs(15), "{error}");
+    stop.join().unwrap();
+}
