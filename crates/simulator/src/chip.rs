@@ -115,18 +115,16 @@ impl Chip {
         match self.pace {
             Pace::EveryCycle => {
                 for now in self.now..end {
-                    cores.iter_mut().for_each(|core| core.cycle(now, false, code, memory));
+                    cores.iter_mut().for_each(|core| core.cycle(now, code, memory));
                 }
             }
             Pace::Events => {
-                // In the order of time, and within a cycle in the order of the cores.
-                while let Some((first, until)) = turn(cores, end) {
+                while let Some((first, second)) = turn(cores, end) {
                     let core = &mut cores[first];
-                    while core.due < until {
-                        core.cycle(core.due, true, code, memory);
+                    while place(core.due, first) < second {
+                        core.event(end, code, memory);
                     }
                 }
-                cores.iter_mut().for_each(|core| core.pause(end, code));
             }
         }
         self.now = end;
@@ -142,21 +140,24 @@ impl Chip {
     }
 }
 
-/// The core that is due first, if it is before `end`, and the cycle from which it is another's turn. Cores do not make each other
-/// due, so it may go on until then.
+/// Where an event of a core stands in the order of events: by its cycle, and within a cycle by the number of the core.
+fn place(due: u64, core: usize) -> u64 {
+    const CORES: u64 = 32;
+    due.saturating_mul(CORES).saturating_add(core as u64)
+}
+
+/// The core that is due first, if it is before `end`, and the place before which it may go on: that of the second, since cores do not make
+/// each other due.
 fn turn(cores: &[Core], end: u64) -> Option<(usize, u64)> {
-    let (mut first, mut due) = (0, u64::MAX);
-    let mut until = end;
+    let (mut first, mut least, mut second) = (0, place(end, 0), place(end, 0));
+    // Nothing here follows a pattern, so nothing branches.
     for (number, core) in cores.iter().enumerate() {
-        if core.due < due {
-            // The one that was first until now goes first in its cycle.
-            until = until.min(due);
-            (first, due) = (number, core.due);
-        } else {
-            until = until.min(core.due.saturating_add(1));
-        }
+        let place = place(core.due, number);
+        second = second.min(place.max(least));
+        first = if place < least { number } else { first };
+        least = least.min(place);
     }
-    (due < end).then_some((first, until.min(end)))
+    (least < place(end, 0)).then_some((first, second))
 }
 
 fn check(processor: &Processor, job: &Job, placed: &[Placed]) -> Result<(), PlacementError> {

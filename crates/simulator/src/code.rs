@@ -25,17 +25,51 @@ pub(crate) enum Operation {
     Publish,
 }
 
-/// A step, its latency where it has a fixed one, and where it leads.
+/// Where an instruction's latency or address comes from; or what happens on the way to the next instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Flow {
+    /// It is known: `value`.
+    Known,
+    /// The same, and the thread stays here until the instruction is through.
+    Stay,
+    /// `value` and a random part.
+    Draw,
+    /// `value` and `position`, which goes on by `stride`.
+    Walk,
+    /// `value` and a random number of `stride`s.
+    Random,
+    /// The slot of a ring whose turn it is, and `value`.
+    Slot,
+    /// No instruction: sets the rounds of its end, `value` and a random part.
+    Loop,
+    /// No instruction: goes on with the next round, if there is one.
+    EndLoop,
+    /// No instruction: goes back to the poll.
+    EndPoll,
+    /// No instruction: a unit of work.
+    Done,
+}
+
+/// A step, resolved.
 #[derive(Clone, Copy, Debug)]
 struct Instruction {
-    step: Step,
-    /// Cycles of a fixed latency.
-    latency: u32,
+    flow: Flow,
+    operation: Operation,
+    side: Side,
+    ring: u32,
     /// The step that follows.
     next: u32,
-    /// Of a loop or poll: the step after its end. Of an end: the step that it closes.
+    /// Of a loop or poll: the step after its end. Of an end: where the next round begins.
     jump: u32,
-    /// Of a loop: rounds left. Of a walk: bytes from its base.
+    /// Of a loop: its end.
+    end: u32,
+    /// The length of a row, the latency, the address or the first one, the least number of rounds.
+    value: u64,
+    /// What [`Flow`] says; from one access to the next, in bytes.
+    stride: u64,
+    /// Of a walk: bytes. Where something is drawn: how many possibilities there are.
+    length: u64,
+    /// Of a walk: bytes from its base. Of the end of a loop: rounds left.
     position: u64,
 }
 
@@ -45,6 +79,8 @@ struct Traffic {
     ring: Ring,
     /// Items published by the producer and handed back by the consumer since the beginning.
     published: [u64; 2],
+    /// Where the slot lies whose turn it is.
+    slots: [u64; 2],
 }
 
 /// The programs of all threads, each with a copy of its own, and the rings between them.
@@ -59,9 +95,7 @@ pub(crate) struct Code {
 pub(crate) struct Cursor {
     /// Of the next instruction.
     pub(crate) operation: Operation,
-    /// [`Operation::Alu`]: instructions left in the row.
-    pub(crate) row: u32,
-    /// The latency, or the address of a load or store.
+    /// The instructions left in the row, the latency, or the address of a load or store.
     pub(crate) value: u64,
     /// Units of work done, and the cycle of the last.
     pub(crate) work: u64,
@@ -75,16 +109,16 @@ impl Code {
     /// The programs of `job`, which was checked, for `processor`; and the first step of each thread.
     pub(crate) fn new(processor: &Processor, job: &Job) -> (Self, Vec<u32>) {
         let mut instructions = Vec::new();
-        let begins = job.threads.iter().map(|program| append(processor, program, &mut instructions)).collect();
-        let rings = job.rings.iter().map(|&ring| Traffic { ring, published: [0, 0] }).collect();
+        let begins = job.threads.iter().map(|program| append(processor, job, program, &mut instructions)).collect();
+        let traffic = |&ring: &Ring| Traffic { ring, published: [0; 2], slots: [ring.slot(0); 2] };
+        let rings = job.rings.iter().map(traffic).collect();
         (Self { instructions, rings }, begins)
     }
 
     /// A thread before its first instruction, which stands at `begin`.
     pub(crate) fn enter(&mut self, begin: u32, seed: u64) -> Cursor {
         let random = Random::new(seed);
-        let mut cursor =
-            Cursor { operation: Operation::Alu, row: 0, value: 0, work: 0, worked_at: 0, at: begin, random };
+        let mut cursor = Cursor { operation: Operation::Alu, value: 0, work: 0, worked_at: 0, at: begin, random };
         self.advance(&mut cursor, 0);
         cursor
     }
@@ -93,62 +127,54 @@ impl Code {
     #[inline]
     pub(crate) fn advance(&mut self, cursor: &mut Cursor, now: u64) {
         loop {
-            let at = cursor.at;
-            let Instruction { step, latency, next, jump, position } = self.instructions[at as usize];
-            cursor.at = next;
-            cursor.value = u64::from(latency);
-            cursor.operation = match step {
-                Step::Alu(count) => {
-                    cursor.row = count;
-                    Operation::Alu
+            let at = &mut self.instructions[cursor.at as usize];
+            let mut value = at.value;
+            match at.flow {
+                Flow::Known => cursor.at = at.next,
+                Flow::Stay => {}
+                Flow::Draw => {
+                    value += cursor.random.below(at.length);
+                    cursor.at = at.next;
                 }
-                Step::Branch => Operation::Delay,
-                Step::Multiply | Step::FpAdd => Operation::Fpx,
-                Step::Divide(_) | Step::FpDivide => Operation::Fpd,
-                Step::Wait { mean, spread } => {
-                    cursor.value = draw(&mut cursor.random, mean, spread);
-                    Operation::Delay
+                Flow::Walk => {
+                    value += at.position;
+                    let after = at.position + at.stride;
+                    at.position = if after == at.length { 0 } else { after };
+                    cursor.at = at.next;
                 }
-                Step::Load(address) => {
-                    cursor.value = self.resolve(address, at, position, &mut cursor.random);
-                    Operation::Load
+                Flow::Random => {
+                    value += cursor.random.below(at.length) * at.stride;
+                    cursor.at = at.next;
                 }
-                Step::Store(address) => {
-                    cursor.value = self.resolve(address, at, position, &mut cursor.random);
-                    Operation::Store
+                Flow::Slot => {
+                    value += self.rings[at.ring as usize].slots[at.side as usize];
+                    cursor.at = at.next;
                 }
-                Step::Poll { ring, side } => {
-                    cursor.at = at;
-                    cursor.value = self.rings[ring].ring.index(other(side));
-                    Operation::Poll
-                }
-                Step::Publish { ring, side } => {
-                    cursor.at = at;
-                    cursor.value = self.rings[ring].ring.index(side);
-                    Operation::Publish
-                }
-                Step::Loop { times, spread } => {
-                    let rounds = draw(&mut cursor.random, times, spread);
-                    self.instructions[at as usize].position = rounds;
-                    cursor.at = if rounds == 0 { jump } else { next };
+                Flow::Loop => {
+                    let rounds = if at.length > 1 { value + cursor.random.below(at.length) } else { value };
+                    cursor.at = if rounds == 0 { at.jump } else { at.next };
+                    let end = at.end;
+                    self.instructions[end as usize].position = rounds;
                     continue;
                 }
-                Step::End => {
-                    let opened = &mut self.instructions[jump as usize];
-                    if matches!(opened.step, Step::Poll { .. }) {
-                        cursor.at = jump;
-                    } else {
-                        opened.position -= 1;
-                        cursor.at = if opened.position == 0 { next } else { opened.next };
-                    }
+                Flow::EndLoop => {
+                    at.position -= 1;
+                    cursor.at = if at.position == 0 { at.next } else { at.jump };
                     continue;
                 }
-                Step::Done => {
+                Flow::EndPoll => {
+                    cursor.at = at.jump;
+                    continue;
+                }
+                Flow::Done => {
                     cursor.work += 1;
                     cursor.worked_at = now;
+                    cursor.at = at.next;
                     continue;
                 }
-            };
+            }
+            cursor.value = value;
+            cursor.operation = at.operation;
             return;
         }
     }
@@ -156,40 +182,20 @@ impl Code {
     /// The poll that `cursor` stands at has loaded its index: goes on behind it or into its body.
     #[inline]
     pub(crate) fn polled(&mut self, cursor: &mut Cursor, now: u64) {
-        let Instruction { step, next, jump, .. } = self.instructions[cursor.at as usize];
-        if let Step::Poll { ring, side } = step {
-            cursor.at = if self.rings[ring].ready(side) { jump } else { next };
-        }
+        let Instruction { ring, side, next, jump, .. } = self.instructions[cursor.at as usize];
+        cursor.at = if self.rings[ring as usize].ready(side) { jump } else { next };
         self.advance(cursor, now);
     }
 
     /// The publication that `cursor` stands at has been stored.
     #[inline]
     pub(crate) fn published(&mut self, cursor: &mut Cursor, now: u64) {
-        let Instruction { step, next, .. } = self.instructions[cursor.at as usize];
-        if let Step::Publish { ring, side } = step {
-            self.rings[ring].published[side as usize] += 1;
-        }
+        let Instruction { ring, side, next, .. } = self.instructions[cursor.at as usize];
+        let Traffic { ring, published, slots } = &mut self.rings[ring as usize];
+        published[side as usize] += 1;
+        slots[side as usize] = ring.slot(published[side as usize]);
         cursor.at = next;
         self.advance(cursor, now);
-    }
-
-    /// The address that step `at` refers to now; a walk goes on.
-    #[inline]
-    fn resolve(&mut self, address: Address, at: u32, position: u64, random: &mut Random) -> u64 {
-        match address {
-            Address::Fixed(address) => address,
-            Address::Walk { base, stride, length } => {
-                let after = position + stride;
-                self.instructions[at as usize].position = if after == length { 0 } else { after };
-                base + position
-            }
-            Address::Random { base, length, grain } => base + random.below(length / grain) * grain,
-            Address::Slot { ring, side, offset } => {
-                let Traffic { ring, published } = &self.rings[ring];
-                ring.slot(published[side as usize]) + offset
-            }
-        }
     }
 }
 
@@ -211,38 +217,115 @@ fn other(side: Side) -> Side {
     }
 }
 
-/// A uniform number from `middle - spread` to `middle + spread`.
-fn draw(random: &mut Random, middle: u32, spread: u32) -> u64 {
-    let least = u64::from(middle - spread);
-    if spread == 0 { least } else { least + random.below(2 * u64::from(spread) + 1) }
-}
-
 /// Appends a program; returns where it begins.
-fn append(processor: &Processor, program: &Program, instructions: &mut Vec<Instruction>) -> u32 {
+fn append(processor: &Processor, job: &Job, program: &Program, instructions: &mut Vec<Instruction>) -> u32 {
     let begin = instructions.len() as u32;
-    let end = begin + program.steps().len() as u32;
-    let mut open = Vec::new();
+    let last = begin + program.steps().len() as u32 - 1;
+    let mut open: Vec<u32> = Vec::new();
     for (at, &step) in (begin..).zip(program.steps()) {
-        let latency = match step {
-            Step::Branch => processor.intra_pipe.integer.taken_branch,
-            Step::Multiply => processor.intra_core.fpx.multiply,
-            Step::FpAdd => processor.intra_core.fpx.fp_add,
-            Step::Divide(cycles) => cycles,
-            Step::FpDivide => processor.intra_core.fpd.fp_divide,
-            _ => 0,
-        };
-        let next = if at + 1 == end { begin } else { at + 1 };
-        let mut jump = 0;
+        let next = if at == last { begin } else { at + 1 };
+        let mut instruction = Instruction { next, ..resolve(processor, job, step) };
         match step {
             Step::Loop { .. } | Step::Poll { .. } => open.push(at),
             Step::End => {
                 // A checked program closes only what it opened.
-                jump = open.pop().expect("a checked program is balanced");
-                instructions[jump as usize].jump = next;
+                let opened = open.pop().expect("a checked program is balanced");
+                let opening = &mut instructions[opened as usize];
+                opening.jump = next;
+                opening.end = at;
+                (instruction.flow, instruction.jump) = match opening.flow {
+                    Flow::Loop => (Flow::EndLoop, opened + 1),
+                    _ => (Flow::EndPoll, opened),
+                };
             }
             _ => {}
         }
-        instructions.push(Instruction { step, latency, next, jump, position: 0 });
+        instructions.push(instruction);
     }
     begin
+}
+
+/// A step by itself, without its place among others.
+fn resolve(processor: &Processor, job: &Job, step: Step) -> Instruction {
+    let mut instruction = Instruction {
+        flow: Flow::Known,
+        operation: Operation::Delay,
+        side: Side::Producer,
+        ring: 0,
+        next: 0,
+        jump: 0,
+        end: 0,
+        value: 0,
+        stride: 0,
+        length: 1,
+        position: 0,
+    };
+    let (fpx, fpd) = (&processor.intra_core.fpx, &processor.intra_core.fpd);
+    let (operation, value) = match step {
+        Step::Alu(count) => (Operation::Alu, count),
+        Step::Branch => (Operation::Delay, processor.intra_pipe.integer.taken_branch),
+        Step::Multiply => (Operation::Fpx, fpx.multiply),
+        Step::FpAdd => (Operation::Fpx, fpx.fp_add),
+        Step::Divide(cycles) => (Operation::Fpd, cycles),
+        Step::FpDivide => (Operation::Fpd, fpd.fp_divide),
+        Step::Wait { mean, spread } => {
+            // Where nothing is left to chance, nothing is drawn.
+            if spread > 0 {
+                instruction.flow = Flow::Draw;
+                instruction.length = 2 * u64::from(spread) + 1;
+            }
+            (Operation::Delay, mean - spread)
+        }
+        Step::Loop { times, spread } => {
+            instruction.flow = Flow::Loop;
+            instruction.length = 2 * u64::from(spread) + 1;
+            (Operation::Delay, times - spread)
+        }
+        Step::Load(address) => return Instruction { operation: Operation::Load, ..access(instruction, address) },
+        Step::Store(address) => return Instruction { operation: Operation::Store, ..access(instruction, address) },
+        Step::Poll { ring, side } => {
+            let value = job.rings[ring].index(other(side));
+            return Instruction {
+                flow: Flow::Stay,
+                operation: Operation::Poll,
+                side,
+                ring: ring as u32,
+                value,
+                ..instruction
+            };
+        }
+        Step::Publish { ring, side } => {
+            let value = job.rings[ring].index(side);
+            return Instruction {
+                flow: Flow::Stay,
+                operation: Operation::Publish,
+                side,
+                ring: ring as u32,
+                value,
+                ..instruction
+            };
+        }
+        Step::Done => {
+            instruction.flow = Flow::Done;
+            (Operation::Delay, 0)
+        }
+        Step::End => (Operation::Delay, 0),
+    };
+    Instruction { operation, value: u64::from(value), ..instruction }
+}
+
+/// `instruction` as an access to `address`.
+fn access(instruction: Instruction, address: Address) -> Instruction {
+    match address {
+        Address::Fixed(value) => Instruction { value, ..instruction },
+        Address::Walk { base, stride, length } => {
+            Instruction { flow: Flow::Walk, value: base, stride, length, ..instruction }
+        }
+        Address::Random { base, length, grain } => {
+            Instruction { flow: Flow::Random, value: base, stride: grain, length: length / grain, ..instruction }
+        }
+        Address::Slot { ring, side, offset } => {
+            Instruction { flow: Flow::Slot, value: offset, ring: ring as u32, side, ..instruction }
+        }
+    }
 }

@@ -14,6 +14,8 @@ pub(crate) struct Cache {
     rotors: Vec<u8>,
     ways: usize,
     policy: CachePolicy,
+    /// Tree-PLRU: for each way, the nodes above it, and those of them that point away from it.
+    paths: Vec<[u32; 2]>,
 }
 
 /// No line: addresses end at 64 GiB, and lines have at least 16 bytes ([`crate::Processor`] checks), so no line has this number.
@@ -24,7 +26,21 @@ impl Cache {
     pub(crate) fn new(bytes: usize, ways: u32, line: u32, banks: u32, policy: CachePolicy) -> Self {
         let lines = bytes / line as usize;
         let ways = ways as usize;
-        Self { tags: vec![EMPTY; lines], history: vec![0; lines / ways], rotors: vec![0; banks as usize], ways, policy }
+        let path = |way: usize| {
+            let nodes = std::iter::successors(Some(ways + way), |node| Some(node / 2)).take_while(|&node| node > 1);
+            nodes.fold([0, 0], |[above, away], node| {
+                let parent = 1 << (node / 2);
+                [above | parent, if node & 1 == 0 { away | parent } else { away }]
+            })
+        };
+        Self {
+            tags: vec![EMPTY; lines],
+            history: vec![0; lines / ways],
+            rotors: vec![0; banks as usize],
+            ways,
+            policy,
+            paths: (0..ways).map(path).collect(),
+        }
     }
 
     /// The number of lines it holds when full.
@@ -69,22 +85,25 @@ impl Cache {
         line as usize & (self.history.len() - 1)
     }
 
+    /// Looks at the ways of a set all at once: in which one a line is follows no pattern that a branch predictor could learn.
     #[inline]
     fn find(&self, set: usize, line: u32) -> Option<usize> {
         let first = set * self.ways;
-        self.tags[first..first + self.ways].iter().position(|&tag| tag == line).map(|way| first + way)
+        let tags = &self.tags[first..first + self.ways];
+        let found = match <&[u32; 4]>::try_from(tags) {
+            Ok(four) => matches(four, line),
+            Err(_) => matches(tags, line),
+        };
+        (found != 0).then(|| first + found.trailing_zeros() as usize)
     }
 
+    #[inline]
     fn touch(&mut self, set: usize, way: usize) {
         let history = &mut self.history[set];
         match self.policy {
             CachePolicy::TreePlru => {
-                let mut node = self.ways + way;
-                while node > 1 {
-                    let upper = node & 1;
-                    node /= 2;
-                    *history = *history & !(1 << node) | u32::from(upper == 0) << node;
-                }
+                let [above, away] = self.paths[way];
+                *history = *history & !above | away;
             }
             CachePolicy::NotRecentlyUsed => {
                 *history |= 1 << way;
@@ -120,6 +139,12 @@ impl Cache {
             }
         }
     }
+}
+
+/// Bit *n* for every tag *n* that is `line`.
+#[inline]
+fn matches(tags: &[u32], line: u32) -> u32 {
+    (0..).zip(tags).fold(0, |found, (way, &tag)| found | u32::from(tag == line) << way)
 }
 
 #[cfg(test)]

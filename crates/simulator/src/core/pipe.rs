@@ -1,0 +1,200 @@
+//! A pipe: which of its strands fetches.
+//!
+//! A pipe keeps those of its strands that are ready in a queue, the one that fetched least recently first. With it, it also gets ahead of
+//! its core: instructions that need nothing but fetch slots and time concern nobody else, so they are run through until a unit is
+//! needed ([`Pipe::go_on`]).
+
+use super::{MOST_STRANDS, NEVER, Strand, Units};
+use crate::code::{Code, Operation};
+use std::ops::Range;
+
+/// The strands of a pipe and what the fetch unit remembers.
+#[derive(Clone, Debug)]
+pub(super) struct Pipe {
+    pub(super) strands: Range<usize>,
+    /// The cycle after its last load.
+    pub(super) after_load: u64,
+    /// Strands whose instruction a unit has yet to start on.
+    pub(super) waiting: usize,
+    /// The cycle up to which it has been run; then a unit is needed, or it is not known yet what happens.
+    pub(super) due: u64,
+    /// When the first strand that is not in the queue becomes ready.
+    wakes: u64,
+    queue: Queue,
+}
+
+/// Up to [`MOST_STRANDS`] strands, counted from the first of the pipe: a byte each, the first lowest.
+#[derive(Clone, Copy, Debug, Default)]
+struct Queue {
+    slots: u64,
+    length: u32,
+    /// Bit *s*: strand *s* is in it.
+    members: u32,
+}
+
+impl Pipe {
+    /// A pipe of these strands, none of which has fetched.
+    pub(super) fn new(strands: Range<usize>) -> Self {
+        Self { strands, after_load: 0, waiting: 0, due: 0, wakes: 0, queue: Queue::default() }
+    }
+
+    /// Strands whose time has come by cycle `now` join the queue.
+    #[inline]
+    pub(super) fn rouse(&mut self, now: u64, strands: &[Strand]) {
+        if now >= self.wakes {
+            self.fill_queue(now, strands);
+        }
+    }
+
+    fn fill_queue(&mut self, now: u64, strands: &[Strand]) {
+        let strands = &strands[self.strands.clone()];
+        let (mut ready, mut wakes) = (0, NEVER);
+        for (slot, strand) in strands.iter().enumerate() {
+            ready |= u32::from(strand.ready_at <= now) << slot;
+            wakes = wakes.min(if strand.ready_at <= now { NEVER } else { strand.ready_at });
+        }
+        self.wakes = wakes;
+        let mut joining = ready & !self.queue.members;
+        while joining != 0 {
+            let slot = joining.trailing_zeros() as usize;
+            let older = |other: &usize| (strands[*other].fetched, *other) < (strands[slot].fetched, slot);
+            self.queue.insert(self.queue.iter().filter(older).count(), slot);
+            joining &= joining - 1;
+        }
+    }
+
+    /// The strand that fetches in cycle `now` if the units in `denied` are not to be had.
+    #[inline]
+    pub(super) fn pick(&self, now: u64, denied: Units, strands: &[Strand]) -> Option<usize> {
+        let strand = |slot: usize| &strands[self.strands.start + slot];
+        let mut candidates = self.queue.iter().filter(|&slot| strand(slot).unit() & denied == 0);
+        let first = candidates.next()?;
+        let yields = self.after_load == now && strand(first).is_load();
+        let other = if yields { candidates.find(|&slot| !strand(slot).is_load()) } else { None };
+        Some(self.strands.start + other.unwrap_or(first))
+    }
+
+    /// Strand `number` has fetched in the cycle before `now`.
+    #[inline]
+    pub(super) fn fetched(&mut self, number: usize, strand: &Strand, now: u64) {
+        self.queue.remove(number - self.strands.start);
+        if strand.ready_at <= now {
+            self.queue.push(number - self.strands.start);
+        } else {
+            self.wakes = self.wakes.min(strand.ready_at);
+        }
+    }
+
+    /// The unit that a strand waits for has started on its instruction: it is ready in cycle `at`.
+    pub(super) fn wake(&mut self, at: u64) {
+        self.waiting -= 1;
+        self.wakes = self.wakes.min(at);
+        self.due = self.due.min(at);
+    }
+
+    /// Runs from cycle `now` on until a strand's turn comes that needs a unit, at most until cycle `limit`, before which no unit makes a
+    /// strand ready that waits.
+    pub(super) fn go_on(&mut self, mut now: u64, limit: u64, strands: &mut [Strand], code: &mut Code) {
+        while now < limit {
+            self.rouse(now, strands);
+            if self.queue.length == 0 {
+                now = self.wakes;
+                continue;
+            }
+            if self.queue.length == 1 {
+                let number = self.strands.start + self.queue.first();
+                let strand = &mut strands[number];
+                if strand.run_alone(&mut now, limit.min(self.wakes), code) {
+                    break;
+                }
+                if strand.ready_at > now {
+                    self.fetched(number, strand, now);
+                }
+                continue;
+            }
+            let number = match self.after_load == now {
+                true => self.pick(now, 0, strands).unwrap_or(self.strands.start),
+                false => self.strands.start + self.queue.first(),
+            };
+            let strand = &mut strands[number];
+            match strand.cursor.operation {
+                Operation::Alu => strand.fetch_row(1, now, code),
+                Operation::Delay => strand.fetch_delay(now, code),
+                _ => break,
+            }
+            now += 1;
+            self.fetched(number, strand, now);
+        }
+        self.due = now.min(limit);
+    }
+}
+
+impl Queue {
+    fn iter(self) -> impl Iterator<Item = usize> {
+        (0..self.length).map(move |place| (self.slots >> (8 * place)) as usize & 0xff)
+    }
+
+    #[inline]
+    fn first(self) -> usize {
+        self.slots as usize & 0xff
+    }
+
+    /// Lets `slot` in behind the first `before`.
+    fn insert(&mut self, before: usize, slot: usize) {
+        debug_assert!((self.length as usize) < MOST_STRANDS && before <= self.length as usize);
+        let front = (1 << (8 * before)) - 1;
+        self.slots = self.slots & front | (slot as u64) << (8 * before) | (self.slots & !front) << 8;
+        self.length += 1;
+        self.members |= 1 << slot;
+    }
+
+    #[inline]
+    fn push(&mut self, slot: usize) {
+        self.slots |= (slot as u64) << (8 * self.length);
+        self.length += 1;
+        self.members |= 1 << slot;
+    }
+
+    /// Takes out `slot`, which is mostly the first.
+    #[inline]
+    fn remove(&mut self, slot: usize) {
+        if self.first() == slot {
+            self.slots >>= 8;
+        } else {
+            let before = self.iter().take_while(|&other| other != slot).count();
+            let front = (1 << (8 * before)) - 1;
+            self.slots = self.slots & front | self.slots >> 8 & !front;
+        }
+        self.length -= 1;
+        self.members &= !(1 << slot);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pinwise_topology::Random;
+
+    #[test]
+    fn a_queue_is_a_list() {
+        let mut random = Random::new(1);
+        let (mut queue, mut list) = (Queue::default(), Vec::new());
+        for _ in 0..10_000 {
+            let slot = random.below(MOST_STRANDS as u64) as usize;
+            assert_eq!(queue.members >> slot & 1 == 1, list.contains(&slot));
+            if list.contains(&slot) {
+                queue.remove(slot);
+                list.retain(|&other| other != slot);
+            } else if random.below(2) == 0 {
+                queue.push(slot);
+                list.push(slot);
+            } else {
+                let before = random.below(list.len() as u64 + 1) as usize;
+                queue.insert(before, slot);
+                list.insert(before, slot);
+            }
+            assert!(queue.iter().eq(list.iter().copied()), "{list:?}");
+            assert!(list.first().is_none_or(|&first| queue.first() == first));
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! A hardware context with a thread on it.
+
+use super::{FPX, LSU, Units};
+use crate::code::{Code, Cursor, Operation};
+
+/// What a thread has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Instructions fetched.
+    pub instructions: u64,
+    /// Units of work done ([`crate::program::Step::Done`]).
+    pub work: u64,
+    /// The cycle of the last of them.
+    pub worked_at: u64,
+    /// Loads that missed the first-level cache.
+    pub l1_misses: u64,
+    /// Loads and stores that missed the second-level cache.
+    pub l2_misses: u64,
+}
+
+/// A hardware context with a thread on it.
+#[derive(Clone, Debug)]
+pub(crate) struct Strand {
+    /// When it can fetch; [`super::NEVER`] while a unit that has not yet started on its instruction will say.
+    pub(super) ready_at: u64,
+    /// One more than the cycle of its last fetch, 0 before the first.
+    pub(super) fetched: u64,
+    /// When its store buffer is free.
+    pub(super) stored_at: u64,
+    pub(super) cursor: Cursor,
+    pub(super) counters: Counters,
+    /// The pipe it belongs to.
+    pub(super) pipe: usize,
+    /// The thread, as the job counts.
+    pub(crate) thread: usize,
+}
+
+impl Strand {
+    /// A thread that may fetch from cycle `start` on.
+    pub(crate) fn new(thread: usize, cursor: Cursor, start: u64) -> Self {
+        let counters = Counters::default();
+        Self { ready_at: start, fetched: 0, stored_at: 0, cursor, counters, pipe: 0, thread }
+    }
+
+    /// What its thread has done.
+    pub(crate) fn counters(&self) -> Counters {
+        Counters { work: self.cursor.work, worked_at: self.cursor.worked_at, ..self.counters }
+    }
+
+    /// The unit its next instruction has to get.
+    #[inline]
+    pub(super) fn unit(&self) -> Units {
+        match self.cursor.operation {
+            Operation::Alu | Operation::Delay | Operation::Fpd => 0,
+            Operation::Fpx => FPX,
+            Operation::Load | Operation::Poll | Operation::Store | Operation::Publish => LSU,
+        }
+    }
+
+    #[inline]
+    pub(super) fn is_load(&self) -> bool {
+        matches!(self.cursor.operation, Operation::Load | Operation::Poll)
+    }
+
+    /// Fetches `count` instructions of a row, one after the other, the last in cycle `last`.
+    #[inline]
+    pub(super) fn fetch_row(&mut self, count: u64, last: u64, code: &mut Code) {
+        self.counters.instructions += count;
+        self.fetched = last + 1;
+        self.cursor.value -= count;
+        if self.cursor.value == 0 {
+            code.advance(&mut self.cursor, last);
+            self.wait_for_store_buffer();
+        }
+    }
+
+    /// Fetches an instruction in cycle `now` that takes time and nothing else.
+    #[inline]
+    pub(super) fn fetch_delay(&mut self, now: u64, code: &mut Code) {
+        self.counters.instructions += 1;
+        self.fetched = now + 1;
+        self.ready_at = now + self.cursor.value;
+        code.advance(&mut self.cursor, now);
+        self.wait_for_store_buffer();
+    }
+
+    /// Fetches whenever it is ready, from cycle `now` on, in which it is, up to cycle `end`; `now` becomes the cycle after its last fetch.
+    /// Stops and returns true when it is ready for an instruction that needs a unit.
+    #[inline]
+    pub(super) fn run_alone(&mut self, now: &mut u64, end: u64, code: &mut Code) -> bool {
+        loop {
+            match self.cursor.operation {
+                Operation::Alu => {
+                    let count = self.cursor.value.min(end - *now);
+                    *now += count;
+                    self.fetch_row(count, *now - 1, code);
+                }
+                Operation::Delay => {
+                    self.fetch_delay(*now, code);
+                    *now += 1;
+                }
+                _ => return true,
+            }
+            let next = self.ready_at.max(*now);
+            if next >= end {
+                return false;
+            }
+            *now = next;
+        }
+    }
+
+    #[inline]
+    pub(super) fn wait_for_store_buffer(&mut self) {
+        if matches!(self.cursor.operation, Operation::Store | Operation::Publish) {
+            self.ready_at = self.ready_at.max(self.stored_at);
+        }
+    }
+}
