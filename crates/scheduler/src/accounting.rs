@@ -10,6 +10,8 @@ pub struct Account {
     pub user: Nanos,
     /// On a context, for the operating system: switches, wake-ups (SYS).
     pub system: Nanos,
+    /// Work of the program itself that was done, as time it takes alone on the machine: progress, whatever it took to get there.
+    pub work: Nanos,
     /// Waiting for a lock, a barrier or a queue (LCK).
     pub lock: Nanos,
     /// Asleep: input and output (SLP).
@@ -40,6 +42,7 @@ impl AddAssign for Account {
     fn add_assign(&mut self, other: Self) {
         self.user += other.user;
         self.system += other.system;
+        self.work += other.work;
         self.lock += other.lock;
         self.sleep += other.sleep;
         self.latency += other.latency;
@@ -56,6 +59,7 @@ impl Sub for Account {
         Self {
             user: self.user - earlier.user,
             system: self.system - earlier.system,
+            work: self.work - earlier.work,
             lock: self.lock - earlier.lock,
             sleep: self.sleep - earlier.sleep,
             latency: self.latency - earlier.latency,

@@ -252,7 +252,7 @@ impl<'a> Kernel<'a> {
 
     fn stretch_of(&self, thread: ThreadId) -> f64 {
         let thread = &self.threads[thread];
-        if thread.ours && thread.burst == Burst::User { self.stretch } else { 1.0 }
+        if thread.ours && thread.burst.uses_memory() { self.stretch } else { 1.0 }
     }
 
     /// When the burst of the running thread of `context` will end, as things stand.
@@ -267,7 +267,7 @@ impl<'a> Kernel<'a> {
     fn stretch_all(&mut self) {
         let running = self.contexts.iter().filter_map(|context| context.running);
         let using =
-            running.filter(|&thread| self.threads[thread].ours && self.threads[thread].burst == Burst::User).count();
+            running.filter(|&thread| self.threads[thread].ours && self.threads[thread].burst.uses_memory()).count();
         let stretch = self.memory.stretch(using);
         if stretch != self.stretch {
             for context in 0..self.contexts.len() {

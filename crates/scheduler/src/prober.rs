@@ -6,12 +6,16 @@ use crate::platform::Platform;
 use crate::program::Program;
 use crate::simulation::Simulation;
 use crate::time::Nanos;
-use pinwise_testbed::{MeasureError, Part, Probe, Prober, Profile, Retry, mark_critical};
+use pinwise_testbed::{Measure, MeasureError, Part, Probe, Prober, Profile, Progress, Retry, mark_critical};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// What a probe lets pass before it looks: threads are created, pipelines full. The paper's probes begin "beyond the initial input
 /// reading phase of each application", whose length is part of a description and of a probe's cost.
 const SETTLE: Nanos = Nanos(1_000_000_000);
+
+/// Parts of a window whose differences tell the error of its progress.
+const PARTS: u64 = 5;
 
 /// Probes a modelled program: each probe starts it anew with another seed.
 #[derive(Clone, Debug)]
@@ -20,12 +24,14 @@ pub struct ModelProber {
     program: Program,
     seed: u64,
     parts: Vec<Part>,
+    /// How often each parameter was probed.
+    probed: BTreeMap<u32, u64>,
 }
 
 impl ModelProber {
     /// Probes of `program` on `platform`, repeatable by `seed`.
     pub fn new(platform: Platform, program: Program, seed: u64) -> Self {
-        Self { platform, program, seed, parts: Vec::new() }
+        Self { platform, program, seed, parts: Vec::new(), probed: BTreeMap::new() }
     }
 }
 
@@ -35,14 +41,22 @@ impl Prober for ModelProber {
     }
 
     fn probe(&mut self, parameter: u32, window: Duration) -> Result<Probe, MeasureError> {
-        let seed = self.seed ^ u64::from(parameter) << 32;
+        let again = self.probed.entry(parameter).or_default();
+        let seed = self.seed ^ u64::from(parameter) << 32 ^ *again << 48;
+        *again += 1;
         let refused = |error: String| MeasureError::new(Retry::Other, error);
         let mut simulation = Simulation::endless(&self.platform, &self.program, parameter, seed)
             .map_err(|error| refused(error.to_string()))?;
         let stuck = |stuck: Stuck| refused(stuck.to_string());
         simulation.advance(SETTLE).map_err(stuck)?;
         let before = simulation.ledger();
-        simulation.advance(SETTLE + Nanos::from_seconds(window.as_secs_f64())).map_err(stuck)?;
+        let part = Nanos::from_seconds(window.as_secs_f64() / PARTS as f64);
+        let mut done = vec![before.total().work];
+        for end in 1..=PARTS {
+            simulation.advance(SETTLE + Nanos(part.0 * end)).map_err(stuck)?;
+            done.push(simulation.ledger().total().work);
+        }
+        let rates: Vec<f64> = done.windows(2).map(|ends| (ends[1] - ends[0]).seconds() / part.seconds()).collect();
         let ledger = simulation.ledger().since(&before);
         self.parts = parts(&ledger);
         let initialization = Duration::from_secs_f64(self.program.fitted.initialization_s);
@@ -50,7 +64,7 @@ impl Prober for ModelProber {
             parameter,
             threads: self.program.threads(parameter),
             profile: profile(&ledger, self.platform.contexts()),
-            progress: None,
+            progress: Some(progress(&rates)),
             cost: initialization + Duration::from_secs_f64(ledger.at.seconds()),
         })
     }
@@ -90,6 +104,14 @@ fn parts(window: &Ledger) -> Vec<Part> {
     let mut parts: Vec<Part> = roles.into_iter().map(part).collect();
     mark_critical(&mut parts);
     parts
+}
+
+/// Mean of the rates in the parts of a window, and its standard error as if these were independent.
+fn progress(rates: &[f64]) -> Progress {
+    let count = rates.len() as f64;
+    let rate = rates.iter().sum::<f64>() / count;
+    let variance = rates.iter().map(|part| (part - rate).powi(2)).sum::<f64>() / (count - 1.0);
+    Progress { rate, error: Some((variance / count).sqrt()), measure: Measure::Metric }
 }
 
 /// What the operating system's tools would have told of a window.

@@ -98,9 +98,19 @@ pub(crate) enum State {
 /// What a running thread's time is spent on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Burst {
+    /// The program's own work: what progress is counted in.
+    Work,
+    /// Instructions around it: locks, barriers, queues.
     User,
     System,
     Spin,
+}
+
+impl Burst {
+    /// It slows down, and slows others down, where the memory system is saturated.
+    pub(crate) fn uses_memory(self) -> bool {
+        matches!(self, Self::Work | Self::User)
+    }
 }
 
 /// A thread as the kernel sees it.
@@ -191,7 +201,11 @@ impl Thread {
         let refill = left.min(self.refill);
         self.refill -= refill;
         left -= refill;
-        self.work = (self.work - left / stretch).max(0.0);
+        let done = self.work.min(left / stretch);
+        self.work -= done;
+        if self.burst == Burst::Work {
+            self.account.work += Nanos(done.round() as u64);
+        }
         let for_system = if self.burst == Burst::System { span.0 as f64 - refill } else { overhead };
         let system = Nanos((for_system.round() as u64).min(span.0));
         self.account.system += system;

@@ -4,15 +4,31 @@
 //! threads via OS level monitoring", IISWC 2011) as a state machine: it says which number to try, is told what a probe of it saw, and
 //! ends with a choice and its reason. What counts as high is in [`Thresholds`], which [`calibrate`] finds from example programs.
 //! [`find()`] drives a search with anything that can be probed; a [`Formula`] says how many threads a program makes for its parameter.
+//!
+//! [`Surveyor`] is the search for programs whose progress can be seen: it believes in several scalability laws at once ([`Law`]), probes where that
+//! tells most, and ends with a number, its interval and what it gains ([`Advice`]). [`survey()`] drives it. [`Objective`] says what is to be
+//! great.
 
 #![forbid(unsafe_code)]
 
+mod advice;
+mod belief;
 mod find;
 mod formula;
+mod law;
+mod matrix;
+mod objective;
 mod reinforcer;
+mod survey;
+mod surveyor;
 mod thresholds;
 
+pub use advice::{Advice, Ended, Interval};
 pub use find::{Attempt, Found, find};
 pub use formula::{Formula, FormulaError};
+pub use law::Law;
+pub use objective::Objective;
 pub use reinforcer::{Choice, Next, Reason, Reinforcer, Span, SpanError};
+pub use survey::{SurveyFailure, Surveyed, survey};
+pub use surveyor::{CONFIDENCE, Question, Sample, Step, SurveyError, Surveyor};
 pub use thresholds::{CalibrationError, Curve, Example, Thresholds, calibrate};

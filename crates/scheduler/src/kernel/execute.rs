@@ -97,7 +97,7 @@ impl Kernel<'_> {
             Step::Compute(span) => {
                 thread.step += 1;
                 let work = span.draw(&mut self.random);
-                thread.set_burst(Burst::User, work);
+                thread.set_burst(Burst::Work, work);
                 return Next::Burst;
             }
             Step::Sleep { span, chance } => {

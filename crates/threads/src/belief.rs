@@ -1,0 +1,188 @@
+//! What is believed of the speeds at all candidates, given those that were measured.
+//!
+//! Speeds are taken as logarithms, so that differences are ratios. Before any measurement they are
+//!
+//! ```text
+//! log speed(i) = level + law(i) + departure(i)          measured: + noise
+//! ```
+//!
+//! with an unknown level (a normal distribution too wide to matter), one of several laws, and a departure from it that is normal with one
+//! of several covariances: a wrong law cannot hide where the best candidate is, because enough measurements outvote it. Each
+//! combination of law and covariance is a hypothesis. Given the measurements each predicts all speeds (regression of a normal process,
+//! C. E. Rasmussen, C. K. I. Williams, "Gaussian Processes for Machine Learning", MIT Press 2006, section 2.2), and is as likely as
+//! it made them (section 5.4.1): predictions are averaged with these weights, and their disagreement is part of the uncertainty.
+
+use crate::matrix::Matrix;
+use pinwise_topology::Random;
+
+/// What is believed before any measurement.
+#[derive(Clone, Debug)]
+pub(crate) struct Prior {
+    /// Laws over all candidates, as logarithms, with their probabilities.
+    pub(crate) laws: Vec<(Vec<f64>, f64)>,
+    /// How speeds may depart from a law, with probabilities.
+    pub(crate) departures: Vec<(Departure, f64)>,
+}
+
+/// How speeds may depart from a law.
+#[derive(Clone, Debug)]
+pub(crate) struct Departure {
+    /// Covariance of the departures of all candidates.
+    pub(crate) covariance: Matrix,
+    /// How many times larger measurements' errors are than they say.
+    pub(crate) noise: f64,
+}
+
+/// One measurement.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Reading {
+    /// Which candidate.
+    pub(crate) place: usize,
+    /// Logarithm of its speed.
+    pub(crate) value: f64,
+    /// Standard error of `value`.
+    pub(crate) error: f64,
+}
+
+/// What is believed after the measurements: a normal distribution with the moments of the average.
+#[derive(Clone, Debug)]
+pub(crate) struct Belief {
+    pub(crate) mean: Vec<f64>,
+    pub(crate) covariance: Matrix,
+    /// How many times larger measurements' errors are than they say, mean.
+    pub(crate) noise: f64,
+}
+
+/// Standard deviation of the level, beside which nothing else is wide.
+const LEVEL: f64 = 3.0;
+/// Hypotheses less likely than the likeliest by this factor are left out.
+const NEGLIGIBLE: f64 = 1e-3;
+/// Pivots of covariances are at least this.
+const FLOOR: f64 = 1e-10;
+
+impl Belief {
+    pub(crate) fn new(prior: &Prior, readings: &[Reading]) -> Self {
+        let size = prior.laws.first().map_or(0, |(law, _)| law.len());
+        let centre = readings.iter().map(|reading| reading.value).sum::<f64>() / readings.len().max(1) as f64;
+        let conditions: Vec<Condition> =
+            prior.departures.iter().map(|(departure, _)| Condition::new(departure, readings, size)).collect();
+        let mut hypotheses = Vec::new();
+        for (condition, (_, departure_weight)) in conditions.iter().zip(&prior.departures) {
+            for (law, law_weight) in &prior.laws {
+                let left: Vec<f64> =
+                    readings.iter().map(|reading| reading.value - centre - law[reading.place]).collect();
+                let evidence = condition.evidence(&left) + (departure_weight * law_weight).ln();
+                hypotheses.push((evidence, condition, law, left));
+            }
+        }
+        let most = hypotheses.iter().map(|(evidence, ..)| *evidence).fold(f64::NEG_INFINITY, f64::max);
+        hypotheses.retain(|(evidence, ..)| *evidence > most + NEGLIGIBLE.ln());
+        let total: f64 = hypotheses.iter().map(|(evidence, ..)| (evidence - most).exp()).sum();
+        let mut belief = Self { mean: vec![0.0; size], covariance: Matrix::from_fn(size, |_, _| 0.0), noise: 0.0 };
+        let mut predictions = Vec::with_capacity(hypotheses.len());
+        for (evidence, condition, law, left) in &hypotheses {
+            let weight = (evidence - most).exp() / total;
+            let prediction = condition.predict(law, left);
+            for (mean, value) in belief.mean.iter_mut().zip(&prediction) {
+                *mean += weight * value;
+            }
+            belief.noise += weight * condition.noise;
+            predictions.push((weight, prediction));
+        }
+        for condition in &conditions {
+            let its = hypotheses.iter().filter(|(_, other, ..)| std::ptr::eq(*other, condition));
+            let weight: f64 = its.map(|(evidence, ..)| (evidence - most).exp() / total).sum();
+            if weight > 0.0 {
+                belief.covariance.add(&condition.covariance, weight);
+            }
+        }
+        for (weight, mut prediction) in predictions {
+            for (value, mean) in prediction.iter_mut().zip(&belief.mean) {
+                *value -= mean;
+            }
+            belief.covariance.add_square(&prediction, weight);
+        }
+        belief.mean.iter_mut().for_each(|mean| *mean += centre);
+        belief
+    }
+
+    /// The candidate with the greatest mean.
+    pub(crate) fn best(&self) -> usize {
+        (0..self.mean.len()).max_by(|&a, &b| self.mean[a].total_cmp(&self.mean[b])).unwrap_or(0)
+    }
+
+    /// By how much the greatest mean is expected to rise by one more measurement of `place` with `error`: what it is worth to know (P.
+    /// Frazier, W. Powell, S. Dayanik, "The knowledge-gradient policy for correlated normal beliefs", INFORMS J. on Computing 21(4), 2009).
+    pub(crate) fn worth(&self, place: usize, error: f64) -> f64 {
+        let moves = self.covariance.row(place);
+        let scale = (moves[place] + (error * self.noise).powi(2)).max(FLOOR).sqrt();
+        let best = self.mean[self.best()];
+        let mut worth = 0.0;
+        let mut weights = 0.0;
+        for step in -12..=12 {
+            let z = f64::from(step) * 0.25;
+            let weight = (-z * z / 2.0).exp();
+            let risen =
+                self.mean.iter().zip(moves).map(|(mean, moved)| mean + moved / scale * z).fold(f64::MIN, f64::max);
+            worth += weight * (risen - best);
+            weights += weight;
+        }
+        worth / weights
+    }
+
+    /// `count` draws of all speeds' logarithms.
+    pub(crate) fn draws(&self, count: usize, random: &mut Random) -> Vec<Vec<f64>> {
+        let lower = self.covariance.cholesky(FLOOR);
+        let draw = |_| {
+            let normals: Vec<f64> = self.mean.iter().map(|_| normal(random)).collect();
+            lower.lower_times(&normals).iter().zip(&self.mean).map(|(moved, mean)| mean + moved).collect()
+        };
+        (0..count).map(draw).collect()
+    }
+}
+
+/// A standard normal draw (Box and Muller).
+fn normal(random: &mut Random) -> f64 {
+    let radius = (-2.0 * (1.0 - random.unit()).ln()).sqrt();
+    radius * (std::f64::consts::TAU * random.unit()).cos()
+}
+
+/// One covariance, given which candidates were measured.
+struct Condition {
+    noise: f64,
+    lower: Matrix,
+    /// For each candidate the weights of the measurements in its prediction.
+    weights: Vec<Vec<f64>>,
+    /// Of all candidates, given the measurements.
+    covariance: Matrix,
+}
+
+impl Condition {
+    fn new(departure: &Departure, readings: &[Reading], size: usize) -> Self {
+        let prior = |a: usize, b: usize| departure.covariance.at(a, b) + LEVEL * LEVEL;
+        let among = Matrix::from_fn(readings.len(), |a, b| {
+            let noise = if a == b { (readings[a].error * departure.noise).powi(2) } else { 0.0 };
+            prior(readings[a].place, readings[b].place) + noise
+        });
+        let lower = among.cholesky(FLOOR);
+        let towards = |place: usize| -> Vec<f64> { readings.iter().map(|other| prior(place, other.place)).collect() };
+        let halves: Vec<Vec<f64>> = (0..size).map(|place| lower.forward(&towards(place))).collect();
+        let weights = halves.iter().map(|half| lower.backward(half)).collect();
+        let explained = |a: usize, b: usize| halves[a].iter().zip(&halves[b]).map(|(x, y)| x * y).sum::<f64>();
+        let covariance = Matrix::from_fn(size, |a, b| prior(a, b) - explained(a, b));
+        Self { noise: departure.noise, lower, weights, covariance }
+    }
+
+    /// Logarithm of the density of what the law leaves of the measurements.
+    fn evidence(&self, left: &[f64]) -> f64 {
+        let whitened = self.lower.forward(left);
+        let square: f64 = whitened.iter().map(|value| value * value).sum();
+        let volume: f64 = (0..self.lower.size()).map(|index| self.lower.at(index, index).ln()).sum();
+        -square / 2.0 - volume
+    }
+
+    fn predict(&self, law: &[f64], left: &[f64]) -> Vec<f64> {
+        let from_law = law.iter().zip(&self.weights);
+        from_law.map(|(value, weights)| value + weights.iter().zip(left).map(|(a, b)| a * b).sum::<f64>()).collect()
+    }
+}

@@ -1,0 +1,101 @@
+//! How the speed of a program may change with its number of threads: the laws a search believes possible before it has probed.
+//!
+//! The Universal Scalability Law (N. J. Gunther, "Guerrilla Capacity Planning", Springer 2007, chapter 4) gives the speed with n threads as a
+//! multiple of that with one:
+//!
+//! ```text
+//! X(n) = n / (1 + σ (n - 1) + κ n (n - 1))
+//! ```
+//!
+//! σ is the share of the work that threads queue for (a serial part, a lock, a saturated memory), κ what each pair of threads costs to keep
+//! in step; with κ above 0 the speed is greatest at √((1 - σ) / κ) threads and falls from there. The law knows nothing of the number of
+//! contexts. Threads beyond it take turns: the speed then stays, or declines with the switches and migrations that brings. So a law here follows
+//! Gunther's up to a knee and a power of n from there; the knee is most often the number of contexts, but a pool of memory or
+//! a stage of a pipeline can be used up earlier or, where threads sleep most of the time, later.
+
+/// One possible law.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Law {
+    /// σ, within 0 and 1.
+    pub sigma: f64,
+    /// κ, at least 0.
+    pub kappa: f64,
+    /// The number of threads from which more of them only take turns.
+    pub knee: f64,
+    /// Speed falls as n to the power of minus this beyond the knee.
+    pub decline: f64,
+}
+
+/// σ of the laws believed possible.
+const SIGMAS: [f64; 10] = [0.0, 0.002, 0.005, 0.01, 0.02, 0.04, 0.08, 0.15, 0.3, 0.6];
+/// Where Gunther's law has its maximum, in contexts; κ follows.
+const PEAKS: [f64; 10] = [f64::INFINITY, 5.0, 3.0, 2.0, 1.4, 1.0, 0.7, 0.5, 0.35, 0.2];
+/// Where the knee is, in contexts, and how likely that is.
+const KNEES: [(f64, f64); 6] = [(0.25, 0.1), (0.5, 0.1), (1.0, 0.5), (1.6, 0.1), (2.6, 0.1), (f64::INFINITY, 0.1)];
+/// How the speed declines beyond the knee, and how likely that is.
+const DECLINES: [(f64, f64); 4] = [(0.0, 0.5), (0.08, 0.25), (0.3, 0.15), (1.0, 0.1)];
+
+impl Law {
+    /// The speed with `n` threads (at least 1) as a multiple of that with one.
+    pub fn speedup(&self, n: f64) -> f64 {
+        let m = n.min(self.knee);
+        let usl = m / (1.0 + self.sigma * (m - 1.0) + self.kappa * m * (m - 1.0));
+        if n > self.knee { usl * (n / self.knee).powf(-self.decline) } else { usl }
+    }
+
+    /// The laws believed possible on `contexts` contexts before anything was probed, each with its probability.
+    pub fn family(contexts: u32) -> Vec<(Self, f64)> {
+        let contexts = f64::from(contexts.max(1));
+        let mut laws = Vec::new();
+        for (knee, knee_weight) in KNEES {
+            for (decline, decline_weight) in DECLINES {
+                // Without a knee there is nothing to decline from.
+                let weight = match (knee.is_finite(), decline) {
+                    (true, _) => knee_weight * decline_weight,
+                    (false, 0.0) => knee_weight,
+                    (false, _) => continue,
+                };
+                for sigma in SIGMAS {
+                    for peak in PEAKS {
+                        let kappa = if peak.is_finite() { (1.0 - sigma) / (peak * contexts).powi(2) } else { 0.0 };
+                        let law = Self { sigma, kappa, knee: (knee * contexts).max(1.0), decline };
+                        laws.push((law, weight / (SIGMAS.len() * PEAKS.len()) as f64));
+                    }
+                }
+            }
+        }
+        laws
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_knee_it_is_gunthers() {
+        let law = Law { sigma: 0.05, kappa: 0.001, knee: f64::INFINITY, decline: 0.0 };
+        assert_eq!(law.speedup(1.0), 1.0);
+        assert!((law.speedup(16.0) - 16.0 / (1.0 + 0.75 + 0.24)).abs() < 1e-12);
+        // Greatest at √((1 - σ) / κ) = 30.8 threads.
+        let best = (1..=64).max_by(|&a, &b| law.speedup(f64::from(a)).total_cmp(&law.speedup(f64::from(b))));
+        assert_eq!(best, Some(31));
+    }
+
+    #[test]
+    fn beyond_the_knee_it_stays_or_declines_and_never_jumps() {
+        let stays = Law { sigma: 0.0, kappa: 0.0, knee: 24.0, decline: 0.0 };
+        assert_eq!([12.0, 24.0, 48.0].map(|n| stays.speedup(n)), [12.0, 24.0, 24.0]);
+        let declines = Law { decline: 1.0, ..stays };
+        assert_eq!([24.0, 48.0].map(|n| declines.speedup(n)), [24.0, 12.0]);
+    }
+
+    #[test]
+    fn probabilities_of_the_family_add_up_to_one() {
+        for contexts in [1, 2, 24, 256] {
+            let family = Law::family(contexts);
+            assert!((family.iter().map(|(_, weight)| weight).sum::<f64>() - 1.0).abs() < 1e-9);
+            assert!(family.iter().all(|(law, _)| law.speedup(f64::from(contexts) * 3.0).is_finite()));
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! A search that looks at speed, driven.
+
+use crate::{Advice, Attempt, Sample, Step, SurveyError, Surveyor};
+use pinwise_testbed::{MeasureError, Prober};
+use std::time::Duration;
+
+/// What a search found, and how.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Surveyed {
+    /// What it recommends.
+    pub advice: Advice,
+    /// The parameter that stands for.
+    pub parameter: u32,
+    /// All probes, in order.
+    pub attempts: Vec<Attempt>,
+}
+
+impl Surveyed {
+    /// Time the search took.
+    pub fn cost(&self) -> Duration {
+        self.attempts.iter().map(|attempt| attempt.probe.cost).sum()
+    }
+}
+
+/// Why a search has no result.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum SurveyFailure {
+    /// A probe failed.
+    #[error(transparent)]
+    Measure(#[from] MeasureError),
+    /// A probe told nothing.
+    #[error(transparent)]
+    Survey(#[from] SurveyError),
+}
+
+/// Runs `surveyor` to its end. `convert` is the program's Convert(): from a candidate to its parameter. Errors: the first probe that
+/// fails, or that tells no progress.
+pub fn survey(
+    mut surveyor: Surveyor,
+    prober: &mut impl Prober,
+    convert: impl Fn(u32) -> u32,
+) -> Result<Surveyed, SurveyFailure> {
+    let mut attempts: Vec<Attempt> = Vec::new();
+    loop {
+        match surveyor.next().clone() {
+            Step::Probe { threads, window } => {
+                let probe = prober.probe(convert(threads), window)?;
+                attempts.push(Attempt { asked: threads, probe });
+                let progress = probe.progress.ok_or(SurveyError::Blind { threads })?;
+                surveyor.observe(Sample { value: progress.rate, error: progress.error, cost: probe.cost })?;
+            }
+            Step::Stop(advice) => {
+                return Ok(Surveyed { parameter: convert(advice.threads), advice, attempts });
+            }
+        }
+    }
+}

@@ -1,0 +1,360 @@
+//! The search that looks at speed.
+//!
+//! Terms: a *candidate* is a number of threads that may be chosen; a *probe* runs the program with one for a moment; its *value* is what
+//! is to be great: work per second, per joule, … ([`crate::Objective`]), in a unit common to all probes.
+//!
+//! **Belief.** The values of all candidates are believed to follow one of the laws of [`crate::Law`], with a departure from it: smooth in the
+//! logarithm of n, rough from one n to the next, and with a step where threads begin to take turns (`departures` below). After each
+//! probe the laws are weighed by how well they foresaw it.
+//!
+//! **Next probe.** Where it tells most for its time: each candidate, and longer windows for programs that are slow to
+//! start, is rated by how much the best speed known is expected to rise by a probe there (the knowledge gradient), per second.
+//! The first probe has as many threads as contexts.
+//!
+//! **Choice.** The fewest threads that are, with a probability of [`CONFIDENCE`], within the tolerance of the candidate that is fastest on average.
+//!
+//! **End.** When the choice is expected to lose less than the tolerance against the best there is, or no probe promises anything; when the
+//! next probe would exceed the number of probes or the time that were allowed.
+//!
+//! Limits: a probe of a moment knows neither what comes later in a run (see [`crate::Drift`]) nor how a fixed number of pieces divides
+//! among the threads at its end; where that number is known, [`Question::pieces`] lets it count.
+
+use crate::advice::{Advice, Ended, Interval};
+use crate::belief::{Belief, Departure, Prior, Reading};
+use crate::law::Law;
+use crate::matrix::Matrix;
+use pinwise_topology::Random;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// What is asked.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Question {
+    /// Numbers of threads that may be chosen, ascending, each at least 1. Where different numbers start the same program (`Convert`), only one
+    /// of them belongs here.
+    pub candidates: Vec<u32>,
+    /// Contexts the program may use.
+    pub contexts: u32,
+    /// The ordinary length of a probe.
+    pub window: Duration,
+    /// Share of the best speed that fewer threads may cost: 0.01 by default.
+    pub tolerance: f64,
+    /// At most so many probes.
+    pub most_probes: usize,
+    /// At most so much time for all probes, what starts and ends them included.
+    pub most_time: Option<Duration>,
+    /// The run consists of so many equal pieces that are dealt out evenly (files, frames, a static loop): with 128 pieces, 25 threads take as
+    /// long as 22 do, since some do six either way. A probe of a moment does not see that.
+    pub pieces: Option<u32>,
+}
+
+/// What came of a probe.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sample {
+    /// What is to be great: above 0.
+    pub value: f64,
+    /// Its standard error, where known.
+    pub error: Option<f64>,
+    /// Time the probe took, with start and end.
+    pub cost: Duration,
+}
+
+/// Why there is no search, or no further step.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum SurveyError {
+    /// Nothing to choose from.
+    #[error("no numbers of threads to choose from: they have to be ascending, each at least 1")]
+    Candidates,
+    /// A probe saw no progress.
+    #[error("{threads} threads got nothing done in {:.2} s: nothing to compare; probe longer, or begin later", cost.as_secs_f64())]
+    Idle {
+        /// With how many threads.
+        threads: u32,
+        /// How long the probe took.
+        cost: Duration,
+    },
+    /// A probe tells no progress at all.
+    #[error(
+        "how fast the program gets on cannot be told with {threads} threads: name a metric, or use the search that needs none (--method reinforcer)"
+    )]
+    Blind {
+        /// With how many threads.
+        threads: u32,
+    },
+}
+
+/// What to do next.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Step {
+    /// Probe with `threads` for `window`.
+    Probe {
+        /// A candidate.
+        threads: u32,
+        /// The ordinary window, or a multiple of it.
+        window: Duration,
+    },
+    /// Done.
+    Stop(Advice),
+}
+
+/// Probability with which fewer threads have to be good enough to be chosen.
+pub const CONFIDENCE: f64 = 0.7;
+/// Windows that a probe may have, as multiples of the ordinary one.
+const WINDOWS: [u32; 3] = [1, 2, 4];
+/// Relative standard error of a value over the ordinary window where nothing is known of it.
+const UNKNOWN_ERROR: f64 = 0.02;
+/// The least relative standard error believed.
+const LEAST_ERROR: f64 = 0.002;
+/// A choice that is expected to lose less than this share of the tolerance is settled.
+const SETTLED: f64 = 0.5;
+/// A probe that is expected to gain less than this share of the tolerance is not made.
+const WORTHLESS: f64 = 0.1;
+/// Draws behind the intervals.
+const DRAWS: usize = 400;
+/// Their seed: a replayed search says the same.
+const SEED: u64 = 0x5ca1_ab1e;
+
+/// The search: pure, knows only what it is told.
+#[derive(Clone, Debug)]
+pub struct Surveyor {
+    question: Question,
+    prior: Prior,
+    samples: Vec<(usize, Duration, Sample)>,
+    next: Step,
+}
+
+impl Surveyor {
+    /// A search that has seen nothing yet. Error: no candidates, or candidates that are not ascending from 1 or more.
+    pub fn new(question: Question) -> Result<Self, SurveyError> {
+        let ascending = question.candidates.windows(2).all(|pair| pair[0] < pair[1]);
+        if question.candidates.first().is_none_or(|&first| first == 0) || !ascending {
+            return Err(SurveyError::Candidates);
+        }
+        let near = |&&threads: &&u32| (threads <= question.contexts, threads.abs_diff(question.contexts));
+        let first = question.candidates.iter().min_by_key(|threads| (!near(threads).0, near(threads).1));
+        let next = Step::Probe { threads: *first.unwrap_or(&1), window: question.window };
+        Ok(Self { prior: prior(&question), question, samples: Vec::new(), next })
+    }
+
+    /// What to do next; the same until the next observation.
+    pub fn next(&self) -> &Step {
+        &self.next
+    }
+
+    /// Takes what came of the probe asked for. After the end, nothing changes any more. Error: a value that is not above 0.
+    pub fn observe(&mut self, sample: Sample) -> Result<&Step, SurveyError> {
+        let Step::Probe { threads, window } = self.next else { return Ok(&self.next) };
+        if !(sample.value > 0.0 && sample.value.is_finite()) {
+            return Err(SurveyError::Idle { threads, cost: sample.cost });
+        }
+        let place = self.question.candidates.iter().position(|&candidate| candidate == threads).unwrap_or(0);
+        self.samples.push((place, window, sample));
+        self.next = self.decide();
+        Ok(&self.next)
+    }
+
+    fn decide(&self) -> Step {
+        let readings = self.readings();
+        let belief = Belief::new(&self.prior, &readings);
+        let verdict = Verdict::new(&self.question, &belief);
+        let referred = self.referred();
+        let stop = |ended| Step::Stop(verdict.advice(&self.question, ended, referred, self.samples.len()));
+        if self.question.candidates.len() == 1 {
+            return stop(Ended::Settled);
+        }
+        if self.samples.len() >= self.question.most_probes {
+            return stop(Ended::Probes);
+        }
+        let left = self.question.most_time.map(|most| most.saturating_sub(self.spent()));
+        let start = self.start();
+        let affordable = |window: Duration| left.is_none_or(|left| start + window <= left);
+        if self.samples.len() > 1 && verdict.loss < self.question.tolerance * SETTLED {
+            return self.refer(affordable).unwrap_or_else(|| stop(Ended::Settled));
+        }
+        let error = self.common_error();
+        let mut best: Option<(f64, usize, Duration)> = None;
+        let mut most_worth: f64 = 0.0;
+        for place in 0..self.question.candidates.len() {
+            for window in WINDOWS.map(|times| self.question.window * times) {
+                if !affordable(window) {
+                    continue;
+                }
+                let longer = window.as_secs_f64() / self.question.window.as_secs_f64().max(1e-9);
+                let worth = belief.worth(place, error / longer.sqrt());
+                most_worth = most_worth.max(worth);
+                let rate = worth / (start + window).as_secs_f64().max(1e-9);
+                if best.is_none_or(|(most, ..)| rate > most) {
+                    best = Some((rate, place, window));
+                }
+            }
+        }
+        match best {
+            Some(_) if self.samples.len() > 2 && most_worth < self.question.tolerance * WORTHLESS => {
+                self.refer(affordable).unwrap_or_else(|| stop(Ended::Settled))
+            }
+            Some((_, place, window)) => Step::Probe { threads: self.question.candidates[place], window },
+            None => stop(Ended::Time),
+        }
+    }
+
+    /// The probe behind "how many times faster than with the fewest threads", for the report: once all else is settled, if not made before.
+    fn refer(&self, affordable: impl Fn(Duration) -> bool) -> Option<Step> {
+        let made = self.referred();
+        let step = Step::Probe { threads: self.question.candidates[0], window: self.question.window };
+        (!made && affordable(self.question.window)).then_some(step)
+    }
+
+    /// The fewest threads were probed.
+    fn referred(&self) -> bool {
+        self.samples.iter().any(|(place, ..)| *place == 0)
+    }
+
+    /// Time of all probes so far.
+    fn spent(&self) -> Duration {
+        self.samples.iter().map(|(.., sample)| sample.cost).sum()
+    }
+
+    /// What a probe takes beside its window, the longest so far.
+    fn start(&self) -> Duration {
+        self.samples.iter().map(|(_, window, sample)| sample.cost.saturating_sub(*window)).max().unwrap_or_default()
+    }
+
+    /// Relative standard error of a value over the ordinary window, of all probes together.
+    fn common_error(&self) -> f64 {
+        let squares: Vec<f64> =
+            self.samples.iter().filter_map(|sample| self.own_error(sample)).map(|e| e * e).collect();
+        if squares.is_empty() {
+            return UNKNOWN_ERROR;
+        }
+        (squares.iter().sum::<f64>() / squares.len() as f64).sqrt().max(LEAST_ERROR)
+    }
+
+    /// Relative standard error that a sample tells of itself, had its window been the ordinary one.
+    fn own_error(&self, (_, window, sample): &(usize, Duration, Sample)) -> Option<f64> {
+        let longer = window.as_secs_f64() / self.question.window.as_secs_f64().max(1e-9);
+        sample.error.filter(|error| error.is_finite()).map(|error| error / sample.value * longer.sqrt())
+    }
+
+    /// The samples as the belief takes them. A sample tells its own error from a handful of parts, badly; half of what is believed of
+    /// its variance is that of all.
+    fn readings(&self) -> Vec<Reading> {
+        let common = self.common_error();
+        let reading = |sample: &(usize, Duration, Sample)| {
+            let longer = sample.1.as_secs_f64() / self.question.window.as_secs_f64().max(1e-9);
+            let own = self.own_error(sample).unwrap_or(common);
+            let error = ((own * own + common * common) / 2.0 / longer.max(1e-9)).sqrt().max(LEAST_ERROR);
+            Reading { place: sample.0, value: sample.2.value.ln(), error }
+        };
+        self.samples.iter().map(reading).collect()
+    }
+}
+
+/// What the belief says about the choice.
+struct Verdict {
+    choice: usize,
+    loss: f64,
+    draws: Vec<Vec<f64>>,
+}
+
+impl Verdict {
+    /// Of speeds at the end of the run, where that is known to differ from what probes see.
+    fn new(question: &Question, belief: &Belief) -> Self {
+        let ends: Vec<f64> = question.candidates.iter().map(|&threads| question.evenness(threads).ln()).collect();
+        let mut draws = belief.draws(DRAWS, &mut Random::new(SEED));
+        draws.iter_mut().flat_map(|draw| draw.iter_mut().zip(&ends)).for_each(|(value, end)| *value += end);
+        let mean: Vec<f64> = belief.mean.iter().zip(&ends).map(|(mean, end)| mean + end).collect();
+        let best = (0..mean.len()).max_by(|&a, &b| mean[a].total_cmp(&mean[b])).unwrap_or(0);
+        let enough = (1.0 - question.tolerance).ln();
+        let good = |&place: &usize| {
+            let times = draws.iter().filter(|draw| draw[place] >= draw[best] + enough).count();
+            mean[place] >= mean[best] + enough && times as f64 >= CONFIDENCE * draws.len() as f64
+        };
+        let choice = (0..best).find(good).unwrap_or(best);
+        let loss =
+            draws.iter().map(|draw| 1.0 - (draw[choice] - greatest(draw)).exp()).sum::<f64>() / draws.len() as f64;
+        Self { choice, loss, draws }
+    }
+
+    fn advice(&self, question: &Question, ended: Ended, referred: bool, probes: usize) -> Advice {
+        let candidates = &question.candidates;
+        let (choice, last) = (self.choice, candidates.len() - 1);
+        let enough = (1.0 - question.tolerance).ln();
+        let fewest = |draw: &Vec<f64>| {
+            let most = greatest(draw);
+            let place = draw.iter().position(|value| *value >= most + enough).unwrap_or(choice);
+            f64::from(candidates[place])
+        };
+        let between = interval(self.draws.iter().map(fewest).collect());
+        let more = interval(self.draws.iter().map(|draw| 1.0 - (draw[last] - draw[choice]).exp()).collect());
+        let threads = candidates[choice];
+        Advice {
+            threads,
+            between: ((between.low as u32).min(threads), (between.high as u32).max(threads)),
+            referred,
+            gain: interval(self.draws.iter().map(|draw| (draw[choice] - draw[0]).exp()).collect()),
+            reference: candidates[0],
+            loss: self.loss,
+            more: (choice < last).then_some((candidates[last], more)),
+            ended,
+            probes,
+        }
+    }
+}
+
+fn greatest(draw: &[f64]) -> f64 {
+    draw.iter().copied().fold(f64::MIN, f64::max)
+}
+
+/// Median and middle 90 %.
+fn interval(mut values: Vec<f64>) -> Interval<f64> {
+    values.sort_by(f64::total_cmp);
+    let at = |share: f64| values[((values.len() - 1) as f64 * share).round() as usize];
+    Interval { value: at(0.5), low: at(0.05), high: at(0.95) }
+}
+
+impl Question {
+    /// With the defaults: a tolerance of 0.01, 24 probes, any time, no pieces.
+    pub fn new(candidates: Vec<u32>, contexts: u32, window: Duration) -> Self {
+        Self { candidates, contexts, window, tolerance: 0.01, most_probes: 24, most_time: None, pieces: None }
+    }
+
+    /// Share of the speed in the middle of a run that is left over the whole run when its pieces do not divide: pieces are dealt out as
+    /// evenly as they go, threads beyond the contexts take turns, and at the end those with one piece more work alone.
+    pub fn evenness(&self, threads: u32) -> f64 {
+        let Some(pieces) = self.pieces.filter(|&pieces| pieces > 0) else { return 1.0 };
+        let (n, contexts) = (f64::from(threads), f64::from(self.contexts.max(1)));
+        let (each, over) = (f64::from(pieces / threads), f64::from(pieces % threads));
+        let turn = |threads: f64| (threads / contexts).max(1.0);
+        let ideal = f64::from(pieces) / n.min(contexts);
+        let time = each * turn(n) + if over > 0.0 { turn(over) } else { 0.0 };
+        ideal / time
+    }
+}
+
+/// Laws over the candidates, and how speeds may depart from them.
+fn prior(question: &Question) -> Prior {
+    let candidates = &question.candidates;
+    let curve = |law: Law| candidates.iter().map(|&threads| law.speedup(f64::from(threads)).ln()).collect();
+    let laws = Law::family(question.contexts).into_iter().map(|(law, weight)| (curve(law), weight)).collect();
+    let mut departures = Vec::new();
+    for (smooth, smooth_weight) in [(0.02, 0.5), (0.06, 0.3), (0.2, 0.2)] {
+        for (rough, rough_weight) in [(0.003, 0.5), (0.02, 0.5)] {
+            for (noise, noise_weight) in [(0.8, 0.6), (2.4, 0.4)] {
+                let covariance = Matrix::from_fn(candidates.len(), |a, b| {
+                    let (a, b) = (candidates[a], candidates[b]);
+                    let apart = (f64::from(a) / f64::from(b)).ln().abs();
+                    let turns = a >= question.contexts && b >= question.contexts;
+                    let near =
+                        smooth * smooth * ((-apart / 0.7).exp() + if turns { (-apart / 0.3).exp() } else { 0.0 });
+                    near + if a == b { rough * rough } else { 0.0 }
+                });
+                departures.push((Departure { covariance, noise }, smooth_weight * rough_weight * noise_weight));
+            }
+        }
+    }
+    Prior { laws, departures }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,134 @@
+use super::*;
+use crate::Law;
+use proptest::prelude::*;
+
+fn question(most: u32, contexts: u32) -> Question {
+    Question::new((1..=most).collect(), contexts, Duration::from_millis(100))
+}
+
+/// Runs a search on a curve with relative noise that says how large it is.
+fn run(question: &Question, speed: impl Fn(u32) -> f64, noise: f64, seed: u64) -> (Advice, Vec<u32>) {
+    let mut random = Random::new(seed);
+    let mut surveyor = Surveyor::new(question.clone()).unwrap();
+    let mut probed = Vec::new();
+    loop {
+        match surveyor.next().clone() {
+            Step::Probe { threads, window } => {
+                probed.push(threads);
+                let error = noise / (window.as_secs_f64() / question.window.as_secs_f64()).sqrt();
+                let value = speed(threads) * (1.0 + error * (3.0f64).sqrt() * (2.0 * random.unit() - 1.0));
+                let cost = window + Duration::from_millis(50);
+                surveyor.observe(Sample { value, error: Some(error * value), cost }).unwrap();
+            }
+            Step::Stop(advice) => return (advice, probed),
+        }
+    }
+}
+
+fn loss(advice: &Advice, question: &Question, speed: impl Fn(u32) -> f64) -> f64 {
+    let best = question.candidates.iter().map(|&threads| speed(threads)).fold(0.0, f64::max);
+    1.0 - speed(advice.threads) / best
+}
+
+#[test]
+fn a_law_with_a_maximum_is_found_from_a_few_probes() {
+    let law = Law { sigma: 0.02, kappa: 0.0012, knee: f64::INFINITY, decline: 0.0 };
+    let speed = |threads: u32| law.speedup(f64::from(threads)) * 350.0;
+    let question = question(72, 24);
+    let seeds = 1..=8;
+    let mut covered = 0;
+    for seed in seeds.clone() {
+        let (advice, probed) = run(&question, speed, 0.01, seed);
+        assert!(loss(&advice, &question, speed) < 0.02, "{advice} after {probed:?}");
+        let (low, high) = advice.between;
+        assert!(low <= advice.threads && advice.threads <= high, "{advice}");
+        // More threads are slower, and how much is said, with an interval of 90 %.
+        let (most, cost) = advice.more.unwrap();
+        let truth = 1.0 - speed(72) / speed(advice.threads);
+        assert!(most == 72 && cost.high - cost.low < 0.2, "{advice}");
+        covered += usize::from(cost.low <= truth && truth <= cost.high);
+    }
+    assert!(covered >= seeds.count() - 3, "{covered} intervals hold the truth");
+}
+
+#[test]
+fn a_plateau_gets_the_fewest_threads_within_the_tolerance() {
+    let speed = |threads: u32| f64::from(threads.min(24));
+    let question = question(72, 24);
+    for seed in 0..5 {
+        let (advice, probed) = run(&question, speed, 0.004, seed);
+        assert!((23..=30).contains(&advice.threads), "{advice} after {probed:?}");
+    }
+}
+
+/// No law says so: 24 threads on 24 contexts are a third slower than 22, as with threads that spin at barriers beside other programs.
+#[test]
+fn a_wrong_law_cannot_hide_the_best() {
+    let speed = |threads: u32| if threads < 23 { f64::from(threads).sqrt() } else { 3.2 };
+    let question = question(48, 24);
+    let (advice, probed) = run(&question, speed, 0.005, 3);
+    assert!(loss(&advice, &question, speed) < 0.03, "{advice} after {probed:?}");
+}
+
+#[test]
+fn one_candidate_is_probed_once_and_chosen() {
+    let (advice, probed) = run(&Question::new(vec![4], 2, Duration::from_millis(100)), |_| 5.0, 0.01, 1);
+    assert_eq!((advice.threads, probed, advice.ended), (4, vec![4], Ended::Settled));
+    assert_eq!((advice.between, advice.more), ((4, 4), None));
+}
+
+#[test]
+fn candidates_have_to_ascend_from_one() {
+    for candidates in [vec![], vec![0, 1], vec![2, 2], vec![3, 2]] {
+        let question = Question::new(candidates, 2, Duration::from_millis(100));
+        assert_eq!(Surveyor::new(question).map(|_| ()), Err(SurveyError::Candidates));
+    }
+}
+
+#[test]
+fn no_progress_is_an_error_that_says_with_how_many() {
+    let mut surveyor = Surveyor::new(question(4, 2)).unwrap();
+    let sample = Sample { value: 0.0, error: None, cost: Duration::from_millis(150) };
+    let error = surveyor.observe(sample).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "2 threads got nothing done in 0.15 s: nothing to compare; probe longer, or begin later"
+    );
+}
+
+/// 128 pieces, as in the paper's section II.B: 24 threads take as long as 22 do, 32 do four each.
+#[test]
+fn pieces_that_do_not_divide_are_counted() {
+    let question = Question { pieces: Some(128), ..question(72, 24) };
+    assert_eq!(question.evenness(1), 1.0);
+    assert_eq!(question.evenness(16), 1.0);
+    assert!((question.evenness(24) - 128.0 / 24.0 / 6.0).abs() < 1e-12);
+    assert!((question.evenness(22) / question.evenness(24) - 24.0 / 22.0).abs() < 1e-12);
+    // Four each, in turns; nobody is left alone at the end.
+    assert!((question.evenness(32) - 1.0).abs() < 1e-12);
+    let speed = |threads: u32| f64::from(threads.min(24));
+    let (advice, _) = run(&question, speed, 0.002, 1);
+    assert!(question.evenness(advice.threads) * speed(advice.threads) > 23.5, "{advice}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(6))]
+
+    #[test]
+    fn limits_are_kept_and_the_same_probes_give_the_same_advice(
+        sigma in 0.0..0.3f64, decline in 0.0..1.0f64, noise in 0.001..0.05f64, seed in 0u64..1000,
+        most_probes in 1usize..10, most_ms in 100u64..3000,
+    ) {
+        let law = Law { sigma, kappa: 0.0, knee: 8.0, decline };
+        let most_time = Some(Duration::from_millis(most_ms));
+        let question = Question { most_probes, most_time, ..question(24, 8) };
+        let speed = |threads: u32| law.speedup(f64::from(threads));
+        let (advice, probed) = run(&question, speed, noise, seed);
+        prop_assert!(probed.len() <= most_probes);
+        // The first probe is always made.
+        prop_assert!(probed.len() == 1 || probed.len() as u64 * 150 <= most_ms);
+        prop_assert!(question.candidates.contains(&advice.threads));
+        prop_assert!((0.0..=1.0).contains(&advice.loss));
+        prop_assert_eq!((advice, probed), run(&question, speed, noise, seed));
+    }
+}
