@@ -2,6 +2,7 @@
 //! in [`command`], one file per command.
 
 mod command;
+mod comparison;
 mod draw;
 mod interrupt;
 mod machine;
@@ -39,6 +40,7 @@ pub(crate) struct Arguments {
 enum Command {
     Place(Box<command::place::Place>),
     Threads(Box<command::threads::Threads>),
+    Compare(Box<command::compare::Compare>),
     Topo(command::topo::Topo),
     Latency(command::latency::Latency),
     Characterize(command::characterize::Characterize),
@@ -66,6 +68,7 @@ fn main() -> ExitCode {
     output::exit(match arguments.command {
         Command::Place(command) => command.run(),
         Command::Threads(command) => command.run(),
+        Command::Compare(command) => command.run(),
         Command::Topo(command) => command.run(),
         Command::Latency(command) => command.run(),
         Command::Characterize(command) => command.run(),

@@ -1,6 +1,6 @@
 //! What `place` was asked, with every default decided: all that is needed to ask it again after a kill.
 
-use pinwise_placement::Question;
+use pinwise_placement::{Lineup, Question};
 use pinwise_topology::CpuSet;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -37,6 +37,16 @@ pub(crate) struct Request {
     pub(crate) floor: Option<f64>,
     /// A program that is started anew may run this long.
     pub(crate) limit: Duration,
+}
+
+/// What `compare` measures at last: what every way came to, on the program of a request.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Compared {
+    /// The request that every search was made from.
+    #[serde(flatten)]
+    pub(crate) request: Request,
+    /// What is compared.
+    pub(crate) lineup: Lineup,
 }
 
 /// Where the threads come from.

@@ -4,10 +4,14 @@
 //! full enumeration or hill climbing, a reference that shows drift, then fresh windows for the winner and its rivals. [`Outcome`]
 //! is the answer, a pure function of the question and the records. A [`Plan`] is the part of it that can be kept, applied, and
 //! exported to other tools' syntax.
+//!
+//! A [`Lineup`] is what several ways of placing came to; [`Judge`] measures them beside one another, [`Comparison`] is what that shows.
 
 mod bound;
+mod comparison;
 mod export;
 mod fresh;
+mod lineup;
 mod outcome;
 mod plan;
 mod question;
@@ -15,7 +19,9 @@ mod search;
 mod statistics;
 
 pub use bound::Bound;
+pub use comparison::{Comparison, Judged, Row};
 pub use export::{Export, ExportError, FORMATS, Format};
+pub use lineup::{Claim, Contender, Entry, Judge, Lineup};
 pub use outcome::{Advice, Best, Cost, Drift, Estimate, Outcome};
 pub use plan::{Measured, Plan, PlanError, PlannedThread};
 pub use question::{Budget, Question, StrategyName};

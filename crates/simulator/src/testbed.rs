@@ -18,7 +18,7 @@
 use crate::program::Pipeline;
 use crate::{Chip, Counters, Job, Pace, Placed, PlacementError, Processor};
 use pinwise_testbed::{Effort, MeasureError, Measurement, Retry, Setting, Testbed, Time, Unit, Workload};
-use pinwise_topology::{Alike, Assignment, CpuId, Machine, Random, SharingTree};
+use pinwise_topology::{Alike, CpuId, Machine, Random, SharingTree, balanced};
 use rayon::prelude::*;
 use std::borrow::Cow;
 use std::time::Duration;
@@ -158,29 +158,6 @@ impl SimulatedTestbed {
     }
 }
 
-/// One thread after the other, in random order, each to the least loaded context: first the least loaded of the largest domains, then
-/// of those within it; chance decides between equals.
-fn balanced(tree: &SharingTree, threads: usize, random: &mut Random) -> Assignment {
-    let leaves = tree.leaves().len();
-    let mut order: Vec<usize> = (0..threads).collect();
-    random.shuffle(&mut order);
-    let mut free: Vec<u32> = (0..leaves as u32).collect();
-    random.shuffle(&mut free);
-    let mut held = vec![0u32; leaves];
-    let mut placed = vec![0; threads];
-    for thread in order {
-        let load = |leaf: u32| {
-            let around = tree.around(leaf).into_iter().rev();
-            around.map(|(_, domain)| domain.map(|leaf| held[leaf as usize]).sum::<u32>()).collect::<Vec<u32>>()
-        };
-        let Some((index, &leaf)) = free.iter().enumerate().min_by_key(|&(_, &leaf)| load(leaf)) else { break };
-        free.swap_remove(index);
-        held[leaf as usize] += 1;
-        placed[thread] = leaf;
-    }
-    Assignment::new(placed)
-}
-
 impl Testbed for SimulatedTestbed {
     fn machine(&self) -> &Machine {
         &self.machine
@@ -224,8 +201,8 @@ impl Testbed for SimulatedTestbed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pinwise_testbed::Piece;
-    use pinwise_topology::DomainKind;
+use pinwise_testbed::Piece;
+    use pinwise_topology::Assignment;
 
     fn testbed(instances: usize, window: Window) -> SimulatedTestbed {
         let processor = Processor::model("ultrasparc-t2").unwrap();
@@ -302,32 +279,5 @@ mod tests {
         assert_eq!(crowded.measure(&together, Effort::default()).unwrap_err().retry, Retry::Other);
         let error = SimulatedTestbed::new(processor.clone(), processor.machine(), vec![Pipeline::IntMul; 22], SHORT, 1);
         assert!(error.unwrap_err().to_string().contains("at most 21 instances"));
-    }
-
-    #[test]
-    fn what_stands_for_the_default_is_balanced_on_every_level() {
-        let tree = SharingTree::new(&Machine::model("ultrasparc-t2").unwrap(), Alike::ByStructure);
-        let mut random = Random::new(3);
-        let mut seen = std::collections::BTreeSet::new();
-        for threads in [1, 3, 6, 8, 16, 24, 30, 64] {
-            for _ in 0..20 {
-                let placed = balanced(&tree, threads, &mut random);
-                let mut loads = std::collections::BTreeMap::new();
-                for leaf in 0..64 {
-                    for (kind, domain) in tree.around(leaf) {
-                        let held = placed.leaves().iter().filter(|leaf| domain.contains(leaf)).count();
-                        loads.entry(kind).or_insert_with(Vec::new).push(held);
-                    }
-                }
-                for kind in [DomainKind::Core, DomainKind::Pipe] {
-                    let (least, most) = (loads[&kind].iter().min().unwrap(), loads[&kind].iter().max().unwrap());
-                    assert!(most - least <= 1, "{threads} threads, {kind:?}: {placed:?}");
-                }
-                let different: std::collections::BTreeSet<_> = placed.leaves().iter().collect();
-                assert_eq!(different.len(), threads);
-                seen.insert(placed);
-            }
-        }
-        assert!(seen.len() > 100, "chance decides: {}", seen.len());
     }
 }

@@ -12,6 +12,7 @@
 //! number of threads to such a tree, up to swaps of alike groups: counted, sampled, enumerated, ranked.
 
 mod assignment;
+mod balanced;
 mod cpuset;
 mod fingerprint;
 mod hwloc_xml;
@@ -30,6 +31,7 @@ mod sysfs;
 mod tree;
 
 pub use assignment::Assignment;
+pub use balanced::balanced;
 pub use cpuset::{CpuId, CpuSet, CpuSetError};
 pub use fingerprint::Fingerprint;
 pub use latency::{

@@ -2,6 +2,7 @@
 
 mod export;
 
+use crate::comparison;
 use crate::output::{Usage, print, print_json};
 use crate::store::StoreArguments;
 use clap::{Args, Subcommand};
@@ -109,6 +110,9 @@ impl Campaign {
             Self::Show(one) => show(&one),
             Self::Resume(one) => {
                 let (store, info) = one.id.open()?;
+                if let Some(compared) = comparison::of(&info) {
+                    return super::compare::resume(store, &info, &compared, one.id.store.named(), one.json);
+                }
                 super::place::resume(store, &info, one.id.store.named(), one.json)
             }
             Self::Export { one, format } => {
@@ -214,6 +218,9 @@ fn delete(store: &StoreArguments, ids: &[i64]) -> anyhow::Result<()> {
 
 fn show(one: &One) -> anyhow::Result<()> {
     let (store, info) = one.id.open()?;
+    if let Some(compared) = comparison::of(&info) {
+        return comparison::print(&info, &compared, &store.records(info.id)?, one.id.store.named(), one.json);
+    }
     let outcome = outcome(&info, &store.records(info.id)?)?;
     let plan = super::place::plan_path(&store, info.id);
     let files = Files { plan: plan.exists().then_some(plan.as_path()), store: one.id.store.named() };

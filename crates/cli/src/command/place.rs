@@ -7,7 +7,9 @@ mod subject;
 mod testbed;
 
 pub(crate) use arguments::Place;
-pub(crate) use search::time;
+pub(crate) use search::{SearchArguments, time};
+pub(crate) use subject::SubjectArguments;
+pub(crate) use testbed::{Bed, open};
 
 use super::apply;
 use crate::interrupt::Interrupt;
@@ -17,15 +19,14 @@ use crate::plan::{self, PlanArgument};
 use crate::progress::Progress;
 use crate::request::Request;
 use anyhow::Context;
-use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Ending, NewCampaign, Store, run};
+use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Ending, NewCampaign, Record, Store, Strategy, run};
 use pinwise_host::{Ended, Pinner, Scope};
-use pinwise_placement::{Advice, Outcome, Plan, Search};
+use pinwise_placement::{Advice, Budget, Outcome, Plan, Search};
 use pinwise_report::Files;
 use pinwise_testbed::figures;
 use pinwise_topology::{CpuSet, Fingerprint, Machine, SharingTree};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
-use testbed::Bed;
 
 impl Place {
     pub(crate) fn run(self) -> anyhow::Result<()> {
@@ -34,44 +35,55 @@ impl Place {
         let request = self.request(&program.to_string_lossy())?;
         let interrupt = Interrupt::listen()?;
         let mut store = Store::open(&self.store.path()?)?;
-        let bed = testbed::open(&request, &interrupt)?;
-        let unit = bed.testbed().unit().clone();
-        let mut request = request;
-        request.affinities = bed.affinities();
-        let spent = begin.elapsed();
-        request.question.budget = request.question.budget.after(spent).with_context(|| {
-            let spent = figures::duration(spent);
-            format!("{spent} went into getting to know the program, which is all of the budget: raise --budget")
-        })?;
-        // The user's cap is in the unit shown; performance is higher-is-better.
-        request.question.cap = request.question.cap.map(|cap| unit.quantity(cap));
-        let mut workload = bed.testbed().workload().clone();
-        if let Some(name) = self.built_in() {
-            workload.name = name.to_owned();
-        }
-        let new = NewCampaign {
-            command: std::env::args().collect(),
-            machine: bed.testbed().machine().clone(),
-            alike: request.question.alike,
-            workload,
-            unit,
-            question: serde_json::to_value(&request)?,
-            seed: request.question.seed,
-        };
-        // Before anything is stored: a question that has no answer makes no campaign.
-        Search::new(&request.question, &SharingTree::new(&new.machine, new.alike), &new.workload)?;
-        if let [only] = SharingTree::new(&new.machine, new.alike).leaves() {
-            let name = &new.workload.name;
-            let only = only.0;
-            anyhow::bail!(
-                "{name} may run on CPU {only} only, so there is nothing to choose: allow it more (taskset -apc LIST PID)"
-            );
-        }
+        let (request, bed, new) = prepare(request, self.built_in(), begin, &interrupt)?;
         let id = store.create(&new)?;
         let told =
             Told { json: self.json, plan: self.plan, store: self.store.named().map(Path::to_owned), apply: self.apply };
         conduct(&mut store, id, &request, bed, &interrupt, &told)
     }
+}
+
+/// Gets to know the program, and decides what that has to say in the request: what is needed to begin a campaign.
+pub(crate) fn prepare(
+    mut request: Request,
+    built_in: Option<&str>,
+    begin: Instant,
+    interrupt: &Interrupt,
+) -> anyhow::Result<(Request, Bed, NewCampaign)> {
+    let bed = testbed::open(&request, interrupt)?;
+    let unit = bed.testbed().unit().clone();
+    request.affinities = bed.affinities();
+    let spent = begin.elapsed();
+    request.question.budget = request.question.budget.after(spent).with_context(|| {
+        let spent = figures::duration(spent);
+        format!("{spent} went into getting to know the program, which is all of the budget: raise --budget")
+    })?;
+    // The user's cap is in the unit shown; performance is higher-is-better.
+    request.question.cap = request.question.cap.map(|cap| unit.quantity(cap));
+    let mut workload = bed.testbed().workload().clone();
+    if let Some(name) = built_in {
+        workload.name = name.to_owned();
+    }
+    let new = NewCampaign {
+        command: std::env::args().collect(),
+        machine: bed.testbed().machine().clone(),
+        alike: request.question.alike,
+        workload,
+        unit,
+        question: serde_json::to_value(&request)?,
+        seed: request.question.seed,
+    };
+    // Before anything is stored: a question that has no answer makes no campaign.
+    let tree = SharingTree::new(&new.machine, new.alike);
+    Search::new(&request.question, &tree, &new.workload)?;
+    if let [only] = tree.leaves() {
+        let name = &new.workload.name;
+        let only = only.0;
+        anyhow::bail!(
+            "{name} may run on CPU {only} only, so there is nothing to choose: allow it more (taskset -apc LIST PID)"
+        );
+    }
+    Ok((request, bed, new))
 }
 
 /// Goes on with a campaign that was interrupted or killed.
@@ -97,7 +109,7 @@ pub(crate) fn resume(mut store: Store, info: &CampaignInfo, named: Option<&Path>
 }
 
 /// What has changed since a campaign was begun that its measurements depend on.
-fn changed(info: &CampaignInfo, request: &Request, bed: &Bed) -> Option<String> {
+pub(crate) fn changed(info: &CampaignInfo, request: &Request, bed: &Bed) -> Option<String> {
     let (before, now) = (&info.new, bed.testbed());
     let machine = now.machine();
     if *machine != before.machine {
@@ -158,18 +170,7 @@ fn conduct(
     }
     let tree = SharingTree::new(&info.new.machine, info.new.alike);
     let mut search = Search::new(&request.question, &tree, &info.new.workload)?;
-    let mut progress = Progress::new(request.question.budget, info.new.unit.clone());
-    let before = bed.notes();
-    let start = Instant::now();
-    let testbed = bed.testbed_mut();
-    let clock = || start.elapsed();
-    let (ending, records) = run(store, id, &mut search, testbed, &clock, &|| interrupt.came(), &mut |record| {
-        progress.observe(record);
-    })?;
-    progress.finish();
-    for note in bed.notes().iter().filter(|note| !before.contains(note)) {
-        output::aside(&format!("note: {note}"));
-    }
+    let (ending, records) = measure(store, &info, request.question.budget, &mut search, &mut bed, interrupt)?;
     let resume = format!("pinwise campaign resume {}{}", id.0, told.files(None).flag());
     match ending {
         Ending::Finished(_) => {
@@ -200,6 +201,29 @@ fn conduct(
             anyhow::bail!("{reason} ({kept} measurements are kept; once the cause is gone: {resume})")
         }
     }
+}
+
+/// Runs a campaign's strategy, with a line that shows how far it is.
+pub(crate) fn measure(
+    store: &mut Store,
+    info: &CampaignInfo,
+    budget: Budget,
+    strategy: &mut dyn Strategy,
+    bed: &mut Bed,
+    interrupt: &Interrupt,
+) -> anyhow::Result<(Ending, Vec<Record>)> {
+    let mut progress = Progress::new(budget, info.new.unit.clone());
+    let before = bed.notes();
+    let start = Instant::now();
+    let clock = || start.elapsed();
+    let ended = run(store, info.id, strategy, bed.testbed_mut(), &clock, &|| interrupt.came(), &mut |record| {
+        progress.observe(record);
+    })?;
+    progress.finish();
+    for note in bed.notes().iter().filter(|note| !before.contains(note)) {
+        output::aside(&format!("note: {note}"));
+    }
+    Ok(ended)
 }
 
 /// Pins the program for good where that is the advice.
@@ -256,7 +280,7 @@ pub(crate) fn plan_path(store: &Store, id: CampaignId) -> PathBuf {
 }
 
 /// What is known before the first measurement: the machine, the threads by role, the campaign.
-fn opening(info: &CampaignInfo) -> String {
+pub(crate) fn opening(info: &CampaignInfo) -> String {
     let machine = &info.new.machine;
     let contexts = machine.allowed.len();
     let mut text = format!("{}: {contexts} contexts allowed ({})\n", machine.name, machine.allowed);
