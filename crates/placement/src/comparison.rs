@@ -215,6 +215,7 @@ mod tests {
             let weather = 1.0 + 0.001 * (records.len() % 5) as f64;
             let outcome = match &trial.setting {
                 Setting::Unpinned => Ok(50.0),
+                Setting::Profile(_) => unreachable!("no lineup has partial settings"),
                 Setting::Pinned(assignment) if assignment.leaf(0) == 9 => Err(MeasureError::new(Retry::Other, "no")),
                 Setting::Pinned(assignment) => Ok([0.0, 10.0, 20.0, 30.0, 100.0, 110.0][assignment.leaf(0)] * weather),
             };

@@ -201,7 +201,7 @@ impl Testbed for SimulatedTestbed {
 #[cfg(test)]
 mod tests {
     use super::*;
-use pinwise_testbed::Piece;
+    use pinwise_testbed::Piece;
     use pinwise_topology::Assignment;
 
     fn testbed(instances: usize, window: Window) -> SimulatedTestbed {
