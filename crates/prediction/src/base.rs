@@ -96,6 +96,11 @@ impl BaseTable {
         self.space.name(assignment)
     }
 
+    /// All entries: threads in the order of [`crate::Instance::threads`], and the performance.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (&Assignment, f64)> {
+        self.values.iter().map(|(name, value)| (name, *value)).filter(|(_, value)| !value.is_nan())
+    }
+
     /// The performance by what the table calls an assignment.
     pub(crate) fn named(&self, name: &Assignment) -> Option<f64> {
         self.values.get(name).copied()

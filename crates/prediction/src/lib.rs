@@ -28,6 +28,7 @@ mod local;
 mod moving;
 mod optimum;
 mod predictor;
+mod proof;
 mod ridge;
 mod slowdown;
 mod tilt;

@@ -141,6 +141,11 @@ impl<'a> Moving<'a> {
         self.slot_of.iter().map(|slot| (slot / self.local().per_context()) as u32).collect()
     }
 
+    /// The share that every thread lets its instance keep.
+    pub(crate) fn shares(&self) -> &[f64] {
+        &self.share
+    }
+
     /// What the tables say of it.
     pub(crate) fn description(&self) -> Description {
         let cast = self.blackbox.cast();

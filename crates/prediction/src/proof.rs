@@ -1,0 +1,122 @@
+//! Which assignment is predicted best, proven: prices rule out most, and the rest is gone through.
+//!
+//! BlackBox's prediction of an instance depends on the other threads only through what is in its domains. So an assignment is a
+//! choice of what each domain holds, and of which threads are of one instance. [`piece`] lists both, [`price`] finds a bound on what
+//! they can be worth together, [`completion`] the same for what is not chosen yet, and [`branch`] goes through all choices that are not
+//! ruled out, above a floor that is lowered step by step until it has reached what is known.
+
+mod branch;
+mod completion;
+mod piece;
+mod price;
+
+use crate::BlackBox;
+use crate::moving::Moving;
+use crate::optimum::{Podium, Progress};
+use branch::{Branch, Findings, ROUNDING};
+use completion::Completion;
+use piece::Pieces;
+use price::Prices;
+
+/// Shares between which prices are linear, at most.
+const MOST_KNOTS: usize = 10;
+/// The floor begins this share of the way from the bound down to the best, and the way doubles each time.
+const FIRST_STEP: f64 = 1.0 / 64.0;
+
+/// What is proven.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Proof {
+    /// No assignment is predicted above this.
+    pub(crate) upper: f64,
+    /// All that are predicted better than the last on the podium are on it.
+    pub(crate) complete: bool,
+    pub(crate) nodes: u64,
+}
+
+/// Proves what can be proven, entering what is found on the way into `podium`; `ceiling` is a bound that is known already. `None` where
+/// there is too much to go through even for a better bound.
+pub(crate) fn prove(
+    blackbox: &BlackBox,
+    ceiling: f64,
+    podium: &mut Podium,
+    moving: &mut Moving<'_>,
+    go_on: &mut dyn FnMut(&Progress) -> bool,
+) -> Option<Proof> {
+    let pieces = Pieces::new(blackbox)?;
+    let (cast, domains) = (blackbox.cast(), blackbox.local().domains());
+    let mut instances = vec![0; cast.applications()];
+    cast.instances().iter().for_each(|instance| instances[instance.application] += 1);
+    let counts = cast.counts();
+    let left: Vec<u8> = counts.iter().map(|count| u8::try_from(*count).ok()).collect::<Option<_>>()?;
+    let knots = knots(&pieces, podium, moving)?;
+    let rest = |prices: &Prices| -> f64 { prices.rest.iter().zip(&instances).map(|(rest, n)| rest * *n as f64).sum() };
+    let bound = |prices: &Prices, table: bool| {
+        let completion = Completion::new(&pieces, prices, domains, &counts, table);
+        (rest(prices) + completion.most(domains, &left), completion)
+    };
+    let mut nodes = 0;
+    let prices = price::best(&pieces, knots, &instances, domains, &|prices| bound(prices, false).0, &mut |upper| {
+        nodes += 1;
+        go_on(&Progress { steps: nodes, best: podium.best(), upper: upper.min(ceiling) })
+    });
+    let (most, completion) = bound(&prices, true);
+    let mut upper = most.min(ceiling);
+    let values: Vec<f64> = pieces.holdings.iter().map(|holding| prices.value(holding)).collect();
+    let paid = rest(&prices);
+    let mut unresolved = f64::NEG_INFINITY;
+    let mut step = FIRST_STEP * (upper - podium.best()).max(ROUNDING * upper.abs());
+    loop {
+        // Below 0 there is no prediction.
+        let floor = if step < upper { upper - step } else { f64::NEG_INFINITY };
+        let bar = floor.max(podium.threshold());
+        // What a holding leaves to be worth has to be above the floor with it in any domain.
+        let mut tried = left.clone();
+        let mut candidates: Vec<usize> = (0..values.len())
+            .filter(|&number| {
+                let taken = &pieces.holdings[number].counts;
+                tried.iter_mut().zip(&left).zip(taken).for_each(|((rest, left), taken)| *rest = left - taken);
+                paid + values[number] + completion.most(domains - 1, &tried) > bar
+            })
+            .collect();
+        candidates.sort_by(|a, b| values[*b].total_cmp(&values[*a]));
+        let branch = Branch {
+            blackbox,
+            pieces: &pieces,
+            prices: &prices,
+            completion: &completion,
+            values: &values,
+            candidates: &candidates,
+        };
+        let mut ask = |nodes: u64, best: f64| go_on(&Progress { steps: nodes, best, upper: upper.max(best) });
+        let mut findings = Findings { podium, moving, floor, unresolved, nodes, ended: false, go_on: &mut ask };
+        branch.give(domains, 0, &left, paid, &mut Vec::new(), &mut findings);
+        (nodes, unresolved) = (findings.nodes, findings.unresolved);
+        if findings.ended {
+            break;
+        }
+        // Nothing above the floor was left out but what is unresolved.
+        upper = upper.min((floor * (1.0 + ROUNDING)).max(podium.best()).max(unresolved));
+        if floor <= podium.threshold() {
+            return Some(Proof { upper, complete: unresolved <= podium.threshold(), nodes });
+        }
+        if unresolved > floor {
+            break;
+        }
+        step *= 2.0;
+    }
+    Some(Proof { upper, complete: false, nodes })
+}
+
+/// The shares between which prices are linear: those that threads keep where it is best, since there prices have to be right.
+fn knots(pieces: &Pieces, podium: &Podium, moving: &mut Moving<'_>) -> Option<Vec<f64>> {
+    let most = pieces.holdings.iter().flat_map(|holding| &holding.parts).map(|part| part.share).fold(0.0, f64::max);
+    if let Some(best) = podium.first() {
+        moving.place(best);
+    }
+    let mut shares: Vec<f64> = moving.shares().iter().copied().filter(|share| *share > 0.0 && *share < most).collect();
+    shares.sort_by(f64::total_cmp);
+    shares.dedup_by(|a, b| *a - *b < 0.002 * most);
+    let keep = shares.len().min(MOST_KNOTS - 2);
+    let inner = (0..keep).map(|index| shares[index * shares.len() / keep]);
+    (most > 0.0).then(|| std::iter::once(0.0).chain(inner).chain([most]).collect())
+}

@@ -1,0 +1,257 @@
+//! What can be of an instance in one domain, what domains can hold of all instances, and how pieces make an instance.
+
+use crate::BlackBox;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// What a domain may hold is gone through up to so many contents, and so many ways to divide these among instances.
+const MOST_CONTENTS: usize = 40_000;
+const MOST_HOLDINGS: usize = 400_000;
+/// Ways of cutting an instance into pieces that are priced.
+const MOST_CUTS: usize = 400;
+
+/// A way in which the threads of an instance are spread over domains: the pieces by number, sorted, and the best base
+/// performance of an instance so spread.
+#[derive(Clone, Debug)]
+pub(crate) struct Cut {
+    pub(crate) application: usize,
+    pub(crate) pieces: Vec<usize>,
+    pub(crate) base: f64,
+    /// Wherever these pieces are, the base performance is this one.
+    pub(crate) settled: bool,
+}
+
+/// What a domain holds, and which of its threads are of one instance.
+#[derive(Clone, Debug)]
+pub(crate) struct Holding {
+    /// By slot, 0 or 1 + kind.
+    pub(crate) held: Vec<u8>,
+    /// Threads of each kind.
+    pub(crate) counts: Vec<u8>,
+    pub(crate) parts: Vec<Part>,
+}
+
+/// The threads of one instance in a domain.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Part {
+    pub(crate) piece: usize,
+    /// The smallest share that they keep there.
+    pub(crate) share: f64,
+    pub(crate) slots: Vec<usize>,
+}
+
+/// All pieces, cuts and holdings of a workload.
+#[derive(Clone, Debug)]
+pub(crate) struct Pieces {
+    /// How many threads each piece has.
+    pub(crate) sizes: Vec<usize>,
+    pub(crate) cuts: Vec<Cut>,
+    /// By piece, the cuts that it is part of.
+    pub(crate) cuts_of: Vec<Vec<usize>>,
+    /// The empty one comes first.
+    pub(crate) holdings: Vec<Holding>,
+}
+
+/// The number of every piece, by what it holds; kinds tell the application.
+type Numbers = HashMap<Vec<u8>, usize>;
+
+impl Pieces {
+    /// `None` where there are too many to go through.
+    pub(crate) fn new(blackbox: &BlackBox) -> Option<Self> {
+        let mut numbers = Numbers::new();
+        let mut cuts = Vec::new();
+        for application in 0..blackbox.cast().applications() {
+            cuts.extend(cut(blackbox, application, &mut numbers)?);
+        }
+        let counts = blackbox.cast().counts();
+        let mut instances = vec![0; blackbox.cast().applications()];
+        blackbox.cast().instances().iter().for_each(|instance| instances[instance.application] += 1);
+        let mut holdings = Vec::new();
+        for held in contents(blackbox.local().arities(), &counts)? {
+            let shares = blackbox.slowdown().shares_within(&held);
+            if held.iter().zip(&shares).any(|(held, (_, share))| *held > 0 && share.is_nan()) {
+                // What the tables do not know of is predicted as 0.
+                continue;
+            }
+            let mut division =
+                Division { blackbox, numbers: &numbers, held: &held, shares: &shares, found: BTreeMap::new() };
+            division.divide(&mut vec![false; held.len()], &mut Vec::new());
+            let found = std::mem::take(&mut division.found);
+            let number = |kind: usize| held.iter().filter(|held| usize::from(**held) == 1 + kind).count() as u8;
+            let counts: Vec<u8> = (0..counts.len()).map(number).collect();
+            for parts in found.into_values() {
+                let of = |application: usize| {
+                    parts.iter().filter(|part| division.application(part.slots[0]) == application).count()
+                };
+                if (0..instances.len()).all(|application| of(application) <= instances[application]) {
+                    holdings.push(Holding { held: held.clone(), counts: counts.clone(), parts });
+                }
+            }
+            if holdings.len() > MOST_HOLDINGS {
+                return None;
+            }
+        }
+        holdings.sort_by_key(|holding| holding.parts.len());
+        let mut sizes = vec![0; numbers.len()];
+        numbers.iter().for_each(|(held, number)| sizes[*number] = held.iter().filter(|held| **held > 0).count());
+        let part_of = |piece: usize| (0..cuts.len()).filter(|cut| cuts[*cut].pieces.contains(&piece)).collect();
+        let cuts_of = (0..sizes.len()).map(part_of).collect();
+        Some(Self { sizes, cuts, cuts_of, holdings })
+    }
+}
+
+/// The ways in which an instance of an application can be cut into pieces, which are numbered as they come.
+fn cut(blackbox: &BlackBox, application: usize, numbers: &mut Numbers) -> Option<Vec<Cut>> {
+    let local = blackbox.local();
+    let roster = blackbox.cast().roster(application);
+    let mut known: BTreeMap<Vec<usize>, (f64, f64)> = BTreeMap::new();
+    for (assignment, base) in blackbox.base(application).entries() {
+        let mut domains: BTreeMap<usize, Vec<u8>> = BTreeMap::new();
+        for (kind, leaf) in roster.iter().zip(assignment.leaves()) {
+            let leaf = *leaf as usize;
+            let held = domains.entry(leaf / local.size()).or_insert_with(|| vec![0; local.slots()]);
+            let first = leaf % local.size() * local.per_context();
+            let free = held[first..first + local.per_context()].iter().position(|held| *held == 0)?;
+            held[first + free] = 1 + *kind as u8;
+        }
+        let number = |mut held: Vec<u8>| {
+            arrange(&mut held, local.arities());
+            let next = numbers.len();
+            *numbers.entry(held).or_insert(next)
+        };
+        let mut pieces: Vec<usize> = domains.into_values().map(number).collect();
+        pieces.sort_unstable();
+        let range = known.entry(pieces).or_insert((base, base));
+        *range = (range.0.min(base), range.1.max(base));
+        if known.len() > MOST_CUTS {
+            return None;
+        }
+    }
+    let cut = |(pieces, (least, most))| Cut { application, pieces, base: most, settled: least == most };
+    Some(known.into_iter().map(cut).collect())
+}
+
+/// Puts a domain's content in the order that all contents have that differ by exchanges of alike parts.
+fn arrange(held: &mut [u8], arities: &[usize]) {
+    let Some((arity, inner)) = arities.split_first() else { return };
+    let width = held.len() / arity;
+    held.chunks_mut(width).for_each(|child| arrange(child, inner));
+    let mut children: Vec<Vec<u8>> = held.chunks(width).map(<[u8]>::to_vec).collect();
+    children.sort_by(|a, b| b.cmp(a));
+    held.copy_from_slice(&children.concat());
+}
+
+/// All contents of a domain with no more threads of each kind than there are.
+fn contents(arities: &[usize], counts: &[usize]) -> Option<Vec<Vec<u8>>> {
+    let Some((arity, inner)) = arities.split_first() else {
+        let present = (0..counts.len()).filter(|kind| counts[*kind] > 0).map(|kind| vec![1 + kind as u8]);
+        return Some(std::iter::once(vec![0]).chain(present).collect());
+    };
+    let mut children = contents(inner, counts)?;
+    children.sort();
+    let mut all = vec![(Vec::new(), 0)];
+    for place in 0..*arity {
+        let mut longer = Vec::new();
+        for (held, last) in &all {
+            // The first child has the greatest content, and none is greater than the one before it.
+            let candidates = if place == 0 { &children[..] } else { &children[..=*last] };
+            for (index, child) in candidates.iter().enumerate() {
+                let held: Vec<u8> = [&held[..], child].concat();
+                let enough =
+                    |kind: usize| held.iter().filter(|held| usize::from(**held) == kind + 1).count() <= counts[kind];
+                if (0..counts.len()).all(enough) {
+                    longer.push((held, index));
+                }
+            }
+            if longer.len() > MOST_CONTENTS {
+                return None;
+            }
+        }
+        all = longer;
+    }
+    Some(all.into_iter().map(|(held, _)| held).collect())
+}
+
+/// A piece, and of its threads what they are and what is around them.
+type Name = (usize, Vec<(u8, usize)>);
+
+/// The ways in which a content can be divided among instances.
+struct Division<'a> {
+    blackbox: &'a BlackBox,
+    numbers: &'a Numbers,
+    held: &'a [u8],
+    /// Layout and share by slot.
+    shares: &'a [(usize, f64)],
+    /// By pieces, and kinds and layouts of their threads.
+    found: BTreeMap<Vec<Name>, Vec<Part>>,
+}
+
+impl Division<'_> {
+    fn divide(&mut self, taken: &mut Vec<bool>, parts: &mut Vec<Part>) {
+        let Some(first) = (0..self.held.len()).find(|slot| self.held[*slot] > 0 && !taken[*slot]) else {
+            let mut named: Vec<(Name, &Part)> = parts.iter().map(|part| (self.name(part), part)).collect();
+            named.sort_by(|a, b| a.0.cmp(&b.0));
+            let (name, parts): (Vec<Name>, Vec<Part>) =
+                named.into_iter().map(|(name, part)| (name, part.clone())).unzip();
+            self.found.entry(name).or_insert(parts);
+            return;
+        };
+        let application = self.application(first);
+        let mut room = vec![0usize; self.blackbox.cast().kinds().len()];
+        self.blackbox.cast().roster(application).iter().for_each(|kind| room[*kind] += 1);
+        let mut partners = BTreeSet::new();
+        self.extend(&mut vec![first], first + 1, &mut room, taken, &mut partners);
+        for slots in partners {
+            let mut piece = vec![0; self.held.len()];
+            slots.iter().for_each(|slot| piece[*slot] = self.held[*slot]);
+            arrange(&mut piece, self.blackbox.local().arities());
+            let Some(&piece) = self.numbers.get(&piece) else { continue };
+            let share = slots.iter().map(|slot| self.shares[*slot].1).fold(f64::INFINITY, f64::min);
+            slots.iter().for_each(|slot| taken[*slot] = true);
+            parts.push(Part { piece, share, slots: slots.clone() });
+            self.divide(taken, parts);
+            parts.pop();
+            slots.iter().for_each(|slot| taken[*slot] = false);
+        }
+    }
+
+    fn name(&self, part: &Part) -> Name {
+        let mut threads: Vec<_> = part.slots.iter().map(|slot| (self.held[*slot], self.shares[*slot].0)).collect();
+        threads.sort_unstable();
+        (part.piece, threads)
+    }
+
+    fn application(&self, slot: usize) -> usize {
+        self.blackbox.cast().kinds()[usize::from(self.held[slot]) - 1].application
+    }
+
+    /// All sets of slots that begin with `slots` and could be of one instance.
+    fn extend(
+        &self,
+        slots: &mut Vec<usize>,
+        from: usize,
+        room: &mut [usize],
+        taken: &[bool],
+        sets: &mut BTreeSet<Vec<usize>>,
+    ) {
+        let kind = |slot: usize| usize::from(self.held[slot]) - 1;
+        let last = kind(slots[slots.len() - 1]);
+        if room[last] == 0 {
+            return;
+        }
+        room[last] -= 1;
+        sets.insert(slots.clone());
+        for slot in from..self.held.len() {
+            // Of threads of one kind side by side, which are the same to everyone, the first free one.
+            let innermost = self.blackbox.local().arities().last().copied().unwrap_or(1);
+            let same = slot % innermost > 0 && self.held[slot - 1] == self.held[slot];
+            let passed_over = same && !taken[slot - 1] && slots[slots.len() - 1] != slot - 1;
+            if self.held[slot] == 0 || taken[slot] || passed_over {
+                continue;
+            }
+            slots.push(slot);
+            self.extend(slots, slot + 1, room, taken, sets);
+            slots.pop();
+        }
+        room[last] += 1;
+    }
+}

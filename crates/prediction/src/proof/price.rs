@@ -1,0 +1,302 @@
+//! Prices that bound the best prediction from above.
+//!
+//! **The bound.** Let h(p, s) be the price of a piece p whose threads keep the share s, not falling in s, and r(a) what is paid
+//! besides for an instance of application a. If the prices of the pieces of every cut m, all at one share s, make up for what it is
+//! worth, sum of h(p, s) over p in m + r(a) >= base(m) s for all s, then they do so at any shares for the least of them, as prices do
+//! not fall. So no assignment is predicted above the sum of r over all instances and of h over all pieces: the sum over
+//! domains of what they hold. The holdings can be chosen for each domain as if there were no other, but for how many threads of each kind there
+//! are: `Prices::value` does that, and the largest sum over domains is the bound (Lagrangian relaxation; Geoffrion, Mathematical
+//! Programming Study 2, 1974). It holds for any prices; good ones make it tight.
+//!
+//! **The best prices** are the solution of a linear program: the smallest sum of r + domains × v under the conditions above, where v
+//! is at least the price of every holding. Prices are taken linear between a few shares, so that the conditions need hold only at these.
+//! Of the holdings few matter; they are found by solving with those known and adding the ones that cost most (cutting planes; Kelley,
+//! J. SIAM 8, 1960), looked for half-way between the new prices and the best so far, which keeps these from jumping about (Ben-Ameur and
+//! Neto, Networks 49, 2007). What the solver returns is only a proposal: `r` is computed from `h`, and the bound from both.
+
+use super::piece::{Holding, Pieces};
+use microlp::{ComparisonOp, OptimizationDirection, Problem, Solution, Variable};
+
+/// Holdings added in one round at most.
+const MOST_ADDED: usize = 24;
+/// Rounds of the cutting planes at most.
+const MOST_ROUNDS: usize = 150;
+/// The rounds end when the solver's value is so near the bound, as a share of it.
+const NEAR: f64 = 1e-7;
+
+/// Times that knots are added at most, how many there may be, how near each other they may come as a share of the last, and from which
+/// improvement of the bound on it is done again.
+const MOST_REFINED: usize = 8;
+const MOST_KNOTS: usize = 64;
+const KNOTS_APART: f64 = 0.000_5;
+const WORTHWHILE: f64 = 0.000_1;
+/// Holdings this much below the dearest, as a share, have a say in where knots are.
+const MATTERS: f64 = 0.002;
+/// A holding is added if it costs more than a domain may, by more than this share of the best an instance can do.
+const EXCEEDS: f64 = 1e-8;
+/// No price is beyond this many times the best an instance can do: it keeps the first programs, which know of few holdings, from
+/// promising what cannot be.
+const MOST_PRICE: f64 = 20.0;
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub(crate) struct Prices {
+    /// Ascending, the first is 0.
+    knots: Vec<f64>,
+    /// By piece, at every knot.
+    prices: Vec<Vec<f64>>,
+    /// By application.
+    pub(crate) rest: Vec<f64>,
+}
+
+impl Prices {
+    /// The price of a piece whose threads keep `share`.
+    pub(crate) fn of(&self, piece: usize, share: f64) -> f64 {
+        let (segment, part) = position(&self.knots, share);
+        let prices = &self.prices[piece];
+        prices[segment] + part * (prices[segment + 1] - prices[segment])
+    }
+
+    /// The price of all pieces of a holding.
+    pub(crate) fn value(&self, holding: &Holding) -> f64 {
+        holding.parts.iter().map(|part| self.of(part.piece, part.share)).sum()
+    }
+
+    /// Those whose prices are given: what they leave to pay for an instance follows.
+    fn new(pieces: &Pieces, knots: Vec<f64>, prices: Vec<Vec<f64>>, applications: usize) -> Self {
+        let mut rest = vec![f64::NEG_INFINITY; applications];
+        for cut in &pieces.cuts {
+            for (knot, share) in knots.iter().enumerate() {
+                let paid: f64 = cut.pieces.iter().map(|piece| prices[*piece][knot]).sum();
+                let rest = &mut rest[cut.application];
+                *rest = rest.max(cut.base * share - paid);
+            }
+        }
+        Self { knots, prices, rest }
+    }
+
+    /// To begin with: an instance at its best, shared among its pieces by size, in proportion to the share kept.
+    fn by_size(pieces: &Pieces, knots: Vec<f64>, applications: usize) -> Self {
+        let mut prices = vec![vec![0.0; knots.len()]; pieces.sizes.len()];
+        for cut in &pieces.cuts {
+            let threads: usize = cut.pieces.iter().map(|piece| pieces.sizes[*piece]).sum();
+            for piece in &cut.pieces {
+                let worth = cut.base * pieces.sizes[*piece] as f64 / threads as f64;
+                prices[*piece]
+                    .iter_mut()
+                    .zip(&knots)
+                    .for_each(|(price, share)| *price = f64::max(*price, worth * share));
+            }
+        }
+        Self::new(pieces, knots, prices, applications)
+    }
+
+    fn halfway(&self, other: &Self, pieces: &Pieces) -> Self {
+        let mean = |(a, b): (&Vec<f64>, &Vec<f64>)| a.iter().zip(b).map(|(a, b)| (a + b) / 2.0).collect();
+        let prices = self.prices.iter().zip(&other.prices).map(mean).collect();
+        Self::new(pieces, self.knots.clone(), prices, self.rest.len())
+    }
+
+    /// The same prices with more knots.
+    fn at(&self, pieces: &Pieces, knots: Vec<f64>) -> Self {
+        let prices = (0..self.prices.len()).map(|piece| knots.iter().map(|knot| self.of(piece, *knot)).collect());
+        Self::new(pieces, knots.clone(), prices.collect(), self.rest.len())
+    }
+}
+
+/// The segment between knots that holds a share, and how far into it the share is.
+fn position(knots: &[f64], share: f64) -> (usize, f64) {
+    let segment = knots.partition_point(|knot| *knot <= share).clamp(1, knots.len() - 1) - 1;
+    (segment, (share - knots[segment]) / (knots[segment + 1] - knots[segment]))
+}
+
+/// The linear program. Variables are what a price rises by from knot to knot.
+struct Program {
+    solution: Solution,
+    knots: Vec<f64>,
+    rises: Vec<Vec<Variable>>,
+    domain: Variable,
+    /// What counts as 1: solvers keep to absolute tolerances.
+    unit: f64,
+}
+
+impl Program {
+    /// With the conditions of all cuts and of the holdings that `known` numbers.
+    fn new(pieces: &Pieces, knots: &[f64], instances: &[usize], domains: usize, known: &[usize]) -> Option<Self> {
+        let mut problem = Problem::new(OptimizationDirection::Minimize);
+        let unit = pieces.cuts.iter().map(|cut| cut.base).fold(f64::MIN_POSITIVE, f64::max);
+        let free = (-MOST_PRICE, MOST_PRICE);
+        let rest: Vec<Variable> = instances.iter().map(|count| problem.add_var(*count as f64, free)).collect();
+        let domain = problem.add_var(domains as f64, (0.0, MOST_PRICE));
+        let rise =
+            |problem: &mut Problem, knot: usize| problem.add_var(0.0, if knot == 0 { free } else { (0.0, MOST_PRICE) });
+        let rises: Vec<Vec<Variable>> =
+            (0..pieces.sizes.len()).map(|_| (0..knots.len()).map(|knot| rise(&mut problem, knot)).collect()).collect();
+        for cut in &pieces.cuts {
+            for (knot, share) in knots.iter().enumerate() {
+                let mut terms = Terms::default();
+                cut.pieces.iter().for_each(|piece| (0..=knot).for_each(|knot| terms.add(rises[*piece][knot], 1.0)));
+                terms.add(rest[cut.application], 1.0);
+                problem.add_constraint(terms.0, ComparisonOp::Ge, cut.base / unit * share);
+            }
+        }
+        for holding in known {
+            let terms = holding_terms(&pieces.holdings[*holding], knots, &rises, domain);
+            problem.add_constraint(terms.0, ComparisonOp::Le, 0.0);
+        }
+        let solution = problem.solve().ok()?.into_solution().ok()?;
+        Some(Self { solution, knots: knots.to_vec(), rises, domain, unit })
+    }
+
+    fn add(self, holding: &Holding) -> Option<Self> {
+        let terms = holding_terms(holding, &self.knots, &self.rises, self.domain);
+        let solution = self.solution.add_constraint(terms.0, ComparisonOp::Le, 0.0).ok()?.into_solution().ok()?;
+        Some(Self { solution, ..self })
+    }
+
+    fn prices(&self, pieces: &Pieces, applications: usize) -> Prices {
+        let climb = |rises: &Vec<Variable>| {
+            let mut price = 0.0;
+            let step = |(knot, rise): (usize, &Variable)| {
+                let rise = self.unit * self.solution.var_value(*rise);
+                price += if knot == 0 { rise } else { rise.max(0.0) };
+                price
+            };
+            rises.iter().enumerate().map(step).collect()
+        };
+        Prices::new(pieces, self.knots.clone(), self.rises.iter().map(climb).collect(), applications)
+    }
+}
+
+/// Variables with their factors, each once.
+#[derive(Default)]
+struct Terms(Vec<(Variable, f64)>);
+
+impl Terms {
+    fn add(&mut self, variable: Variable, factor: f64) {
+        match self.0.iter_mut().find(|(known, _)| *known == variable) {
+            Some((_, known)) => *known += factor,
+            None => self.0.push((variable, factor)),
+        }
+    }
+}
+
+/// What a holding costs, less what a domain may.
+fn holding_terms(holding: &Holding, knots: &[f64], rises: &[Vec<Variable>], domain: Variable) -> Terms {
+    let mut terms = Terms::default();
+    for part in &holding.parts {
+        let (segment, share) = position(knots, part.share);
+        (0..=segment).for_each(|knot| terms.add(rises[part.piece][knot], 1.0));
+        if share > 0.0 {
+            terms.add(rises[part.piece][segment + 1], share);
+        }
+    }
+    terms.add(domain, -1.0);
+    terms
+}
+
+/// The best prices found, in rounds of which each asks `go_on` with the bound so far, as `bound` tells it. Prices are linear between
+/// `knots` first, then also at the shares of the holdings that turn out to matter.
+pub(crate) fn best(
+    pieces: &Pieces,
+    knots: Vec<f64>,
+    instances: &[usize],
+    domains: usize,
+    bound: &dyn Fn(&Prices) -> f64,
+    go_on: &mut dyn FnMut(f64) -> bool,
+) -> Prices {
+    let mut best = Prices::by_size(pieces, knots, instances.len());
+    let mut least = bound(&best);
+    let mut known = dearest(pieces, &best);
+    for _ in 0..MOST_REFINED {
+        let before = least;
+        let Some(program) = Program::new(pieces, &best.knots, instances, domains, &known) else { break };
+        let going = plane(pieces, program, &mut best, &mut least, &mut known, bound, go_on);
+        let finer = refined(pieces, &best, &known);
+        if !going || before - least < WORTHWHILE * least || finer.len() == best.knots.len() {
+            break;
+        }
+        best = best.at(pieces, finer);
+    }
+    best
+}
+
+/// Solves, adds what costs most to `known`, and so on. Tells whether to go on.
+fn plane(
+    pieces: &Pieces,
+    mut program: Program,
+    best: &mut Prices,
+    least: &mut f64,
+    known: &mut Vec<usize>,
+    bound: &dyn Fn(&Prices) -> f64,
+    go_on: &mut dyn FnMut(f64) -> bool,
+) -> bool {
+    for _ in 0..MOST_ROUNDS {
+        let solved = program.prices(pieces, best.rest.len());
+        let limit = program.unit * program.solution.var_value(program.domain);
+        let promised = program.unit * program.solution.objective();
+        let mut added = Vec::new();
+        for prices in [best.halfway(&solved, pieces), solved.clone()] {
+            let value = bound(&prices);
+            let exceeds = |holding: &usize| {
+                !known.contains(holding) && solved.value(&pieces.holdings[*holding]) > limit + EXCEEDS * program.unit
+            };
+            added = dearest(pieces, &prices).into_iter().filter(exceeds).collect();
+            if value < *least {
+                (*best, *least) = (prices, value);
+            }
+            if !added.is_empty() {
+                break;
+            }
+        }
+        if added.is_empty() || *least - promised <= NEAR * least.abs() {
+            return true;
+        }
+        if !go_on(*least) {
+            return false;
+        }
+        for holding in added {
+            known.push(holding);
+            match program.add(&pieces.holdings[holding]) {
+                Some(next) => program = next,
+                // The solver gave up: what was found stands.
+                None => return true,
+            }
+        }
+    }
+    true
+}
+
+/// The knots and the shares of those known holdings that are as dear as any.
+fn refined(pieces: &Pieces, prices: &Prices, known: &[usize]) -> Vec<f64> {
+    let mut valued: Vec<(f64, usize)> =
+        known.iter().map(|holding| (prices.value(&pieces.holdings[*holding]), *holding)).collect();
+    valued.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let least = valued.first().map_or(0.0, |(most, _)| most - MATTERS * most.abs());
+    let mut knots = prices.knots.clone();
+    let apart = KNOTS_APART * knots[knots.len() - 1];
+    let dear = valued.into_iter().take_while(|(value, _)| *value >= least);
+    for part in dear.flat_map(|(_, holding)| &pieces.holdings[holding].parts) {
+        let place = knots.partition_point(|knot| *knot <= part.share);
+        let near = |knot: Option<&f64>| knot.is_some_and(|knot| (knot - part.share).abs() < apart);
+        if part.share > 0.0 && !near(knots.get(place)) && !near(knots.get(place - 1)) && knots.len() < MOST_KNOTS {
+            knots.insert(place, part.share);
+        }
+    }
+    knots
+}
+
+/// The holdings that cost most, one for each number of threads of each kind.
+fn dearest(pieces: &Pieces, prices: &Prices) -> Vec<usize> {
+    let mut by_counts = std::collections::HashMap::new();
+    for (number, holding) in pieces.holdings.iter().enumerate() {
+        let value = prices.value(holding);
+        let entry = by_counts.entry(&holding.counts).or_insert((value, number));
+        if value > entry.0 {
+            *entry = (value, number);
+        }
+    }
+    let mut dear: Vec<(f64, usize)> = by_counts.into_values().collect();
+    dear.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+    dear.into_iter().take(MOST_ADDED).map(|(_, number)| number).collect()
+}
