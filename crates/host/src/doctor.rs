@@ -6,7 +6,7 @@
 
 mod machine;
 mod noise;
-mod permission;
+pub(crate) mod permission;
 mod system;
 
 use pinwise_topology::Machine;

@@ -19,12 +19,19 @@
 //! Limits: a thread that lives for less than the time between two looks is missed, and what a thread counts after the last
 //! reading of its counters is lost with it. A lock that spins before it sleeps shows as computing. Another user's program does
 //! not show its system calls; then locks are not told ([`Activity::lock`]).
+//!
+//! With privilege the kernel's records of context switches ([`Layer::Perf`]) tell every turn on a CPU, and a program in the kernel
+//! ([`Layer::Ebpf`]) keeps exact accounts of all of it, the time at locks included. docs/MONITOR.md compares them.
 
 mod activity;
+mod calibration;
 mod counters;
+#[cfg(feature = "bpf")]
+mod ebpf;
 mod layer;
 mod ledger;
 mod overhead;
+mod perf;
 mod sampling;
 mod source;
 
@@ -39,13 +46,14 @@ use sampling::Sampling;
 use source::Source;
 use std::collections::HashMap;
 use std::io;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use thiserror::Error;
 
 /// Between two looks at what every thread does.
 const LOOK: Duration = Duration::from_millis(10);
-/// Files that are slower to read are read at every so many-th look.
-const COUNTED: u32 = 10;
+/// Between two looks for new processes, and at files that are slower to read.
+const COUNT: Duration = Duration::from_millis(100);
 
 /// A program that cannot be watched.
 #[derive(Debug, Error)]
@@ -65,7 +73,6 @@ pub struct Monitor {
     refused: Vec<Unavailable>,
     roster: Roster,
     source: Box<dyn Source>,
-    look: Duration,
 }
 
 impl Monitor {
@@ -79,7 +86,7 @@ impl Monitor {
                 Err(unavailable) => refused.push(unavailable),
             }
         }
-        Self::new(scope, Layer::Proc, Box::new(Sampling::default()), refused)
+        Self::new(scope, Layer::Proc, Box::new(Sampling::every(LOOK)), refused)
     }
 
     /// By the layer that is asked for.
@@ -88,7 +95,12 @@ impl Monitor {
     }
 
     fn new(scope: Scope, layer: Layer, source: Box<dyn Source>, refused: Vec<Unavailable>) -> io::Result<Self> {
-        Ok(Self { layer, refused, roster: Roster::new(scope)?, source, look: LOOK })
+        Ok(Self { layer, refused, roster: Roster::new(scope)?, source })
+    }
+
+    /// By looking at `/proc`, `pace` from one look to the next instead of 10 ms: shorter ones cost more.
+    pub fn looking(scope: Scope, pace: Duration) -> io::Result<Self> {
+        Self::new(scope, Layer::Proc, Box::new(Sampling::every(pace)), Vec::new())
     }
 
     /// How the program is watched.
@@ -116,14 +128,21 @@ impl Monitor {
         // Without the class looks are late beside busy threads; they are still looks.
         let _punctual = Fifo::raise();
         let spent = overhead::own_time();
-        let begin = Instant::now();
+        self.roster.look()?;
         self.source.begin(&self.roster)?;
-        for number in 0.. {
+        let begin = Instant::now();
+        // Listing the machine's processes is the dearest part, and was done just now.
+        let (mut listed, mut counted) = (COUNT, Duration::ZERO);
+        for number in 0u32.. {
             let at = begin.elapsed();
             let last = at >= window || cancelled() || !self.alive();
-            let counting = number % COUNTED == 0 || last;
+            let counting = last || at >= counted;
             if counting {
+                counted = at + COUNT;
+            }
+            if at >= listed {
                 self.roster.look()?;
+                listed = at + COUNT;
             } else {
                 self.roster.look_at_threads();
             }
@@ -131,10 +150,10 @@ impl Monitor {
             if last {
                 break;
             }
-            pause(self.look.min(window.saturating_sub(at)));
+            pause(unsteady(self.source.pace(), number).min(window.saturating_sub(at)));
         }
         let elapsed = begin.elapsed();
-        let mut threads = self.source.end(elapsed)?;
+        let mut threads = self.source.end(&self.roster)?;
         let order: HashMap<ThreadId, usize> =
             self.roster.threads().enumerate().map(|(index, (_, id))| (id, index)).collect();
         threads.sort_by_key(|thread| order.get(&thread.id).copied().unwrap_or(usize::MAX));
@@ -144,11 +163,39 @@ impl Monitor {
     }
 }
 
+/// The pause after a look: half to one and a half times `pace`, spread evenly (multiples of the golden ratio, modulo 1), so that
+/// looks do not keep step with a program that has a period of its own.
+fn unsteady(pace: Duration, number: u32) -> Duration {
+    const GOLDEN: u32 = 0x9e37_79b9;
+    pace.mul_f64(0.5 + f64::from(number.wrapping_mul(GOLDEN)) / f64::from(u32::MAX))
+}
+
+/// Layers that took time to prepare, from monitors that are gone: who watches one process after another prepares them once.
+static SPARE: Mutex<Vec<(Layer, Box<dyn Source>)>> = Mutex::new(Vec::new());
+
 /// Prepares a layer.
 fn open(layer: Layer) -> Result<Box<dyn Source>, Unavailable> {
+    let mut spare = SPARE.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(index) = spare.iter().position(|(kept, _)| *kept == layer) {
+        return Ok(spare.swap_remove(index).1);
+    }
+    drop(spare);
     match layer {
-        Layer::Proc => Ok(Box::new(Sampling::default())),
-        Layer::Perf | Layer::Ebpf => Err(Unavailable { layer, reason: "not in this build of pinwise".into() }),
+        Layer::Proc => Ok(Box::new(Sampling::every(LOOK))),
+        Layer::Perf => Ok(Box::new(perf::Perf::open()?)),
+        #[cfg(feature = "bpf")]
+        Layer::Ebpf => Ok(Box::new(ebpf::Ebpf::open()?)),
+        #[cfg(not(feature = "bpf"))]
+        Layer::Ebpf => Err(Unavailable { layer, reason: "not in this build: cargo build --features bpf".into() }),
+    }
+}
+
+impl Drop for Monitor {
+    fn drop(&mut self) {
+        let mut source = std::mem::replace(&mut self.source, Box::new(Sampling::every(LOOK)));
+        if self.layer != Layer::Proc && source.rest().is_ok() {
+            SPARE.lock().unwrap_or_else(PoisonError::into_inner).push((self.layer, source));
+        }
     }
 }
 

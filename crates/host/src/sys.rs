@@ -3,15 +3,18 @@
 //! Affinity masks of any length: rustix and glibc's `cpu_set_t` stop at 1,024 CPUs, the kernel does not. Scheduling classes:
 //! made as raw system calls because musl's wrappers answer `ENOSYS`. Fresh pages: `page`. The time stamp counter.
 
+mod event;
 mod page;
+mod ring;
 
+pub(crate) use event::{Counter, Event, try_event};
 pub(crate) use page::Page;
+pub(crate) use ring::Ring;
 
 use pinwise_topology::{CpuId, CpuSet};
 use std::io;
 use std::mem::size_of;
 use std::ops::Sub;
-use std::os::fd::{FromRawFd, OwnedFd};
 use std::time::Duration;
 
 /// Bits of the kernel's mask words.
@@ -101,91 +104,6 @@ impl Scheduling {
         // SAFETY: the kernel's `struct sched_param` is one int, and it reads nothing else.
         let done = unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, self.policy, &raw const self.priority) };
         if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-    }
-}
-
-/// An event that can be counted (perf_event_open(2)).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Event {
-    /// Instructions in user space.
-    Instructions,
-    /// The processor's cycles.
-    Cycles,
-    /// Time on a CPU, counted by the kernel.
-    TaskClock,
-}
-
-/// `struct perf_event_attr` in its first published form (`PERF_ATTR_SIZE_VER0`), which every kernel takes.
-#[repr(C)]
-struct EventAttributes {
-    kind: u32,
-    size: u32,
-    config: u64,
-    sample_period: u64,
-    sample_type: u64,
-    read_format: u64,
-    flags: u64,
-    wakeup_events: u32,
-    breakpoint_type: u32,
-    breakpoint_address: u64,
-}
-
-/// Whether the calling thread may count `event` of its own in user space. The counter is closed at once.
-pub(crate) fn try_event(event: Event) -> io::Result<()> {
-    open_event(event, 0, false).map(drop)
-}
-
-/// Counts `event` in user space of a process and of the threads and processes it creates from then on, or, with 0, of the
-/// calling thread without heirs.
-fn open_event(event: Event, pid: i32, inherited: bool) -> io::Result<OwnedFd> {
-    const PERF_FLAG_FD_CLOEXEC: libc::c_ulong = 8;
-    // PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES and _INSTRUCTIONS; PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK.
-    let (kind, config) = match event {
-        Event::Cycles => (0, 0),
-        Event::Instructions => (0, 1),
-        Event::TaskClock => (1, 1),
-    };
-    // Bits: inherit, exclude_kernel, exclude_hv. Counting the kernel as well needs a privilege that nobody asks for here.
-    let flags = u64::from(inherited) << 1 | 1 << 5 | 1 << 6;
-    let attributes = EventAttributes {
-        kind,
-        size: size_of::<EventAttributes>() as u32,
-        config,
-        sample_period: 0,
-        sample_type: 0,
-        read_format: 0,
-        flags,
-        wakeup_events: 0,
-        breakpoint_type: 0,
-        breakpoint_address: 0,
-    };
-    // SAFETY: the kernel reads `size` bytes of the structure, which is that long; it keeps no reference to it.
-    let fd =
-        unsafe { libc::syscall(libc::SYS_perf_event_open, &raw const attributes, pid, -1, -1, PERF_FLAG_FD_CLOEXEC) };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the descriptor was made above and belongs to nobody else; a descriptor fits an int.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd as libc::c_int) })
-}
-
-/// A count that goes on until it is dropped.
-#[derive(Debug)]
-pub(crate) struct Counter(OwnedFd);
-
-impl Counter {
-    /// Of `event` in a process and in what it creates from now on.
-    pub(crate) fn of(event: Event, pid: i32) -> io::Result<Self> {
-        open_event(event, pid, true).map(Self)
-    }
-
-    /// What has been counted, those that have ended included.
-    pub(crate) fn read(&self) -> io::Result<u64> {
-        let mut count = [0; 8];
-        match rustix::io::read(&self.0, &mut count)? {
-            8 => Ok(u64::from_ne_bytes(count)),
-            _ => Err(io::ErrorKind::UnexpectedEof.into()),
-        }
     }
 }
 

@@ -151,7 +151,7 @@ impl Account {
             .map_or_else(|| Ok(Self { ran: from_ticks(Stat::read(pid, tid)?.ticks), ..Self::default() }), Ok)
     }
 
-    fn parse(text: &str) -> Option<Self> {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         let mut fields = text.split_ascii_whitespace().map(|field| field.parse().ok());
         let mut next = || fields.next().flatten();
         Some(Self { ran: Duration::from_nanos(next()?), waited: Duration::from_nanos(next()?), slices: next()? })

@@ -188,11 +188,19 @@ pub(super) fn bpf() -> Check {
     judge_bpf(effective(), Path::new("/sys/kernel/btf/vmlinux").exists(), disabled.as_deref())
 }
 
+/// Whether the capabilities for loading programs that watch the kernel are in effect.
+pub(crate) fn may_use_bpf() -> bool {
+    permits_bpf(effective())
+}
+
+/// CAP_SYS_ADMIN, or CAP_PERFMON and CAP_BPF.
+fn permits_bpf(effective: u64) -> bool {
+    holds(effective, 21) || (holds(effective, 38) && holds(effective, 39))
+}
+
 fn judge_bpf(effective: u64, btf: bool, unprivileged_disabled: Option<&str>) -> Check {
     const NAME: &str = "eBPF";
-    const ADMIN: u32 = 21;
-    let permitted = holds(effective, ADMIN) || (holds(effective, 38) && holds(effective, 39));
-    match (unprivileged_disabled, btf, permitted) {
+    match (unprivileged_disabled, btf, permits_bpf(effective)) {
         (None, ..) => {
             Check::missing(NAME, "not in this kernel", "use a kernel with CONFIG_BPF_SYSCALL; placing needs none")
         }

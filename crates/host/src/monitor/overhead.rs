@@ -25,6 +25,12 @@ impl Overhead {
     pub fn total(&self) -> Duration {
         self.watching + self.switching
     }
+
+    /// Adds a cost at each context switch.
+    pub(super) fn charge(&mut self, switches: u64, per_switch: Duration) {
+        (self.switches, self.per_switch) = (switches, per_switch);
+        self.switching = per_switch.mul_f64(switches as f64);
+    }
 }
 
 /// Of two windows that follow each other.
@@ -41,4 +47,16 @@ impl AddAssign for Overhead {
 pub(super) fn own_time() -> Duration {
     let time = rustix::time::clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
+}
+
+/// The monotonic clock, in nanoseconds: the clock of the kernel's records.
+pub(super) fn now() -> u64 {
+    let time = rustix::time::clock_gettime(ClockId::Monotonic);
+    time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
+}
+
+/// Context switches of the whole machine since boot (`ctxt` in `/proc/stat`); 0 where they are not told.
+pub(super) fn machine_switches() -> u64 {
+    let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+    stat.lines().find_map(|line| line.strip_prefix("ctxt ")?.trim().parse().ok()).unwrap_or(0)
 }

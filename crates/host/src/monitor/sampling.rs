@@ -3,20 +3,19 @@
 //! [`Layer::Proc`]: super::Layer::Proc
 
 use super::activity::ThreadActivity;
-use super::counters::Counters;
+use super::counters::Files;
 use super::ledger::{Doing, Ledger};
 use super::source::Source;
 use crate::roster::Roster;
 use crate::thread::{Stat, ThreadId};
-use std::collections::HashMap;
-use std::fs::File;
+use std::collections::{HashMap, HashSet};
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
 /// The threads that are watched, and those that ended meanwhile.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Sampling {
+    pace: Duration,
     watched: HashMap<ThreadId, Watched>,
     ended: Vec<(ThreadId, Watched)>,
 }
@@ -25,66 +24,86 @@ pub(super) struct Sampling {
 #[derive(Debug)]
 struct Watched {
     stat: Stat,
-    /// `/proc/PID/task/TID/syscall`, kept open; `None` where it may not be read.
-    syscall: Option<File>,
-    ledger: Ledger,
+    files: Files,
+    /// Whether what it does may be seen.
+    seen: bool,
+    /// `None` before the first look of a window.
+    ledger: Option<Ledger>,
+}
+
+impl Sampling {
+    /// `pace` from one look to the next.
+    pub(super) fn every(pace: Duration) -> Self {
+        Self { pace, watched: HashMap::new(), ended: Vec::new() }
+    }
 }
 
 impl Source for Sampling {
+    fn pace(&self) -> Duration {
+        self.pace
+    }
+
     fn begin(&mut self, _: &Roster) -> io::Result<()> {
-        *self = Self::default();
+        self.ended.clear();
+        self.watched.values_mut().for_each(|watched| watched.ledger = None);
         Ok(())
     }
 
     /// Looks at every thread; those that are gone go to `ended`.
     fn look(&mut self, roster: &Roster, at: Duration, counting: bool) -> io::Result<()> {
-        let present: Vec<ThreadId> = roster.threads().map(|(_, id)| id).collect();
-        let gone: Vec<ThreadId> = self.watched.keys().filter(|id| !present.contains(id)).copied().collect();
-        self.ended.extend(gone.into_iter().filter_map(|id| Some((id, self.watched.remove(&id)?))));
-        for id in present {
+        let present: HashSet<ThreadId> = roster.threads().map(|(_, id)| id).collect();
+        self.ended.extend(self.watched.extract_if(|id, _| !present.contains(id)));
+        let mut others = self.watched.len();
+        for (_, id) in roster.threads() {
             if let Some(watched) = self.watched.get_mut(&id) {
-                watched.look(id, at, counting);
-            } else if let Some(watched) = Watched::begin(id, at) {
+                watched.look(at, counting);
+            } else if let Some(watched) = Watched::begin(id, at, others) {
                 self.watched.insert(id, watched);
+                others += 1;
             }
         }
         Ok(())
     }
 
-    fn end(&mut self, _: Duration) -> io::Result<Vec<ThreadActivity>> {
-        let threads = self.watched.drain().chain(self.ended.drain(..));
-        Ok(threads.map(|(id, watched)| watched.ledger.activity(id, watched.stat)).collect())
+    fn end(&mut self, _: &Roster) -> io::Result<Vec<ThreadActivity>> {
+        let alive = self.watched.iter_mut().map(|(&id, watched)| (id, watched));
+        let ended = self.ended.iter_mut().map(|(id, watched)| (*id, watched));
+        Ok(alive.chain(ended).filter_map(|(id, watched)| watched.end(id)).collect())
     }
 }
 
 impl Watched {
     /// `None`: the thread ended meanwhile.
-    fn begin(id: ThreadId, at: Duration) -> Option<Self> {
-        let counters = Counters::read(id).ok()?;
-        let stat = Stat::read(id.pid, id.tid).ok()?;
+    fn begin(id: ThreadId, at: Duration, others: usize) -> Option<Self> {
+        let mut files = Files::new(id, others);
+        let stat = files.stat().ok()?;
         // The file opens for everybody and refuses to be read.
-        let readable = |file: &File| doing(file).is_ok();
-        let syscall = File::open(format!("/proc/{}/task/{}/syscall", id.pid, id.tid)).ok().filter(readable);
-        Some(Self { stat, syscall, ledger: Ledger::new(at, counters) })
+        let seen = files.syscall().is_ok();
+        let ledger = Some(Ledger::new(at, files.counters().ok()?));
+        Some(Self { stat, files, seen, ledger })
     }
 
-    fn look(&mut self, id: ThreadId, at: Duration, counting: bool) {
-        if let Some(doing) = self.syscall.as_ref().and_then(|file| doing(file).ok()) {
-            self.ledger.see(doing);
+    fn look(&mut self, at: Duration, counting: bool) {
+        let Some(ledger) = &mut self.ledger else {
+            self.ledger = self.files.counters().ok().map(|counters| Ledger::new(at, counters));
+            return;
+        };
+        if self.seen
+            && let Ok(text) = self.files.syscall()
+        {
+            ledger.see(Doing::parse(text));
         }
-        if counting && let Ok(counters) = Counters::read(id) {
-            self.ledger.count(at, counters);
-            // A thread often gets its name after it was created.
-            if let Ok(stat) = Stat::read(id.pid, id.tid) {
-                self.stat = stat;
-            }
+        if counting && let Ok(counters) = self.files.counters() {
+            ledger.count(at, counters);
         }
     }
-}
 
-/// What a thread does now, read from its file.
-fn doing(file: &File) -> io::Result<Doing> {
-    let mut text = [0; 32];
-    let length = file.read_at(&mut text, 0)?;
-    Ok(Doing::parse(&text[..length]))
+    /// What it did in the window; `None`: it was not looked at.
+    fn end(&mut self, id: ThreadId) -> Option<ThreadActivity> {
+        // A thread often gets its name after it was created.
+        if let Some(stat) = self.files.stat().ok().filter(|stat| stat.start == id.start) {
+            self.stat = stat;
+        }
+        Some(self.ledger.take()?.activity(id, self.stat.clone()))
+    }
 }

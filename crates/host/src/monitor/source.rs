@@ -8,15 +8,23 @@ use std::io;
 use std::time::Duration;
 
 /// Where the figures of a layer come from, window by window.
-pub(super) trait Source: fmt::Debug {
+pub(super) trait Source: fmt::Debug + Send {
+    /// Between two looks.
+    fn pace(&self) -> Duration;
+
     /// A window begins.
     fn begin(&mut self, roster: &Roster) -> io::Result<()>;
 
-    /// `at` since the window began; `counting` at the looks that may cost more, the last one among them.
+    /// `at` since the window began; `counting` at the looks that may cost more, a tenth of a second apart, and at the last one.
     fn look(&mut self, roster: &Roster, at: Duration, counting: bool) -> io::Result<()>;
 
     /// The window is over.
-    fn end(&mut self, at: Duration) -> io::Result<Vec<ThreadActivity>>;
+    fn end(&mut self, roster: &Roster) -> io::Result<Vec<ThreadActivity>>;
+
+    /// No window follows for now: costs nothing until one begins.
+    fn rest(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 
     /// What was dropped in the window.
     fn lost(&self) -> u64 {

@@ -1,6 +1,9 @@
 //! Real programs on this machine, end to end. See [`programs`] for how the test binary plays them.
 
+#[path = "../../examples/overhead/contention.rs"]
+mod contention;
 mod live;
+mod monitor;
 mod prober;
 mod programs;
 mod rerun;
@@ -34,6 +37,12 @@ fn __program() {
             std::fs::write(mark, "").is_ok() && std::fs::remove_dir(format!("{mark}.first")).is_err(),
         )),
         ["flood"] => flood(),
+        ["contend", kind] => {
+            let counter = contention::start(kind).expect("a kind of contention");
+            std::thread::sleep(programs::LIFE);
+            drop(counter);
+        }
+        ["monitor"] => monitor::ask_for_the_best(),
         ["breed"] => breeder(),
         ["parent"] => {
             let child = Program::start("spin 1");

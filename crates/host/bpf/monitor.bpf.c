@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only
+//
+// Keeps the account of each thread of the watched processes: for how long it ran, waited for a CPU, waited for another thread,
+// slept; its context switches and migrations. `src/monitor/ebpf.rs` loads it, names the processes and reads the accounts.
+//
+// A thread is always in one state. Its account holds the sum of the time in each state and a mark: since when it is in which
+// state, in one word. The sums make up the time from `begin` to the mark, so that a reader who catches an account half written
+// sees that it does not add up, and reads again.
+//
+// The structures of the kernel below hold only the members that are used; where they lie is looked up in the type information
+// of the running kernel when the program is loaded (CO-RE), so that one object serves all kernels since 5.15, on x86-64 and
+// AArch64. Built by `build.sh`.
+
+typedef unsigned int u32;
+typedef long long s64;
+typedef unsigned long long u64;
+
+#define SEC(name) __attribute__((section(name), used))
+#define RELOCATED __attribute__((preserve_access_index))
+#define INLINE static inline __attribute__((always_inline))
+
+enum { BPF_MAP_TYPE_HASH = 1, BPF_MAP_TYPE_ARRAY = 2 };
+
+// bpf-helpers(7); the numbers are part of the kernel's interface.
+static void *(*const map_lookup)(void *map, const void *key) = (void *)1;
+static long (*const map_update)(void *map, const void *key, const void *value, u64 flags) = (void *)2;
+static u64 (*const monotonic_time)(void) = (void *)5;
+static u32 (*const processor)(void) = (void *)8;
+static long (*const read_kernel)(void *to, u32 size, const void *from) = (void *)113;
+struct pt_regs;
+static struct pt_regs *(*const registers)(void *task) = (void *)175;
+
+struct task_struct {
+	int pid;
+	int tgid;
+	int on_cpu;
+	unsigned int __state;
+	u64 start_boottime;
+	char comm[16];
+} RELOCATED;
+
+struct pt_regs___x86 {
+	unsigned long orig_ax;
+} RELOCATED;
+
+struct pt_regs___arm64 {
+	int syscallno;
+} RELOCATED;
+
+#define EXISTS(member) __builtin_preserve_field_info(member, 2)
+#define TASK_DEAD 0x80
+
+// What a thread does. UNKNOWN: nothing was seen of it since it is watched.
+enum state { UNKNOWN, RUNNING, WAITING, LOCKED, ASLEEP, ENDED };
+
+// The same as `WORDS` in src/monitor/ebpf/account.rs.
+struct account {
+	u64 begin;
+	u64 mark; // time << 3 | state
+	u64 ran, waited, locked, slept;
+	u64 voluntary, involuntary, migrations;
+	u64 processor; // plus one; 0: none yet
+	u64 id;        // process << 32 | thread
+	u64 start;     // ns since boot
+	char comm[16]; // written when the thread ends
+};
+
+struct {
+	int (*type)[BPF_MAP_TYPE_HASH];
+	u32 *key;
+	struct account *value;
+	int (*max_entries)[8192];
+} threads SEC(".maps");
+
+// The processes that are watched.
+struct {
+	int (*type)[BPF_MAP_TYPE_HASH];
+	u32 *key;
+	u32 *value;
+	int (*max_entries)[4096];
+} processes SEC(".maps");
+
+// How many new threads or processes found no room.
+struct {
+	int (*type)[BPF_MAP_TYPE_ARRAY];
+	u32 *key;
+	u64 *value;
+	int (*max_entries)[1];
+} lost SEC(".maps");
+
+INLINE void enter(struct account *account, u64 now, enum state before, enum state next)
+{
+	u64 mark = account->mark;
+	enum state state = mark & 7;
+	u64 since = mark >> 3;
+
+	if (state == UNKNOWN)
+		state = before;
+	// The account may have been made on another CPU just now.
+	if (now < since)
+		now = since;
+	if (state == RUNNING)
+		account->ran += now - since;
+	else if (state == WAITING)
+		account->waited += now - since;
+	else if (state == LOCKED)
+		account->locked += now - since;
+	else
+		account->slept += now - since;
+	account->mark = now << 3 | next;
+}
+
+// What a thread that gave up its CPU waits for: futex, futex_waitv, futex_wait wait for another thread.
+INLINE enum state reason(struct task_struct *task)
+{
+	struct pt_regs *at = registers(task);
+	struct pt_regs___x86 *x86 = (void *)at;
+	struct pt_regs___arm64 *arm64 = (void *)at;
+	s64 call;
+
+	if (EXISTS(x86->orig_ax)) {
+		call = x86->orig_ax;
+		if (call == 202)
+			return LOCKED;
+	} else if (EXISTS(arm64->syscallno)) {
+		call = arm64->syscallno;
+		if (call == 98)
+			return LOCKED;
+	} else {
+		return ASLEEP;
+	}
+	return call == 449 || call == 455 ? LOCKED : ASLEEP;
+}
+
+// (bool preempt, struct task_struct *prev, struct task_struct *next, ...)
+SEC("tp_btf/sched_switch")
+int switched(u64 *context)
+{
+	struct task_struct *before = (void *)context[1], *after = (void *)context[2];
+	u32 leaves = before->pid, comes = after->pid;
+	// The idle task of each CPU is 0.
+	struct account *left = leaves ? map_lookup(&threads, &leaves) : 0;
+	struct account *came = comes ? map_lookup(&threads, &comes) : 0;
+	u64 now = 0;
+
+	if (left) {
+		u32 state = before->__state;
+		now = monotonic_time();
+		if (context[0] & 1 || !state) {
+			left->involuntary++;
+			enter(left, now, RUNNING, WAITING);
+		} else if (state & TASK_DEAD) {
+			left->voluntary++;
+			read_kernel(left->comm, sizeof(left->comm), before->comm);
+			enter(left, now, RUNNING, ENDED);
+		} else {
+			left->voluntary++;
+			enter(left, now, RUNNING, reason(before));
+		}
+	}
+	if (came) {
+		u64 here = processor() + 1;
+		if (!now)
+			now = monotonic_time();
+		if (came->processor != here) {
+			if (came->processor)
+				came->migrations++;
+			came->processor = here;
+		}
+		enter(came, now, WAITING, RUNNING);
+	}
+	return 0;
+}
+
+// (struct task_struct *task)
+SEC("tp_btf/sched_wakeup")
+int woken(u64 *context)
+{
+	struct task_struct *task = (void *)context[0];
+	u32 tid = task->pid;
+	struct account *account = map_lookup(&threads, &tid);
+	enum state state;
+
+	if (!account)
+		return 0;
+	state = account->mark & 7;
+	// It was woken before it gave up its CPU.
+	if (state == RUNNING || state == WAITING || (state == UNKNOWN && task->on_cpu))
+		return 0;
+	enter(account, monotonic_time(), state == UNKNOWN ? reason(task) : UNKNOWN, WAITING);
+	return 0;
+}
+
+// (struct task_struct *parent, struct task_struct *child)
+SEC("tp_btf/sched_process_fork")
+int forked(u64 *context)
+{
+	struct task_struct *parent = (void *)context[0], *child = (void *)context[1];
+	u32 from = parent->tgid, process = child->tgid, tid = child->pid, zero = 0;
+	struct account account = {};
+	u64 now, *missed;
+	long failed = 0;
+
+	if (!map_lookup(&processes, &from))
+		return 0;
+	if (process != from)
+		failed = map_update(&processes, &process, &zero, 0);
+	now = monotonic_time();
+	account.begin = now;
+	account.mark = now << 3 | WAITING;
+	account.id = (u64)process << 32 | tid;
+	account.start = child->start_boottime;
+	failed |= map_update(&threads, &tid, &account, 0);
+	if (failed) {
+		missed = map_lookup(&lost, &zero);
+		if (missed)
+			__sync_fetch_and_add(missed, 1);
+	}
+	return 0;
+}
+
+// Which source this is, and what compiled it: a test compares it with the source beside it.
+char origin[] SEC("built") = BUILT;
+
+// The kernel wants to know that the helpers for its own types may be used (bpf_prog_load(2), license).
+char terms[] SEC("license") = "Dual MIT/GPL";

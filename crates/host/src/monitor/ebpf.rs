@@ -1,0 +1,272 @@
+//! Watching by a program in the kernel that keeps the accounts ([`Layer::Ebpf`]).
+//!
+//! `bpf/monitor.bpf.c` runs at every context switch, wake-up and fork of the machine and updates one account per watched thread;
+//! nothing is sent, so nothing can overflow but the number of threads. It is attached from the first window to the end of the
+//! monitor; accounts begin anew with each window.
+//!
+//! Processes are told to the kernel's side by their numbers; what they fork it adds itself. A thread that was there before has no
+//! past: what it does is told by the first thing that happens to it, or, where nothing does in the whole window, by `/proc`.
+
+mod account;
+
+use super::activity::ThreadActivity;
+use super::layer::{Layer, Unavailable};
+use super::ledger::Doing;
+use super::overhead::{Overhead, machine_switches, now};
+use super::source::Source;
+use super::{COUNT, calibration};
+use crate::doctor::permission;
+use crate::roster::Roster;
+use crate::thread::{Account as Schedstat, Pid, Stat, ThreadId, Tid};
+use account::{Account, State, Words};
+use aya::maps::{Array, HashMap as Map, MapData};
+use aya::programs::tp_btf::BtfTracePointLinkId;
+use aya::programs::{BtfTracePoint, ProgramError};
+use aya::{Btf, EbpfError, EbpfLoader};
+use std::collections::{HashMap, HashSet};
+use std::error::Error;
+use std::fmt;
+use std::io;
+use std::time::Duration;
+
+/// Built from `bpf/monitor.bpf.c` by `bpf/build.sh`.
+static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("CARGO_MANIFEST_DIR"), "/bpf/monitor.bpf.o"));
+/// Its programs, and the tracepoints they belong to; new threads are caught before anything is said about old ones.
+const PROGRAMS: [(&str, &str); 3] =
+    [("forked", "sched_process_fork"), ("woken", "sched_wakeup"), ("switched", "sched_switch")];
+/// `BPF_NOEXIST` (bpf(2)).
+const ONLY_NEW: u64 = 1;
+
+/// The program in the kernel and its accounts.
+pub(super) struct Ebpf {
+    bpf: aya::Ebpf,
+    threads: Map<MapData, u32, Words>,
+    processes: Map<MapData, u32, u32>,
+    missed: Array<MapData, u64>,
+    attached: Vec<(&'static str, BtfTracePointLinkId)>,
+    /// Threads whose accounts were begun from here, with what the scheduler had accounted to them.
+    begun: HashMap<ThreadId, Duration>,
+    /// What is in `processes`.
+    named: HashSet<u32>,
+    switches: u64,
+    per_switch: Duration,
+    lost: u64,
+}
+
+impl Ebpf {
+    /// Loads the program; attaches it for a moment to measure what it costs.
+    pub(super) fn open() -> Result<Self, Unavailable> {
+        let refuse = |reason: String| Unavailable { layer: Layer::Ebpf, reason };
+        if let Some(obstacle) = obstacle() {
+            return Err(refuse(obstacle));
+        }
+        let btf = Btf::from_sys_fs().map_err(|error| refuse(told(&error)))?;
+        let mut ebpf = Self::load(&btf).map_err(|error| refuse(told(&error)))?;
+        let cost = calibration::per_switch(&mut |work| if work { ebpf.watch_own() } else { ebpf.stop() });
+        ebpf.per_switch = cost.map_err(|error| refuse(error.to_string()))?;
+        Ok(ebpf)
+    }
+
+    fn load(btf: &Btf) -> Result<Self, EbpfError> {
+        let mut bpf = EbpfLoader::new().btf(Some(btf)).load(OBJECT)?;
+        for (name, tracepoint) in PROGRAMS {
+            program(&mut bpf, name)?.load(tracepoint, btf)?;
+        }
+        // The object is a part of this program and has these maps.
+        let mut map = |name: &str| bpf.take_map(name).ok_or(aya::maps::MapError::InvalidName { name: name.into() });
+        let (threads, processes) = (Map::try_from(map("threads")?)?, Map::try_from(map("processes")?)?);
+        let missed = Array::try_from(map("lost")?)?;
+        let (attached, begun, named) = (Vec::new(), HashMap::new(), HashSet::new());
+        let (switches, per_switch, lost) = (0, Duration::ZERO, 0);
+        Ok(Self { bpf, threads, processes, missed, attached, begun, named, switches, per_switch, lost })
+    }
+
+    /// Forgets every account.
+    fn clear(&mut self) -> io::Result<()> {
+        self.begun.clear();
+        for tid in self.threads.keys().collect::<Result<Vec<u32>, _>>().map_err(io::Error::other)? {
+            // Gone already is as good.
+            let _ = self.threads.remove(&tid);
+        }
+        self.missed.set(0, 0, 0).map_err(io::Error::other)
+    }
+
+    fn start(&mut self) -> io::Result<()> {
+        for (name, _) in PROGRAMS {
+            let link = program(&mut self.bpf, name).and_then(BtfTracePoint::attach);
+            self.attached.push((name, link.map_err(|error| io::Error::other(told(&error)))?));
+        }
+        Ok(())
+    }
+
+    fn stop(&mut self) -> io::Result<()> {
+        for (name, link) in self.attached.drain(..) {
+            let done = program(&mut self.bpf, name).and_then(|program| program.detach(link));
+            done.map_err(|error| io::Error::other(told(&error)))?;
+        }
+        Ok(())
+    }
+
+    /// Watches the calling thread and those that it creates.
+    fn watch_own(&mut self) -> io::Result<()> {
+        let pid = Pid(rustix::process::getpid().as_raw_nonzero().get());
+        let tid = Tid(rustix::thread::gettid().as_raw_nonzero().get());
+        self.clear()?;
+        self.name([pid]);
+        self.start()?;
+        self.begin_account(ThreadId { pid, tid, start: Stat::read(pid, tid)?.start });
+        Ok(())
+    }
+
+    /// Has the kernel's side watch what these processes fork, and no others: what they have forked is among them by now.
+    fn name(&mut self, pids: impl IntoIterator<Item = Pid>) {
+        let pids: HashSet<u32> = pids.into_iter().map(|pid| pid.0.unsigned_abs()).collect();
+        // Where there is no room new threads are found by looking.
+        pids.difference(&self.named).for_each(|pid| drop(self.processes.insert(pid, 0, 0)));
+        self.named.difference(&pids).for_each(|pid| drop(self.processes.remove(pid)));
+        self.named = pids;
+    }
+
+    /// Begins the account of a thread, unless the kernel's side has begun it at its creation.
+    fn begin_account(&mut self, id: ThreadId) {
+        let words = Account::begin(id, now()).words();
+        if self.threads.insert(id.tid.0.unsigned_abs(), words, ONLY_NEW).is_ok() {
+            let ran = Schedstat::read(id.pid, id.tid).map_or(Duration::ZERO, |account| account.ran);
+            self.begun.insert(id, ran);
+        }
+    }
+
+    /// An account that adds up: what is written at the moment is read again.
+    fn account(&self, tid: u32) -> Option<Account> {
+        (0..100).find_map(|_| Account::parse(self.threads.get(&tid, 0).ok()?))
+    }
+
+    /// What a thread did to which nothing happened in the window.
+    fn steady(&self, id: ThreadId, spent: Duration) -> State {
+        let text = std::fs::read(format!("/proc/{}/task/{}/syscall", id.pid, id.tid)).unwrap_or_default();
+        match Doing::parse(&text) {
+            Doing::Locked => State::Locked,
+            Doing::Asleep => State::Asleep,
+            Doing::Runnable => {
+                let before = self.begun.get(&id).copied().unwrap_or_default();
+                let ran = Schedstat::read(id.pid, id.tid).map_or(Duration::ZERO, |account| account.ran);
+                if ran.saturating_sub(before) > spent / 2 { State::Running } else { State::Waiting }
+            }
+        }
+    }
+}
+
+impl Source for Ebpf {
+    fn pace(&self) -> Duration {
+        COUNT
+    }
+
+    fn begin(&mut self, roster: &Roster) -> io::Result<()> {
+        self.clear()?;
+        self.switches = machine_switches();
+        self.name(roster.members().iter().map(|member| member.pid));
+        if self.attached.is_empty() { self.start() } else { Ok(()) }
+    }
+
+    fn look(&mut self, roster: &Roster, _: Duration, counting: bool) -> io::Result<()> {
+        if counting {
+            self.name(roster.members().iter().map(|member| member.pid));
+            for (_, id) in roster.threads() {
+                if !self.begun.contains_key(&id) {
+                    self.begin_account(id);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, roster: &Roster) -> io::Result<Vec<ThreadActivity>> {
+        let end = now();
+        self.switches = machine_switches().saturating_sub(self.switches);
+        self.lost = self.missed.get(&0, 0).map_err(io::Error::other)?;
+        let alive: HashMap<Tid, ThreadId> = roster.threads().map(|(_, id)| (id.tid, id)).collect();
+        let tids: Vec<u32> = self.threads.keys().collect::<Result<_, _>>().map_err(io::Error::other)?;
+        let mut threads = Vec::with_capacity(tids.len());
+        for tid in tids {
+            let Some(account) = self.account(tid) else { continue };
+            // A number is that of a thread only.
+            let id = alive.get(&Tid(tid as i32)).copied().unwrap_or_else(|| account.id());
+            let stat = Stat::read(id.pid, id.tid).ok().filter(|stat| stat.start == id.start);
+            // It ended before the program was attached.
+            if account.state == State::Unknown && stat.is_none() {
+                continue;
+            }
+            let state = if account.state == State::Unknown {
+                self.steady(id, Duration::from_nanos(end.saturating_sub(account.begin)))
+            } else {
+                account.state
+            };
+            threads.push(account.activity(id, stat.map(|stat| stat.comm), state, end));
+        }
+        Ok(threads)
+    }
+
+    fn rest(&mut self) -> io::Result<()> {
+        self.stop()?;
+        self.name([]);
+        self.clear()
+    }
+
+    fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    fn charge(&self, overhead: &mut Overhead) {
+        overhead.charge(self.switches, self.per_switch);
+    }
+}
+
+impl fmt::Debug for Ebpf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ebpf").field("per_switch", &self.per_switch).field("lost", &self.lost).finish_non_exhaustive()
+    }
+}
+
+fn program<'a>(bpf: &'a mut aya::Ebpf, name: &str) -> Result<&'a mut BtfTracePoint, ProgramError> {
+    bpf.program_mut(name).ok_or_else(|| ProgramError::InvalidName { name: name.into() })?.try_into()
+}
+
+const NOT_PERMITTED: &str = "not permitted: sudo setcap cap_bpf,cap_perfmon+ep \"$(command -v pinwise)\"";
+
+/// What is known to stand in the way before anything is tried, which takes a tenth of a second.
+fn obstacle() -> Option<String> {
+    /// The kernel gives the first PID namespace this number (`PROC_PID_INIT_INO`).
+    const FIRST: &str = "pid:[4026531836]";
+    if !cfg!(any(target_arch = "x86_64", target_arch = "aarch64")) {
+        return Some("there is no program for this architecture".into());
+    }
+    if !permission::may_use_bpf() {
+        return Some(NOT_PERMITTED.into());
+    }
+    let namespace = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+    if namespace.as_os_str() != FIRST {
+        return Some(
+            "the kernel's thread numbers are not ours in a container: run pinwise on the host, or with --pid=host"
+                .into(),
+        );
+    }
+    if !std::path::Path::new("/sys/kernel/btf/vmlinux").exists() {
+        return Some("no /sys/kernel/btf/vmlinux: needs a kernel with CONFIG_DEBUG_INFO_BTF".into());
+    }
+    let lockdown = std::fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default();
+    lockdown.contains("[confidentiality]").then(|| "the kernel is locked down (lockdown=confidentiality)".into())
+}
+
+/// Why the kernel refused, on one line.
+fn told(error: &(impl Error + 'static)) -> String {
+    let first: &(dyn Error + 'static) = error;
+    let chain: Vec<_> = std::iter::successors(Some(first), |&error| error.source()).collect();
+    let mut causes = chain.iter().filter_map(|error| error.downcast_ref::<io::Error>());
+    if causes.any(|error| error.raw_os_error() == Some(libc::EPERM)) {
+        return NOT_PERMITTED.into();
+    }
+    let first_line = |text: String| text.lines().next().unwrap_or_default().trim().to_owned();
+    let mut lines: Vec<String> = chain.iter().map(|error| first_line(error.to_string())).collect();
+    lines.dedup();
+    lines.join(": ")
+}

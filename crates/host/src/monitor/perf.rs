@@ -1,0 +1,186 @@
+//! Watching by the kernel's records of context switches ([`Layer::Perf`]).
+//!
+//! An event on each CPU records every switch of the machine into a buffer that is emptied at each look. Turns, switches and
+//! migrations come from the records, also those of threads that live for less than the time between two looks. A record does not
+//! say what a thread that gave up its CPU waits for, nor when it was woken: time waiting for a CPU stays the scheduler's account, and
+//! time at locks that of looks, as without privilege.
+//!
+//! Buffers are bounded. What did not fit is counted, and the figures are too low by it ([`Activity::lost`]).
+//!
+//! [`Activity::lost`]: super::Activity::lost
+
+pub(super) mod record;
+mod turns;
+
+use super::activity::ThreadActivity;
+use super::layer::{Layer, Unavailable};
+use super::overhead::{Overhead, machine_switches, now};
+use super::sampling::Sampling;
+use super::source::Source;
+use super::{LOOK, calibration};
+use crate::roster::Roster;
+use crate::sys::Ring;
+use crate::thread::{Pid, StartTime, ThreadId, Tid};
+use pinwise_topology::CpuId;
+use record::{Record, records};
+use std::collections::HashSet;
+use std::io;
+use std::time::Duration;
+use turns::{Book, Turns};
+
+/// The records of every CPU.
+#[derive(Debug)]
+pub(super) struct Perf {
+    rings: Vec<(CpuId, Ring)>,
+    /// What the records do not tell.
+    looks: Sampling,
+    book: Book,
+    /// Taken out and not yet in the book: a CPU whose buffer was read earlier may have an earlier record still to come.
+    later: Vec<(CpuId, Record)>,
+    bytes: Vec<u8>,
+    switches: u64,
+    per_switch: Duration,
+}
+
+impl Perf {
+    /// Prepares every CPU that is online; records for a moment to measure what it costs.
+    pub(super) fn open() -> Result<Self, Unavailable> {
+        let refuse = |reason: String| Unavailable { layer: Layer::Perf, reason };
+        let online =
+            std::fs::read_to_string("/sys/devices/system/cpu/online").map_err(|error| refuse(error.to_string()))?;
+        let online: pinwise_topology::CpuSet = online.trim().parse().map_err(|_| refuse("no list of CPUs".into()))?;
+        let rings = online.iter().map(|cpu| Ok((cpu, Ring::switches(cpu.0 as i32)?))).collect::<io::Result<_>>();
+        let rings = rings.map_err(|error| refuse(told(&error)))?;
+        let (book, later, bytes) = (Book::default(), Vec::new(), Vec::new());
+        let (looks, switches, per_switch) = (Sampling::every(LOOK), 0, Duration::ZERO);
+        let mut perf = Self { rings, looks, book, later, bytes, switches, per_switch };
+        perf.per_switch = calibration::per_switch(&mut |work| {
+            // Emptied, so that what is measured is not what a full buffer costs.
+            perf.take(u64::MAX);
+            perf.record(work)
+        })
+        .map_err(|error| refuse(told(&error)))?;
+        Ok(perf)
+    }
+
+    fn record(&self, work: bool) -> io::Result<()> {
+        self.rings.iter().try_for_each(|(_, ring)| ring.record(work))
+    }
+
+    /// Empties the buffers; what lies before `until` goes to the book.
+    fn take(&mut self, until: u64) {
+        for (cpu, ring) in &mut self.rings {
+            self.bytes.clear();
+            ring.take(&mut self.bytes);
+            self.later.extend(records(&self.bytes).map(|record| (*cpu, record)));
+        }
+        self.later.sort_by_key(|(_, record)| record.time);
+        let ready = self.later.partition_point(|(_, record)| record.time < until);
+        for (cpu, record) in self.later.drain(..ready) {
+            self.book.see(cpu, record);
+        }
+    }
+
+    /// What looks and records together say about a thread.
+    fn merge(&self, mut thread: ThreadActivity, end: u64) -> ThreadActivity {
+        let Some(turns) = u32::try_from(thread.id.tid.0).ok().and_then(|tid| self.book.threads.get(&tid)) else {
+            return thread;
+        };
+        // The looks tell the share of its sleep.
+        let share = thread
+            .locked
+            .map(|locked| if thread.slept.is_zero() { 0.0 } else { locked.div_duration_f64(thread.slept) });
+        let end = turns.ended.unwrap_or(end);
+        thread.comm = turns.comm.clone().unwrap_or(thread.comm);
+        if let Some(born) = turns.born {
+            thread.elapsed = Duration::from_nanos(end.saturating_sub(born));
+        }
+        if let Some(ran) = turns.ran(end) {
+            thread.ran = ran.min(thread.elapsed);
+            thread.waited = thread.waited.max(turns.preempted(end)).min(thread.elapsed - thread.ran);
+            thread.slept = thread.elapsed - thread.ran - thread.waited;
+            thread.locked = share.map(|share| thread.slept.mul_f64(share));
+        }
+        (thread.voluntary, thread.involuntary) = (turns.voluntary, turns.involuntary);
+        (thread.migrations, thread.cpu) = (Some(turns.migrations), turns.cpu.or(thread.cpu));
+        thread
+    }
+}
+
+/// A thread that was created in the window and never looked at.
+fn unseen(tid: u32, turns: &Turns, end: u64) -> Option<ThreadActivity> {
+    let end = turns.ended.unwrap_or(end);
+    let elapsed = Duration::from_nanos(end.saturating_sub(turns.born?));
+    let ran = turns.ran(end)?.min(elapsed);
+    let waited = turns.preempted(end).min(elapsed - ran);
+    // Thread numbers fit an int. A life that nobody looked at has no start time in clock ticks.
+    let id = ThreadId { pid: Pid(turns.pid as i32), tid: Tid(tid as i32), start: StartTime(0) };
+    Some(ThreadActivity {
+        id,
+        comm: turns.comm.clone().unwrap_or_default(),
+        elapsed,
+        ran,
+        waited,
+        slept: elapsed - ran - waited,
+        locked: None,
+        looks: 0,
+        voluntary: turns.voluntary,
+        involuntary: turns.involuntary,
+        migrations: Some(turns.migrations),
+        cpu: turns.cpu,
+    })
+}
+
+impl Source for Perf {
+    fn pace(&self) -> Duration {
+        LOOK
+    }
+
+    fn begin(&mut self, roster: &Roster) -> io::Result<()> {
+        self.looks.begin(roster)?;
+        // What was recorded before the window.
+        self.take(u64::MAX);
+        self.switches = machine_switches();
+        self.book = Book::new(now());
+        self.record(true)
+    }
+
+    fn look(&mut self, roster: &Roster, at: Duration, counting: bool) -> io::Result<()> {
+        for (_, id) in roster.threads() {
+            self.book.watch(id.pid.0.unsigned_abs(), id.tid.0.unsigned_abs());
+        }
+        self.take(now());
+        self.looks.look(roster, at, counting)
+    }
+
+    fn end(&mut self, roster: &Roster) -> io::Result<Vec<ThreadActivity>> {
+        let end = now();
+        self.record(false)?;
+        self.take(end);
+        self.switches = machine_switches().saturating_sub(self.switches);
+        let looked: Vec<ThreadActivity> = self.looks.end(roster)?;
+        let seen: HashSet<u32> = looked.iter().map(|thread| thread.id.tid.0.unsigned_abs()).collect();
+        let missed = self.book.threads.iter().filter(|(tid, _)| !seen.contains(tid));
+        let missed: Vec<ThreadActivity> = missed.filter_map(|(&tid, turns)| unseen(tid, turns, end)).collect();
+        Ok(looked.into_iter().map(|thread| self.merge(thread, end)).chain(missed).collect())
+    }
+
+    fn lost(&self) -> u64 {
+        self.book.lost
+    }
+
+    fn charge(&self, overhead: &mut Overhead) {
+        overhead.charge(self.switches, self.per_switch);
+    }
+}
+
+/// Why the kernel refused, on one line.
+fn told(error: &io::Error) -> String {
+    match error.raw_os_error() {
+        Some(libc::EACCES | libc::EPERM) => {
+            "not permitted: sudo setcap cap_perfmon+ep \"$(command -v pinwise)\", or sysctl kernel.perf_event_paranoid=0".into()
+        }
+        Some(libc::ENOSYS) => "no perf_event_open in this kernel or container".into(),
+        _ => format!("perf_event_open: {error}"),
+    }
+}

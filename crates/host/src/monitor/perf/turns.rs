@@ -1,0 +1,196 @@
+//! The turns of threads on CPUs, from records of context switches.
+
+use super::record::{Record, What};
+use pinwise_topology::CpuId;
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// What the records say about one thread in a window. Times are nanoseconds on the monotonic clock.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Turns {
+    pub(super) pid: u32,
+    /// Where it was created in the window.
+    pub(super) born: Option<u64>,
+    /// Where it ended in the window.
+    pub(super) ended: Option<u64>,
+    pub(super) comm: Option<String>,
+    ran: u64,
+    /// From a preemption to the next turn.
+    preempted: u64,
+    pub(super) voluntary: u64,
+    pub(super) involuntary: u64,
+    pub(super) migrations: u64,
+    pub(super) cpu: Option<CpuId>,
+    /// Nothing was seen of it yet, or since when it does what.
+    now: Option<(Doing, u64)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Doing {
+    Running,
+    Preempted,
+    Away,
+}
+
+impl Turns {
+    /// Time on a CPU until `end`; `None`: nothing happened to it, so it ran all the time or never.
+    pub(super) fn ran(&self, end: u64) -> Option<Duration> {
+        let (doing, since) = self.now?;
+        let rest = if doing == Doing::Running { end.saturating_sub(since) } else { 0 };
+        Some(Duration::from_nanos(self.ran + rest))
+    }
+
+    /// Time between a preemption and the next turn, until `end`.
+    pub(super) fn preempted(&self, end: u64) -> Duration {
+        let rest = match self.now {
+            Some((Doing::Preempted, since)) => end.saturating_sub(since),
+            _ => 0,
+        };
+        Duration::from_nanos(self.preempted + rest)
+    }
+
+    fn leave(&mut self, begin: u64, time: u64, preempted: bool) {
+        // A thread of which nothing is known had the CPU since the window began.
+        let (doing, since) = self.now.unwrap_or((Doing::Running, begin));
+        if doing == Doing::Running {
+            self.ran += time.saturating_sub(since);
+        }
+        if preempted {
+            self.involuntary += 1;
+        } else {
+            self.voluntary += 1;
+        }
+        self.now = Some((if preempted { Doing::Preempted } else { Doing::Away }, time));
+    }
+
+    fn come(&mut self, time: u64, cpu: CpuId) {
+        if let Some((Doing::Preempted, since)) = self.now {
+            self.preempted += time.saturating_sub(since);
+        }
+        if self.cpu.is_some_and(|last| last != cpu) {
+            self.migrations += 1;
+        }
+        (self.cpu, self.now) = (Some(cpu), Some((Doing::Running, time)));
+    }
+}
+
+/// Of all threads of the processes that are watched.
+#[derive(Debug, Default)]
+pub(super) struct Book {
+    begin: u64,
+    pub(super) threads: HashMap<u32, Turns>,
+    pub(super) lost: u64,
+}
+
+impl Book {
+    /// Of a window that begins now.
+    pub(super) fn new(begin: u64) -> Self {
+        Self { begin, ..Self::default() }
+    }
+
+    /// Watches a thread, if it is not watched yet.
+    pub(super) fn watch(&mut self, pid: u32, tid: u32) {
+        self.threads.entry(tid).or_insert_with(|| Turns { pid, ..Turns::default() });
+    }
+
+    /// Takes in a record from `cpu`; records come in the order of their times.
+    pub(super) fn see(&mut self, cpu: CpuId, record: Record) {
+        let Record { time, pid, tid, what } = record;
+        match what {
+            What::Lost(count) => self.lost += count,
+            _ if time < self.begin => {}
+            What::Switch { next, preempted } => {
+                if let Some(turns) = self.threads.get_mut(&tid) {
+                    turns.cpu = turns.cpu.or(Some(cpu));
+                    turns.leave(self.begin, time, preempted);
+                }
+                if let Some(turns) = self.threads.get_mut(&next) {
+                    turns.come(time, cpu);
+                }
+            }
+            What::Fork { parent } => {
+                if self.threads.values().any(|turns| turns.pid == parent && turns.ended.is_none()) {
+                    // A new thread waits for its first turn.
+                    let now = Some((Doing::Preempted, time));
+                    self.threads.insert(tid, Turns { pid, born: Some(time), now, ..Turns::default() });
+                }
+            }
+            What::Comm(name) => {
+                if let Some(turns) = self.threads.get_mut(&tid) {
+                    turns.comm = Some(name);
+                }
+            }
+            What::Exit => {
+                if let Some(turns) = self.threads.get_mut(&tid) {
+                    turns.ended = Some(time);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn switch(time: u64, tid: u32, next: u32, preempted: bool) -> Record {
+        Record { time, pid: 1, tid, what: What::Switch { next, preempted } }
+    }
+
+    fn ns(nanoseconds: u64) -> Duration {
+        Duration::from_nanos(nanoseconds)
+    }
+
+    #[test]
+    fn turns_are_told_from_the_pauses_between_them() {
+        let mut book = Book::new(100);
+        book.watch(1, 10);
+        book.watch(1, 11);
+        for (cpu, record) in [
+            (0, switch(90, 10, 0, false)),
+            // Had it since the window began, gives it to 11.
+            (0, switch(130, 10, 11, false)),
+            (0, switch(150, 11, 99, true)),
+            (1, switch(160, 0, 10, false)),
+            (0, switch(180, 99, 11, false)),
+        ] {
+            book.see(CpuId(cpu), record);
+        }
+        let (one, other) = (&book.threads[&10], &book.threads[&11]);
+        assert_eq!((one.ran(200), one.voluntary, one.involuntary), (Some(ns(30 + 40)), 1, 0));
+        assert_eq!((one.migrations, one.cpu, one.preempted(200)), (1, Some(CpuId(1)), ns(0)));
+        assert_eq!((other.ran(200), other.preempted(200)), (Some(ns(20 + 20)), ns(30)));
+        assert_eq!((other.voluntary, other.involuntary, other.migrations), (0, 1, 0));
+        assert_eq!(book.threads.len(), 2, "99 is somebody else's");
+    }
+
+    #[test]
+    fn threads_born_in_the_window_are_watched_from_their_birth_to_their_end() {
+        let mut book = Book::new(100);
+        book.watch(1, 10);
+        let what = |time, tid, what| Record { time, pid: 1, tid, what };
+        for record in [
+            what(110, 20, What::Fork { parent: 1 }),
+            what(110, 30, What::Fork { parent: 2 }),
+            what(115, 20, What::Comm("worker".into())),
+            switch(120, 10, 20, false),
+            what(140, 20, What::Exit),
+            switch(141, 20, 0, false),
+            what(0, 0, What::Lost(7)),
+        ] {
+            book.see(CpuId(0), record);
+        }
+        let born = &book.threads[&20];
+        assert_eq!((born.born, born.ended, born.comm.as_deref()), (Some(110), Some(140), Some("worker")));
+        assert_eq!((born.ran(500), born.preempted(500)), (Some(ns(21)), ns(10)));
+        assert_eq!((book.lost, book.threads.len()), (7, 2));
+        assert_eq!(book.threads[&10].ran(500), Some(ns(20)));
+    }
+
+    #[test]
+    fn of_a_thread_without_records_nothing_is_claimed() {
+        let mut book = Book::new(0);
+        book.watch(1, 10);
+        assert_eq!(book.threads[&10].ran(100), None);
+    }
+}

@@ -1,0 +1,195 @@
+//! The monitor's layers beside each other on programs whose threads wait for each other.
+//!
+//! Two layers watch the same program at the same time, so that they differ by what they do and not by what the program or the
+//! machine did meanwhile.
+
+use crate::contention::KINDS;
+use crate::programs::{PROGRAM, Program, arguments};
+use pinwise_host::{Activity, Layer, Monitor, MonitorError, Pid, Scope, ThreadActivity};
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// A monitor, or `None` with the reason on standard output where this user may not have it.
+fn monitor(pid: Pid, layer: Layer) -> Option<Monitor> {
+    match Monitor::with(Scope::Processes(vec![pid]), layer) {
+        Ok(monitor) => Some(monitor),
+        Err(MonitorError::Unavailable(reason)) => {
+            println!("left out: {reason}");
+            None
+        }
+        Err(MonitorError::Threads(error)) => panic!("{error}"),
+    }
+}
+
+/// What two monitors see of the same window.
+fn side_by_side(monitors: &mut [Monitor; 2], window: Duration) -> [Activity; 2] {
+    let begin = Barrier::new(2);
+    let watch = |monitor: &mut Monitor| {
+        begin.wait();
+        monitor.watch(window, &thread::sleep, &|| false).unwrap()
+    };
+    let [one, other] = monitors;
+    thread::scope(|scope| {
+        let one = scope.spawn(|| watch(one));
+        let other = watch(other);
+        [one.join().unwrap(), other]
+    })
+}
+
+/// Time of all threads, in seconds.
+fn total(activity: &Activity, of: impl Fn(&ThreadActivity) -> Duration) -> f64 {
+    activity.threads.iter().map(|thread| of(thread).as_secs_f64()).sum()
+}
+
+#[test]
+fn the_sampled_share_of_time_at_locks_is_the_exact_one_within_a_tenth() {
+    const TOLERANCE: f64 = 0.10;
+    for (kind, _) in KINDS {
+        let program = Program::start(&format!("contend {kind}"));
+        let Some(exact) = monitor(program.pid(), Layer::Ebpf) else { return };
+        program.threads("", 5);
+        let mut monitors = [monitor(program.pid(), Layer::Proc).unwrap(), exact];
+        let (mut sampled, mut truth, mut elapsed, mut slept, mut looks) = (0.0, 0.0, 0.0, 0.0, 0.0);
+        let deadline = Instant::now() + Duration::from_secs(20);
+        // A share p of n looks is off by sqrt((1 - p) / (p n)) of itself (one standard deviation): until four of them are within
+        // the tolerance, so that chance fails this once in 10,000 runs.
+        let enough = loop {
+            let [proc, ebpf] = side_by_side(&mut monitors, Duration::from_secs(1));
+            sampled += total(&proc, |thread| thread.locked.unwrap_or_default());
+            truth += total(&ebpf, |thread| thread.locked.unwrap_or_default());
+            elapsed += total(&ebpf, |thread| thread.elapsed);
+            slept += total(&proc, |thread| thread.slept);
+            let asleep = |thread: &ThreadActivity| {
+                f64::from(thread.looks) * thread.slept.as_secs_f64() / thread.elapsed.as_secs_f64().max(1e-9)
+            };
+            looks += proc.threads.iter().map(asleep).sum::<f64>();
+            let share = sampled / slept;
+            if 4.0 * ((1.0 - share).max(0.0) / (share * looks)).sqrt() < TOLERANCE && looks > 500.0 {
+                break true;
+            }
+            if Instant::now() > deadline {
+                break false;
+            }
+        };
+        println!(
+            "{kind}: LOCK sampled {:.4}, exact {:.4}, {looks:.0} looks asleep, {:.1} thread seconds",
+            sampled / elapsed,
+            truth / elapsed,
+            elapsed
+        );
+        if enough {
+            assert!((sampled / truth - 1.0).abs() < TOLERANCE, "{kind}: sampled {sampled} s, exact {truth} s");
+        } else {
+            println!("{kind}: not enough looks on this busy machine, not judged");
+        }
+    }
+}
+
+#[test]
+fn layers_with_privilege_count_what_the_kernel_counts() {
+    for layer in [Layer::Perf, Layer::Ebpf] {
+        let program = Program::start("contend queue");
+        let Some(exact) = monitor(program.pid(), layer) else { continue };
+        program.threads("", 7);
+        let mut monitors = [monitor(program.pid(), Layer::Proc).unwrap(), exact];
+        let [proc, exact] = side_by_side(&mut monitors, Duration::from_secs(2));
+        assert_eq!((exact.layer, exact.lost), (layer, 0));
+        for thread in proc.threads.iter().chain(&exact.threads) {
+            assert_eq!(thread.ran + thread.waited + thread.slept, thread.elapsed, "{thread:?}");
+            assert!(thread.locked.is_none_or(|locked| locked <= thread.slept), "{thread:?}");
+        }
+        let counts = |activity: &Activity| {
+            let sum = |of: &dyn Fn(&ThreadActivity) -> u64| activity.threads.iter().map(of).sum::<u64>();
+            [
+                sum(&|thread| thread.voluntary),
+                sum(&|thread| thread.involuntary),
+                sum(&|thread| thread.migrations.unwrap_or(0)),
+            ]
+        };
+        let (ran, waited) =
+            (|activity| total(activity, |thread| thread.ran), |activity| total(activity, |thread| thread.waited));
+        println!("{layer}: {:?} beside {:?}, overhead {:?}", counts(&exact), counts(&proc), exact.overhead);
+        println!(
+            "ran {:.4} s beside {:.4}, waited {:.4} beside {:.4}",
+            ran(&exact),
+            ran(&proc),
+            waited(&exact),
+            waited(&proc)
+        );
+        // The windows begin and end within a few milliseconds of each other, and up to 8 ms of running are not accounted yet.
+        let near = |one: f64, other: f64, slack: f64| (one - other).abs() <= 0.03 * one.max(other) + slack;
+        let [[switches, taken, _], [switches_proc, taken_proc, _]] = [counts(&exact), counts(&proc)];
+        assert!(near(switches as f64, switches_proc as f64, 20.0), "{switches} voluntary switches, {switches_proc}");
+        assert!(near(taken as f64, taken_proc as f64, 20.0), "{taken} involuntary switches, {taken_proc}");
+        assert!(near(ran(&exact), ran(&proc), 0.05), "{} s on CPUs, {}", ran(&exact), ran(&proc));
+        assert!(near(waited(&exact), waited(&proc), 0.1), "{} s waited, {}", waited(&exact), waited(&proc));
+        assert!(exact.overhead.switches >= switches, "{:?}", exact.overhead);
+    }
+}
+
+#[test]
+fn layers_with_privilege_miss_no_thread_however_short_its_life() {
+    const THREADS: usize = 100;
+    let own = Pid(std::process::id() as i32);
+    for layer in [Layer::Perf, Layer::Ebpf] {
+        let Some(mut monitor) = monitor(own, layer) else { continue };
+        let (begin, done) = (Barrier::new(2), AtomicBool::new(false));
+        let cancelled = || done.load(Ordering::Relaxed);
+        let activity = thread::scope(|scope| {
+            scope.spawn(|| {
+                begin.wait();
+                // The first look is over.
+                thread::sleep(Duration::from_millis(100));
+                for _ in 0..THREADS {
+                    let brief = thread::Builder::new().name("mon-brief".into());
+                    brief.spawn(|| std::hint::black_box((0..20_000u64).product::<u64>())).unwrap().join().unwrap();
+                }
+                done.store(true, Ordering::Relaxed);
+            });
+            begin.wait();
+            monitor.watch(Duration::from_secs(60), &thread::sleep, &cancelled).unwrap()
+        });
+        let brief: Vec<_> = activity.threads.iter().filter(|thread| thread.comm == "mon-brief").collect();
+        assert_eq!((brief.len(), activity.lost), (THREADS, 0), "{layer}");
+        for thread in brief {
+            assert!(thread.ran > Duration::ZERO && thread.ran <= thread.elapsed, "{thread:?}");
+        }
+    }
+}
+
+/// The program of the test below.
+pub(crate) fn ask_for_the_best() {
+    let monitor = Monitor::best(Scope::Processes(vec![Pid(std::process::id() as i32)])).unwrap();
+    println!("layer {}", monitor.layer());
+    monitor.refused().iter().for_each(|refused| println!("refused {refused}"));
+}
+
+#[test]
+fn without_privilege_the_program_is_still_watched_and_the_reason_is_told() {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(arguments()).env(PROGRAM, "monitor");
+    if rustix::process::geteuid().is_root() {
+        // nobody
+        command.uid(65_534).gid(65_534);
+    }
+    let output = match command.output() {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            println!("left out: another user may not execute this test: {error}");
+            return;
+        }
+        output => output.unwrap(),
+    };
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("layer proc"), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    let refused: Vec<&str> = text.lines().filter(|line| line.starts_with("refused")).collect();
+    assert_eq!(refused.len(), 2, "{text}");
+    assert!(refused[0].starts_with("refused ebpf: ") && refused[1].starts_with("refused perf: "), "{text}");
+    let told =
+        |line: &str| line.contains("setcap") || line.contains("not in this build") || line.contains("PID namespace");
+    assert!(refused.iter().all(|line| told(line)), "{text}");
+}
