@@ -111,8 +111,7 @@ impl Running {
 
     /// A handle on its end.
     pub(crate) fn exit(&self) -> io::Result<Exit> {
-        let pid = RawPid::from_raw(self.pid().0).ok_or(io::ErrorKind::InvalidInput)?;
-        Ok(Exit(pidfd_open(pid, PidfdFlags::empty())?))
+        Exit::of(self.pid())
     }
 
     /// Ends it, its process group, and what it has started that left the group: asks, and after a while does not ask.
@@ -155,6 +154,12 @@ impl Running {
 pub(crate) struct Exit(OwnedFd);
 
 impl Exit {
+    /// Of a process that has not been waited for.
+    pub(crate) fn of(pid: Pid) -> io::Result<Self> {
+        let pid = RawPid::from_raw(pid.0).ok_or(io::ErrorKind::InvalidInput)?;
+        Ok(Self(pidfd_open(pid, PidfdFlags::empty())?))
+    }
+
     /// Waits for the end, at most for `time`; answers whether it has come.
     pub(crate) fn within(&self, time: Duration) -> io::Result<bool> {
         let timeout = Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };

@@ -26,6 +26,7 @@ mod monitor;
 mod pin;
 mod prober;
 pub mod process;
+mod quota;
 mod rerun;
 pub mod role;
 mod roster;
@@ -48,7 +49,10 @@ pub use meter::Meter;
 pub use microbenchmark::HostBench;
 pub use monitor::{Activity, Layer, Monitor, MonitorError, Overhead, ThreadActivity, Unavailable, UnknownLayer};
 pub use pin::{Ended, Pinned, Pinner};
-pub use prober::{Drift, LinuxProber, ProbeError, ProbeOptions, ProgressSource, Recipe, RecipeError, Seen, Threads};
+pub use prober::{
+    Drift, LinuxProber, ProbeError, ProbeOptions, ProgressSource, Recipe, RecipeError, Seen, Subject, Threads,
+};
+pub use quota::Quota;
 pub use rerun::{RerunOptions, RerunTestbed, RunMetric, Stream};
 pub use roster::Scope;
 pub use stream::{Line, Streams, Tail};

@@ -35,6 +35,7 @@ mod spec;
 mod tail;
 mod window;
 
+pub(crate) use command::run;
 pub use error::MetricError;
 pub use pattern::Pattern;
 pub use procio::Pids;

@@ -29,9 +29,10 @@ use crate::fifo::Fifo;
 use crate::guardian::Guardian;
 use crate::metric::{MetricOptions, MetricSpec};
 use crate::monitor::Activity;
+use crate::thread::Pid;
 use pinwise_testbed::{MeasureError, Part, Probe, Prober, Unit};
 use regex::Regex;
-use session::{Limits, Session};
+use session::{Limits, Session, Window};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -53,6 +54,7 @@ pub enum ProgressSource {
 pub type Threads = Box<dyn Fn(u32) -> u32 + Send>;
 
 /// How to probe.
+#[derive(Default)]
 pub struct ProbeOptions {
     /// The contexts that count as all: those the program may use.
     pub contexts: u32,
@@ -85,9 +87,22 @@ pub struct Seen {
     pub drift: Option<Drift>,
 }
 
-/// Probes a program by starting it anew with each parameter.
+/// What is probed, and how it gets its parameter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// A program that is started anew with each.
+    Anew(Recipe),
+    /// A program that is started once, and a command that changes the parameter while it runs (`{n}` in it).
+    Launched(Recipe, String),
+    /// A process that runs already, and such a command; it is left running with the last parameter that was set.
+    Running(Pid, String),
+}
+
+/// Probes a program with one parameter after another.
 pub struct LinuxProber {
-    recipe: Recipe,
+    subject: Subject,
+    /// The run that all probes share, where the parameter is changed while it runs.
+    live: Option<Session>,
     options: ProbeOptions,
     cancelled: Arc<AtomicBool>,
     guardian: Guardian,
@@ -99,10 +114,10 @@ pub struct LinuxProber {
 
 impl LinuxProber {
     /// Raising `cancelled` ends any probe within 20 ms.
-    pub fn new(recipe: Recipe, options: ProbeOptions, cancelled: Arc<AtomicBool>) -> Result<Self, ProbeError> {
+    pub fn new(subject: Subject, options: ProbeOptions, cancelled: Arc<AtomicBool>) -> Result<Self, ProbeError> {
         let guardian = Guardian::start().map_err(crate::TargetError::from)?;
         let (seen, notes) = (Vec::new(), Vec::new());
-        Ok(Self { recipe, options, cancelled, guardian, seen, notes, unit: None, error: None })
+        Ok(Self { subject, live: None, options, cancelled, guardian, seen, notes, unit: None, error: None })
     }
 
     /// What the probes showed, in their order.
@@ -128,25 +143,10 @@ impl LinuxProber {
     fn try_probe(&mut self, parameter: u32, window: Duration) -> Result<Probe, ProbeError> {
         let begin = Instant::now();
         let _punctual = Fifo::raise();
-        let limits = Limits { most_written: self.options.most_written, cancelled: Arc::clone(&self.cancelled) };
-        let mut launch = self.recipe.launch(parameter);
-        let whole = matches!(self.options.progress, ProgressSource::Runs);
-        session::choose_streams(&mut launch, &self.options);
-        let mut session = Session::start(&launch, parameter, &mut self.guardian, limits)?;
-        let seen = if whole {
-            session.run_through(self.options.limit)
-        } else {
-            session.wait_ready(parameter, &self.options).and_then(|()| session.window(window, &self.options.progress))
+        let seen = match self.subject.clone() {
+            Subject::Anew(recipe) => self.probe_anew(&recipe, parameter, window)?,
+            Subject::Launched(_, set) | Subject::Running(_, set) => self.probe_live(&set, parameter, window)?,
         };
-        // Also after a failure: nothing is left behind.
-        let ended = session.end(&mut self.guardian);
-        let removed = self.remove(parameter);
-        let mut seen = seen?;
-        let usage = ended?;
-        removed?;
-        if whole {
-            seen.of_whole_run(usage);
-        }
         let probe = Probe {
             parameter,
             threads: seen.threads,
@@ -158,7 +158,65 @@ impl LinuxProber {
         Ok(probe)
     }
 
-    fn take_in(&mut self, seen: session::Window, parameter: u32) -> Result<(), ProbeError> {
+    fn limits(&self) -> Limits {
+        Limits { most_written: self.options.most_written, cancelled: Arc::clone(&self.cancelled) }
+    }
+
+    fn probe_anew(&mut self, recipe: &Recipe, parameter: u32, window: Duration) -> Result<Window, ProbeError> {
+        let mut launch = recipe.launch(parameter);
+        session::choose_streams(&mut launch, &self.options);
+        let whole = matches!(self.options.progress, ProgressSource::Runs);
+        let limits = self.limits();
+        let mut session = Session::start(&launch, parameter, &mut self.guardian, limits)?;
+        let seen = if whole {
+            session.run_through(self.options.limit)
+        } else {
+            session.wait_ready(parameter, &self.options).and_then(|()| session.window(window, &self.options.progress))
+        };
+        // Also after a failure: nothing is left behind.
+        let ended = session.end(&mut self.guardian);
+        let removed = self.remove(recipe, parameter);
+        let mut seen = seen?;
+        let usage = ended?;
+        removed?;
+        if whole {
+            seen.of_whole_run(usage);
+        }
+        Ok(seen)
+    }
+
+    fn probe_live(&mut self, set: &str, parameter: u32, window: Duration) -> Result<Window, ProbeError> {
+        let limits = self.limits();
+        let session = match (&mut self.live, &self.subject) {
+            (Some(session), _) => session,
+            (live, Subject::Running(pid, _)) => live.insert(Session::attach(*pid, limits)?),
+            (live, Subject::Launched(recipe, _) | Subject::Anew(recipe)) => {
+                let mut launch = recipe.launch(parameter);
+                session::choose_streams(&mut launch, &self.options);
+                let session = live.insert(Session::start(&launch, parameter, &mut self.guardian, limits)?);
+                // Whatever number of threads it begins with.
+                let anyway = ProbeOptions {
+                    threads: Some(Box::new(|_| 1)),
+                    after: self.options.after.clone(),
+                    ..ProbeOptions::default()
+                };
+                session.wait_ready(parameter, &ProbeOptions { limit: self.options.limit, ..anyway })?;
+                session
+            }
+        };
+        session.set(&recipe::fill(set, parameter), parameter)?;
+        session.window(window, &self.options.progress)
+    }
+
+    /// Gives a program that goes on running its parameter for good.
+    pub fn settle(&mut self, parameter: u32) -> Result<(), ProbeError> {
+        match (&mut self.live, &self.subject) {
+            (Some(session), Subject::Running(_, set)) => session.set(&recipe::fill(set, parameter), parameter),
+            _ => Ok(()),
+        }
+    }
+
+    fn take_in(&mut self, seen: Window, parameter: u32) -> Result<(), ProbeError> {
         for note in &seen.notes {
             if !self.notes.contains(note) {
                 self.notes.push(note.clone());
@@ -177,19 +235,21 @@ impl LinuxProber {
 
     /// Whether the number of threads follows the parameter at all, as far as was seen.
     fn check_threads(&self) -> Result<(), ProbeError> {
+        // A pool that is told to use fewer threads may keep the others asleep.
+        let Subject::Anew(recipe) = &self.subject else { return Ok(()) };
         let [first, .., last] = self.seen.as_slice() else { return Ok(()) };
         let expected = |n: u32| self.options.threads.as_ref().map_or(n, |threads| threads(n));
         let follows = self.seen.iter().any(|seen| seen.threads != first.threads);
         if follows || expected(first.parameter) == expected(last.parameter) {
             return Ok(());
         }
-        let (name, threads) = (self.recipe.name(), first.threads);
+        let (name, threads) = (recipe.name(), first.threads);
         Err(ProbeError::SameThreads { name, threads, one: first.parameter, other: last.parameter })
     }
 
-    fn remove(&self, parameter: u32) -> Result<(), ProbeError> {
+    fn remove(&self, recipe: &Recipe, parameter: u32) -> Result<(), ProbeError> {
         for path in &self.options.remove {
-            let path = self.recipe.path(path, parameter);
+            let path = recipe.path(path, parameter);
             match std::fs::remove_file(&path) {
                 Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => {
                     return Err(ProbeError::Remove { path, cause });
@@ -198,6 +258,15 @@ impl LinuxProber {
             }
         }
         Ok(())
+    }
+}
+
+impl Drop for LinuxProber {
+    fn drop(&mut self) {
+        if let Some(session) = self.live.take() {
+            // There is nobody to tell; the guardian ends what is left.
+            let _ = session.end(&mut self.guardian);
+        }
     }
 }
 

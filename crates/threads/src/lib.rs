@@ -3,7 +3,8 @@
 //! [`Reinforcer`] is the published search (K. K. Pusukuri, R. Gupta, L. N. Bhuyan, "Thread Reinforcer: Dynamically determining number of
 //! threads via OS level monitoring", IISWC 2011) as a state machine: it says which number to try, is told what a probe of it saw, and
 //! ends with a choice and its reason. What counts as high is in [`Thresholds`], which [`calibrate`] finds from example programs.
-//! [`find()`] drives a search with anything that can be probed; a [`Formula`] says how many threads a program makes for its parameter.
+//! [`find()`] drives a search with anything that can be probed, [`sweep()`] tries every number; a [`Formula`] says how many threads a
+//! program makes for its parameter.
 //!
 //! [`Surveyor`] is the search for programs whose progress can be seen: it believes in several scalability laws at once ([`Law`]), probes where that
 //! tells most, and ends with a number, its interval and what it gains ([`Advice`]). [`survey()`] drives it. [`Objective`] says what is to be
@@ -21,6 +22,7 @@ mod objective;
 mod reinforcer;
 mod survey;
 mod surveyor;
+mod sweep;
 mod thresholds;
 
 pub use advice::{Advice, Ended, Interval};
@@ -31,4 +33,5 @@ pub use objective::Objective;
 pub use reinforcer::{Choice, Next, Reason, Reinforcer, Span, SpanError};
 pub use survey::{SurveyFailure, Surveyed, survey};
 pub use surveyor::{CONFIDENCE, Question, Sample, Step, SurveyError, Surveyor};
+pub use sweep::{Sweep, Swept, sweep};
 pub use thresholds::{CalibrationError, Curve, Example, Thresholds, calibrate};

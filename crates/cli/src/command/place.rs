@@ -7,7 +7,7 @@ mod subject;
 mod testbed;
 
 pub(crate) use arguments::Place;
-pub(crate) use search::{SearchArguments, time};
+pub(crate) use search::{SearchArguments, fraction, time};
 pub(crate) use subject::SubjectArguments;
 pub(crate) use testbed::{Bed, open};
 

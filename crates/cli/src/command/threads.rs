@@ -11,9 +11,10 @@ pub(crate) use arguments::Threads;
 
 use crate::interrupt::Interrupt;
 use crate::output::{self, Interrupted, Usage};
+use arguments::Method;
 use observed::{Conditions, Observed};
-use pinwise_testbed::{MeasureError, Prober};
-use pinwise_threads::{Found, Reinforcer, find};
+use pinwise_testbed::{MeasureError, Prober, Retry, figures};
+use pinwise_threads::{Attempt, Found, Reason, Reinforcer, Sweep, find, sweep};
 
 impl Threads {
     pub(crate) fn run(self) -> anyhow::Result<()> {
@@ -29,16 +30,68 @@ impl Threads {
     }
 }
 
-/// Searches with probes of `prober`, for the answer as it is told.
+/// What a search found, whichever it was.
+struct Answer {
+    /// n, and the threads that makes.
+    parameter: u32,
+    threads: u32,
+    attempts: Vec<Attempt>,
+    /// In one word, for the document.
+    stopped: String,
+    /// In a line.
+    why: String,
+    /// Speed lost against the best of all numbers, where all were tried.
+    loss: Option<f64>,
+}
+
+/// Searches with probes of `prober`, by the method that was asked for.
 fn search<P: Prober>(
     prober: &mut Observed<P>,
     conditions: &Conditions,
     convert: impl Fn(u32) -> u32,
-) -> Result<Found, MeasureError> {
-    // The span was checked when the arguments were read.
-    let search = Reinforcer::new(conditions.span, prober.contexts(), conditions.thresholds)
-        .map_err(|error| MeasureError::new(pinwise_testbed::Retry::Never, error.to_string()))?;
-    find(search, prober, convert, conditions.window)
+) -> Result<Answer, MeasureError> {
+    let Conditions { span, thresholds, window, .. } = *conditions;
+    match conditions.method {
+        Method::Reinforcer => {
+            // The span was checked when the arguments were read.
+            let search = Reinforcer::new(span, prober.contexts(), thresholds)
+                .map_err(|error| MeasureError::new(Retry::Never, error.to_string()))?;
+            let Found { choice, parameter, threads, attempts } = find(search, prober, convert, window)?;
+            let last = attempts.last().map_or(0, |attempt| attempt.probe.parameter);
+            let (stopped, why) = stopped(choice.reason, last);
+            Ok(Answer { parameter, threads, attempts, stopped: stopped.into(), why, loss: None })
+        }
+        Method::Sweep => {
+            let candidates: Vec<u32> = (span.min..=span.max).step_by(span.step as usize).collect();
+            let (rounds, tolerance) = (conditions.rounds, conditions.tolerance);
+            let swept = sweep(&Sweep { candidates, rounds, window, tolerance }, prober, convert)?;
+            let chosen = swept.attempts.iter().find(|attempt| attempt.asked == swept.threads);
+            Ok(Answer {
+                parameter: swept.parameter,
+                threads: chosen.map_or(swept.threads, |attempt| attempt.probe.threads),
+                stopped: "ALL_TRIED".into(),
+                why: format!(
+                    "{} numbers were tried, {rounds} times each; the fewest threads within {} of the best",
+                    swept.curve.len(),
+                    figures::percent(tolerance)
+                ),
+                loss: swept.loss(swept.threads),
+                attempts: swept.attempts,
+            })
+        }
+    }
+}
+
+/// Why the published search ended, in a word and in a line; `last` is the parameter it tried last.
+fn stopped(reason: Reason, last: u32) -> (&'static str, String) {
+    let waiting = "waiting for each other was high";
+    match reason {
+        Reason::CpuUtil => ("CPU_UTIL", format!("CPU_UTIL: n = {last} kept hardly more contexts busy")),
+        Reason::Lock => ("LOCK", format!("LOCK: with n = {last} {waiting} and rose fast")),
+        Reason::VcxRate => ("VCX_RATE", format!("VCX_RATE: with n = {last} {waiting}, and switches rose fast")),
+        Reason::MigrRate => ("MIGR_RATE", format!("MIGR_RATE: with n = {last} {waiting}, and migrations rose fast")),
+        Reason::MostThreads => ("MOST_THREADS", format!("--max: n = {last} was the last to try")),
+    }
 }
 
 /// A failed search with the exit code it deserves.

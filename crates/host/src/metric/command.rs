@@ -61,6 +61,21 @@ impl Source for ShellCommand {
     }
 }
 
+/// Runs a command for what it does. Error: why it did not succeed.
+pub(crate) fn run(command: &str, timeout: Duration, cancelled: &dyn Fn() -> bool) -> Result<(), String> {
+    let command = ShellCommand { command: command.into(), pick: None, timeout };
+    let output = match command.run(cancelled) {
+        Ok(output) => output,
+        Err(Failure::Cancelled) => return Err("it was stopped".into()),
+        Err(Failure::Unreadable(why)) => return Err(why),
+    };
+    if output.status.success() {
+        return Ok(());
+    }
+    let last = last_line(&String::from_utf8_lossy(&output.stderr)).map_or(String::new(), |line| format!(": {line}"));
+    Err(format!("command '{}': {}{last}", command.command, output.status))
+}
+
 impl ShellCommand {
     fn run(&self, cancelled: &dyn Fn() -> bool) -> Result<Output, Failure> {
         let fail = |error: io::Error| Failure::on(format_args!("command '{}'", self.command), error);

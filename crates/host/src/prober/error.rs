@@ -111,6 +111,14 @@ pub enum ProbeError {
         /// How much it may.
         limit: String,
     },
+    /// Its number could not be changed while it runs.
+    #[error("--set with n = {n} failed: {why}")]
+    Set {
+        /// The parameter.
+        n: u32,
+        /// What the command said.
+        why: String,
+    },
     /// A whole run takes too long.
     #[error(
         "{name} with n = {n} ran longer than {limit:.0?} and was ended: raise --limit, or measure a window without --whole-run"

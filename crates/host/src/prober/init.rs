@@ -7,7 +7,7 @@
 use super::session::Session;
 use super::{ProbeError, ProbeOptions};
 use crate::roster::{Roster, Scope};
-use crate::stream::Line;
+use crate::stream::{Line, Tail};
 use crate::target::TargetError;
 use crate::thread::Account;
 use regex::Regex;
@@ -46,8 +46,8 @@ impl Session {
             }
             self.check()?;
             if begin.elapsed() >= limit {
-                let last =
-                    [&self.running.stderr, &self.running.stdout].into_iter().find_map(|tail| tail.as_ref()?.now());
+                let tails = self.running.iter().flat_map(|running| [&running.stderr, &running.stdout]);
+                let last = tails.flatten().find_map(Tail::now);
                 let last = last.map(|line| format!("; its last line was: {line}")).unwrap_or_default();
                 let (name, pattern) = (self.name.clone(), pattern.as_str().to_owned());
                 return Err(ProbeError::NeverSaid { name, n, pattern, waited: limit, last });
@@ -62,7 +62,7 @@ impl Session {
             move |cause| ProbeError::Target(TargetError::Proc { name, cause })
         };
         let begin = Instant::now();
-        let mut roster = Roster::new(Scope::Trees(vec![self.running.pid()])).map_err(unreadable(&self.name))?;
+        let mut roster = Roster::new(Scope::Trees(vec![self.root])).map_err(unreadable(&self.name))?;
         let mut count = 0;
         let mut changed = begin;
         // What the workers had run when the last of them came.

@@ -33,6 +33,15 @@ impl Recipe {
     /// `command` with the environment variables `NAME` (the parameter itself) or `NAME=VALUE` (with `{n}` in it, or without).
     /// `output`: where its standard output goes; nowhere by default.
     pub fn new(command: Vec<String>, environment: &[String], output: Option<PathBuf>) -> Result<Self, RecipeError> {
+        let recipe = Self::fixed(command, environment, output)?;
+        // Not in the program's own name: `{n}` there is a file of that name.
+        let values = recipe.environment.iter().map(|(_, value)| value);
+        let follows = recipe.command[1..].iter().chain(values).any(|text| text.contains(PLACE));
+        if follows { Ok(recipe) } else { Err(RecipeError::NoPlace) }
+    }
+
+    /// As [`Recipe::new`], of a program that need not change with the parameter.
+    pub fn fixed(command: Vec<String>, environment: &[String], output: Option<PathBuf>) -> Result<Self, RecipeError> {
         if command.is_empty() {
             return Err(RecipeError::NoProgram);
         }
@@ -41,12 +50,8 @@ impl Recipe {
             None => (text.clone(), PLACE.to_owned()),
         };
         let environment: Vec<(String, String)> = environment.iter().map(variable).collect();
-        // Not in the program's own name: `{n}` there is a file of that name.
-        let values = environment.iter().map(|(_, value)| value);
-        if !command[1..].iter().chain(values).any(|text| text.contains(PLACE)) {
-            return Err(RecipeError::NoPlace);
-        }
-        Ok(Self { command, environment, stdout: output.map_or(Output::Null, Output::File) })
+        let stdout = output.map_or(Output::Null, Output::File);
+        Ok(Self { command, environment, stdout })
     }
 
     /// The program's name.
@@ -54,11 +59,6 @@ impl Recipe {
         Path::new(&self.command[0])
             .file_name()
             .map_or_else(|| self.command[0].clone(), |name| name.to_string_lossy().into_owned())
-    }
-
-    /// The command as typed.
-    pub fn command(&self) -> &[String] {
-        &self.command
     }
 
     /// The command with its parameter. Its standard error is ours to read: the last line explains a failure.
@@ -79,7 +79,8 @@ impl Recipe {
     }
 }
 
-fn fill(text: &str, parameter: u32) -> String {
+/// `text` with its parameter.
+pub(super) fn fill(text: &str, parameter: u32) -> String {
     text.replace(PLACE, &parameter.to_string())
 }
 

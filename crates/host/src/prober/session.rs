@@ -4,14 +4,14 @@ use super::halves::{Drift, join};
 use super::{ProbeError, ProbeOptions, ProgressSource};
 use crate::guardian::{Entry, Guardian};
 use crate::launch::{Exit, Launch, Output, Running};
-use crate::metric::{Metric, MetricOptions, MetricSpec};
+use crate::metric::{Metric, MetricOptions, MetricSpec, run};
 use crate::monitor::{Activity, Monitor};
 use crate::process;
 use crate::roster::Scope;
 use crate::stream::Streams;
 use crate::sys::{self, Counter, Event, Usage};
 use crate::target::TargetError;
-use crate::thread::Pid;
+use crate::thread::{Pid, Stat};
 use pinwise_testbed::{Measure, MeasureError, Profile, Progress, Unit, figures};
 use rustix::process::{Pid as RawPid, Resource, Rlimit, Signal, WaitId, WaitIdOptions, prlimit, waitid};
 use std::cell::{Cell, RefCell};
@@ -23,6 +23,10 @@ use std::time::{Duration, Instant};
 
 /// The descendants are looked for, and what they wrote is summed up, this often.
 const FAMILY: Duration = Duration::from_millis(100);
+/// A command that changes the parameter may take so long, and the program to follow it.
+const SETTING: Duration = Duration::from_secs(5);
+/// It has followed when its number of threads has not changed for so long.
+const UNCHANGED: Duration = Duration::from_millis(50);
 /// A fifth of the window passes before it, and at least this.
 const LEAST_WARM_UP: Duration = Duration::from_millis(10);
 
@@ -35,9 +39,17 @@ pub(super) struct Limits {
 /// A run of the program.
 pub(super) struct Session {
     pub(super) name: String,
-    pub(super) running: Running,
+    /// Its first process.
+    pub(super) root: Pid,
+    /// What there is beyond a number where we started it.
+    pub(super) running: Option<Running>,
     pub(super) streams: Streams,
-    parameter: u32,
+    /// The parameter it has now.
+    pub(super) parameter: u32,
+    /// When it began, or was attached to.
+    begin: Instant,
+    /// Taken up by the first window, kept for those that follow.
+    metric: Option<Metric>,
     exit: Exit,
     limits: Limits,
     instructions: Option<Counter>,
@@ -86,9 +98,37 @@ impl Session {
         }
         let failed = |cause: io::Error| TargetError::Launch { program: name.clone(), cause };
         let (streams, exit) = (running.streams().map_err(failed)?, running.exit().map_err(failed)?);
-        let family = RefCell::new((Instant::now(), vec![running.pid()]));
-        let most_threads = Cell::new(0);
-        Ok(Self { name, running, streams, parameter, exit, limits, instructions, family, most_threads })
+        let (root, begin) = (running.pid(), running.begin);
+        let session = Self::of(name, root, exit, limits);
+        Ok(Self { running: Some(running), streams, parameter, begin, instructions, ..session })
+    }
+
+    /// Of a process that runs already, and is left running.
+    pub(super) fn attach(pid: Pid, limits: Limits) -> Result<Self, ProbeError> {
+        let gone = || TargetError::NoProcess(pid);
+        if process::ended(pid) {
+            return Err(gone().into());
+        }
+        let name = Stat::read(pid, pid.main()).map_err(|_| gone())?.comm;
+        let exit = Exit::of(pid).map_err(|cause| TargetError::Proc { name: name.clone(), cause })?;
+        Ok(Self::of(name, pid, exit, limits))
+    }
+
+    fn of(name: String, root: Pid, exit: Exit, limits: Limits) -> Self {
+        Self {
+            name,
+            root,
+            running: None,
+            streams: Streams::default(),
+            parameter: 0,
+            begin: Instant::now(),
+            metric: None,
+            exit,
+            limits,
+            instructions: None,
+            family: RefCell::new((Instant::now(), vec![root])),
+            most_threads: Cell::new(0),
+        }
     }
 
     /// Sleeps, or until the program ends.
@@ -102,8 +142,17 @@ impl Session {
         if self.limits.cancelled.load(Ordering::Relaxed) {
             return Err(MeasureError::interrupted().into());
         }
-        if let Some(status) = self.running.status() {
-            return Err(self.ended(status));
+        match &self.running {
+            Some(running) => {
+                if let Some(status) = running.status() {
+                    return Err(self.ended(running, status));
+                }
+            }
+            None if process::ended(self.root) => {
+                let (name, how, last) = (self.name.clone(), String::new(), String::new());
+                return Err(TargetError::Ended { name, how, last }.into());
+            }
+            None => {}
         }
         if let Some(signal) = self.stopped() {
             let signal = if signal == Signal::TTIN.as_raw() { " by SIGTTIN" } else { " by SIGTTOU" };
@@ -111,9 +160,8 @@ impl Session {
         }
         let mut family = self.family.borrow_mut();
         if family.0.elapsed() >= FAMILY {
-            let root = self.running.pid();
-            let descendants = process::descendants(&[root], &process::all().unwrap_or_default());
-            *family = (Instant::now(), [vec![root], descendants].concat());
+            let descendants = process::descendants(&[self.root], &process::all().unwrap_or_default());
+            *family = (Instant::now(), [vec![self.root], descendants].concat());
             self.check_written(&family.1)?;
         }
         let threads: usize =
@@ -134,20 +182,20 @@ impl Session {
 
     /// The signal by which the terminal's driver stopped it.
     fn stopped(&self) -> Option<i32> {
-        let pid = RawPid::from_raw(self.running.pid().0)?;
+        let pid = RawPid::from_raw(self.running.as_ref()?.pid().0)?;
         let options = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         let signal = waitid(WaitId::Pid(pid), options).ok()??.stopping_signal()?;
         [Signal::TTIN, Signal::TTOU].iter().any(|terminal| terminal.as_raw() == signal).then_some(signal)
     }
 
-    fn ended(&self, status: std::process::ExitStatus) -> ProbeError {
+    fn ended(&self, running: &Running, status: std::process::ExitStatus) -> ProbeError {
         let (name, n) = (self.name.clone(), self.parameter);
         if status.success() {
-            return ProbeError::Short { name, n, ran: self.running.begin.elapsed() };
+            return ProbeError::Short { name, n, ran: self.begin.elapsed() };
         }
         match (status.signal(), self.limits.most_written) {
             (Some(libc::SIGXFSZ), Some(most)) => self.wrote("a file".into(), most),
-            _ => self.running.ended(&format!("{name} with n = {n}"), status).into(),
+            _ => running.ended(&format!("{name} with n = {n}"), status).into(),
         }
     }
 
@@ -164,7 +212,7 @@ impl Session {
         let mut monitor = self.monitor()?;
         self.pause(warm_up(window));
         self.check()?;
-        let initialization = self.running.begin.elapsed();
+        let initialization = self.begin.elapsed();
         let before = self.executed();
         let one = self.watch(&mut monitor, window / 2, &|| false)?;
         let other = self.watch(&mut monitor, window - window / 2, &|| false)?;
@@ -173,9 +221,8 @@ impl Session {
         // A counter that counts nothing counts another kind of core, or was refused.
         let (rate, measure, unit) = match executed.filter(|&executed| executed > 0.0) {
             Some(executed) => (executed / elapsed, Measure::Instructions, "instructions/s"),
-            None => ((one.ran() + other.ran()).as_secs_f64(), Measure::CpuTime, "s of CPU/s"),
+            None => ((one.ran() + other.ran()).as_secs_f64() / elapsed, Measure::CpuTime, "s of CPU/s"),
         };
-        let rate = if measure == Measure::CpuTime { rate / elapsed } else { rate };
         Ok(Window {
             progress: Some(Progress { rate, error: None, measure }),
             unit: Some(Unit::rate(unit)),
@@ -185,21 +232,14 @@ impl Session {
 
     /// The metric measures on a thread of its own for as long as it needs, the threads are watched meanwhile.
     fn metered(&mut self, window: Duration, spec: &MetricSpec, options: &MetricOptions) -> Result<Window, ProbeError> {
-        let root = self.running.pid();
-        let pids =
-            Box::new(move || [vec![root], process::descendants(&[root], &process::all().unwrap_or_default())].concat());
-        let mut streams = std::mem::take(&mut self.streams);
-        let opened = spec.open(options, &mut streams, pids, &|| self.check().is_err());
-        // Where the program ended the metric has none because of that.
-        self.check()?;
-        let Metric { mut meter, notes, shortest_window } = opened?;
+        let Metric { mut meter, notes, shortest_window } = self.metric(spec, options)?;
         let window = window.max(shortest_window);
         let mut monitor = self.monitor()?;
-        let initialization = self.running.begin.elapsed();
+        let initialization = self.begin.elapsed();
         let unit = meter.unit().clone();
         let (stop, done) = (AtomicBool::new(false), AtomicBool::new(false));
         let (measured, halves) = std::thread::scope(|scope| {
-            let meter = scope.spawn(|| {
+            let measuring = scope.spawn(|| {
                 let measured = meter.measure(warm_up(window), window, &|| stop.load(Ordering::Relaxed));
                 done.store(true, Ordering::Relaxed);
                 measured
@@ -212,13 +252,47 @@ impl Session {
                 Ok((one, other))
             });
             stop.store(halves.is_err(), Ordering::Relaxed);
-            (meter.join(), halves)
+            (measuring.join(), halves)
         });
         let (one, other) = halves?;
         let measured =
             measured.map_err(|_| io::Error::other("the metric's thread failed")).map_err(|e| self.unreadable(e))?;
         let progress = Progress { rate: measured?.performance, error: None, measure: Measure::Metric };
         Ok(Window { progress: Some(progress), unit: Some(unit), notes, ..self.seen(one, Some(other), initialization) })
+    }
+
+    /// Takes the metric up, or the one that was taken up before.
+    fn metric(&mut self, spec: &MetricSpec, options: &MetricOptions) -> Result<Metric, ProbeError> {
+        if let Some(metric) = self.metric.take() {
+            return Ok(metric);
+        }
+        let root = self.root;
+        let pids =
+            Box::new(move || [vec![root], process::descendants(&[root], &process::all().unwrap_or_default())].concat());
+        let mut streams = std::mem::take(&mut self.streams);
+        let opened = spec.open(options, &mut streams, pids, &|| self.check().is_err());
+        // Where the program ended the metric has none because of that.
+        self.check()?;
+        Ok(opened?)
+    }
+
+    /// Changes the parameter of the running program by a command, and waits until its threads are what they will be.
+    pub(super) fn set(&mut self, command: &str, parameter: u32) -> Result<(), ProbeError> {
+        self.parameter = parameter;
+        let done = run(command, SETTING, &|| self.check().is_err());
+        self.check()?;
+        done.map_err(|why| ProbeError::Set { n: parameter, why })?;
+        let begin = Instant::now();
+        let (mut count, mut since) = (0, begin);
+        while since.elapsed() < UNCHANGED && begin.elapsed() < SETTING {
+            self.check()?;
+            let present = process::threads(self.root).map_or(0, |threads| threads.len());
+            if present != count {
+                (count, since) = (present, Instant::now());
+            }
+            self.pause(Duration::from_millis(4));
+        }
+        Ok(())
     }
 
     /// Watches from the start to the end, which has to come within `limit`.
@@ -229,7 +303,7 @@ impl Session {
         let mut all: Option<Activity> = None;
         loop {
             let seen = self.watch(&mut monitor, slice, &|| false);
-            let elapsed = self.running.begin.elapsed();
+            let elapsed = self.begin.elapsed();
             match seen {
                 Ok(seen) => {
                     all = Some(match all {
@@ -253,7 +327,7 @@ impl Session {
     }
 
     fn monitor(&self) -> Result<Monitor, ProbeError> {
-        Monitor::best(Scope::Trees(vec![self.running.pid()])).map_err(|cause| self.unreadable(cause))
+        Monitor::best(Scope::Trees(vec![self.root])).map_err(|cause| self.unreadable(cause))
     }
 
     /// Watches for `window`, or until `done`.
@@ -296,11 +370,12 @@ impl Session {
 
     /// Ends it with all it has started; what the kernel counted of it, from its start to its end.
     pub(super) fn end(mut self, guardian: &mut Guardian) -> Result<Usage, ProbeError> {
-        self.running.end();
+        let Some(mut running) = self.running.take() else { return Ok(Usage::default()) };
+        running.end();
         // From here on its number may mean another process.
-        let told = guardian.tell(&[Entry::Ended { pid: self.running.pid() }]).map_err(TargetError::from);
+        let told = guardian.tell(&[Entry::Ended { pid: self.root }]).map_err(TargetError::from);
         let before = sys::usage_of_children();
-        let waited = self.running.wait().map_err(|cause| self.unreadable(cause));
+        let waited = running.wait().map_err(|cause| self.unreadable(cause));
         let usage = sys::usage_of_children() - before;
         told?;
         waited?;

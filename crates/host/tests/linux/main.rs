@@ -29,6 +29,7 @@ fn __program() {
         ["spin", count] | ["spin", count, _] => spinners(count.parse().unwrap()),
         ["late", count] => prober::late(count.parse().unwrap()),
         ["brief", count] => prober::brief(count.parse().unwrap()),
+        ["pool", path] => prober::pool(path),
         ["fill", path, _] => prober::fill(path),
         ["respawn"] => respawner(),
         ["work"] => workers(0),

@@ -2,7 +2,7 @@
 
 use crate::programs::{LIFE, PROGRAM, arguments, spin};
 use pinwise_host::metric::{MetricOptions, MetricSpec, Pattern};
-use pinwise_host::{LinuxProber, ProbeError, ProbeOptions, ProgressSource, Recipe};
+use pinwise_host::{LinuxProber, ProbeError, ProbeOptions, ProgressSource, Recipe, Subject};
 use pinwise_testbed::{Measure, Prober};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -30,7 +30,7 @@ fn options() -> ProbeOptions {
 }
 
 fn prober(recipe: Recipe, options: ProbeOptions) -> LinuxProber {
-    LinuxProber::new(recipe, options, Arc::new(AtomicBool::new(false))).unwrap()
+    LinuxProber::new(Subject::Anew(recipe), options, Arc::new(AtomicBool::new(false))).unwrap()
 }
 
 /// The message of a probe that must fail.
@@ -70,7 +70,7 @@ fn the_threads_are_there_and_work_when_a_probe_begins_and_gone_after_it() {
     for n in [1, 3] {
         let probe = prober.probe(n, WINDOW).unwrap();
         // libtest's own thread and the one that plays the program come on top.
-        assert!(probe.threads >= n + 1, "{probe:?}");
+        assert!(probe.threads > n, "{probe:?}");
         assert!(probe.profile.cpu_util > 0.0 && probe.profile.cpu_util <= 100.0, "{probe:?}");
         assert!(probe.progress.unwrap().rate > 0.0);
         assert!(probe.cost >= WINDOW);
@@ -198,10 +198,64 @@ fn what_left_the_process_group_is_ended_too() {
     }
 }
 
+/// Keeps as many threads at work as a file says.
+pub(crate) fn pool(path: &str) {
+    let path = path.to_owned();
+    let wanted = move || fs::read_to_string(&path).ok().and_then(|text| text.trim().parse::<usize>().ok()).unwrap_or(1);
+    let end = Instant::now() + LIFE;
+    let worker = |number: usize| {
+        let wanted = wanted.clone();
+        let work = move || {
+            while Instant::now() < end {
+                if number >= wanted() {
+                    thread::sleep(Duration::from_millis(2));
+                }
+            }
+        };
+        thread::Builder::new().name("pool".into()).spawn(work).unwrap()
+    };
+    let workers: Vec<_> = (0..4).map(worker).collect();
+    workers.into_iter().for_each(|worker| worker.join().unwrap());
+}
+
+#[test]
+fn a_number_that_can_change_while_the_program_runs_is_changed_without_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("workers");
+    let set = format!("echo {{n}} > {}", file.display());
+    let name = format!("pool {}", file.display());
+    let command = std::iter::once("/proc/self/exe").chain(arguments()).map(str::to_owned).collect();
+    let recipe = Recipe::fixed(command, &[format!("{PROGRAM}={name}")], None).unwrap();
+    let cancelled = Arc::new(AtomicBool::new(false));
+    let mut prober = LinuxProber::new(Subject::Launched(recipe, set), options(), Arc::clone(&cancelled)).unwrap();
+    let mut roots = Vec::new();
+    for n in [1, 3, 2] {
+        prober.probe(n, WINDOW).unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap().trim(), n.to_string());
+        roots.push(prober.seen().last().unwrap().activity.threads[0].id);
+    }
+    assert!(roots.iter().all(|id| *id == roots[0]), "one process all the time");
+    assert!(roots[0].alive());
+    drop(prober);
+    assert!(!roots[0].alive(), "it ends with the prober");
+
+    let running = crate::Program::start(&name);
+    let fails = Subject::Running(running.pid(), "exit {n}".into());
+    let mut attached = LinuxProber::new(fails, options(), Arc::clone(&cancelled)).unwrap();
+    assert!(refused(&mut attached, 3).contains("--set with n = 3 failed"));
+    let works = Subject::Running(running.pid(), format!("echo {{n}} > {}", file.display()));
+    let mut attached = LinuxProber::new(works, options(), cancelled).unwrap();
+    attached.probe(2, WINDOW).unwrap();
+    attached.settle(4).unwrap();
+    drop(attached);
+    assert_eq!(fs::read_to_string(&file).unwrap().trim(), "4");
+    assert!(!pinwise_host::process::ended(running.pid()), "what was running goes on");
+}
+
 #[test]
 fn a_wish_to_stop_ends_a_probe_at_once() {
     let cancelled = Arc::new(AtomicBool::new(false));
-    let mut prober = LinuxProber::new(recipe("late {n}"), options(), Arc::clone(&cancelled)).unwrap();
+    let mut prober = LinuxProber::new(Subject::Anew(recipe("late {n}")), options(), Arc::clone(&cancelled)).unwrap();
     let stop = thread::spawn(move || {
         thread::sleep(Duration::from_millis(200));
         cancelled.store(true, std::sync::atomic::Ordering::Relaxed);

@@ -2,7 +2,7 @@
 
 use super::observed::Conditions;
 use super::usage;
-use crate::command::place::time;
+use crate::command::place::{fraction, time};
 use crate::machine::MachineArgument;
 use crate::output::{Usage, read_input};
 use anyhow::Context as _;
@@ -41,6 +41,16 @@ pub(crate) struct Threads {
         help = "An environment variable that takes the number (OMP_NUM_THREADS), or NAME=VALUE with {\x1b[0mn} in it; may be repeated"
     )]
     pub(super) env: Vec<String>,
+    #[arg(
+        long,
+        value_name = "cmd:COMMAND",
+        value_parser = setting,
+        help = "Change the number while the program runs, by a command with {\x1b[0mn} in it, instead of starting it anew"
+    )]
+    pub(super) set: Option<String>,
+    /// With --set: a process that runs already; in the end the number that was found stays set
+    #[arg(long, value_name = "PID", requires = "set", conflicts_with_all = ["command", "env", "output", "after"])]
+    pub(super) pid: Option<i32>,
     /// How many threads it makes for n, where that is not n or a few more: 1+4n, 1+(n-1)
     #[arg(long, value_name = "FORMULA")]
     pub(super) threads_per_n: Option<Formula>,
@@ -54,9 +64,15 @@ pub(crate) struct Threads {
     /// The most threads [default: twice the contexts the program may use, or what its CPU quota is worth]
     #[arg(long, value_name = "N", help_heading = "Search")]
     max: Option<u32>,
-    /// So many more each time [default: a third of the contexts, at least 2]
+    /// So many more each time [default: a third of the contexts, at least 2; 1 for a sweep]
     #[arg(long, value_name = "N", help_heading = "Search")]
     step: Option<u32>,
+    /// How often a sweep tries each number
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = "Search")]
+    rounds: u32,
+    /// Share of the best speed that fewer threads may cost
+    #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = fraction, help_heading = "Search")]
+    within: f64,
     /// How long the threads are watched in a probe
     #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = time, help_heading = "Search")]
     pub(super) probe: Duration,
@@ -120,10 +136,22 @@ pub(crate) struct Threads {
     pub(super) json: bool,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Method {
-    /// The published one (Thread Reinforcer): profiles alone, rising numbers.
+    /// The published one (Thread Reinforcer): rising numbers, by profiles alone
     Reinforcer,
+    /// Every number, several times: what searches are judged by
+    Sweep,
+}
+
+impl Method {
+    /// As typed.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Reinforcer => "reinforcer",
+            Self::Sweep => "sweep",
+        }
+    }
 }
 
 impl Threads {
@@ -132,9 +160,14 @@ impl Threads {
         let span = Span {
             min: self.min.unwrap_or(1),
             max: self.max.unwrap_or_else(|| self.min.unwrap_or(1).max(contexts.saturating_mul(2))),
-            step: self.step.unwrap_or((contexts / 3).max(2)),
+            step: self.step.unwrap_or(match self.method {
+                Method::Reinforcer => (contexts / 3).max(2),
+                Method::Sweep => 1,
+            }),
         };
-        if span.min == 0 || span.max < span.min || span.step < 2 {
+        // A sweep takes steps of one, too.
+        let least = if self.method == Method::Sweep { 1 } else { 2 };
+        if span.min == 0 || span.max < span.min || span.step < least {
             return Err(usage(SpanError(span)).into());
         }
         let thresholds = match &self.thresholds {
@@ -146,7 +179,8 @@ impl Threads {
                 toml::from_str(&text).map_err(|error| usage(error.message())).with_context(what)?
             }
         };
-        Ok(Conditions { span, thresholds, window: self.probe })
+        let (method, rounds, tolerance) = (self.method, self.rounds, self.within);
+        Ok(Conditions { method, span, thresholds, window: self.probe, rounds, tolerance })
     }
 
     /// The metric, where one is given.
@@ -178,6 +212,14 @@ impl Threads {
         };
         metric.check(&options, true).map_err(usage)?;
         Ok(Some((metric, options)))
+    }
+}
+
+/// `cmd:COMMAND` with a place for n.
+fn setting(text: &str) -> Result<String, String> {
+    match text.strip_prefix("cmd:") {
+        Some(command) if command.contains("{n}") => Ok(command.to_owned()),
+        _ => Err("expected a command that changes the number, such as 'cmd:echo {n} > workers'".into()),
     }
 }
 

@@ -1,9 +1,10 @@
 //! The answer, as `--json` prints it; docs/JSON.md describes the fields.
 
+use super::Answer;
 use super::observed::Conditions;
 use pinwise_host::{Activity, Drift, Seen};
 use pinwise_testbed::{Measure, Part, Unit};
-use pinwise_threads::{Found, Reason, Span, Thresholds};
+use pinwise_threads::{Attempt, Span, Thresholds};
 use serde::Serialize;
 
 /// The answer of a search.
@@ -20,7 +21,10 @@ pub(super) struct Document {
     pub(super) parameter: u32,
     /// The threads that makes.
     pub(super) threads: u32,
-    pub(super) stopped_because: Reason,
+    pub(super) stopped_because: String,
+    /// The same in a line, for people.
+    #[serde(skip)]
+    pub(super) why: String,
     pub(super) search_seconds: f64,
     pub(super) probes: Vec<ProbeRow>,
     /// What `probes[].performance` is counted in.
@@ -96,8 +100,8 @@ impl MonitorRow {
 }
 
 /// The rows of a search's probes.
-pub(super) fn rows(found: &Found, parts: Vec<Vec<Part>>) -> Vec<ProbeRow> {
-    let row = |(attempt, roles): (&pinwise_threads::Attempt, Vec<Part>)| {
+fn rows(attempts: &[Attempt], parts: Vec<Vec<Part>>) -> Vec<ProbeRow> {
+    let row = |(attempt, roles): (&Attempt, Vec<Part>)| {
         let probe = attempt.probe;
         ProbeRow {
             parameter: probe.parameter,
@@ -113,7 +117,7 @@ pub(super) fn rows(found: &Found, parts: Vec<Vec<Part>>) -> Vec<ProbeRow> {
             seen: None,
         }
     };
-    found.attempts.iter().zip(parts).map(row).collect()
+    attempts.iter().zip(parts).map(row).collect()
 }
 
 impl Document {
@@ -123,7 +127,7 @@ impl Document {
         machine: String,
         contexts: u32,
         conditions: &Conditions,
-        found: &Found,
+        answer: Answer,
         parts: Vec<Vec<Part>>,
     ) -> Self {
         let Span { min, max, step } = conditions.span;
@@ -132,19 +136,20 @@ impl Document {
             simulated: machine != "host",
             machine,
             contexts,
-            method: "reinforcer",
-            parameter: found.parameter,
-            threads: found.threads,
-            stopped_because: found.choice.reason,
-            search_seconds: found.cost().as_secs_f64(),
-            probes: rows(found, parts),
+            method: conditions.method.name(),
+            parameter: answer.parameter,
+            threads: answer.threads,
+            stopped_because: answer.stopped,
+            why: answer.why,
+            search_seconds: answer.attempts.iter().map(|attempt| attempt.probe.cost.as_secs_f64()).sum(),
+            probes: rows(&answer.attempts, parts),
             unit: None,
             span: SpanRow { min, max, step },
             probe_seconds: conditions.window.as_secs_f64(),
             thresholds: conditions.thresholds,
             monitor: None,
             notes: Vec::new(),
-            loss: None,
+            loss: answer.loss,
         }
     }
 }

@@ -3,13 +3,14 @@
 use super::arguments::Threads;
 use super::document::{Document, MonitorRow, SeenRow};
 use super::observed::Observed;
-use super::{told, usage};
+use super::{Answer, told, usage};
 use crate::interrupt::Interrupt;
 use crate::output::Usage;
 use anyhow::Context as _;
-use pinwise_host::{LinuxProber, ProbeError, ProbeOptions, ProgressSource, Recipe, TargetError};
+use pinwise_host::{LinuxProber, Pid, ProbeError, ProbeOptions, ProgressSource, Quota, Recipe, Subject, TargetError};
 use pinwise_testbed::{Measure, MeasureError};
-use pinwise_threads::{Formula, Found};
+use pinwise_threads::Formula;
+use pinwise_topology::Machine;
 use std::io;
 
 pub(super) fn search(asked: &Threads, interrupt: &Interrupt) -> anyhow::Result<Document> {
@@ -17,9 +18,20 @@ pub(super) fn search(asked: &Threads, interrupt: &Interrupt) -> anyhow::Result<D
         let message = "--workload and --seed are for a model: add --machine opteron-24, or give a program with -- CMD";
         return Err(Usage(message.into()).into());
     }
-    let recipe = Recipe::new(asked.command.clone(), &asked.env, asked.output.clone()).map_err(usage)?;
+    let (command, env, output) = (asked.command.clone(), &asked.env, asked.output.clone());
+    let subject = match (&asked.set, asked.pid) {
+        (Some(set), Some(pid)) => Subject::Running(Pid(pid), set.clone()),
+        (Some(set), None) => Subject::Launched(Recipe::fixed(command, env, output).map_err(usage)?, set.clone()),
+        (None, _) => Subject::Anew(Recipe::new(command, env, output).map_err(usage)?),
+    };
+    if asked.set.is_some() && asked.whole_run {
+        return Err(
+            Usage("--whole-run starts the program anew for each number, --set does not: leave one out".into()).into()
+        );
+    }
+    let name = asked.pid.map_or_else(|| asked.command.join(" "), |pid| format!("process {pid}"));
     let machine = pinwise_host::machine().context("cannot read this machine's topology")?;
-    let contexts = machine.allowed.len() as u32;
+    let (contexts, limit) = usable(&machine);
     let conditions = asked.conditions(contexts)?;
     let formula = asked.threads_per_n.clone().unwrap_or_else(Formula::identity);
     let progress = match asked.metric()? {
@@ -27,7 +39,7 @@ pub(super) fn search(asked: &Threads, interrupt: &Interrupt) -> anyhow::Result<D
         None if asked.whole_run => ProgressSource::Runs,
         None => ProgressSource::Counters,
     };
-    let attempt = |progress: ProgressSource| -> anyhow::Result<(Observed<LinuxProber>, Result<Found, MeasureError>)> {
+    let attempt = |progress: ProgressSource| -> anyhow::Result<(Observed<LinuxProber>, Result<Answer, MeasureError>)> {
         let threads = asked.threads_per_n.clone();
         let options = ProbeOptions {
             contexts,
@@ -38,13 +50,13 @@ pub(super) fn search(asked: &Threads, interrupt: &Interrupt) -> anyhow::Result<D
             remove: asked.remove.clone(),
             most_written: Some(asked.most_written),
         };
-        let prober = LinuxProber::new(recipe.clone(), options, interrupt.flag())?;
+        let prober = LinuxProber::new(subject.clone(), options, interrupt.flag())?;
         let mut prober = Observed::new(prober);
         let found = super::search(&mut prober, &conditions, |threads| formula.parameter(threads));
         prober.finish();
         Ok((prober, found))
     };
-    let mut notes = Vec::new();
+    let mut notes: Vec<String> = limit.into_iter().collect();
     let (mut prober, mut found) = attempt(progress)?;
     // A program that ends within a probe is short enough for whole runs.
     if let Some(ProbeError::Short { ran, .. }) =
@@ -54,13 +66,18 @@ pub(super) fn search(asked: &Threads, interrupt: &Interrupt) -> anyhow::Result<D
         (prober, found) = attempt(ProgressSource::Runs)?;
     }
     let found = found.map_err(|error| match prober.inner.error() {
+        Some(ProbeError::Target(TargetError::NoProcess(_))) => usage(&error).into(),
         Some(ProbeError::Target(TargetError::Launch { cause, .. })) if cause.kind() == io::ErrorKind::NotFound => {
             usage(&error).into()
         }
         _ => told(error, prober.parts.len()),
     })?;
+    prober.inner.settle(found.parameter)?;
+    if asked.pid.is_some() {
+        notes.push(format!("n = {} is set now", found.parameter));
+    }
     let parts = std::mem::take(&mut prober.parts);
-    let mut document = Document::new(recipe.command().join(" "), "host".into(), contexts, &conditions, &found, parts);
+    let mut document = Document::new(name, "host".into(), contexts, &conditions, found, parts);
     let seen = prober.inner.seen();
     for (row, seen) in document.probes.iter_mut().zip(seen) {
         row.seen = Some(SeenRow { initialization_seconds: seen.initialization.as_secs_f64(), drift: seen.drift });
@@ -71,6 +88,28 @@ pub(super) fn search(asked: &Threads, interrupt: &Interrupt) -> anyhow::Result<D
     notes.extend(told_by(&document));
     document.notes = notes;
     Ok(document)
+}
+
+/// The contexts that the program may keep busy, and what to know where these are not all the machine has.
+fn usable(machine: &Machine) -> (u32, Option<String>) {
+    let (allowed, all) = (machine.allowed.len() as u32, machine.contexts.len() as u32);
+    if let Some(quota) = Quota::own().filter(|quota| quota.contexts < f64::from(allowed)) {
+        let note = format!(
+            "its control group ({}) grants the CPU time of {:.1} of the {all} contexts: a program that asks the machine how many threads \
+             to start does not see that, and starts {all} unless it is told n",
+            quota.group.display(),
+            quota.contexts
+        );
+        return (quota.contexts.ceil().max(1.0) as u32, Some(note));
+    }
+    let note = (allowed < all).then(|| {
+        format!(
+            "it may run on {allowed} of the {all} contexts (CPU {}): a program that counts the machine's starts too many threads unless it \
+             is told n",
+            machine.allowed
+        )
+    });
+    (allowed.max(1), note)
 }
 
 /// What the user should know about the probes.

@@ -51,7 +51,7 @@ pub(super) fn search(asked: &Threads, _interrupt: &Interrupt) -> anyhow::Result<
     prober.finish();
     let found = found.map_err(|error| told(error, prober.parts.len()))?;
     let parts = std::mem::take(&mut prober.parts);
-    let mut document = Document::new(name.clone(), machine.clone(), contexts, &conditions, &found, parts);
+    let mut document = Document::new(name.clone(), machine.clone(), contexts, &conditions, found, parts);
     document.notes.push("simulated: times, rates and shares are those of the model".into());
     Ok(document)
 }

@@ -1,5 +1,6 @@
 //! A search as it goes on: what each probe showed is kept, and told on a terminal.
 
+use super::arguments::Method;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use pinwise_testbed::{MeasureError, Part, Probe, Prober};
 use pinwise_threads::{Span, Thresholds};
@@ -8,9 +9,14 @@ use std::time::Duration;
 /// What is searched, and how.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Conditions {
+    pub(super) method: Method,
     pub(super) span: Span,
     pub(super) thresholds: Thresholds,
     pub(super) window: Duration,
+    /// How often a sweep tries each number.
+    pub(super) rounds: u32,
+    /// Share of the best speed that fewer threads may cost.
+    pub(super) tolerance: f64,
 }
 
 /// A prober that is watched.

@@ -4,7 +4,6 @@ use super::document::{Document, ProbeRow};
 use comfy_table::{CellAlignment, Table, presets};
 use pinwise_testbed::figures::{self, Scale};
 use pinwise_testbed::{Part, Unit};
-use pinwise_threads::Reason;
 use std::fmt::Write as _;
 
 /// The whole answer, `width` columns wide.
@@ -20,7 +19,7 @@ pub(super) fn result(document: &Document, width: usize) -> String {
     let chosen = document.probes.iter().find(|row| row.parameter == document.parameter);
     let threads = if document.threads == 1 { "1 thread".into() } else { format!("{} threads", document.threads) };
     let _ = writeln!(text, "n = {} ({threads})\n", document.parameter);
-    let mut facts = vec![("stopped", stopped(document))];
+    let mut facts = vec![("stopped", document.why.clone())];
     if let Some(row) = chosen {
         facts.push(("critical", critical(&row.roles)));
     }
@@ -51,19 +50,6 @@ pub(super) fn result(document: &Document, width: usize) -> String {
         let _ = write!(text, "\nThreads with n = {}, shares of their time:\n{}\n", row.parameter, roles(&row.roles));
     }
     text
-}
-
-fn stopped(document: &Document) -> String {
-    let last = document.probes.last().map_or(0, |row| row.parameter);
-    match document.stopped_because {
-        Reason::CpuUtil => format!("CPU_UTIL: n = {last} kept hardly more contexts busy"),
-        Reason::Lock => format!("LOCK: with n = {last} waiting for each other was high and rose fast"),
-        Reason::VcxRate => format!("VCX_RATE: with n = {last} waiting for each other was high, and switches rose fast"),
-        Reason::MigrRate => {
-            format!("MIGR_RATE: with n = {last} waiting for each other was high, and migrations rose fast")
-        }
-        Reason::MostThreads => format!("--max: n = {last} was the last to try"),
-    }
 }
 
 /// The roles that the program waits for.

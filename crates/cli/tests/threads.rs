@@ -1,0 +1,232 @@
+//! `pinwise threads` on real programs: compressors, an OpenMP program, and programs that cannot be probed. What is checked is that it
+//! measures, answers within what was asked, ends what it started, and says in one line what went wrong; how good the answers are is a
+//! matter of docs/BENCHMARKS.md.
+
+mod support;
+
+use serde_json::Value;
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use support::{PINWISE, Program, affinities, json, pinwise, tool, wait_until};
+use tempfile::TempDir;
+
+/// Text that compresses like text.
+fn data(folder: &TempDir, bytes: usize) -> PathBuf {
+    let file = folder.path().join("data");
+    let mut random = pinwise_topology::Random::new(1);
+    let text: Vec<u8> = (0..bytes).map(|_| b"aabbccdd etaoin shrdlu"[random.below(22) as usize]).collect();
+    fs::write(&file, text).unwrap();
+    file
+}
+
+/// The answer on a command, with numbers of threads from 1 to 5.
+fn threads(options: &[&str], command: &[&OsStr]) -> Value {
+    let words = ["threads", "--json", "--min", "1", "--max", "5"].iter().chain(options).chain(&["--"]).map(OsStr::new);
+    json(&pinwise(words.chain(command.iter().copied())))
+}
+
+/// What every answer must have.
+fn check(answer: &Value, measure: &str) {
+    let probes = answer["probes"].as_array().unwrap();
+    assert!(probes.len() >= 2, "{answer:#}");
+    for probe in probes {
+        let number = |field: &str| probe[field].as_f64().unwrap_or_else(|| panic!("{field} in {probe:#}"));
+        assert!((0.0..=1.0).contains(&number("lock")) && (0.0..=1.0).contains(&number("cpu_util")), "{probe:#}");
+        assert!(number("vcx_rate") >= 0.0 && number("migr_rate") >= 0.0 && number("performance") > 0.0, "{probe:#}");
+        assert_eq!(probe["measure"], measure, "{probe:#}");
+    }
+    let parameter = answer["parameter"].as_u64().unwrap();
+    assert!((1..=5).contains(&parameter), "{answer:#}");
+    assert!(probes.iter().any(|probe| probe["parameter"] == parameter), "{answer:#}");
+    assert!(answer["stopped_because"].is_string() && answer["search_seconds"].as_f64().unwrap() > 0.0, "{answer:#}");
+    assert!(answer["monitor"]["layer"].is_string(), "{answer:#}");
+}
+
+/// More threads for a larger n, as far as was probed.
+fn follows(answer: &Value) {
+    let probes = answer["probes"].as_array().unwrap();
+    let of = |field: &str| probes.iter().map(|probe| probe[field].as_u64().unwrap()).collect::<Vec<_>>();
+    let mut pairs: Vec<(u64, u64)> = of("parameter").into_iter().zip(of("threads")).collect();
+    pairs.sort_unstable();
+    assert!(pairs.first().unwrap().1 < pairs.last().unwrap().1, "{pairs:?}");
+}
+
+#[test]
+fn compressors_of_all_kinds_are_probed() {
+    let folder = TempDir::new().unwrap();
+    let file = data(&folder, 12 << 20);
+    let programs: [(&str, &[&str]); 4] = [
+        ("pigz", &["-p", "{n}", "-k", "-c"]),
+        ("pbzip2", &["-p{n}", "-k", "-c"]),
+        ("xz", &["-0", "-T{n}", "--block-size=1MiB", "-k", "-c"]),
+        ("zstd", &["-9", "-q", "-T{n}", "-B1M", "-c"]),
+    ];
+    for (name, arguments) in programs {
+        let Some(program) = tool(name) else { continue };
+        let words = arguments.iter().map(OsStr::new);
+        let command: Vec<&OsStr> =
+            std::iter::once(program.as_os_str()).chain(words).chain([file.as_os_str()]).collect();
+        let answer = threads(&["--method", "reinforcer", "--whole-run"], &command);
+        check(&answer, "runs");
+        assert_eq!(answer["unit"]["name"], "s");
+        follows(&answer);
+    }
+}
+
+/// A loop that is shared by OpenMP threads, until it is ended.
+const OPENMP: &str = r#"
+#include <stdio.h>
+int main(void) {
+  volatile double sum = 0;
+  for (long round = 0; round < 1000000000; round++) {
+    double part = 0;
+    #pragma omp parallel for reduction(+:part)
+    for (long i = 1; i < 2000000; i++) part += 1.0 / (double)i;
+    sum += part;
+    printf("round %ld\n", round);
+    fflush(stdout);
+  }
+  return 0;
+}
+"#;
+
+/// Compiles it; `None` where there is no compiler.
+fn openmp(folder: &TempDir) -> Option<PathBuf> {
+    let compiler = tool("gcc")?;
+    let (source, program) = (folder.path().join("loop.c"), folder.path().join("loop"));
+    fs::write(&source, OPENMP).unwrap();
+    let built = Command::new(compiler).args(["-O2", "-fopenmp", "-o"]).arg(&program).arg(&source).status().unwrap();
+    assert!(built.success());
+    Some(program)
+}
+
+#[test]
+fn an_openmp_program_takes_its_number_from_the_environment_and_is_measured_by_what_it_prints() {
+    let folder = TempDir::new().unwrap();
+    let Some(program) = openmp(&folder) else { return };
+    let options =
+        ["--method", "reinforcer", "--env", "OMP_NUM_THREADS", "--metric", r"stdout:round (\d+)", "--counter"];
+    let answer = threads(&options, &[program.as_os_str()]);
+    check(&answer, "metric");
+    follows(&answer);
+}
+
+#[test]
+fn without_a_metric_the_counters_tell_and_the_text_says_so() {
+    let folder = TempDir::new().unwrap();
+    let Some(program) = openmp(&folder) else { return };
+    let output = pinwise(
+        ["threads", "--method", "reinforcer", "--max", "3", "--env", "OMP_NUM_THREADS", "--"]
+            .map(OsStr::new)
+            .into_iter()
+            .chain([program.as_os_str()]),
+    );
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    for word in ["CPU_UTIL", "critical", "monitor", "n = ", "waits for CPU"] {
+        assert!(text.contains(word), "{word}: {text}");
+    }
+}
+
+/// The one line of a search that must fail with `code`.
+fn refused(code: i32, words: &[&str]) -> String {
+    let output = pinwise(["threads", "--method", "reinforcer"].iter().chain(words));
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(code), "{text}");
+    assert!(text.starts_with("pinwise: ") && text.trim_end().lines().count() == 1, "{text}");
+    text
+}
+
+#[test]
+fn programs_that_cannot_be_probed_are_named_with_the_reason() {
+    let workers = refused(1, &["--limit", "300ms", "--min", "2", "--", "sleep", "30", "{n}"]);
+    assert!(workers.contains("sleep never started workers"), "{workers}");
+    // Three processes whatever n is.
+    let loops = "while :; do :; done & while :; do :; done & wait";
+    let follows = refused(1, &["--", "sh", "-c", loops, "{n}"]);
+    assert!(follows.contains("do not follow n"), "{follows}");
+    let dies = refused(1, &["--", "sh", "-c", "echo no such input >&2; exit 7", "{n}"]);
+    assert!(dies.contains("exit status: 7") && dies.contains("no such input"), "{dies}");
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("out");
+    let path = file.to_str().unwrap();
+    let fill = format!("of={path}");
+    let words = ["--most-written", "1M", "--remove", path, "--probe", "20s", "--threads-per-n", "1", "--"];
+    let writes = refused(1, &[&words[..], &["dd", "if=/dev/zero", &fill, "bs=64k", "count={n}00000"]].concat());
+    assert!(writes.contains("--most-written"), "{writes}");
+    assert!(!file.exists(), "what --remove names is removed after a probe that failed, too");
+}
+
+#[test]
+fn a_program_that_needs_the_terminal_is_named() {
+    let Some(script) = tool("script") else { return };
+    // A terminal of its own, whose foreground is pinwise.
+    let command = format!("{PINWISE} threads --method reinforcer --threads-per-n 1 -- sh -c 'read x </dev/tty' {{n}}");
+    let output =
+        Command::new(script).args(["-q", "-e", "-c", &command, "/dev/null"]).stdin(Stdio::null()).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("needs a terminal") && text.contains("SIGTTIN"), "{text}");
+    assert_eq!(output.status.code(), Some(1), "{text}");
+}
+
+#[test]
+fn ctrl_c_ends_what_was_started() {
+    let folder = TempDir::new().unwrap();
+    let pid = folder.path().join("pid");
+    let script = format!("echo $$ > {0}.new; mv {0}.new {0}; while :; do :; done", pid.display());
+    let mut search = Program::start(
+        Command::new(PINWISE)
+            .args([
+                "threads",
+                "--method",
+                "reinforcer",
+                "--probe",
+                "5m",
+                "--threads-per-n",
+                "1",
+                "--",
+                "sh",
+                "-c",
+                &script,
+                "{n}",
+            ])
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped()),
+    );
+    wait_until(Duration::from_secs(60), "the program", || pid.exists());
+    rustix::process::kill_process(rustix::process::Pid::from_child(&search.0), rustix::process::Signal::INT).unwrap();
+    let begin = Instant::now();
+    assert_eq!(search.ended(Duration::from_secs(20)).code(), Some(130));
+    assert!(begin.elapsed() < Duration::from_secs(20));
+    let number: u32 = fs::read_to_string(&pid).unwrap().trim().parse().unwrap();
+    assert!(affinities(number).is_empty(), "the program has ended with it");
+}
+
+#[test]
+fn a_file_of_thresholds_is_read() {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("thresholds.toml");
+    let text = "lock = 50\ndelta_lock = 10\ndelta_vcx_rate = 1\ndelta_migr_rate = 1\ndelta_cpu_util = 0.5\n";
+    let run = |path: &Path| {
+        let words = [
+            "threads",
+            "--method",
+            "reinforcer",
+            "--json",
+            "--machine",
+            "2x4",
+            "--workload",
+            "canneal",
+            "--thresholds",
+        ];
+        pinwise(words.map(OsStr::new).into_iter().chain([path.as_os_str()]))
+    };
+    fs::write(&file, text).unwrap();
+    assert_eq!(json(&run(&file))["thresholds"]["lock"], 50.0);
+    fs::write(&file, format!("{text}more = 1\n")).unwrap();
+    let refused = run(&file);
+    assert_eq!(refused.status.code(), Some(2), "{}", String::from_utf8_lossy(&refused.stderr));
+}
