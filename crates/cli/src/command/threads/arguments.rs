@@ -103,7 +103,7 @@ pub(crate) struct Threads {
     pub(super) whole_run: bool,
 
     /// A line of the program's output that ends its initialization [default: its threads exist and work]
-    #[arg(long, value_name = "REGEX", help_heading = "Target")]
+    #[arg(long, value_name = "REGEX", value_parser = regex, help_heading = "Target")]
     pub(super) after: Option<Regex>,
     /// How long the initialization may take, and a whole run
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = time, help_heading = "Target")]
@@ -193,7 +193,7 @@ impl Threads {
                 (self.unit.is_some(), "--unit"),
             ];
             return match given.iter().find(|(given, _)| *given) {
-                Some((_, what)) => Err(Usage(format!("{what} say how a metric is read: add --metric"))),
+                Some((_, what)) => Err(Usage(format!("{what} without a metric to read: add --metric"))),
                 None => Ok(None),
             };
         };
@@ -213,6 +213,14 @@ impl Threads {
         metric.check(&options, true).map_err(usage)?;
         Ok(Some((metric, options)))
     }
+}
+
+/// A regular expression, or why it is none in one line: the crate draws the place over several.
+fn regex(text: &str) -> Result<Regex, String> {
+    let reason = |error: regex::Error| {
+        error.to_string().lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned()
+    };
+    Regex::new(text).map_err(reason)
 }
 
 /// `cmd:COMMAND` with a place for n.

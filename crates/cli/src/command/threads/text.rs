@@ -15,7 +15,7 @@ pub(super) fn result(document: &Document, width: usize) -> String {
     if !document.notes.is_empty() {
         text.push('\n');
     }
-    let _ = writeln!(text, "{}", probes(document));
+    let _ = writeln!(text, "{}\n", probes(document).trim_fmt());
     let chosen = document.probes.iter().find(|row| row.parameter == document.parameter);
     let threads = if document.threads == 1 { "1 thread".into() } else { format!("{} threads", document.threads) };
     let _ = writeln!(text, "n = {} ({threads})\n", document.parameter);
@@ -47,7 +47,12 @@ pub(super) fn result(document: &Document, width: usize) -> String {
         wrapped(&mut text, name, &fact, width);
     }
     if let Some(row) = chosen.filter(|row| !row.roles.is_empty()) {
-        let _ = write!(text, "\nThreads with n = {}, shares of their time:\n{}\n", row.parameter, roles(&row.roles));
+        let _ = write!(
+            text,
+            "\nThreads with n = {}, shares of their time:\n{}\n",
+            row.parameter,
+            roles(&row.roles).trim_fmt()
+        );
     }
     text
 }
