@@ -8,7 +8,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 pinwise=${PINWISE:-target/release/pinwise}
 load=${LOAD:-target/release/examples/memcached_load}
-methods=${METHODS:-reinforcer}
+methods=${METHODS:-survey reinforcer}
 rounds=${ROUNDS:-5}
 max=${MAX:-$((2 * $(nproc)))}
 folder=$(mktemp -d)

@@ -76,6 +76,46 @@ fn compressors_of_all_kinds_are_probed() {
     }
 }
 
+#[test]
+fn a_survey_measures_short_programs_as_a_whole_and_says_how_sure_it_is() {
+    let Some(pigz) = tool("pigz") else { return };
+    let folder = TempDir::new().unwrap();
+    let file = data(&folder, 4 << 20);
+    let arguments = ["-p", "{n}", "-k", "-c"].map(OsStr::new);
+    let command: Vec<&OsStr> = [&[pigz.as_os_str()], &arguments[..], &[file.as_os_str()]].concat();
+    let answer = threads(&["--budget", "20s"], &command);
+    check(&answer, "runs");
+    assert_eq!(answer["method"], "survey");
+    let (advice, parameter) = (&answer["advice"], answer["parameter"].as_u64().unwrap());
+    assert_eq!(advice["threads"], parameter);
+    let (low, high) = (advice["between"][0].as_u64().unwrap(), advice["between"][1].as_u64().unwrap());
+    assert!((1..=5).contains(&low) && low <= high && high <= 5, "{answer:#}");
+    assert!(advice["gain"]["low"].as_f64().unwrap() <= advice["gain"]["high"].as_f64().unwrap(), "{answer:#}");
+    assert!(answer["notes"][0].as_str().unwrap().contains("whole runs"), "{answer:#}");
+}
+
+#[test]
+fn a_sweep_tries_every_number_and_knows_its_loss() {
+    let folder = TempDir::new().unwrap();
+    let Some(program) = openmp(&folder) else { return };
+    let options = [
+        "--method",
+        "sweep",
+        "--rounds",
+        "2",
+        "--env",
+        "OMP_NUM_THREADS",
+        "--metric",
+        r"stdout:round (\d+)",
+        "--counter",
+    ];
+    let answer = threads(&options, &[program.as_os_str()]);
+    check(&answer, "metric");
+    assert_eq!(answer["probes"].as_array().unwrap().len(), 10);
+    assert_eq!(answer["stopped_because"], "ALL_TRIED");
+    assert!(answer["loss"].as_f64().is_some_and(|loss| (0.0..=0.01).contains(&loss)), "{answer:#}");
+}
+
 /// A loop that is shared by OpenMP threads, until it is ended.
 const OPENMP: &str = r#"
 #include <stdio.h>

@@ -14,7 +14,9 @@ use crate::output::{self, Interrupted, Usage};
 use arguments::Method;
 use observed::{Conditions, Observed};
 use pinwise_testbed::{MeasureError, Prober, Retry, figures};
-use pinwise_threads::{Attempt, Found, Reason, Reinforcer, Sweep, find, sweep};
+use pinwise_threads::{
+    Advice, Attempt, Ended, Found, Question, Reason, Reinforcer, SurveyFailure, Surveyor, Sweep, find, survey, sweep,
+};
 
 impl Threads {
     pub(crate) fn run(self) -> anyhow::Result<()> {
@@ -42,6 +44,8 @@ struct Answer {
     why: String,
     /// Speed lost against the best of all numbers, where all were tried.
     loss: Option<f64>,
+    /// Of a survey: how sure it is, in terms of n.
+    advice: Option<Advice>,
 }
 
 /// Searches with probes of `prober`, by the method that was asked for.
@@ -52,14 +56,46 @@ fn search<P: Prober>(
 ) -> Result<Answer, MeasureError> {
     let Conditions { span, thresholds, window, .. } = *conditions;
     match conditions.method {
+        Method::Survey => {
+            let mut candidates: Vec<u32> = (span.min..=span.max).step_by(span.step as usize).collect();
+            candidates.dedup_by_key(|threads| convert(*threads));
+            let question = Question {
+                candidates,
+                contexts: prober.contexts(),
+                window,
+                tolerance: conditions.tolerance,
+                most_probes: MOST_PROBES,
+                most_time: Some(conditions.budget),
+                pieces: None,
+            };
+            let surveyor = Surveyor::new(question).map_err(|error| never(&error))?;
+            let found = survey(surveyor, prober, &convert).map_err(|error| match error {
+                SurveyFailure::Measure(error) => error,
+                SurveyFailure::Survey(error) => never(&error),
+            })?;
+            let chosen = found.attempts.iter().find(|attempt| attempt.asked == found.advice.threads);
+            let (stopped, why) = match found.advice.ended {
+                Ended::Settled => ("SETTLED", "another probe would hardly change the answer"),
+                Ended::Probes => ("PROBES", "enough probes; --budget and --within decide how sure the answer is"),
+                Ended::Time => ("TIME", "the time of --budget is used up"),
+            };
+            Ok(Answer {
+                parameter: found.parameter,
+                threads: chosen.map_or(found.advice.threads, |attempt| attempt.probe.threads),
+                stopped: stopped.into(),
+                why: why.into(),
+                loss: None,
+                advice: Some(in_parameters(found.advice, &convert)),
+                attempts: found.attempts,
+            })
+        }
         Method::Reinforcer => {
             // The span was checked when the arguments were read.
-            let search = Reinforcer::new(span, prober.contexts(), thresholds)
-                .map_err(|error| MeasureError::new(Retry::Never, error.to_string()))?;
+            let search = Reinforcer::new(span, prober.contexts(), thresholds).map_err(|error| never(&error))?;
             let Found { choice, parameter, threads, attempts } = find(search, prober, convert, window)?;
             let last = attempts.last().map_or(0, |attempt| attempt.probe.parameter);
             let (stopped, why) = stopped(choice.reason, last);
-            Ok(Answer { parameter, threads, attempts, stopped: stopped.into(), why, loss: None })
+            Ok(Answer { parameter, threads, attempts, stopped: stopped.into(), why, loss: None, advice: None })
         }
         Method::Sweep => {
             let candidates: Vec<u32> = (span.min..=span.max).step_by(span.step as usize).collect();
@@ -76,9 +112,28 @@ fn search<P: Prober>(
                     figures::percent(tolerance)
                 ),
                 loss: swept.loss(swept.threads),
+                advice: None,
                 attempts: swept.attempts,
             })
         }
+    }
+}
+
+/// A survey that is not settled by then will not be.
+const MOST_PROBES: usize = 40;
+
+fn never(error: &dyn std::fmt::Display) -> MeasureError {
+    MeasureError::new(Retry::Never, error.to_string())
+}
+
+/// Advice about numbers of threads as advice about the parameters they stand for.
+fn in_parameters(advice: Advice, convert: impl Fn(u32) -> u32) -> Advice {
+    Advice {
+        threads: convert(advice.threads),
+        between: (convert(advice.between.0), convert(advice.between.1)),
+        reference: convert(advice.reference),
+        more: advice.more.map(|(threads, cost)| (convert(threads), cost)),
+        ..advice
     }
 }
 

@@ -70,6 +70,8 @@ pub(super) struct Window {
     halves: Option<(Activity, Activity)>,
     /// Of a whole run: what the kernel counted from its start to its end.
     usage: Option<Usage>,
+    /// How long that took.
+    seconds: Option<f64>,
 }
 
 /// Pipes only what is read: a program that prints gigabytes would wait for us.
@@ -357,6 +359,7 @@ impl Session {
             unit: None,
             notes: Vec::new(),
             usage: None,
+            seconds: None,
         }
     }
 
@@ -389,6 +392,22 @@ impl Window {
         self.usage = Some(usage);
     }
 
+    /// How long a whole run took, in seconds.
+    pub(super) fn run_seconds(&self) -> Option<f64> {
+        self.progress.filter(|progress| progress.measure == Measure::Runs).map(|progress| 1.0 / progress.rate)
+    }
+
+    /// The mean of several runs, with its standard error; the profile stays that of this one, the first.
+    pub(super) fn of_several_runs(&mut self, seconds: &[f64]) {
+        let n = seconds.len() as f64;
+        let mean = seconds.iter().sum::<f64>() / n;
+        let squares: f64 = seconds.iter().map(|time| (time - mean).powi(2)).sum();
+        let relative = (seconds.len() > 1).then(|| (squares / (n - 1.0) / n).sqrt() / mean);
+        let rate = 1.0 / mean;
+        self.seconds = self.run_seconds();
+        self.progress = Some(Progress { rate, error: relative.map(|error| error * rate), measure: Measure::Runs });
+    }
+
     /// How the second half differs from the first.
     pub(super) fn drift(&self, contexts: u32) -> Option<Drift> {
         self.halves.as_ref().and_then(|(one, other)| Drift::between(one, other, contexts))
@@ -403,9 +422,7 @@ impl Window {
             migr_rate: seen.migration_rate().unwrap_or(0.0),
             cpu_util: seen.utilization(contexts as usize) * 100.0,
         };
-        let run =
-            self.progress.filter(|progress| progress.measure == Measure::Runs).map(|progress| 1.0 / progress.rate);
-        if let Some((usage, seconds)) = self.usage.zip(run) {
+        if let Some((usage, seconds)) = self.usage.zip(self.seconds) {
             profile.vcx_rate = usage.voluntary as f64 / seconds;
             profile.cpu_util = (usage.cpu.as_secs_f64() / (seconds * f64::from(contexts))).min(1.0) * 100.0;
         }

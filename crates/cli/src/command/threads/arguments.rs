@@ -15,8 +15,7 @@ use std::time::Duration;
 
 /// Find how many threads a program should run
 ///
-/// The program is started for a moment with one number of threads after another, from --min on, which takes its place in the arguments. Each
-/// probe begins when the worker threads exist and work, and tells how they spend their time: waiting for each other (LOCK), voluntary
+/// The program is started for a moment with one number of threads after another, which takes its place in the arguments. Each probe begins when the worker threads exist and work, and tells how they spend their time: waiting for each other (LOCK), voluntary
 /// context switches (VCX_RATE), migrations (MIGR_RATE), and how much of the machine is busy (CPU_UTIL). Every probe is ended with all it
 /// has started. docs/THREADS.md tells how the answer is found.
 #[derive(Args)]
@@ -27,7 +26,7 @@ use std::time::Duration;
   pinwise threads --threads-per-n '2+4n' -- ./pipeline --per-stage {\x1b[0mn}
   pinwise threads --metric 'stdout:fps=([0-9.]+)' -- ./encoder --threads {\x1b[0mn} movie
   pinwise threads --remove out.xz -- xz -T{\x1b[0mn} -k -c -f movie --suffix .xz
-  pinwise threads --machine opteron-24 --workload ferret --min 8 --max 72 --step 8")]
+  pinwise threads --machine opteron-24 --workload ferret --min 8 --max 72")]
 pub(crate) struct Threads {
     #[arg(
         last = true,
@@ -56,7 +55,7 @@ pub(crate) struct Threads {
     pub(super) threads_per_n: Option<Formula>,
 
     /// How the number is found
-    #[arg(long, value_enum, default_value = "reinforcer", help_heading = "Search")]
+    #[arg(long, value_enum, default_value = "survey", help_heading = "Search")]
     pub(super) method: Method,
     /// The fewest threads [default: 1]
     #[arg(long, value_name = "N", help_heading = "Search")]
@@ -64,9 +63,12 @@ pub(crate) struct Threads {
     /// The most threads [default: twice the contexts the program may use, or what its CPU quota is worth]
     #[arg(long, value_name = "N", help_heading = "Search")]
     max: Option<u32>,
-    /// So many more each time [default: a third of the contexts, at least 2; 1 for a sweep]
+    /// So many more each time [default: 1; for the published search a third of the contexts, at least 2]
     #[arg(long, value_name = "N", help_heading = "Search")]
     step: Option<u32>,
+    /// A survey spends no more time than this on all its probes
+    #[arg(long, value_name = "TIME", default_value = "2m", value_parser = time, help_heading = "Search")]
+    budget: Duration,
     /// How often a sweep tries each number
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = "Search")]
     rounds: u32,
@@ -76,11 +78,11 @@ pub(crate) struct Threads {
     /// How long the threads are watched in a probe
     #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = time, help_heading = "Search")]
     pub(super) probe: Duration,
-    /// What counts as high, a file as in docs/THREADS.md [default: in proportion to the model of the paper's machine]
+    /// What counts as high for the published search, a file as in docs/THREADS.md [default: in proportion to the model of the paper's machine]
     #[arg(long, value_name = "FILE", help_heading = "Search")]
     thresholds: Option<PathBuf>,
 
-    /// What its progress is; without one it is told by instructions, or by the time its threads have a CPU
+    /// What its progress is; without one: whole runs where these are short, instructions, or the time its threads have a CPU
     #[arg(long, value_name = "METRIC", help_heading = "Progress")]
     metric: Option<String>,
     /// The number in what the metric delivers: a regular expression with one group
@@ -138,6 +140,8 @@ pub(crate) struct Threads {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Method {
+    /// By how fast the program gets on: scalability laws weighed by what was seen, probes where they tell most
+    Survey,
     /// The published one (Thread Reinforcer): rising numbers, by profiles alone
     Reinforcer,
     /// Every number, several times: what searches are judged by
@@ -148,6 +152,7 @@ impl Method {
     /// As typed.
     pub(super) fn name(self) -> &'static str {
         match self {
+            Self::Survey => "survey",
             Self::Reinforcer => "reinforcer",
             Self::Sweep => "sweep",
         }
@@ -162,11 +167,11 @@ impl Threads {
             max: self.max.unwrap_or_else(|| self.min.unwrap_or(1).max(contexts.saturating_mul(2))),
             step: self.step.unwrap_or(match self.method {
                 Method::Reinforcer => (contexts / 3).max(2),
-                Method::Sweep => 1,
+                Method::Survey | Method::Sweep => 1,
             }),
         };
-        // A sweep takes steps of one, too.
-        let least = if self.method == Method::Sweep { 1 } else { 2 };
+        // Only the published search takes half a step.
+        let least = if self.method == Method::Reinforcer { 2 } else { 1 };
         if span.min == 0 || span.max < span.min || span.step < least {
             return Err(usage(SpanError(span)).into());
         }
@@ -179,8 +184,8 @@ impl Threads {
                 toml::from_str(&text).map_err(|error| usage(error.message())).with_context(what)?
             }
         };
-        let (method, rounds, tolerance) = (self.method, self.rounds, self.within);
-        Ok(Conditions { method, span, thresholds, window: self.probe, rounds, tolerance })
+        let (method, rounds, tolerance, budget) = (self.method, self.rounds, self.within, self.budget);
+        Ok(Conditions { method, span, thresholds, window: self.probe, rounds, tolerance, budget })
     }
 
     /// The metric, where one is given.

@@ -1,10 +1,11 @@
 //! The answer, as `--json` prints it; docs/JSON.md describes the fields.
 
 use super::Answer;
+use super::arguments::Method;
 use super::observed::Conditions;
 use pinwise_host::{Activity, Drift, Seen};
 use pinwise_testbed::{Measure, Part, Unit};
-use pinwise_threads::{Attempt, Span, Thresholds};
+use pinwise_threads::{Advice, Attempt, Span, Thresholds};
 use serde::Serialize;
 
 /// The answer of a search.
@@ -21,6 +22,8 @@ pub(super) struct Document {
     pub(super) parameter: u32,
     /// The threads that makes.
     pub(super) threads: u32,
+    /// Of a survey: how sure it is.
+    pub(super) advice: Option<Advice>,
     pub(super) stopped_because: String,
     /// The same in a line, for people.
     #[serde(skip)]
@@ -31,7 +34,8 @@ pub(super) struct Document {
     pub(super) unit: Option<Unit>,
     pub(super) span: SpanRow,
     pub(super) probe_seconds: f64,
-    pub(super) thresholds: Thresholds,
+    /// Of the published search.
+    pub(super) thresholds: Option<Thresholds>,
     pub(super) monitor: Option<MonitorRow>,
     pub(super) notes: Vec<String>,
     /// Against the full sweep, where one is known.
@@ -139,6 +143,7 @@ impl Document {
             method: conditions.method.name(),
             parameter: answer.parameter,
             threads: answer.threads,
+            advice: answer.advice,
             stopped_because: answer.stopped,
             why: answer.why,
             search_seconds: answer.attempts.iter().map(|attempt| attempt.probe.cost.as_secs_f64()).sum(),
@@ -146,7 +151,7 @@ impl Document {
             unit: None,
             span: SpanRow { min, max, step },
             probe_seconds: conditions.window.as_secs_f64(),
-            thresholds: conditions.thresholds,
+            thresholds: (conditions.method == Method::Reinforcer).then_some(conditions.thresholds),
             monitor: None,
             notes: Vec::new(),
             loss: answer.loss,

@@ -1,6 +1,6 @@
 //! A search with a program on this machine.
 
-use super::arguments::Threads;
+use super::arguments::{Method, Threads};
 use super::document::{Document, MonitorRow, SeenRow};
 use super::observed::Observed;
 use super::{Answer, told, usage};
@@ -8,10 +8,11 @@ use crate::interrupt::Interrupt;
 use crate::output::Usage;
 use anyhow::Context as _;
 use pinwise_host::{LinuxProber, Pid, ProbeError, ProbeOptions, ProgressSource, Quota, Recipe, Subject, TargetError};
-use pinwise_testbed::{Measure, MeasureError};
+use pinwise_testbed::{Measure, MeasureError, Prober};
 use pinwise_threads::Formula;
 use pinwise_topology::Machine;
 use std::io;
+use std::time::{Duration, Instant};
 
 pub(super) fn search(asked: &Threads, interrupt: &Interrupt) -> anyhow::Result<Document> {
     if asked.workload.is_some() || asked.seed.is_some() {
@@ -32,46 +33,69 @@ pub(super) fn search(asked: &Threads, interrupt: &Interrupt) -> anyhow::Result<D
     let name = asked.pid.map_or_else(|| asked.command.join(" "), |pid| format!("process {pid}"));
     let machine = pinwise_host::machine().context("cannot read this machine's topology")?;
     let (contexts, limit) = usable(&machine);
-    let conditions = asked.conditions(contexts)?;
     let formula = asked.threads_per_n.clone().unwrap_or_else(Formula::identity);
+    let mut conditions = asked.conditions(contexts)?;
     let progress = match asked.metric()? {
         Some((metric, options)) => ProgressSource::Metric(metric, options),
         None if asked.whole_run => ProgressSource::Runs,
         None => ProgressSource::Counters,
     };
-    let attempt = |progress: ProgressSource| -> anyhow::Result<(Observed<LinuxProber>, Result<Answer, MeasureError>)> {
+    let prober = |progress: ProgressSource, limit: Duration| {
         let threads = asked.threads_per_n.clone();
         let options = ProbeOptions {
             contexts,
             threads: threads.map(|formula| Box::new(move |n| formula.threads(n)) as pinwise_host::Threads),
             after: asked.after.clone(),
-            limit: asked.limit,
+            limit,
             progress,
             remove: asked.remove.clone(),
             most_written: Some(asked.most_written),
         };
-        let prober = LinuxProber::new(subject.clone(), options, interrupt.flag())?;
-        let mut prober = Observed::new(prober);
+        LinuxProber::new(subject.clone(), options, interrupt.flag()).map(Observed::new)
+    };
+    let mut notes: Vec<String> = limit.into_iter().collect();
+    let mut learning = Duration::ZERO;
+    let mut progress = progress;
+    if conditions.method == Method::Survey
+        && matches!(subject, Subject::Anew(_))
+        && !matches!(progress, ProgressSource::Metric(..))
+    {
+        let begin = Instant::now();
+        let limit = if asked.whole_run { asked.limit } else { SHORT };
+        let mut trial = prober(ProgressSource::Runs, limit)?;
+        let first = formula.parameter(contexts.clamp(conditions.span.min, conditions.span.max));
+        let ran = trial.probe(first, Duration::ZERO);
+        trial.finish();
+        match (ran, trial.inner.error()) {
+            (Ok(probe), _) => {
+                // So many times the window are so many runs.
+                conditions.window =
+                    probe.progress.map_or(probe.cost, |progress| Duration::from_secs_f64(1.0 / progress.rate));
+                progress = ProgressSource::Runs;
+                if !asked.whole_run {
+                    notes.push(format!("a run takes {:.2?}: whole runs are measured", conditions.window));
+                }
+            }
+            (Err(_), Some(ProbeError::Long { .. })) if !asked.whole_run => {}
+            (Err(error), because) => return Err(failed(error, because, 0)),
+        }
+        learning = begin.elapsed();
+    }
+    let search = |progress: ProgressSource| -> anyhow::Result<(Observed<LinuxProber>, Result<Answer, MeasureError>)> {
+        let mut prober = prober(progress, asked.limit)?;
         let found = super::search(&mut prober, &conditions, |threads| formula.parameter(threads));
         prober.finish();
         Ok((prober, found))
     };
-    let mut notes: Vec<String> = limit.into_iter().collect();
-    let (mut prober, mut found) = attempt(progress)?;
+    let (mut prober, mut found) = search(progress)?;
     // A program that ends within a probe is short enough for whole runs.
     if let Some(ProbeError::Short { ran, .. }) =
-        prober.inner.error().filter(|_| asked.metric().is_ok_and(|it| it.is_none()))
+        prober.inner.error().filter(|_| asked.metric().is_ok_and(|metric| metric.is_none()))
     {
         notes.push(format!("the program ended by itself after {ran:.2?}: whole runs are measured"));
-        (prober, found) = attempt(ProgressSource::Runs)?;
+        (prober, found) = search(ProgressSource::Runs)?;
     }
-    let found = found.map_err(|error| match prober.inner.error() {
-        Some(ProbeError::Target(TargetError::NoProcess(_))) => usage(&error).into(),
-        Some(ProbeError::Target(TargetError::Launch { cause, .. })) if cause.kind() == io::ErrorKind::NotFound => {
-            usage(&error).into()
-        }
-        _ => told(error, prober.parts.len()),
-    })?;
+    let found = found.map_err(|error| failed(error, prober.inner.error(), prober.parts.len()))?;
     prober.inner.settle(found.parameter)?;
     if asked.pid.is_some() {
         notes.push(format!("n = {} is set now", found.parameter));
@@ -82,12 +106,27 @@ pub(super) fn search(asked: &Threads, interrupt: &Interrupt) -> anyhow::Result<D
     for (row, seen) in document.probes.iter_mut().zip(seen) {
         row.seen = Some(SeenRow { initialization_seconds: seen.initialization.as_secs_f64(), drift: seen.drift });
     }
+    document.search_seconds += learning.as_secs_f64();
     document.unit = prober.inner.unit().cloned();
     document.monitor = MonitorRow::of(seen);
     notes.extend(prober.inner.notes().iter().cloned());
     notes.extend(told_by(&document));
     document.notes = notes;
     Ok(document)
+}
+
+/// A program that ends within this time is measured by whole runs.
+const SHORT: Duration = Duration::from_secs(5);
+
+/// A failed search with the exit code it deserves.
+fn failed(error: MeasureError, because: Option<&ProbeError>, probes: usize) -> anyhow::Error {
+    match because {
+        Some(ProbeError::Target(TargetError::NoProcess(_))) => usage(&error).into(),
+        Some(ProbeError::Target(TargetError::Launch { cause, .. })) if cause.kind() == io::ErrorKind::NotFound => {
+            usage(&error).into()
+        }
+        _ => told(error, probes),
+    }
 }
 
 /// The contexts that the program may keep busy, and what to know where these are not all the machine has.

@@ -7,6 +7,7 @@ use super::{told, usage};
 use crate::interrupt::Interrupt;
 use crate::output::Usage;
 use pinwise_scheduler::{ModelProber, Platform, Program};
+use pinwise_testbed::Unit;
 
 pub(super) fn search(asked: &Threads, _interrupt: &Interrupt) -> anyhow::Result<Document> {
     let machine = &asked.machine.machine;
@@ -51,7 +52,10 @@ pub(super) fn search(asked: &Threads, _interrupt: &Interrupt) -> anyhow::Result<
     prober.finish();
     let found = found.map_err(|error| told(error, prober.parts.len()))?;
     let parts = std::mem::take(&mut prober.parts);
+    // What the program has done of what the sequential one would, in that one's time: a speed-up.
+    let unit = Unit::rate("x sequential");
     let mut document = Document::new(name.clone(), machine.clone(), contexts, &conditions, found, parts);
+    document.unit = Some(unit);
     document.notes.push("simulated: times, rates and shares are those of the model".into());
     Ok(document)
 }

@@ -17,6 +17,8 @@ pub(super) struct Conditions {
     pub(super) rounds: u32,
     /// Share of the best speed that fewer threads may cost.
     pub(super) tolerance: f64,
+    /// What all probes of a survey may take.
+    pub(super) budget: Duration,
 }
 
 /// A prober that is watched.

@@ -18,7 +18,10 @@ pub(super) fn result(document: &Document, width: usize) -> String {
     let _ = writeln!(text, "{}\n", probes(document).trim_fmt());
     let chosen = document.probes.iter().find(|row| row.parameter == document.parameter);
     let threads = if document.threads == 1 { "1 thread".into() } else { format!("{} threads", document.threads) };
-    let _ = writeln!(text, "n = {} ({threads})\n", document.parameter);
+    let _ = match &document.advice {
+        Some(advice) => writeln!(text, "{advice}\n"),
+        None => writeln!(text, "n = {} ({threads})\n", document.parameter),
+    };
     let mut facts = vec![("stopped", document.why.clone())];
     if let Some(row) = chosen {
         facts.push(("critical", critical(&row.roles)));
