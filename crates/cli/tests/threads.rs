@@ -246,6 +246,21 @@ fn ctrl_c_ends_what_was_started() {
 }
 
 #[test]
+fn calibrated_thresholds_are_a_file_that_a_search_takes() {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("calibrated.toml");
+    let calibrated = pinwise(["threads", "calibrate", "--machine", "opteron-24", "--rounds", "1"]);
+    assert!(calibrated.status.success(), "{}", String::from_utf8_lossy(&calibrated.stderr));
+    fs::write(&file, &calibrated.stdout).unwrap();
+    let words =
+        ["threads", "--method", "reinforcer", "--json", "--machine", "2x4", "--workload", "canneal", "--thresholds"];
+    let answer = json(&pinwise(words.map(OsStr::new).into_iter().chain([file.as_os_str()])));
+    let text = String::from_utf8(calibrated.stdout).unwrap();
+    let lock = text.lines().find_map(|line| line.strip_prefix("lock = ")).unwrap().parse::<f64>().unwrap();
+    assert_eq!(answer["thresholds"]["lock"], lock);
+}
+
+#[test]
 fn a_file_of_thresholds_is_read() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("thresholds.toml");

@@ -28,7 +28,8 @@ pub use recipe::{Recipe, RecipeError};
 use crate::fifo::Fifo;
 use crate::guardian::Guardian;
 use crate::metric::{MetricOptions, MetricSpec};
-use crate::monitor::Activity;
+use crate::monitor::{Activity, Monitor, Unavailable};
+use crate::roster::Scope;
 use crate::thread::Pid;
 use pinwise_testbed::{MeasureError, Part, Probe, Prober, Unit};
 use regex::Regex;
@@ -106,6 +107,7 @@ pub struct LinuxProber {
     options: ProbeOptions,
     cancelled: Arc<AtomicBool>,
     guardian: Guardian,
+    refused: Vec<Unavailable>,
     seen: Vec<Seen>,
     notes: Vec<String>,
     unit: Option<Unit>,
@@ -117,12 +119,21 @@ impl LinuxProber {
     pub fn new(subject: Subject, options: ProbeOptions, cancelled: Arc<AtomicBool>) -> Result<Self, ProbeError> {
         let guardian = Guardian::start().map_err(crate::TargetError::from)?;
         let (seen, notes) = (Vec::new(), Vec::new());
-        Ok(Self { subject, live: None, options, cancelled, guardian, seen, notes, unit: None, error: None })
+        // What the better layers need is prepared now and kept: a program that runs for a moment would have ended meanwhile.
+        let monitor = Monitor::best(Scope::Processes(Vec::new()));
+        let unlisted = |cause| crate::TargetError::Proc { name: "no process".into(), cause };
+        let refused = monitor.map_err(unlisted)?.refused().to_vec();
+        Ok(Self { refused, subject, live: None, options, cancelled, guardian, seen, notes, unit: None, error: None })
     }
 
     /// What the probes showed, in their order.
     pub fn seen(&self) -> &[Seen] {
         &self.seen
+    }
+
+    /// Better ways to watch threads than the one in use, and why they cannot be used.
+    pub fn refused(&self) -> &[Unavailable] {
+        &self.refused
     }
 
     /// What progress is counted in; `None` before the first probe.

@@ -1,6 +1,7 @@
 //! `pinwise threads`: how many threads a program should run.
 
 mod arguments;
+mod calibrate;
 mod document;
 mod host;
 mod model;
@@ -11,7 +12,7 @@ pub(crate) use arguments::Threads;
 
 use crate::interrupt::Interrupt;
 use crate::output::{self, Interrupted, Usage};
-use arguments::Method;
+use arguments::{Action, Method};
 use observed::{Conditions, Observed};
 use pinwise_testbed::{MeasureError, Prober, Retry, figures};
 use pinwise_threads::{
@@ -20,6 +21,9 @@ use pinwise_threads::{
 
 impl Threads {
     pub(crate) fn run(self) -> anyhow::Result<()> {
+        if let Some(Action::Calibrate(calibrate)) = &self.action {
+            return calibrate.run();
+        }
         let interrupt = Interrupt::listen()?;
         let document = match self.machine.machine.as_str() {
             "host" => host::search(&self, &interrupt)?,

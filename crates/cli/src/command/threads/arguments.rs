@@ -1,12 +1,13 @@
 //! What is typed after `pinwise threads`.
 
+use super::calibrate::Calibrate;
 use super::observed::Conditions;
 use super::usage;
 use crate::command::place::{fraction, time};
 use crate::machine::MachineArgument;
 use crate::output::{Usage, read_input};
 use anyhow::Context as _;
-use clap::{Args, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
 use pinwise_host::metric::{Interpretation, MetricOptions, MetricSpec, Pattern};
 use pinwise_threads::{Formula, Span, SpanError, Thresholds};
 use regex::Regex;
@@ -27,7 +28,10 @@ use std::time::Duration;
   pinwise threads --metric 'stdout:fps=([0-9.]+)' -- ./encoder --threads {\x1b[0mn} movie
   pinwise threads --remove out.xz -- xz -T{\x1b[0mn} -k -c -f movie --suffix .xz
   pinwise threads --machine opteron-24 --workload ferret --min 8 --max 72")]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Threads {
+    #[command(subcommand)]
+    pub(super) action: Option<Action>,
     #[arg(
         last = true,
         value_name = "CMD",
@@ -136,6 +140,12 @@ pub(crate) struct Threads {
     /// Print one JSON document
     #[arg(long, help_heading = "Output")]
     pub(super) json: bool,
+}
+
+/// What else there is to do than a search.
+#[derive(Subcommand)]
+pub(super) enum Action {
+    Calibrate(Calibrate),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

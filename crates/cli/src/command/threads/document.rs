@@ -3,7 +3,7 @@
 use super::Answer;
 use super::arguments::Method;
 use super::observed::Conditions;
-use pinwise_host::{Activity, Drift, Seen};
+use pinwise_host::{Activity, Drift, Seen, Unavailable};
 use pinwise_testbed::{Measure, Part, Unit};
 use pinwise_threads::{Advice, Attempt, Span, Thresholds};
 use serde::Serialize;
@@ -80,15 +80,24 @@ pub(super) struct MonitorRow {
     pub(super) layer: &'static str,
     pub(super) gives: &'static str,
     pub(super) lacks: &'static str,
+    /// Better ones, and why they cannot be used.
+    pub(super) refused: Vec<RefusedRow>,
     /// Of all probes, watching over the program's own CPU time.
     pub(super) overhead: Option<f64>,
     /// Records that were dropped.
     pub(super) lost: u64,
 }
 
+/// A way to watch that cannot be used.
+#[derive(Serialize)]
+pub(super) struct RefusedRow {
+    pub(super) layer: &'static str,
+    pub(super) reason: String,
+}
+
 impl MonitorRow {
     /// From all probes of a search; `None` without any.
-    pub(super) fn of(seen: &[Seen]) -> Option<Self> {
+    pub(super) fn of(seen: &[Seen], refused: &[Unavailable]) -> Option<Self> {
         let layer = seen.last()?.activity.layer;
         let sum = |of: fn(&Activity) -> f64| seen.iter().map(|seen| of(&seen.activity)).sum::<f64>();
         let ran = sum(|activity| activity.ran().as_secs_f64());
@@ -97,6 +106,10 @@ impl MonitorRow {
             layer: layer.name(),
             gives: layer.gives(),
             lacks: layer.lacks(),
+            refused: refused
+                .iter()
+                .map(|refused| RefusedRow { layer: refused.layer.name(), reason: refused.reason.clone() })
+                .collect(),
             overhead: (ran > 0.0).then(|| watching / ran),
             lost: seen.iter().map(|seen| seen.activity.lost).sum(),
         })

@@ -108,7 +108,7 @@ pub(super) fn search(asked: &Threads, interrupt: &Interrupt) -> anyhow::Result<D
     }
     document.search_seconds += learning.as_secs_f64();
     document.unit = prober.inner.unit().cloned();
-    document.monitor = MonitorRow::of(seen);
+    document.monitor = MonitorRow::of(seen, prober.inner.refused());
     notes.extend(prober.inner.notes().iter().cloned());
     notes.extend(told_by(&document));
     document.notes = notes;

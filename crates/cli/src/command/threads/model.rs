@@ -5,6 +5,7 @@ use super::document::Document;
 use super::observed::Observed;
 use super::{told, usage};
 use crate::interrupt::Interrupt;
+use crate::machine::MachineArgument;
 use crate::output::Usage;
 use pinwise_scheduler::{ModelProber, Platform, Program};
 use pinwise_testbed::Unit;
@@ -36,15 +37,7 @@ pub(super) fn search(asked: &Threads, _interrupt: &Interrupt) -> anyhow::Result<
         .into());
     };
     let program = Program::built_in(name).map_err(usage)?;
-    let platform = match machine.as_str() {
-        "opteron-24" => Platform::opteron_24(),
-        _ => Platform::new(&asked.machine.load()?).ok_or_else(|| {
-            Usage(format!(
-                "machine '{machine}' has more than the {} contexts that are modelled",
-                Platform::MOST_CONTEXTS
-            ))
-        })?,
-    };
+    let platform = platform(&asked.machine)?;
     let contexts = platform.contexts() as u32;
     let conditions = asked.conditions(contexts)?;
     let mut prober = Observed::new(ModelProber::new(platform, program.clone(), asked.seed.unwrap_or(1)));
@@ -58,4 +51,15 @@ pub(super) fn search(asked: &Threads, _interrupt: &Interrupt) -> anyhow::Result<
     document.unit = Some(unit);
     document.notes.push("simulated: times, rates and shares are those of the model".into());
     Ok(document)
+}
+
+/// The machine as the model has it.
+pub(super) fn platform(machine: &MachineArgument) -> anyhow::Result<Platform> {
+    if machine.machine == "opteron-24" {
+        return Ok(Platform::opteron_24());
+    }
+    let most = Platform::MOST_CONTEXTS;
+    let too_large =
+        || Usage(format!("machine '{}' has more than the {most} contexts that are modelled", machine.machine));
+    Ok(Platform::new(&machine.load()?).ok_or_else(too_large)?)
 }

@@ -38,10 +38,13 @@ pub(super) fn result(document: &Document, width: usize) -> String {
     if let Some(monitor) = &document.monitor {
         let overhead = monitor.overhead.map_or("none".into(), |share| format!("{:.2} %", share * 100.0));
         let lost = if monitor.lost > 0 { format!("; {} records were lost", monitor.lost) } else { String::new() };
+        let better: Vec<String> =
+            monitor.refused.iter().map(|refused| format!("{} ({})", refused.layer, refused.reason)).collect();
+        let better = if better.is_empty() { String::new() } else { format!("; better: {}", better.join(", ")) };
         facts.push((
             "monitor",
             format!(
-                "{}: {}; not: {}; it took {overhead} of the program's CPU time{lost}",
+                "{}: {}; not: {}; it took {overhead} of the program's CPU time{lost}{better}",
                 monitor.layer, monitor.gives, monitor.lacks
             ),
         ));

@@ -1,0 +1,142 @@
+//! `pinwise threads calibrate`: what counts as high, from example programs.
+
+use super::observed::Observed;
+use super::{told, usage};
+use crate::command::place::time;
+use crate::interrupt::Interrupt;
+use crate::machine::MachineArgument;
+use crate::output::{self, Usage};
+use anyhow::Context as _;
+use clap::Args;
+use pinwise_host::{LinuxProber, ProbeOptions, Recipe, Subject};
+use pinwise_scheduler::{ModelProber, Platform, Program};
+use pinwise_testbed::{MeasureError, Prober, Profile};
+use pinwise_threads::{Curve, Span, Thresholds, calibrate};
+use std::time::Duration;
+
+/// Calibrate the thresholds of the published search from example programs
+///
+/// As the paper did with fluidanimate, facesim and blackscholes on small inputs: each program is probed with growing numbers of threads,
+/// and a threshold is where what it shows begins to rise fast. The file goes to stdout, for --thresholds.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  pinwise threads calibrate --locks './a -t {\x1b[0mn}' --switches './b -t {\x1b[0mn}' --parallelism './c -t {\x1b[0mn}' > mine.toml
+  pinwise threads calibrate --machine opteron-24 > opteron.toml")]
+pub(crate) struct Calibrate {
+    /// A program whose threads wait for locks and migrate, the more the more there are; a shell command
+    #[arg(long, value_name = "COMMAND")]
+    locks: Option<String>,
+    /// One whose threads switch voluntarily
+    #[arg(long, value_name = "COMMAND")]
+    switches: Option<String>,
+    /// One whose parallelism ends early
+    #[arg(long, value_name = "COMMAND")]
+    parallelism: Option<String>,
+    /// The most threads [default: three times the contexts, as in the paper]
+    #[arg(long, value_name = "N")]
+    max: Option<u32>,
+    /// The step of the searches that the thresholds are for [default: a third of the contexts, at least 2]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1024))]
+    step: Option<u32>,
+    /// Each number is probed so often, and the mean is taken
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
+    rounds: u32,
+    /// The length of a probe
+    #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = time)]
+    probe: Duration,
+    #[command(flatten)]
+    machine: MachineArgument,
+}
+
+/// The paper's examples, in the order of the roles, and how much of an iteration's work their small inputs have: fluidanimate's
+/// particles, simlarge to native (300,000 to 500,000), for all three.
+const EXAMPLES: [&str; 3] = ["fluidanimate", "facesim", "blackscholes"];
+const SMALL: f64 = 0.6;
+
+impl Calibrate {
+    pub(super) fn run(&self) -> anyhow::Result<()> {
+        let interrupt = Interrupt::listen()?;
+        let commands = [&self.locks, &self.switches, &self.parallelism];
+        let on_host = self.machine.machine == "host";
+        let (contexts, curves, from) = if on_host {
+            let Some(commands) = commands.into_iter().cloned().collect::<Option<Vec<String>>>() else {
+                return Err(Usage(
+                    "three examples are needed: add --locks, --switches and --parallelism, each with {n} in it".into(),
+                )
+                .into());
+            };
+            let machine = pinwise_host::machine().context("cannot read this machine's topology")?;
+            let contexts = machine.allowed.len() as u32;
+            if contexts < 4 {
+                return Err(Usage(format!(
+                    "VCX_RATE is looked at up to as many threads as contexts, in four numbers at least; here are {contexts}"
+                ))
+                .into());
+            }
+            let curves = commands.iter().map(|command| {
+                let words = ["sh", "-c", command].map(str::to_owned).to_vec();
+                let recipe = Recipe::new(words, &[], None).map_err(usage)?;
+                let options = ProbeOptions { contexts, limit: Duration::from_secs(60), ..ProbeOptions::default() };
+                let prober = LinuxProber::new(Subject::Anew(recipe), options, interrupt.flag())?;
+                self.curve(prober, contexts, |threads| threads)
+            });
+            (contexts, curves.collect::<anyhow::Result<Vec<Curve>>>()?, commands.join(", "))
+        } else {
+            if commands.iter().any(|command| command.is_some()) {
+                return Err(Usage(
+                    "on a model the examples are the paper's: leave --locks, --switches and --parallelism out".into(),
+                )
+                .into());
+            }
+            let platform = super::model::platform(&self.machine)?;
+            let contexts = platform.contexts() as u32;
+            let curves = EXAMPLES.map(|name| self.modelled(&platform, name));
+            (contexts, curves.into_iter().collect::<anyhow::Result<Vec<Curve>>>()?, EXAMPLES.join(", "))
+        };
+        let [locks, switches, parallelism] = curves.as_slice() else { anyhow::bail!("an example has no curve") };
+        let found: Thresholds = calibrate(self.span(contexts), contexts, locks, switches, parallelism)?;
+        let steps = self.span(contexts).step;
+        output::print(&format!(
+            "# Thresholds for steps of {steps} threads on {contexts} contexts ({}), from {from}.\n{}",
+            self.machine.machine,
+            toml::to_string(&found)?
+        ))
+    }
+
+    fn span(&self, contexts: u32) -> Span {
+        let step = self.step.unwrap_or((contexts / 3).max(2));
+        Span { min: step, max: self.max.unwrap_or(3 * contexts).max(step), step }
+    }
+
+    fn modelled(&self, platform: &Platform, name: &str) -> anyhow::Result<Curve> {
+        let mut program = Program::built_in(name)?;
+        program.fitted.work_ms *= SMALL;
+        let prober = ModelProber::new(platform.clone(), program.clone(), 1000);
+        self.curve(prober, platform.contexts() as u32, |threads| program.parameter(threads))
+    }
+
+    /// Profiles with one thread and every half step up to the most, the mean of the rounds.
+    fn curve<P: Prober>(&self, prober: P, contexts: u32, convert: impl Fn(u32) -> u32) -> anyhow::Result<Curve> {
+        let mut prober = Observed::new(prober);
+        let Span { max, step, .. } = self.span(contexts);
+        let half = (step / 2).max(1) as usize;
+        let mut numbers: Vec<u32> = std::iter::once(1).chain((half as u32..=max).step_by(half)).collect();
+        numbers.dedup();
+        let mean = |prober: &mut Observed<P>, threads: u32| -> Result<Profile, MeasureError> {
+            let rounds = f64::from(self.rounds);
+            let mut sum = Profile::default();
+            for _ in 0..self.rounds {
+                let seen = prober.probe(convert(threads), self.probe)?.profile;
+                sum.lock += seen.lock / rounds;
+                sum.vcx_rate += seen.vcx_rate / rounds;
+                sum.migr_rate += seen.migr_rate / rounds;
+                sum.cpu_util += seen.cpu_util / rounds;
+            }
+            Ok(sum)
+        };
+        let points: Result<Vec<(u32, Profile)>, MeasureError> =
+            numbers.into_iter().map(|threads| Ok((threads, mean(&mut prober, threads)?))).collect();
+        prober.finish();
+        points.map(Curve).map_err(|error| told(error, prober.parts.len()))
+    }
+}
