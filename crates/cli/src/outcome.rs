@@ -6,7 +6,7 @@ mod sheet;
 pub(crate) use document::document;
 
 use pinwise_campaign::{CampaignInfo, CampaignState};
-use pinwise_placement::{Advice, Best, Bound, Cost, Outcome};
+use pinwise_placement::{Advice, Best, Bound, Cost, Forecast, Outcome};
 use pinwise_report::{Files, is_simulated, quoted};
 use pinwise_testbed::figures::{self, Scale};
 use pinwise_topology::{CpuId, SharingTree};
@@ -112,6 +112,9 @@ fn evidence(sheet: &mut Sheet, info: &CampaignInfo, outcome: &Outcome, tree: &Sh
         let more = outcome.ties.len() - RIVALS_SHOWN;
         sheet.line("", &format!("and {more} more: pinwise campaign show {} --json{}", info.id.0, files.flag()));
     }
+    if let Some(forecast) = &outcome.forecast {
+        predicted(sheet, forecast, &scale);
+    }
     sheet.line("bound", &bound(&outcome.bound, &scale));
     for note in &outcome.bound.notes {
         sheet.line("", note);
@@ -120,6 +123,42 @@ fn evidence(sheet: &mut Sheet, info: &CampaignInfo, outcome: &Outcome, tree: &Sh
     sheet.line("cost", &format!("{}{model}", cost(&outcome.cost, &outcome.assignments)));
     sheet.line("strategy", &outcome.strategy);
     sheet.line("stopped", &outcome.stopped_because);
+}
+
+/// What the best predicted was predicted to do, how far predictions were off, and what they rest on.
+fn predicted(sheet: &mut Sheet, forecast: &Forecast, scale: &Scale) {
+    if let Some(first) = forecast.finalists.first() {
+        let by = if forecast.measured < forecast.slowdown {
+            format!(" ({} if all were profiled)", scale.range(first.low, first.high))
+        } else {
+            String::new()
+        };
+        sheet.line("predicted", &format!("{} at best{by}", scale.show(first.predicted)));
+    }
+    if let Some((ratio, spread)) = forecast.ratio() {
+        let n = forecast.finalists.iter().filter(|finalist| finalist.measured.is_some()).count();
+        sheet.line(
+            "",
+            &format!(
+                "measured / predicted is {ratio:.3} ± {spread:.3} (standard deviation) over the {n} predicted best"
+            ),
+        );
+    }
+    let [base, measured, slowdown] =
+        [forecast.base, forecast.measured, forecast.slowdown].map(|count| figures::count(count as u64));
+    sheet.line(
+        "profile",
+        &format!("{base} experiments with one instance, {measured} of {slowdown} with a thread beside others"),
+    );
+    sheet.line("", &forecast.ended);
+    if forecast.checked > 0 {
+        let error = figures::percent(forecast.error);
+        let (held, checked) = (forecast.held, forecast.checked);
+        sheet.line(
+            "",
+            &format!("of {checked} entries forecast before they were measured {held} fell into their 95 % intervals; error {error} (rms)"),
+        );
+    }
 }
 
 fn bound(bound: &Bound, scale: &Scale) -> String {

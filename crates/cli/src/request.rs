@@ -1,6 +1,7 @@
 //! What `place` was asked, with every default decided: all that is needed to ask it again after a kill.
 
 use pinwise_placement::{Lineup, Question};
+use pinwise_simulator::program::Pipeline;
 use pinwise_topology::CpuSet;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -80,6 +81,19 @@ pub(crate) struct Simulation {
     pub(crate) cycles: u64,
     /// Start offsets that a measurement averages over.
     pub(crate) starts: u32,
+    /// Programs that run beside, with their instances.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) others: Vec<(String, usize)>,
+}
+
+impl Simulation {
+    /// The program of every instance; `None` if there is no such program.
+    pub(crate) fn programs(&self) -> Option<Vec<Pipeline>> {
+        let first = (self.program.clone(), self.instances);
+        let instances = |(name, instances): &(String, usize)| Some(vec![Pipeline::named(name)?; *instances]);
+        let all = std::iter::once(&first).chain(&self.others).map(instances).collect::<Option<Vec<_>>>();
+        all.map(|programs| programs.concat())
+    }
 }
 
 /// How a metric is read.

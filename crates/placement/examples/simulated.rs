@@ -105,6 +105,7 @@ fn question(strategy: StrategyName, budget: u64, seed: u64) -> Question {
         cap: None,
         precision: 0.01,
         seed,
+        profile: pinwise_placement::Profile::default(),
     }
 }
 

@@ -1,10 +1,10 @@
 //! What is known of the best possible performance.
 
-use crate::Question;
 use crate::fresh::Fresh;
 use crate::search::guided::BLOCK;
 use crate::search::tally::Tally;
 use crate::statistics::estimate;
+use crate::{Estimate, Question};
 use pinwise_evt::{Method, Options, Sample};
 use pinwise_testbed::figures::percent;
 use pinwise_topology::Assignment;
@@ -13,6 +13,9 @@ use std::collections::BTreeSet;
 
 /// The method's name where draws were steered.
 const STEERED: &str = "steered";
+
+/// The method's name where the bound is what instances did alone.
+const SOLO: &str = "solo";
 
 /// How the reason begins where a bound is known to be wrong.
 const REFUTED: &str = "the best was measured above the bound from steered draws, which refutes it";
@@ -35,7 +38,8 @@ pub struct Bound {
     pub gap_high: Option<f64>,
     /// Of the upper end.
     pub confidence: f64,
-    /// `exact` when every class was measured, `steered` from draws that a predictor steered, else the estimator.
+    /// `exact` when every class was measured, `steered` from draws that a predictor steered, `solo` from what
+    /// instances did alone, else the estimator.
     pub method: String,
     /// Number of assignments it rests on.
     pub n: usize,
@@ -162,6 +166,31 @@ impl Bound {
             method: "exact".to_owned(),
             n,
             notes,
+        }
+    }
+
+    /// This bound, or where there is none that of what instances did alone: `solo` is the sum of the best of each, `high` its upper end.
+    pub(crate) fn or_solo(self, solo: f64, high: f64, best: Option<Estimate>) -> Self {
+        if self.upb.is_some() || solo <= 0.0 {
+            return self;
+        }
+        let premise =
+            "the sum of the best that each instance did alone: it rests on company never making an instance faster";
+        if best.is_some_and(|best| best.low.is_finite() && best.low > high) {
+            let refuted =
+                "the best was measured above what the instances did alone: company helps here, and there is no bound";
+            return Self { notes: vec![refuted.to_owned()], method: SOLO.to_owned(), ..self };
+        }
+        let mean = best.map(|best| best.mean);
+        Self {
+            upb: Some(mean.map_or(solo, |mean| solo.max(mean))),
+            upb_low: mean,
+            upb_high: Some(mean.map_or(high, |mean| high.max(mean))),
+            gap: mean.and_then(|mean| gap(solo.max(mean), mean)),
+            gap_high: mean.and_then(|mean| gap(high.max(mean), mean)),
+            method: SOLO.to_owned(),
+            notes: vec![premise.to_owned()],
+            ..self
         }
     }
 

@@ -3,7 +3,7 @@
 use crate::fresh::Fresh;
 use crate::search::tally::{Tally, settled};
 use crate::statistics::{estimate, mean, t_quantile, variance};
-use crate::{Bound, Question};
+use crate::{Bound, Forecast, Question};
 use num_bigint::BigUint;
 use pinwise_campaign::{Purpose, Record};
 use pinwise_testbed::figures::{self, Scale};
@@ -134,6 +134,9 @@ pub struct Outcome {
     pub strategy: String,
     /// Why the search stopped.
     pub stopped_because: String,
+    /// What was predicted, where that is how it was searched.
+    #[serde(default)]
+    pub forecast: Option<Forecast>,
 }
 
 impl Outcome {
@@ -192,7 +195,16 @@ impl Outcome {
             cost: Cost::of(records),
             strategy,
             stopped_because,
+            forecast: None,
         }
+    }
+
+    pub(crate) fn with_forecast(mut self, forecast: Option<Forecast>) -> Self {
+        if let Some(forecast) = &forecast {
+            let best = self.best.as_ref().map(|best| best.performance);
+            self.bound = self.bound.or_solo(forecast.solo, forecast.solo_high, best);
+        }
+        Self { forecast, ..self }
     }
 }
 

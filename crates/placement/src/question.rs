@@ -1,6 +1,6 @@
 //! What the user asks.
 
-use pinwise_topology::Alike;
+use pinwise_topology::{Alike, DomainKind};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -20,6 +20,27 @@ pub enum StrategyName {
     Climb,
     /// A predictor learned on the way steers the draws; the bound comes from these.
     Guided,
+    /// Profile, predict every assignment, measure the best predicted (blackbox-scheduler, section 3).
+    Blackbox,
+}
+
+/// How [`StrategyName::Blackbox`] goes about it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Profile {
+    /// Threads are taken to interfere within the domains of this level; `None` for the usual one of the machine.
+    pub core_local: Option<DomainKind>,
+    /// Who says so, for the user.
+    pub core_local_because: String,
+    /// Share of the slowdown table that is measured at most; all of it, as published, where it is 1.
+    pub share: f64,
+    /// How many of the assignments predicted best are measured; `None` for as many as the spread of the predictions asks for.
+    pub top: Option<usize>,
+}
+
+impl Default for Profile {
+    fn default() -> Self {
+        Self { core_local: None, core_local_because: String::new(), share: 0.1, top: None }
+    }
 }
 
 /// What may be spent.
@@ -69,4 +90,7 @@ pub struct Question {
     pub precision: f64,
     /// Of all randomness.
     pub seed: u64,
+    /// Of the strategy that profiles.
+    #[serde(default)]
+    pub profile: Profile,
 }

@@ -8,6 +8,7 @@
 //! Every step is a function of the question, the machine, the seed and the records. No clock is read: a budget in time is
 //! compared with the time recorded.
 
+mod blackbox;
 mod budget;
 mod climb;
 mod exhaustive;
@@ -19,10 +20,13 @@ mod selection;
 pub(crate) mod tally;
 
 use crate::fresh::Fresh;
-use crate::{Outcome, Question};
+use crate::{Forecast, Outcome, Question, StrategyName};
+use blackbox::Predicting;
+pub use blackbox::core_local;
 use budget::SEARCH_SHARE;
 use explorer::{Next, View, pinned, trial};
 use pinwise_campaign::{Purpose, Record, Step, Strategy, Trial};
+use pinwise_prediction::LocalError;
 use pinwise_testbed::figures::percent;
 use pinwise_testbed::{Setting, Unit, Workload};
 use pinwise_topology::{Assignment, Random, SharingTree, Space, SpaceError};
@@ -54,6 +58,20 @@ pub enum SearchError {
         /// How many.
         count: String,
     },
+    /// No level to profile within.
+    #[error("{0}; name another level with --core-local")]
+    Local(#[from] LocalError),
+    /// Threads can be around another in too many ways.
+    #[error(
+        "a {level} has room for {threads} threads, which can be around another in more ways than can be profiled: name a level within it \
+         with --core-local, or use another strategy"
+    )]
+    TooManyLayouts {
+        /// Of the core-local domains.
+        level: &'static str,
+        /// What one has room for.
+        threads: usize,
+    },
 }
 
 #[derive(Debug)]
@@ -84,12 +102,18 @@ pub struct Search {
     since_visit: usize,
     /// Why looking ended, then why everything did.
     reasons: Vec<String>,
+    /// What explorers that are done predicted.
+    forecast: Option<Forecast>,
 }
 
 impl Search {
     /// The search for the best assignment of the workload's threads to the contexts of `tree`.
     pub fn new(question: &Question, tree: &SharingTree, workload: &Workload) -> Result<Self, SearchError> {
         let space = narrow_space(question, tree, workload.threads.len())?;
+        if question.strategy == StrategyName::Blackbox {
+            // What it cannot do is known before anything is measured.
+            Predicting::new(question, tree, workload, 0.0)?;
+        }
         let contexts = tree.leaves().len() as u32;
         // Threads in order over the contexts, in turn: in every space, and what many would do by hand.
         let in_turn = Assignment::new((0..workload.threads.len() as u32).map(|thread| thread % contexts).collect());
@@ -107,6 +131,7 @@ impl Search {
             fresh: Fresh::default(),
             since_visit: 0,
             reasons: Vec::new(),
+            forecast: None,
         };
         let baseline = trial(Setting::Unpinned, Purpose::Baseline);
         let reference = pinned(&search.reference, Purpose::Reference);
@@ -144,7 +169,15 @@ impl Search {
     pub fn outcome(&self, unit: &Unit, records: &[Record], ended: Option<&str>) -> Outcome {
         let reasons = self.reasons.iter().map(String::as_str).chain(ended);
         let stopped_because = reasons.collect::<Vec<_>>().join("; ");
-        Outcome::new(&self.question, self.space(), unit, records, self.describe(), stopped_because)
+        let outcome = Outcome::new(&self.question, self.space(), unit, records, self.describe(), stopped_because);
+        outcome.with_forecast(self.forecast())
+    }
+
+    /// What was predicted, where that is how it searches.
+    fn forecast(&self) -> Option<Forecast> {
+        let at_work = self.approach.as_ref().and_then(|approach| approach.explorers.front());
+        let now = at_work.and_then(|explorer| explorer.forecast(&self.question, &self.tally));
+        now.or_else(|| self.forecast.clone())
     }
 
     fn learn(&mut self, history: &[Record]) {
@@ -221,8 +254,14 @@ impl Search {
                 self.queue.extend(trials);
                 None
             }
+            Next::Profile(mut trials) => {
+                self.random.shuffle(&mut trials);
+                self.queue.extend(trials);
+                None
+            }
             Next::Reached(why) => Some(why),
             Next::Done(why) => {
+                self.forecast = explorer.forecast(&self.question, &self.tally);
                 approach.explorers.pop_front();
                 approach.explorers.is_empty().then_some(why)
             }

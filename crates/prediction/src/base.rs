@@ -81,8 +81,13 @@ impl BaseTable {
             let value = performance(&experiment)?;
             values.insert(experiment, value);
         }
+        Ok(Self::of(space, values))
+    }
+
+    /// A table of the performances of experiments.
+    pub(crate) fn of(space: BaseSpace, values: BTreeMap<Assignment, f64>) -> Self {
         let best = values.values().copied().fold(f64::NEG_INFINITY, f64::max);
-        Ok(Self { space, values, best })
+        Self { space, values, best }
     }
 
     /// The performance of the instance alone on these contexts, threads in the order of [`crate::Instance::threads`]; `None` for

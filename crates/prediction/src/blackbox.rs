@@ -62,7 +62,7 @@ impl BlackBox {
     }
 
     /// The layout around every thread.
-    fn layouts_around(&self, leaves: &[u32]) -> Vec<usize> {
+    pub(crate) fn layouts_around(&self, leaves: &[u32]) -> Vec<usize> {
         let (slots, per_context) = (self.local.slots(), self.local.per_context());
         let mut held = vec![0; slots * self.local.domains()];
         let mut slot_of = vec![0; self.cast.threads()];
@@ -147,7 +147,7 @@ pub(crate) mod tests {
             self.performances(&self.cast.instances().iter().map(own).collect::<Vec<_>>()).iter().sum()
         }
 
-        fn experiment(&self, experiment: &Experiment) -> f64 {
+        pub(crate) fn experiment(&self, experiment: &Experiment) -> f64 {
             let placed = |placed: &crate::Placed| {
                 self.cast.roster(placed.application).into_iter().zip(placed.leaves.iter().copied()).collect()
             };

@@ -8,6 +8,8 @@
 //!
 //! [`BlackBox::optima`] finds the assignments that it predicts best, out of all there are, and says how sure that is.
 //!
+//! [`Profiling`] chooses the experiments that fill the tables: all of them, as published, or the few that decide.
+//!
 //! A [`Cast`] says which threads are interchangeable, [`Local`] within which part of the machine threads are taken to interfere,
 //! [`Layouts`] numbers what can be around a thread there, [`ExperimentCount`] how much measuring that makes.
 //!
@@ -23,11 +25,13 @@ mod climb;
 mod colocation;
 mod compiled;
 mod experiment;
+mod gaussian;
 mod layout;
 mod local;
 mod moving;
 mod optimum;
 mod predictor;
+mod profiling;
 mod proof;
 mod ridge;
 mod slowdown;
@@ -43,5 +47,6 @@ pub use layout::Layouts;
 pub use local::{Local, LocalError};
 pub use optimum::{Optima, Predicted, Progress};
 pub use predictor::Predictor;
+pub use profiling::{Checked, Entry, Profiling};
 pub use slowdown::SlowdownTable;
 pub use tilt::draw;

@@ -75,14 +75,15 @@ impl Ridge {
 }
 
 /// The lower triangle L of a positive definite matrix L L'.
-struct Cholesky {
+#[derive(Clone, Debug)]
+pub(crate) struct Cholesky {
     lower: Vec<f64>,
     width: usize,
 }
 
 impl Cholesky {
     /// Of the matrix whose lower triangle is given, row by row; `None` where it is not positive definite.
-    fn new(mut lower: Vec<f64>, width: usize) -> Option<Self> {
+    pub(crate) fn new(mut lower: Vec<f64>, width: usize) -> Option<Self> {
         for row in 0..width {
             for column in 0..=row {
                 let known: f64 = (0..column).map(|k| lower[row * width + k] * lower[column * width + k]).sum();
@@ -99,22 +100,40 @@ impl Cholesky {
         Some(Self { lower, width })
     }
 
-    fn solve(&self, right: &[f64]) -> Vec<f64> {
+    /// x of L L' x = `right`.
+    pub(crate) fn solve(&self, right: &[f64]) -> Vec<f64> {
         let (lower, width) = (&self.lower, self.width);
-        let mut x = right.to_vec();
-        for row in 0..width {
-            let known: f64 = (0..row).map(|k| lower[row * width + k] * x[k]).sum();
-            x[row] = (x[row] - known) / lower[row * width + row];
-        }
+        let mut x = self.half_solve(right);
         for row in (0..width).rev() {
             let known: f64 = (row + 1..width).map(|k| lower[k * width + row] * x[k]).sum();
             x[row] = (x[row] - known) / lower[row * width + row];
         }
         x
     }
+
+    /// x of L x = `right`.
+    fn half_solve(&self, right: &[f64]) -> Vec<f64> {
+        let (lower, width) = (&self.lower, self.width);
+        let mut x = right.to_vec();
+        for row in 0..width {
+            let known = dot(&lower[row * width..][..row], &x[..row]);
+            x[row] = (x[row] - known) / lower[row * width + row];
+        }
+        x
+    }
+
+    /// x' x of L x = `right`, which is `right`' (L L')^-1 `right`.
+    pub(crate) fn half_solved_square(&self, right: &[f64]) -> f64 {
+        self.half_solve(right).iter().map(|x| x * x).sum()
+    }
+
+    /// Half the logarithm of the determinant of L L'.
+    pub(crate) fn half_log_determinant(&self) -> f64 {
+        (0..self.width).map(|row| self.lower[row * self.width + row].ln()).sum()
+    }
 }
 
-fn dot(a: &[f64], b: &[f64]) -> f64 {
+pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 

@@ -24,6 +24,12 @@ impl SlowdownTable {
         Some(Self { layouts, shares })
     }
 
+    /// An empty table of these layouts, few enough to have been numbered.
+    pub(crate) fn of(layouts: Layouts) -> Self {
+        let shares = vec![f64::NAN; layouts.count() * layouts.kinds()];
+        Self { layouts, shares }
+    }
+
     /// A table filled by `performance` of the watched instance in each experiment (higher is better), for the layouts that the
     /// workload has threads for. A layout whose experiment does not fit on the machine stays empty.
     ///

@@ -76,7 +76,7 @@ impl Compare {
         let request = self.subject.request(&program.to_string_lossy(), &self.search)?;
         let interrupt = Interrupt::listen()?;
         let mut store = Store::open(&self.store.path()?)?;
-        let (request, mut bed, new) = place::prepare(request, self.subject.built_in(), begin, &interrupt)?;
+        let (request, mut bed, new) = place::prepare(request, self.subject.built_in(), begin, &store, &interrupt)?;
         let tree = SharingTree::new(&new.machine, new.alike);
         let mut lineup = self.chance(&request.question, &tree, new.workload.threads.len())?;
         for (index, way) in WAYS.iter().enumerate() {

@@ -1,6 +1,7 @@
 //! `pinwise place`: where each thread should run, how good that is, and how to apply it.
 
 mod arguments;
+mod blackbox;
 mod search;
 mod simulation;
 mod subject;
@@ -14,16 +15,16 @@ pub(crate) use testbed::{Bed, open};
 use super::apply;
 use crate::interrupt::Interrupt;
 use crate::outcome;
-use crate::output::{self, Interrupted};
+use crate::output::{self, Interrupted, Usage};
 use crate::plan::{self, PlanArgument};
 use crate::progress::Progress;
 use crate::request::Request;
 use anyhow::Context;
 use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Ending, NewCampaign, Record, Store, Strategy, run};
 use pinwise_host::{Ended, Pinner, Scope};
-use pinwise_placement::{Advice, Budget, Outcome, Plan, Search};
+use pinwise_placement::{Advice, Budget, Outcome, Plan, Search, StrategyName};
 use pinwise_report::Files;
-use pinwise_testbed::figures;
+use pinwise_testbed::{MeasureError, figures};
 use pinwise_topology::{CpuSet, Fingerprint, Machine, SharingTree};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -31,11 +32,14 @@ use std::time::Instant;
 impl Place {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let begin = Instant::now();
+        if self.blackbox.dry_run {
+            return self.rehearse();
+        }
         let program = std::env::current_exe().context("cannot find this program's own file")?;
         let request = self.request(&program.to_string_lossy())?;
         let interrupt = Interrupt::listen()?;
         let mut store = Store::open(&self.store.path()?)?;
-        let (request, bed, new) = prepare(request, self.built_in(), begin, &interrupt)?;
+        let (request, bed, new) = prepare(request, self.built_in(), begin, &store, &interrupt)?;
         let id = store.create(&new)?;
         let told =
             Told { json: self.json, plan: self.plan, store: self.store.named().map(Path::to_owned), apply: self.apply };
@@ -48,11 +52,18 @@ pub(crate) fn prepare(
     mut request: Request,
     built_in: Option<&str>,
     begin: Instant,
+    store: &Store,
     interrupt: &Interrupt,
 ) -> anyhow::Result<(Request, Bed, NewCampaign)> {
     let bed = testbed::open(&request, interrupt)?;
     let unit = bed.testbed().unit().clone();
     request.affinities = bed.affinities();
+    if request.question.strategy == StrategyName::Blackbox {
+        if !bed.testbed().profiles() {
+            return Err(Usage(MeasureError::no_profiles(&bed.testbed().workload().name).to_string()).into());
+        }
+        blackbox::decide(&mut request.question.profile, Some(store), &bed.fingerprint())?;
+    }
     let spent = begin.elapsed();
     request.question.budget = request.question.budget.after(spent).with_context(|| {
         let spent = figures::duration(spent);

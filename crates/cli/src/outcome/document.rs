@@ -1,9 +1,10 @@
 //! An outcome as a JSON document.
 
 use pinwise_campaign::CampaignInfo;
-use pinwise_placement::{Best, Estimate, Outcome};
+use pinwise_placement::{Best, Estimate, Finalist, Forecast, Outcome};
 use pinwise_report::is_simulated;
-use pinwise_topology::SharingTree;
+use pinwise_testbed::Unit;
+use pinwise_topology::{Assignment, SharingTree};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -23,13 +24,14 @@ pub(crate) fn document(info: &CampaignInfo, outcome: &Outcome, plan: Option<&Pat
             "unit": unit.name,
         })
     };
+    let cpus = |assignment: &Assignment| -> Vec<Value> {
+        let threads = info.new.workload.threads.iter().enumerate();
+        let cpu = |index: usize| tree.leaves()[assignment.leaf(index)].0;
+        threads.map(|(index, thread)| json!({"thread": thread.name, "cpu": cpu(index)})).collect()
+    };
     let placed = |best: &Best| {
         let mut figure = figure(&best.performance);
-        let threads = info.new.workload.threads.iter().enumerate();
-        let assignment: Vec<Value> = threads
-            .map(|(index, thread)| json!({"thread": thread.name, "cpu": tree.leaves()[best.assignment.leaf(index)].0}))
-            .collect();
-        figure["assignment"] = json!(assignment);
+        figure["assignment"] = json!(cpus(&best.assignment));
         figure
     };
     let bound = &outcome.bound;
@@ -39,7 +41,7 @@ pub(crate) fn document(info: &CampaignInfo, outcome: &Outcome, plan: Option<&Pat
     if unit.reciprocal {
         (low, high) = (high, low);
     }
-    json!({
+    let mut document = json!({
         "campaign": info.id,
         "advice": outcome.advice,
         "machine": info.new.machine.name,
@@ -72,6 +74,37 @@ pub(crate) fn document(info: &CampaignInfo, outcome: &Outcome, plan: Option<&Pat
         "stopped_because": outcome.stopped_because,
         "seed": info.new.seed,
         "plan": plan,
+    });
+    // Only where predictions are what it was searched by.
+    if let Some(forecast) = &outcome.forecast {
+        document["forecast"] = forecasted(forecast, unit, &cpus);
+    }
+    document
+}
+
+fn forecasted(forecast: &Forecast, unit: &Unit, cpus: &dyn Fn(&Assignment) -> Vec<Value>) -> Value {
+    let finalist = |finalist: &Finalist| {
+        let ends = [unit.quantity(finalist.low), unit.quantity(finalist.high)];
+        json!({
+            "assignment": cpus(&finalist.assignment),
+            "predicted": unit.quantity(finalist.predicted),
+            "low": finite(ends[0].min(ends[1])),
+            "high": finite(ends[0].max(ends[1])),
+            "measured": finalist.measured.map(|measured| unit.quantity(measured)),
+        })
+    };
+    json!({
+        "core_local": forecast.core_local,
+        "core_local_because": forecast.because,
+        "base": forecast.base,
+        "slowdown": forecast.slowdown,
+        "slowdown_measured": forecast.measured,
+        "ended": forecast.ended,
+        "checked": forecast.checked,
+        "held": forecast.held,
+        "error": forecast.error,
+        "ratio": forecast.ratio().map(|(mean, spread)| json!({"mean": mean, "spread": spread})),
+        "finalists": forecast.finalists.iter().map(finalist).collect::<Vec<_>>(),
     })
 }
 

@@ -61,6 +61,7 @@ fn outcome(unit: Unit, mean: f64) -> Outcome {
         cost: Cost { measurements: 240, failed: 3, classes: 2, time: Duration::from_secs(12) },
         strategy: "exhaustive: the 2 assignments fit the budget 3 times over".into(),
         stopped_because: "12 fresh windows each are precise to 1.0 %".into(),
+        forecast: None,
     }
 }
 
@@ -124,6 +125,7 @@ fn without_anything_measured_nothing_is_claimed() {
             ..outcome(unit.clone(), 1.0).bound
         },
         stopped_because: "nothing could be measured: no line matched".into(),
+        forecast: None,
         ..outcome(unit.clone(), 1.0)
     };
     assert_text(&tell(&campaign(unit), &nothing, Files::default(), 100), UNDECIDED);

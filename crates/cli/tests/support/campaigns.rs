@@ -137,6 +137,7 @@ impl Made {
             cap: None,
             precision: 0.01,
             seed: 1,
+            profile: pinwise_placement::Profile::default(),
         }
     }
 }

@@ -157,6 +157,7 @@ fn campaign(case: &Case, way: &Way, seed: u64) -> Run {
         cap: None,
         precision: 0.01,
         seed,
+        profile: pinwise_placement::Profile::default(),
     };
     let mut testbed = case.testbed(seed);
     let mut search = Search::new(&question, &case.tree, testbed.workload()).expect("the workload fits");

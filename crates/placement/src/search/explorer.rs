@@ -1,7 +1,7 @@
 //! What the ways of searching have in common.
 
-use crate::Question;
 use crate::search::tally::Tally;
+use crate::{Forecast, Question};
 use pinwise_campaign::{Purpose, Trial};
 use pinwise_testbed::{Effort, Setting};
 use pinwise_topology::{Assignment, Random, Space};
@@ -22,6 +22,8 @@ pub(crate) enum Next {
     Sequence(Vec<Trial>),
     /// These, in any order: they are compared with one another, so chance decides the order.
     Round(Vec<Trial>),
+    /// These, in any order, of pieces of the workload: nothing that the baseline or the reference compares with.
+    Profile(Vec<Trial>),
     /// It has nothing more to try: why. The next explorer follows.
     Done(String),
     /// What was asked is reached: why. No explorer follows.
@@ -35,6 +37,11 @@ pub(crate) trait Explorer: std::fmt::Debug {
     /// What it will probably want after what it wanted last, at most that many; see [`pinwise_campaign::Strategy::foresee`].
     fn foresee(&self, _space: &Space, _tally: &Tally, _most: usize) -> Vec<Trial> {
         Vec::new()
+    }
+
+    /// What it predicts, where it does.
+    fn forecast(&self, _question: &Question, _tally: &Tally) -> Option<Forecast> {
+        None
     }
 }
 

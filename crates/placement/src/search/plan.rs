@@ -1,6 +1,8 @@
 //! Which space to search, and how.
 
+use crate::forecast::room;
 use crate::search::SearchError;
+use crate::search::blackbox::Predicting;
 use crate::search::budget::SEARCH_SHARE;
 use crate::search::climb::Climb;
 use crate::search::exhaustive::{Exhaustive, LEAST_ROUNDS};
@@ -36,6 +38,8 @@ pub(crate) struct Approach {
 pub(crate) fn narrow_space(question: &Question, tree: &SharingTree, threads: usize) -> Result<Space, SearchError> {
     let per_context = match question.per_context {
         Some(most) => PerContext::AtMost(most),
+        // Its tables know of so many and no more.
+        None if question.strategy == StrategyName::Blackbox => PerContext::AtMost(room(tree, threads, None)),
         None if threads > tree.leaves().len() => PerContext::Any,
         None => PerContext::AtMost(1),
     };
@@ -56,7 +60,8 @@ impl Approach {
         let often = LEAST_ROUNDS as f64;
         let mut why = Vec::new();
         let mut space = narrow.clone();
-        if question.per_context.is_none() && narrow.per_context() != PerContext::Any {
+        let as_it_is = question.strategy == StrategyName::Blackbox;
+        if question.per_context.is_none() && narrow.per_context() != PerContext::Any && !as_it_is {
             match Space::new(narrow.tree().clone(), narrow.threads(), PerContext::Any) {
                 Ok(wide) if fits(&wide, often) => {
                     space = wide;
@@ -115,6 +120,14 @@ impl Approach {
                 );
                 explorers.push_back(Box::new(Guided::new(workload, &space, used, SEARCH_SHARE)));
             }
+            StrategyName::Blackbox => match Predicting::new(question, narrow.tree(), workload, affordable) {
+                Ok(predicting) => {
+                    why.insert(0, predicting.why(question));
+                    explorers.push_back(Box::new(predicting));
+                }
+                // It was made before, when the search was.
+                Err(error) => why.insert(0, error.to_string()),
+            },
             StrategyName::Climb => {
                 why.insert(
                     0,

@@ -49,6 +49,8 @@ impl Class {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
     classes: BTreeMap<Assignment, Class>,
+    /// The performance of pieces of the workload; `None` where they cannot run.
+    profiles: BTreeMap<Setting, Option<f64>>,
     /// What every steered window was of, in order.
     steered: Vec<Assignment>,
     /// Every window of the unpinned baseline before the fresh ones.
@@ -77,7 +79,10 @@ impl Tally {
             (Setting::Unpinned, Ok(measured)) => self.baseline.push(measured.performance),
             (Setting::Unpinned, Err(error)) => self.baseline_failed |= error.retry == Retry::Other,
             // Not of the workload as a whole.
-            (Setting::Profile(_), _) => {}
+            (setting @ Setting::Profile(_), outcome) => {
+                let performance = outcome.as_ref().ok().map(|measured| measured.performance);
+                self.profiles.insert(setting.clone(), performance);
+            }
             (Setting::Pinned(assignment), Err(_)) => self.classes.entry(assignment.clone()).or_default().failed = true,
             (Setting::Pinned(assignment), Ok(measured)) => {
                 let class = self.classes.entry(assignment.clone()).or_default();
@@ -95,6 +100,11 @@ impl Tally {
                 self.noise.1 += if class.windows.len() > 1 { 1.0 } else { 0.0 };
             }
         }
+    }
+
+    /// The performance of pieces of the workload; `None` where that was not measured.
+    pub(crate) fn profile(&self, setting: &Setting) -> Option<f64> {
+        self.profiles.get(setting).copied().flatten()
     }
 
     /// Everything tried, failed ones included.

@@ -113,6 +113,7 @@ pub(crate) fn campaign(plot: &Plot<'_>) -> Synthetic {
         cost: Cost { measurements: records.len() as u64, failed, classes: plot.samples as u64, time: elapsed },
         strategy: "random sampling: 592,573 assignments are too many to measure each within the budget".to_owned(),
         stopped_because: "the budget of measurements is spent".to_owned(),
+        forecast: None,
     };
     let question = Question {
         strategy: StrategyName::Auto,
@@ -127,6 +128,7 @@ pub(crate) fn campaign(plot: &Plot<'_>) -> Synthetic {
         cap: None,
         precision: 0.01,
         seed: 42,
+        profile: pinwise_placement::Profile::default(),
     };
     let command = ["pinwise", "place", "--metric", r"stdout:Tx-pps: +(\d+)", "--", "./ipfwd", "--pipelines", "2"];
     let info = CampaignInfo {

@@ -1,5 +1,6 @@
 //! What is typed after `pinwise place`, and what it means.
 
+use super::blackbox::BlackBoxArguments;
 use super::search::{FIRST_LOOK, SearchArguments};
 use super::subject::SubjectArguments;
 use crate::output::Usage;
@@ -32,16 +33,19 @@ Examples:
   A built-in workload, two instances, at most 20 seconds:
     pinwise place --workload stateful:2 --budget 20s
   The same on a simulated processor:
-    pinwise place --machine ultrasparc-t2 --workload stateful:2")]
+    pinwise place --machine ultrasparc-t2 --workload stateful:2
+  What profiling two programs that run side by side takes, and doing it:
+    pinwise place --machine ultrasparc-t2 --workload intadd:4+intmul:4 --strategy blackbox --dry-run
+    pinwise place --machine ultrasparc-t2 --workload intadd:4+intmul:4 --strategy blackbox")]
 pub(crate) struct Place {
     #[command(flatten)]
-    subject: SubjectArguments,
+    pub(super) subject: SubjectArguments,
 
     /// How to look.
     #[arg(long, value_enum, default_value = "auto", help_heading = "Search")]
     strategy: Strategy,
     #[command(flatten, next_help_heading = "Search")]
-    search: SearchArguments,
+    pub(super) search: SearchArguments,
     /// How the bound is estimated.
     #[arg(long, value_enum, default_value = "bayes", help_heading = "Search")]
     method: BoundMethod,
@@ -51,6 +55,9 @@ pub(crate) struct Place {
     /// Look again after this many more; doubles when not given, which keeps the confidence honest.
     #[arg(long, value_name = "N", help_heading = "Search")]
     step: Option<u64>,
+
+    #[command(flatten, next_help_heading = "Strategy blackbox")]
+    pub(super) blackbox: BlackBoxArguments,
 
     /// When pinning wins, pin the running program as the plan says; the pins stay when pinwise has ended.
     #[arg(long, conflicts_with_all = ["command", "workload"], help_heading = "Target")]
@@ -77,6 +84,8 @@ enum Strategy {
     Climb,
     /// A predictor learned on the way steers the draws, and the bound comes from these: fewer measurements.
     Guided,
+    /// Profile pieces of the workload, predict every assignment, measure the best predicted.
+    Blackbox,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -95,6 +104,9 @@ impl Place {
                 "--apply is for a program that runs already: add --pid PID, --tree PID or --cgroup DIR".into(),
             ));
         }
+        if !matches!(self.strategy, Strategy::Blackbox) {
+            self.blackbox.refuse()?;
+        }
         let mut request = self.subject.request(program, &self.search)?;
         request.question = Question {
             strategy: match self.strategy {
@@ -103,6 +115,7 @@ impl Place {
                 Strategy::Exhaustive => StrategyName::Exhaustive,
                 Strategy::Climb => StrategyName::Climb,
                 Strategy::Guided => StrategyName::Guided,
+                Strategy::Blackbox => StrategyName::Blackbox,
             },
             start: self.start,
             step: self.step,
@@ -110,6 +123,7 @@ impl Place {
                 BoundMethod::Bayes => Method::Bayes,
                 BoundMethod::Profile => Method::Profile,
             },
+            profile: self.blackbox.profile(),
             ..request.question
         };
         Ok(request)

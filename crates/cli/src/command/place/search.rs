@@ -53,6 +53,7 @@ impl SearchArguments {
             cap: self.cap,
             precision: self.precision,
             seed: self.seed,
+            profile: pinwise_placement::Profile::default(),
         }
     }
 }

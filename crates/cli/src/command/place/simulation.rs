@@ -1,5 +1,6 @@
 //! The part of `pinwise place` that is about simulated processors.
 
+use crate::machine::MachineArgument;
 use crate::output::Usage;
 use crate::request::Simulation;
 use clap::Args;
@@ -39,17 +40,28 @@ impl SimulationArguments {
         }
     }
 
-    /// `workload` (`NAME` or `NAME:INSTANCES`; two where not said) on `model`.
+    /// The machine as typed.
+    pub(crate) fn machine(&self) -> MachineArgument {
+        MachineArgument { machine: self.machine.clone() }
+    }
+
+    /// `workload` (`NAME` or `NAME:INSTANCES`, two where not said; several joined by `+`) on `model`.
     pub(crate) fn of(&self, model: &str, workload: &str) -> Result<Simulation, Usage> {
-        let named = if workload.contains(':') { workload.to_owned() } else { format!("{workload}:2") };
-        let Workload { program, instances } = Workload::parse(&named).map_err(|error| Usage(error.to_string()))?;
+        let parse = |named: &str| {
+            let named = if named.contains(':') { named.to_owned() } else { format!("{named}:2") };
+            let Workload { program, instances } = Workload::parse(&named).map_err(|error| Usage(error.to_string()))?;
+            Ok((program.name().to_owned(), instances))
+        };
+        let mut programs = workload.split('+').map(parse).collect::<Result<Vec<_>, Usage>>()?;
+        let (program, instances) = programs.remove(0);
         let window = Window::default();
         Ok(Simulation {
             model: model.to_owned(),
-            program: program.name().to_owned(),
+            program,
             instances,
             cycles: self.cycles.unwrap_or(window.cycles),
             starts: self.starts.unwrap_or(window.starts),
+            others: programs,
         })
     }
 }

@@ -19,7 +19,8 @@ pub(crate) struct SubjectArguments {
     /// The program and its arguments; its standard input is empty (/dev/null).
     #[arg(last = true, value_name = "CMD")]
     command: Vec<String>,
-    /// A program that ships with pinwise, with its number of instances (default 2); pinwise workload --list names them.
+    /// A program that ships with pinwise, with its number of instances (default 2); pinwise workload --list names them. On a model
+    /// several may run side by side: NAME:4+NAME:4.
     #[arg(long, value_name = "NAME[:INSTANCES]")]
     workload: Option<String>,
     /// A running process; may be repeated.
@@ -70,7 +71,7 @@ pub(crate) struct SubjectArguments {
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = time, help_heading = "Target")]
     limit: Duration,
     #[command(flatten, next_help_heading = "Simulation")]
-    simulation: SimulationArguments,
+    pub(super) simulation: SimulationArguments,
 }
 
 /// The built-in workload when nothing is said.
@@ -183,6 +184,16 @@ impl SubjectArguments {
     pub(crate) fn built_in(&self) -> Option<&str> {
         let own = !self.command.is_empty() || self.attached().is_some();
         (!own).then(|| self.workload.as_deref().unwrap_or(DEFAULT_WORKLOAD))
+    }
+
+    /// One live measurement.
+    pub(crate) fn period(&self) -> Duration {
+        self.period
+    }
+
+    /// The program that is started, where one is.
+    pub(crate) fn command_name(&self) -> Option<&str> {
+        self.command.first().map(String::as_str)
     }
 
     /// What runs already and is meant.

@@ -9,7 +9,6 @@ use pinwise_host::{
     Choice, Launch, LiveOptions, LiveTestbed, Pid, RerunOptions, RerunTestbed, RunMetric, Scope, Stream, Streams,
     Target, TargetError, process,
 };
-use pinwise_simulator::program::Pipeline;
 use pinwise_simulator::{Processor, SimulatedTestbed, Window};
 use pinwise_testbed::{MeasureError, Testbed, Unit};
 use pinwise_topology::{CpuSet, Fingerprint, Machine};
@@ -188,17 +187,16 @@ fn launch(command: &[String]) -> Launch {
 
 /// A program on a simulated processor.
 fn simulated(simulation: &Simulation, request: &Request) -> anyhow::Result<Bed> {
-    let Simulation { model, program, instances, cycles, starts } = simulation;
-    let processor = Processor::model(model).map_err(usage)?;
-    let pipeline = Pipeline::named(program).with_context(|| format!("the model has no program '{program}'"))?;
+    let processor = Processor::model(&simulation.model).map_err(usage)?;
+    let programs = simulation.programs().context("the model has no such program")?;
     let machine = allowed(processor.machine(), request.cpus.as_deref())?;
-    let window = Window { cycles: *cycles, starts: *starts };
-    let bed = SimulatedTestbed::new(processor, machine, vec![pipeline; *instances], window, request.question.seed);
+    let window = Window { cycles: simulation.cycles, starts: simulation.starts };
+    let bed = SimulatedTestbed::new(processor, machine, programs, window, request.question.seed);
     Ok(Bed::Simulated(Box::new(bed.map_err(usage)?)))
 }
 
 /// The machine, as far as `--cpus` allows.
-fn allowed(mut machine: Machine, cpus: Option<&str>) -> anyhow::Result<Machine> {
+pub(super) fn allowed(mut machine: Machine, cpus: Option<&str>) -> anyhow::Result<Machine> {
     if let Some(list) = cpus {
         let wanted = CpuSet::parse_list(list).map_err(usage)?;
         let allowed = machine.allowed.intersection(&wanted);

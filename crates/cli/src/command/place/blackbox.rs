@@ -1,0 +1,311 @@
+//! The part of `pinwise place` that is about `--strategy blackbox`: what is typed, and what it would take.
+
+use super::Place;
+use super::search::fraction;
+use super::testbed::allowed;
+use crate::output::{self, Usage};
+use crate::request::Subject;
+use clap::Args;
+use num_bigint::BigUint;
+use pinwise_campaign::Store;
+use pinwise_placement::{Profile, core_local};
+use pinwise_prediction::{Cast, ExperimentCount, Profiling};
+use pinwise_simulator::Processor;
+use pinwise_simulator::program::Pipeline;
+use pinwise_testbed::{MeasureError, Thread, Workload, figures};
+use pinwise_topology::{Alike, DomainKind, Fingerprint, Machine, SharingTree};
+use serde::Serialize;
+use std::fmt::Write as _;
+
+/// How the strategy goes about it.
+#[derive(Args)]
+pub(crate) struct BlackBoxArguments {
+    /// Measure at most this share of the slowdown table, chosen on the way; 100% measures all of it, as published [default: 10%].
+    #[arg(long, value_name = "PERCENT", value_parser = share)]
+    profile: Option<f64>,
+    /// Measure so many of the assignments predicted best [default: as many as may be the best, by how far predictions are off].
+    #[arg(long, value_name = "N", value_parser = top)]
+    top: Option<usize>,
+    /// Threads interfere within a domain of this level: Core, L2, … [default: what characterize found here, else the outermost of at most
+    /// 8 contexts].
+    #[arg(long, value_name = "LEVEL", value_parser = level)]
+    core_local: Option<DomainKind>,
+    /// Say how many experiments profiling takes, and how long; measure nothing.
+    #[arg(long)]
+    pub(super) dry_run: bool,
+    /// With --dry-run: an application with threads of these roles instead of a program, on any machine that topo knows.
+    #[arg(long, value_name = "ROLE,ROLE,…[:INSTANCES]", requires = "dry_run", conflicts_with = "subject")]
+    roles: Option<String>,
+}
+
+/// What profiling takes, as `--json` prints it. Numbers of experiments are decimal, exact.
+#[derive(Serialize)]
+struct Document {
+    machine: String,
+    contexts: usize,
+    workload: String,
+    threads: usize,
+    applications: usize,
+    core_local: String,
+    core_local_because: String,
+    /// Every thread of an instance told apart.
+    base_published: String,
+    slowdown_published: String,
+    experiments_published: String,
+    /// Threads of one role interchangeable, and only layouts that there are threads for; `null` where there are too many.
+    base: String,
+    slowdown: Option<usize>,
+    experiments: Option<String>,
+    /// At most this share of the slowdown table, as asked.
+    profile: f64,
+    slowdown_reduced: Option<usize>,
+    experiments_reduced: Option<String>,
+    seconds_each: f64,
+    seconds_published: f64,
+    seconds: Option<f64>,
+    seconds_reduced: Option<f64>,
+}
+
+impl BlackBoxArguments {
+    /// Another strategy has no use for any of this.
+    pub(super) fn refuse(&self) -> Result<(), Usage> {
+        let given = [
+            (self.profile.is_some(), "--profile"),
+            (self.top.is_some(), "--top"),
+            (self.core_local.is_some(), "--core-local"),
+            (self.dry_run, "--dry-run"),
+        ];
+        match given.iter().find(|(given, _)| *given) {
+            Some((_, name)) => Err(Usage(format!("{name} is about profiling: add --strategy blackbox"))),
+            None => Ok(()),
+        }
+    }
+
+    /// As asked; a level that was not stays open.
+    pub(super) fn profile(&self) -> Profile {
+        Profile {
+            core_local: self.core_local,
+            core_local_because: self.core_local.map_or("", |_| "--core-local").to_owned(),
+            share: self.profile.unwrap_or(Profile::default().share),
+            top: self.top,
+        }
+    }
+}
+
+/// Decides which level is core-local where nobody said: as characterized, or the usual one.
+pub(super) fn decide(profile: &mut Profile, store: Option<&Store>, fingerprint: &Fingerprint) -> anyhow::Result<()> {
+    if profile.core_local.is_some() {
+        return Ok(());
+    }
+    let characterized = store.map(|store| store.characterization(fingerprint)).transpose()?.flatten();
+    profile.core_local = characterized.and_then(|found| found.findings.local);
+    let because =
+        if profile.core_local.is_some() { "found by characterize" } else { "the usual one; characterize finds out" };
+    profile.core_local_because = because.to_owned();
+    Ok(())
+}
+
+impl Place {
+    /// Says what profiling would take.
+    pub(super) fn rehearse(&self) -> anyhow::Result<()> {
+        let (machine, workload, seconds_each, simulated) = self.subject_on_paper()?;
+        let alike = Alike::ByStructure;
+        let tree = SharingTree::new(&machine, alike);
+        let store = self.store.open_existing()?;
+        let mut profile = self.blackbox.profile();
+        decide(&mut profile, store.as_ref(), &Fingerprint::of(&machine))?;
+        let cast = Cast::new(&workload);
+        let per_context = self.search.per_context;
+        let local = core_local(&tree, workload.threads.len(), &profile, per_context)
+            .map_err(|error| Usage(format!("{error}; name another level with --core-local")))?;
+        let count = ExperimentCount::new(&tree, &cast, &local).map_err(|error| Usage(error.to_string()))?;
+        let seconds =
+            |experiments: &BigUint| experiments.to_string().parse::<f64>().unwrap_or(f64::INFINITY) * seconds_each;
+        let published = &count.base_published + &count.slowdown_published;
+        let needed = count.needed();
+        let slowdown_reduced = count.slowdown.map(|entries| Profiling::allowed(profile.share, entries));
+        let reduced = slowdown_reduced.map(|slowdown| &count.base + slowdown);
+        let document = Document {
+            machine: machine.name.clone(),
+            contexts: tree.leaves().len(),
+            workload: workload.name.clone(),
+            threads: workload.threads.len(),
+            applications: cast.applications(),
+            core_local: local.level().name().to_owned(),
+            core_local_because: profile.core_local_because.clone(),
+            base_published: count.base_published.to_string(),
+            slowdown_published: count.slowdown_published.to_string(),
+            seconds_published: seconds(&published),
+            experiments_published: published.to_string(),
+            base: count.base.to_string(),
+            slowdown: count.slowdown,
+            seconds: needed.as_ref().map(seconds),
+            experiments: needed.map(|needed| needed.to_string()),
+            profile: profile.share,
+            slowdown_reduced,
+            seconds_reduced: reduced.as_ref().map(seconds),
+            experiments_reduced: reduced.map(|reduced| reduced.to_string()),
+            seconds_each,
+        };
+        if self.json { output::print_json(&document) } else { output::print(&text(&document, local.size(), simulated)) }
+    }
+
+    /// The machine and the workload without starting anything, the seconds that an experiment takes, and whether these are of a model.
+    fn subject_on_paper(&self) -> anyhow::Result<(Machine, Workload, f64, bool)> {
+        let cpus = self.search.cpus.as_deref();
+        if let Some(roles) = &self.blackbox.roles {
+            let machine = allowed(self.subject.simulation.machine().load()?, cpus)?;
+            return Ok((machine, application(roles)?, self.subject.period().as_secs_f64(), false));
+        }
+        let request = self.request("pinwise")?;
+        match &request.subject {
+            Subject::Simulated(simulation) => {
+                let processor = Processor::model(&simulation.model).map_err(|error| Usage(error.to_string()))?;
+                let programs = simulation.programs().unwrap_or_default();
+                // A quarter passes before packets are counted.
+                let cycles = 1.25 * simulation.cycles as f64 * f64::from(simulation.starts);
+                let seconds = cycles / (f64::from(processor.clock_mhz) * 1e6);
+                Ok((allowed(processor.machine(), cpus)?, Pipeline::workload(&programs), seconds, true))
+            }
+            _ => {
+                let name = self.subject.command_name().unwrap_or("a running program");
+                Err(Usage(MeasureError::no_profiles(name).to_string()).into())
+            }
+        }
+    }
+}
+
+/// `R,P,T:8`: eight instances of an application with these threads.
+fn application(text: &str) -> Result<Workload, Usage> {
+    let (roles, instances) = text.split_once(':').unwrap_or((text, "1"));
+    let count = instances.parse().ok().filter(|instances| (1..=1024).contains(instances));
+    let roles: Vec<&str> = roles.split(',').map(str::trim).collect();
+    let (Some(instances), false) = (count, roles.iter().any(|role| role.is_empty())) else {
+        return Err(Usage(format!("--roles {text}: expected names of roles and a number of instances, as R,P,T:8")));
+    };
+    let thread = |(instance, role): (usize, &&str)| Thread {
+        name: format!("{role}{instance}"),
+        role: (*role).to_owned(),
+        instance,
+    };
+    let threads = (0..instances).flat_map(|instance| roles.iter().map(move |role| thread((instance, role))));
+    Ok(Workload { name: text.to_owned(), threads: threads.collect() })
+}
+
+fn text(document: &Document, size: usize, simulated: bool) -> String {
+    let mut text = String::new();
+    let mut line = |name: &str, value: String| {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{name:<13} {value}");
+    };
+    let Document { machine, contexts, workload, threads, core_local, core_local_because, .. } = document;
+    line("machine", format!("{machine}: {contexts} contexts"));
+    line(
+        "core-local",
+        format!(
+            "{core_local} ({core_local_because}): threads on other {core_local}s are taken not to interfere; one has {size} contexts"
+        ),
+    );
+    let programs =
+        if document.applications > 1 { format!(" of {} applications", document.applications) } else { String::new() };
+    line("workload", format!("{workload}: {threads} threads{programs}"));
+    let count = |base: &str, slowdown: &str, all: &str, seconds: f64| {
+        let [base, slowdown, all] = [base, slowdown, all].map(figures::group);
+        format!(
+            "{all} experiments, {}: {base} of one instance alone, {slowdown} of a thread beside others",
+            time(seconds)
+        )
+    };
+    line(
+        "as published",
+        count(
+            &document.base_published,
+            &document.slowdown_published,
+            &document.experiments_published,
+            document.seconds_published,
+        ),
+    );
+    match (document.slowdown, &document.experiments, document.seconds) {
+        (Some(slowdown), Some(all), Some(seconds)) => {
+            line("needed", count(&document.base, &slowdown.to_string(), all, seconds));
+            line(
+                "",
+                "threads of one role are interchangeable, and others than the workload has are never beside one".into(),
+            );
+        }
+        _ => line("needed", "too many to go through".into()),
+    }
+    if let (Some(slowdown), Some(all), Some(seconds)) =
+        (document.slowdown_reduced, &document.experiments_reduced, document.seconds_reduced)
+    {
+        let share = figures::percent(document.profile);
+        let at_most = count(&document.base, &slowdown.to_string(), all, seconds);
+        line("--profile", format!("{share}: at most {at_most}"));
+    }
+    let each = time(document.seconds_each);
+    line("time", format!("{each} per experiment{}", if simulated { ", of the model's time" } else { "" }));
+    text
+}
+
+/// `417 ms`, `5.5 hours`, `2.5 days`.
+fn time(seconds: f64) -> String {
+    const HOUR: f64 = 3600.0;
+    const YEAR: f64 = 365.25 * 24.0 * HOUR;
+    let figure = |value: f64| if value < 10.0 { format!("{value:.1}") } else { format!("{value:.0}") };
+    match seconds {
+        seconds if seconds < 1e-3 => format!("{:.0} us", seconds * 1e6),
+        seconds if seconds < HOUR => figures::duration(std::time::Duration::from_secs_f64(seconds)),
+        seconds if seconds < 48.0 * HOUR => format!("{} hours", figure(seconds / HOUR)),
+        seconds if seconds < 2.0 * YEAR => format!("{} days", figure(seconds / HOUR / 24.0)),
+        seconds if seconds < 1e4 * YEAR => format!("{} years", figure(seconds / YEAR)),
+        seconds => format!("{:.0e} years", seconds / YEAR),
+    }
+}
+
+/// `10%`, up to `100%`.
+fn share(text: &str) -> Result<f64, String> {
+    if matches!(text.trim(), "100%" | "1") {
+        return Ok(1.0);
+    }
+    fraction(text).map_err(|_| "expected a percentage such as 10%, or 100% for all of it".into())
+}
+
+fn top(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|top| (1..=1000).contains(top)).ok_or("expected a number from 1 to 1000".into())
+}
+
+fn level(text: &str) -> Result<DomainKind, String> {
+    serde_json::from_value(serde_json::Value::String(text.to_lowercase()))
+        .map_err(|_| "expected a level that `pinwise topo` shows, such as Core, L2 or Package".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_in_the_units_of_the_published_table() {
+        assert_eq!([19_698.0, 214_732.0, 1_455_552.0].map(time), ["5.5 hours", "2.5 days", "17 days"]);
+        assert_eq!([208.3e-6, 0.5].map(time), ["208 us", "500 ms"]);
+        assert_eq!(time(2.8e31), "9e23 years");
+    }
+
+    #[test]
+    fn an_application_is_named_by_its_roles() {
+        let workload = application("R,W,W:3").unwrap();
+        assert_eq!(workload.threads.len(), 9);
+        assert_eq!((workload.threads[8].role.as_str(), workload.threads[8].instance), ("W", 2));
+        for text in ["", "R,", "R,P:0", "R,P:many", ":2"] {
+            assert!(application(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn shares_levels_and_numbers_are_read() {
+        assert_eq!(
+            (share("100%"), share("10%"), level("core"), level("L2")),
+            (Ok(1.0), Ok(0.1), Ok(DomainKind::Core), Ok(DomainKind::L2))
+        );
+        assert!(share("0%").is_err() && share("200%").is_err() && level("Socket").is_err() && top("0").is_err());
+    }
+}

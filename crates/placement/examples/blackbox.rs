@@ -1,0 +1,268 @@
+//! How good BlackBox's choice is, and from how few experiments: the tables of docs/PREDICTION.md.
+//!
+//! `cargo run --release -p pinwise-placement --example blackbox -- DIR [PROGRAM…]`, by default on the nine IPFwd programs of the paper, with 6 and
+//! 24 threads on the simulated UltraSPARC T2. What is measured (the full tables, all assignments of 6 threads) is kept in DIR and
+//! not measured again. Everything is seeded: the same text comes out again.
+
+use pinwise_prediction::{BaseSpace, BlackBox, Cast, Entry, Experiment, Local, Placed, Profiling};
+use pinwise_simulator::program::Pipeline;
+use pinwise_simulator::{Processor, SimulatedTestbed, Window};
+use pinwise_testbed::{Effort, Setting, Testbed};
+use pinwise_topology::{Alike, Assignment, DomainKind, Machine, PerContext, Random, SharingTree, Space};
+use std::collections::{BTreeMap, HashMap};
+use std::error::Error;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+/// Share of the slowdown table that the reduced profile may measure, and by what share another prediction may be better in the end.
+const SHARE: f64 = 0.1;
+const WITHIN: f64 = 0.01;
+/// Reduced profiles of each program, from seeds of their own.
+const SEEDS: u64 = 3;
+/// Assignments measured in the selection phase.
+const TOP: usize = 5;
+/// Windows that decide, and those of a climb.
+const DECIDING: f64 = 4.0;
+const CLIMBING: f64 = 2.0;
+/// Rounds of a climb on the machine from the best there is, and changes tried in each.
+const ROUNDS: usize = 5;
+const CHANGES: usize = 24;
+
+type Performances = HashMap<Vec<u32>, f64>;
+
+/// One program on the simulated processor.
+struct Study {
+    pipeline: Pipeline,
+    processor: Processor,
+    machine: Machine,
+    tree: SharingTree,
+    folder: PathBuf,
+}
+
+/// The measured tables.
+struct Tables {
+    base: BTreeMap<Vec<u32>, f64>,
+    slowdown: HashMap<(usize, usize), f64>,
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let folder = PathBuf::from(arguments.next().ok_or("usage: blackbox DIR [PROGRAM…]")?);
+    std::fs::create_dir_all(&folder)?;
+    let named =
+        |name: String| Pipeline::named(&name).ok_or("there is no such program; pinwise workload --list names them");
+    let programs = arguments.map(named).collect::<Result<Vec<_>, _>>()?;
+    let programs = if programs.is_empty() { Pipeline::ALL[..9].to_vec() } else { programs };
+    println!(
+        "| program | threads | full: experiments | top 1 | top 5 | reduced: experiments | top 1 | top 5 | check: held |"
+    );
+    println!("|---|--:|--:|--:|--:|--:|--:|--:|--:|");
+    for pipeline in programs {
+        let processor = Processor::model("ultrasparc-t2")?;
+        let machine = processor.machine();
+        let tree = SharingTree::new(&machine, Alike::ByStructure);
+        let study = Study { pipeline, processor, machine, tree, folder: folder.clone() };
+        let tables = study.tables()?;
+        for instances in [2, 8] {
+            study.compare(&tables, instances)?;
+        }
+    }
+    Ok(())
+}
+
+impl Study {
+    fn testbed(&self, instances: usize, seed: u64) -> Result<SimulatedTestbed, Box<dyn Error>> {
+        let (processor, machine, programs) =
+            (self.processor.clone(), self.machine.clone(), vec![self.pipeline; instances]);
+        Ok(SimulatedTestbed::new(processor, machine, programs, Window::default(), seed)?)
+    }
+
+    fn measure(
+        &self,
+        instances: usize,
+        seed: u64,
+        settings: Vec<Setting>,
+        windows: f64,
+    ) -> Result<Vec<f64>, Box<dyn Error>> {
+        let trials: Vec<_> = settings.into_iter().map(|setting| (setting, Effort { windows })).collect();
+        let measured = self.testbed(instances, seed)?.measure_all(&trials);
+        Ok(measured
+            .into_iter()
+            .map(|measured| measured.map(|measured| measured.performance))
+            .collect::<Result<_, _>>()?)
+    }
+
+    /// Lines of a name and a number, read from a file or made once.
+    fn kept(
+        &self,
+        what: &str,
+        make: impl FnOnce() -> Result<Vec<(String, f64)>, Box<dyn Error>>,
+    ) -> Result<Vec<(String, f64)>, Box<dyn Error>> {
+        let path = self.folder.join(format!("{}.{what}", self.pipeline.name()));
+        if !Path::new(&path).exists() {
+            let mut text = String::new();
+            make()?.iter().try_for_each(|(name, value)| writeln!(text, "{name} {value}"))?;
+            std::fs::write(&path, text)?;
+        }
+        let text = std::fs::read_to_string(&path)?;
+        let line = |line: &str| {
+            let (name, value) = line.rsplit_once(' ').ok_or("a line without a number")?;
+            Ok((name.to_owned(), value.parse()?))
+        };
+        text.lines().map(line).collect()
+    }
+
+    /// The whole base time table, from longer windows, and the whole slowdown table, for as many instances as fit.
+    fn tables(&self) -> Result<Tables, Box<dyn Error>> {
+        let cast = Cast::new(self.testbed(8, 1)?.workload());
+        let whole = Profiling::new(&self.tree, cast.clone(), self.local()?, 1.0, WITHIN)?.ok_or("too many layouts")?;
+        let base: Vec<Assignment> = BaseSpace::new(&self.tree, &cast, 0, 1)?.experiments().collect();
+        let entries: Vec<(usize, usize)> = whole.entries().collect();
+        let lines = self.kept("table", || {
+            let alone = |assignment: &Assignment| {
+                let placed = Placed { application: 0, leaves: assignment.leaves().to_vec() };
+                Experiment { instances: vec![placed] }.setting(&cast)
+            };
+            let beside = |&(kind, layout): &(usize, usize)| {
+                let experiment = whole.experiment(&Entry::Slowdown(kind, layout)).ok_or("it does not fit")?;
+                Ok::<_, Box<dyn Error>>(experiment.setting(&cast))
+            };
+            let mut trials: Vec<_> = base.iter().map(|base| (alone(base), Effort { windows: DECIDING })).collect();
+            for entry in &entries {
+                trials.push((beside(entry)?, Effort::default()));
+            }
+            let measured = self.testbed(8, 1)?.measure_all(&trials).into_iter();
+            let names = base.iter().map(|base| format!("base {:?}", base.leaves()));
+            let names = names.chain(entries.iter().map(|(kind, layout)| format!("slow {kind} {layout}")));
+            names.zip(measured).map(|(name, measured)| Ok((name, measured?.performance))).collect()
+        })?;
+        let values = || lines.iter().map(|(_, value)| *value);
+        Ok(Tables {
+            base: base.iter().map(|base| base.leaves().to_vec()).zip(values()).collect(),
+            slowdown: entries.into_iter().zip(values().skip(base.len())).collect(),
+        })
+    }
+
+    fn local(&self) -> Result<Local, Box<dyn Error>> {
+        Ok(Local::new(&self.tree, DomainKind::Core, 1)?)
+    }
+
+    /// A profile from the tables.
+    fn profile(
+        &self,
+        tables: &Tables,
+        space: &Space,
+        cast: &Cast,
+        share: f64,
+        seed: u64,
+    ) -> Result<Profiling, Box<dyn Error>> {
+        let profiling = Profiling::new(&self.tree, cast.clone(), self.local()?, share, WITHIN)?;
+        let (mut profiling, mut random) = (profiling.ok_or("too many layouts")?, Random::new(seed));
+        loop {
+            let entries = profiling.next(space, &mut random);
+            if entries.is_empty() {
+                return Ok(profiling);
+            }
+            for entry in entries {
+                let measured = match &entry {
+                    Entry::Base(_, assignment) => tables.base.get(assignment.leaves()),
+                    Entry::Slowdown(kind, layout) => tables.slowdown.get(&(*kind, *layout)),
+                };
+                profiling.learn(&entry, measured.copied());
+            }
+        }
+    }
+
+    /// Prints the row of so many instances.
+    fn compare(&self, tables: &Tables, instances: usize) -> Result<(), Box<dyn Error>> {
+        let cast = Cast::new(self.testbed(instances, 1)?.workload());
+        let space = Space::new(self.tree.clone(), cast.threads(), PerContext::AtMost(1))?;
+        let best = |blackbox: &BlackBox| -> Vec<Vec<u32>> {
+            let found = blackbox.optima(&space, TOP, &mut Random::new(9), &mut |progress| progress.steps < 2_000_000);
+            found.ranked.iter().map(|ranked| ranked.assignment.leaves().to_vec()).collect()
+        };
+        let full = self.profile(tables, &space, &cast, 1.0, 1)?;
+        let reduced =
+            (1..=SEEDS).map(|seed| self.profile(tables, &space, &cast, SHARE, seed)).collect::<Result<Vec<_>, _>>()?;
+        let chosen = best(&full.blackbox());
+        let few: Vec<Vec<Vec<u32>>> = reduced.iter().map(|reduced| best(&reduced.blackbox())).collect();
+        let candidates: Vec<Vec<u32>> = few.iter().flatten().chain(&chosen).cloned().collect();
+        let (known, optimum) =
+            if instances == 2 { self.enumerated(&space)? } else { self.climbed(&space, candidates)? };
+        let losses = |ranked: &[Vec<u32>]| {
+            let performance = |leaves: &Vec<u32>| known.get(leaves).copied().unwrap_or(f64::NAN);
+            let best = ranked.iter().map(performance).fold(f64::NEG_INFINITY, f64::max);
+            [1.0 - performance(&ranked[0]) / optimum, 1.0 - best / optimum]
+        };
+        let of_few: Vec<[f64; 2]> = few.iter().map(|ranked| losses(ranked)).collect();
+        let worst = |top: usize| of_few.iter().map(|losses| losses[top]).fold(f64::NEG_INFINITY, f64::max);
+        let [one, five] = losses(&chosen);
+        let (entries, _) = full.slowdown_entries();
+        let asked = reduced.iter().map(|reduced| reduced.slowdown_entries().1).max().unwrap_or(0);
+        let held: usize = reduced.iter().map(|reduced| reduced.checked().held).sum();
+        let drawn: usize = reduced.iter().map(|reduced| reduced.checked().drawn).sum();
+        println!(
+            "| {} | {} | {} | {:.2} % | {:.2} % | {} ({:.1} %) | {:.2} % | {:.2} % | {held} of {drawn} |",
+            self.pipeline.name(),
+            cast.threads(),
+            full.base_measured() + entries,
+            100.0 * one,
+            100.0 * five,
+            full.base_measured() + asked,
+            100.0 * (full.base_measured() + asked) as f64 / (full.base_measured() + entries) as f64,
+            100.0 * worst(0),
+            100.0 * worst(1)
+        );
+        Ok(())
+    }
+
+    /// What every assignment of 6 threads does, and the best of them.
+    fn enumerated(&self, space: &Space) -> Result<(Performances, f64), Box<dyn Error>> {
+        let classes: Vec<Assignment> = space.classes().collect();
+        let lines = self.kept("six", || {
+            let settings = classes.iter().map(|class| Setting::Pinned(class.clone())).collect();
+            let names = classes.iter().map(|class| format!("{:?}", class.leaves()));
+            Ok(names.zip(self.measure(2, 2, settings, CLIMBING)?).collect())
+        })?;
+        let known: Performances =
+            classes.iter().map(|class| class.leaves().to_vec()).zip(lines.iter().map(|(_, value)| *value)).collect();
+        let optimum = known.values().copied().fold(f64::NEG_INFINITY, f64::max);
+        Ok((known, optimum))
+    }
+
+    /// What the candidates do, and the best found by climbing on the processor from the best of them.
+    fn climbed(&self, space: &Space, mut candidates: Vec<Vec<u32>>) -> Result<(Performances, f64), Box<dyn Error>> {
+        candidates.sort_unstable();
+        candidates.dedup();
+        let pinned = |leaves: &Vec<u32>| Setting::Pinned(Assignment::new(leaves.clone()));
+        let decide = |all: &[Vec<u32>], seed| self.measure(8, seed, all.iter().map(pinned).collect(), DECIDING);
+        let mut known: Performances = candidates.iter().cloned().zip(decide(&candidates, 3)?).collect();
+        let mut random = Random::new(11);
+        let highest = |known: &Performances| {
+            let best = known.iter().max_by(|a, b| a.1.total_cmp(b.1).then_with(|| b.0.cmp(a.0)));
+            best.map(|(leaves, performance)| (leaves.clone(), *performance)).unwrap_or_default()
+        };
+        for round in 0..ROUNDS as u64 {
+            let (from, _) = highest(&known);
+            let mut changed = || {
+                let mut leaves = from.clone();
+                let (thread, to) = (random.below(24) as usize, random.below(64) as u32);
+                if let Some(other) = leaves.iter().position(|leaf| *leaf == to) {
+                    leaves[other] = leaves[thread];
+                }
+                leaves[thread] = to;
+                space.canonical(&Assignment::new(leaves)).leaves().to_vec()
+            };
+            let tried: Vec<Vec<u32>> =
+                (0..CHANGES).map(|_| changed()).filter(|leaves| !known.contains_key(leaves)).collect();
+            let measured = self.measure(8, 20 + round, tried.iter().map(pinned).collect(), CLIMBING)?;
+            let mut order: Vec<usize> = (0..tried.len()).collect();
+            order.sort_by(|a, b| measured[*b].total_cmp(&measured[*a]));
+            // Chosen for being high, they are measured again before they count.
+            let hopeful: Vec<Vec<u32>> = order.iter().take(3).map(|index| tried[*index].clone()).collect();
+            known.extend(hopeful.iter().cloned().zip(decide(&hopeful, 40 + round)?));
+        }
+        let (_, optimum) = highest(&known);
+        Ok((known, optimum))
+    }
+}

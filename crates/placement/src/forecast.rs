@@ -1,0 +1,120 @@
+//! What was predicted, from which profile, and how it compares with what was measured.
+
+use crate::statistics::{mean, t_quantile, variance};
+use pinwise_prediction::{Checked, Local};
+use pinwise_topology::{Assignment, SharingTree};
+use serde::{Deserialize, Serialize};
+
+/// The predictions of [`crate::StrategyName::Blackbox`], with what they rest on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Forecast {
+    /// The level within whose domains threads are taken to interfere.
+    pub core_local: String,
+    /// Why that one.
+    pub because: String,
+    /// Entries of the base time tables, all of them measured.
+    pub base: usize,
+    /// Entries of the slowdown table that the workload has threads for.
+    pub slowdown: usize,
+    /// Of these, measured; the others are interpolated.
+    pub measured: usize,
+    /// Why no more were.
+    pub ended: String,
+    /// Entries drawn by chance that were forecast before they were measured.
+    pub checked: usize,
+    /// Of these, those whose stated 95 % interval held the measurement.
+    pub held: usize,
+    /// Root mean square of their relative errors.
+    pub error: f64,
+    /// The assignments predicted best, best first, as many as were measured.
+    pub finalists: Vec<Finalist>,
+    /// The sum over the instances of the best each did alone: what no assignment exceeds if company never helps.
+    pub solo: f64,
+    /// Its upper end, by the noise of a measurement.
+    pub solo_high: f64,
+}
+
+/// An assignment, predicted and measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Finalist {
+    /// In canonical form.
+    pub assignment: Assignment,
+    /// The performance predicted.
+    pub predicted: f64,
+    /// Between what the prediction would lie if every entry of the tables were measured.
+    pub low: f64,
+    /// Its upper end.
+    pub high: f64,
+    /// The performance measured; `None` before, or where that failed.
+    pub measured: Option<f64>,
+}
+
+impl Forecast {
+    pub(crate) fn new(local: &Local, because: &str, checked: Checked) -> Self {
+        Self {
+            core_local: local.level().name().to_owned(),
+            because: because.to_owned(),
+            base: 0,
+            slowdown: 0,
+            measured: 0,
+            ended: String::new(),
+            checked: checked.drawn,
+            held: checked.held,
+            error: checked.error,
+            finalists: Vec::new(),
+            solo: 0.0,
+            solo_high: 0.0,
+        }
+    }
+
+    /// Mean and standard deviation of measured / predicted over the finalists; `None` from fewer than two.
+    pub fn ratio(&self) -> Option<(f64, f64)> {
+        let ratio = |finalist: &Finalist| Some(finalist.measured? / finalist.predicted);
+        let ratios: Vec<f64> = self.finalists.iter().filter_map(ratio).collect();
+        (ratios.len() > 1).then(|| (mean(&ratios), variance(&ratios).sqrt()))
+    }
+}
+
+/// What an assignment has to be predicted so that it may well be the best, given those measured so far (predicted, measured), two or
+/// more: its measured performance is expected to be the prediction times the mean of measured / predicted, give or take t standard
+/// deviations of it, and that has to reach the best measured. What all predictions have in common cancels.
+pub(crate) fn reach(measured: &[(f64, f64)], confidence: f64) -> Option<f64> {
+    let ratios: Vec<f64> = measured.iter().map(|(predicted, measured)| measured / predicted).collect();
+    if ratios.len() < 2 {
+        return None;
+    }
+    let best = measured.iter().map(|(_, measured)| *measured).fold(f64::NEG_INFINITY, f64::max);
+    let spread = variance(&ratios).sqrt() * (1.0 + 1.0 / ratios.len() as f64).sqrt();
+    Some(best / (mean(&ratios) + t_quantile(confidence, (ratios.len() - 1) as f64) * spread))
+}
+
+/// How many threads BlackBox lets a context hold: `asked`, or one where the threads fit; else twice as many as they have to share it with, so
+/// that there is something to choose.
+pub fn room(tree: &SharingTree, threads: usize, asked: Option<usize>) -> usize {
+    let contexts = tree.leaves().len().max(1);
+    asked.unwrap_or(if threads <= contexts { 1 } else { (2 * threads.div_ceil(contexts)).min(threads) }).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pinwise_topology::{Alike, Machine};
+
+    #[test]
+    fn what_predictions_have_in_common_does_not_widen_the_reach() {
+        // All measured a tenth below what was predicted.
+        let exact = reach(&[(100.0, 90.0), (99.0, 89.1), (98.0, 88.2)], 0.95).unwrap();
+        assert!((exact - 100.0).abs() < 1e-9, "{exact}");
+        // By hand: ratios 0.9, 1.0: mean 0.95, s = 0.0707, t(0.975, 1) = 12.706: all may be the best.
+        let wide = reach(&[(100.0, 90.0), (99.0, 99.0)], 0.95).unwrap();
+        assert!((wide - 99.0 / (0.95 + 12.7062 * 0.070_710_7 * 1.5f64.sqrt())).abs() < 1e-3, "{wide}");
+        assert_eq!(reach(&[(1.0, 1.0)], 0.95), None);
+    }
+
+    #[test]
+    fn a_context_holds_more_than_its_part_where_threads_share() {
+        let tree = SharingTree::new(&Machine::from_shape("2").unwrap(), Alike::ByStructure);
+        assert_eq!([2, 3, 6].map(|threads| room(&tree, threads, None)), [1, 3, 6]);
+        assert_eq!(room(&tree, 6, Some(3)), 3);
+    }
+}

@@ -1,0 +1,188 @@
+//! BlackBox: profile, predict, measure what is predicted best.
+//!
+//! 1. The profile, by [`Profiling`]: pieces of the workload in chosen places.
+//! 2. The assignments predicted best, out of all there are ([`pinwise_prediction::BlackBox::optima`]).
+//! 3. The selection phase (blackbox-scheduler.txt, section 3.1.3): the best N of them are measured. Where N is not given, the first
+//!    [`FIRST`] are; how far measurements scatter about predictions says which others may well be as good ([`crate::forecast::reach`]),
+//!    and those are measured too, [`MOST`] at most.
+//!
+//! The search goes on with fresh windows for those that lead.
+
+use crate::forecast::{Finalist, Forecast, reach, room};
+use crate::search::SearchError;
+use crate::search::explorer::{Explorer, Next, View, pinned, trial};
+use crate::search::tally::Tally;
+use crate::{Profile, Question};
+use pinwise_campaign::Purpose;
+use pinwise_prediction::{BlackBox, Cast, Entry, Local, Predicted, Predictor, Profiling};
+use pinwise_testbed::{Setting, Workload};
+use pinwise_topology::{DomainKind, SharingTree};
+
+/// How many are measured before the scatter of predictions is known.
+const FIRST: usize = 5;
+/// How many are measured at most where nobody says.
+const MOST: usize = 32;
+/// A core-local domain has at most so many contexts where nobody says otherwise: a core of the UltraSPARC T2.
+const USUAL: usize = 8;
+/// Share of what can be afforded that profiling may take.
+const PROFILE_SHARE: f64 = 0.8;
+
+/// The core-local domains of `tree` for `threads` threads.
+///
+/// # Errors
+/// A level that the machine does not have, or whose domains are not alike.
+pub fn core_local(
+    tree: &SharingTree,
+    threads: usize,
+    profile: &Profile,
+    per_context: Option<usize>,
+) -> Result<Local, pinwise_prediction::LocalError> {
+    let level: DomainKind = profile.core_local.unwrap_or_else(|| Local::usual_level(tree, USUAL));
+    Local::new(tree, level, room(tree, threads, per_context))
+}
+
+#[derive(Debug)]
+enum Stage {
+    Profile,
+    /// So many of the ranked were asked for.
+    Finalists(usize),
+}
+
+#[derive(Debug)]
+pub(crate) struct Predicting {
+    cast: Cast,
+    local: Local,
+    profiling: Profiling,
+    /// Asked for and not learned yet.
+    asked: Vec<(Entry, Setting)>,
+    stage: Stage,
+    ranked: Vec<Predicted>,
+    /// Predictors of the ends of intervals.
+    ends: Option<[BlackBox; 2]>,
+}
+
+impl Predicting {
+    /// `affordable` measurements can be made; where the profile takes more than its part, it is reduced.
+    pub(crate) fn new(
+        question: &Question,
+        tree: &SharingTree,
+        workload: &Workload,
+        affordable: f64,
+    ) -> Result<Self, SearchError> {
+        let cast = Cast::new(workload);
+        let local = core_local(tree, workload.threads.len(), &question.profile, question.per_context)?;
+        let begin = |share: f64| {
+            let profiling = Profiling::new(tree, cast.clone(), local.clone(), share, question.precision)?;
+            profiling.ok_or(SearchError::TooManyLayouts { level: local.level().name(), threads: local.slots() })
+        };
+        let whole = begin(question.profile.share)?;
+        let room = PROFILE_SHARE * affordable - whole.base_experiments() as f64;
+        let fits = room / whole.slowdown_entries().0.max(1) as f64;
+        let profiling = if fits < question.profile.share { begin(fits.max(0.0))? } else { whole };
+        Ok(Self { cast, local, profiling, asked: Vec::new(), stage: Stage::Profile, ranked: Vec::new(), ends: None })
+    }
+
+    /// How the profile is made, in words.
+    pub(crate) fn why(&self, question: &Question) -> String {
+        let (entries, _) = self.profiling.slowdown_entries();
+        let (level, base) = (self.local.level().name(), self.profiling.base_experiments());
+        let because = &question.profile.core_local_because;
+        let because = if because.is_empty() { String::new() } else { format!(" ({because})") };
+        format!(
+            "blackbox, as asked: a profile of one instance alone ({base} experiments) and of each thread beside others of its {level}{because}, \
+             {} of {entries} experiments at most; then the best predicted are measured",
+            self.profiling.most()
+        )
+    }
+
+    fn learn(&mut self, tally: &Tally) {
+        for (entry, setting) in self.asked.drain(..) {
+            self.profiling.learn(&entry, tally.profile(&setting));
+        }
+    }
+
+    /// The next of the ranked that have not been asked for, up to `until`.
+    fn finalists(&mut self, from: usize, until: usize) -> Next {
+        let until = until.min(self.ranked.len());
+        self.stage = Stage::Finalists(until);
+        Next::Round(self.ranked[from..until].iter().map(|ranked| pinned(&ranked.assignment, Purpose::Climb)).collect())
+    }
+
+    /// Predicted and measured.
+    fn compared(&self, tally: &Tally, count: usize) -> Vec<(f64, f64)> {
+        let pair = |ranked: &Predicted| Some((ranked.performance, tally.mean(&ranked.assignment)?));
+        self.ranked[..count].iter().filter_map(pair).collect()
+    }
+}
+
+impl Explorer for Predicting {
+    fn next(&mut self, view: &mut View<'_>) -> Next {
+        self.learn(view.tally);
+        let top = view.question.profile.top;
+        match self.stage {
+            Stage::Profile => {
+                let entries = self.profiling.next(view.space, view.random);
+                let asked = |entry: Entry| {
+                    let setting = self.profiling.experiment(&entry)?.setting(&self.cast);
+                    Some((entry, setting))
+                };
+                self.asked = entries.into_iter().filter_map(asked).collect();
+                if !self.asked.is_empty() {
+                    return Next::Profile(
+                        self.asked.iter().map(|(_, setting)| trial(setting.clone(), Purpose::Profile)).collect(),
+                    );
+                }
+                let most = top.unwrap_or(MOST);
+                let found = self.profiling.blackbox().optima(view.space, most, view.random, &mut |_| true);
+                self.ranked = found.ranked.into_iter().filter(|ranked| ranked.performance > 0.0).collect();
+                self.ends = Some(self.profiling.ends());
+                if self.ranked.is_empty() {
+                    return Next::Done("the profile predicts nothing: none of its experiments could be made".into());
+                }
+                self.finalists(0, top.unwrap_or(FIRST))
+            }
+            Stage::Finalists(count) => {
+                if top.is_none() && count == FIRST {
+                    let reach = reach(&self.compared(view.tally, count), view.question.confidence);
+                    let likely =
+                        self.ranked.iter().filter(|ranked| reach.is_some_and(|reach| ranked.performance >= reach));
+                    let likely = likely.count();
+                    if likely > count {
+                        return self.finalists(count, likely);
+                    }
+                }
+                Next::Done(match top {
+                    Some(_) => format!("the {count} assignments predicted best were measured"),
+                    None => format!(
+                        "the {count} assignments predicted best were measured: those that may be as good as the best, by how far \
+                         predictions were off"
+                    ),
+                })
+            }
+        }
+    }
+
+    fn forecast(&self, question: &Question, tally: &Tally) -> Option<Forecast> {
+        let (slowdown, _) = self.profiling.slowdown_entries();
+        let count = match self.stage {
+            Stage::Profile => 0,
+            Stage::Finalists(count) => count,
+        };
+        let finalist = |ranked: &Predicted| {
+            let leaves = ranked.assignment.leaves();
+            let [low, high] = self.ends.as_ref()?.each_ref().map(|end| end.predict(leaves));
+            let measured = tally.mean(&ranked.assignment);
+            Some(Finalist { assignment: ranked.assignment.clone(), predicted: ranked.performance, low, high, measured })
+        };
+        Some(Forecast {
+            base: self.profiling.base_measured(),
+            slowdown,
+            measured: self.profiling.slowdown_measured(),
+            ended: self.profiling.ended().unwrap_or("it has not ended").to_owned(),
+            finalists: self.ranked[..count].iter().filter_map(finalist).collect(),
+            solo: self.profiling.solo().0,
+            solo_high: self.profiling.solo().1,
+            ..Forecast::new(&self.local, &question.profile.core_local_because, self.profiling.checked())
+        })
+    }
+}

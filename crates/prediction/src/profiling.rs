@@ -1,0 +1,668 @@
+//! Profiling: which experiments to make, and what follows from those that were made.
+//!
+//! **As published** (blackbox-scheduler.txt, section 3.1.1) every entry of the base time tables and of the slowdown table is measured.
+//!
+//! **Reduced**, the base tables are measured, and of the slowdown table a part that is chosen as it goes:
+//! 1. A *frame*: each kind of thread beside one other thread, and beside as many as fit, of each kind at each level.
+//! 2. *Batches*. From what is known, every other entry is forecast: 1 / share - 1 is interpolated over the counts of co-runners by kind
+//!    and level ([`crate::gaussian`]), one model for each kind of threads; and since company only burdens, a forecast is kept between
+//!    the measured entries that have more and those that have less of it, by kind and near. A batch is, for most of it, the entries
+//!    that the best assignments read, where every entry is taken to be as good as it may well be; the others are read by
+//!    assignments drawn where good ones are expected. An entry that decides nothing, since another thread of the instance certainly
+//!    keeps less, is left out.
+//! 3. The *check*. Every entry of a batch was forecast before it was measured. How far off these forecasts were, in
+//!    the deviations they stated, is what stated intervals are stretched by; the entries drawn tell how often intervals held.
+//! 4. The *end*: the best assignment is predicted from measured entries alone (or close to), and with every other entry at the upper end of
+//!    its interval no assignment would be predicted better by more than asked for; or the experiments allowed are used up.
+//!
+//! What was measured is never replaced by a forecast.
+
+use crate::gaussian::Gaussian;
+use crate::{
+    BaseSpace, BaseTable, BlackBox, Cast, Experiment, Layouts, Local, Placed, Predictor, SlowdownTable, draw,
+    experiment,
+};
+use pinwise_topology::{Assignment, Random, SharingTree, Space, SpaceError};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// More entries than this are not measured unless all are: by then forecasts cost more than they are worth.
+const MOST_REDUCED: usize = 800;
+/// So many batches, where each is not too small or too large for that.
+const BATCHES: usize = 12;
+const SMALLEST: usize = 8;
+const LARGEST: usize = 64;
+/// One entry in so many of a batch is drawn: the held-out check.
+const DRAWN: usize = 4;
+/// Assignments whose entries are looked through for a batch.
+const RANKED: usize = 16;
+/// Walks of the search for the best assignments: [`BlackBox::optima`].
+const WALKS: u64 = 4;
+/// Temperature and steps per thread of draws.
+const TEMPERATURE: f64 = 0.01;
+const STEPS: usize = 120;
+/// Deviations of an optimistic forecast.
+const OPTIMISM: f64 = 1.0;
+/// Confidence of stated intervals, and the normal deviations that make it.
+pub(crate) const CONFIDENCE: f64 = 0.95;
+const DEVIATIONS: f64 = 1.959964;
+/// Forecasts that were checked from which on their errors stretch the intervals.
+const ENOUGH_CHECKS: usize = 12;
+
+/// One entry of a table to be measured.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Entry {
+    /// The base performance of an application in an assignment, as [`BaseSpace::experiments`] gives it.
+    Base(usize, Assignment),
+    /// What a kind of threads keeps with a layout around.
+    Slowdown(usize, usize),
+}
+
+/// A forecast that was checked.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Check {
+    /// Error in stated deviations, of 1 / share.
+    deviations: f64,
+    /// Error of the share, relative.
+    error: f64,
+    /// Whether the interval stated held.
+    held: bool,
+    /// Drawn, not chosen.
+    drawn: bool,
+}
+
+/// How good the forecasts were.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Checked {
+    /// Entries drawn, forecast and then measured.
+    pub drawn: usize,
+    /// Of these, those whose interval held the measured share.
+    pub held: usize,
+    /// Root mean square of forecast / measured share - 1 over these; 0 without any.
+    pub error: f64,
+}
+
+/// What a table says of an entry.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Forecast {
+    share: f64,
+    low: f64,
+    high: f64,
+    deviation: f64,
+}
+
+/// What is around a thread, in counts.
+#[derive(Clone, Debug)]
+struct Site {
+    kind: usize,
+    layout: usize,
+    /// By level, innermost first, and within by kind.
+    counts: Vec<f64>,
+}
+
+/// A profile in the making.
+#[derive(Clone, Debug)]
+pub struct Profiling {
+    cast: Cast,
+    local: Local,
+    layouts: Layouts,
+    bases: Vec<BaseSpace>,
+    base_values: Vec<BTreeMap<Assignment, f64>>,
+    sites: Vec<Site>,
+    /// Of kind and layout.
+    number: HashMap<(usize, usize), usize>,
+    /// By site. An entry that cannot be measured is known to keep nothing.
+    measured: Vec<Option<f64>>,
+    /// Performance beside nobody, by kind.
+    alone: Vec<Option<f64>>,
+    /// Relative standard deviation of one measurement, from kinds of one application beside nobody: these measure the same.
+    noise: f64,
+    /// Slowdown entries that may be measured.
+    most: usize,
+    asked: usize,
+    stage: Stage,
+    /// By site, as of the last batch.
+    forecasts: Vec<Forecast>,
+    /// What was asked last and not learned yet, and whether it was drawn.
+    forecast: BTreeMap<usize, bool>,
+    checks: Vec<Check>,
+    ended: Option<String>,
+    /// By what share at most another assignment may be predicted better.
+    within: f64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Stage {
+    Begin,
+    Frame,
+    Batches,
+    End,
+}
+
+impl Profiling {
+    /// The profile of `cast` on `tree`, within the domains of `local`. `share` of the slowdown table is measured at most, all of it, as
+    /// published, where that is 1; fewer where no assignment would be predicted better by more than `within`.
+    ///
+    /// # Errors
+    /// An instance that does not fit the machine. There are more layouts than can be numbered: `None` within.
+    pub fn new(
+        tree: &SharingTree,
+        cast: Cast,
+        local: Local,
+        share: f64,
+        within: f64,
+    ) -> Result<Option<Self>, SpaceError> {
+        let base = |application| BaseSpace::new(tree, &cast, application, local.per_context());
+        let bases = (0..cast.applications()).map(base).collect::<Result<Vec<_>, _>>()?;
+        let Some(layouts) = Layouts::new(local.arities(), cast.kinds().len()) else { return Ok(None) };
+        let fits =
+            |(kind, layout): &(usize, usize)| experiment::stress(&cast, &local, &layouts, *kind, *layout).is_some();
+        let site = |(kind, layout): (usize, usize)| Site { kind, layout, counts: counts(&local, &layouts, layout) };
+        let sites: Vec<Site> = experiment::reachable(&cast, &layouts).into_iter().filter(fits).map(site).collect();
+        let number = sites.iter().enumerate().map(|(number, site)| ((site.kind, site.layout), number)).collect();
+        let base_values = vec![BTreeMap::new(); cast.applications()];
+        let most = if share >= 1.0 { usize::MAX } else { Self::allowed(share, sites.len()) };
+        let kinds = cast.kinds().len();
+        let unknown = Forecast { share: f64::NAN, low: f64::NAN, high: f64::NAN, deviation: f64::NAN };
+        Ok(Some(Self {
+            measured: vec![None; sites.len()],
+            alone: vec![None; kinds],
+            noise: 0.0,
+            forecasts: vec![unknown; sites.len()],
+            cast,
+            local,
+            layouts,
+            bases,
+            base_values,
+            sites,
+            number,
+            most,
+            asked: 0,
+            stage: Stage::Begin,
+            forecast: BTreeMap::new(),
+            checks: Vec::new(),
+            ended: None,
+            within,
+        }))
+    }
+
+    /// How many of `entries` of a slowdown table `share` of them allows to measure.
+    pub fn allowed(share: f64, entries: usize) -> usize {
+        if share >= 1.0 { entries } else { ((share * entries as f64) as usize).min(MOST_REDUCED) }
+    }
+
+    /// Entries of the slowdown table there are, and how many were asked for.
+    pub fn slowdown_entries(&self) -> (usize, usize) {
+        (self.sites.len(), self.asked)
+    }
+
+    /// Kind and layout of every entry of the slowdown table, in the order of these.
+    pub fn entries(&self) -> impl Iterator<Item = (usize, usize)> {
+        self.sites.iter().map(|site| (site.kind, site.layout))
+    }
+
+    /// Entries of the slowdown table that were measured.
+    pub fn slowdown_measured(&self) -> usize {
+        self.measured.iter().flatten().count()
+    }
+
+    /// Entries of it that are measured at most.
+    pub fn most(&self) -> usize {
+        self.most.min(self.sites.len())
+    }
+
+    /// Experiments that fill the base time tables.
+    pub fn base_experiments(&self) -> usize {
+        self.bases.iter().map(|base| base.experiments().count()).sum()
+    }
+
+    /// Entries of the base time tables that were measured.
+    pub fn base_measured(&self) -> usize {
+        self.base_values.iter().map(BTreeMap::len).sum()
+    }
+
+    /// The sum over the instances of the best each did alone, 0 before that was measured; and its upper end at 95 % confidence, by the
+    /// noise of a measurement. That the best of several was taken makes it rather too high, which is the safe side.
+    pub fn solo(&self) -> (f64, f64) {
+        let best = |application: usize| self.base_values[application].values().copied().fold(0.0, f64::max);
+        let sum: f64 = self.cast.instances().iter().map(|instance| best(instance.application)).sum();
+        (sum, sum * (1.0 + DEVIATIONS * self.noise()))
+    }
+
+    /// How good forecasts were; nothing where everything was measured.
+    pub fn checked(&self) -> Checked {
+        let drawn: Vec<&Check> = self.checks.iter().filter(|check| check.drawn).collect();
+        let squares: f64 = drawn.iter().map(|check| check.error * check.error).sum();
+        Checked {
+            drawn: drawn.len(),
+            held: drawn.iter().filter(|check| check.held).count(),
+            error: (squares / drawn.len().max(1) as f64).sqrt(),
+        }
+    }
+
+    /// Why profiling ended; `None` before.
+    pub fn ended(&self) -> Option<&str> {
+        self.ended.as_deref()
+    }
+
+    /// The experiment that fills an entry.
+    pub fn experiment(&self, entry: &Entry) -> Option<Experiment> {
+        match entry {
+            Entry::Base(application, assignment) => {
+                let placed = Placed { application: *application, leaves: assignment.leaves().to_vec() };
+                Some(Experiment { instances: vec![placed] })
+            }
+            Entry::Slowdown(kind, layout) => experiment::stress(&self.cast, &self.local, &self.layouts, *kind, *layout),
+        }
+    }
+
+    /// Enters what an experiment gave; `None` where it cannot be made.
+    pub fn learn(&mut self, entry: &Entry, performance: Option<f64>) {
+        match entry {
+            Entry::Base(application, assignment) => {
+                self.base_values[*application].insert(assignment.clone(), performance.unwrap_or(0.0));
+            }
+            Entry::Slowdown(kind, layout) => {
+                if *layout == 0 {
+                    self.alone[*kind] = performance;
+                }
+                let share = performance.zip(self.alone[*kind]).map_or(0.0, |(with, alone)| with / alone);
+                let Some(&site) = self.number.get(&(*kind, *layout)) else { return };
+                self.measured[site] = Some(share);
+                if let Some(drawn) = self.forecast.remove(&site).filter(|_| share > 0.0) {
+                    let forecast = self.forecasts[site];
+                    // What was measured has noise of its own, in the share and in what it is a share of.
+                    let noise = 2f64.sqrt() * self.noise;
+                    let stray = 1.0 + DEVIATIONS * noise;
+                    self.checks.push(Check {
+                        deviations: (1.0 / share - 1.0 / forecast.share).abs()
+                            / forecast.deviation.hypot(noise / share),
+                        error: forecast.share / share - 1.0,
+                        held: (forecast.low / stray..=forecast.high * stray).contains(&share),
+                        drawn,
+                    });
+                }
+            }
+        }
+    }
+
+    /// What to measure next: entries that can be measured in any order; nothing once profiling has ended. What was asked for before
+    /// has been learned by then.
+    pub fn next(&mut self, space: &Space, random: &mut Random) -> Vec<Entry> {
+        loop {
+            match self.stage {
+                Stage::Begin => {
+                    // Beside nobody first: what all shares are shares of.
+                    self.stage = Stage::Frame;
+                    let base = |(application, base): (usize, &BaseSpace)| {
+                        base.experiments().map(|assignment| Entry::Base(application, assignment)).collect::<Vec<_>>()
+                    };
+                    let bases: Vec<Entry> = self.bases.iter().enumerate().flat_map(base).collect();
+                    let alone = (0..self.sites.len()).filter(|site| self.sites[*site].layout == 0).collect();
+                    return [bases, self.ask(alone)].concat();
+                }
+                Stage::Frame if self.most == usize::MAX => {
+                    self.end("every entry of the tables was measured".into());
+                    return self.ask((0..self.sites.len()).filter(|site| self.measured[*site].is_none()).collect());
+                }
+                Stage::Frame => {
+                    self.stage = Stage::Batches;
+                    let mut frame = self.frame();
+                    // A frame larger than half of what is allowed leaves too little to choose.
+                    random.shuffle(&mut frame);
+                    frame.truncate(self.most.saturating_sub(self.asked).div_ceil(2));
+                    return self.ask(frame);
+                }
+                Stage::Batches => {
+                    self.fit();
+                    let left = self.most.saturating_sub(self.asked);
+                    if left == 0 {
+                        self.end(format!("all {} experiments allowed were made", self.asked));
+                        continue;
+                    }
+                    let (batch, drawn) = self.batch(space, random, left);
+                    if let Some(why) = self.enough(space, random, batch.len()) {
+                        self.end(why);
+                        continue;
+                    }
+                    self.forecast = batch.iter().map(|site| (*site, drawn.contains(site))).collect();
+                    return self.ask(batch);
+                }
+                Stage::End => return Vec::new(),
+            }
+        }
+    }
+
+    /// The predictor, with forecasts for what was not measured.
+    pub fn blackbox(&self) -> BlackBox {
+        self.blackbox_of(|forecast| forecast.share)
+    }
+
+    /// Predictors of the ends of intervals: between what the predictions would lie if every entry were measured, at 95 % confidence of each
+    /// entry that was not.
+    pub fn ends(&self) -> [BlackBox; 2] {
+        [self.blackbox_of(|forecast| forecast.low), self.blackbox_of(|forecast| forecast.high)]
+    }
+
+    fn blackbox_of(&self, of: impl Fn(&Forecast) -> f64) -> BlackBox {
+        let mut slowdown = SlowdownTable::of(self.layouts.clone());
+        for (number, site) in self.sites.iter().enumerate() {
+            slowdown.set(site.kind, site.layout, of(&self.forecast(number)));
+        }
+        let base =
+            |(space, values): (&BaseSpace, &BTreeMap<Assignment, f64>)| BaseTable::of(space.clone(), values.clone());
+        let bases = self.bases.iter().zip(&self.base_values).map(base).collect();
+        BlackBox::new(self.cast.clone(), self.local.clone(), bases, slowdown)
+    }
+
+    fn end(&mut self, why: String) {
+        self.stage = Stage::End;
+        self.ended = Some(why);
+    }
+
+    fn ask(&mut self, sites: Vec<usize>) -> Vec<Entry> {
+        self.asked += sites.len();
+        let entry = |site: usize| Entry::Slowdown(self.sites[site].kind, self.sites[site].layout);
+        sites.into_iter().map(entry).collect()
+    }
+
+    /// One co-runner, and as many as fit, of each kind at each level alone.
+    fn frame(&self) -> Vec<usize> {
+        let mut most: BTreeMap<(usize, usize), (f64, usize)> = BTreeMap::new();
+        let mut frame = Vec::new();
+        for (number, site) in self.sites.iter().enumerate() {
+            let mut there = site.counts.iter().enumerate().filter(|(_, count)| **count > 0.0);
+            let (Some((count, held)), None) = (there.next(), there.next()) else { continue };
+            if *held == 1.0 {
+                frame.push(number);
+            }
+            let corner = most.entry((site.kind, count)).or_insert((*held, number));
+            if *held > corner.0 {
+                *corner = (*held, number);
+            }
+        }
+        frame.extend(most.into_values().filter(|(held, _)| *held > 1.0).map(|(_, number)| number));
+        frame
+    }
+
+    /// Forecasts every entry from those measured.
+    fn fit(&mut self) {
+        let kinds = self.cast.kinds().len();
+        let levels = self.sites.first().map_or(0, |site| site.counts.len());
+        let levels: Vec<usize> = (0..levels).map(|count| count / kinds).collect();
+        self.noise = self.noise();
+        let stretch = self.stretch();
+        for kind in 0..kinds {
+            let known: Vec<(&Site, f64)> = self.known(kind).collect();
+            let (rows, values): (Vec<_>, Vec<_>) =
+                known.iter().map(|(site, share)| (site.counts.clone(), 1.0 / share - 1.0)).unzip();
+            let Some(model) = Gaussian::fit(&rows, &values, &levels) else { continue };
+            let forecast = |site: &Site| {
+                let (mean, deviation) = model.predict(&site.counts);
+                let (least, most) = self.enclosure(site, &known);
+                let share = |excess: f64| (1.0 / (1.0 + excess.max(0.0))).clamp(least, most);
+                let reach = DEVIATIONS * stretch * deviation;
+                Forecast { share: share(mean), low: share(mean + reach), high: share(mean - reach), deviation }
+            };
+            let of_kind = |(number, site): (usize, &Site)| (site.kind == kind).then(|| (number, forecast(site)));
+            let forecasts: Vec<(usize, Forecast)> = self.sites.iter().enumerate().filter_map(of_kind).collect();
+            forecasts.into_iter().for_each(|(number, forecast)| self.forecasts[number] = forecast);
+        }
+    }
+
+    fn noise(&self) -> f64 {
+        let (mut squares, mut degrees) = (0.0, 0.0f64);
+        for application in 0..self.cast.applications() {
+            let of_it = self.cast.kinds().iter().zip(&self.alone).filter(|(kind, _)| kind.application == application);
+            let values: Vec<f64> = of_it.filter_map(|(_, alone)| *alone).collect();
+            let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
+            squares += values.iter().map(|value| (value / mean - 1.0).powi(2)).sum::<f64>();
+            degrees += values.len().saturating_sub(1) as f64;
+        }
+        (squares / degrees.max(1.0)).sqrt()
+    }
+
+    /// The measured entries of a kind that can run.
+    fn known(&self, kind: usize) -> impl Iterator<Item = (&Site, f64)> {
+        let measured = self.sites.iter().zip(&self.measured).filter_map(|(site, share)| Some((site, (*share)?)));
+        measured.filter(move |(site, share)| site.kind == kind && *share > 0.0)
+    }
+
+    /// By what stated deviations are multiplied so that the intervals would have held as often as they say.
+    fn stretch(&self) -> f64 {
+        let mut deviations: Vec<f64> = self.checks.iter().map(|check| check.deviations).collect();
+        if deviations.len() < ENOUGH_CHECKS {
+            return 1.0;
+        }
+        deviations.sort_by(f64::total_cmp);
+        let rank = (CONFIDENCE * (deviations.len() + 1) as f64).ceil() as usize;
+        let quantile = deviations[rank.min(deviations.len()) - 1];
+        (quantile / DEVIATIONS).max(1.0)
+    }
+
+    /// What the tables say of an entry, measured or not.
+    fn forecast(&self, number: usize) -> Forecast {
+        let exact = |share: f64| Forecast { share, low: share, high: share, deviation: 0.0 };
+        self.measured[number].map_or(self.forecasts[number], exact)
+    }
+
+    /// Between which shares an entry lies if company only burdens: the best measured with at least its company and the worst with
+    /// at most that.
+    fn enclosure(&self, site: &Site, known: &[(&Site, f64)]) -> (f64, f64) {
+        let (mut least, mut most) = (0.0f64, 1.0f64);
+        for (other, share) in known {
+            if self.burdens(&site.counts, &other.counts) {
+                least = least.max(*share);
+            }
+            if self.burdens(&other.counts, &site.counts) {
+                most = most.min(*share);
+            }
+        }
+        let stray = 1.0 + DEVIATIONS * self.noise;
+        ((least / stray).min(most), (most * stray).min(1.0))
+    }
+
+    /// Whether `more` holds for every kind at least as many threads as `less` up to every level: a thread nearer burdens more.
+    fn burdens(&self, less: &[f64], more: &[f64]) -> bool {
+        let kinds = self.cast.kinds().len();
+        (0..kinds).all(|kind| {
+            let (mut fewer, mut total) = (0.0, 0.0);
+            (kind..less.len()).step_by(kinds).all(|count| {
+                fewer += less[count];
+                total += more[count];
+                fewer <= total
+            })
+        })
+    }
+
+    /// The next entries, at most `left`, and those of them that were drawn.
+    fn batch(&self, space: &Space, random: &mut Random, left: usize) -> (Vec<usize>, BTreeSet<usize>) {
+        let forecasts: Vec<Forecast> = (0..self.sites.len()).map(|number| self.forecast(number)).collect();
+        let size = (self.most / BATCHES).clamp(SMALLEST, LARGEST).min(left);
+        let predictor = self.blackbox();
+        let mut drawn = BTreeSet::new();
+        for _ in 0..2 * size.div_ceil(DRAWN) {
+            if drawn.len() >= size.div_ceil(DRAWN) {
+                break;
+            }
+            let assignment = draw(&predictor, space, TEMPERATURE, STEPS * space.threads(), random);
+            let unknown: Vec<usize> = self.deciding(&predictor, assignment.leaves(), &forecasts).into_iter().collect();
+            if !unknown.is_empty() {
+                drawn.insert(unknown[random.below(unknown.len() as u64) as usize]);
+            }
+        }
+        let optimistic = self.blackbox_of(|forecast| {
+            // In 1 / share, as forecasts are.
+            1.0 / (1.0 / forecast.share - OPTIMISM * forecast.deviation).max(1.0 / forecast.high.max(forecast.share))
+        });
+        let mut chosen = Vec::new();
+        for predictor in [&optimistic, &predictor] {
+            for assignment in self.best(predictor, space, random) {
+                for site in self.deciding(predictor, assignment.leaves(), &forecasts) {
+                    if chosen.len() + drawn.len() < size && !drawn.contains(&site) && !chosen.contains(&site) {
+                        chosen.push(site);
+                    }
+                }
+            }
+        }
+        chosen.extend(&drawn);
+        (chosen, drawn)
+    }
+
+    /// The assignments predicted best.
+    fn best(&self, predictor: &BlackBox, space: &Space, random: &mut Random) -> Vec<Assignment> {
+        let mut walks = 0;
+        let found = predictor.optima(space, RANKED, random, &mut |_| {
+            walks += 1;
+            walks < WALKS
+        });
+        found.ranked.into_iter().map(|predicted| predicted.assignment).collect()
+    }
+
+    /// The entries not measured that an assignment's prediction hangs on.
+    fn deciding(&self, predictor: &BlackBox, leaves: &[u32], forecasts: &[Forecast]) -> BTreeSet<usize> {
+        let around = predictor.layouts_around(leaves);
+        let mut deciding = BTreeSet::new();
+        for instance in self.cast.instances() {
+            let read: Vec<usize> = instance
+                .threads
+                .iter()
+                .filter_map(|&thread| self.number.get(&(self.cast.kind(thread), around[thread])).copied())
+                .collect();
+            let certain = read.iter().map(|site| forecasts[*site].high).fold(f64::INFINITY, f64::min);
+            deciding.extend(
+                read.into_iter().filter(|site| self.measured[*site].is_none() && forecasts[*site].low < certain),
+            );
+        }
+        deciding
+    }
+
+    /// Why no more has to be measured, if so.
+    fn enough(&self, space: &Space, random: &mut Random, batch: usize) -> Option<String> {
+        if batch == 0 {
+            return Some("every entry that good assignments read was measured".into());
+        }
+        if self.checked().drawn < ENOUGH_CHECKS {
+            return None;
+        }
+        let [low, high] = self.ends();
+        let best = self.best(&self.blackbox(), space, random).first().map(|best| low.predict(best.leaves()))?;
+        let upper = self.best(&high, space, random).first().map(|best| high.predict(best.leaves()))?;
+        let gap = upper / best - 1.0;
+        (gap <= self.within).then(|| {
+            format!(
+                "no assignment would be predicted better by more than {:.2} % if every entry were measured",
+                100.0 * gap.max(0.0)
+            )
+        })
+    }
+}
+
+/// The threads of a layout by level, innermost first, and kind.
+fn counts(local: &Local, layouts: &Layouts, layout: usize) -> Vec<f64> {
+    let kinds = layouts.kinds();
+    let mut counts = vec![0.0; kinds * local.arities().len()];
+    for (slot, held) in layouts.example(layout).into_iter().enumerate().filter(|(_, held)| *held > 0) {
+        let mut width = 1;
+        for (level, arity) in local.arities().iter().rev().enumerate() {
+            width *= arity;
+            if slot < width {
+                counts[level * kinds + held - 1] += 1.0;
+                break;
+            }
+        }
+    }
+    counts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::blackbox::tests::Obedient;
+    use pinwise_topology::DomainKind;
+
+    /// The profile of a processor that keeps to the model, with relative noise on every measurement.
+    fn profiled(obedient: &Obedient, share: f64, noise: f64, seed: u64) -> Profiling {
+        let local = Local::new(&obedient.tree, obedient.level, 1).unwrap();
+        let mut profiling = Profiling::new(&obedient.tree, obedient.cast.clone(), local, share, 0.01).unwrap().unwrap();
+        let (space, mut random) = (obedient.space(), Random::new(seed));
+        let mut chance = Random::new(seed + 1);
+        loop {
+            let entries = profiling.next(&space, &mut random);
+            if entries.is_empty() {
+                return profiling;
+            }
+            for entry in entries {
+                let measured = obedient.experiment(&profiling.experiment(&entry).unwrap());
+                profiling.learn(&entry, Some(measured * (1.0 + noise * (chance.unit() - 0.5))));
+            }
+        }
+    }
+
+    #[test]
+    fn all_of_it_is_the_published_profile() {
+        for (shape, level, instances) in
+            [("8x2x4", DomainKind::Package, "RPT RPT RPT"), ("4x2", DomainKind::Core, "RW RW RW")]
+        {
+            let obedient = Obedient::new(shape, level, instances);
+            let (published, profiling) = (obedient.profile(), profiled(&obedient, 1.0, 0.0, 1));
+            let (entries, asked) = profiling.slowdown_entries();
+            assert_eq!((entries, profiling.slowdown_measured()), (asked, entries));
+            let (space, mut random) = (obedient.space(), Random::new(2));
+            for _ in 0..300 {
+                let leaves = space.sample(&mut random);
+                let whole = profiling.blackbox().performance(leaves.leaves());
+                assert_eq!(whole, published.performance(leaves.leaves()), "{shape} {instances}");
+            }
+            assert_eq!(profiling.checked(), Checked::default());
+        }
+    }
+
+    #[test]
+    fn a_tenth_of_it_finds_what_the_whole_predicts_best() {
+        let obedient = Obedient::new("8x2x4", DomainKind::Package, "RPT RPT RPT RPT RPT RPT");
+        let published = obedient.profile();
+        let (space, mut random) = (obedient.space(), Random::new(3));
+        let best = published.optima(&space, 1, &mut random, &mut |_| true).best().unwrap().performance;
+        for noise in [0.0, 0.01] {
+            let profiling = profiled(&obedient, 0.1, noise, 4);
+            let (entries, asked) = profiling.slowdown_entries();
+            assert!(asked * 10 <= entries, "{asked} of {entries}");
+            let found = profiling.blackbox().optima(&space, 1, &mut random, &mut |_| true);
+            let truth = published.performance(found.best().unwrap().assignment.leaves()).unwrap();
+            assert!(truth > best * (1.0 - 0.01 - noise), "noise {noise}: {truth} of {best}, {:?}", profiling.ended());
+        }
+    }
+
+    #[test]
+    fn what_was_measured_is_kept_and_intervals_hold_the_rest() {
+        let obedient = Obedient::new("4x2x4", DomainKind::Package, "RPT RPT RPT RPT");
+        let (published, profiling) = (obedient.profile(), profiled(&obedient, 0.1, 0.0, 5));
+        for (site, measured) in profiling.sites.iter().zip(&profiling.measured) {
+            let share = profiling.blackbox().slowdown().share(site.kind, site.layout);
+            assert!(measured.is_none() || *measured == share, "{site:?}");
+        }
+        let ([low, high], predictor) = (profiling.ends(), profiling.blackbox());
+        let (space, mut random) = (obedient.space(), Random::new(6));
+        let mut held = 0;
+        for _ in 0..200 {
+            // Where good assignments are, which is what the batches are about.
+            let leaves = draw(&predictor, &space, TEMPERATURE, STEPS * space.threads(), &mut random);
+            let truth = published.predict(leaves.leaves());
+            let [low, high] = [&low, &high].map(|end| end.predict(leaves.leaves()));
+            held += usize::from((low * (1.0 - 1e-9)..=high * (1.0 + 1e-9)).contains(&truth));
+        }
+        assert!(held >= 190, "{held} of 200");
+        let checked = profiling.checked();
+        assert!(checked.drawn > 0 && checked.held <= checked.drawn && checked.error < 0.1, "{checked:?}");
+    }
+
+    #[test]
+    fn company_nearer_and_more_of_it_burdens_more() {
+        let obedient = Obedient::new("2x2x4", DomainKind::Package, "RP RP");
+        let profiling = profiled(&obedient, 1.0, 0.0, 1);
+        // By level, innermost first: R and P near, then R and P farther.
+        assert!(profiling.burdens(&[1.0, 0.0, 0.0, 1.0], &[1.0, 1.0, 0.0, 0.0]));
+        assert!(!profiling.burdens(&[1.0, 1.0, 0.0, 0.0], &[1.0, 0.0, 0.0, 1.0]));
+        assert!(!profiling.burdens(&[0.0, 0.0, 1.0, 0.0], &[0.0, 0.0, 0.0, 2.0]), "of another kind");
+    }
+}
