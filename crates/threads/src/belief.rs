@@ -55,8 +55,8 @@ pub(crate) struct Belief {
 
 /// Standard deviation of the level, beside which nothing else is wide.
 const LEVEL: f64 = 3.0;
-/// Hypotheses less likely than the likeliest by this factor are left out.
-const NEGLIGIBLE: f64 = 1e-3;
+/// So many hypotheses stand for all where their disagreement is counted.
+const REPRESENTATIVES: f64 = 500.0;
 /// Pivots of covariances are at least this.
 const FLOOR: f64 = 1e-10;
 
@@ -64,46 +64,59 @@ impl Belief {
     pub(crate) fn new(prior: &Prior, readings: &[Reading]) -> Self {
         let size = prior.laws.first().map_or(0, |(law, _)| law.len());
         let centre = readings.iter().map(|reading| reading.value).sum::<f64>() / readings.len().max(1) as f64;
+        let values: Vec<f64> = readings.iter().map(|reading| reading.value - centre).collect();
+        let left = |law: &[f64]| -> Vec<f64> {
+            values.iter().zip(readings).map(|(value, reading)| value - law[reading.place]).collect()
+        };
         let conditions: Vec<Condition> =
             prior.departures.iter().map(|(departure, _)| Condition::new(departure, readings, size)).collect();
-        let mut hypotheses = Vec::new();
+        let mut hypotheses = Vec::with_capacity(conditions.len() * prior.laws.len());
         for (condition, (_, departure_weight)) in conditions.iter().zip(&prior.departures) {
             for (law, law_weight) in &prior.laws {
-                let left: Vec<f64> =
-                    readings.iter().map(|reading| reading.value - centre - law[reading.place]).collect();
-                let evidence = condition.evidence(&left) + (departure_weight * law_weight).ln();
-                hypotheses.push((evidence, condition, law, left));
+                let evidence = condition.evidence(&left(law)) + (departure_weight * law_weight).ln();
+                hypotheses.push((evidence, condition, law));
             }
         }
         let most = hypotheses.iter().map(|(evidence, ..)| *evidence).fold(f64::NEG_INFINITY, f64::max);
-        hypotheses.retain(|(evidence, ..)| *evidence > most + NEGLIGIBLE.ln());
         let total: f64 = hypotheses.iter().map(|(evidence, ..)| (evidence - most).exp()).sum();
+        let weight = |evidence: f64| (evidence - most).exp() / total;
         let mut belief = Self { mean: vec![0.0; size], covariance: Matrix::from_fn(size, |_, _| 0.0), noise: 0.0 };
-        let mut predictions = Vec::with_capacity(hypotheses.len());
-        for (evidence, condition, law, left) in &hypotheses {
-            let weight = (evidence - most).exp() / total;
-            let prediction = condition.predict(law, left);
-            for (mean, value) in belief.mean.iter_mut().zip(&prediction) {
-                *mean += weight * value;
+        // Predictions are linear in the law: the mean of a condition's predictions is that of its mean law.
+        for (condition, its) in conditions.iter().zip(hypotheses.chunks_exact(prior.laws.len())) {
+            let share: f64 = its.iter().map(|(evidence, ..)| weight(*evidence)).sum();
+            let mut law = vec![0.0; size];
+            for (evidence, _, other) in its {
+                let weight = weight(*evidence);
+                law.iter_mut().zip(*other).for_each(|(sum, value)| *sum += weight * value);
             }
-            belief.noise += weight * condition.noise;
-            predictions.push((weight, prediction));
+            let left: Vec<f64> =
+                values.iter().zip(readings).map(|(value, reading)| share * value - law[reading.place]).collect();
+            let prediction = condition.predict(&law, &left);
+            belief.mean.iter_mut().zip(&prediction).for_each(|(mean, value)| *mean += value);
+            belief.noise += share * condition.noise;
+            belief.covariance.add(&condition.covariance, share);
         }
-        for condition in &conditions {
-            let its = hypotheses.iter().filter(|(_, other, ..)| std::ptr::eq(*other, condition));
-            let weight: f64 = its.map(|(evidence, ..)| (evidence - most).exp() / total).sum();
-            if weight > 0.0 {
-                belief.covariance.add(&condition.covariance, weight);
+        // How far they disagree, from representatives at equal distances of cumulated weight.
+        let mut cumulated = 0.0;
+        let mut taken = 0.0;
+        for (evidence, condition, law) in &hypotheses {
+            cumulated += weight(*evidence) * REPRESENTATIVES;
+            let times = (cumulated - taken).round();
+            if times > 0.0 {
+                taken += times;
+                let mut prediction = condition.predict(law, &left(law));
+                prediction.iter_mut().zip(&belief.mean).for_each(|(value, mean)| *value -= mean);
+                belief.covariance.add_square(&prediction, times / REPRESENTATIVES);
             }
-        }
-        for (weight, mut prediction) in predictions {
-            for (value, mean) in prediction.iter_mut().zip(&belief.mean) {
-                *value -= mean;
-            }
-            belief.covariance.add_square(&prediction, weight);
         }
         belief.mean.iter_mut().for_each(|mean| *mean += centre);
         belief
+    }
+
+    /// The belief in what differs from these by known factors, given as logarithms.
+    pub(crate) fn shifted(mut self, factors: &[f64]) -> Self {
+        self.mean.iter_mut().zip(factors).for_each(|(mean, factor)| *mean += factor);
+        self
     }
 
     /// The candidate with the greatest mean.

@@ -11,7 +11,8 @@
 //! in step; with κ above 0 the speed is greatest at √((1 - σ) / κ) threads and falls from there. The law knows nothing of the number of
 //! contexts. Threads beyond it take turns: the speed then stays, or declines with the switches and migrations that brings. So a law here follows
 //! Gunther's up to a knee and a power of n from there; the knee is most often the number of contexts, but a pool of memory or
-//! a stage of a pipeline can be used up earlier or, where threads sleep most of the time, later.
+//! a stage of a pipeline can be used up earlier or, where threads sleep most of the time, later. Where threads wait for each other, turns have to be
+//! even: 36 threads on 24 contexts take as many turns as 48.
 
 /// One possible law.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -24,6 +25,9 @@ pub struct Law {
     pub knee: f64,
     /// Speed falls as n to the power of minus this beyond the knee.
     pub decline: f64,
+    /// How much it matters beyond the knee that turns are uneven, from 0 to 1: the speed has the factor (t / ⌈t⌉) to this power, where t is the
+    /// number of threads over the knee.
+    pub uneven: f64,
 }
 
 /// σ of the laws believed possible.
@@ -32,6 +36,8 @@ const SIGMAS: [f64; 10] = [0.0, 0.002, 0.005, 0.01, 0.02, 0.04, 0.08, 0.15, 0.3,
 const PEAKS: [f64; 10] = [f64::INFINITY, 5.0, 3.0, 2.0, 1.4, 1.0, 0.7, 0.5, 0.35, 0.2];
 /// Where the knee is, in contexts, and how likely that is.
 const KNEES: [(f64, f64); 6] = [(0.25, 0.1), (0.5, 0.1), (1.0, 0.5), (1.6, 0.1), (2.6, 0.1), (f64::INFINITY, 0.1)];
+/// How much uneven turns matter beyond a knee at the contexts, and how likely that is.
+const UNEVEN: [(f64, f64); 3] = [(0.0, 0.6), (0.15, 0.2), (0.5, 0.2)];
 /// How the speed declines beyond the knee, and how likely that is.
 const DECLINES: [(f64, f64); 4] = [(0.0, 0.5), (0.08, 0.25), (0.3, 0.15), (1.0, 0.1)];
 
@@ -40,7 +46,11 @@ impl Law {
     pub fn speedup(&self, n: f64) -> f64 {
         let m = n.min(self.knee);
         let usl = m / (1.0 + self.sigma * (m - 1.0) + self.kappa * m * (m - 1.0));
-        if n > self.knee { usl * (n / self.knee).powf(-self.decline) } else { usl }
+        if n <= self.knee {
+            return usl;
+        }
+        let turns = n / self.knee;
+        usl * turns.powf(-self.decline) * (turns / turns.ceil()).powf(self.uneven)
     }
 
     /// The laws believed possible on `contexts` contexts before anything was probed, each with its probability.
@@ -49,16 +59,17 @@ impl Law {
         let mut laws = Vec::new();
         for (knee, knee_weight) in KNEES {
             for (decline, decline_weight) in DECLINES {
-                // Without a knee there is nothing to decline from.
-                let weight = match (knee.is_finite(), decline) {
-                    (true, _) => knee_weight * decline_weight,
-                    (false, 0.0) => knee_weight,
-                    (false, _) => continue,
-                };
-                for sigma in SIGMAS {
-                    for peak in PEAKS {
+                for (uneven, uneven_weight) in UNEVEN {
+                    // Without a knee there is nothing to decline from, and turns are taken at contexts.
+                    let weight = match (knee == 1.0, knee.is_finite(), decline == 0.0, uneven == 0.0) {
+                        (true, ..) => knee_weight * decline_weight * uneven_weight,
+                        (_, true, _, true) => knee_weight * decline_weight,
+                        (_, false, true, true) => knee_weight,
+                        _ => continue,
+                    };
+                    for (sigma, peak) in SIGMAS.into_iter().flat_map(|sigma| PEAKS.map(|peak| (sigma, peak))) {
                         let kappa = if peak.is_finite() { (1.0 - sigma) / (peak * contexts).powi(2) } else { 0.0 };
-                        let law = Self { sigma, kappa, knee: (knee * contexts).max(1.0), decline };
+                        let law = Self { sigma, kappa, knee: (knee * contexts).max(1.0), decline, uneven };
                         laws.push((law, weight / (SIGMAS.len() * PEAKS.len()) as f64));
                     }
                 }
@@ -74,7 +85,7 @@ mod tests {
 
     #[test]
     fn without_knee_it_is_gunthers() {
-        let law = Law { sigma: 0.05, kappa: 0.001, knee: f64::INFINITY, decline: 0.0 };
+        let law = Law { sigma: 0.05, kappa: 0.001, knee: f64::INFINITY, decline: 0.0, uneven: 0.0 };
         assert_eq!(law.speedup(1.0), 1.0);
         assert!((law.speedup(16.0) - 16.0 / (1.0 + 0.75 + 0.24)).abs() < 1e-12);
         // Greatest at √((1 - σ) / κ) = 30.8 threads.
@@ -84,10 +95,13 @@ mod tests {
 
     #[test]
     fn beyond_the_knee_it_stays_or_declines_and_never_jumps() {
-        let stays = Law { sigma: 0.0, kappa: 0.0, knee: 24.0, decline: 0.0 };
+        let stays = Law { sigma: 0.0, kappa: 0.0, knee: 24.0, decline: 0.0, uneven: 0.0 };
         assert_eq!([12.0, 24.0, 48.0].map(|n| stays.speedup(n)), [12.0, 24.0, 24.0]);
         let declines = Law { decline: 1.0, ..stays };
         assert_eq!([24.0, 48.0].map(|n| declines.speedup(n)), [24.0, 12.0]);
+        // 36 threads on 24 contexts need two turns as 48 do.
+        let uneven = Law { uneven: 1.0, ..stays };
+        assert_eq!([24.0, 36.0, 48.0].map(|n| uneven.speedup(n)), [24.0, 18.0, 24.0]);
     }
 
     #[test]

@@ -24,6 +24,7 @@ mod survey;
 mod surveyor;
 mod sweep;
 mod thresholds;
+mod tuner;
 
 pub use advice::{Advice, Ended, Interval};
 pub use find::{Attempt, Found, find};
@@ -35,3 +36,4 @@ pub use survey::{SurveyFailure, Surveyed, survey};
 pub use surveyor::{CONFIDENCE, Question, Sample, Step, SurveyError, Surveyor};
 pub use sweep::{Sweep, Swept, sweep};
 pub use thresholds::{CalibrationError, Curve, Example, Thresholds, calibrate};
+pub use tuner::{Arm, Tuner};

@@ -101,7 +101,7 @@ pub enum Step {
 /// Probability with which fewer threads have to be good enough to be chosen.
 pub const CONFIDENCE: f64 = 0.7;
 /// Windows that a probe may have, as multiples of the ordinary one.
-const WINDOWS: [u32; 3] = [1, 2, 4];
+const WINDOWS: [f64; 5] = [0.25, 0.5, 1.0, 2.0, 4.0];
 /// Relative standard error of a value over the ordinary window where nothing is known of it.
 const UNKNOWN_ERROR: f64 = 0.02;
 /// The least relative standard error believed.
@@ -156,7 +156,9 @@ impl Surveyor {
 
     fn decide(&self) -> Step {
         let readings = self.readings();
-        let belief = Belief::new(&self.prior, &readings);
+        let ends: Vec<f64> =
+            self.question.candidates.iter().map(|&threads| self.question.evenness(threads).ln()).collect();
+        let belief = Belief::new(&self.prior, &readings).shifted(&ends);
         let verdict = Verdict::new(&self.question, &belief);
         let referred = self.referred();
         let stop = |ended| Step::Stop(verdict.advice(&self.question, ended, referred, self.samples.len()));
@@ -176,7 +178,7 @@ impl Surveyor {
         let mut best: Option<(f64, usize, Duration)> = None;
         let mut most_worth: f64 = 0.0;
         for place in 0..self.question.candidates.len() {
-            for window in WINDOWS.map(|times| self.question.window * times) {
+            for window in WINDOWS.map(|times| self.question.window.mul_f64(times)) {
                 if !affordable(window) {
                     continue;
                 }
@@ -220,14 +222,11 @@ impl Surveyor {
         self.samples.iter().map(|(_, window, sample)| sample.cost.saturating_sub(*window)).max().unwrap_or_default()
     }
 
-    /// Relative standard error of a value over the ordinary window, of all probes together.
+    /// Relative standard error of a value over the ordinary window: the median of what samples tell of themselves.
     fn common_error(&self) -> f64 {
-        let squares: Vec<f64> =
-            self.samples.iter().filter_map(|sample| self.own_error(sample)).map(|e| e * e).collect();
-        if squares.is_empty() {
-            return UNKNOWN_ERROR;
-        }
-        (squares.iter().sum::<f64>() / squares.len() as f64).sqrt().max(LEAST_ERROR)
+        let mut errors: Vec<f64> = self.samples.iter().filter_map(|sample| self.own_error(sample)).collect();
+        errors.sort_by(f64::total_cmp);
+        errors.get(errors.len() / 2).map_or(UNKNOWN_ERROR, |error| error.max(LEAST_ERROR))
     }
 
     /// Relative standard error that a sample tells of itself, had its window been the ordinary one.
@@ -258,13 +257,9 @@ struct Verdict {
 }
 
 impl Verdict {
-    /// Of speeds at the end of the run, where that is known to differ from what probes see.
     fn new(question: &Question, belief: &Belief) -> Self {
-        let ends: Vec<f64> = question.candidates.iter().map(|&threads| question.evenness(threads).ln()).collect();
-        let mut draws = belief.draws(DRAWS, &mut Random::new(SEED));
-        draws.iter_mut().flat_map(|draw| draw.iter_mut().zip(&ends)).for_each(|(value, end)| *value += end);
-        let mean: Vec<f64> = belief.mean.iter().zip(&ends).map(|(mean, end)| mean + end).collect();
-        let best = (0..mean.len()).max_by(|&a, &b| mean[a].total_cmp(&mean[b])).unwrap_or(0);
+        let draws = belief.draws(DRAWS, &mut Random::new(SEED));
+        let (mean, best) = (&belief.mean, belief.best());
         let enough = (1.0 - question.tolerance).ln();
         let good = |&place: &usize| {
             let times = draws.iter().filter(|draw| draw[place] >= draw[best] + enough).count();
