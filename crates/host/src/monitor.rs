@@ -79,14 +79,8 @@ impl Monitor {
     /// Of the processes in `scope` and those they create, by the best layer that is allowed here; [`Monitor::refused`] tells why
     /// it is no better one.
     pub fn best(scope: Scope) -> io::Result<Self> {
-        let mut refused = Vec::new();
-        for layer in [Layer::Ebpf, Layer::Perf] {
-            match open(layer) {
-                Ok(source) => return Self::new(scope, layer, source, refused),
-                Err(unavailable) => refused.push(unavailable),
-            }
-        }
-        Self::new(scope, Layer::Proc, Box::new(Sampling::every(LOOK)), refused)
+        let (layer, source, refused) = choose();
+        Self::new(scope, layer, source, refused)
     }
 
     /// By the layer that is asked for.
@@ -170,6 +164,24 @@ fn unsteady(pace: Duration, number: u32) -> Duration {
     pace.mul_f64(0.5 + f64::from(number.wrapping_mul(GOLDEN)) / f64::from(u32::MAX))
 }
 
+/// The best layer that is allowed here, and why it is no better one.
+pub(crate) fn best_layer() -> (Layer, Vec<Unavailable>) {
+    let (layer, source, refused) = choose();
+    put_away(layer, source);
+    (layer, refused)
+}
+
+fn choose() -> (Layer, Box<dyn Source>, Vec<Unavailable>) {
+    let mut refused = Vec::new();
+    for layer in [Layer::Ebpf, Layer::Perf] {
+        match open(layer) {
+            Ok(source) => return (layer, source, refused),
+            Err(unavailable) => refused.push(unavailable),
+        }
+    }
+    (Layer::Proc, Box::new(Sampling::every(LOOK)), refused)
+}
+
 /// Layers that took time to prepare, from monitors that are gone: who watches one process after another prepares them once.
 static SPARE: Mutex<Vec<(Layer, Box<dyn Source>)>> = Mutex::new(Vec::new());
 
@@ -186,16 +198,20 @@ fn open(layer: Layer) -> Result<Box<dyn Source>, Unavailable> {
         #[cfg(feature = "bpf")]
         Layer::Ebpf => Ok(Box::new(ebpf::Ebpf::open()?)),
         #[cfg(not(feature = "bpf"))]
-        Layer::Ebpf => Err(Unavailable { layer, reason: "not in this build: cargo build --features bpf".into() }),
+        Layer::Ebpf => Err(Unavailable::new(layer, "not in this build of pinwise", "cargo build --features bpf")),
+    }
+}
+
+fn put_away(layer: Layer, mut source: Box<dyn Source>) {
+    if layer != Layer::Proc && source.rest().is_ok() {
+        SPARE.lock().unwrap_or_else(PoisonError::into_inner).push((layer, source));
     }
 }
 
 impl Drop for Monitor {
     fn drop(&mut self) {
-        let mut source = std::mem::replace(&mut self.source, Box::new(Sampling::every(LOOK)));
-        if self.layer != Layer::Proc && source.rest().is_ok() {
-            SPARE.lock().unwrap_or_else(PoisonError::into_inner).push((self.layer, source));
-        }
+        let source = std::mem::replace(&mut self.source, Box::new(Sampling::every(LOOK)));
+        put_away(self.layer, source);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::{Check, read};
 use crate::fifo::Fifo;
+use crate::monitor::{self, Layer, Unavailable};
 use crate::sys;
 use pinwise_topology::CpuSet;
 use std::io;
@@ -216,6 +217,20 @@ fn judge_bpf(effective: u64, btf: bool, unprivileged_disabled: Option<&str>) -> 
     }
 }
 
+/// How the threads of a program can be watched; tries it.
+pub(super) fn monitor() -> Check {
+    let (layer, refused) = monitor::best_layer();
+    judge_monitor(layer, &refused)
+}
+
+fn judge_monitor(layer: Layer, refused: &[Unavailable]) -> Check {
+    const NAME: &str = "monitor";
+    let detail = format!("{layer}: {}", layer.gives());
+    let Some(better) = refused.first() else { return Check::ok(NAME, detail) };
+    let reasons: Vec<String> = refused.iter().map(|refused| format!("{}: {}", refused.layer, refused.reason)).collect();
+    Check::missing(NAME, format!("{detail}; no {}", reasons.join("; no ")), better.remedy.clone())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -268,6 +283,16 @@ mod tests {
         assert!(!judge_bpf(perfmon, true, Some("2")).ok);
         assert!(!judge_bpf(admin, false, Some("2")).ok);
         assert!(!judge_bpf(admin, true, None).ok);
+    }
+
+    #[test]
+    fn the_monitor_in_use_is_told_and_why_it_is_no_better_one() {
+        let best = judge_monitor(Layer::Ebpf, &[]);
+        assert!(best.ok && best.detail.starts_with("ebpf: "));
+        let refused = |layer| Unavailable { layer, reason: "not permitted".into(), remedy: format!("allow {layer}") };
+        let check = judge_monitor(Layer::Proc, &[refused(Layer::Ebpf), refused(Layer::Perf)]);
+        assert!(check.detail.ends_with("; no ebpf: not permitted; no perf: not permitted"), "{check:?}");
+        assert_eq!(remedy(&check), "allow ebpf");
     }
 
     #[test]

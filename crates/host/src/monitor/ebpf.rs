@@ -56,14 +56,13 @@ pub(super) struct Ebpf {
 impl Ebpf {
     /// Loads the program; attaches it for a moment to measure what it costs.
     pub(super) fn open() -> Result<Self, Unavailable> {
-        let refuse = |reason: String| Unavailable { layer: Layer::Ebpf, reason };
         if let Some(obstacle) = obstacle() {
-            return Err(refuse(obstacle));
+            return Err(obstacle);
         }
-        let btf = Btf::from_sys_fs().map_err(|error| refuse(told(&error)))?;
-        let mut ebpf = Self::load(&btf).map_err(|error| refuse(told(&error)))?;
+        let btf = Btf::from_sys_fs().map_err(|error| refused(&error))?;
+        let mut ebpf = Self::load(&btf).map_err(|error| refused(&error))?;
         let cost = calibration::per_switch(&mut |work| if work { ebpf.watch_own() } else { ebpf.stop() });
-        ebpf.per_switch = cost.map_err(|error| refuse(error.to_string()))?;
+        ebpf.per_switch = cost.map_err(|error| refused(&error))?;
         Ok(ebpf)
     }
 
@@ -231,42 +230,56 @@ fn program<'a>(bpf: &'a mut aya::Ebpf, name: &str) -> Result<&'a mut BtfTracePoi
     bpf.program_mut(name).ok_or_else(|| ProgramError::InvalidName { name: name.into() })?.try_into()
 }
 
-const NOT_PERMITTED: &str = "not permitted: sudo setcap cap_bpf,cap_perfmon+ep \"$(command -v pinwise)\"";
-
 /// What is known to stand in the way before anything is tried, which takes a tenth of a second.
-fn obstacle() -> Option<String> {
+fn obstacle() -> Option<Unavailable> {
     /// The kernel gives the first PID namespace this number (`PROC_PID_INIT_INO`).
     const FIRST: &str = "pid:[4026531836]";
+    let obstacle = |reason, remedy| Some(Unavailable::new(Layer::Ebpf, reason, remedy));
     if !cfg!(any(target_arch = "x86_64", target_arch = "aarch64")) {
-        return Some("there is no program for this architecture".into());
+        return obstacle("not on this architecture", "x86-64 and AArch64 have it");
     }
     if !permission::may_use_bpf() {
-        return Some(NOT_PERMITTED.into());
+        return Some(not_permitted());
+    }
+    if !std::path::Path::new("/sys/kernel/btf/vmlinux").exists() {
+        return obstacle("no type information (/sys/kernel/btf/vmlinux)", "use a kernel with CONFIG_DEBUG_INFO_BTF");
     }
     let namespace = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
     if namespace.as_os_str() != FIRST {
-        return Some(
-            "the kernel's thread numbers are not ours in a container: run pinwise on the host, or with --pid=host"
-                .into(),
+        return obstacle(
+            "the kernel's thread numbers are others than those in this PID namespace",
+            "run pinwise outside of the container, or with --pid=host",
         );
     }
-    if !std::path::Path::new("/sys/kernel/btf/vmlinux").exists() {
-        return Some("no /sys/kernel/btf/vmlinux: needs a kernel with CONFIG_DEBUG_INFO_BTF".into());
-    }
     let lockdown = std::fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default();
-    lockdown.contains("[confidentiality]").then(|| "the kernel is locked down (lockdown=confidentiality)".into())
+    if lockdown.contains("[confidentiality]") {
+        return obstacle("the kernel is locked down", "boot with lockdown=integrity or without");
+    }
+    None
 }
 
-/// Why the kernel refused, on one line.
+fn not_permitted() -> Unavailable {
+    Unavailable::new(Layer::Ebpf, "not permitted", "sudo setcap cap_bpf,cap_perfmon+ep \"$(command -v pinwise)\"")
+}
+
+/// Why it cannot be, by the kernel's answer.
+fn refused(error: &(impl Error + 'static)) -> Unavailable {
+    let first: &(dyn Error + 'static) = error;
+    let mut causes = std::iter::successors(Some(first), |&error| error.source());
+    let denied = |error: &io::Error| error.raw_os_error() == Some(libc::EPERM);
+    if causes.any(|error| error.downcast_ref::<io::Error>().is_some_and(denied)) {
+        return not_permitted();
+    }
+    Unavailable::new(Layer::Ebpf, told(error), "use Linux 5.15 or later, with CONFIG_BPF_SYSCALL and CONFIG_BPF_JIT")
+}
+
+/// What happened with all its causes, the first line of each.
 fn told(error: &(impl Error + 'static)) -> String {
     let first: &(dyn Error + 'static) = error;
-    let chain: Vec<_> = std::iter::successors(Some(first), |&error| error.source()).collect();
-    let mut causes = chain.iter().filter_map(|error| error.downcast_ref::<io::Error>());
-    if causes.any(|error| error.raw_os_error() == Some(libc::EPERM)) {
-        return NOT_PERMITTED.into();
-    }
     let first_line = |text: String| text.lines().next().unwrap_or_default().trim().to_owned();
-    let mut lines: Vec<String> = chain.iter().map(|error| first_line(error.to_string())).collect();
+    let mut lines: Vec<String> = std::iter::successors(Some(first), |&error| error.source())
+        .map(|error| first_line(error.to_string()))
+        .collect();
     lines.dedup();
     lines.join(": ")
 }

@@ -81,12 +81,20 @@ pub struct UnknownLayer(String);
 
 /// A layer that cannot be used here.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{layer}: {reason}")]
+#[error("{layer}: {reason}: {remedy}")]
 pub struct Unavailable {
     /// Which.
     pub layer: Layer,
-    /// Why, and what to do, on one line.
+    /// Why.
     pub reason: String,
+    /// What to do.
+    pub remedy: String,
+}
+
+impl Unavailable {
+    pub(super) fn new(layer: Layer, reason: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { layer, reason: reason.into(), remedy: remedy.into() }
+    }
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ use super::{LOOK, calibration};
 use crate::roster::Roster;
 use crate::sys::Ring;
 use crate::thread::{Pid, StartTime, ThreadId, Tid};
-use pinwise_topology::CpuId;
+use pinwise_topology::{CpuId, CpuSet};
 use record::{Record, records};
 use std::collections::HashSet;
 use std::io;
@@ -45,12 +45,11 @@ pub(super) struct Perf {
 impl Perf {
     /// Prepares every CPU that is online; records for a moment to measure what it costs.
     pub(super) fn open() -> Result<Self, Unavailable> {
-        let refuse = |reason: String| Unavailable { layer: Layer::Perf, reason };
-        let online =
-            std::fs::read_to_string("/sys/devices/system/cpu/online").map_err(|error| refuse(error.to_string()))?;
-        let online: pinwise_topology::CpuSet = online.trim().parse().map_err(|_| refuse("no list of CPUs".into()))?;
+        let online = std::fs::read_to_string("/sys/devices/system/cpu/online").map_err(|error| refused(&error))?;
+        let online: CpuSet = online.trim().parse().map_err(|_| refused(&io::ErrorKind::InvalidData.into()))?;
+        // CPU numbers fit an int.
         let rings = online.iter().map(|cpu| Ok((cpu, Ring::switches(cpu.0 as i32)?))).collect::<io::Result<_>>();
-        let rings = rings.map_err(|error| refuse(told(&error)))?;
+        let rings = rings.map_err(|error| refused(&error))?;
         let (book, later, bytes) = (Book::default(), Vec::new(), Vec::new());
         let (looks, switches, per_switch) = (Sampling::every(LOOK), 0, Duration::ZERO);
         let mut perf = Self { rings, looks, book, later, bytes, switches, per_switch };
@@ -59,7 +58,7 @@ impl Perf {
             perf.take(u64::MAX);
             perf.record(work)
         })
-        .map_err(|error| refuse(told(&error)))?;
+        .map_err(|error| refused(&error))?;
         Ok(perf)
     }
 
@@ -174,13 +173,18 @@ impl Source for Perf {
     }
 }
 
-/// Why the kernel refused, on one line.
-fn told(error: &io::Error) -> String {
+/// Why it cannot be, by the kernel's answer.
+fn refused(error: &io::Error) -> Unavailable {
+    let refuse = |reason, remedy| Unavailable::new(Layer::Perf, reason, remedy);
     match error.raw_os_error() {
-        Some(libc::EACCES | libc::EPERM) => {
-            "not permitted: sudo setcap cap_perfmon+ep \"$(command -v pinwise)\", or sysctl kernel.perf_event_paranoid=0".into()
-        }
-        Some(libc::ENOSYS) => "no perf_event_open in this kernel or container".into(),
-        _ => format!("perf_event_open: {error}"),
+        Some(libc::EACCES | libc::EPERM) => refuse(
+            "not permitted".into(),
+            "sudo setcap cap_perfmon+ep \"$(command -v pinwise)\", or sysctl kernel.perf_event_paranoid=0",
+        ),
+        Some(libc::ENOSYS) => refuse(
+            "no perf_event_open in this kernel or container".into(),
+            "use a kernel with CONFIG_PERF_EVENTS, or allow the system call in the container's seccomp profile",
+        ),
+        _ => refuse(format!("records of context switches: {error}"), "see perf_event_open(2)"),
     }
 }
