@@ -1,8 +1,12 @@
 //! What watching costs a program whose threads wait for each other: `bench/monitor.sh`.
 //!
-//! A program runs all the time and tells what it has done so far. Windows in which it is watched in one of the ways and windows in
-//! which it is not alternate in random order; the slowdown is that of the windows of one round, so that slow changes of the machine
-//! do not matter.
+//! A program runs all the time and tells what it has done so far, and what CPU time that took. Windows in which it is watched in one
+//! of the ways and two in which it is not alternate in random order; a window is compared with the unwatched ones of its round, so
+//! that slow changes of the machine do not matter. Two figures come out:
+//!
+//! - *slowdown*: how much less it does in a second. All that counts, and wavers by the luck of scheduling.
+//! - *CPU time*: how much more of it a unit of work takes. Wavers less, and lacks what the watching thread takes from the program;
+//!   that is in *told*, the cost that the monitor tells of itself as a share of the program's CPU time.
 //!
 //! ```text
 //! overhead [--window MS] [--rounds N] [KIND...]      the table
@@ -13,6 +17,7 @@ mod contention;
 
 use contention::KINDS;
 use pinwise_host::{Activity, Layer, Monitor, Pid, Scope};
+use rustix::thread::ClockId;
 use std::error::Error;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -28,6 +33,13 @@ struct Program {
     answer: BufReader<ChildStdout>,
 }
 
+/// What a program has done since it began: units of work, seconds, seconds of CPU time.
+struct Done {
+    count: f64,
+    at: f64,
+    cpu: f64,
+}
+
 impl Program {
     fn start(kind: &str) -> Result<Self> {
         let mut child = Command::new(std::env::current_exe()?)
@@ -39,13 +51,13 @@ impl Program {
         Ok(Self { child, ask, answer: BufReader::new(answer) })
     }
 
-    /// What it has done, and when it says so, in seconds.
-    fn done(&mut self) -> Result<(f64, f64)> {
+    fn done(&mut self) -> Result<Done> {
         self.ask.write_all(b"\n")?;
         let mut line = String::new();
         self.answer.read_line(&mut line)?;
-        let (count, at) = line.trim().split_once(' ').ok_or("no answer")?;
-        Ok((count.parse()?, at.parse::<f64>()? * 1e-9))
+        let numbers: Vec<f64> = line.split_whitespace().map(str::parse).collect::<std::result::Result<_, _>>()?;
+        let [count, at, cpu] = numbers[..] else { return Err("no answer".into()) };
+        Ok(Done { count, at: at * 1e-9, cpu: cpu * 1e-9 })
     }
 
     fn scope(&self) -> Scope {
@@ -58,6 +70,20 @@ impl Drop for Program {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Runs a program of this kind: for each line on standard input it answers with what it has counted, the time since it began and
+/// its CPU time, in nanoseconds; ends with its input.
+fn run(kind: &str) -> Result<()> {
+    let began = Instant::now();
+    let count = contention::start(kind).ok_or_else(|| format!("no such program: {kind}"))?;
+    for line in std::io::stdin().lines() {
+        line?;
+        let cpu = rustix::time::clock_gettime(ClockId::ProcessCPUTime);
+        let cpu = cpu.tv_sec * 1_000_000_000 + cpu.tv_nsec;
+        println!("{} {} {cpu}", count.load(Ordering::Relaxed), began.elapsed().as_nanos());
+    }
+    Ok(())
 }
 
 /// Watched by a layer, or by looking that often.
@@ -76,13 +102,19 @@ impl Watch {
     }
 }
 
-/// A way to watch.
+/// A way to watch, and the windows in which it was used.
 struct Arm {
     name: &'static str,
     watch: Option<Watch>,
-    /// Work per second in each round.
-    rates: Vec<f64>,
+    windows: Vec<Window>,
     activities: Vec<Activity>,
+}
+
+struct Window {
+    /// Units of work per second.
+    rate: f64,
+    /// Seconds of CPU time per unit of work.
+    cost: f64,
 }
 
 fn arms(program: &Program) -> Vec<Arm> {
@@ -103,7 +135,7 @@ fn arms(program: &Program) -> Vec<Arm> {
         _ => true,
     };
     let ways = ways.into_iter().filter(|(_, watch)| allowed(watch));
-    ways.map(|(name, watch)| Arm { name, watch, rates: Vec::new(), activities: Vec::new() }).collect()
+    ways.map(|(name, watch)| Arm { name, watch, windows: Vec::new(), activities: Vec::new() }).collect()
 }
 
 /// Mean and half of its 95 % interval; samples of 20 and more, for which the normal quantile will do.
@@ -114,7 +146,14 @@ fn mean(values: &[f64]) -> (f64, f64) {
     (mean, 1.96 * (variance / n).sqrt())
 }
 
-fn table(kind: &str, window: Duration, rounds: usize) -> Result<()> {
+/// The mean of ratios of which these are the logarithms, less one, in percent with its 95 % interval.
+fn percent(logarithms: &[f64]) -> String {
+    let (mean, half) = mean(logarithms);
+    let percent = |logarithm: f64| 100.0 * (logarithm.exp() - 1.0);
+    format!("{:+.2} ({:+.2} to {:+.2})", percent(mean), percent(mean - half), percent(mean + half))
+}
+
+fn measure(kind: &str, window: Duration, rounds: usize) -> Result<Vec<Arm>> {
     let mut program = Program::start(kind)?;
     std::thread::sleep(Duration::from_millis(200));
     let mut arms = arms(&program);
@@ -132,62 +171,53 @@ fn table(kind: &str, window: Duration, rounds: usize) -> Result<()> {
             let arm = &mut arms[index];
             // Prepared and put away outside of what is measured.
             let mut monitor = arm.watch.map(|watch| watch.monitor(program.scope())).transpose()?;
-            let (before, from) = program.done()?;
+            let before = program.done()?;
             match &mut monitor {
                 None => std::thread::sleep(window),
                 Some(monitor) => arm.activities.push(monitor.watch(window, &std::thread::sleep, &|| false)?),
             }
-            let (after, to) = program.done()?;
-            arm.rates.push((after - before) / (to - from));
+            let after = program.done()?;
+            let count = after.count - before.count;
+            arm.windows.push(Window { rate: count / (after.at - before.at), cost: (after.cpu - before.cpu) / count });
         }
     }
-    println!("{kind}: {rounds} rounds, windows of {} ms", window.as_millis());
+    Ok(arms)
+}
+
+fn print(arms: &[Arm]) {
     println!(
-        "  watched                 work/s      slowdown (95 %)   said of itself   lock   switches/s  of a switch  lost"
+        "  watched              work/s  slowdown, % (95 %)       CPU time, % (95 %)       told, %   LOCK  switches/s  ns each  lost"
     );
-    let unwatched = arms[0].rates.clone();
-    for arm in &arms {
-        let slowdown: Vec<f64> = unwatched.iter().zip(&arm.rates).map(|(off, on)| (off / on).ln()).collect();
-        let ((rate, _), (slowdown, half)) = (mean(&arm.rates), mean(&slowdown));
-        let percent = |log: f64| 100.0 * (log.exp() - 1.0);
-        print!(
-            "  {:<18} {rate:>11.0}  {:>+6.2} ({:+.2} to {:+.2})",
-            arm.name,
-            percent(slowdown),
-            percent(slowdown - half),
-            percent(slowdown + half)
-        );
+    for (index, arm) in arms.iter().enumerate() {
+        // The unwatched ones are compared with each other, the watched ones with both.
+        let others = match index {
+            0 => [&arms[1].windows; 2],
+            1 => [&arms[0].windows; 2],
+            _ => [&arms[0].windows, &arms[1].windows],
+        };
+        let logs = |of: &dyn Fn(&Window) -> f64| -> Vec<f64> {
+            let off = |round: usize| (of(&others[0][round]).ln() + of(&others[1][round]).ln()) / 2.0;
+            arm.windows.iter().enumerate().map(|(round, on)| of(on).ln() - off(round)).collect()
+        };
+        let slowdown: Vec<f64> = logs(&|window| window.rate).into_iter().map(|log| -log).collect();
+        let (rate, _) = mean(&arm.windows.iter().map(|window| window.rate).collect::<Vec<f64>>());
+        let cost = percent(&logs(&|window| window.cost));
+        print!("  {:<18} {rate:>8.0}  {:<24} {cost:<24}", arm.name, percent(&slowdown));
         if let Some(first) = arm.activities.first() {
-            let of = |value: &dyn Fn(&Activity) -> f64| arm.activities.iter().map(value).sum::<f64>() / rounds as f64;
-            let share = of(&|activity| activity.overhead_share().unwrap_or(0.0));
+            let of = |value: &dyn Fn(&Activity) -> f64| mean(&arm.activities.iter().map(value).collect::<Vec<f64>>()).0;
+            let told = 100.0 * of(&|activity| activity.overhead_share().unwrap_or(0.0));
             let lock = of(&|activity| activity.lock().unwrap_or(f64::NAN));
             let switches = of(&|activity| activity.voluntary_rate() + activity.involuntary_rate());
             let lost: u64 = arm.activities.iter().map(|activity| activity.lost).sum();
-            print!(
-                "  {:>8.2} %  {lock:>9.4}  {switches:>9.0}  {:>7} ns  {lost}",
-                100.0 * share,
-                first.overhead.per_switch.as_nanos()
-            );
+            let each = first.overhead.per_switch.as_nanos();
+            print!(" {told:>7.2}  {lock:>5.3}  {switches:>10.0}  {each:>7}  {lost}");
         }
         println!();
     }
-    Ok(())
-}
-
-/// Runs a program of this kind: for each line on standard input it answers with what it has counted and the time since it began,
-/// in nanoseconds; ends with its input.
-fn run(kind: &str) -> Result<()> {
-    let began = Instant::now();
-    let count = contention::start(kind).ok_or_else(|| format!("no such program: {kind}"))?;
-    for line in std::io::stdin().lines() {
-        line?;
-        println!("{} {}", count.load(Ordering::Relaxed), began.elapsed().as_nanos());
-    }
-    Ok(())
 }
 
 fn main() -> Result<()> {
-    let (mut window, mut rounds, mut kinds) = (100, 40, Vec::new());
+    let (mut window, mut rounds, mut kinds) = (200, 40, Vec::new());
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         let mut value = || arguments.next().ok_or_else(|| format!("{argument} needs a value"));
@@ -199,11 +229,11 @@ fn main() -> Result<()> {
             other => return Err(format!("no such program: {other}").into()),
         }
     }
-    if kinds.is_empty() {
-        kinds = KINDS.iter().map(|(name, _)| (*name).to_owned()).collect();
-    }
-    for kind in kinds {
-        table(&kind, Duration::from_millis(window), rounds)?;
+    for (kind, what) in KINDS {
+        if kinds.is_empty() || kinds.iter().any(|wanted| wanted == kind) {
+            println!("{kind}: {what}; {rounds} rounds, windows of {window} ms");
+            print(&measure(kind, Duration::from_millis(window), rounds)?);
+        }
     }
     Ok(())
 }

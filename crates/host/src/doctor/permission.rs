@@ -190,6 +190,7 @@ pub(super) fn bpf() -> Check {
 }
 
 /// Whether the capabilities for loading programs that watch the kernel are in effect.
+#[cfg(feature = "bpf")]
 pub(crate) fn may_use_bpf() -> bool {
     permits_bpf(effective())
 }
