@@ -3,7 +3,8 @@
 # speed the answer loses against a full sweep. Prints the table that docs/BENCHMARKS.md quotes.
 # Usage: bench/threads.sh [pigz|pbzip2|xz|zstd|ffmpeg|x264|sysbench-cpu|sysbench-threads|memcached|openmp …]   (all without arguments)
 # Needs: cargo build --release --bins --examples, python3, gcc and the programs' Debian packages; those that are absent are left out.
-# METHODS: what is compared with the sweep. ROUNDS: how often the sweep tries each number. MAX: the most threads.
+# METHODS: what is compared with the sweep. ROUNDS: how often the sweep tries each number. MAX: the most threads. SIZE, SECONDS_OF_VIDEO: of the
+# input, which decides how long it all takes.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 pinwise=${PINWISE:-target/release/pinwise}
@@ -14,7 +15,7 @@ max=${MAX:-$((2 * $(nproc)))}
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
-for _ in $(seq 12); do cat "$pinwise"; done | head -c 24000000 >"$folder/data"
+head -c "${SIZE:-24000000}" <(cat "$pinwise" "$pinwise" "$pinwise") >"$folder/data"
 
 # One row: every method, then the sweep, each number of which the methods' answers are looked up in.
 row() { # title, options… -- command…
@@ -56,7 +57,7 @@ target-xz() { have xz && row "xz -1" --whole-run -- xz -1 -T{n} --block-size=1Mi
 target-zstd() { have zstd && row "zstd -9" --whole-run -- zstd -9 -q -T{n} -B1M -c "$folder/data"; }
 
 video() {
-  [ -e "$folder/video.y4m" ] || ffmpeg -v error -f lavfi -i testsrc2=size=480x270:rate=30 -t 3 -pix_fmt yuv420p "$folder/video.y4m"
+  [ -e "$folder/video.y4m" ] || ffmpeg -v error -f lavfi -i testsrc2=size=480x270:rate=30 -t "${SECONDS_OF_VIDEO:-3}" -pix_fmt yuv420p "$folder/video.y4m"
 }
 target-ffmpeg() {
   have ffmpeg && video && row "ffmpeg, libx264" --whole-run -- ffmpeg -v error -i "$folder/video.y4m" -c:v libx264 -threads {n} -f null -

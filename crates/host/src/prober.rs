@@ -242,9 +242,21 @@ impl LinuxProber {
     }
 
     fn take_in(&mut self, seen: Window, parameter: u32) -> Result<(), ProbeError> {
-        for note in &seen.notes {
-            if !self.notes.contains(note) {
-                self.notes.push(note.clone());
+        let threads = !seen.activity.threads.is_empty();
+        let unseen = [
+            (
+                seen.activity.lock().is_none(),
+                "LOCK cannot be seen here and counts as 0: run pinwise as the program's user",
+            ),
+            (
+                seen.activity.migration_rate().is_none(),
+                "MIGR_RATE cannot be seen here and counts as 0: the kernel does not tell migrations",
+            ),
+        ];
+        let unseen = unseen.iter().filter(|(unseen, _)| threads && *unseen).map(|(_, note)| (*note).to_owned());
+        for note in seen.notes.iter().cloned().chain(unseen) {
+            if !self.notes.contains(&note) {
+                self.notes.push(note);
             }
         }
         self.unit = seen.unit.clone();

@@ -157,7 +157,7 @@ fn stopped(reason: Reason, last: u32) -> (&'static str, String) {
 fn told(error: MeasureError, probes: usize) -> anyhow::Error {
     if error.interrupted {
         let made = if probes == 1 { "1 probe was made".to_owned() } else { format!("{probes} probes were made") };
-        return Interrupted(format!("interrupted: {made}, nothing of the program runs any more")).into();
+        return Interrupted(format!("interrupted: {made}, what was started has ended")).into();
     }
     anyhow::anyhow!("{error}")
 }

@@ -5,7 +5,7 @@ use super::document::{Document, MonitorRow, SeenRow};
 use super::observed::Observed;
 use super::{Answer, told, usage};
 use crate::interrupt::Interrupt;
-use crate::output::Usage;
+use crate::output::{self, Usage};
 use anyhow::Context as _;
 use pinwise_host::{LinuxProber, Pid, ProbeError, ProbeOptions, ProgressSource, Quota, Recipe, Subject, TargetError};
 use pinwise_testbed::{Measure, MeasureError, Prober};
@@ -95,7 +95,14 @@ pub(super) fn search(asked: &Threads, interrupt: &Interrupt) -> anyhow::Result<D
         notes.push(format!("the program ended by itself after {ran:.2?}: whole runs are measured"));
         (prober, found) = search(ProgressSource::Runs)?;
     }
-    let found = found.map_err(|error| failed(error, prober.inner.error(), prober.parts.len()))?;
+    let found = found.map_err(|error| {
+        if let Some(pid) = asked.pid {
+            output::aside(&format!(
+                "note: process {pid} goes on with the number that was tried last; the command of --set gives it another"
+            ));
+        }
+        failed(error, prober.inner.error(), prober.parts.len())
+    })?;
     prober.inner.settle(found.parameter)?;
     if asked.pid.is_some() {
         notes.push(format!("n = {} is set now", found.parameter));
