@@ -4,7 +4,7 @@ use crate::execute::Conditions;
 use crate::plan::{Experiment, Plan};
 use crate::statistics::{estimate, quantile, variance};
 use crate::{Findings, Reference};
-use pinwise_testbed::{Bench, Microbenchmark, Pace, PaceUnit, figures};
+use pinwise_testbed::{Bench, Microbenchmark, Pace, PaceUnit, WorkingSets, figures};
 use pinwise_topology::Fingerprint;
 use serde::{Deserialize, Serialize};
 
@@ -28,6 +28,9 @@ pub struct Characterization {
     pub unit: PaceUnit,
     /// How it was measured.
     pub conditions: Conditions,
+    /// What was found about the caches by looking; none on models, whose caches are as described.
+    #[serde(default)]
+    pub working_sets: Option<WorkingSets>,
     /// The benchmarks that took part.
     pub benchmarks: Vec<Microbenchmark>,
     /// Where references sat, with the levels around them and those that are absent.
@@ -167,11 +170,11 @@ impl Characterization {
                 (experiment.reference, experiment.benchmark, experiment.stressor) == (reference, benchmark, None)
             })
         };
-        // The slowdown in each round: against the runs alone of the same round, so that slow drift cancels.
+        // The slowdown in each round: against the pauses of the stressors, or the runs alone of the same round, so that slow drift cancels.
         let ratios = |index: usize| -> Vec<f64> {
             let Experiment { reference, benchmark, .. } = plan.experiments[index];
             let Some(base) = alone(reference, benchmark) else { return Vec::new() };
-            runs[index].iter().zip(&runs[base]).map(|(beside, alone)| time(beside) / time(alone)).collect()
+            runs[index].iter().zip(&runs[base]).map(|(beside, alone)| slowdown(beside, alone)).collect()
         };
         let all: Vec<Vec<f64>> = (0..plan.experiments.len()).map(ratios).collect();
         // The variance that sets with this benchmark as the reference have in common.
@@ -268,6 +271,7 @@ impl Characterization {
             fingerprint,
             unit: bench.unit(),
             conditions,
+            working_sets: bench.working_sets().cloned(),
             benchmarks,
             references: plan.references.clone(),
             isolation,
@@ -284,6 +288,16 @@ impl Characterization {
 fn time(runs: &[Vec<Pace>]) -> f64 {
     let times: Vec<f64> = runs.iter().filter_map(|run| run.first()).map(|pace| pace.time).collect();
     times.iter().sum::<f64>() / times.len() as f64
+}
+
+/// How much longer operations of the first program take in the runs `beside` others than in the pauses of these, or, where they make none, in
+/// the runs `alone` of the same round.
+fn slowdown(beside: &[Vec<Pace>], alone: &[Vec<Pace>]) -> f64 {
+    let ratio = |run: &Vec<Pace>| run.first().and_then(|pace| Some((pace.time / pace.alone?).ln()));
+    match beside.iter().map(ratio).collect::<Option<Vec<f64>>>() {
+        Some(ratios) if !ratios.is_empty() => (ratios.iter().sum::<f64>() / ratios.len() as f64).exp(),
+        _ => time(beside) / time(alone),
+    }
 }
 
 impl Noise {

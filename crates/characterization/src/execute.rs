@@ -5,7 +5,7 @@
 //! Each run has a seed of its own, so that on a model rounds vary the start offsets and on the host the memory.
 
 use crate::characterization::{Characterization, Runs};
-use crate::plan::Plan;
+use crate::plan::{Experiment, Plan};
 use pinwise_testbed::{Bench, Fame, MeasureError, Pace, Retry};
 use pinwise_topology::{Fingerprint, Random};
 use serde::{Deserialize, Serialize};
@@ -47,12 +47,15 @@ struct Task {
     seed: u64,
 }
 
-/// How many runs `plan` takes in `rounds` rounds.
 impl Plan {
-    /// Runs in all.
+    /// Runs in `rounds` rounds.
     pub fn runs(&self, rounds: usize) -> usize {
-        self.experiments.iter().map(|experiment| if experiment.stressor.is_none() { ALONE } else { 1 }).sum::<usize>()
-            * rounds
+        self.experiments.iter().map(|experiment| self.runs_of(experiment)).sum::<usize>() * rounds
+    }
+
+    /// Runs of one experiment in a round.
+    pub fn runs_of(&self, experiment: &Experiment) -> usize {
+        if experiment.stressor.is_none() { ALONE } else { 1 }
     }
 }
 
@@ -83,7 +86,7 @@ fn tasks(plan: &Plan, conditions: Conditions) -> Vec<Task> {
     for round in 0..conditions.rounds {
         let mut order: Vec<usize> = Vec::new();
         for (index, experiment) in plan.experiments.iter().enumerate() {
-            order.extend(std::iter::repeat_n(index, if experiment.stressor.is_none() { ALONE } else { 1 }));
+            order.extend(std::iter::repeat_n(index, plan.runs_of(experiment)));
         }
         random.shuffle(&mut order);
         tasks.extend(order.into_iter().map(|experiment| Task { experiment, round, seed: random.bits() }));

@@ -4,6 +4,7 @@ use pinwise_characterization::{Characterization, Conditions, Plan, SensitivityCl
 use pinwise_testbed::{Bench, Fame, MeasureError, Microbenchmark, Pace, PaceUnit, Retry, Seat};
 use pinwise_topology::{Alike, DomainKind, Fingerprint, Machine, Random, SharingTree};
 use std::sync::Mutex;
+use std::time::Duration;
 
 /// Every benchmark is slowed down by its equals within its own domain: by 1 for each. `idle` minds nobody.
 struct Synthetic {
@@ -14,6 +15,9 @@ struct Synthetic {
     /// Relative deviation of times.
     noise: f64,
     share: f64,
+    /// How the machine's own speed changes from run to run, relative, and whether stressors pause so that it cancels.
+    drift: f64,
+    pauses: bool,
     /// Failures to come before a run succeeds.
     failures: Mutex<usize>,
 }
@@ -33,7 +37,17 @@ impl Synthetic {
             benchmark("idle", DomainKind::Pu),
         ];
         let tree = SharingTree::new(&machine, Alike::ByStructure);
-        Self { machine, tree, benchmarks, at_once: 2, noise: 0.01, share: 1.0, failures: Mutex::new(0) }
+        Self {
+            machine,
+            tree,
+            benchmarks,
+            at_once: 2,
+            noise: 0.01,
+            share: 1.0,
+            drift: 0.0,
+            pauses: false,
+            failures: Mutex::new(0),
+        }
     }
 
     fn conditions(rounds: usize) -> Conditions {
@@ -63,6 +77,10 @@ impl Bench for Synthetic {
         self.at_once
     }
 
+    fn expected(&self, layout: &[Seat], _: &Fame, alone: &[Duration]) -> Duration {
+        layout.iter().map(|seat| alone[seat.benchmark]).sum()
+    }
+
     fn run(&self, layout: &[Seat], fame: &Fame, seed: u64) -> Result<Vec<Pace>, MeasureError> {
         let mut failures = self.failures.lock().unwrap();
         if *failures > 0 {
@@ -70,6 +88,7 @@ impl Bench for Synthetic {
             return Err(MeasureError::new(Retry::Same, "a passing failure"));
         }
         let mut random = Random::new(seed);
+        let speed = 1.0 + self.drift * random.unit();
         let pace = |seat: &Seat| {
             let domain = match self.benchmarks[seat.benchmark].name.as_str() {
                 "fetch" => self.tree.around(seat.leaf)[0].1.clone(),
@@ -80,8 +99,9 @@ impl Bench for Synthetic {
             let equals =
                 layout.iter().filter(|other| other.benchmark == seat.benchmark && domain.contains(&other.leaf));
             let noise = 1.0 + self.noise * (2.0 * random.unit() - 1.0);
-            let time = 10.0 * equals.count() as f64 * noise;
-            Pace { share: self.share, ..Pace::new(&[time; 5], 100, fame).unwrap() }
+            let time = 10.0 * speed * equals.count() as f64 * noise;
+            let alone = self.pauses.then_some(10.0 * speed);
+            Pace { share: self.share, alone, ..Pace::new(&[time; 5], 100, fame).unwrap() }
         };
         Ok(layout.iter().map(pace).collect())
     }
@@ -125,6 +145,17 @@ fn slowdowns_are_those_put_in_and_intervals_contain_them() {
     let alone = &result.isolation[0];
     assert!((alone.cpi.unwrap() / 10.0 - 1.0).abs() < 0.01 && alone.ns.is_none() && alone.runs == 9);
     assert!(result.warnings.is_empty(), "{:?}", result.warnings);
+}
+
+#[test]
+fn where_stressors_pause_a_change_of_the_machine_is_no_slowdown() {
+    let worst = |pauses| {
+        let bench = Synthetic { drift: 1.0, pauses, ..t2() };
+        let result = bench.characterize(2).unwrap();
+        let idle = result.slowdowns.iter().filter(|row| row.reference == "idle");
+        idle.map(|row| (row.slowdown - 1.0).abs()).fold(0.0, f64::max)
+    };
+    assert!(worst(true) < 0.02 && worst(false) > 0.1, "{} {}", worst(true), worst(false));
 }
 
 #[test]

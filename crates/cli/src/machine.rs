@@ -1,9 +1,13 @@
 //! `--machine`: which machine a command is about.
 
+use crate::name::did_you_mean;
 use crate::output::Usage;
 use anyhow::Context as _;
 use clap::Args;
+use clap::builder::{PossibleValue, TypedValueParser};
+use pinwise_simulator::Processor;
 use pinwise_topology::{Machine, Snapshot};
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -67,7 +71,47 @@ impl MachineArgument {
         }
         let models = Machine::MODELS.join(", ");
         let known = "a shape such as 8x2x4, a recorded directory or tar archive, an hwloc XML file";
-        Err(Usage(format!("machine '{name}': no such file, and not one of: host, {models}, {known}")).into())
+        let similar = did_you_mean(name, Machine::MODELS.iter().copied().chain(["host"]));
+        Err(Usage(format!("machine '{name}': no such file, and not one of: host, {models}, {known}{similar}")).into())
+    }
+}
+
+/// `--machine` of commands that run programs: any word, of which the help and completions offer those that are taken.
+#[derive(Clone)]
+pub(crate) struct Simulated;
+
+impl Simulated {
+    /// The processor model called `name`. The error says what `command` does take, and which commands look at a machine without running
+    /// anything on it.
+    pub(crate) fn named<'a>(name: &'a str, command: &str) -> Result<&'a str, Usage> {
+        if Processor::MODELS.contains(&name) {
+            return Ok(name);
+        }
+        let simulated = Processor::MODELS.join(", ");
+        let why =
+            if Machine::MODELS.contains(&name) { "is described but not simulated" } else { "cannot run a program" };
+        let similar = did_you_mean(name, Processor::MODELS.iter().copied().chain(["host"]));
+        Err(Usage(format!(
+            "machine '{name}' {why}: {command} takes host, or a simulated processor: {simulated}{similar} (any machine can be looked at \
+             with topo and space)"
+        )))
+    }
+}
+
+impl TypedValueParser for Simulated {
+    type Value = String;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        argument: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<String, clap::Error> {
+        clap::builder::StringValueParser::new().parse_ref(command, argument, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(["host"].iter().chain(Processor::MODELS).map(PossibleValue::new)))
     }
 }
 

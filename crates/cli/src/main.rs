@@ -6,6 +6,7 @@ mod comparison;
 mod draw;
 mod interrupt;
 mod machine;
+mod name;
 mod outcome;
 mod outline;
 mod output;

@@ -24,6 +24,10 @@ fn the_host_is_characterized_and_the_page_is_written() {
     assert_eq!(document["unit"], "ns/operation");
     let isolation = document["isolation"].as_array().unwrap();
     assert!(isolation.iter().all(|row| row["ns"].as_f64().unwrap() > 0.0 && row["cpi"].is_null()), "{isolation:?}");
+    let caches = document["working_sets"]["caches"].as_array().unwrap();
+    let curve = document["working_sets"]["curve"].as_array().unwrap();
+    assert!(curve.len() > 10 && curve.iter().all(|point| point["ns"].as_f64().unwrap() > 0.0), "{curve:?}");
+    assert!(caches.iter().all(|cache| cache["level"].as_u64().unwrap() >= 1), "{caches:?}");
     let levels = document["references"][0]["levels"].as_array().unwrap();
     let absent = document["references"][0]["absent"].as_array().unwrap();
     assert!(levels.len() + absent.len() >= 3, "what is not there is named: {levels:?} {absent:?}");
@@ -65,8 +69,14 @@ fn the_model_repeats_bit_for_bit_and_keeps_its_result() {
 #[test]
 fn what_cannot_be_run_is_bad_usage() {
     for (words, reason) in [
-        (&["characterize", "--machine", "8x2x4"][..], "cannot be run from here"),
+        (
+            &["characterize", "--machine", "8x2x4"][..],
+            "cannot run a program: characterize takes host, or a simulated processor: ultrasparc-t2",
+        ),
+        (&["characterize", "--machine", "opteron-24"], "is described but not simulated"),
+        (&["characterize", "--machine", "UltraSPARC-T2"], "did you mean ultrasparc-t2?"),
         (&["characterize", "--benchmarks", "intsub"], "no benchmark 'intsub' here; there are intadd"),
+        (&["characterize", "--benchmarks", "l3FULL"], "; did you mean L3full?"),
     ] {
         let done = pinwise(words.iter().map(Path::new));
         let said = String::from_utf8(done.stderr).unwrap();

@@ -4,7 +4,11 @@
 //! 2009, section 3.2). Arithmetic runs in eight independent chains: an out-of-order core would leave a unit idle while one
 //! chain waits for its own result, and two programs could then share the unit without either noticing. Loads are the
 //! opposite, one chain in which every address comes from the load before ([`chase`]), so that what is timed is the latency of one
-//! cache; `stream` alone reads ahead, to load what leads to memory.
+//! cache. To load what leads to memory there are programs that wait for nothing: successive reads and writes ([`strip`]), and reads at
+//! random places ([`field`]).
+//!
+//! What a core gets of its caches is looked at first ([`curve`]); a slowdown is taken against the same programs in the pauses of
+//! their stressors ([`run`]).
 //!
 //! Time is the CPU time of the thread, read from the kernel before and after each repetition of a few milliseconds: what other
 //! programs take away from a context does not count as slowdown. It disturbs all the same, and is reported
@@ -15,29 +19,18 @@
 
 mod bench;
 mod chase;
+mod curve;
+mod field;
 mod footprint;
 #[cfg_attr(target_arch = "x86_64", path = "microbenchmark/x86_64.rs")]
 #[cfg_attr(target_arch = "aarch64", path = "microbenchmark/aarch64.rs")]
 #[cfg_attr(not(any(target_arch = "x86_64", target_arch = "aarch64")), path = "microbenchmark/none.rs")]
 mod kernel;
+mod kind;
+mod load;
+mod pages;
+mod run;
+mod strip;
 
 pub use bench::HostBench;
-
-/// What a program executes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    /// Integer additions.
-    Add,
-    /// Integer multiplications.
-    Multiply,
-    /// Integer divisions.
-    Divide,
-    /// Floating-point additions.
-    FloatAdd,
-    /// Floating-point divisions.
-    FloatDivide,
-    /// Loads of which each waits for the one before.
-    Chase,
-    /// Loads that follow each other in memory, one a cache line.
-    Stream,
-}
+use kind::Kind;

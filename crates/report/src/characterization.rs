@@ -4,7 +4,7 @@ use crate::figure::Table;
 use crate::page::{ReportError, STYLE};
 use askama::Template;
 use pinwise_characterization::{Characterization, SensitivityClass, Slowdown};
-use pinwise_testbed::figures;
+use pinwise_testbed::{WorkingSet, WorkingSets, figures};
 
 /// Shades of the style sheet, of which the first stands for no slowdown.
 const SHADES: usize = 8;
@@ -20,6 +20,7 @@ pub fn characterization_page(characterization: &Characterization) -> Result<Stri
         of: characterization,
         unit: characterization.unit.name(),
         isolation: isolation(characterization),
+        caches: characterization.working_sets.as_ref().map(caches),
         maps: maps(characterization, most),
         scale: (0..SHADES).map(|shade| format!("s{shade}")).collect(),
         most: format!("{most:.1}"),
@@ -57,6 +58,7 @@ struct CharacterizationPage<'a> {
     of: &'a Characterization,
     unit: &'static str,
     isolation: Table,
+    caches: Option<(Table, Table)>,
     maps: Vec<Map>,
     scale: Vec<String>,
     most: String,
@@ -203,6 +205,24 @@ fn growth(characterization: &Characterization) -> Table {
         ]);
     }
     table
+}
+
+/// The caches as declared and as seen, and the curve that this was seen in.
+fn caches(found: &WorkingSets) -> (Table, Table) {
+    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<String>>();
+    let mut levels = Table { head: words(&["cache", "declared", "seen", "ns a load", ""]), rows: Vec::new() };
+    for cache in &found.caches {
+        levels.rows.push(vec![
+            format!("L{}", cache.level),
+            cache.declared.map_or("not told".into(), figures::bytes),
+            cache.effective.map_or("nothing".into(), |seen| figures::bytes(seen.bytes)),
+            cache.effective.map(|seen| format!("{:.1}", seen.ns)).unwrap_or_default(),
+            if cache.disagrees() { "not as declared".into() } else { String::new() },
+        ]);
+    }
+    let point = |point: &WorkingSet| vec![figures::bytes(point.bytes), format!("{:.2}", point.ns)];
+    let curve = Table { head: words(&["working set", "ns a load"]), rows: found.curve.iter().map(point).collect() };
+    (levels, curve)
 }
 
 fn remote(characterization: &Characterization) -> Vec<String> {

@@ -14,6 +14,7 @@ use pinwise_testbed::{Bench, Fame, MeasureError, Microbenchmark, Pace, PaceUnit,
 use pinwise_topology::{Alike, DomainKind, Machine, Random, SharingTree};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// Start offsets are uniform below this many cycles: longer than any instruction.
 const OFFSETS: u64 = 1000;
@@ -74,6 +75,20 @@ impl ModelBench {
     }
 }
 
+/// Cycles per instruction alone, near enough for an estimate of how long a simulation takes (MICRO 2009, Table 2).
+fn usual_cpi(program: Program) -> u64 {
+    match program {
+        Program::IntAdd => 1,
+        Program::IntMul => 5,
+        Program::IntDiv => 20,
+        Program::FpAdd => 6,
+        Program::FpDiv => 33,
+        Program::Dcache => 3,
+        Program::L2cache => 22,
+        Program::Mem => 195,
+    }
+}
+
 /// What a program stresses (MICRO 2009, Table 2).
 fn describe(program: Program) -> Microbenchmark {
     let (resource, level, pipelined) = match program {
@@ -104,6 +119,22 @@ impl Bench for ModelBench {
 
     fn at_once(&self) -> usize {
         std::thread::available_parallelism().map_or(1, usize::from)
+    }
+
+    fn expected(&self, layout: &[Seat], fame: &Fame, alone: &[Duration]) -> Duration {
+        let programs: Vec<Program> = layout.iter().map(|seat| Program::ALL[seat.benchmark]).collect();
+        let looked_at = |program: Program| fame.least as u64 * self.repetition(program) * usual_cpi(program);
+        // Who does not load begins when the others have loaded.
+        let cycles = |program: Program, loading: u64, looked_at: u64| {
+            let begins = if self.beyond_first_level(program) { 0 } else { loading };
+            (loading - begins + OFFSETS + SETTLING + looked_at) as f64
+        };
+        let (loading, longest) = (self.loading(&programs), programs.iter().copied().map(looked_at).max().unwrap_or(0));
+        let seats = layout.iter().zip(&programs).map(|(seat, &program)| {
+            let once = cycles(program, self.loading(&[program]), looked_at(program));
+            alone[seat.benchmark].as_secs_f64() * cycles(program, loading, longest) / once
+        });
+        Duration::from_secs_f64(seats.sum())
     }
 
     fn run(&self, layout: &[Seat], fame: &Fame, seed: u64) -> Result<Vec<Pace>, MeasureError> {

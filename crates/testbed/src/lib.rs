@@ -19,7 +19,7 @@ pub use contention::{Contention, Demand};
 pub use fame::Fame;
 pub use measurement::{MeasureError, Measurement, Retry, Unit};
 pub use metis::{ImpossibleRun, MetisError, MetisProgram, MetisRun, MetisTable};
-pub use microbenchmark::{Bench, Microbenchmark, Pace, PaceUnit, Seat};
+pub use microbenchmark::{Bench, EffectiveCache, Microbenchmark, Pace, PaceUnit, Seat, WorkingSet, WorkingSets};
 pub use part::{Part, mark_critical};
 pub use probe::{Measure, Probe, Prober, Profile, Progress};
 pub use replay::{Disturbance, Replay};

@@ -7,6 +7,7 @@
 use crate::{Fame, MeasureError};
 use pinwise_topology::{DomainKind, Machine};
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 /// A program that stresses one resource: a long sequence of one operation, the loop around it below 1 % of the time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,6 +65,9 @@ pub struct Pace {
     pub steady: bool,
     /// The part of the time that the program really had its context, up to 1; the rest went to others. Always 1 on a model.
     pub share: f64,
+    /// Time per operation of the first program of a layout in the pauses of all others, in turn with the time beside them: what it is to
+    /// be compared with, since machine, memory and neighbours were the same. None where a bench needs no such comparison.
+    pub alone: Option<f64>,
 }
 
 impl Pace {
@@ -77,7 +81,48 @@ impl Pace {
             operations: operations * repetitions as u64,
             steady: fame.enough(times),
             share: 1.0,
+            alone: None,
         })
+    }
+}
+
+/// How long a load takes, by the size of what is loaded from: what of its caches a core really gets.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WorkingSets {
+    /// The curve.
+    pub curve: Vec<WorkingSet>,
+    /// The caches for data around the core, the first level first.
+    pub caches: Vec<EffectiveCache>,
+}
+
+/// A point of the curve.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WorkingSet {
+    /// Bytes that are loaded from again and again.
+    pub bytes: u64,
+    /// Nanoseconds of a load that waits for the one before.
+    pub ns: f64,
+}
+
+/// A cache as declared and as seen.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EffectiveCache {
+    /// Its level.
+    pub level: u8,
+    /// Bytes, as the kernel tells.
+    pub declared: Option<u64>,
+    /// The largest working set that it serves; none where no step of the curve belongs to it.
+    pub effective: Option<WorkingSet>,
+}
+
+impl EffectiveCache {
+    /// Whether what is seen is less than half or more than twice of what is declared, or is not seen at all.
+    pub fn disagrees(&self) -> bool {
+        match (self.declared, self.effective) {
+            (Some(declared), Some(seen)) => seen.bytes < declared / 2 || seen.bytes / 2 > declared,
+            (Some(_), None) => true,
+            (None, _) => false,
+        }
     }
 }
 
@@ -95,6 +140,14 @@ pub trait Bench: Sync {
     /// How many layouts can run at the same time without disturbing each other: 1 where the machine itself is measured, the
     /// number of processors where it is computed.
     fn at_once(&self) -> usize;
+
+    /// What was found about the caches by looking; none where nobody looked, and on models, whose caches are as described.
+    fn working_sets(&self) -> Option<&WorkingSets> {
+        None
+    }
+
+    /// How long [`Bench::run`] will take for `layout`, where `alone` is how long it took for each benchmark alone.
+    fn expected(&self, layout: &[Seat], fame: &Fame, alone: &[Duration]) -> Duration;
 
     /// Runs the programs of `layout` together, each on its leaf (at most one a leaf), all repeated until [`Fame::over`] is true of
     /// every one, and gives the pace of each in the order of the layout.

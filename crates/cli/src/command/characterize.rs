@@ -3,18 +3,19 @@
 mod text;
 
 use crate::interrupt::Interrupt;
-use crate::machine::MachineArgument;
+use crate::machine::Simulated;
+use crate::name::did_you_mean;
 use crate::output::{self, Interrupted, Usage};
 use crate::store::StoreArguments;
 use anyhow::Context as _;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use pinwise_campaign::Store;
-use pinwise_characterization::{Characterization, Conditions, Plan, Reference, execute};
+use pinwise_characterization::{Characterization, Conditions, Experiment, Plan, PlanError, Reference, execute};
 use pinwise_host::HostBench;
 use pinwise_simulator::{ModelBench, Processor};
-use pinwise_testbed::{Bench, Fame, figures};
-use pinwise_topology::{Fingerprint, Machine};
+use pinwise_testbed::{Bench, Fame, MeasureError, figures};
+use pinwise_topology::Fingerprint;
 use serde::Serialize;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -32,15 +33,16 @@ use std::time::{Duration, Instant};
   pinwise characterize --benchmarks intadd,mem --rounds 2 some of it, to see how it goes
   pinwise characterize --html page.html                   with a page of heat maps")]
 pub(crate) struct Characterize {
-    #[command(flatten)]
-    machine: MachineArgument,
+    /// Where the benchmarks run: host, or a processor that is simulated
+    #[arg(long, value_name = "MACHINE", default_value = "host", value_parser = Simulated)]
+    machine: String,
     /// Only these benchmarks, with commas between them [default: all]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     benchmarks: Vec<String>,
     /// At most N stressors on other cores
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=1024))]
     stressors: u16,
-    /// How often everything is measured; intervals need 2 [default: 5 on this machine, 1 on a model]
+    /// How often everything is measured; intervals need 2 [default: 3 on this machine, 1 on a model]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=100))]
     rounds: Option<u16>,
     /// Largest difference between the accumulated and the steady rate
@@ -81,49 +83,48 @@ struct Document<'a> {
 }
 
 impl Characterize {
+    fn plan(&self, bench: &dyn Bench) -> Result<Plan, Usage> {
+        Plan::new(bench.machine(), bench.benchmarks(), &self.benchmarks, usize::from(self.stressors)).map_err(|error| {
+            let known = bench.benchmarks().iter().map(|benchmark| benchmark.name.as_str());
+            match &error {
+                PlanError::Unknown { name, .. } => Usage(format!("{error}{}", did_you_mean(name, known))),
+                PlanError::NoContexts => Usage(error.to_string()),
+            }
+        })
+    }
+
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let interrupt = Interrupt::listen()?;
-        let (bench, fingerprint): (Box<dyn Bench>, Fingerprint) = match self.machine.machine.as_str() {
+        let (bench, fingerprint): (Box<dyn Bench>, Fingerprint) = match self.machine.as_str() {
             "host" => {
-                let machine = self.machine.load()?;
+                let machine = pinwise_host::machine()?;
                 let fingerprint = pinwise_host::fingerprint(&machine);
-                let bench = HostBench::new(machine, interrupt.flag()).map_err(anyhow::Error::from)?;
+                let mut bench = HostBench::new(machine, interrupt.flag())?;
+                // A misspelt name is told before anything is measured.
+                self.plan(&bench)?;
+                output::aside("looking at what a core gets of its caches");
+                bench.look_at_caches().map_err(stopped)?;
                 (Box::new(bench), fingerprint)
             }
-            model if Machine::MODELS.contains(&model) => {
+            name => {
+                let model = Simulated::named(name, "characterize")?;
                 let bench = ModelBench::new(Processor::model(model)?, interrupt.flag());
                 let fingerprint = Fingerprint::of(bench.machine());
                 (Box::new(bench), fingerprint)
             }
-            other => {
-                self.machine.load()?;
-                let models = Machine::MODELS.join(", ");
-                let message = format!(
-                    "--machine {other}: its programs cannot be run from here; characterize host or a model ({models})"
-                );
-                return Err(Usage(message).into());
-            }
         };
-        let plan = Plan::new(bench.machine(), bench.benchmarks(), &self.benchmarks, usize::from(self.stressors))
-            .map_err(|error| Usage(error.to_string()))?;
+        let plan = self.plan(&*bench)?;
         // A store that cannot be used is found out before, not after.
         let mut store = Store::open(&self.store.path()?)?;
-        let default = if bench.at_once() > 1 || self.machine.machine != "host" { 1 } else { 5 };
+        let default = if self.machine == "host" { 3 } else { 1 };
         let conditions = Conditions {
             fame: Fame { maiv: self.maiv, ..Fame::default() },
             rounds: self.rounds.map_or(default, usize::from),
             seed: self.seed,
         };
-        announce(&*bench, &plan, &conditions, &interrupt)?;
+        announce(&*bench, &plan, &conditions)?;
         let started = Instant::now();
-        let measured = measure(&*bench, &plan, conditions, fingerprint);
-        let characterization = match measured {
-            Ok(characterization) => characterization,
-            Err(error) if error.interrupted => {
-                return Err(Interrupted("interrupted: nothing was changed, nothing was kept".into()).into());
-            }
-            Err(error) => return Err(error.into()),
-        };
+        let characterization = measure(&*bench, &plan, conditions, fingerprint).map_err(stopped)?;
         let seconds = started.elapsed().as_secs_f64();
         let id = store.keep_characterization(&characterization)?;
         if let Some(file) = &self.html {
@@ -143,8 +144,16 @@ impl Characterize {
     }
 }
 
-/// Says what there is to do, what is absent, and how long it may take: from one short run of every benchmark alone.
-fn announce(bench: &dyn Bench, plan: &Plan, conditions: &Conditions, interrupt: &Interrupt) -> anyhow::Result<()> {
+/// Why it was not measured.
+fn stopped(error: MeasureError) -> anyhow::Error {
+    if error.interrupted {
+        return Interrupted("interrupted: nothing was changed, nothing was kept".into()).into();
+    }
+    error.into()
+}
+
+/// Says what there is to do, what is absent, and how long it takes: from one run of every benchmark alone.
+fn announce(bench: &dyn Bench, plan: &Plan, conditions: &Conditions) -> anyhow::Result<()> {
     let runs = plan.runs(conditions.rounds);
     let names: Vec<&str> = plan
         .references
@@ -164,22 +173,14 @@ fn announce(bench: &dyn Bench, plan: &Plan, conditions: &Conditions, interrupt: 
     let mut alone = vec![Duration::ZERO; bench.benchmarks().len()];
     for experiment in plan.experiments.iter().filter(|experiment| experiment.stressor.is_none()) {
         let begin = Instant::now();
-        if let Err(error) = bench.run(&experiment.layout, &conditions.fame, conditions.seed) {
-            if error.interrupted || interrupt.came() {
-                return Err(Interrupted("interrupted: nothing was changed, nothing was kept".into()).into());
-            }
-            return Err(error.into());
-        }
+        bench.run(&experiment.layout, &conditions.fame, conditions.seed).map_err(stopped)?;
         alone[experiment.benchmark] = begin.elapsed();
     }
-    // On a machine programs run beside each other; on a model they are computed one after the other.
-    let of = |experiment: &pinwise_characterization::Experiment| {
-        let times = experiment.layout.iter().map(|seat| alone[seat.benchmark]);
-        if bench.at_once() > 1 { times.sum() } else { times.max().unwrap_or_default() }
+    let of = |experiment: &Experiment| {
+        bench.expected(&experiment.layout, &conditions.fame, &alone) * plan.runs_of(experiment) as u32
     };
     let once: Duration = plan.experiments.iter().map(of).sum();
-    let runs_each = runs as f64 / plan.experiments.len().max(1) as f64;
-    let all = once.mul_f64(runs_each) / u32::try_from(bench.at_once()).unwrap_or(1);
+    let all = once * conditions.rounds as u32 / u32::try_from(bench.at_once()).unwrap_or(1);
     output::aside(&format!("about {}", figures::duration(all)));
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! `pinwise workload`: runs a program that ships with pinwise, as an ordinary program that others can place.
 
+use crate::name::no_workload;
 use crate::output::{Usage, print, print_json};
 use clap::Args;
 use pinwise_workloads::{Capture, Error, Program, Running, Summary, Traffic, Workload as Instances};
@@ -219,7 +220,7 @@ fn list(json: bool) -> anyhow::Result<()> {
 
 /// What the library refuses of the command line is a usage error.
 fn usage(error: Error) -> anyhow::Error {
-    Usage(error.to_string()).into()
+    no_workload(&error).into()
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {

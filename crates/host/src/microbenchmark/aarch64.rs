@@ -13,7 +13,7 @@ pub(super) fn operations(kind: Kind) -> u64 {
     match kind {
         Kind::Add | Kind::Multiply | Kind::FloatAdd => 128,
         Kind::Divide | Kind::FloatDivide => 32,
-        Kind::Chase | Kind::Stream => 64,
+        Kind::Chase | Kind::Stream | Kind::Store | Kind::Follow | Kind::Scatter => 64,
     }
 }
 
@@ -26,7 +26,7 @@ pub(super) fn compute(kind: Kind, passes: u64) {
         Kind::Divide => divide(passes),
         Kind::FloatAdd => float_add(passes),
         Kind::FloatDivide => float_divide(passes),
-        Kind::Chase | Kind::Stream => {}
+        Kind::Chase | Kind::Stream | Kind::Store | Kind::Follow | Kind::Scatter => {}
     }
 }
 
@@ -167,6 +167,33 @@ pub(super) unsafe fn stream(from: *const u8, passes: u64) {
             "b.ne 2b",
             at = inout(reg) from => _, word = out(reg) _, n = inout(reg) passes => _,
             options(readonly, nostack),
+        );
+    }
+}
+
+/// Writes each of `passes` (at least 1) times 64 successive cache lines of 64 bytes, with a hint to go past the caches.
+///
+/// # Safety
+/// `from` points to `passes` times 4,096 writable bytes to which nothing else refers, and is a multiple of 16.
+pub(super) unsafe fn store(from: *mut u8, passes: u64) {
+    debug_assert!(passes > 0 && from.addr().is_multiple_of(16));
+    // SAFETY: the caller's promise makes every address that is stored to valid and aligned. Stores of this kind are ordered with later
+    // ones by the barrier only.
+    unsafe {
+        asm!(
+            "2:",
+            ".rept 64",
+            "stnp {word}, {word}, [{at}]",
+            "stnp {word}, {word}, [{at}, #16]",
+            "stnp {word}, {word}, [{at}, #32]",
+            "stnp {word}, {word}, [{at}, #48]",
+            "add {at}, {at}, #64",
+            ".endr",
+            "subs {n}, {n}, #1",
+            "b.ne 2b",
+            "dmb ishst",
+            at = inout(reg) from => _, word = in(reg) 0x0101_0101_0101_0101_u64, n = inout(reg) passes => _,
+            options(nostack),
         );
     }
 }

@@ -1,22 +1,16 @@
 //! The host as a bench: one thread per program, each on its own context.
 
-use super::chase::{Chain, Strip};
 use super::footprint::Footprint;
-use super::{Kind, kernel};
+use super::load::{Load, Program, REPETITION};
+use super::run::{self, Run};
+use super::{Kind, curve, kernel};
 use crate::sys;
-use pinwise_testbed::{Bench, Fame, MeasureError, Microbenchmark, Pace, PaceUnit, Retry, Seat};
+use pinwise_testbed::{Bench, Fame, MeasureError, Microbenchmark, Pace, PaceUnit, Retry, Seat, WorkingSets};
 use pinwise_topology::{Alike, CpuId, CpuSet, DomainKind, Machine, Random, SharingTree};
-use rustix::time::{ClockId, clock_gettime};
+use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
-
-/// CPU time of one repetition when nothing disturbs: long against the reading of the clock (below 1 us), short against a time slice.
-const REPETITION: Duration = Duration::from_millis(4);
-/// What all programs run together before repetitions count.
-const SETTLING: Duration = Duration::from_millis(12);
-/// A set of programs that takes longer than this has no machine of its own.
-const PATIENCE: Duration = Duration::from_secs(60);
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 /// The machine we run on.
 #[derive(Debug)]
@@ -25,17 +19,9 @@ pub struct HostBench {
     leaves: Vec<CpuId>,
     programs: Vec<Program>,
     benchmarks: Vec<Microbenchmark>,
-    line: usize,
+    footprint: Footprint,
+    working_sets: Option<WorkingSets>,
     cancelled: Arc<AtomicBool>,
-}
-
-/// What a thread executes, and over how many bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Program {
-    kind: Kind,
-    footprint: usize,
-    /// Whether its memory is to be in its cache before anything is timed.
-    warm: bool,
 }
 
 impl HostBench {
@@ -59,7 +45,34 @@ impl HostBench {
         };
         let footprint = Footprint::new(&machine, first, leaves.len(), available());
         let (benchmarks, programs) = programs(&machine, first, footprint).into_iter().unzip();
-        Ok(Self { machine, leaves, programs, benchmarks, line: footprint.line, cancelled })
+        Ok(Self { machine, leaves, programs, benchmarks, footprint, working_sets: None, cancelled })
+    }
+
+    /// Looks at what the first context gets of its caches, and sizes the programs accordingly: some seconds. A last-level cache of which
+    /// nothing is seen loses its programs.
+    ///
+    /// # Errors
+    /// No memory; the context cannot be used; cancelled.
+    pub fn look_at_caches(&mut self) -> Result<(), MeasureError> {
+        let first = self.leaves[0];
+        let (footprint, cancelled) = (self.footprint, &*self.cancelled);
+        let measured = std::thread::scope(|scope| {
+            let look = || {
+                sys::set_affinity(0, &CpuSet::from_iter([first]))?;
+                curve::measure(footprint.memory, footprint.line, cancelled)
+            };
+            let thread = std::thread::Builder::new().name("caches".into()).spawn_scoped(scope, look)?;
+            thread.join().unwrap_or_else(|_| Err(io::Error::other("its thread died")))
+        });
+        let curve = measured.map_err(|error| match error.kind() {
+            io::ErrorKind::Interrupted => MeasureError::interrupted(),
+            _ => MeasureError::new(Retry::Same, format!("cannot look at the caches of CPU {}: {error}", first.0)),
+        })?;
+        let found = curve::working_sets(&self.machine, first, curve);
+        self.footprint = footprint.fitted(&found);
+        (self.benchmarks, self.programs) = programs(&self.machine, first, self.footprint).into_iter().unzip();
+        self.working_sets = Some(found);
+        Ok(())
     }
 
     /// Bytes that each benchmark walks over, in their order; 0 for arithmetic.
@@ -68,9 +81,8 @@ impl HostBench {
     }
 
     /// The thread of one seat: everything it does is in the run it is part of.
-    fn work(&self, seat: Seat, fame: &Fame, seed: u64, run: &Run) -> Result<Pace, MeasureError> {
-        let failed = |what: &str, error: std::io::Error| {
-            run.failed.store(true, Ordering::Relaxed);
+    fn work(&self, index: usize, seat: Seat, fame: &Fame, seed: u64, run: &Run<'_>) -> Result<Pace, MeasureError> {
+        let failed = |what: &str, error: io::Error| {
             let name = &self.benchmarks[seat.benchmark].name;
             MeasureError::new(
                 Retry::Same,
@@ -82,49 +94,9 @@ impl HostBench {
             .map_err(|error| failed("cannot pin its thread there", error))?;
         let program = self.programs[seat.benchmark];
         let mut random = Random::new(seed ^ (u64::from(seat.leaf) << 32));
-        let mut load = Load::new(program, self.line, &mut random).map_err(|error| failed("no memory for it", error))?;
-        load.warm_up();
-        let passes = load.calibrate();
-        run.ready.fetch_add(1, Ordering::Relaxed);
-
-        let mut settled: Option<Instant> = None;
-        let mut times = Vec::new();
-        let mut counted = Duration::ZERO;
-        let mut done = false;
-        let per_repetition = (passes * kernel::operations(program.kind)) as f64;
-        let mut began = Instant::now();
-        loop {
-            let time = timed(|| load.run(passes));
-            if self.cancelled.load(Ordering::Relaxed) {
-                return Err(MeasureError::interrupted());
-            }
-            if run.failed.load(Ordering::Relaxed) || run.began.elapsed() > PATIENCE {
-                run.failed.store(true, Ordering::Relaxed);
-                let message = format!("the set of programs did not end within {} s", PATIENCE.as_secs());
-                return Err(MeasureError::new(Retry::Same, message));
-            }
-            if run.ready.load(Ordering::Relaxed) < run.programs {
-                continue;
-            }
-            let now = Instant::now();
-            if now.duration_since(*settled.get_or_insert(now)) < SETTLING {
-                began = Instant::now();
-                continue;
-            }
-            counted += time;
-            times.push(time.as_nanos() as f64 / per_repetition);
-            if !done && fame.over(&times) {
-                done = true;
-                run.done.fetch_add(1, Ordering::Relaxed);
-            }
-            if run.done.load(Ordering::Relaxed) == run.programs {
-                let share = (counted.as_secs_f64() / began.elapsed().as_secs_f64().max(1e-9)).min(1.0);
-                // There is at least one repetition.
-                return Pace::new(&times, per_repetition as u64, fame)
-                    .map(|pace| Pace { share, ..pace })
-                    .ok_or_else(|| MeasureError::new(Retry::Same, "the clock of CPU time stands still"));
-            }
-        }
+        let load =
+            Load::new(program, self.footprint.line, &mut random).map_err(|error| failed("no memory for it", error))?;
+        run.work(index, program, load, fame)
     }
 }
 
@@ -145,103 +117,44 @@ impl Bench for HostBench {
         1
     }
 
+    fn working_sets(&self) -> Option<&WorkingSets> {
+        self.working_sets.as_ref()
+    }
+
+    fn expected(&self, layout: &[Seat], fame: &Fame, alone: &[Duration]) -> Duration {
+        let program = |seat: &Seat| self.programs[seat.benchmark];
+        let running = |seat: &Seat, programs| run::duration(program(seat), programs, REPETITION, fame);
+        // Beyond its repetitions a run alone was preparation; memory is prepared side by side, and looked at in turn.
+        let preparing = |seat: &Seat| alone[seat.benchmark].saturating_sub(running(seat, 1));
+        let preparation = layout.iter().map(preparing).max().unwrap_or_default();
+        preparation + layout.first().map_or(Duration::ZERO, |first| running(first, layout.len()))
+    }
+
     fn run(&self, layout: &[Seat], fame: &Fame, seed: u64) -> Result<Vec<Pace>, MeasureError> {
-        let run = Run {
-            programs: layout.len(),
-            began: Instant::now(),
-            ready: AtomicUsize::new(0),
-            done: AtomicUsize::new(0),
-            failed: AtomicBool::new(false),
-        };
+        let run = Run::new(layout.len(), &self.cancelled);
         let results: Vec<Result<Pace, MeasureError>> = std::thread::scope(|scope| {
-            let start = |&seat: &Seat| {
+            let start = |(index, &seat): (usize, &Seat)| {
                 let builder = std::thread::Builder::new().name(self.benchmarks[seat.benchmark].name.clone());
                 let run = &run;
-                builder.spawn_scoped(scope, move || self.work(seat, fame, seed, run)).inspect_err(|_| {
-                    run.failed.store(true, Ordering::Relaxed);
+                let work = move || self.work(index, seat, fame, seed, run).inspect_err(|error| run.fail(error));
+                builder.spawn_scoped(scope, work).map_err(|error| {
+                    let error = MeasureError::new(Retry::Same, format!("no thread for a microbenchmark: {error}"));
+                    run.fail(&error);
+                    error
                 })
             };
-            let threads: Vec<_> = layout.iter().map(start).collect();
-            let end = |thread: std::io::Result<std::thread::ScopedJoinHandle<'_, _>>| match thread {
-                Ok(thread) => thread
-                    .join()
-                    .unwrap_or_else(|_| Err(MeasureError::new(Retry::Never, "a microbenchmark's thread died"))),
-                Err(error) => Err(MeasureError::new(Retry::Same, format!("no thread for a microbenchmark: {error}"))),
+            let threads: Vec<_> = layout.iter().enumerate().map(start).collect();
+            let died = || MeasureError::new(Retry::Never, "a microbenchmark's thread died");
+            let end = |thread: Result<std::thread::ScopedJoinHandle<'_, _>, MeasureError>| {
+                thread.and_then(|thread| thread.join().unwrap_or_else(|_| Err(died())))
             };
             threads.into_iter().map(end).collect()
         });
-        results.into_iter().collect()
-    }
-}
-
-/// What the threads of one run know of each other.
-struct Run {
-    programs: usize,
-    began: Instant,
-    /// Threads that have their memory and run.
-    ready: AtomicUsize,
-    /// Threads that made enough repetitions.
-    done: AtomicUsize,
-    /// One of them cannot go on.
-    failed: AtomicBool,
-}
-
-/// A program with its memory.
-enum Load {
-    Compute(Kind),
-    Chain(Chain, bool),
-    Strip(Strip),
-}
-
-impl Load {
-    fn new(program: Program, line: usize, random: &mut Random) -> std::io::Result<Self> {
-        Ok(match program.kind {
-            Kind::Chase => Self::Chain(Chain::new(program.footprint, line, random)?, program.warm),
-            Kind::Stream => Self::Strip(Strip::new(program.footprint)?),
-            kind => Self::Compute(kind),
-        })
-    }
-
-    /// Brings what belongs into a cache there: the chain twice from beginning to end.
-    fn warm_up(&mut self) {
-        if let Self::Chain(chain, true) = self {
-            let passes = 2 * (chain.length as u64).div_ceil(kernel::operations(Kind::Chase));
-            chain.follow(passes);
+        match run.error() {
+            Some(error) => Err(error),
+            None => results.into_iter().collect(),
         }
     }
-
-    fn run(&mut self, passes: u64) {
-        match self {
-            Self::Compute(kind) => kernel::compute(*kind, passes),
-            Self::Chain(chain, _) => chain.follow(passes),
-            Self::Strip(strip) => strip.read(passes),
-        }
-    }
-
-    /// Passes that take about [`REPETITION`].
-    fn calibrate(&mut self) -> u64 {
-        let mut passes = 1;
-        loop {
-            let time = timed(|| self.run(passes));
-            if time >= REPETITION / 8 {
-                let more = REPETITION.as_secs_f64() / time.as_secs_f64();
-                return ((passes as f64 * more).round() as u64).max(1);
-            }
-            passes *= 2;
-        }
-    }
-}
-
-/// The CPU time of the calling thread that `act` takes.
-fn timed(act: impl FnOnce()) -> Duration {
-    let now = || {
-        let time = clock_gettime(ClockId::ThreadCPUTime);
-        // CPU time is never negative.
-        Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec as u32)
-    };
-    let before = now();
-    act();
-    now().saturating_sub(before)
 }
 
 /// The programs with what they stress on `machine`, around `cpu`.
@@ -254,10 +167,12 @@ fn programs(machine: &Machine, cpu: CpuId, footprint: Footprint) -> Vec<(Microbe
             _ => DomainKind::Core,
         }
     };
+    let (second, small) = (footprint.second, footprint.third.unwrap_or(footprint.second));
     let mut programs = Vec::new();
     let mut add = |name: &str, resource: &str, level, pipelined, kind, footprint, warm| {
         let benchmark = Microbenchmark { name: name.into(), resource: resource.into(), level, pipelined };
-        programs.push((benchmark, Program { kind, footprint, warm }));
+        let far = matches!(kind, Kind::Stream | Kind::Store | Kind::Follow | Kind::Scatter) || footprint > second;
+        programs.push((benchmark, Program { kind, footprint, small, warm, far }));
     };
     let core = DomainKind::Core;
     add("intadd", "integer units", core, true, Kind::Add, 0, false);
@@ -267,11 +182,18 @@ fn programs(machine: &Machine, cpu: CpuId, footprint: Footprint) -> Vec<(Microbe
     add("FPdiv", "floating-point divider", core, false, Kind::FloatDivide, 0, false);
     add("Dcache", "L1 data cache", core, true, Kind::Chase, footprint.first, true);
     add("L2cache", "L2 cache", shared(2, DomainKind::L2), true, Kind::Chase, footprint.second, true);
-    if let Some(third) = footprint.third {
-        add("L3cache", "L3 cache", shared(3, DomainKind::L3), true, Kind::Chase, third, true);
+    let third = shared(3, DomainKind::L3);
+    if let Some(bytes) = footprint.third {
+        add("L3cache", "L3 cache", third, true, Kind::Chase, bytes, true);
     }
-    add("mem", "memory latency", DomainKind::Numa, true, Kind::Chase, footprint.memory, false);
-    add("stream", "memory bandwidth", DomainKind::Numa, true, Kind::Stream, footprint.memory, false);
+    if let Some(bytes) = footprint.field {
+        add("L3full", "what the L3 cache holds", third, true, Kind::Follow, bytes, false);
+    }
+    let memory = DomainKind::Numa;
+    add("mem", "memory latency", memory, true, Kind::Chase, footprint.memory, false);
+    add("stream", "memory bandwidth, reading", memory, true, Kind::Stream, footprint.memory, false);
+    add("write", "memory bandwidth, writing", memory, true, Kind::Store, footprint.memory, false);
+    add("scatter", "memory, many loads at once", memory, true, Kind::Scatter, footprint.scatter, false);
     programs
 }
 

@@ -5,49 +5,9 @@
 //! the most recently used 2 MiB are as far away as the chain is long. A cache smaller than the chain therefore misses.
 
 use super::kernel;
+use super::pages::{BLOCK, Pages};
 use pinwise_topology::Random;
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
-use std::ffi::c_void;
 use std::io;
-use std::ptr;
-
-/// The common size of a huge page; a page of another size only costs the alignment.
-const BLOCK: usize = 2 << 20;
-/// What one pass of a stream reads.
-const PASS: usize = 4096;
-
-/// Memory of this process alone, zeroed, on pages that nobody used before; huge ones where the kernel gives them.
-#[derive(Debug)]
-struct Pages {
-    mapping: *mut c_void,
-    mapped: usize,
-    /// The first byte that begins a block.
-    start: *mut u8,
-    /// Bytes from there on, whole blocks.
-    length: usize,
-}
-
-impl Pages {
-    fn new(bytes: usize) -> io::Result<Self> {
-        let length = bytes.max(1).next_multiple_of(BLOCK);
-        let mapped = length + BLOCK;
-        // SAFETY: a new anonymous mapping at a place of the kernel's choice touches no memory in use.
-        let mapping =
-            unsafe { mmap_anonymous(ptr::null_mut(), mapped, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE) }?;
-        // `mapped` is a block longer than `length`, so that both fit behind the alignment.
-        let start = mapping.cast::<u8>().wrapping_add(mapping.align_offset(BLOCK));
-        // SAFETY: advice on our own mapping; without huge pages (EINVAL) small ones do.
-        let _ = unsafe { madvise(start.cast(), length, Advice::LinuxHugepage) };
-        Ok(Self { mapping, mapped, start, length })
-    }
-}
-
-impl Drop for Pages {
-    fn drop(&mut self) {
-        // SAFETY: the mapping is ours and nothing points into it any more. It cannot fail on a mapping that exists.
-        let _ = unsafe { munmap(self.mapping, self.mapped) };
-    }
-}
 
 /// A chain of pointers over fresh memory, and the place where the next load goes.
 #[derive(Debug)]
@@ -85,37 +45,6 @@ impl Chain {
     pub(super) fn follow(&mut self, passes: u64) {
         // SAFETY: `at` is an entry of the chain, each of which holds the address of another, and the pages live as long.
         self.at = unsafe { kernel::chase(self.at, passes) };
-    }
-}
-
-/// Fresh memory that is read from its beginning to its end, again and again.
-#[derive(Debug)]
-pub(super) struct Strip {
-    pages: Pages,
-    at: usize,
-}
-
-impl Strip {
-    /// At least `bytes` bytes, touched by the calling thread.
-    pub(super) fn new(bytes: usize) -> io::Result<Self> {
-        let pages = Pages::new(bytes)?;
-        for offset in (0..pages.length).step_by(PASS) {
-            // Untouched pages would all be the kernel's one page of zeros.
-            // SAFETY: the offset is in the mapping.
-            unsafe { pages.start.add(offset).write(1) };
-        }
-        Ok(Self { pages, at: 0 })
-    }
-
-    /// Reads `passes` times 64 lines.
-    pub(super) fn read(&mut self, mut passes: u64) {
-        while passes > 0 {
-            let now = passes.min(((self.pages.length - self.at) / PASS) as u64);
-            // SAFETY: `now` passes end at the end of the pages at the latest; the length is a multiple of a pass.
-            unsafe { kernel::stream(self.pages.start.add(self.at), now) };
-            self.at = (self.at + now as usize * PASS) % self.pages.length;
-            passes -= now;
-        }
     }
 }
 
@@ -194,13 +123,5 @@ mod tests {
         let beginning = longer.at as usize;
         longer.follow(1);
         assert_eq!(longer.at as usize - beginning, order[64]);
-    }
-
-    #[test]
-    fn a_strip_is_read_round_and_round() {
-        let mut strip = Strip::new(1).unwrap();
-        let passes = (BLOCK / PASS) as u64;
-        strip.read(2 * passes + 3);
-        assert_eq!(strip.at, 3 * PASS);
     }
 }

@@ -5,14 +5,18 @@
 //! | `Dcache` | a quarter of the first level | 2 KB of 8 KB |
 //! | `L2cache` | three eighths of the second level, at least twice the first | 1.5 MB of 4 MB |
 //! | `L3cache` | twice the second level, at most three eighths of the third | |
-//! | `mem`, `stream` | one and a half times the last level, at least 64 MiB | 6 MB of 4 MB |
+//! | `L3full` | as much as makes half of its loads miss, found in each run; up to four times the third level | |
+//! | `scatter` | six times the third level: what it brings in drives out others | |
+//! | `mem`, `stream`, `write` | one and a half times the last level, at least 64 MiB | 6 MB of 4 MB |
 //!
 //! The third level is often many times larger than what one thread can keep of it: other packages' worth in a virtual machine,
-//! other programs' data elsewhere. Twice the second level leaves that one for sure, and is the least that does.
+//! other programs' data elsewhere. Twice the second level leaves that one for sure, and is the least that does. Where the caches were
+//! looked at ([`super::curve`]), *the third level* is what was seen of it.
 //!
 //! Where the kernel tells no size (some virtual machines, some boards), common ones are assumed; a third level that is not told
 //! is taken not to exist.
 
+use pinwise_testbed::WorkingSets;
 use pinwise_topology::{Cache, CpuId, Machine};
 
 const KIB: usize = 1 << 10;
@@ -32,6 +36,10 @@ pub(super) struct Footprint {
     pub(super) second: usize,
     /// For the third level, where there is one.
     pub(super) third: Option<usize>,
+    /// The most that loads at random places around the third level's edge take, where there is one.
+    pub(super) field: Option<usize>,
+    /// For loads all over memory that are to pass through the third level.
+    pub(super) scatter: usize,
     /// For memory.
     pub(super) memory: usize,
     /// The longest cache line: the distance between two loads.
@@ -54,12 +62,28 @@ impl Footprint {
         let line = lines.filter(|line| line.is_power_of_two() && (16..=1024).contains(line)).max().unwrap_or(LINE);
         let fair = available.map_or(usize::MAX, |bytes| bytes / 2 / contexts.max(1));
         let smallest = 4 * line;
+        let memory = last.saturating_add(last / 2).max(64 * MIB).min(fair).max(smallest);
         Self {
             first: (first / 4).max(smallest),
             second: (second / 8 * 3).max(2 * first).max(smallest),
             third: third.map(|third| (third / 8 * 3).min(2 * second).max(smallest)),
-            memory: (last + last / 2).max(64 * MIB).min(fair).max(smallest),
+            field: third.map(|third| third.saturating_mul(4).min(memory)),
+            scatter: third.unwrap_or(second).saturating_mul(6).min(memory),
+            memory,
             line,
+        }
+    }
+
+    /// The same with the third level as it was seen; without programs for it where it was not.
+    pub(super) fn fitted(self, found: &WorkingSets) -> Self {
+        let Some(third) = found.caches.iter().find(|cache| cache.level == 3) else { return self };
+        // A working set was walked over, so that it fits.
+        let seen = third.effective.map(|seen| seen.bytes as usize);
+        Self {
+            third: self.third.zip(seen).map(|(third, seen)| third.min(seen)),
+            field: seen.map(|seen| seen.saturating_mul(4).min(self.memory)),
+            scatter: seen.map_or(self.scatter, |seen| seen.saturating_mul(6).min(self.memory)),
+            ..self
         }
     }
 }
@@ -67,6 +91,7 @@ impl Footprint {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pinwise_testbed::{EffectiveCache, WorkingSet};
 
     fn of(machine: &Machine, available: Option<usize>) -> Footprint {
         Footprint::new(machine, CpuId(0), 2, available)
@@ -84,7 +109,15 @@ mod tests {
     #[test]
     fn a_machine_without_known_caches_gets_common_ones() {
         let footprint = of(&Machine::from_shape("2x2").unwrap(), None);
-        let expected = Footprint { first: 8 * KIB, second: 384 * KIB, third: None, memory: 64 * MIB, line: 64 };
+        let expected = Footprint {
+            first: 8 * KIB,
+            second: 384 * KIB,
+            third: None,
+            field: None,
+            scatter: 6 * MIB,
+            memory: 64 * MIB,
+            line: 64,
+        };
         assert_eq!(footprint, expected);
     }
 
@@ -102,5 +135,17 @@ mod tests {
         assert_eq!(footprint.third, Some(4 * MIB));
         assert_eq!(footprint.memory, 390 * MIB);
         assert_eq!(of(&machine, Some(400 * MIB)).memory, 100 * MIB);
+        let seen = |bytes: Option<usize>| {
+            let effective = bytes.map(|bytes| WorkingSet { bytes: bytes as u64, ns: 40.0 });
+            let caches = vec![EffectiveCache { level: 3, declared: Some(260 << 20), effective }];
+            footprint.fitted(&WorkingSets { curve: Vec::new(), caches })
+        };
+        let fitted = seen(Some(16 * MIB));
+        assert_eq!((fitted.third, fitted.field, fitted.scatter), (Some(4 * MIB), Some(64 * MIB), 96 * MIB));
+        assert_eq!(
+            (seen(None).third, seen(None).field),
+            (None, None),
+            "a level of which nothing is seen has no program"
+        );
     }
 }

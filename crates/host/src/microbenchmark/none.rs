@@ -20,3 +20,7 @@ pub(super) unsafe fn chase(from: *const u8, _passes: u64) -> *const u8 {
 /// # Safety
 /// None needed: nothing is done.
 pub(super) unsafe fn stream(_from: *const u8, _passes: u64) {}
+
+/// # Safety
+/// None needed: nothing is done.
+pub(super) unsafe fn store(_from: *mut u8, _passes: u64) {}

@@ -15,7 +15,7 @@ pub(super) fn operations(kind: Kind) -> u64 {
     match kind {
         Kind::Add | Kind::Multiply | Kind::FloatAdd => 128,
         Kind::Divide | Kind::FloatDivide => 32,
-        Kind::Chase | Kind::Stream => 64,
+        Kind::Chase | Kind::Stream | Kind::Store | Kind::Follow | Kind::Scatter => 64,
     }
 }
 
@@ -28,7 +28,7 @@ pub(super) fn compute(kind: Kind, passes: u64) {
         Kind::Divide => divide(passes),
         Kind::FloatAdd => float_add(passes),
         Kind::FloatDivide => float_divide(passes),
-        Kind::Chase | Kind::Stream => {}
+        Kind::Chase | Kind::Stream | Kind::Store | Kind::Follow | Kind::Scatter => {}
     }
 }
 
@@ -172,6 +172,33 @@ pub(super) unsafe fn stream(from: *const u8, passes: u64) {
             "jnz 2b",
             at = inout(reg) from => _, word = out(reg) _, n = inout(reg) passes => _,
             options(readonly, nostack),
+        );
+    }
+}
+
+/// Writes each of `passes` (at least 1) times 64 successive cache lines of 64 bytes, past the caches.
+///
+/// # Safety
+/// `from` points to `passes` times 4,096 writable bytes to which nothing else refers, and is a multiple of 16.
+pub(super) unsafe fn store(from: *mut u8, passes: u64) {
+    debug_assert!(passes > 0 && from.addr().is_multiple_of(16));
+    // SAFETY: the caller's promise makes every address that is stored to valid and aligned; SSE2 is part of x86-64. Stores of this kind
+    // are ordered with later ones by the fence only.
+    unsafe {
+        asm!(
+            "2:",
+            ".rept 64",
+            "movntdq xmmword ptr [{at}], {word}",
+            "movntdq xmmword ptr [{at} + 16], {word}",
+            "movntdq xmmword ptr [{at} + 32], {word}",
+            "movntdq xmmword ptr [{at} + 48], {word}",
+            "add {at}, 64",
+            ".endr",
+            "dec {n}",
+            "jnz 2b",
+            "sfence",
+            at = inout(reg) from => _, word = in(xmm_reg) std::arch::x86_64::_mm_set1_epi8(1), n = inout(reg) passes => _,
+            options(nostack),
         );
     }
 }

@@ -1,7 +1,7 @@
-//! A characterization for the terminal: a table per level, at most 80 columns wide for ten benchmarks.
+//! A characterization for the terminal: a table per level, at most 80 columns wide for eight benchmarks and 105 for those of a host.
 
 use pinwise_characterization::{Characterization, Remote, SensitivityClass, Slowdown};
-use pinwise_testbed::figures;
+use pinwise_testbed::{WorkingSets, figures};
 use std::fmt::Write as _;
 
 /// Columns of a table's cell.
@@ -12,6 +12,9 @@ pub(super) fn text(characterization: &Characterization) -> String {
     // Writing to a string cannot fail.
     let _ = writeln!(text, "{}: {}", characterization.machine, characterization.fingerprint.summary);
     levels(&mut text, characterization);
+    if let Some(found) = &characterization.working_sets {
+        caches(&mut text, found);
+    }
     alone(&mut text, characterization);
     tables(&mut text, characterization);
     findings(&mut text, characterization);
@@ -31,6 +34,24 @@ fn levels(text: &mut String, characterization: &Characterization) {
         for absent in &reference.absent {
             let _ = writeln!(text, "no level {:<5} {}{kind}", absent.name, absent.reason);
         }
+    }
+}
+
+/// What the core gets of its caches, beside what is declared.
+fn caches(text: &mut String, found: &WorkingSets) {
+    let _ = writeln!(text, "\ncaches as this core sees them");
+    for cache in &found.caches {
+        let declared = cache.declared.map_or("not told".into(), figures::bytes);
+        let seen = match cache.effective {
+            Some(seen) => format!("{:>8} seen, {} ns a load", figures::bytes(seen.bytes), short(seen.ns)),
+            None => "nothing seen".into(),
+        };
+        let remark = if cache.disagrees() { ": not as declared" } else { "" };
+        let _ = writeln!(text, "  L{} {declared:>8} declared {seen}{remark}", cache.level);
+    }
+    if let Some(largest) = found.curve.last() {
+        let size = figures::bytes(largest.bytes);
+        let _ = writeln!(text, "  beyond {size:>4} at most           {} ns a load", short(largest.ns));
     }
 }
 
@@ -104,6 +125,7 @@ fn tables(text: &mut String, characterization: &Characterization) {
 fn certainty(rows: &[&Slowdown]) -> String {
     let mut text = String::new();
     let half = |row: &Slowdown| Some((row.high? - row.low?) / 2.0);
+    let sure = rows.iter().filter(|row| row.low.is_some_and(|low| low > 1.0)).count();
     let widest = rows.iter().filter_map(|row| Some((half(row)?, row))).max_by(|one, other| one.0.total_cmp(&other.0));
     let rounds = rows.first().map_or(0, |row| row.rounds.len());
     text.push_str(&match widest {
@@ -114,6 +136,9 @@ fn certainty(rows: &[&Slowdown]) -> String {
         ),
         None => "  one round: no intervals; --rounds 3 gives them\n".to_owned(),
     });
+    if widest.is_some() {
+        let _ = writeln!(text, "  beyond doubt above 1: {sure} of {}", rows.len());
+    }
     if rows.iter().any(|row| !row.steady) {
         text.push_str("  *: a program of the set did not become steady\n");
     }

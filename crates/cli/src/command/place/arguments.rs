@@ -42,12 +42,12 @@ pub(crate) struct Place {
     pub(super) subject: SubjectArguments,
 
     /// How to look.
-    #[arg(long, value_enum, default_value = "auto", help_heading = "Search")]
+    #[arg(long, value_enum, ignore_case = true, default_value = "auto", help_heading = "Search")]
     strategy: Strategy,
     #[command(flatten, next_help_heading = "Search")]
     pub(super) search: SearchArguments,
     /// How the bound is estimated.
-    #[arg(long, value_enum, default_value = "bayes", help_heading = "Search")]
+    #[arg(long, value_enum, ignore_case = true, default_value = "bayes", help_heading = "Search")]
     method: BoundMethod,
     /// First look at the bound after this many random assignments.
     #[arg(long, value_name = "N", default_value_t = FIRST_LOOK, help_heading = "Search")]

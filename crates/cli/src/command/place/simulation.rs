@@ -1,6 +1,7 @@
 //! The part of `pinwise place` that is about simulated processors.
 
-use crate::machine::MachineArgument;
+use crate::machine::{MachineArgument, Simulated};
+use crate::name::no_workload;
 use crate::output::Usage;
 use crate::request::Simulation;
 use clap::Args;
@@ -10,8 +11,8 @@ use pinwise_workloads::Workload;
 /// Which processor is simulated, and for how long.
 #[derive(Args)]
 pub(crate) struct SimulationArguments {
-    /// Where the program runs: host, or a simulated processor (ultrasparc-t2) that runs the built-in workloads.
-    #[arg(long, value_name = "MACHINE", default_value = "host")]
+    /// Where the program runs: host, or a simulated processor that runs the built-in workloads.
+    #[arg(long, value_name = "MACHINE", default_value = "host", value_parser = Simulated)]
     machine: String,
     /// Cycles in which a measurement counts packets, after a quarter as many that pass before [default: 200000].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1000..=1_000_000_000))]
@@ -32,11 +33,7 @@ impl SimulationArguments {
                     "--cycles and --starts are about simulated processors: add --machine {simulated}"
                 ))),
             },
-            name if Processor::MODELS.contains(&name) => Ok(Some(name.to_owned())),
-            name => Err(Usage(format!(
-                "machine '{name}' cannot run a program: place takes host, or a simulated processor: {simulated} (any machine can \
-                 be looked at with topo and space)"
-            ))),
+            name => Simulated::named(name, "place").map(|name| Some(name.to_owned())),
         }
     }
 
@@ -49,7 +46,7 @@ impl SimulationArguments {
     pub(crate) fn of(&self, model: &str, workload: &str) -> Result<Simulation, Usage> {
         let parse = |named: &str| {
             let named = if named.contains(':') { named.to_owned() } else { format!("{named}:2") };
-            let Workload { program, instances } = Workload::parse(&named).map_err(|error| Usage(error.to_string()))?;
+            let Workload { program, instances } = Workload::parse(&named).map_err(|error| no_workload(&error))?;
             Ok((program.name().to_owned(), instances))
         };
         let mut programs = workload.split('+').map(parse).collect::<Result<Vec<_>, Usage>>()?;

@@ -2,6 +2,7 @@
 
 use super::search::{SearchArguments, fraction, time};
 use super::simulation::SimulationArguments;
+use crate::name::no_workload;
 use crate::output::Usage;
 use crate::request::{Reading, Request, Subject};
 use clap::{ArgGroup, Args};
@@ -116,7 +117,7 @@ impl SubjectArguments {
             }
             let workload = self.built_in().unwrap_or(DEFAULT_WORKLOAD);
             let (name, instances) = workload.split_once(':').unwrap_or((workload, "2"));
-            Workload::parse(&format!("{name}:{instances}")).map_err(|error| Usage(error.to_string()))?;
+            Workload::parse(&format!("{name}:{instances}")).map_err(|error| no_workload(&error))?;
             let command = [program, "workload", name, "--instances", instances, "--interval", "10ms"];
             reading.counter = Some(true);
             reading.unit.get_or_insert_with(|| "packets/s".into());

@@ -3,9 +3,10 @@
 use super::arguments::Threads;
 use super::document::Document;
 use super::observed::Observed;
-use super::{told, usage};
+use super::told;
 use crate::interrupt::Interrupt;
 use crate::machine::MachineArgument;
+use crate::name::did_you_mean;
 use crate::output::Usage;
 use pinwise_scheduler::{ModelProber, Platform, Program};
 use pinwise_testbed::Unit;
@@ -36,7 +37,8 @@ pub(super) fn search(asked: &Threads, _interrupt: &Interrupt) -> anyhow::Result<
         ))
         .into());
     };
-    let program = Program::built_in(name).map_err(usage)?;
+    let program =
+        Program::built_in(name).map_err(|error| Usage(format!("{error}{}", did_you_mean(name, Program::names()))))?;
     let platform = platform(&asked.machine)?;
     let contexts = platform.contexts() as u32;
     let conditions = asked.conditions(contexts)?;

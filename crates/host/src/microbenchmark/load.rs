@@ -1,0 +1,101 @@
+//! A program with its memory, and how much of it makes a repetition.
+
+use super::chase::Chain;
+use super::field::Field;
+use super::strip::Strip;
+use super::{Kind, kernel};
+use pinwise_topology::Random;
+use rustix::time::{ClockId, clock_gettime};
+use std::io;
+use std::time::Duration;
+
+/// CPU time of one repetition when nothing disturbs: long against the reading of the clock (below 1 us), short against a time slice.
+pub(super) const REPETITION: Duration = Duration::from_millis(4);
+
+/// What a thread executes, and over how many bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Program {
+    pub(super) kind: Kind,
+    pub(super) footprint: usize,
+    /// Bytes that the cache in question holds for sure, for programs that look how much it holds beyond.
+    pub(super) small: usize,
+    /// Whether its memory is to be in its cache before anything is timed.
+    pub(super) warm: bool,
+    /// Whether it goes beyond the second level, where what others leave of a cache takes its time to show.
+    pub(super) far: bool,
+}
+
+/// A program with its memory.
+pub(super) enum Load {
+    Compute(Kind),
+    Chain(Chain, bool),
+    Stream(Strip),
+    Store(Strip),
+    Follow(Field, usize),
+    Scatter(Field),
+}
+
+impl Load {
+    pub(super) fn new(program: Program, line: usize, random: &mut Random) -> io::Result<Self> {
+        let Program { footprint, .. } = program;
+        Ok(match program.kind {
+            Kind::Chase => Self::Chain(Chain::new(footprint, line, random)?, program.warm),
+            Kind::Stream => Self::Stream(Strip::new(footprint)?),
+            Kind::Store => Self::Store(Strip::new(footprint)?),
+            Kind::Follow => Self::Follow(Field::new(footprint, line, random)?, program.small),
+            Kind::Scatter => Self::Scatter(Field::new(footprint, line, random)?),
+            kind => Self::Compute(kind),
+        })
+    }
+
+    /// Finds out how much of its memory it is to use, where that depends on what the caches hold; alone on the machine.
+    pub(super) fn fit(&mut self) {
+        if let Self::Follow(field, small) = self {
+            field.fit(*small);
+        }
+    }
+
+    /// Brings what belongs into a cache there: the chain twice from beginning to end.
+    pub(super) fn warm_up(&mut self) {
+        if let Self::Chain(chain, true) = self {
+            let passes = 2 * (chain.length as u64).div_ceil(kernel::operations(Kind::Chase));
+            chain.follow(passes);
+        }
+    }
+
+    pub(super) fn run(&mut self, passes: u64) {
+        match self {
+            Self::Compute(kind) => kernel::compute(*kind, passes),
+            Self::Chain(chain, _) => chain.follow(passes),
+            Self::Stream(strip) => strip.read(passes),
+            Self::Store(strip) => strip.write(passes),
+            Self::Follow(field, _) => field.follow(passes),
+            Self::Scatter(field) => field.scatter(passes),
+        }
+    }
+
+    /// Passes that take about [`REPETITION`].
+    pub(super) fn calibrate(&mut self) -> u64 {
+        let mut passes = 1;
+        loop {
+            let time = timed(|| self.run(passes));
+            if time >= REPETITION / 8 {
+                let more = REPETITION.as_secs_f64() / time.as_secs_f64();
+                return ((passes as f64 * more).round() as u64).max(1);
+            }
+            passes *= 2;
+        }
+    }
+}
+
+/// The CPU time of the calling thread that `act` takes.
+pub(super) fn timed(act: impl FnOnce()) -> Duration {
+    let now = || {
+        let time = clock_gettime(ClockId::ThreadCPUTime);
+        // CPU time is never negative.
+        Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec as u32)
+    };
+    let before = now();
+    act();
+    now().saturating_sub(before)
+}
