@@ -202,8 +202,8 @@ fn open(layer: Layer) -> Result<Box<dyn Source>, Unavailable> {
     }
 }
 
-fn put_away(layer: Layer, mut source: Box<dyn Source>) {
-    if layer != Layer::Proc && source.rest().is_ok() {
+fn put_away(layer: Layer, source: Box<dyn Source>) {
+    if layer != Layer::Proc {
         SPARE.lock().unwrap_or_else(PoisonError::into_inner).push((layer, source));
     }
 }

@@ -1,8 +1,8 @@
 //! Watching by a program in the kernel that keeps the accounts ([`Layer::Ebpf`]).
 //!
 //! `bpf/monitor.bpf.c` runs at every context switch, wake-up and fork of the machine and updates one account per watched thread;
-//! nothing is sent, so nothing can overflow but the number of threads. It is attached from the first window to the end of the
-//! monitor; accounts begin anew with each window.
+//! nothing is sent, so nothing can overflow but the number of threads. It is attached for the time of a window. Accounts are
+//! thrown away only while it is detached, because the kernel gives the room of one to the next at once, whoever still writes to it.
 //!
 //! Processes are told to the kernel's side by their numbers; what they fork it adds itself. A thread that was there before has no
 //! past: what it does is told by the first thing that happens to it, or, where nothing does in the whole window, by `/proc`.
@@ -162,9 +162,11 @@ impl Source for Ebpf {
 
     fn begin(&mut self, roster: &Roster) -> io::Result<()> {
         self.clear()?;
-        self.switches = machine_switches();
         self.name(roster.members().iter().map(|member| member.pid));
-        if self.attached.is_empty() { self.start() } else { Ok(()) }
+        self.start()?;
+        // Attaching and detaching may take long on a crowded machine; neither is part of the window.
+        self.switches = machine_switches();
+        Ok(())
     }
 
     fn look(&mut self, roster: &Roster, _: Duration, counting: bool) -> io::Result<()> {
@@ -182,6 +184,7 @@ impl Source for Ebpf {
     fn end(&mut self, roster: &Roster) -> io::Result<Vec<ThreadActivity>> {
         let end = now();
         self.switches = machine_switches().saturating_sub(self.switches);
+        self.stop()?;
         self.lost = self.missed.get(&0, 0).map_err(io::Error::other)?;
         let alive: HashMap<Tid, ThreadId> = roster.threads().map(|(_, id)| (id.tid, id)).collect();
         let tids: Vec<u32> = self.threads.keys().collect::<Result<_, _>>().map_err(io::Error::other)?;
@@ -203,12 +206,6 @@ impl Source for Ebpf {
             threads.push(account.activity(id, stat.map(|stat| stat.comm), state, end));
         }
         Ok(threads)
-    }
-
-    fn rest(&mut self) -> io::Result<()> {
-        self.stop()?;
-        self.name([]);
-        self.clear()
     }
 
     fn lost(&self) -> u64 {

@@ -21,11 +21,6 @@ pub(super) trait Source: fmt::Debug + Send {
     /// The window is over.
     fn end(&mut self, roster: &Roster) -> io::Result<Vec<ThreadActivity>>;
 
-    /// No window follows for now: costs nothing until one begins.
-    fn rest(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-
     /// What was dropped in the window.
     fn lost(&self) -> u64 {
         0
