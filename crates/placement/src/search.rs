@@ -60,7 +60,7 @@ pub enum SearchError {
     },
     /// No level to profile within.
     #[error("{0}; name another level with --core-local")]
-    Local(#[from] LocalError),
+    Local(LocalError),
     /// Threads can be around another in too many ways.
     #[error(
         "a {level} has room for {threads} threads, which can be around another in more ways than can be profiled: name a level within it \

@@ -74,8 +74,8 @@ impl MeasureError {
     /// What a testbed that has no [`crate::Testbed::profiles`] says to a profile of the workload `name`.
     pub fn no_profiles(name: &str) -> Self {
         let message = format!(
-            "{name} cannot be run with fewer or more instances than it has, which profiling it takes: use another strategy, or a built-in \
-             workload"
+            "{name} cannot be run here with fewer or more instances than it has, which profiling takes: use another strategy, or a \
+             simulated processor (--machine ultrasparc-t2)"
         );
         Self::new(Retry::Never, message)
     }

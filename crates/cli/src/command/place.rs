@@ -22,7 +22,7 @@ use crate::request::Request;
 use anyhow::Context;
 use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Ending, NewCampaign, Record, Store, Strategy, run};
 use pinwise_host::{Ended, Pinner, Scope};
-use pinwise_placement::{Advice, Budget, Outcome, Plan, Search, StrategyName};
+use pinwise_placement::{Advice, Budget, Outcome, Plan, Search, SearchError, StrategyName};
 use pinwise_report::Files;
 use pinwise_testbed::{MeasureError, figures};
 use pinwise_topology::{CpuSet, Fingerprint, Machine, SharingTree};
@@ -86,7 +86,10 @@ pub(crate) fn prepare(
     };
     // Before anything is stored: a question that has no answer makes no campaign.
     let tree = SharingTree::new(&new.machine, new.alike);
-    Search::new(&request.question, &tree, &new.workload)?;
+    Search::new(&request.question, &tree, &new.workload).map_err(|error| match error {
+        SearchError::Local(_) | SearchError::TooManyLayouts { .. } => anyhow::Error::from(Usage(error.to_string())),
+        error => error.into(),
+    })?;
     if let [only] = tree.leaves() {
         let name = &new.workload.name;
         let only = only.0;

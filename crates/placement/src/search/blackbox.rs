@@ -70,7 +70,8 @@ impl Predicting {
         affordable: f64,
     ) -> Result<Self, SearchError> {
         let cast = Cast::new(workload);
-        let local = core_local(tree, workload.threads.len(), &question.profile, question.per_context)?;
+        let local = core_local(tree, workload.threads.len(), &question.profile, question.per_context)
+            .map_err(SearchError::Local)?;
         let begin = |share: f64| {
             let profiling = Profiling::new(tree, cast.clone(), local.clone(), share, question.precision)?;
             profiling.ok_or(SearchError::TooManyLayouts { level: local.level().name(), threads: local.slots() })

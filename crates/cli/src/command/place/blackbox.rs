@@ -168,7 +168,7 @@ impl Place {
                 Ok((allowed(processor.machine(), cpus)?, Pipeline::workload(&programs), seconds, true))
             }
             _ => {
-                let name = self.subject.command_name().unwrap_or("a running program");
+                let name = self.built_in().or_else(|| self.subject.command_name()).unwrap_or("a running program");
                 Err(Usage(MeasureError::no_profiles(name).to_string()).into())
             }
         }
