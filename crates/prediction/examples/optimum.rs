@@ -6,6 +6,8 @@ use pinwise_topology::{Alike, DomainKind, Machine, PerContext, Random, SharingTr
 use std::convert::Infallible;
 use std::time::Instant;
 
+/// Seconds for each workload.
+const LIMIT: f64 = 10.0;
 const ROLES: [&str; 3] = ["R", "P", "T"];
 
 fn main() {
@@ -33,7 +35,7 @@ fn main() {
         let blackbox = BlackBox::new(cast, local, vec![base], slowdown);
         let space = Space::new(tree.clone(), 3 * instances, PerContext::AtMost(1)).expect("they fit");
         let start = Instant::now();
-        let optima = blackbox.optima(&space, 1, &mut Random::new(1), &mut |_| start.elapsed().as_secs_f64() < 30.0);
+        let optima = blackbox.optima(&space, 1, &mut Random::new(1), &mut |_| start.elapsed().as_secs_f64() < LIMIT);
         println!(
             "{number}: best {:.6} upper {:.6} gap {:.5} % complete {} steps {} {:.2} s",
             optima.best().map_or(0.0, |best| best.performance),

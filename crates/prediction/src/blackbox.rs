@@ -227,13 +227,24 @@ pub(crate) mod tests {
             let obedient = Obedient::new(shape, level, instances);
             let blackbox = obedient.profile();
             let compiled = Compiled::new(&blackbox, &obedient.tree).unwrap();
+            let wide = compiled.wide();
             let (space, mut random) = (obedient.space(), Random::new(2));
+            let mut together = Vec::new();
             for _ in 0..500 {
                 let leaves = space.sample(&mut random);
+                together.push(leaves.clone());
                 let slow = blackbox.performance(leaves.leaves()).unwrap();
                 let fast = compiled.predict(leaves.leaves());
-                assert!((fast / slow - 1.0).abs() < 1e-5, "{shape} {instances}: {fast} {slow}");
+                // Single precision: half a unit in the last place (2^-24) for each of two entries, their product, and eight sums.
+                assert!((fast / slow - 1.0).abs() < 11.0 * 2f64.powi(-24), "{shape} {instances}: {fast} {slow}");
+                assert_eq!(fast.to_bits(), wide.predict(leaves.leaves()).to_bits(), "{shape} {instances}");
             }
+            // Blocks, the last of them not full, give what each alone gives.
+            let packed: Vec<u8> = together.iter().flat_map(|leaves| compiled.pack(leaves.leaves())).collect();
+            let mut predicted = Vec::new();
+            compiled.predict_all(&packed, &mut predicted);
+            let alone: Vec<f32> = together.iter().map(|leaves| compiled.predict(leaves.leaves()) as f32).collect();
+            assert_eq!(predicted, alone, "{shape} {instances}");
         }
     }
 

@@ -12,10 +12,13 @@
 //! * An instance's base performance depends on the domains its threads share, which follow from the bits in which their parts
 //!   differ; the exclusive or of each thread's part with the first one's is the index.
 //!
+//! Where all that fits one register, [`crate::narrow`] does the same faster.
+//!
 //! It is the same prediction as [`BlackBox::performance`], in single precision. Compiled are machines of one regular tree whose
 //! core-local domain is one or two parts, with one thread per context, few kinds and few threads per instance; others
 //! have no compiled form.
 
+use crate::narrow::{self, Narrow};
 use crate::{BlackBox, Local, Predictor};
 use pinwise_topology::{Assignment, PerContext, SharingTree, Space};
 
@@ -43,6 +46,7 @@ pub struct Compiled {
     content_count: usize,
     /// `rows[content of the first part][content of the second][part][kind]`.
     rows: Vec<f32>,
+    narrow: Option<Narrow>,
 }
 
 /// The instances of one application.
@@ -166,14 +170,64 @@ impl Compiled {
                 base: base(blackbox, application, &packing)?,
             });
         }
-        Some(Self { packing, order, troupes, contents, content_count: possible.len(), rows: shares })
+        let mut compiled =
+            Self { packing, order, troupes, contents, content_count: possible.len(), rows: shares, narrow: None };
+        compiled.narrow = compiled.narrowed(&possible);
+        Some(compiled)
     }
 
-    /// An assignment in packed form: one byte per thread.
+    /// The form without the narrow one: what both predict has to be equal.
+    #[cfg(test)]
+    pub(crate) fn wide(&self) -> Self {
+        Self { narrow: None, ..self.clone() }
+    }
+
+    /// Its narrow form, if there is one; `possible` are the sums of contents.
+    fn narrowed(&self, possible: &[usize]) -> Option<Narrow> {
+        let Packing { packed, per_domain, stride, parts, .. } = &self.packing;
+        let span = possible.last()? + 1;
+        if *parts > 16 || span > usize::from(u8::MAX) {
+            return None;
+        }
+        let mut rest = &self.order[..];
+        let mut troupes = Vec::new();
+        for troupe in &self.troupes {
+            let own;
+            (own, rest) = rest.split_at(troupe.bytes);
+            let kinds = troupe.roster.iter().map(|(_, kind)| *kind).collect();
+            let unit = |kind: usize| {
+                let (unit, _) = troupe.roster.iter().find(|(_, other)| *other == kind)?;
+                u8::try_from(*unit).ok()
+            };
+            let base = |own: &[usize]| {
+                let bytes: Vec<u8> = own.iter().map(|part| (part * stride) as u8).collect();
+                // Parts that are not there are not asked for.
+                troupe.base.get(self.packing.base(&bytes)).copied().unwrap_or(0.0)
+            };
+            troupes.push(narrow::Troupe::new(own.to_vec(), kinds, unit, base)?);
+        }
+        let leaves = packed.iter().map(|byte| byte / *stride as u8).collect();
+        let width = per_domain * stride;
+        let row = |first: usize, second: usize| {
+            let content = |sum: usize| possible.binary_search(&sum).ok();
+            let row = if *per_domain == 2 {
+                content(first)? * self.content_count + content(second)?
+            } else {
+                content(first)?
+            };
+            self.rows.get(row * width..(row + 1) * width)
+        };
+        Narrow::new(leaves, troupes, (*per_domain, *stride, span), row)
+    }
+
+    /// An assignment in packed form: so many bytes for each, and the same for all.
     ///
     /// # Panics
     /// If there are fewer leaves than threads or a leaf does not exist.
     pub fn pack(&self, leaves: &[u32]) -> Vec<u8> {
+        if let Some(narrow) = &self.narrow {
+            return narrow.pack(leaves);
+        }
         self.order.iter().map(|&thread| self.packing.packed[leaves[thread] as usize]).collect()
     }
 
@@ -183,8 +237,12 @@ impl Compiled {
     /// # Panics
     /// If their bytes are not those of whole assignments.
     pub fn predict_all(&self, packed: &[u8], predicted: &mut Vec<f32>) {
-        let assignments = packed.chunks_exact(self.order.len().max(1));
-        assert!(assignments.remainder().is_empty(), "one byte per thread");
+        let bytes = self.narrow.as_ref().map_or(self.order.len(), Narrow::bytes);
+        let assignments = packed.chunks_exact(bytes.max(1));
+        assert!(assignments.remainder().is_empty(), "whole assignments as they were packed");
+        if let Some(narrow) = &self.narrow {
+            return narrow.predict_all(packed, predicted);
+        }
         let mut scratch = Scratch { sums: [0; BYTES], shares: [0.0; BYTES + MOST_KINDS] };
         // Rows of a length that is known when compiling are copied in one or two steps.
         let predict = match (self.packing.per_domain, self.packing.stride) {

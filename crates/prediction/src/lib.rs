@@ -29,6 +29,7 @@ mod gaussian;
 mod layout;
 mod local;
 mod moving;
+mod narrow;
 mod optimum;
 mod predictor;
 mod profiling;

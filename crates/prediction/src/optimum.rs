@@ -110,7 +110,7 @@ impl BlackBox {
 }
 
 /// Walks of the local search.
-const RESTARTS: usize = 24;
+const RESTARTS: usize = 12;
 
 /// The best assignments met so far.
 #[derive(Clone, Debug)]
