@@ -1,6 +1,7 @@
 //! The published search on the model, program by program, beside what the paper reports; as Markdown, for docs/FIDELITY-THREADS.md:
 //! `cargo run --release -p pinwise-threads --example thread_reinforcer`.
 
+#[allow(dead_code)]
 mod published;
 
 use pinwise_scheduler::{Platform, Program};

@@ -14,6 +14,7 @@
 
 mod advice;
 mod belief;
+mod drift;
 mod find;
 mod formula;
 mod law;
@@ -27,6 +28,7 @@ mod thresholds;
 mod tuner;
 
 pub use advice::{Advice, Ended, Interval};
+pub use drift::Drift;
 pub use find::{Attempt, Found, find};
 pub use formula::{Formula, FormulaError};
 pub use law::Law;

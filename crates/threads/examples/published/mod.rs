@@ -33,6 +33,8 @@ pub(crate) struct Published {
     /// Why it stopped there.
     pub(crate) stop: String,
     pub(crate) search_s: f64,
+    /// Time of the program with the chosen number of threads.
+    pub(crate) parallel_s: f64,
 }
 
 /// The folder of published figures, or `None`, said plainly, where it is absent.
@@ -67,6 +69,7 @@ pub(crate) fn published(table: &str) -> Result<Vec<Published>, Box<dyn Error>> {
                 found_speedup: field(5)?.parse()?,
                 stop: field(6)?.to_owned(),
                 search_s: field(7)?.parse()?,
+                parallel_s: field(8)?.parse()?,
             })
         })
         .collect()

@@ -1,0 +1,84 @@
+//! Whole runs with every number of threads, and the search that looks at speed, on the model.
+
+use pinwise_scheduler::{ModelProber, Platform, Program, Structure, speedup};
+use pinwise_threads::{Question, Span, Surveyed, Surveyor, survey};
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::time::Duration;
+
+/// What the search may take, of the parallel run: the most that the published one took (the paper's Table IX).
+pub(crate) const SHARE: f64 = 0.042;
+/// Whole runs are made this long, in seconds of the sequential program, so that creating threads hardly counts.
+const LENGTH: f64 = 6.0;
+/// Runs that a speed is the mean of.
+const RUNS: u64 = 2;
+
+/// Speed-ups of whole runs by parameter, as far as they were asked for.
+pub(crate) struct Sweep {
+    platform: Platform,
+    long: Program,
+    speeds: BTreeMap<u32, f64>,
+}
+
+impl Sweep {
+    /// Every number of threads up to 32, every fourth up to 72.
+    pub(crate) fn new(platform: &Platform, program: &Program) -> Result<Self, Box<dyn Error>> {
+        let mut long = program.clone();
+        let times = (LENGTH / program.sequential().seconds()).ceil().max(1.0) as u32;
+        match &mut long.structure {
+            // A single iteration is as long as its work: four times the description's is the length of the paper's run.
+            Structure::ForkJoin(shape) if shape.units.is_some() => long.fitted.work_ms *= 4.0,
+            Structure::ForkJoin(shape) => shape.iterations *= times,
+            Structure::Pipeline(shape) => shape.items *= times,
+        }
+        let mut sweep = Self { platform: platform.clone(), long, speeds: BTreeMap::new() };
+        for threads in (1..=32).chain((36..=Span::PUBLISHED.max).step_by(4)) {
+            sweep.speed(program.parameter(threads))?;
+        }
+        Ok(sweep)
+    }
+
+    /// The mean speed-up with `parameter`.
+    pub(crate) fn speed(&mut self, parameter: u32) -> Result<f64, Box<dyn Error>> {
+        if let Some(speed) = self.speeds.get(&parameter) {
+            return Ok(*speed);
+        }
+        let mut sum = 0.0;
+        for seed in 0..RUNS {
+            sum += speedup(&self.platform, &self.long, parameter, 500 + seed)?;
+        }
+        self.speeds.insert(parameter, sum / RUNS as f64);
+        Ok(sum / RUNS as f64)
+    }
+
+    /// The parameter with the greatest speed-up, and that.
+    pub(crate) fn best(&self) -> (u32, f64) {
+        let speeds = self.speeds.iter().map(|(parameter, speed)| (*parameter, *speed));
+        speeds.max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or((1, 1.0))
+    }
+}
+
+/// One search on the model, over the numbers of threads from 1 to the published Tmax, within [`SHARE`] of a run of `parallel` seconds.
+pub(crate) fn survey_model(
+    platform: &Platform,
+    program: &Program,
+    parallel: f64,
+    seed: u64,
+) -> Result<Surveyed, Box<dyn Error>> {
+    let mut candidates: Vec<u32> = (1..=Span::PUBLISHED.max).collect();
+    candidates.dedup_by_key(|threads| program.parameter(*threads));
+    let mut question = Question::new(candidates, platform.contexts() as u32, Duration::from_millis(100));
+    question.most_time = Some(Duration::from_secs_f64(parallel * SHARE));
+    if let Structure::ForkJoin(shape) = &program.structure {
+        question.pieces = shape.units;
+    }
+    let mut prober = ModelProber::new(platform.clone(), program.clone(), seed);
+    Ok(survey(Surveyor::new(question)?, &mut prober, |threads| program.parameter(threads))?)
+}
+
+/// The middle of `values`, the upper of two.
+pub(crate) fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
+}
