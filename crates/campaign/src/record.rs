@@ -10,11 +10,11 @@ use std::time::Duration;
 pub enum Purpose {
     /// The unpinned baseline.
     Baseline,
-    /// Part of a uniform random sample; the bound is computed from it where nothing was steered.
+    /// Part of a uniform random sample; the bound is computed from it where nothing better is known.
     Sample,
-    /// Part of a sample that a predictor steered towards good assignments; the bound is computed from it where there is one.
+    /// Part of a block that a predictor steered towards good assignments, which tells how wrong the predictor is there.
     Steered,
-    /// Directed search, which is no random sample (climbing).
+    /// Directed search, which is no sample (climbing, what a predictor favours).
     Climb,
     /// A part of the workload, measured to learn what threads do to each other ([`Setting::Profile`]).
     Profile,

@@ -3,8 +3,8 @@
 use crate::output;
 use crate::request::Compared;
 use comfy_table::{CellAlignment, Table, presets};
-use pinwise_campaign::{CampaignInfo, Record};
-use pinwise_placement::{Comparison, Judged, Row};
+use pinwise_campaign::{CampaignInfo, Record, Store};
+use pinwise_placement::{Comparison, Contender, Judged, Row};
 use pinwise_report::{Files, is_simulated};
 use pinwise_testbed::figures::{self, Scale};
 use pinwise_topology::SharingTree;
@@ -29,6 +29,20 @@ pub(crate) fn print(
         return output::print_json(&document(info, &comparison, records));
     }
     output::print(&tell(info, &comparison, Files { plan: None, store: named }))
+}
+
+/// The page of a comparison, with what its searches measured as far as that is still in the store.
+pub(crate) fn page(
+    store: &Store,
+    info: &CampaignInfo,
+    compared: &Compared,
+    records: &[Record],
+    files: Files<'_>,
+) -> anyhow::Result<String> {
+    let comparison = Comparison::new(&compared.lineup, &info.new.unit, records);
+    let searched = |contender: &Contender| Some((contender.name.clone(), store.records(contender.campaign?).ok()?));
+    let searches: Vec<_> = compared.lineup.contenders.iter().filter_map(searched).collect();
+    Ok(pinwise_report::comparison_page(info, &comparison, &searches, files)?)
 }
 
 fn tell(info: &CampaignInfo, comparison: &Comparison, files: Files<'_>) -> String {
@@ -79,6 +93,7 @@ fn tell(info: &CampaignInfo, comparison: &Comparison, files: Files<'_>) -> Strin
         searched.join(", "),
         searched.last().map_or("ID", String::as_str),
     ));
+    text.push_str(&format!("See it all on a page: pinwise report {}{flag}\n", info.id.0));
     text
 }
 

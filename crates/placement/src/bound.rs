@@ -1,7 +1,7 @@
 //! What is known of the best possible performance.
 
 use crate::fresh::Fresh;
-use crate::search::guided::BLOCK;
+use crate::search::ceiling::Ceiling;
 use crate::search::tally::Tally;
 use crate::statistics::estimate;
 use crate::{Estimate, Question};
@@ -11,14 +11,14 @@ use pinwise_topology::Assignment;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// The method's name where draws were steered.
-const STEERED: &str = "steered";
+/// The method's name where a predictor was learned.
+const PREDICTED: &str = "predicted";
 
 /// The method's name where the bound is what instances did alone.
 const SOLO: &str = "solo";
 
-/// How the reason begins where a bound is known to be wrong.
-const REFUTED: &str = "the best was measured above the bound from steered draws, which refutes it";
+/// How the note begins where a bound is known to be wrong.
+const REFUTED: &str = "the best was measured above the bound by prediction, which refutes it";
 
 /// How the note begins that holds of any random sample.
 const WHATEVER: &str = "whatever the distribution";
@@ -38,7 +38,7 @@ pub struct Bound {
     pub gap_high: Option<f64>,
     /// Of the upper end.
     pub confidence: f64,
-    /// `exact` when every class was measured, `steered` from draws that a predictor steered, `solo` from what
+    /// `exact` when every class was measured, `predicted` by what a learned predictor supports, `solo` from what
     /// instances did alone, else the estimator.
     pub method: String,
     /// Number of assignments it rests on.
@@ -94,44 +94,58 @@ impl Bound {
         }
     }
 
-    /// From what was drawn: the steered draws, where they are different enough to support a bound, else the uniform ones. `say` says
-    /// a performance with its unit.
+    /// From what a learned predictor supports, where there is such a bound and nothing above it was measured; else from the random
+    /// draws. `say` says a performance with its unit.
     pub(crate) fn from_draws(
         question: &Question,
+        ceiling: Option<Ceiling>,
         tally: &Tally,
         best: Option<f64>,
         say: impl Fn(f64) -> String,
     ) -> Self {
-        let steered = one_of_each(tally.steered(BLOCK));
-        if !steered.is_empty() {
-            let bound = Self::steered(question, steered, best, &say);
-            if bound.upb.is_some() || bound.is_refuted() {
-                return bound;
+        match ceiling {
+            Some(ceiling) if best.is_none_or(|best| best <= ceiling.upper) => {
+                Self::predicted(question, ceiling, best, say)
             }
+            Some(ceiling) => {
+                let mut bound = Self::from_sample(question, tally.sample(), best, &say);
+                bound.notes.push(format!("{REFUTED} ({})", say(ceiling.upper)));
+                bound
+            }
+            None => Self::from_sample(question, tally.sample(), best, say),
         }
-        Self::from_sample(question, tally.sample(), best, say)
     }
 
-    /// By the Bayesian estimator, whatever was asked: the published one needs the asymptotic tail of one law, and this sample is a
-    /// mixture. A best above the bound refutes it, and then there is none.
-    fn steered(question: &Question, sample: Vec<f64>, best: Option<f64>, say: impl Fn(f64) -> String) -> Self {
-        let question = Question { method: Method::Bayes, ..question.clone() };
-        let n = sample.len();
-        let bound = Self::from_sample(&question, sample, best, &say);
-        if let Some((_, high)) = best.zip(bound.upb_high).filter(|(best, high)| best > high) {
-            return Self::unknown(&question, STEERED, n, format!("{REFUTED} ({})", say(high)));
+    fn predicted(question: &Question, ceiling: Ceiling, best: Option<f64>, say: impl Fn(f64) -> String) -> Self {
+        let mut notes = vec![format!(
+            "by prediction: near the top performance is what was learned to within {} (standard deviation over {} draws, noise \
+             included); it rests on that being so for the best assignment too",
+            percent(ceiling.scatter),
+            ceiling.n
+        )];
+        let mut upper = ceiling.upper;
+        match question.cap {
+            Some(cap) if best.is_some_and(|best| best > cap) => {
+                notes.push(format!("the best is above the cap of {}, which is wrong and not used", say(cap)));
+            }
+            Some(cap) if cap < upper => {
+                upper = cap;
+                notes.push("the upper end is the cap".to_owned());
+            }
+            _ => {}
         }
-        let mut notes = bound.notes;
-        // That share is of what uniform draws give.
-        notes.retain(|note| !note.starts_with(WHATEVER));
-        notes.push(
-            "from draws steered by a predictor: it rests on the same shape of tail as from random ones".to_owned(),
-        );
-        Self { method: STEERED.to_owned(), notes, ..bound }
-    }
-
-    fn is_refuted(&self) -> bool {
-        self.notes.iter().any(|note| note.starts_with(REFUTED))
+        let point = ceiling.point.min(upper).max(best.unwrap_or(f64::NEG_INFINITY));
+        Self {
+            upb: Some(point),
+            upb_low: best,
+            upb_high: Some(upper),
+            gap: best.and_then(|best| gap(point, best)),
+            gap_high: best.and_then(|best| gap(upper, best)),
+            confidence: question.confidence,
+            method: PREDICTED.to_owned(),
+            n: ceiling.n,
+            notes,
+        }
     }
 
     /// Where every class of the space was measured, nothing is estimated but the noise: the upper end is the highest end of any
@@ -216,14 +230,6 @@ impl Bound {
             Method::Profile => self.gap,
         }
     }
-}
-
-/// The values without repetitions but for rounding: threads of one role in each other's places perform the same, and a
-/// predictor steers to the same few arrangements again and again. Ties at the best are then no sign of a saturated resource.
-fn one_of_each(mut values: Vec<f64>) -> Vec<f64> {
-    values.sort_by(f64::total_cmp);
-    values.dedup_by(|a, b| (*a - *b).abs() <= 1e-9 * b.abs());
-    values
 }
 
 /// How far `best` is below `bound`, relative to it; 0 where it is above. `None` for a bound that is not positive.

@@ -1,13 +1,15 @@
 //! The answer, with everything needed to judge it.
 
 use crate::fresh::Fresh;
+use crate::search::ceiling::Ceiling;
+use crate::search::model::Modeler;
 use crate::search::tally::{Tally, settled};
 use crate::statistics::{estimate, mean, t_quantile, variance};
 use crate::{Bound, Forecast, Question};
 use num_bigint::BigUint;
 use pinwise_campaign::{Purpose, Record};
 use pinwise_testbed::figures::{self, Scale};
-use pinwise_testbed::{Setting, Unit};
+use pinwise_testbed::{Setting, Unit, Workload};
 use pinwise_topology::{Assignment, Space};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeSet;
@@ -147,6 +149,7 @@ impl Outcome {
     pub fn new(
         question: &Question,
         space: &Space,
+        workload: &Workload,
         unit: &Unit,
         records: &[Record],
         strategy: String,
@@ -179,7 +182,9 @@ impl Outcome {
         } else {
             let unpinned = baseline.or(as_found).map(|unpinned| unpinned.mean);
             let scale = Scale::new(unit, performance.or(unpinned).unwrap_or(1.0));
-            Bound::from_draws(question, &tally, performance, |value| scale.show(value))
+            let modeler = Modeler::new(workload, space);
+            let ceiling = Ceiling::of(&tally, &modeler, space, confidence, question.seed);
+            Bound::from_draws(question, ceiling, &tally, performance, |value| scale.show(value))
         };
         Self {
             advice: advice(gain, question.within),

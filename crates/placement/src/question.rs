@@ -8,8 +8,8 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StrategyName {
-    /// Exhaustive where every class can be measured within half of the budget or so, otherwise random sampling followed by
-    /// climbing.
+    /// Exhaustive where every class can be measured within half of the budget or so, otherwise guided; random sampling followed
+    /// by climbing where the budget is too small for either.
     #[default]
     Auto,
     /// Random sampling with the iterative algorithm (optimal-assignment-evt, section 5.3).
@@ -18,7 +18,8 @@ pub enum StrategyName {
     Exhaustive,
     /// Hill climbing from the best of a random start.
     Climb,
-    /// A predictor learned on the way steers the draws; the bound comes from these.
+    /// As `Auto`, under the name of what it does in a large space: a predictor learned on the way chooses what to measure, and the
+    /// bound comes from how wrong it is.
     Guided,
     /// Profile, predict every assignment, measure the best predicted (blackbox-scheduler, section 3).
     Blackbox,

@@ -10,10 +10,12 @@
 
 mod blackbox;
 mod budget;
+pub(crate) mod ceiling;
 mod climb;
 mod exhaustive;
 mod explorer;
 pub(crate) mod guided;
+pub(crate) mod model;
 mod plan;
 mod sample;
 mod selection;
@@ -169,7 +171,8 @@ impl Search {
     pub fn outcome(&self, unit: &Unit, records: &[Record], ended: Option<&str>) -> Outcome {
         let reasons = self.reasons.iter().map(String::as_str).chain(ended);
         let stopped_because = reasons.collect::<Vec<_>>().join("; ");
-        let outcome = Outcome::new(&self.question, self.space(), unit, records, self.describe(), stopped_because);
+        let outcome =
+            Outcome::new(&self.question, self.space(), &self.workload, unit, records, self.describe(), stopped_because);
         outcome.with_forecast(self.forecast())
     }
 

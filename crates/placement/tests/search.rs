@@ -367,19 +367,18 @@ fn a_guided_search_finds_the_best_and_claims_nothing_false() {
     let (outcome, records) = case.run(&asked);
     assert!(case.announces_an_optimum(&outcome), "{:?}", outcome.best);
     assert!(outcome.bound.upb_high.is_some_and(|high| high >= case.optimum()), "{:?}", outcome.bound);
-    // Favourites are in no sample. In a space as small as this, steered draws are the same few again and again, and chance decides.
     let drawn = |purpose| records.iter().filter(|record| record.trial.purpose == purpose).count();
     assert!(outcome.bound.n <= drawn(Purpose::Steered).max(drawn(Purpose::Sample)), "{:?}", outcome.bound);
-    assert!(drawn(Purpose::Steered) >= 200 && drawn(Purpose::Sample) == 100 && drawn(Purpose::Climb) > 0);
+    assert!(drawn(Purpose::Steered) >= 150 && drawn(Purpose::Sample) == 100 && drawn(Purpose::Climb) > 0);
     let replayed = Search::replay(&asked, &case.tree, &case.workload, &records).unwrap();
     assert_eq!(replayed.outcome(&Unit::rate("ops/s"), &records, None), outcome);
 }
 
 #[test]
-fn a_space_too_large_to_exhaust_is_sampled_then_climbed() {
+fn a_budget_too_small_to_learn_from_goes_into_sampling_and_climbing() {
     let case = Case::new("2x4x2", 6, |_, class| pairs(class)).disturbed(0.002, 5);
     assert!(case.population.len() > 600, "{}", case.population.len());
-    let (outcome, records) = case.run(&question(StrategyName::Auto, 900, 5));
+    let (outcome, records) = case.run(&question(StrategyName::Auto, 500, 5));
     assert!(outcome.strategy.starts_with("random sampling for the bound, then climbing"), "{}", outcome.strategy);
     assert!(case.announces_an_optimum(&outcome), "{:?}", outcome.best);
     assert_eq!(outcome.bound.method, "bayes");

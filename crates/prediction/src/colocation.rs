@@ -9,22 +9,16 @@
 //! **Limits.** It is right about the bulk it was learned from and an extrapolation at the top, which is what one is after. So it
 //! chooses what to measure; it is never itself the claim.
 
+use crate::levels::Levels;
 use crate::ridge::Ridge;
 use crate::{Cast, Predictor};
-use pinwise_topology::{Assignment, DomainKind, PerContext, SharingTree, Space};
-use std::collections::BTreeMap;
+use pinwise_topology::SharingTree;
 
 /// Counts of what shares what. See the module.
 #[derive(Clone, Debug)]
 pub struct Colocation {
     cast: Cast,
-    /// By level the domain of every leaf, numbered from 0.
-    levels: Vec<Vec<usize>>,
-    /// Domains of the level that has most.
-    most_domains: usize,
-    /// What sort of context a leaf is: those that are alike have one number.
-    sorts: Vec<usize>,
-    sort_count: usize,
+    shared: Levels,
 }
 
 /// A [`Colocation`] with what each count is worth.
@@ -37,35 +31,7 @@ pub struct Learned {
 impl Colocation {
     /// The counts for the workload of `cast` on `tree`, which has contexts.
     pub fn new(cast: &Cast, tree: &SharingTree) -> Self {
-        let leaves = tree.leaves().len() as u32;
-        let around: Vec<_> = (0..leaves).map(|leaf| tree.around(leaf)).collect();
-        let mut kinds: Vec<DomainKind> = around.iter().flatten().map(|(kind, _)| *kind).collect();
-        kinds.sort_unstable();
-        kinds.dedup();
-        let mut levels = vec![(0..leaves as usize).collect::<Vec<_>>()];
-        for kind in kinds {
-            let mut numbers = BTreeMap::new();
-            let mut number = |leaf: usize| {
-                // A leaf without a domain of this kind around it is one by itself.
-                let domain = around[leaf].iter().find(|(other, _)| *other == kind);
-                let range = domain.map_or((leaf as u32, leaf as u32 + 1), |(_, range)| (range.start, range.end));
-                let next = numbers.len();
-                *numbers.entry(range).or_insert(next)
-            };
-            let level: Vec<usize> = (0..leaves as usize).map(&mut number).collect();
-            // The whole machine holds everyone in any assignment.
-            if level.iter().any(|domain| *domain > 0) {
-                levels.push(level);
-            }
-        }
-        let one = Space::new(tree.clone(), 1, PerContext::Any);
-        let sort = |leaf: u32| one.as_ref().map_or(0, |one| one.canonical(&Assignment::new(vec![leaf])).leaf(0));
-        let mut sorts: Vec<usize> = (0..leaves).map(sort).collect();
-        let mut different = sorts.clone();
-        different.sort_unstable();
-        different.dedup();
-        sorts.iter_mut().for_each(|sort| *sort = different.binary_search(sort).unwrap_or_default());
-        Self { cast: cast.clone(), levels, most_domains: leaves as usize, sorts, sort_count: different.len() }
+        Self { cast: cast.clone(), shared: Levels::new(tree) }
     }
 
     /// The counts of an assignment: level by level (contexts first, then outermost to innermost) those of all pairs, then those within
@@ -76,12 +42,12 @@ impl Colocation {
     pub fn count(&self, leaves: &[u32]) -> Vec<f64> {
         let triangle = self.triangle();
         let mut counts = vec![0.0; self.width()];
-        for (level, counts) in self.levels.iter().zip(counts.chunks_exact_mut(2 * triangle)) {
+        for (level, counts) in self.shared.domains.iter().zip(counts.chunks_exact_mut(2 * triangle)) {
             let (all, own) = counts.split_at_mut(triangle);
             self.pairs(level, leaves, |a, b, pairs| all[corner(a, b)] += pairs);
             self.partners(level, leaves, |a, b| own[corner(a, b)] += 1.0);
         }
-        let sorts = &mut counts[2 * triangle * self.levels.len()..];
+        let sorts = &mut counts[2 * triangle * self.shared.domains.len()..];
         if !sorts.is_empty() {
             (0..self.cast.threads()).for_each(|thread| sorts[self.sort(thread, leaves)] += 1.0);
         }
@@ -96,19 +62,19 @@ impl Colocation {
 
     /// How many counts there are.
     fn width(&self) -> usize {
-        let sorts = if self.sort_count > 1 { self.sort_count * self.cast.kinds().len() } else { 0 };
-        2 * self.triangle() * self.levels.len() + sorts
+        let sorts = if self.shared.sort_count > 1 { self.shared.sort_count * self.cast.kinds().len() } else { 0 };
+        2 * self.triangle() * self.shared.domains.len() + sorts
     }
 
     /// The number among its kind and all sorts of the context that a thread is on.
     fn sort(&self, thread: usize, leaves: &[u32]) -> usize {
-        self.sorts[leaves[thread] as usize] * self.cast.kinds().len() + self.cast.kind(thread)
+        self.shared.sorts[leaves[thread] as usize] * self.cast.kinds().len() + self.cast.kind(thread)
     }
 
     /// Tells, with repetitions, kinds and how many pairs of threads of these share a domain of a level.
     fn pairs(&self, level: &[usize], leaves: &[u32], mut tell: impl FnMut(usize, usize, f64)) {
         let kinds = self.cast.kinds().len();
-        let mut held = vec![0.0; self.most_domains * kinds];
+        let mut held = vec![0.0; self.shared.most_domains * kinds];
         // Each thread meets those that came before it.
         for thread in 0..self.cast.threads() {
             let kind = self.cast.kind(thread);
@@ -152,9 +118,9 @@ impl Predictor for Learned {
     fn predict(&self, leaves: &[u32]) -> f64 {
         let colocation = &self.colocation;
         let triangle = colocation.triangle();
-        let (pairs, sorts) = self.ridge.weights.split_at(2 * triangle * colocation.levels.len());
+        let (pairs, sorts) = self.ridge.weights.split_at(2 * triangle * colocation.shared.domains.len());
         let mut sum = self.ridge.intercept;
-        for (level, weights) in colocation.levels.iter().zip(pairs.chunks_exact(2 * triangle)) {
+        for (level, weights) in colocation.shared.domains.iter().zip(pairs.chunks_exact(2 * triangle)) {
             let (all, own) = weights.split_at(triangle);
             // Of a level that never made a difference (no two threads on one context) nothing was learned.
             if weights.iter().any(|weight| *weight != 0.0) {
@@ -180,7 +146,7 @@ fn corner(a: usize, b: usize) -> usize {
 mod tests {
     use super::*;
     use crate::cast::tests::workload;
-    use pinwise_topology::{Alike, Machine, Random};
+    use pinwise_topology::{Alike, Assignment, Machine, PerContext, Random, Space};
 
     fn tree(shape: &str) -> SharingTree {
         SharingTree::new(&Machine::from_shape(shape).unwrap(), Alike::ByStructure)

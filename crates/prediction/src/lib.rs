@@ -4,7 +4,8 @@
 //! what each instance does alone ([`BaseTable`]) and what each layout of co-runners does to a thread ([`SlowdownTable`]).
 //!
 //! [`Learned`] needs no profile: from a few hundred measurements it takes what each sharing of something is worth
-//! ([`Colocation`]). [`draw`] draws assignments where a predictor expects good ones, so that measurements are spent there.
+//! ([`Colocation`]), or, with the knowledge that an instance is as fast as its slowest thread, how its threads slow each other down
+//! ([`Pipeline`]). [`draw`] draws assignments where a predictor expects good ones, so that measurements are spent there.
 //!
 //! [`BlackBox::optima`] finds the assignments that it predicts best, out of all there are, and says how sure that is.
 //!
@@ -27,10 +28,12 @@ mod compiled;
 mod experiment;
 mod gaussian;
 mod layout;
+mod levels;
 mod local;
 mod moving;
 mod narrow;
 mod optimum;
+mod pipeline;
 mod predictor;
 mod profiling;
 mod proof;
@@ -47,6 +50,7 @@ pub use experiment::{Experiment, ExperimentCount, Placed};
 pub use layout::Layouts;
 pub use local::{Local, LocalError};
 pub use optimum::{Optima, Predicted, Progress};
+pub use pipeline::{Fitted, Pipeline};
 pub use predictor::Predictor;
 pub use profiling::{Checked, Entry, Profiling};
 pub use slowdown::SlowdownTable;

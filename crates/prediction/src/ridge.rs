@@ -74,6 +74,11 @@ impl Ridge {
     }
 }
 
+/// The solution of a positive definite system whose lower triangle is given, row by row; `None` where it is not positive definite.
+pub(crate) fn solve(matrix: Vec<f64>, right: &[f64], width: usize) -> Option<Vec<f64>> {
+    Some(Cholesky::new(matrix, width)?.solve(right))
+}
+
 /// The lower triangle L of a positive definite matrix L L'.
 #[derive(Clone, Debug)]
 pub(crate) struct Cholesky {

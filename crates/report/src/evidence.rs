@@ -53,14 +53,12 @@ impl<'a> Evidence<'a> {
         found.map(|shot| shot.performance).collect()
     }
 
-    /// The sample that the bound is computed from, the steered one where there is one: each assignment once, in order of first measurement, with that
-    /// record's number and the mean of all its sampling measurements.
+    /// The random sample: each assignment once, in order of first measurement, with that record's number and the mean of all its
+    /// sampling measurements.
     pub(crate) fn sample(&self) -> Vec<(u64, f64)> {
         let mut seen: HashMap<&Assignment, usize> = HashMap::new();
         let mut sums: Vec<(u64, f64, f64)> = Vec::new();
-        let steered = self.shots.iter().any(|shot| shot.purpose == Purpose::Steered);
-        let drawn = if steered { Purpose::Steered } else { Purpose::Sample };
-        for shot in self.shots.iter().filter(|shot| shot.purpose == drawn) {
+        for shot in self.shots.iter().filter(|shot| shot.purpose == Purpose::Sample) {
             let Setting::Pinned(assignment) = shot.setting else { continue };
             let index = *seen.entry(assignment).or_insert(sums.len());
             match sums.get_mut(index) {

@@ -47,6 +47,9 @@ pub enum ReportError {
 /// [`pinwise_placement::Bound::method`] where nothing was estimated.
 pub(crate) const EXACT: &str = "exact";
 
+/// [`pinwise_placement::Bound::method`] where a learned predictor supports the bound.
+pub(crate) const PREDICTED: &str = "predicted";
+
 /// Ties drawn on the machine; the table has every one.
 const TIES_DRAWN: usize = 6;
 
@@ -69,7 +72,11 @@ pub fn page(
     let typical = typical.or(outcome.baseline.map(|baseline| baseline.mean));
     let typical = typical.or(evidence.shots.first().map(|shot| shot.performance)).unwrap_or(1.0);
     let scale = Scale::new(&outcome.unit, typical);
-    let looks = if outcome.bound.method == EXACT { Vec::new() } else { tail::looks(&evidence, &question) };
+    let looks = if [EXACT, PREDICTED].contains(&outcome.bound.method.as_str()) {
+        Vec::new()
+    } else {
+        tail::looks(&evidence, &question)
+    };
     let (tail, no_tail) = match tail::figures(&evidence, &question, outcome, &scale) {
         Ok(figures) => (figures.into_iter().collect(), String::new()),
         Err(reason) => (Vec::new(), reason),
@@ -99,16 +106,26 @@ pub fn page(
         version: env!("CARGO_PKG_VERSION"),
     };
     let charts: Vec<&Chart> = document.figures().filter_map(|figure| figure.chart.as_ref()).collect();
-    let data = for_script(&serde_json::to_string(&charts)?);
-    Ok(Page { document: &document, data }.render()?)
+    let title = format!("{}: placement, campaign {}", info.new.workload.name, info.id.0);
+    Shell::new(title, document.render()?, &charts)
 }
 
-/// The shell around the document: style, script and data.
+/// The shell around a document: style, script and data.
 #[derive(Template)]
 #[template(path = "page.html")]
-struct Page<'a> {
-    document: &'a Document<'a>,
+pub(crate) struct Shell {
+    title: String,
+    /// HTML.
+    document: String,
     data: String,
+}
+
+impl Shell {
+    /// The whole page.
+    pub(crate) fn new(title: String, document: String, charts: &[&Chart]) -> Result<String, ReportError> {
+        let data = for_script(&serde_json::to_string(charts)?);
+        Ok(Self { title, document, data }.render()?)
+    }
 }
 
 // Named in the template.

@@ -4,7 +4,7 @@
 use crate::chart::{Axis, Chart, Ink, Series, Shape, thin};
 use crate::evidence::Evidence;
 use crate::figure::{Figure, Table};
-use crate::page::EXACT;
+use crate::page::{EXACT, PREDICTED};
 use pinwise_evt::{Curve, Estimate, Options, Plots, Point, Sample, estimate, plots};
 use pinwise_placement::{Outcome, Question};
 use pinwise_testbed::Unit;
@@ -57,6 +57,11 @@ pub(crate) fn figures(
 ) -> Result<[Figure; 3], String> {
     if outcome.bound.method == EXACT {
         return Err("Every assignment was measured, so the best is known and there is no estimate to draw.".to_owned());
+    }
+    if outcome.bound.method == PREDICTED {
+        return Err(
+            "The bound is by prediction and not by the tail of a sample, so there is no tail to draw.".to_owned()
+        );
     }
     let sample = Sample::new(evidence.sample().into_iter().map(|(_, value)| value));
     let bound =

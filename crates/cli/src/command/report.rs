@@ -1,6 +1,7 @@
 //! `pinwise report`: a campaign as one page.
 
 use crate::command::campaign::{self, Id};
+use crate::comparison;
 use crate::output;
 use anyhow::Context;
 use clap::Args;
@@ -12,7 +13,7 @@ use std::path::PathBuf;
 ///
 /// The placement drawn on the machine, every repetition of the best and of the baseline, the distribution of all sampled
 /// assignments, the bound and the plots by which to judge it, what was asked and what it cost. Also of a campaign that is
-/// still running or was killed.
+/// still running or was killed. Of a comparison: the losses of all ways, what each measurement bought, and which claims stand.
 #[derive(Args)]
 #[command(after_help = "Examples:
   pinwise report 3                     writes pinwise-3.html
@@ -42,7 +43,10 @@ impl Report {
         let records = store.records(info.id)?;
         let plan = super::place::plan_path(&store, info.id);
         let files = Files { plan: plan.exists().then_some(plan.as_path()), store: self.campaign.store.named() };
-        let page = pinwise_report::page(&info, &records, &campaign::outcome(&info, &records)?, files)?;
+        let page = match comparison::of(&info) {
+            Some(compared) => comparison::page(&store, &info, &compared, &records, files)?,
+            None => pinwise_report::page(&info, &records, &campaign::outcome(&info, &records)?, files)?,
+        };
         let file = self.output.unwrap_or_else(|| PathBuf::from(format!("pinwise-{}.html", info.id.0)));
         std::fs::write(&file, &page).with_context(|| format!("cannot write {}", file.display()))?;
         if self.json {

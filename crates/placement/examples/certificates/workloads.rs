@@ -39,7 +39,8 @@ const ENUMERABLE: u32 = 10_000;
 /// All workloads: demands drawn from fixed seeds, noise 0, 0.2 and 1 % in turn, every third held out. Most have 24 threads on
 /// an 8x2x4 processor, every seventh 6 and every seventh 12; number 9 has a needle for its optimum and number 20 a capped link.
 pub(crate) fn all() -> Vec<Case> {
-    (0..CASES).map(Case::new).collect()
+    let numbers: Vec<usize> = (0..CASES).collect();
+    crate::each(&numbers, |number| Case::new(*number))
 }
 
 impl Case {

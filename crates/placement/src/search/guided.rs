@@ -1,24 +1,26 @@
-//! Measuring where it pays: a predictor learned on the way chooses what to measure, and the bound comes from what it chose.
+//! Measuring where it pays: a predictor learned on the way chooses what to measure, and the bound comes from how wrong it is.
 //!
-//! 1. [`UNIFORM`] random assignments. From them [`Learned`] takes what each sharing of something is worth.
-//! 2. *Steered* draws: with probability proportional to prediction^(1/T), a fixed number at each of [`TEMPERATURES`], the predictor
-//!    learning anew before each. How many is decided before any of them is measured. The last complete block of them is the sample that
-//!    the bound is computed from ([`Bound::from_draws`]).
+//! 1. [`UNIFORM`] random assignments. From them a [`Modeler`] learns what each sharing of something is worth.
+//! 2. *Warming up*: draws with probability proportional to prediction^(1/T), [`WARM_DRAWS`] at each of [`WARM`], the predictor learning anew
+//!    before each; what is near the top is only learned near the top.
 //! 3. The assignments it predicts best ([`FAVOURITES`]), measured; then it learns anew and predicts others, as long as that finds
 //!    something better.
-//! 4. If the best is not within reach of the bound: as many steered draws again as there were (each further look at the bound
-//!    is another chance of a lucky stop, and doubling keeps them few), and again the favourites.
-//! 5. The rest of the search's budget goes into climbing from the best, which stops as soon as the best is within reach of the bound.
+//! 4. A *block* of steered draws, [`BLOCK`] in number, an equal share at each of [`STEERED`]. How many is decided before any of them is measured, and
+//!    the predictor does not learn meanwhile: they tell how wrong it is near the top, from which the bound follows ([`Ceiling`]).
+//! 5. If the best is not within reach of the bound: favourites again, with what was learned from the block, and as many steered draws again as
+//!    there were (each further look at the bound is another chance of a lucky stop, and doubling keeps them few).
+//! 6. The rest of the search's budget goes into climbing from the best.
 //!
-//! Nothing rests on the predictor being right: the best is measured, and steered draws leave no assignment out. A
-//! poor predictor steers badly; the sample is then further from its end and the bound wider.
+//! The best is measured, whatever is predicted. The bound assumes that the predictor is not more wrong about the best assignment
+//! than it is about those drawn near the top, extrapolated; see [`Ceiling`].
 
 use crate::Bound;
+use crate::search::ceiling::Ceiling;
 use crate::search::climb::Climb;
 use crate::search::explorer::{Explorer, Next, View, pinned};
+use crate::search::model::{Model, Modeler};
 use crate::search::tally::Tally;
 use pinwise_campaign::{Purpose, Trial};
-use pinwise_prediction::{Cast, Colocation, Learned, draw};
 use pinwise_testbed::Workload;
 use pinwise_testbed::figures::percent;
 use pinwise_topology::{Assignment, Space};
@@ -26,38 +28,47 @@ use std::collections::BTreeSet;
 
 /// Random assignments to learn from first.
 pub(crate) const UNIFORM: u64 = 100;
+/// Temperatures while warming up, an equal number of draws each.
+const WARM: [f64; 3] = [0.01, 0.004, 0.0015];
+/// Draws at each of them.
+const WARM_DRAWS: usize = 30;
 /// Temperatures of a block of steered draws, warm to cold, an equal share of the block each.
-const TEMPERATURES: [f64; 4] = [0.01, 0.005, 0.003, 0.0015];
-/// Draws at each temperature in the first block.
-const DRAWS: usize = 50;
+const STEERED: [f64; 3] = [0.003, 0.0015, 0.0008];
 /// Draws of the first block.
-pub(crate) const BLOCK: usize = DRAWS * TEMPERATURES.len();
+pub(crate) const BLOCK: usize = 150;
+/// Relative noise of a window from which a block has half as many assignments and each of them two windows: how much of their
+/// scatter is noise has to be known, too.
+const NOISY: f64 = 0.004;
 /// Assignments predicted best that are measured at once.
-const FAVOURITES: usize = 16;
-/// Temperature at which favourites are looked for: predictions a tenth of a percent apart are told apart.
-const COLD: f64 = 0.0002;
-/// Steps of a draw per thread.
-const STEPS: usize = 120;
+const FAVOURITES: usize = 12;
+/// Draws at most until one is different from those of its block, each at twice the temperature of the one before.
+const TRIES: usize = 8;
 /// Share of the budget left to the search, once the first block is over, from which no further block is begun: it is for climbing.
-const CLIMB_SHARE: f64 = 0.3;
+const CLIMB_SHARE: f64 = 0.2;
+/// Trials that all but climbing takes with one block. A budget for fewer is better spent otherwise.
+pub(crate) const LEAST: f64 = 350.0;
 
 #[derive(Debug)]
 enum Stage {
     Uniform,
-    /// Which temperature of the block comes next.
-    Steered(usize),
-    /// The best there was before the last favourites.
+    /// Which temperature comes next.
+    Warm(usize),
+    /// The best there was before the last favourites, and whether a block follows.
     Favourites(Option<f64>),
+    /// A block was decided on.
+    Block,
     Climb,
 }
 
 #[derive(Debug)]
 pub(crate) struct Guided {
-    colocation: Colocation,
+    modeler: Modeler,
     climb: Climb,
     stage: Stage,
-    /// Draws at each temperature of this block.
+    /// Steered draws of the next block.
     draws: usize,
+    /// What the last block shows; `None` before the first.
+    ceiling: Option<Ceiling>,
     /// The share of the budget that searching may use, and what was used when it began.
     until: f64,
     from: f64,
@@ -66,26 +77,31 @@ pub(crate) struct Guided {
 impl Guided {
     pub(crate) fn new(workload: &Workload, space: &Space, from: f64, until: f64) -> Self {
         Self {
-            colocation: Colocation::new(&Cast::new(workload), space.tree()),
+            modeler: Modeler::new(workload, space),
             climb: Climb::new(workload),
             stage: Stage::Uniform,
-            draws: DRAWS,
+            draws: BLOCK,
+            ceiling: None,
             until,
             from,
         }
     }
 
-    /// What was learned from everything measured so far.
-    fn learn(&self, tally: &Tally) -> Option<Learned> {
+    /// What was learned from everything measured so far, the better model first.
+    fn learn(&self, tally: &Tally) -> Vec<Model> {
         let ranking = tally.ranking();
-        self.colocation.learn(ranking.iter().map(|(assignment, mean)| (assignment.leaves(), *mean)))
+        let means: Vec<(Assignment, f64)> =
+            ranking.into_iter().map(|(assignment, mean)| (assignment.clone(), mean)).collect();
+        self.modeler.learn(&means)
     }
 
-    /// Assignments that are predicted best and were not measured yet, found by cold draws.
-    fn favourites(&self, learned: &Learned, view: &mut View<'_>) -> Vec<Trial> {
+    /// Assignments that are predicted best and were not measured yet.
+    fn favourites(models: &[Model], view: &mut View<'_>) -> Vec<Trial> {
         let mut found = BTreeSet::new();
-        for _ in 0..FAVOURITES + FAVOURITES / 2 {
-            let drawn = draw(learned, view.space, COLD, STEPS * view.space.threads(), view.random);
+        // Every model has a turn; the better one begins.
+        for turn in 0..FAVOURITES + FAVOURITES / 2 {
+            let Some(model) = models.get(turn % models.len().max(1)) else { break };
+            let drawn = model.favourite(view.space, view.random);
             if view.tally.class(&drawn).is_none() {
                 found.insert(drawn);
             }
@@ -96,18 +112,51 @@ impl Guided {
         found.iter().map(|favourite| pinned(favourite, Purpose::Climb)).collect()
     }
 
+    /// Draws steered by a model, at each of some temperatures.
+    fn steered(model: &Model, temperatures: &[f64], each: usize, purpose: Purpose, view: &mut View<'_>) -> Vec<Trial> {
+        let mut drawn: Vec<Assignment> = Vec::with_capacity(temperatures.len() * each);
+        for temperature in temperatures {
+            for _ in 0..each {
+                // In a small space the same few would come again and again, and repeating them tells nothing new: then warmer.
+                let mut now = *temperature;
+                let mut next = model.draw(view.space, now, view.random);
+                for _ in 1..TRIES {
+                    if !drawn.contains(&next) {
+                        break;
+                    }
+                    now *= 2.0;
+                    next = model.draw(view.space, now, view.random);
+                }
+                drawn.push(next);
+            }
+        }
+        drawn.iter().map(|drawn| pinned(drawn, purpose)).collect()
+    }
+
     /// Whether the best so far is within reach of the bound: the words that say so.
     fn reached(&self, view: &View<'_>) -> Option<String> {
         let best = view.tally.ranking().first().map(|(_, mean)| *mean);
-        let bound = Bound::from_draws(view.question, view.tally, best, |value| value.to_string());
+        let bound = Bound::from_draws(view.question, self.ceiling, view.tally, best, |value| value.to_string());
         let gap = bound.gap_high.filter(|gap| *gap <= view.question.within)?;
         let asked = percent(view.question.within);
         Some(format!("the best came within {} of the bound from {} draws ({asked} asked for)", percent(gap), bound.n))
     }
 
-    /// Draws of the uniform law, for lack of anything learned.
-    fn uniform(view: &mut View<'_>, count: u64) -> Vec<Trial> {
-        (0..count).map(|_| pinned(&view.space.sample(view.random), Purpose::Sample)).collect()
+    /// What follows when favourites find nothing better: the first block; another one where the budget has room for it; or climbing.
+    fn after_favourites(&mut self, view: &View<'_>) -> Stage {
+        let left = (self.until - view.used) / (self.until - self.from);
+        if self.ceiling.is_none() && view.tally.steered_draws() == 0 {
+            return Stage::Block;
+        }
+        // Another block doubles the draws there are: it costs what all blocks so far did.
+        let block = (view.used - self.from) / (self.until - self.from) * 0.6;
+        if left - block > CLIMB_SHARE {
+            if view.tally.steered_draws() > BLOCK {
+                self.draws *= 2;
+            }
+            return Stage::Block;
+        }
+        Stage::Climb
     }
 }
 
@@ -116,44 +165,49 @@ impl Explorer for Guided {
         loop {
             match self.stage {
                 Stage::Uniform => {
-                    self.stage = Stage::Steered(0);
-                    return Next::Round(Self::uniform(view, UNIFORM));
+                    self.stage = Stage::Warm(0);
+                    let draws = (0..UNIFORM).map(|_| pinned(&view.space.sample(view.random), Purpose::Sample));
+                    return Next::Round(draws.collect());
                 }
-                Stage::Steered(index) if index < TEMPERATURES.len() => {
-                    let Some(learned) = self.learn(view.tally) else {
+                Stage::Warm(index) if index < WARM.len() => {
+                    let Some(model) = self.learn(view.tally).into_iter().next() else {
                         return Next::Done("too little could be measured to learn from".to_owned());
                     };
-                    self.stage = Stage::Steered(index + 1);
-                    let steps = STEPS * view.space.threads();
-                    let mut one = || draw(&learned, view.space, TEMPERATURES[index], steps, view.random);
-                    let drawn: Vec<Assignment> = (0..self.draws).map(|_| one()).collect();
-                    return Next::Round(drawn.iter().map(|drawn| pinned(drawn, Purpose::Steered)).collect());
+                    self.stage = Stage::Warm(index + 1);
+                    let round = Self::steered(&model, &WARM[index..=index], WARM_DRAWS, Purpose::Climb, view);
+                    return Next::Round(round);
                 }
-                Stage::Steered(_) => self.stage = Stage::Favourites(None),
+                Stage::Warm(_) => self.stage = Stage::Favourites(None),
                 Stage::Favourites(before) => {
                     let best = view.tally.ranking().first().map(|(_, mean)| *mean);
                     if before.is_some_and(|before| best.is_none_or(|best| best <= before)) {
                         if let Some(why) = self.reached(view) {
                             return Next::Reached(why);
                         }
-                        // Another block doubles the draws there are: it costs what all blocks so far did.
-                        let left = (self.until - view.used) / (self.until - self.from);
-                        let block = (view.used - self.from) / (self.until - self.from);
-                        self.stage = if left - block > CLIMB_SHARE {
-                            if view.tally.steered_draws() > BLOCK {
-                                self.draws *= 2;
-                            }
-                            Stage::Steered(0)
-                        } else {
-                            Stage::Climb
-                        };
+                        self.stage = self.after_favourites(view);
+                        if let (Stage::Block, Some(model)) = (&self.stage, self.learn(view.tally).into_iter().next()) {
+                            let windows = if view.tally.noise().is_some_and(|noise| noise > NOISY) { 2 } else { 1 };
+                            let each = self.draws / STEERED.len() / windows;
+                            let round = Self::steered(&model, &STEERED, each, Purpose::Steered, view);
+                            return Next::Round(std::iter::repeat_n(round, windows).flatten().collect());
+                        }
+                        self.stage = Stage::Climb;
                         continue;
                     }
-                    let favourites = self.learn(view.tally).map(|learned| self.favourites(&learned, view));
+                    let favourites = Self::favourites(&self.learn(view.tally), view);
                     self.stage = Stage::Favourites(best);
-                    if let Some(favourites) = favourites.filter(|favourites| !favourites.is_empty()) {
+                    if !favourites.is_empty() {
                         return Next::Round(favourites);
                     }
+                }
+                Stage::Block => {
+                    let question = view.question;
+                    self.ceiling =
+                        Ceiling::of(view.tally, &self.modeler, view.space, question.confidence, question.seed);
+                    if let Some(why) = self.reached(view) {
+                        return Next::Reached(why);
+                    }
+                    self.stage = Stage::Favourites(None);
                 }
                 Stage::Climb => {
                     return match self.reached(view) {

@@ -7,7 +7,7 @@ use crate::search::budget::SEARCH_SHARE;
 use crate::search::climb::Climb;
 use crate::search::exhaustive::{Exhaustive, LEAST_ROUNDS};
 use crate::search::explorer::Explorer;
-use crate::search::guided::{Guided, UNIFORM};
+use crate::search::guided::{Guided, LEAST, UNIFORM};
 use crate::search::sample::Sample;
 use crate::{Question, StrategyName};
 use num_bigint::BigUint;
@@ -74,17 +74,27 @@ impl Approach {
         let mut explorers: VecDeque<Box<dyn Explorer>> = VecDeque::new();
         let start = question.start;
         match question.strategy {
-            StrategyName::Auto if fits(&space, ONCE) => {
+            StrategyName::Auto | StrategyName::Guided if fits(&space, ONCE) => {
                 let times = if fits(&space, often) { format!("{LEAST_ROUNDS} times over") } else { "once".to_owned() };
                 why.insert(0, format!("exhaustive: the {count} assignments fit the budget {times}"));
                 explorers.push_back(Box::new(Exhaustive::new(&space)));
             }
-            StrategyName::Auto => {
+            StrategyName::Auto | StrategyName::Guided if affordable >= LEAST => {
                 why.insert(
                     0,
                     format!(
-                        "random sampling for the bound, then climbing from its best: {count} assignments are too many to \
-                         measure each"
+                        "guided: a predictor learned from {UNIFORM} random assignments and all later ones chooses what to measure; \
+                         {count} assignments are too many to measure each"
+                    ),
+                );
+                explorers.push_back(Box::new(Guided::new(workload, &space, used, SEARCH_SHARE)));
+            }
+            StrategyName::Auto | StrategyName::Guided => {
+                why.insert(
+                    0,
+                    format!(
+                        "random sampling for the bound, then climbing from its best: {count} assignments are too many to measure \
+                         each, and the budget is too small to learn from"
                     ),
                 );
                 explorers.push_back(Box::new(Sample::new(None, used + (SEARCH_SHARE - used) / 2.0, start)));
@@ -102,23 +112,6 @@ impl Approach {
             StrategyName::Random => {
                 why.insert(0, format!("random sampling, as asked: {count} assignments"));
                 explorers.push_back(Box::new(Sample::new(None, SEARCH_SHARE, start)));
-            }
-            StrategyName::Guided if fits(&space, ONCE) => {
-                why.insert(
-                    0,
-                    format!("exhaustive: the {count} assignments fit the budget, nothing has to be predicted"),
-                );
-                explorers.push_back(Box::new(Exhaustive::new(&space)));
-            }
-            StrategyName::Guided => {
-                why.insert(
-                    0,
-                    format!(
-                        "guided, as asked: a predictor learned from {UNIFORM} random assignments and all later ones steers the \
-                         draws; {count} in all"
-                    ),
-                );
-                explorers.push_back(Box::new(Guided::new(workload, &space, used, SEARCH_SHARE)));
             }
             StrategyName::Blackbox => match Predicting::new(question, narrow.tree(), workload, affordable) {
                 Ok(predicting) => {

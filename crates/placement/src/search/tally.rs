@@ -4,7 +4,7 @@ use crate::statistics::{mean, squares, t_quantile};
 use pinwise_campaign::{Purpose, Record, TRIES};
 use pinwise_testbed::{Retry, Setting};
 use pinwise_topology::Assignment;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// How many windows the noise pooled over all assignments counts for beside an assignment's own windows. With few windows
 /// each, their own variances are too unsteady to compare by; sharing one estimate is the moderated t of Smyth, Stat. Appl.
@@ -24,6 +24,9 @@ pub(crate) fn settled(records: &[Record]) -> impl Iterator<Item = &Record> {
         !again
     })
 }
+
+/// What was measured, in order, and the performance.
+pub(crate) type Windows = Vec<(Assignment, f64)>;
 
 /// The windows of one assignment.
 #[derive(Clone, Debug, Default)]
@@ -51,8 +54,8 @@ pub(crate) struct Tally {
     classes: BTreeMap<Assignment, Class>,
     /// The performance of pieces of the workload; `None` where they cannot run.
     profiles: BTreeMap<Setting, Option<f64>>,
-    /// What every steered window was of, in order.
-    steered: Vec<Assignment>,
+    /// Every pinned window, in order: of what, and whether it was steered.
+    trail: Vec<(Assignment, f64, bool)>,
     /// Every window of the unpinned baseline before the fresh ones.
     pub(crate) baseline: Vec<f64>,
     /// The target cannot be measured unpinned.
@@ -90,12 +93,10 @@ impl Tally {
                 class.windows.push(measured.performance);
                 match purpose {
                     Purpose::Sample => class.sampled.push(measured.performance),
-                    Purpose::Steered => {
-                        class.steered.push(measured.performance);
-                        self.steered.push(assignment.clone());
-                    }
+                    Purpose::Steered => class.steered.push(measured.performance),
                     _ => {}
                 }
+                self.trail.push((assignment.clone(), measured.performance, purpose == Purpose::Steered));
                 self.noise.0 += relative_squares(&class.windows) - before;
                 self.noise.1 += if class.windows.len() > 1 { 1.0 } else { 0.0 };
             }
@@ -130,25 +131,23 @@ impl Tally {
         self.classes.values().filter(|class| !class.sampled.is_empty()).map(|class| mean(&class.sampled)).collect()
     }
 
-    /// One performance per assignment of the last complete block of steered draws, its repeats averaged. Blocks are of `first`, `first`,
-    /// twice and four times as many draws, and so on, so that each doubles what there is; a first block that was not
-    /// completed counts as it is.
-    pub(crate) fn steered(&self, first: usize) -> Vec<f64> {
-        let drawn = self.steered.len();
-        let whole =
-            std::iter::successors(Some(first), |whole| Some(2 * whole)).take_while(|whole| *whole <= drawn).last();
-        let block = match whole {
-            Some(whole) if whole > first => &self.steered[whole / 2..whole],
-            Some(whole) => &self.steered[..whole],
-            None => &self.steered[..],
-        };
-        let different: BTreeSet<&Assignment> = block.iter().collect();
-        different.into_iter().filter_map(|drawn| Some(mean(&self.class(drawn)?.steered))).collect()
+    /// What was measured before the last complete block of steered draws was decided on, and that block; `None` without any
+    /// such draw. Blocks are of `first`, `first`, twice and four times as many draws, and so on, so that each doubles what there is;
+    /// a first block that was not completed, or of which some could not be measured, counts as it is.
+    pub(crate) fn last_block(&self, first: usize) -> Option<(Windows, Windows)> {
+        let drawn: Vec<usize> = (0..self.trail.len()).filter(|index| self.trail[*index].2).collect();
+        let ends = std::iter::successors(Some(first), |whole| Some(2 * whole));
+        let whole = ends.take_while(|whole| *whole <= drawn.len()).last().unwrap_or(drawn.len());
+        let block = if whole > first { &drawn[whole / 2..whole] } else { &drawn[..whole] };
+        let begin = *block.first()?;
+        let window = |(assignment, value, _): &(Assignment, f64, bool)| (assignment.clone(), *value);
+        let before = self.trail[..begin].iter().map(window).collect();
+        Some((before, block.iter().map(|index| window(&self.trail[*index])).collect()))
     }
 
     /// How many steered windows.
     pub(crate) fn steered_draws(&self) -> usize {
-        self.steered.len()
+        self.trail.iter().filter(|(_, _, steered)| *steered).count()
     }
 
     /// How many sampled windows.
@@ -166,6 +165,11 @@ impl Tally {
             .collect();
         ranking.sort_by(|a, b| b.1.total_cmp(&a.1));
         ranking
+    }
+
+    /// Degrees of freedom of [`Tally::noise`].
+    pub(crate) fn noise_degrees(&self) -> f64 {
+        self.noise.1
     }
 
     /// The standard deviation of one window, relative to its mean, pooled over all assignments measured more than once.

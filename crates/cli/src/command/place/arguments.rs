@@ -74,7 +74,7 @@ pub(crate) struct Place {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Strategy {
-    /// Exhaustive where the classes are few enough for the budget, else random, then climbing.
+    /// Exhaustive where the classes are few enough for the budget, else guided.
     Auto,
     /// Random sampling with a bound, until within reach of it.
     Random,

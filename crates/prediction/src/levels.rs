@@ -1,0 +1,51 @@
+//! What contexts share, as numbers that a model can count by.
+
+use pinwise_topology::{Assignment, DomainKind, PerContext, SharingTree, Space};
+use std::collections::BTreeMap;
+
+/// The domains of every level of a machine, the machine itself left out.
+#[derive(Clone, Debug)]
+pub(crate) struct Levels {
+    /// By level the domain of every leaf, numbered from 0.
+    pub(crate) domains: Vec<Vec<usize>>,
+    /// Domains of the level that has most.
+    pub(crate) most_domains: usize,
+    /// What sort of context a leaf is: those that are alike have one number.
+    pub(crate) sorts: Vec<usize>,
+    pub(crate) sort_count: usize,
+}
+
+impl Levels {
+    /// Of the leaves of `tree`, of which there are some.
+    pub(crate) fn new(tree: &SharingTree) -> Self {
+        let leaves = tree.leaves().len() as u32;
+        let around: Vec<_> = (0..leaves).map(|leaf| tree.around(leaf)).collect();
+        let mut kinds: Vec<DomainKind> = around.iter().flatten().map(|(kind, _)| *kind).collect();
+        kinds.sort_unstable();
+        kinds.dedup();
+        let mut domains = vec![(0..leaves as usize).collect::<Vec<_>>()];
+        for kind in kinds {
+            let mut numbers = BTreeMap::new();
+            let mut number = |leaf: usize| {
+                // A leaf without a domain of this kind around it is one by itself.
+                let domain = around[leaf].iter().find(|(other, _)| *other == kind);
+                let range = domain.map_or((leaf as u32, leaf as u32 + 1), |(_, range)| (range.start, range.end));
+                let next = numbers.len();
+                *numbers.entry(range).or_insert(next)
+            };
+            let level: Vec<usize> = (0..leaves as usize).map(&mut number).collect();
+            // The whole machine holds everyone in any assignment.
+            if level.iter().any(|domain| *domain > 0) {
+                domains.push(level);
+            }
+        }
+        let one = Space::new(tree.clone(), 1, PerContext::Any);
+        let sort = |leaf: u32| one.as_ref().map_or(0, |one| one.canonical(&Assignment::new(vec![leaf])).leaf(0));
+        let mut sorts: Vec<usize> = (0..leaves).map(sort).collect();
+        let mut different = sorts.clone();
+        different.sort_unstable();
+        different.dedup();
+        sorts.iter_mut().for_each(|sort| *sort = different.binary_search(sort).unwrap_or_default());
+        Self { domains, most_domains: leaves as usize, sorts, sort_count: different.len() }
+    }
+}
