@@ -74,7 +74,8 @@ impl Study {
     fn testbed(&self, instances: usize, seed: u64) -> Result<SimulatedTestbed, Box<dyn Error>> {
         let (processor, machine, programs) =
             (self.processor.clone(), self.machine.clone(), vec![self.pipeline; instances]);
-        Ok(SimulatedTestbed::new(processor, machine, programs, Window::default(), seed)?)
+        let window = Window::of(&programs);
+        Ok(SimulatedTestbed::new(processor, machine, programs, window, seed)?)
     }
 
     fn measure(

@@ -24,7 +24,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let runs: u64 = runs.parse()?;
     let processor = Processor::model("ultrasparc-t2")?;
     let machine = processor.machine();
-    let mut testbed = SimulatedTestbed::new(processor, machine.clone(), vec![pipeline; 2], Window::default(), 1)?;
+    let mut testbed =
+        SimulatedTestbed::new(processor, machine.clone(), vec![pipeline; 2], Window::of(&[pipeline; 2]), 1)?;
     let tree = SharingTree::new(&machine, Alike::ByStructure);
     let assignments: Vec<Assignment> = Space::new(tree.clone(), 6, PerContext::AtMost(1))?.classes().collect();
     let trials: Vec<_> = assignments

@@ -62,6 +62,17 @@ pub enum PlacementError {
     },
 }
 
+/// A job on a processor, its threads nowhere yet: what is the same wherever they run. Its programs are resolved, and the second-level cache
+/// holds what [`Job::resident`] says, which takes longer to find than a copy of it.
+#[derive(Clone, Debug)]
+pub struct Unplaced {
+    processor: Processor,
+    code: Code,
+    /// The first step of each thread.
+    begins: Vec<u32>,
+    memory: Hierarchy,
+}
+
 /// A processor with threads on it, at a point in time. At the beginning the caches are empty but for [`Job::resident`].
 #[derive(Clone, Debug)]
 pub struct Chip {
@@ -74,14 +85,23 @@ pub struct Chip {
     threads: usize,
 }
 
-impl Chip {
-    /// `job` on `processor`, thread *i* at `placed[i]`. Errors: see [`PlacementError`].
-    pub fn new(processor: &Processor, job: &Job, placed: &[Placed], pace: Pace) -> Result<Self, PlacementError> {
+impl Unplaced {
+    /// `job` on `processor`. Errors: the job is broken, or `processor` cannot run it.
+    pub fn new(processor: &Processor, job: &Job) -> Result<Self, PlacementError> {
         job.check()?;
-        check(processor, job, placed)?;
-        let (mut code, begins) = Code::new(processor, job);
-        let pipes = processor.intra_core.pipes as usize;
-        let strands = processor.intra_pipe.strands as usize;
+        check_divisions(processor, job)?;
+        let (code, begins) = Code::new(processor, job);
+        let mut memory = Hierarchy::new(processor);
+        memory.preload(&job.resident);
+        Ok(Self { processor: processor.clone(), code, begins, memory })
+    }
+
+    /// Thread *i* at `placed[i]`. Errors: not one place for each thread, or not one thread for a place.
+    pub fn place(&self, placed: &[Placed], pace: Pace) -> Result<Chip, PlacementError> {
+        check_places(&self.processor, self.begins.len(), placed)?;
+        let mut code = self.code.clone();
+        let pipes = self.processor.intra_core.pipes as usize;
+        let strands = self.processor.intra_pipe.strands as usize;
         let mut by_context: Vec<usize> = (0..placed.len()).collect();
         by_context.sort_by_key(|&thread| placed[thread].context);
         let mut cores: Vec<(usize, Vec<Vec<Strand>>)> = Vec::new();
@@ -91,16 +111,23 @@ impl Chip {
             if cores.last().is_none_or(|&(last, _)| last != core) {
                 cores.push((core, vec![Vec::new(); pipes]));
             }
-            let strand = Strand::new(thread, code.enter(begins[thread], seed), start);
+            let strand = Strand::new(thread, code.enter(self.begins[thread], seed), start);
             if let Some((_, threads)) = cores.last_mut() {
                 threads[context / strands % pipes].push(strand);
             }
         }
-        let mut memory = Hierarchy::new(processor, cores.len());
-        memory.preload(&job.resident);
+        let mut memory = self.memory.clone();
+        memory.add_cores(&self.processor, cores.len());
         let cores = cores.into_iter().enumerate();
-        let cores = cores.map(|(number, (_, threads))| Core::new(processor, number, threads)).collect();
-        Ok(Self { now: 0, pace, cores, code, memory, threads: placed.len() })
+        let cores = cores.map(|(number, (_, threads))| Core::new(&self.processor, number, threads)).collect();
+        Ok(Chip { now: 0, pace, cores, code, memory, threads: placed.len() })
+    }
+}
+
+impl Chip {
+    /// `job` on `processor`, thread *i* at `placed[i]`. Errors: see [`PlacementError`].
+    pub fn new(processor: &Processor, job: &Job, placed: &[Placed], pace: Pace) -> Result<Self, PlacementError> {
+        Unplaced::new(processor, job)?.place(placed, pace)
     }
 
     /// Cycles since the beginning.
@@ -160,9 +187,9 @@ fn turn(cores: &[Core], end: u64) -> Option<(usize, u64)> {
     (least < place(end, 0)).then_some((first, second))
 }
 
-fn check(processor: &Processor, job: &Job, placed: &[Placed]) -> Result<(), PlacementError> {
-    if placed.len() != job.threads.len() {
-        return Err(PlacementError::Count { threads: job.threads.len(), placed: placed.len() });
+fn check_places(processor: &Processor, threads: usize, placed: &[Placed]) -> Result<(), PlacementError> {
+    if placed.len() != threads {
+        return Err(PlacementError::Count { threads, placed: placed.len() });
     }
     let mut taken = vec![false; processor.contexts()];
     for (thread, &Placed { context, .. }) in placed.iter().enumerate() {
@@ -171,6 +198,10 @@ fn check(processor: &Processor, job: &Job, placed: &[Placed]) -> Result<(), Plac
             _ => return Err(PlacementError::Context { thread, context }),
         }
     }
+    Ok(())
+}
+
+fn check_divisions(processor: &Processor, job: &Job) -> Result<(), PlacementError> {
     let [shortest, longest] = processor.intra_core.fpd.divide;
     for (thread, program) in job.threads.iter().enumerate() {
         for step in program.steps() {

@@ -71,6 +71,23 @@ struct Instruction {
     length: u64,
     /// Of a walk: bytes from its base. Of the end of a loop: rounds left.
     position: u64,
+    /// Where something is drawn: the next draw, if it follows from the last.
+    mirrored: Option<u64>,
+}
+
+impl Instruction {
+    /// A uniform number below `length`. Of two draws one after the other, the second lies as far above the middle of the range as the first
+    /// lies below it. So chance decides how draws follow each other, but hardly what they add up to.
+    fn draw(&mut self, random: &mut Random) -> u64 {
+        match self.mirrored.take() {
+            Some(drawn) => drawn,
+            None => {
+                let drawn = random.below(self.length);
+                self.mirrored = Some(self.length - 1 - drawn);
+                drawn
+            }
+        }
+    }
 }
 
 /// A ring's items.
@@ -133,7 +150,7 @@ impl Code {
                 Flow::Known => cursor.at = at.next,
                 Flow::Stay => {}
                 Flow::Draw => {
-                    value += cursor.random.below(at.length);
+                    value += at.draw(&mut cursor.random);
                     cursor.at = at.next;
                 }
                 Flow::Walk => {
@@ -151,7 +168,7 @@ impl Code {
                     cursor.at = at.next;
                 }
                 Flow::Loop => {
-                    let rounds = if at.length > 1 { value + cursor.random.below(at.length) } else { value };
+                    let rounds = if at.length > 1 { value + at.draw(&mut cursor.random) } else { value };
                     cursor.at = if rounds == 0 { at.jump } else { at.next };
                     let end = at.end;
                     self.instructions[end as usize].position = rounds;
@@ -259,6 +276,7 @@ fn resolve(processor: &Processor, job: &Job, step: Step) -> Instruction {
         stride: 0,
         length: 1,
         position: 0,
+        mirrored: None,
     };
     let (fpx, fpd) = (&processor.intra_core.fpx, &processor.intra_core.fpd);
     let (operation, value) = match step {

@@ -32,7 +32,7 @@ pub mod program;
 mod testbed;
 
 pub use bench::ModelBench;
-pub use chip::{Chip, Pace, Placed, PlacementError};
+pub use chip::{Chip, Pace, Placed, PlacementError, Unplaced};
 pub use core::Counters;
 pub use processor::{
     Arbitration, CachePolicy, Fetch, FetchPolicy, Fpd, Fpx, Integer, InterCore, IntraCore, IntraPipe, L1Data,

@@ -58,14 +58,13 @@ pub(crate) struct Hierarchy {
 }
 
 impl Hierarchy {
-    /// Empty caches. Only the first `cores` cores have a first-level cache.
-    pub(crate) fn new(processor: &Processor, cores: usize) -> Self {
+    /// An empty second level, with no cores before it.
+    pub(crate) fn new(processor: &Processor) -> Self {
         let (l1d, lsu) = (&processor.intra_core.l1d, &processor.intra_core.lsu);
         let (l2, memory) = (&processor.inter_core.l2, &processor.inter_core.memory);
-        let l1 = Cache::new((l1d.size_kib as usize) << 10, l1d.ways, l1d.line, 1, l1d.policy);
         let second = Cache::new((l2.size_kib as usize) << 10, l2.ways, l2.line, l2.banks, l2.policy);
         Self {
-            l1: vec![l1; cores],
+            l1: Vec::new(),
             holders: vec![0; second.lines()],
             l2: second,
             banks: vec![0; l2.banks as usize],
@@ -83,6 +82,13 @@ impl Hierarchy {
             controller_busy: u64::from(memory.busy),
             row_conflict: u64::from(memory.row_conflict),
         }
+    }
+
+    /// So many cores more, with empty first-level caches.
+    pub(crate) fn add_cores(&mut self, processor: &Processor, cores: usize) {
+        let l1d = &processor.intra_core.l1d;
+        let l1 = Cache::new((l1d.size_kib as usize) << 10, l1d.ways, l1d.line, 1, l1d.policy);
+        self.l1.extend(vec![l1; cores]);
     }
 
     /// Puts what has long been in use into the second level, without any time passing.
@@ -175,7 +181,7 @@ mod tests {
     use super::*;
 
     fn t2() -> Hierarchy {
-        Hierarchy::new(&Processor::model("ultrasparc-t2").unwrap(), 1)
+        Hierarchy::new(&Processor::model("ultrasparc-t2").unwrap())
     }
 
     /// Of the lines of `region`, the share that the second level holds.

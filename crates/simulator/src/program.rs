@@ -5,6 +5,10 @@
 //! A [`Job`] is the programs that run together and the rings they pass items over. Both are plain data; what the
 //! instructions cost follows from the processor they run on.
 //!
+//! **Draws** of [`Step::Wait`] and [`Step::Loop`] are uniform and come in pairs: the second lies as far above the middle of its range as the first
+//! lay below it. So chance decides in what order a thread has more and less to do, but hardly how much that is in all, and a short run
+//! says more about a long one.
+//!
 //! ```
 //! use pinwise_simulator::Program;
 //! use pinwise_simulator::program::{Address, Side, Step};

@@ -16,7 +16,7 @@
 //! another one.
 
 use crate::program::Pipeline;
-use crate::{Chip, Counters, Job, Pace, Placed, PlacementError, Processor};
+use crate::{Counters, Pace, Placed, PlacementError, Processor, Unplaced};
 use pinwise_testbed::{Effort, MeasureError, Measurement, Retry, Setting, Testbed, Time, Unit, Workload};
 use pinwise_topology::{Alike, CpuId, Machine, Random, SharingTree, balanced};
 use rayon::prelude::*;
@@ -32,11 +32,18 @@ pub struct Window {
     pub starts: u32,
 }
 
-impl Default for Window {
-    fn default() -> Self {
-        Self { cycles: 200_000, starts: 1 }
+impl Window {
+    /// A window in which one instance each of `programs` repeats within 0.5 % (docs/SIMULATOR.md has the figures): 300,000 cycles. The
+    /// packets of [`Pipeline::AhoCorasick`] are long, and differ by more than the others'; it takes 1,800,000 cycles in all its instances together.
+    pub fn of(programs: &[Pipeline]) -> Self {
+        let uneven = programs.iter().filter(|&&program| program == Pipeline::AhoCorasick).count() as u64;
+        let cycles = CYCLES_OF_UNEVEN.checked_div(uneven).map_or(CYCLES, |cycles| cycles.max(CYCLES));
+        Self { cycles, starts: 1 }
     }
 }
+
+const CYCLES: u64 = 300_000;
+const CYCLES_OF_UNEVEN: u64 = 1_800_000;
 
 /// Threads begin within so many cycles.
 const LATEST_START: u64 = 4096;
@@ -50,7 +57,7 @@ pub struct SimulatedTestbed {
     programs: Vec<Pipeline>,
     workload: Workload,
     unit: Unit,
-    job: Job,
+    unplaced: Unplaced,
     window: Window,
     seed: u64,
     /// Of the next measurement.
@@ -81,36 +88,37 @@ impl SimulatedTestbed {
                 ),
             ));
         }
-        let job = Pipeline::job(&programs);
+        let unplaced = Unplaced::new(&processor, &Pipeline::job(&programs)).map_err(broken)?;
         let unit = Unit::rate("packets/s");
-        Ok(Self { processor, machine, tree, programs, workload, unit, job, window, seed, number: 0 })
+        Ok(Self { processor, machine, tree, programs, workload, unit, unplaced, window, seed, number: 0 })
     }
 
     /// Measurement `number` of `setting`.
     fn simulate(&self, number: u64, setting: &Setting, effort: Effort) -> Result<Measurement, MeasureError> {
         let mut random = Random::new(self.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(number));
-        let (job, leaves, watched) = match setting {
-            Setting::Pinned(assignment) => (Cow::Borrowed(&self.job), assignment.leaves().to_vec(), usize::MAX),
+        let (unplaced, leaves, watched) = match setting {
+            Setting::Pinned(assignment) => (Cow::Borrowed(&self.unplaced), assignment.leaves().to_vec(), usize::MAX),
             Setting::Unpinned => {
                 let assignment = balanced(&self.tree, self.workload.threads.len(), &mut random);
-                (Cow::Borrowed(&self.job), assignment.leaves().to_vec(), usize::MAX)
+                (Cow::Borrowed(&self.unplaced), assignment.leaves().to_vec(), usize::MAX)
             }
             Setting::Profile(parts) => {
                 let programs = parts.iter().map(|part| self.programs.get(part.instance).copied()).collect();
                 let programs: Option<Vec<Pipeline>> = programs;
                 let message = "a profile of an instance that the workload does not have";
                 let job = Pipeline::job(&programs.ok_or_else(|| MeasureError::new(Retry::Other, message))?);
+                let unplaced = Unplaced::new(&self.processor, &job).map_err(broken)?;
                 let leaves = parts.iter().flat_map(|part| part.leaves.iter().copied()).collect();
-                (Cow::Owned(job), leaves, parts.first().map_or(0, |first| first.leaves.len()))
+                (Cow::Owned(unplaced), leaves, parts.first().map_or(0, |first| first.leaves.len()))
             }
         };
         let contexts = leaves.iter().map(|&leaf| self.context(leaf)).collect::<Option<Vec<usize>>>();
         let contexts = contexts.ok_or_else(|| MeasureError::new(Retry::Other, "a context that is not allowed"))?;
         let cycles = ((self.window.cycles as f64 * effort.windows).round() as u64).max(1);
         let rates = (0..self.window.starts.max(1))
-            .map(|_| self.run(&job, &contexts, watched, cycles, &mut random))
+            .map(|_| self.run(&unplaced, &contexts, watched, cycles, &mut random))
             .collect::<Result<Vec<f64>, _>>()
-            .map_err(|error| MeasureError::new(Retry::Other, error.to_string()))?;
+            .map_err(broken)?;
         let mean = rates.iter().sum::<f64>() / rates.len() as f64;
         if mean == 0.0 {
             let message =
@@ -126,7 +134,7 @@ impl SimulatedTestbed {
     /// Packets per second of the first `watched` threads, from one start.
     fn run(
         &self,
-        job: &Job,
+        unplaced: &Unplaced,
         contexts: &[usize],
         watched: usize,
         cycles: u64,
@@ -136,7 +144,7 @@ impl SimulatedTestbed {
             .iter()
             .map(|&context| Placed { context, start: random.below(LATEST_START), seed: random.bits() })
             .collect();
-        let mut chip = Chip::new(&self.processor, job, &placed, Pace::Events)?;
+        let mut chip = unplaced.place(&placed, Pace::Events)?;
         chip.run(LATEST_START + cycles / 4);
         let before = chip.counters();
         chip.run(cycles);
@@ -156,6 +164,10 @@ impl SimulatedTestbed {
         let CpuId(context) = *self.tree.leaves().get(leaf as usize)?;
         Some(context as usize)
     }
+}
+
+fn broken(error: PlacementError) -> MeasureError {
+    MeasureError::new(Retry::Other, error.to_string())
 }
 
 impl Testbed for SimulatedTestbed {

@@ -2,7 +2,7 @@
 //! contexts of any processor.
 
 use pinwise_simulator::program::{Address, Pipeline, Region, Ring, Side, Step};
-use pinwise_simulator::{Chip, Counters, Job, Pace, Placed, Processor, Program};
+use pinwise_simulator::{Arbitration, Chip, Counters, Job, Pace, Placed, Processor, Program};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
@@ -129,6 +129,38 @@ fn scene() -> impl Strategy<Value = (Processor, Job, Vec<Placed>)> {
     })
 }
 
+/// Mostly instructions that need a shared unit or the port of the cache, with few others between.
+fn demanding() -> impl Strategy<Value = Program> {
+    let load = (0u64..4, 1u64..600)
+        .prop_map(|(base, lines)| Step::Load(Address::Random { base: base << 16, length: lines * 16, grain: 16 }));
+    let step = prop_oneof![
+        3 => load,
+        3 => select(vec![Step::Multiply, Step::FpAdd]),
+        1 => (12u32..=20).prop_map(Step::Divide),
+        1 => (0u64..64).prop_map(|line| Step::Store(Address::Fixed(line * 16))),
+        2 => (1u32..4).prop_map(Step::Alu),
+        1 => Just(Step::Branch),
+    ];
+    prop::collection::vec(step, 1..6).prop_map(|steps| Program::new(steps).expect("begins with an instruction"))
+}
+
+/// A core all of whose strands want its units all the time, under either arbitration.
+fn crowd() -> impl Strategy<Value = (Processor, Job, Vec<Placed>)> {
+    let threads = prop::collection::vec((demanding(), 0u64..40, any::<u64>()), 12);
+    let rule = || select(vec![Arbitration::OldestFirst, Arbitration::LastUserYields]);
+    (processor(), threads, rule(), rule(), 1u32..8).prop_map(|(mut processor, threads, fpx, lsu, taken_branch)| {
+        processor.intra_core.fpx.arbitration = fpx;
+        processor.intra_core.lsu.arbitration = lsu;
+        processor.intra_pipe.integer.taken_branch = taken_branch;
+        let count = processor.contexts_per_core().min(threads.len());
+        let places = (0..count).zip(threads);
+        let (threads, placed): (Vec<_>, _) =
+            places.map(|(context, (program, start, seed))| (program, Placed { context, start, seed })).unzip();
+        let resident = vec![Region { base: 0, length: 1 << 18 }];
+        (processor, Job { threads, rings: Vec::new(), resident }, placed)
+    })
+}
+
 /// Packet pipelines on contexts of the T2.
 fn packets() -> impl Strategy<Value = (Processor, Job, Vec<Placed>)> {
     let contexts = Just((0..64).collect::<Vec<usize>>()).prop_shuffle();
@@ -165,6 +197,11 @@ proptest! {
 
     #[test]
     fn both_paces_agree_in_every_span(scene in scene(), spans in prop::collection::vec(1u64..1500, 1..6)) {
+        prop_assert_eq!(watch(&scene, Pace::EveryCycle, &spans), watch(&scene, Pace::Events, &spans));
+    }
+
+    #[test]
+    fn both_paces_agree_where_every_strand_wants_a_unit(scene in crowd(), spans in prop::collection::vec(1u64..1500, 1..4)) {
         prop_assert_eq!(watch(&scene, Pace::EveryCycle, &spans), watch(&scene, Pace::Events, &spans));
     }
 

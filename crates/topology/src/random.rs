@@ -21,10 +21,10 @@ impl Random {
     /// A uniform number below `bound` (which must not be 0), by Lemire's multiplication with rejection.
     pub fn below(&mut self, bound: u64) -> u64 {
         assert!(bound > 0, "an empty range has no numbers");
-        let threshold = bound.wrapping_neg() % bound;
         loop {
             let wide = u128::from(self.bits()) * u128::from(bound);
-            if wide as u64 >= threshold {
+            // The threshold of rejection is below the bound; mostly that is enough to know, and saves a division.
+            if wide as u64 >= bound || wide as u64 >= bound.wrapping_neg() % bound {
                 return (wide >> 64) as u64;
             }
         }

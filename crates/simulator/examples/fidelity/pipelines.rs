@@ -21,7 +21,7 @@ pub(crate) fn section() -> Result<String, Box<dyn Error>> {
     let space = Space::new(tree.clone(), 3 * INSTANCES, PerContext::AtMost(1))?;
     let assignments: Vec<Assignment> = space.classes().collect();
     let balanced: Vec<bool> = assignments.iter().map(|assignment| is_balanced(&tree, assignment)).collect();
-    let Window { cycles, .. } = Window::default();
+    let Window { cycles, .. } = Window::of(&[Pipeline::Hash1L1; INSTANCES]);
     let mut text = format!(
         "## Packet pipelines\n\n\
          Two instances of each variant of IPFwd, six threads, in each of their {} different assignments; {REPEATS} windows of {cycles} cycles \
@@ -38,7 +38,7 @@ pub(crate) fn section() -> Result<String, Box<dyn Error>> {
         .flat_map(|assignment| vec![(Setting::Pinned(assignment.clone()), Effort::default()); REPEATS])
         .collect();
     for pipeline in &Pipeline::ALL[..VARIANTS] {
-        let window = Window::default();
+        let window = Window::of(&[*pipeline; INSTANCES]);
         let mut testbed =
             SimulatedTestbed::new(processor.clone(), machine.clone(), vec![*pipeline; INSTANCES], window, 1)?;
         let measured = testbed.measure_all(&trials).into_iter().collect::<Result<Vec<_>, _>>()?;

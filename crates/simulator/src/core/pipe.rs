@@ -114,7 +114,10 @@ impl Pipe {
             }
             let number = match self.after_load == now {
                 true => self.pick(now, 0, strands).unwrap_or(self.strands.start),
-                false => self.strands.start + self.queue.first(),
+                false => {
+                    self.take_turns(&mut now, limit.min(self.wakes), strands);
+                    self.strands.start + self.queue.first()
+                }
             };
             let strand = &mut strands[number];
             match strand.cursor.operation {
@@ -126,6 +129,26 @@ impl Pipe {
             self.fetched(number, strand, now);
         }
         self.due = now.min(limit);
+    }
+
+    /// While each of those in the queue whose turn it is has more than one instruction left in its row, they fetch in turn, from cycle
+    /// `now` on, up to the cycle before `end`.
+    #[inline]
+    fn take_turns(&mut self, now: &mut u64, end: u64, strands: &mut [Strand]) {
+        let strands = &mut strands[self.strands.clone()];
+        let mut queue = self.queue;
+        while *now + 1 < end {
+            let strand = &mut strands[queue.first()];
+            if strand.cursor.operation != Operation::Alu || strand.cursor.value == 1 {
+                break;
+            }
+            strand.cursor.value -= 1;
+            strand.counters.instructions += 1;
+            *now += 1;
+            strand.fetched = *now;
+            queue.rotate();
+        }
+        self.queue = queue;
     }
 }
 
@@ -146,6 +169,12 @@ impl Queue {
         self.slots = self.slots & front | (slot as u64) << (8 * before) | (self.slots & !front) << 8;
         self.length += 1;
         self.members |= 1 << slot;
+    }
+
+    /// The first becomes the last.
+    #[inline]
+    fn rotate(&mut self) {
+        self.slots = (self.slots >> 8) | (self.slots & 0xff) << (8 * (self.length - 1));
     }
 
     #[inline]
@@ -192,6 +221,10 @@ mod tests {
                 let before = random.below(list.len() as u64 + 1) as usize;
                 queue.insert(before, slot);
                 list.insert(before, slot);
+            }
+            if !list.is_empty() {
+                queue.rotate();
+                list.rotate_left(1);
             }
             assert!(queue.iter().eq(list.iter().copied()), "{list:?}");
             assert!(list.first().is_none_or(|&first| queue.first() == first));

@@ -27,7 +27,7 @@
 //! the T2's (8 KiB, 4 ways) 0.37 transitions per byte are missed. The table of `stateful` is that of 4,096 active flows, 128 bytes each
 //! with lock and record. Left out is what a register window or a better compiler saves: loads and stores of the stack.
 //!
-//! **Jitter.** Waits and loops marked ± are uniform. Without them the threads of a deterministic model fall into step for millions of cycles, and
+//! **Jitter.** Waits and loops marked ± are uniform, drawn in pairs ([`crate::program`]). Without them the threads of a deterministic model fall into step for millions of cycles, and
 //! one start offset says nothing about another.
 
 mod layout;

@@ -5,6 +5,7 @@ use crate::name::no_workload;
 use crate::output::Usage;
 use crate::request::Simulation;
 use clap::Args;
+use pinwise_simulator::program::Pipeline;
 use pinwise_simulator::{Processor, Window};
 use pinwise_workloads::Workload;
 
@@ -14,7 +15,7 @@ pub(crate) struct SimulationArguments {
     /// Where the program runs: host, or a simulated processor that runs the built-in workloads.
     #[arg(long, value_name = "MACHINE", default_value = "host", value_parser = Simulated)]
     machine: String,
-    /// Cycles in which a measurement counts packets, after a quarter as many that pass before [default: 200000].
+    /// Cycles in which a measurement counts packets, after a quarter as many that pass before [default: 300000].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1000..=1_000_000_000))]
     cycles: Option<u64>,
     /// Average each measurement over so many windows, each from another random start [default: 1].
@@ -51,7 +52,13 @@ impl SimulationArguments {
         };
         let mut programs = workload.split('+').map(parse).collect::<Result<Vec<_>, Usage>>()?;
         let (program, instances) = programs.remove(0);
-        let window = Window::default();
+        let named = std::iter::once((&program, instances)).chain(programs.iter().map(|(name, count)| (name, *count)));
+        // A name that the model does not know is refused when the model is opened.
+        let pipelines: Vec<Pipeline> = named
+            .filter_map(|(name, count)| Pipeline::named(name).map(|pipeline| vec![pipeline; count]))
+            .flatten()
+            .collect();
+        let window = Window::of(&pipelines);
         Ok(Simulation {
             model: model.to_owned(),
             program,
@@ -70,7 +77,7 @@ mod tests {
     #[test]
     fn the_help_states_the_defaults_of_the_simulator() {
         let command = SimulationArguments::augment_args(clap::Command::new("place"));
-        let Window { cycles, starts } = Window::default();
+        let Window { cycles, starts } = Window::of(&[Pipeline::Hash1L1]);
         for (id, default) in [("cycles", cycles), ("starts", u64::from(starts))] {
             let argument = command.get_arguments().find(|argument| argument.get_id() == id).unwrap();
             let help = argument.get_help().unwrap().to_string();
