@@ -38,6 +38,20 @@ fn about(words: &[&str]) -> Value {
 const PLAN: &str = "version = 1\nprogram = \"sleep\"\n[machine]\nsummary = \"1 core\"\ntopology = \"0\"\nmodel = \"abacus\"\n\
                     [[thread]]\nname = \"sleep\"\nrole = \"r\"\ninstance = 0\ncpus = \"CPU\"\n";
 
+/// The document of a campaign, with what only BlackBox adds: its forecast, and what a dry run of it says.
+fn placed(profiled: &str) -> Value {
+    let mut document = store().1.clone();
+    let ask = ["place", "--machine", "ultrasparc-t2", "--workload", "intadd:2", "--strategy", "blackbox", "--json"];
+    let some = ["--cycles", "20000", "--top", "3", "--budget", "400", "--store", profiled];
+    document["forecast"] = json(&pinwise([&ask[..], &some].concat()))["forecast"].take();
+    for (field, value) in json(&pinwise([&ask[..], &["--dry-run"]].concat())).as_object().unwrap() {
+        if document.get(field).is_none() {
+            document[field.as_str()] = value.clone();
+        }
+    }
+    document
+}
+
 /// The real document of every command.
 fn documents() -> BTreeMap<&'static str, Value> {
     let folder = store().0;
@@ -107,7 +121,7 @@ fn documents() -> BTreeMap<&'static str, Value> {
         ),
         ("space", run(&["space", "--threads", "3", "--json"])),
         ("bound", run(&["bound", &file("values"), "--json"])),
-        ("place", store().1.clone()),
+        ("place", placed(&file("profiled.db"))),
         ("export", run(&["export", &file("plan.toml"), "--to", "taskset", "--json"])),
         ("campaign list", about(&["campaign", "list", "--json"])),
         ("campaign export", about(&["campaign", "export", "1", "--format", "json"])),

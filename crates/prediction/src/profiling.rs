@@ -235,7 +235,8 @@ impl Profiling {
         Checked {
             drawn: drawn.len(),
             held: drawn.iter().filter(|check| check.held).count(),
-            error: (squares / drawn.len().max(1) as f64).sqrt(),
+            // A sum of nothing is -0.
+            error: (squares.abs() / drawn.len().max(1) as f64).sqrt(),
         }
     }
 

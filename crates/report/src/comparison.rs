@@ -39,7 +39,7 @@ pub fn comparison_page(
     let charts: Vec<&Chart> =
         [&document.losses, &document.progress].into_iter().filter_map(|figure| figure.chart.as_ref()).collect();
     let title = format!("{}: ways of placing, campaign {}", info.new.workload.name, info.id.0);
-    Shell::new(title, document.render()?, &charts)
+    Shell::page(title, document.render()?, &charts)
 }
 
 /// What there is to read.

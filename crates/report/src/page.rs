@@ -107,7 +107,7 @@ pub fn page(
     };
     let charts: Vec<&Chart> = document.figures().filter_map(|figure| figure.chart.as_ref()).collect();
     let title = format!("{}: placement, campaign {}", info.new.workload.name, info.id.0);
-    Shell::new(title, document.render()?, &charts)
+    Shell::page(title, document.render()?, &charts)
 }
 
 /// The shell around a document: style, script and data.
@@ -122,7 +122,7 @@ pub(crate) struct Shell {
 
 impl Shell {
     /// The whole page.
-    pub(crate) fn new(title: String, document: String, charts: &[&Chart]) -> Result<String, ReportError> {
+    pub(crate) fn page(title: String, document: String, charts: &[&Chart]) -> Result<String, ReportError> {
         let data = for_script(&serde_json::to_string(charts)?);
         Ok(Self { title, document, data }.render()?)
     }

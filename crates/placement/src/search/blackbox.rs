@@ -165,9 +165,9 @@ impl Explorer for Predicting {
 
     fn forecast(&self, question: &Question, tally: &Tally) -> Option<Forecast> {
         let (slowdown, _) = self.profiling.slowdown_entries();
-        let count = match self.stage {
-            Stage::Profile => 0,
-            Stage::Finalists(count) => count,
+        let (count, unended) = match self.stage {
+            Stage::Profile => (0, "measuring ended first"),
+            Stage::Finalists(count) => (count, "the experiments there were to make are made"),
         };
         let finalist = |ranked: &Predicted| {
             let leaves = ranked.assignment.leaves();
@@ -179,7 +179,7 @@ impl Explorer for Predicting {
             base: self.profiling.base_measured(),
             slowdown,
             measured: self.profiling.slowdown_measured(),
-            ended: self.profiling.ended().unwrap_or("it has not ended").to_owned(),
+            ended: self.profiling.ended().unwrap_or(unended).to_owned(),
             finalists: self.ranked[..count].iter().filter_map(finalist).collect(),
             solo: self.profiling.solo().0,
             solo_high: self.profiling.solo().1,

@@ -20,7 +20,7 @@ use std::time::Duration;
 /// and a threshold is where what it shows begins to rise fast. The file goes to stdout, for --thresholds.
 #[derive(Args)]
 #[command(after_help = "Examples:
-  pinwise threads calibrate --locks './a -t {\x1b[0mn}' --switches './b -t {\x1b[0mn}' --parallelism './c -t {\x1b[0mn}' > mine.toml
+  pinwise threads calibrate --locks './a {\x1b[0mn}' --switches './b {\x1b[0mn}' --parallelism './c {\x1b[0mn}' > my.toml
   pinwise threads calibrate --machine opteron-24 > opteron.toml")]
 pub(crate) struct Calibrate {
     /// A program whose threads wait for locks and migrate, the more the more there are; a shell command
