@@ -143,8 +143,8 @@ fn layers_with_privilege_miss_no_thread_however_short_its_life() {
         let activity = thread::scope(|scope| {
             scope.spawn(|| {
                 begin.wait();
-                // The first look is over.
-                thread::sleep(Duration::from_millis(100));
+                // Attaching to the kernel takes a moment; the first look is over after it.
+                thread::sleep(Duration::from_secs(3));
                 for _ in 0..THREADS {
                     let brief = thread::Builder::new().name("mon-brief".into());
                     brief.spawn(|| std::hint::black_box((0..20_000u64).product::<u64>())).unwrap().join().unwrap();
