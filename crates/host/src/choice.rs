@@ -1,7 +1,7 @@
 //! Which threads the user wants placed, by name, and why the others are left alone.
 
 use regex::Regex;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Names of threads to place, and not to. A name is the one that is shown: the comm, `comm#2` where several share it. A pattern
 /// that matches anywhere in it matches, as with grep.
@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 pub struct Choice {
     include: Option<Regex>,
     exclude: Option<Regex>,
+    known: BTreeSet<String>,
 }
 
 /// A pattern for thread names that is none.
@@ -28,6 +29,8 @@ pub(crate) enum Why {
     NotIncluded,
     /// Its name is among those not to place.
     Excluded,
+    /// It runs, and was not placed when the campaign was begun.
+    Unknown,
 }
 
 impl Choice {
@@ -44,7 +47,15 @@ impl Choice {
                 ChoiceError { text: text.into(), reason }
             })
         };
-        Ok(Self { include: include.map(compiled).transpose()?, exclude: exclude.map(compiled).transpose()? })
+        let (include, exclude) = (include.map(compiled).transpose()?, exclude.map(compiled).transpose()?);
+        Ok(Self { include, exclude, known: BTreeSet::new() })
+    }
+
+    /// Exactly the threads of these names, as long as there are any: those of a campaign that is resumed. Which threads run enough
+    /// was decided when it was begun; one about the limit would be judged otherwise every other time.
+    #[must_use]
+    pub fn known(self, names: impl IntoIterator<Item = String>) -> Self {
+        Self { known: names.into_iter().collect(), ..self }
     }
 
     /// Why a thread that `runs`, or does not, is to be left alone; nothing where it is to be placed.
@@ -53,8 +64,12 @@ impl Choice {
             Some(Why::NotIncluded)
         } else if self.exclude.as_ref().is_some_and(|exclude| exclude.is_match(name)) {
             Some(Why::Excluded)
+        } else if self.known.contains(name) {
+            None
+        } else if !runs {
+            Some(Why::HardlyRuns)
         } else {
-            (!runs).then_some(Why::HardlyRuns)
+            (!self.known.is_empty()).then_some(Why::Unknown)
         }
     }
 }
@@ -70,6 +85,7 @@ pub(crate) fn told<'a>(left_alone: impl Iterator<Item = (Why, &'a str)>) -> Vec<
             Why::HardlyRuns => format!("below {:.0} % of a CPU each", crate::HARDLY_RUNS * 100.0),
             Why::NotIncluded => "not named by --include".to_owned(),
             Why::Excluded => "named by --exclude".to_owned(),
+            Why::Unknown => "not placed when the campaign was begun".to_owned(),
         };
         let count =
             |(comm, count): (&str, usize)| if count > 1 { format!("{comm} ({count} of them)") } else { comm.into() };
@@ -91,6 +107,15 @@ mod tests {
         assert_eq!(choice.why_not("worker#0", true), Some(Why::Excluded));
         assert_eq!(choice.why_not("maintenance", true), Some(Why::NotIncluded));
         assert_eq!(Choice::default().why_not("anything", true), None);
+    }
+
+    #[test]
+    fn a_resumed_campaign_places_the_threads_it_was_begun_with_and_no_others() {
+        let choice = Choice::default().known(["worker".to_owned(), "main".to_owned()]);
+        assert_eq!(choice.why_not("worker", true), None);
+        assert_eq!(choice.why_not("main", false), None, "about the limit it hardly runs every other time");
+        assert_eq!(choice.why_not("log", true), Some(Why::Unknown));
+        assert_eq!(choice.why_not("log", false), Some(Why::HardlyRuns));
     }
 
     #[test]

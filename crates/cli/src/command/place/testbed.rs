@@ -91,6 +91,7 @@ pub(crate) fn open(request: &Request, interrupt: &Interrupt) -> anyhow::Result<B
         ..MetricOptions::default()
     };
     let choice = Choice::new(request.include.as_deref(), request.exclude.as_deref()).map_err(usage)?;
+    let choice = choice.known(request.affinities.keys().cloned());
     if let Subject::Rerun(command) = &request.subject {
         let metric = whole_run(&metric, &options)?;
         let limits = RerunOptions { choice, limit: request.limit };
