@@ -95,3 +95,25 @@ pub struct Question {
     #[serde(default)]
     pub profile: Profile,
 }
+
+impl Question {
+    /// How to look and what may be spent, all else as usual: within 2.5 %, at 95 % confidence, intervals of 1 %, as few threads per context
+    /// as fit, alike domains interchangeable, looks at the bound that keep its confidence, no cap, seed 1.
+    pub fn new(strategy: StrategyName, budget: Budget) -> Self {
+        Self {
+            strategy,
+            within: 0.025,
+            confidence: 0.95,
+            budget,
+            per_context: None,
+            alike: Alike::ByStructure,
+            start: 500,
+            step: None,
+            method: pinwise_evt::Method::Bayes,
+            cap: None,
+            precision: 0.01,
+            seed: 1,
+            profile: Profile::default(),
+        }
+    }
+}

@@ -29,21 +29,8 @@ fn bed(instances: usize, noise: f64) -> Contention {
 }
 
 fn question(share: f64, top: Option<usize>, budget: u64) -> Question {
-    Question {
-        strategy: StrategyName::Blackbox,
-        within: 0.025,
-        confidence: 0.95,
-        budget: Budget::Measurements(budget),
-        per_context: Some(1),
-        alike: Alike::ByStructure,
-        start: 500,
-        step: None,
-        method: pinwise_evt::Method::Bayes,
-        cap: None,
-        precision: 0.01,
-        seed: 1,
-        profile: Profile { core_local: Some(DomainKind::Package), share, top, ..Profile::default() },
-    }
+    let profile = Profile { core_local: Some(DomainKind::Package), share, top, ..Profile::default() };
+    Question { per_context: Some(1), profile, ..Question::new(StrategyName::Blackbox, Budget::Measurements(budget)) }
 }
 
 fn tree() -> SharingTree {

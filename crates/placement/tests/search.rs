@@ -92,21 +92,7 @@ impl Case {
 }
 
 fn question(strategy: StrategyName, budget: u64, seed: u64) -> Question {
-    Question {
-        strategy,
-        within: 0.025,
-        confidence: 0.95,
-        budget: Budget::Measurements(budget),
-        per_context: Some(1),
-        alike: Alike::ByStructure,
-        start: 500,
-        step: None,
-        method: pinwise_evt::Method::Bayes,
-        cap: None,
-        precision: 0.01,
-        seed,
-        profile: pinwise_placement::Profile::default(),
-    }
+    Question { per_context: Some(1), seed, ..Question::new(strategy, Budget::Measurements(budget)) }
 }
 
 /// Performances between 50 and 95, all different, but for the best, 100, and one close to it.

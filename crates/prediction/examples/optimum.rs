@@ -1,16 +1,16 @@
 //! How fast the best predicted assignment is found and proven: `cargo run --release -p pinwise-prediction --example optimum`.
 
 use pinwise_prediction::{BaseSpace, BaseTable, BlackBox, Cast, Experiment, Local, Placed, SlowdownTable};
-use pinwise_testbed::{Contention, Demand, Disturbance, Testbed};
+use pinwise_testbed::{Contention, Demand, Disturbance, Effort, Testbed};
 use pinwise_topology::{Alike, DomainKind, Machine, PerContext, Random, SharingTree, Space};
-use std::convert::Infallible;
+use std::error::Error;
 use std::time::Instant;
 
 /// Seconds for each workload.
 const LIMIT: f64 = 10.0;
 const ROLES: [&str; 3] = ["R", "P", "T"];
 
-fn main() {
+fn main() -> Result<(), Box<dyn Error>> {
     for number in 0..12 {
         let mut random = Random::new(1000 + number);
         let mut between = |low: f64, high: f64| low + (high - low) * random.unit();
@@ -20,20 +20,22 @@ fn main() {
         let distance = each(0.0, 0.12)[0];
         let demand = Demand { time, burden, distance, near: 1, cap: None, needle: None };
         let instances = 8;
-        let machine = Machine::from_shape("8x2x4").expect("a valid shape");
+        let machine = Machine::from_shape("8x2x4")?;
         let tree = SharingTree::new(&machine, Alike::ByStructure);
-        let testbed = Contention::new(machine, instances, &ROLES, demand, Disturbance::default());
+        let mut testbed = Contention::new(machine, instances, &ROLES, demand, Disturbance::default());
         let cast = Cast::new(testbed.workload());
-        let local = Local::new(&tree, DomainKind::Package, 1).expect("it has packages");
-        let watch = |experiment: &Experiment| Ok::<f64, Infallible>(watched(&testbed, &cast, experiment));
-        let space = BaseSpace::new(&tree, &cast, 0, 1).expect("one instance fits");
-        let Ok(base) = BaseTable::fill(space, |assignment| {
-            watch(&Experiment { instances: vec![Placed { application: 0, leaves: assignment.leaves().to_vec() }] })
-        });
-        let mut slowdown = SlowdownTable::new(&cast, &local).expect("it is small");
-        let Ok(()) = slowdown.fill(&cast, &local, watch);
+        let local = Local::new(&tree, DomainKind::Package, 1)?;
+        let mut measure = |experiment: &Experiment| {
+            let measured = testbed.measure(&experiment.setting(&cast), Effort::default());
+            measured.map(|measured| measured.performance)
+        };
+        let base = BaseTable::fill(BaseSpace::new(&tree, &cast, 0, 1)?, |assignment| {
+            measure(&Experiment { instances: vec![Placed { application: 0, leaves: assignment.leaves().to_vec() }] })
+        })?;
+        let mut slowdown = SlowdownTable::new(&cast, &local).ok_or("too many layouts")?;
+        slowdown.fill(&cast, &local, measure)?;
         let blackbox = BlackBox::new(cast, local, vec![base], slowdown);
-        let space = Space::new(tree.clone(), 3 * instances, PerContext::AtMost(1)).expect("they fit");
+        let space = Space::new(tree.clone(), 3 * instances, PerContext::AtMost(1))?;
         let start = Instant::now();
         let optima = blackbox.optima(&space, 1, &mut Random::new(1), &mut |_| start.elapsed().as_secs_f64() < LIMIT);
         println!(
@@ -46,16 +48,5 @@ fn main() {
             start.elapsed().as_secs_f64()
         );
     }
-}
-
-/// What the first instance does. Roles are in the order of the cast's instances (by name), the testbed's in its own.
-fn watched(testbed: &Contention, cast: &Cast, experiment: &Experiment) -> f64 {
-    let order = &cast.instances()[0].threads;
-    let mut leaves = Vec::new();
-    for placed in &experiment.instances {
-        let mut own = vec![0; order.len()];
-        order.iter().zip(&placed.leaves).for_each(|(role, leaf)| own[*role] = *leaf);
-        leaves.extend(own);
-    }
-    testbed.rates(&leaves)[0]
+    Ok(())
 }

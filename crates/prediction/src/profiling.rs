@@ -4,9 +4,7 @@
 //!
 //! **Reduced**, the base tables are measured, and of the slowdown table a part that is chosen as it goes:
 //! 1. A *frame*: each kind of thread beside one other thread, and beside as many as fit, of each kind at each level.
-//! 2. *Batches*. From what is known, every other entry is forecast: 1 / share - 1 is interpolated over the counts of co-runners by kind
-//!    and level ([`crate::gaussian`]), one model for each kind of threads; and since company only burdens, a forecast is kept between
-//!    the measured entries that have more and those that have less of it, by kind and near. A batch is, for most of it, the entries
+//! 2. *Batches*. From what is known, every other entry is forecast ([`forecast`]). A batch is, for most of it, the entries
 //!    that the best assignments read, where every entry is taken to be as good as it may well be; the others are read by
 //!    assignments drawn where good ones are expected. An entry that decides nothing, since another thread of the instance certainly
 //!    keeps less, is left out.
@@ -17,36 +15,21 @@
 //!
 //! What was measured is never replaced by a forecast.
 
-use crate::gaussian::Gaussian;
-use crate::{
-    BaseSpace, BaseTable, BlackBox, Cast, Experiment, Layouts, Local, Placed, Predictor, SlowdownTable, draw,
-    experiment,
-};
+mod batch;
+mod check;
+mod forecast;
+mod site;
+
+use crate::{BaseSpace, BaseTable, BlackBox, Cast, Experiment, Layouts, Local, Placed, SlowdownTable, experiment};
+pub use check::Checked;
+use check::Checks;
+use forecast::{DEVIATIONS, Forecast};
 use pinwise_topology::{Assignment, Random, SharingTree, Space, SpaceError};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use site::Sites;
+use std::collections::BTreeMap;
 
 /// More entries than this are not measured unless all are: by then forecasts cost more than they are worth.
 const MOST_REDUCED: usize = 800;
-/// So many batches, where each is not too small or too large for that.
-const BATCHES: usize = 12;
-const SMALLEST: usize = 8;
-const LARGEST: usize = 64;
-/// One entry in so many of a batch is drawn: the held-out check.
-const DRAWN: usize = 4;
-/// Assignments whose entries are looked through for a batch.
-const RANKED: usize = 16;
-/// Walks of the search for the best assignments: [`BlackBox::optima`].
-const WALKS: u64 = 4;
-/// Temperature and steps per thread of draws.
-const TEMPERATURE: f64 = 0.01;
-const STEPS: usize = 120;
-/// Deviations of an optimistic forecast.
-const OPTIMISM: f64 = 1.0;
-/// Confidence of stated intervals, and the normal deviations that make it.
-pub(crate) const CONFIDENCE: f64 = 0.95;
-const DEVIATIONS: f64 = 1.959964;
-/// Forecasts that were checked from which on their errors stretch the intervals.
-const ENOUGH_CHECKS: usize = 12;
 
 /// One entry of a table to be measured.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -57,48 +40,6 @@ pub enum Entry {
     Slowdown(usize, usize),
 }
 
-/// A forecast that was checked.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Check {
-    /// Error in stated deviations, of 1 / share.
-    deviations: f64,
-    /// Error of the share, relative.
-    error: f64,
-    /// Whether the interval stated held.
-    held: bool,
-    /// Drawn, not chosen.
-    drawn: bool,
-}
-
-/// How good the forecasts were.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Checked {
-    /// Entries drawn, forecast and then measured.
-    pub drawn: usize,
-    /// Of these, those whose interval held the measured share.
-    pub held: usize,
-    /// Root mean square of forecast / measured share - 1 over these; 0 without any.
-    pub error: f64,
-}
-
-/// What a table says of an entry.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Forecast {
-    share: f64,
-    low: f64,
-    high: f64,
-    deviation: f64,
-}
-
-/// What is around a thread, in counts.
-#[derive(Clone, Debug)]
-struct Site {
-    kind: usize,
-    layout: usize,
-    /// By level, innermost first, and within by kind.
-    counts: Vec<f64>,
-}
-
 /// A profile in the making.
 #[derive(Clone, Debug)]
 pub struct Profiling {
@@ -107,9 +48,7 @@ pub struct Profiling {
     layouts: Layouts,
     bases: Vec<BaseSpace>,
     base_values: Vec<BTreeMap<Assignment, f64>>,
-    sites: Vec<Site>,
-    /// Of kind and layout.
-    number: HashMap<(usize, usize), usize>,
+    sites: Sites,
     /// By site. An entry that cannot be measured is known to keep nothing.
     measured: Vec<Option<f64>>,
     /// Performance beside nobody, by kind.
@@ -124,7 +63,7 @@ pub struct Profiling {
     forecasts: Vec<Forecast>,
     /// What was asked last and not learned yet, and whether it was drawn.
     forecast: BTreeMap<usize, bool>,
-    checks: Vec<Check>,
+    checks: Checks,
     ended: Option<String>,
     /// By what share at most another assignment may be predicted better.
     within: f64,
@@ -154,32 +93,26 @@ impl Profiling {
         let base = |application| BaseSpace::new(tree, &cast, application, local.per_context());
         let bases = (0..cast.applications()).map(base).collect::<Result<Vec<_>, _>>()?;
         let Some(layouts) = Layouts::new(local.arities(), cast.kinds().len()) else { return Ok(None) };
-        let fits =
-            |(kind, layout): &(usize, usize)| experiment::stress(&cast, &local, &layouts, *kind, *layout).is_some();
-        let site = |(kind, layout): (usize, usize)| Site { kind, layout, counts: counts(&local, &layouts, layout) };
-        let sites: Vec<Site> = experiment::reachable(&cast, &layouts).into_iter().filter(fits).map(site).collect();
-        let number = sites.iter().enumerate().map(|(number, site)| ((site.kind, site.layout), number)).collect();
+        let sites = Sites::new(&cast, &local, &layouts);
         let base_values = vec![BTreeMap::new(); cast.applications()];
         let most = if share >= 1.0 { usize::MAX } else { Self::allowed(share, sites.len()) };
         let kinds = cast.kinds().len();
-        let unknown = Forecast { share: f64::NAN, low: f64::NAN, high: f64::NAN, deviation: f64::NAN };
         Ok(Some(Self {
             measured: vec![None; sites.len()],
             alone: vec![None; kinds],
             noise: 0.0,
-            forecasts: vec![unknown; sites.len()],
+            forecasts: vec![Forecast::UNKNOWN; sites.len()],
             cast,
             local,
             layouts,
             bases,
             base_values,
             sites,
-            number,
             most,
             asked: 0,
             stage: Stage::Begin,
             forecast: BTreeMap::new(),
-            checks: Vec::new(),
+            checks: Checks::default(),
             ended: None,
             within,
         }))
@@ -230,14 +163,7 @@ impl Profiling {
 
     /// How good forecasts were; nothing where everything was measured.
     pub fn checked(&self) -> Checked {
-        let drawn: Vec<&Check> = self.checks.iter().filter(|check| check.drawn).collect();
-        let squares: f64 = drawn.iter().map(|check| check.error * check.error).sum();
-        Checked {
-            drawn: drawn.len(),
-            held: drawn.iter().filter(|check| check.held).count(),
-            // A sum of nothing is -0.
-            error: (squares.abs() / drawn.len().max(1) as f64).sqrt(),
-        }
+        self.checks.checked()
     }
 
     /// Why profiling ended; `None` before.
@@ -267,20 +193,10 @@ impl Profiling {
                     self.alone[*kind] = performance;
                 }
                 let share = performance.zip(self.alone[*kind]).map_or(0.0, |(with, alone)| with / alone);
-                let Some(&site) = self.number.get(&(*kind, *layout)) else { return };
+                let Some(site) = self.sites.number(*kind, *layout) else { return };
                 self.measured[site] = Some(share);
                 if let Some(drawn) = self.forecast.remove(&site).filter(|_| share > 0.0) {
-                    let forecast = self.forecasts[site];
-                    // What was measured has noise of its own, in the share and in what it is a share of.
-                    let noise = 2f64.sqrt() * self.noise;
-                    let stray = 1.0 + DEVIATIONS * noise;
-                    self.checks.push(Check {
-                        deviations: (1.0 / share - 1.0 / forecast.share).abs()
-                            / forecast.deviation.hypot(noise / share),
-                        error: forecast.share / share - 1.0,
-                        held: (forecast.low / stray..=forecast.high * stray).contains(&share),
-                        drawn,
-                    });
+                    self.checks.enter(&self.forecasts[site], share, self.noise, drawn);
                 }
             }
         }
@@ -298,7 +214,7 @@ impl Profiling {
                         base.experiments().map(|assignment| Entry::Base(application, assignment)).collect::<Vec<_>>()
                     };
                     let bases: Vec<Entry> = self.bases.iter().enumerate().flat_map(base).collect();
-                    let alone = (0..self.sites.len()).filter(|site| self.sites[*site].layout == 0).collect();
+                    let alone = (0..self.sites.len()).filter(|site| self.sites.at(*site).layout == 0).collect();
                     return [bases, self.ask(alone)].concat();
                 }
                 Stage::Frame if self.most == usize::MAX => {
@@ -307,14 +223,15 @@ impl Profiling {
                 }
                 Stage::Frame => {
                     self.stage = Stage::Batches;
-                    let mut frame = self.frame();
+                    let mut frame = self.sites.frame();
                     // A frame larger than half of what is allowed leaves too little to choose.
                     random.shuffle(&mut frame);
                     frame.truncate(self.most.saturating_sub(self.asked).div_ceil(2));
                     return self.ask(frame);
                 }
                 Stage::Batches => {
-                    self.fit();
+                    self.noise = self.noise();
+                    self.forecasts = forecast::forecast(&self.sites, &self.measured, self.noise, self.checks.stretch());
                     let left = self.most.saturating_sub(self.asked);
                     if left == 0 {
                         self.end(format!("all {} experiments allowed were made", self.asked));
@@ -362,52 +279,8 @@ impl Profiling {
 
     fn ask(&mut self, sites: Vec<usize>) -> Vec<Entry> {
         self.asked += sites.len();
-        let entry = |site: usize| Entry::Slowdown(self.sites[site].kind, self.sites[site].layout);
-        sites.into_iter().map(entry).collect()
-    }
-
-    /// One co-runner, and as many as fit, of each kind at each level alone.
-    fn frame(&self) -> Vec<usize> {
-        let mut most: BTreeMap<(usize, usize), (f64, usize)> = BTreeMap::new();
-        let mut frame = Vec::new();
-        for (number, site) in self.sites.iter().enumerate() {
-            let mut there = site.counts.iter().enumerate().filter(|(_, count)| **count > 0.0);
-            let (Some((count, held)), None) = (there.next(), there.next()) else { continue };
-            if *held == 1.0 {
-                frame.push(number);
-            }
-            let corner = most.entry((site.kind, count)).or_insert((*held, number));
-            if *held > corner.0 {
-                *corner = (*held, number);
-            }
-        }
-        frame.extend(most.into_values().filter(|(held, _)| *held > 1.0).map(|(_, number)| number));
-        frame
-    }
-
-    /// Forecasts every entry from those measured.
-    fn fit(&mut self) {
-        let kinds = self.cast.kinds().len();
-        let levels = self.sites.first().map_or(0, |site| site.counts.len());
-        let levels: Vec<usize> = (0..levels).map(|count| count / kinds).collect();
-        self.noise = self.noise();
-        let stretch = self.stretch();
-        for kind in 0..kinds {
-            let known: Vec<(&Site, f64)> = self.known(kind).collect();
-            let (rows, values): (Vec<_>, Vec<_>) =
-                known.iter().map(|(site, share)| (site.counts.clone(), 1.0 / share - 1.0)).unzip();
-            let Some(model) = Gaussian::fit(&rows, &values, &levels) else { continue };
-            let forecast = |site: &Site| {
-                let (mean, deviation) = model.predict(&site.counts);
-                let (least, most) = self.enclosure(site, &known);
-                let share = |excess: f64| (1.0 / (1.0 + excess.max(0.0))).clamp(least, most);
-                let reach = DEVIATIONS * stretch * deviation;
-                Forecast { share: share(mean), low: share(mean + reach), high: share(mean - reach), deviation }
-            };
-            let of_kind = |(number, site): (usize, &Site)| (site.kind == kind).then(|| (number, forecast(site)));
-            let forecasts: Vec<(usize, Forecast)> = self.sites.iter().enumerate().filter_map(of_kind).collect();
-            forecasts.into_iter().for_each(|(number, forecast)| self.forecasts[number] = forecast);
-        }
+        let sites = sites.into_iter().map(|site| self.sites.at(site));
+        sites.map(|site| Entry::Slowdown(site.kind, site.layout)).collect()
     }
 
     fn noise(&self) -> f64 {
@@ -422,163 +295,18 @@ impl Profiling {
         (squares / degrees.max(1.0)).sqrt()
     }
 
-    /// The measured entries of a kind that can run.
-    fn known(&self, kind: usize) -> impl Iterator<Item = (&Site, f64)> {
-        let measured = self.sites.iter().zip(&self.measured).filter_map(|(site, share)| Some((site, (*share)?)));
-        measured.filter(move |(site, share)| site.kind == kind && *share > 0.0)
-    }
-
-    /// By what stated deviations are multiplied so that the intervals would have held as often as they say.
-    fn stretch(&self) -> f64 {
-        let mut deviations: Vec<f64> = self.checks.iter().map(|check| check.deviations).collect();
-        if deviations.len() < ENOUGH_CHECKS {
-            return 1.0;
-        }
-        deviations.sort_by(f64::total_cmp);
-        let rank = (CONFIDENCE * (deviations.len() + 1) as f64).ceil() as usize;
-        let quantile = deviations[rank.min(deviations.len()) - 1];
-        (quantile / DEVIATIONS).max(1.0)
-    }
-
     /// What the tables say of an entry, measured or not.
     fn forecast(&self, number: usize) -> Forecast {
-        let exact = |share: f64| Forecast { share, low: share, high: share, deviation: 0.0 };
-        self.measured[number].map_or(self.forecasts[number], exact)
+        self.measured[number].map_or(self.forecasts[number], Forecast::exact)
     }
-
-    /// Between which shares an entry lies if company only burdens: the best measured with at least its company and the worst with
-    /// at most that.
-    fn enclosure(&self, site: &Site, known: &[(&Site, f64)]) -> (f64, f64) {
-        let (mut least, mut most) = (0.0f64, 1.0f64);
-        for (other, share) in known {
-            if self.burdens(&site.counts, &other.counts) {
-                least = least.max(*share);
-            }
-            if self.burdens(&other.counts, &site.counts) {
-                most = most.min(*share);
-            }
-        }
-        let stray = 1.0 + DEVIATIONS * self.noise;
-        ((least / stray).min(most), (most * stray).min(1.0))
-    }
-
-    /// Whether `more` holds for every kind at least as many threads as `less` up to every level: a thread nearer burdens more.
-    fn burdens(&self, less: &[f64], more: &[f64]) -> bool {
-        let kinds = self.cast.kinds().len();
-        (0..kinds).all(|kind| {
-            let (mut fewer, mut total) = (0.0, 0.0);
-            (kind..less.len()).step_by(kinds).all(|count| {
-                fewer += less[count];
-                total += more[count];
-                fewer <= total
-            })
-        })
-    }
-
-    /// The next entries, at most `left`, and those of them that were drawn.
-    fn batch(&self, space: &Space, random: &mut Random, left: usize) -> (Vec<usize>, BTreeSet<usize>) {
-        let forecasts: Vec<Forecast> = (0..self.sites.len()).map(|number| self.forecast(number)).collect();
-        let size = (self.most / BATCHES).clamp(SMALLEST, LARGEST).min(left);
-        let predictor = self.blackbox();
-        let mut drawn = BTreeSet::new();
-        for _ in 0..2 * size.div_ceil(DRAWN) {
-            if drawn.len() >= size.div_ceil(DRAWN) {
-                break;
-            }
-            let assignment = draw(&predictor, space, TEMPERATURE, STEPS * space.threads(), random);
-            let unknown: Vec<usize> = self.deciding(&predictor, assignment.leaves(), &forecasts).into_iter().collect();
-            if !unknown.is_empty() {
-                drawn.insert(unknown[random.below(unknown.len() as u64) as usize]);
-            }
-        }
-        let optimistic = self.blackbox_of(|forecast| {
-            // In 1 / share, as forecasts are.
-            1.0 / (1.0 / forecast.share - OPTIMISM * forecast.deviation).max(1.0 / forecast.high.max(forecast.share))
-        });
-        let mut chosen = Vec::new();
-        for predictor in [&optimistic, &predictor] {
-            for assignment in self.best(predictor, space, random) {
-                for site in self.deciding(predictor, assignment.leaves(), &forecasts) {
-                    if chosen.len() + drawn.len() < size && !drawn.contains(&site) && !chosen.contains(&site) {
-                        chosen.push(site);
-                    }
-                }
-            }
-        }
-        chosen.extend(&drawn);
-        (chosen, drawn)
-    }
-
-    /// The assignments predicted best.
-    fn best(&self, predictor: &BlackBox, space: &Space, random: &mut Random) -> Vec<Assignment> {
-        let mut walks = 0;
-        let found = predictor.optima(space, RANKED, random, &mut |_| {
-            walks += 1;
-            walks < WALKS
-        });
-        found.ranked.into_iter().map(|predicted| predicted.assignment).collect()
-    }
-
-    /// The entries not measured that an assignment's prediction hangs on.
-    fn deciding(&self, predictor: &BlackBox, leaves: &[u32], forecasts: &[Forecast]) -> BTreeSet<usize> {
-        let around = predictor.layouts_around(leaves);
-        let mut deciding = BTreeSet::new();
-        for instance in self.cast.instances() {
-            let read: Vec<usize> = instance
-                .threads
-                .iter()
-                .filter_map(|&thread| self.number.get(&(self.cast.kind(thread), around[thread])).copied())
-                .collect();
-            let certain = read.iter().map(|site| forecasts[*site].high).fold(f64::INFINITY, f64::min);
-            deciding.extend(
-                read.into_iter().filter(|site| self.measured[*site].is_none() && forecasts[*site].low < certain),
-            );
-        }
-        deciding
-    }
-
-    /// Why no more has to be measured, if so.
-    fn enough(&self, space: &Space, random: &mut Random, batch: usize) -> Option<String> {
-        if batch == 0 {
-            return Some("every entry that good assignments read was measured".into());
-        }
-        if self.checked().drawn < ENOUGH_CHECKS {
-            return None;
-        }
-        let [low, high] = self.ends();
-        let best = self.best(&self.blackbox(), space, random).first().map(|best| low.predict(best.leaves()))?;
-        let upper = self.best(&high, space, random).first().map(|best| high.predict(best.leaves()))?;
-        let gap = upper / best - 1.0;
-        (gap <= self.within).then(|| {
-            format!(
-                "no assignment would be predicted better by more than {:.2} % if every entry were measured",
-                100.0 * gap.max(0.0)
-            )
-        })
-    }
-}
-
-/// The threads of a layout by level, innermost first, and kind.
-fn counts(local: &Local, layouts: &Layouts, layout: usize) -> Vec<f64> {
-    let kinds = layouts.kinds();
-    let mut counts = vec![0.0; kinds * local.arities().len()];
-    for (slot, held) in layouts.example(layout).into_iter().enumerate().filter(|(_, held)| *held > 0) {
-        let mut width = 1;
-        for (level, arity) in local.arities().iter().rev().enumerate() {
-            width *= arity;
-            if slot < width {
-                counts[level * kinds + held - 1] += 1.0;
-                break;
-            }
-        }
-    }
-    counts
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::blackbox::tests::Obedient;
+    use crate::profiling::batch::{STEPS, TEMPERATURE};
+    use crate::{Predictor, draw};
     use pinwise_topology::DomainKind;
 
     /// The profile of a processor that keeps to the model, with relative noise on every measurement.
@@ -655,15 +383,5 @@ mod tests {
         assert!(held >= 190, "{held} of 200");
         let checked = profiling.checked();
         assert!(checked.drawn > 0 && checked.held <= checked.drawn && checked.error < 0.1, "{checked:?}");
-    }
-
-    #[test]
-    fn company_nearer_and_more_of_it_burdens_more() {
-        let obedient = Obedient::new("2x2x4", DomainKind::Package, "RP RP");
-        let profiling = profiled(&obedient, 1.0, 0.0, 1);
-        // By level, innermost first: R and P near, then R and P farther.
-        assert!(profiling.burdens(&[1.0, 0.0, 0.0, 1.0], &[1.0, 1.0, 0.0, 0.0]));
-        assert!(!profiling.burdens(&[1.0, 1.0, 0.0, 0.0], &[1.0, 0.0, 0.0, 1.0]));
-        assert!(!profiling.burdens(&[0.0, 0.0, 1.0, 0.0], &[0.0, 0.0, 0.0, 2.0]), "of another kind");
     }
 }

@@ -1,10 +1,9 @@
 //! A store of campaigns that repeat exactly, for transcripts: their testbeds look performances up.
 
 use pinwise_campaign::{CampaignState, Ending, NewCampaign, Record, Store, run};
-use pinwise_evt::Method;
 use pinwise_placement::{Budget, Question, Search, StrategyName};
 use pinwise_testbed::{Disturbance, Replay, Thread, Unit, Workload};
-use pinwise_topology::{Alike, Machine, PerContext, Random, SharingTree, Snapshot, Space};
+use pinwise_topology::{Machine, PerContext, Random, SharingTree, Snapshot, Space};
 use std::cell::Cell;
 use std::fs;
 use std::path::Path;
@@ -124,20 +123,6 @@ impl Made {
     }
 
     fn question(&self) -> Question {
-        Question {
-            strategy: self.strategy,
-            within: 0.025,
-            confidence: 0.95,
-            budget: Budget::Measurements(self.budget),
-            per_context: Some(1),
-            alike: Alike::ByStructure,
-            start: 500,
-            step: None,
-            method: Method::Bayes,
-            cap: None,
-            precision: 0.01,
-            seed: 1,
-            profile: pinwise_placement::Profile::default(),
-        }
+        Question { per_context: Some(1), ..Question::new(self.strategy, Budget::Measurements(self.budget)) }
     }
 }

@@ -10,7 +10,7 @@ use pinwise_campaign::{Record, Step, Strategy};
 use pinwise_evt::Method;
 use pinwise_placement::{Budget, Outcome, Question, Search, StrategyName};
 use pinwise_testbed::{Contention, Setting, Testbed};
-use pinwise_topology::{Alike, Assignment};
+use pinwise_topology::Assignment;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -203,20 +203,15 @@ fn report(name: &str, cases: &[Case], runs: &[Vec<Run>]) {
 
 /// A campaign without a store.
 fn campaign(case: &Case, way: &Way, seed: u64) -> Run {
+    let published = way.method == Method::Profile;
     let question = Question {
-        strategy: way.strategy,
         within: WITHIN,
-        confidence: 0.95,
-        budget: Budget::Measurements(way.budget),
         per_context: Some(1),
-        alike: Alike::ByStructure,
-        start: if way.method == Method::Profile { 1000 } else { 500 },
-        step: (way.method == Method::Profile).then_some(100),
+        start: if published { 1000 } else { 500 },
+        step: published.then_some(100),
         method: way.method,
-        cap: None,
-        precision: 0.01,
         seed,
-        profile: pinwise_placement::Profile::default(),
+        ..Question::new(way.strategy, Budget::Measurements(way.budget))
     };
     let mut testbed = case.testbed(seed);
     let mut search = Search::new(&question, &case.tree, testbed.workload()).expect("the workload fits");

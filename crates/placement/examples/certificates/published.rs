@@ -5,10 +5,9 @@ use crate::workloads::Case;
 use pinwise_prediction::{
     BaseSpace, BaseTable, BlackBox, Cast, Compiled, Experiment, Local, Placed, Predictor, SlowdownTable, draw,
 };
-use pinwise_testbed::{Contention, Effort, Setting, Testbed};
+use pinwise_testbed::{Effort, Setting, Testbed};
 use pinwise_topology::{Assignment, DomainKind, Random};
 use std::collections::BTreeSet;
-use std::convert::Infallible;
 
 /// Cold draws in which the best predicted assignments are looked for, and steps of each.
 const DRAWS: usize = 24;
@@ -17,21 +16,23 @@ const STEPS: usize = 20_000;
 /// The assignment measured best among the `finalists` predicted best. Profiles and measurements are free of noise here: the paper
 /// reports none. There is no bound.
 pub(crate) fn blackbox(case: &Case, finalists: usize) -> Run {
-    let testbed = case.testbed(0);
+    let mut testbed = case.testbed(0);
     let cast = Cast::new(testbed.workload());
     // Of an 8x2x4 machine the levels are called packages, cores and contexts; a package is what the paper calls a core.
     let local = Local::new(&case.tree, DomainKind::Package, 1).expect("it has packages");
     let mut experiments = 0;
-    let mut watch = |experiment: &Experiment| {
+    let mut measure = |experiment: &Experiment| {
         experiments += 1;
-        Ok::<f64, Infallible>(watched(&testbed, &cast, experiment))
+        let measured = testbed.measure(&experiment.setting(&cast), Effort::default());
+        measured.map(|measured| measured.performance)
     };
     let space = BaseSpace::new(&case.tree, &cast, 0, 1).expect("one instance fits");
-    let Ok(base) = BaseTable::fill(space, |assignment| {
-        watch(&Experiment { instances: vec![Placed { application: 0, leaves: assignment.leaves().to_vec() }] })
-    });
+    let base = BaseTable::fill(space, |assignment| {
+        measure(&Experiment { instances: vec![Placed { application: 0, leaves: assignment.leaves().to_vec() }] })
+    })
+    .expect("nothing fails on paper");
     let mut slowdown = SlowdownTable::new(&cast, &local).expect("it is small");
-    let Ok(()) = slowdown.fill(&cast, &local, &mut watch);
+    slowdown.fill(&cast, &local, &mut measure).expect("nothing fails on paper");
     let blackbox = BlackBox::new(cast, local, vec![base], slowdown);
     let predictor = Compiled::new(&blackbox, &case.tree).expect("8x2x4 has a compiled form");
     let mut random = Random::new(1);
@@ -47,16 +48,4 @@ pub(crate) fn blackbox(case: &Case, finalists: usize) -> Run {
     });
     let best = measured.max_by(|a, b| a.0.total_cmp(&b.0)).map_or(0.0, |(_, best)| testbed.truth(best.leaves()));
     Run { measurements: experiments + finalists as u64, best, early: best, upper: None, claimed: None }
-}
-
-/// What the first instance does. Roles are in the order of the cast's instances (by name), the testbed's in its own.
-fn watched(testbed: &Contention, cast: &Cast, experiment: &Experiment) -> f64 {
-    let order = &cast.instances()[0].threads;
-    let mut leaves = Vec::new();
-    for placed in &experiment.instances {
-        let mut own = vec![0; order.len()];
-        order.iter().zip(&placed.leaves).for_each(|(role, leaf)| own[*role] = *leaf);
-        leaves.extend(own);
-    }
-    testbed.rates(&leaves)[0]
 }

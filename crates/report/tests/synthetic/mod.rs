@@ -116,19 +116,11 @@ pub(crate) fn campaign(plot: &Plot<'_>) -> Synthetic {
         forecast: None,
     };
     let question = Question {
-        strategy: StrategyName::Auto,
-        within: 0.025,
-        confidence: 0.95,
-        budget: Budget::Measurements(plot.samples as u64),
         per_context: Some(1),
-        alike: Alike::ByStructure,
         start: 100,
-        step: None,
         method: plot.method,
-        cap: None,
-        precision: 0.01,
         seed: 42,
-        profile: pinwise_placement::Profile::default(),
+        ..Question::new(StrategyName::Auto, Budget::Measurements(plot.samples as u64))
     };
     let command = ["pinwise", "place", "--metric", r"stdout:Tx-pps: +(\d+)", "--", "./ipfwd", "--pipelines", "2"];
     let info = CampaignInfo {

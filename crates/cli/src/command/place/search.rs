@@ -1,7 +1,6 @@
 //! What a search may spend and when it may stop, as typed.
 
 use clap::Args;
-use pinwise_evt::Method;
 use pinwise_placement::{Budget, Question, StrategyName};
 use pinwise_topology::Alike;
 use std::time::Duration;
@@ -41,19 +40,15 @@ impl SearchArguments {
     /// The question; `budget` where none is given.
     pub(crate) fn question(&self, budget: Budget) -> Question {
         Question {
-            strategy: StrategyName::Auto,
             within: self.within,
             confidence: self.confidence,
-            budget: self.budget.unwrap_or(budget),
             per_context: self.per_context,
             alike: Alike::ExceptNuma,
             start: FIRST_LOOK,
-            step: None,
-            method: Method::Bayes,
             cap: self.cap,
             precision: self.precision,
             seed: self.seed,
-            profile: pinwise_placement::Profile::default(),
+            ..Question::new(StrategyName::Auto, self.budget.unwrap_or(budget))
         }
     }
 }

@@ -1,0 +1,122 @@
+//! The entries of a slowdown table that can be measured, numbered, with what is around the thread of each.
+
+use crate::{Cast, Layouts, Local, experiment};
+use std::collections::{BTreeMap, HashMap};
+
+/// A kind of threads with a layout around.
+#[derive(Clone, Debug)]
+pub(super) struct Site {
+    pub(super) kind: usize,
+    pub(super) layout: usize,
+    /// The threads of the layout by level, innermost first, and within by kind.
+    pub(super) counts: Vec<f64>,
+}
+
+/// All of them: those that the workload has threads for and that fit on the machine.
+#[derive(Clone, Debug)]
+pub(super) struct Sites {
+    all: Vec<Site>,
+    /// Of kind and layout.
+    number: HashMap<(usize, usize), usize>,
+    /// Of threads.
+    kinds: usize,
+}
+
+impl Sites {
+    pub(super) fn new(cast: &Cast, local: &Local, layouts: &Layouts) -> Self {
+        let fits = |(kind, layout): &(usize, usize)| experiment::stress(cast, local, layouts, *kind, *layout).is_some();
+        let site = |(kind, layout): (usize, usize)| Site { kind, layout, counts: counts(local, layouts, layout) };
+        let all: Vec<Site> = experiment::reachable(cast, layouts).into_iter().filter(fits).map(site).collect();
+        let number = all.iter().enumerate().map(|(number, site)| ((site.kind, site.layout), number)).collect();
+        Self { all, number, kinds: cast.kinds().len() }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Site> {
+        self.all.iter()
+    }
+
+    pub(super) fn at(&self, number: usize) -> &Site {
+        &self.all[number]
+    }
+
+    pub(super) fn number(&self, kind: usize, layout: usize) -> Option<usize> {
+        self.number.get(&(kind, layout)).copied()
+    }
+
+    /// Of each of [`Site::counts`], its level.
+    pub(super) fn levels(&self) -> Vec<usize> {
+        let counts = self.all.first().map_or(0, |site| site.counts.len());
+        (0..counts).map(|count| count / self.kinds).collect()
+    }
+
+    /// One co-runner, and as many as fit, of each kind at each level alone.
+    pub(super) fn frame(&self) -> Vec<usize> {
+        let mut most: BTreeMap<(usize, usize), (f64, usize)> = BTreeMap::new();
+        let mut frame = Vec::new();
+        for (number, site) in self.all.iter().enumerate() {
+            let mut there = site.counts.iter().enumerate().filter(|(_, count)| **count > 0.0);
+            let (Some((count, held)), None) = (there.next(), there.next()) else { continue };
+            if *held == 1.0 {
+                frame.push(number);
+            }
+            let corner = most.entry((site.kind, count)).or_insert((*held, number));
+            if *held > corner.0 {
+                *corner = (*held, number);
+            }
+        }
+        frame.extend(most.into_values().filter(|(held, _)| *held > 1.0).map(|(_, number)| number));
+        frame
+    }
+
+    /// Whether `more` holds for every kind at least as many threads as `less` up to every level: a thread nearer burdens more.
+    pub(super) fn burdens(&self, less: &[f64], more: &[f64]) -> bool {
+        (0..self.kinds).all(|kind| {
+            let (mut fewer, mut total) = (0.0, 0.0);
+            (kind..less.len()).step_by(self.kinds).all(|count| {
+                fewer += less[count];
+                total += more[count];
+                fewer <= total
+            })
+        })
+    }
+}
+
+/// The threads of a layout by level, innermost first, and kind.
+fn counts(local: &Local, layouts: &Layouts, layout: usize) -> Vec<f64> {
+    let kinds = layouts.kinds();
+    let mut counts = vec![0.0; kinds * local.arities().len()];
+    for (slot, held) in layouts.example(layout).into_iter().enumerate().filter(|(_, held)| *held > 0) {
+        let mut width = 1;
+        for (level, arity) in local.arities().iter().rev().enumerate() {
+            width *= arity;
+            if slot < width {
+                counts[level * kinds + held - 1] += 1.0;
+                break;
+            }
+        }
+    }
+    counts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cast::tests::workload;
+    use pinwise_topology::{Alike, DomainKind, Machine, SharingTree};
+
+    #[test]
+    fn company_nearer_and_more_of_it_burdens_more() {
+        let tree = SharingTree::new(&Machine::from_shape("2x2x4").unwrap(), Alike::ByStructure);
+        let (cast, local) = (Cast::new(&workload("RP RP")), Local::new(&tree, DomainKind::Package, 1).unwrap());
+        let layouts = Layouts::new(local.arities(), cast.kinds().len()).unwrap();
+        let sites = Sites::new(&cast, &local, &layouts);
+        // By level, innermost first: R and P near, then R and P farther.
+        assert!(sites.burdens(&[1.0, 0.0, 0.0, 1.0], &[1.0, 1.0, 0.0, 0.0]));
+        assert!(!sites.burdens(&[1.0, 1.0, 0.0, 0.0], &[1.0, 0.0, 0.0, 1.0]));
+        assert!(!sites.burdens(&[0.0, 0.0, 1.0, 0.0], &[0.0, 0.0, 0.0, 2.0]), "of another kind");
+    }
+}
