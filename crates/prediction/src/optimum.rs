@@ -299,6 +299,36 @@ mod tests {
     }
 
     #[test]
+    fn the_proof_alone_claims_no_more_than_it_went_through() {
+        // Without the local search before it, on domains that differ in place and on domains that do not.
+        let mut complete = 0;
+        for seed in 0..20 {
+            for (shape, instances) in [("2x2x2", "AB"), ("2x2x1", "AB C"), ("2x3x1", "AB C"), ("3x2", "AB AB")] {
+                let (blackbox, space) = random_tables(shape, DomainKind::Core, 1, instances, seed);
+                let truth = enumerated(&blackbox, &space);
+                for count in [1, 3, 10] {
+                    let mut podium = Podium::new(count);
+                    let mut moving = Moving::new(&blackbox, space.sample(&mut Random::new(seed)).leaves());
+                    let proof =
+                        proof::prove(&blackbox, blackbox.ceiling(), &mut podium, &mut moving, &mut |_| true).unwrap();
+                    assert!(proof.upper >= truth[0] * (1.0 - 1e-9), "{shape} {instances} {seed}");
+                    if proof.complete {
+                        complete += 1;
+                        let known = truth.iter().filter(|prediction| **prediction > 0.0);
+                        let found: Vec<f64> = podium.places.iter().map(|(predicted, _)| *predicted).collect();
+                        let near = found.iter().zip(known.clone()).all(|(a, b)| (a / b - 1.0).abs() < 1e-9);
+                        assert!(
+                            near && found.len() == known.count().min(count),
+                            "{shape} {instances} {seed}, {count}: {found:?} of {truth:?}"
+                        );
+                    }
+                }
+            }
+        }
+        assert!(complete > 60, "{complete}");
+    }
+
+    #[test]
     fn it_ends_when_told_to() {
         let obedient = Obedient::new("8x2x4", DomainKind::Package, "RPT RPT RPT RPT RPT RPT RPT RPT");
         let blackbox = obedient.profile();

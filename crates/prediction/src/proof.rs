@@ -63,7 +63,7 @@ pub(crate) fn prove(
     let mut upper = most.min(ceiling);
     let values: Vec<f64> = pieces.holdings.iter().map(|holding| prices.value(holding)).collect();
     let paid = rest(&prices);
-    let mut unresolved = f64::NEG_INFINITY;
+    let (mut unresolved, mut elsewhere) = (f64::NEG_INFINITY, f64::NEG_INFINITY);
     let mut step = FIRST_STEP * (upper - podium.best()).max(ROUNDING * upper.abs());
     loop {
         // Below 0 there is no prediction.
@@ -88,16 +88,17 @@ pub(crate) fn prove(
             candidates: &candidates,
         };
         let mut ask = |nodes: u64, best: f64| go_on(&Progress { steps: nodes, best, upper: upper.max(best) });
-        let mut findings = Findings { podium, moving, floor, unresolved, nodes, ended: false, go_on: &mut ask };
+        let mut findings =
+            Findings { podium, moving, floor, unresolved, elsewhere, nodes, ended: false, go_on: &mut ask };
         branch.give(domains, 0, &left, paid, &mut Vec::new(), &mut findings);
-        (nodes, unresolved) = (findings.nodes, findings.unresolved);
+        (nodes, unresolved, elsewhere) = (findings.nodes, findings.unresolved, findings.elsewhere);
         if findings.ended {
             break;
         }
         // Nothing above the floor was left out but what is unresolved.
         upper = upper.min((floor * (1.0 + ROUNDING)).max(podium.best()).max(unresolved));
         if floor <= podium.threshold() {
-            return Some(Proof { upper, complete: unresolved <= podium.threshold(), nodes });
+            return Some(Proof { upper, complete: elsewhere <= podium.threshold(), nodes });
         }
         if unresolved > floor {
             break;

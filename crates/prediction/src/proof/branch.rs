@@ -36,6 +36,8 @@ pub(crate) struct Findings<'a, 'b> {
     pub(crate) floor: f64,
     /// The most that an assignment might be predicted which was neither met nor ruled out.
     pub(crate) unresolved: f64,
+    /// The most that an assignment might be predicted which holds the same as one that was met, in other domains.
+    pub(crate) elsewhere: f64,
     pub(crate) nodes: u64,
     pub(crate) ended: bool,
     /// Asked now and then, with the nodes so far and the best prediction.
@@ -225,8 +227,11 @@ impl Branch<'_> {
         findings.podium.enter(findings.moving);
         // Where base performance depends on which domains they are, another choice of these may be as good as this one was thought.
         let settled = joining.instances.iter().all(|(cut, _)| self.pieces.cuts[*cut].settled);
-        if !settled && worth > findings.moving.predicted().0 * (1.0 + ROUNDING) {
-            findings.unresolved = findings.unresolved.max(worth);
+        if !settled {
+            findings.elsewhere = findings.elsewhere.max(worth);
+            if worth > findings.moving.predicted().0 * (1.0 + ROUNDING) {
+                findings.unresolved = findings.unresolved.max(worth);
+            }
         }
     }
 }
