@@ -73,6 +73,8 @@ pub struct Monitor {
     refused: Vec<Unavailable>,
     roster: Roster,
     source: Box<dyn Source>,
+    /// A window ended in an error: what the source has begun may still be at work.
+    failed: bool,
 }
 
 impl Monitor {
@@ -89,7 +91,7 @@ impl Monitor {
     }
 
     fn new(scope: Scope, layer: Layer, source: Box<dyn Source>, refused: Vec<Unavailable>) -> io::Result<Self> {
-        Ok(Self { layer, refused, roster: Roster::new(scope)?, source })
+        Ok(Self { layer, refused, roster: Roster::new(scope)?, source, failed: false })
     }
 
     /// By looking at `/proc`, `pace` from one look to the next instead of 10 ms: shorter ones cost more.
@@ -114,6 +116,17 @@ impl Monitor {
 
     /// Watches for `window`, or until `cancelled` says so or no thread is left. `pause` sleeps.
     pub fn watch(
+        &mut self,
+        window: Duration,
+        pause: &dyn Fn(Duration),
+        cancelled: &dyn Fn() -> bool,
+    ) -> io::Result<Activity> {
+        let seen = self.look_on(window, pause, cancelled);
+        self.failed |= seen.is_err();
+        seen
+    }
+
+    fn look_on(
         &mut self,
         window: Duration,
         pause: &dyn Fn(Duration),
@@ -211,7 +224,9 @@ fn put_away(layer: Layer, source: Box<dyn Source>) {
 impl Drop for Monitor {
     fn drop(&mut self) {
         let source = std::mem::replace(&mut self.source, Box::new(Sampling::every(LOOK)));
-        put_away(self.layer, source);
+        if !self.failed {
+            put_away(self.layer, source);
+        }
     }
 }
 

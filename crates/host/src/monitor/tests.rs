@@ -158,3 +158,38 @@ fn a_program_that_has_ended_ends_the_watch() {
     let activity = monitor.watch(Duration::from_secs(600), &sleep, &|| false).unwrap();
     assert!(!monitor.alive() && began.elapsed() < Duration::from_secs(300), "{activity:?}");
 }
+
+/// A layer whose looks fail; it holds on to what it has begun as long as it lives.
+#[derive(Debug)]
+struct Failing {
+    _begun: Arc<()>,
+}
+
+impl Source for Failing {
+    fn pace(&self) -> Duration {
+        LOOK
+    }
+
+    fn begin(&mut self, _: &Roster) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn look(&mut self, _: &Roster, _: Duration, _: bool) -> io::Result<()> {
+        Err(io::Error::other("no"))
+    }
+
+    fn end(&mut self, _: &Roster) -> io::Result<Vec<ThreadActivity>> {
+        Ok(Vec::new())
+    }
+}
+
+#[test]
+fn a_layer_that_failed_within_a_window_is_not_kept_for_others() {
+    let begun = Arc::new(());
+    let source = Box::new(Failing { _begun: Arc::clone(&begun) });
+    let own = Scope::Processes(vec![Pid(rustix::process::getpid().as_raw_nonzero().get())]);
+    let mut monitor = Monitor::new(own, Layer::Perf, source, Vec::new()).unwrap();
+    assert!(monitor.watch(ms(1), &sleep, &|| false).is_err());
+    drop(monitor);
+    assert_eq!(Arc::strong_count(&begun), 1, "it goes with the monitor, and what it has begun with it");
+}
