@@ -234,15 +234,15 @@ impl Session {
 
     /// The metric measures on a thread of its own for as long as it needs, the threads are watched meanwhile.
     fn metered(&mut self, window: Duration, spec: &MetricSpec, options: &MetricOptions) -> Result<Window, ProbeError> {
-        let Metric { mut meter, notes, shortest_window } = self.metric(spec, options)?;
-        let window = window.max(shortest_window);
+        let mut metric = self.metric(spec, options)?;
+        let window = window.max(metric.shortest_window);
         let mut monitor = self.monitor()?;
         let initialization = self.begin.elapsed();
-        let unit = meter.unit().clone();
+        let unit = metric.meter.unit().clone();
         let (stop, done) = (AtomicBool::new(false), AtomicBool::new(false));
         let (measured, halves) = std::thread::scope(|scope| {
             let measuring = scope.spawn(|| {
-                let measured = meter.measure(warm_up(window), window, &|| stop.load(Ordering::Relaxed));
+                let measured = metric.meter.measure(warm_up(window), window, &|| stop.load(Ordering::Relaxed));
                 done.store(true, Ordering::Relaxed);
                 measured
             });
@@ -260,6 +260,8 @@ impl Session {
         let measured =
             measured.map_err(|_| io::Error::other("the metric's thread failed")).map_err(|e| self.unreadable(e))?;
         let progress = Progress { rate: measured?.performance, error: None, measure: Measure::Metric };
+        let notes = metric.notes.clone();
+        self.metric = Some(metric);
         Ok(Window { progress: Some(progress), unit: Some(unit), notes, ..self.seen(one, Some(other), initialization) })
     }
 
@@ -387,7 +389,8 @@ impl Session {
 }
 
 impl Window {
-    /// Takes the counts of a whole run for those that were sampled, where they are larger: what ended between two looks is in them.
+    /// Takes the kernel's counts of a whole run, which the profile has instead of those that were sampled: what ended between two looks
+    /// is in them.
     pub(super) fn of_whole_run(&mut self, usage: Usage) {
         self.usage = Some(usage);
     }

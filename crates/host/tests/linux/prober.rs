@@ -113,6 +113,22 @@ fn a_metric_is_read_over_the_same_window() {
 }
 
 #[test]
+fn a_program_that_goes_on_has_its_metric_read_probe_after_probe() {
+    let command = std::iter::once("/proc/self/exe").chain(arguments()).map(str::to_owned).collect();
+    let recipe = Recipe::fixed(command, &[format!("{PROGRAM}=late 2")], None).unwrap();
+    let metric = MetricSpec::Stdout(Pattern::new(r"^work (\d+)").unwrap());
+    let interpretation = Some(pinwise_host::metric::Interpretation::Counter);
+    let progress = ProgressSource::Metric(metric, MetricOptions { interpretation, ..MetricOptions::default() });
+    let subject = Subject::Launched(recipe, "true {n}".into());
+    let mut prober =
+        LinuxProber::new(subject, ProbeOptions { progress, ..options() }, Arc::new(AtomicBool::new(false))).unwrap();
+    for n in 1..4 {
+        let progress = prober.probe(n, WINDOW).unwrap().progress.unwrap();
+        assert!(progress.rate > 0.0 && progress.measure == Measure::Metric, "{n}: {progress:?}");
+    }
+}
+
+#[test]
 fn a_program_that_ends_soon_says_so_and_is_measured_as_a_whole() {
     let mut short = prober(recipe("brief {n}"), options());
     let message = short.probe(2, Duration::from_secs(20)).unwrap_err().message;
