@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn beyond_the_knee_it_stays_or_declines_and_never_jumps() {
+    fn beyond_the_knee_it_stays_declines_or_takes_whole_turns() {
         let stays = Law { sigma: 0.0, kappa: 0.0, knee: 24.0, decline: 0.0, uneven: 0.0 };
         assert_eq!([12.0, 24.0, 48.0].map(|n| stays.speedup(n)), [12.0, 24.0, 24.0]);
         let declines = Law { decline: 1.0, ..stays };

@@ -24,7 +24,7 @@ const WINDOWS: usize = 5;
 const WINDOW: Duration = Duration::from_millis(4);
 /// A size is walked through once before it is timed, unless that takes longer than this.
 const WARM_UP: Duration = Duration::from_millis(400);
-/// From one size of a plateau to the next, at most 1.5 times larger, time grows by less than this.
+/// From one size of a plateau to the next, at most twice as large, time grows by less than this.
 const FLAT: f64 = 1.16;
 /// Fewer points are the way from one level to the next.
 const POINTS: usize = 3;
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_grow_by_half_at_most_and_are_whole_blocks_beyond_one() {
+    fn sizes_at_most_double_and_are_whole_blocks_beyond_one() {
         let sizes = sizes(48 << 20);
         assert_eq!(sizes[..4], [4096, 6144, 8192, 12288]);
         assert_eq!(*sizes.last().unwrap(), 48 << 20);
