@@ -15,4 +15,5 @@ pub(crate) mod run;
 pub(crate) mod space;
 pub(crate) mod threads;
 pub(crate) mod topo;
+pub(crate) mod tune;
 pub(crate) mod workload;

@@ -41,6 +41,7 @@ pub(crate) struct Arguments {
 enum Command {
     Place(Box<command::place::Place>),
     Threads(Box<command::threads::Threads>),
+    Tune(Box<command::tune::Tune>),
     Compare(Box<command::compare::Compare>),
     Topo(command::topo::Topo),
     Latency(command::latency::Latency),
@@ -69,6 +70,7 @@ fn main() -> ExitCode {
     output::exit(match arguments.command {
         Command::Place(command) => command.run(),
         Command::Threads(command) => command.run(),
+        Command::Tune(command) => command.run(),
         Command::Compare(command) => command.run(),
         Command::Topo(command) => command.run(),
         Command::Latency(command) => command.run(),

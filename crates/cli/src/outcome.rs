@@ -10,7 +10,8 @@ use pinwise_placement::{Advice, Best, Bound, Cost, Forecast, Outcome};
 use pinwise_report::{Files, is_simulated, quoted};
 use pinwise_testbed::figures::{self, Scale};
 use pinwise_topology::{CpuId, SharingTree};
-use sheet::{INDENT, Sheet};
+use sheet::INDENT;
+pub(crate) use sheet::Sheet;
 
 /// Rivals beyond this many are counted, not listed.
 const RIVALS_SHOWN: usize = 8;

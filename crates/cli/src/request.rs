@@ -16,6 +16,9 @@ pub(crate) struct Request {
     pub(crate) question: Question,
     /// The program.
     pub(crate) subject: Subject,
+    /// Environment variables it is started with, on top of ours.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) environment: BTreeMap<String, String>,
     /// What performance is, as typed after `--metric`.
     pub(crate) metric: String,
     /// How the metric is read.

@@ -51,6 +51,7 @@ pub use monitor::{Activity, Layer, Monitor, MonitorError, Overhead, ThreadActivi
 pub use pin::{Ended, Pinned, Pinner};
 pub use prober::{
     Drift, LinuxProber, ProbeError, ProbeOptions, ProgressSource, Recipe, RecipeError, Seen, Subject, Threads,
+    set_number,
 };
 pub use quota::Quota;
 pub use rerun::{RerunOptions, RerunTestbed, RunMetric, Stream};

@@ -114,6 +114,12 @@ pub struct LinuxProber {
     error: Option<ProbeError>,
 }
 
+/// Gives the running process `pid` the parameter `n` by `command`, and waits until the number of its threads stays the same.
+pub fn set_number(pid: Pid, command: &str, n: u32) -> Result<(), ProbeError> {
+    let limits = Limits { most_written: None, cancelled: Arc::default() };
+    Session::attach(pid, limits)?.set(command, n)
+}
+
 impl LinuxProber {
     /// Raising `cancelled` ends any probe within 20 ms.
     pub fn new(subject: Subject, options: ProbeOptions, cancelled: Arc<AtomicBool>) -> Result<Self, ProbeError> {
@@ -233,12 +239,24 @@ impl LinuxProber {
         session.window(window, &self.options.progress)
     }
 
-    /// Gives a program that goes on running its parameter for good.
-    pub fn settle(&mut self, parameter: u32) -> Result<(), ProbeError> {
+    /// The process that all probes share, where there is one.
+    pub fn pid(&self) -> Option<Pid> {
+        self.live.as_ref().map(|session| session.root)
+    }
+
+    /// Gives that process another parameter.
+    pub fn set(&mut self, parameter: u32) -> Result<(), ProbeError> {
         match (&mut self.live, &self.subject) {
-            (Some(session), Subject::Running(_, set)) => session.set(&recipe::fill(set, parameter), parameter),
+            (Some(session), Subject::Running(_, set) | Subject::Launched(_, set)) => {
+                session.set(&recipe::fill(set, parameter), parameter)
+            }
             _ => Ok(()),
         }
+    }
+
+    /// Gives a program that goes on running its parameter for good.
+    pub fn settle(&mut self, parameter: u32) -> Result<(), ProbeError> {
+        if matches!(self.subject, Subject::Running(..)) { self.set(parameter) } else { Ok(()) }
     }
 
     fn take_in(&mut self, seen: Window, parameter: u32) -> Result<(), ProbeError> {

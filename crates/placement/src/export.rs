@@ -84,7 +84,17 @@ impl Format {
 
     /// Says `plan` in this syntax.
     pub fn export(&self, plan: &Plan) -> Result<Export, ExportError> {
-        (self.write)(plan).map_err(|reason| ExportError { format: self.name, reason })
+        let refused = |reason| ExportError { format: self.name, reason };
+        let number = plan.number.as_ref().map(|number| number.n);
+        if plan.threads.is_empty() {
+            let n = number.unwrap_or_default();
+            return Err(refused(format!(
+                "it leaves the threads to the operating system; start the program with n = {n}"
+            )));
+        }
+        let mut export = (self.write)(plan).map_err(refused)?;
+        export.notes.extend(number.map(|n| format!("this holds for n = {n}: start the program with it")));
+        Ok(export)
     }
 }
 

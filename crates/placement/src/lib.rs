@@ -9,6 +9,7 @@
 
 mod bound;
 mod comparison;
+mod contest;
 mod export;
 mod forecast;
 mod fresh;
@@ -21,10 +22,11 @@ mod statistics;
 
 pub use bound::Bound;
 pub use comparison::{Comparison, Judged, Row};
+pub use contest::{Choice, Contest, Gain, Way};
 pub use export::{Export, ExportError, FORMATS, Format};
 pub use forecast::{Finalist, Forecast, room};
 pub use lineup::{Claim, Contender, Entry, Judge, Lineup};
 pub use outcome::{Advice, Best, Cost, Drift, Estimate, Outcome};
-pub use plan::{Measured, Plan, PlanError, PlannedThread};
+pub use plan::{Measured, Number, Plan, PlanError, PlannedThread};
 pub use question::{Budget, Profile, Question, StrategyName};
 pub use search::{Search, SearchError, core_local};

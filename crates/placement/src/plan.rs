@@ -1,4 +1,5 @@
-//! The part of an outcome that can be kept and applied: which thread runs on which CPUs, and on which machine that was found.
+//! The part of an outcome that can be kept and applied: which thread runs on which CPUs, how many threads there are to be where that was
+//! asked, and on which machine that was found.
 //!
 //! A plan is a small TOML file that people read, edit and keep with their configuration. CPUs are the kernel's numbers, so it means
 //! nothing on another machine; [`Plan::differences`] tells whether this is the machine it was made for.
@@ -7,7 +8,7 @@ use crate::{Estimate, Outcome};
 use pinwise_testbed::{Unit, Workload};
 use pinwise_topology::{CpuSet, Fingerprint, SharingTree};
 use serde::{Deserialize, Serialize};
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 /// The version of the file format that is written, and the only one that is read.
 const VERSION: u32 = 1;
@@ -16,7 +17,7 @@ const VERSION: u32 = 1;
 const HEADER: &str = "\
 # A pinwise plan: on which CPUs each thread of a program runs.
 #   pinwise apply PLAN --pid PID       re-pins the program while it runs
-#   pinwise run PLAN -- COMMAND        starts it pinned
+#   pinwise run PLAN -- COMMAND        starts it pinned; {n} in COMMAND becomes the plan's number of threads, where it has one
 #   pinwise export PLAN --to FORMAT    says the same to other tools
 # Threads are found by their name; name#2 is the third thread of that name, in order of creation.
 ";
@@ -32,11 +33,38 @@ pub struct Plan {
     /// What was measured. Information, nothing depends on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured: Option<Measured>,
+    /// How many threads the program is to have; absent where that was not asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub number: Option<Number>,
     /// The machine it was found on.
     pub machine: Fingerprint,
-    /// The threads, in the order of their creation.
-    #[serde(rename = "thread")]
+    /// The threads, in the order of their creation. None: they are left to the operating system, and the plan is its number.
+    #[serde(rename = "thread", default, skip_serializing_if = "Vec::is_empty")]
     pub threads: Vec<PlannedThread>,
+}
+
+/// How a program gets its number of threads.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Number {
+    /// What takes the place of `{n}` in the program's arguments: its threads, or what they follow from; at least 1.
+    pub n: u32,
+    /// Environment variables to start it with.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub environment: BTreeMap<String, String>,
+    /// The command by which the running program is told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub set: Option<String>,
+}
+
+impl Number {
+    /// What stands for the number in a command line.
+    pub const PLACE: &str = "{n}";
+
+    /// `word` of a command line with the number in its place.
+    pub fn fill(&self, word: &str) -> String {
+        word.replace(Self::PLACE, &self.n.to_string())
+    }
 }
 
 /// One thread and its place.
@@ -94,9 +122,12 @@ pub enum PlanError {
         "plan version {0}, this pinwise reads version 1: use the pinwise that wrote it, or run `pinwise place` again"
     )]
     Version(u32),
-    /// It places nothing.
-    #[error("the plan has no [[thread]]: run `pinwise place` again")]
+    /// It says nothing.
+    #[error("the plan has no [[thread]] and no [number]: run `pinwise place` or `pinwise tune` again")]
     Empty,
+    /// No program runs without threads.
+    #[error("the plan is for n = 0 threads: n is at least 1")]
+    NoNumber,
     /// A name stands for one thread.
     #[error("two threads are called '{0}': number them in order of creation, {0}#0 and {0}#1")]
     SameName(String),
@@ -108,7 +139,7 @@ pub enum PlanError {
 impl Plan {
     /// A plan for threads with their CPUs.
     pub fn new(program: impl Into<String>, machine: Fingerprint, threads: Vec<PlannedThread>) -> Self {
-        Self { version: VERSION, program: program.into(), measured: None, machine, threads }
+        Self { version: VERSION, program: program.into(), measured: None, number: None, machine, threads }
     }
 
     /// The plan of an outcome: its best assignment, whatever the advice is. `None` where nothing could be measured.
@@ -129,8 +160,8 @@ impl Plan {
             })
         };
         let threads = workload.threads.iter().zip(best.assignment.leaves()).map(place).collect::<Option<Vec<_>>>()?;
-        let measured =
-            Measured::new(&outcome.unit, &best.performance, outcome.baseline.as_ref(), outcome.bound.upb_high);
+        let bound = outcome.bound.upb_high.map(|bound| outcome.unit.quantity(bound));
+        let measured = Measured { bound, ..Measured::new(&outcome.unit, &best.performance, outcome.baseline.as_ref()) };
         Some(Self { measured: Some(measured), ..Self::new(&workload.name, machine, threads) })
     }
 
@@ -146,8 +177,10 @@ impl Plan {
             return Err(PlanError::Version(versioned.version));
         }
         let plan: Self = toml::from_str(text).map_err(|error| malformed(text, &error))?;
-        if plan.threads.is_empty() {
-            return Err(PlanError::Empty);
+        match &plan.number {
+            None if plan.threads.is_empty() => return Err(PlanError::Empty),
+            Some(Number { n: 0, .. }) => return Err(PlanError::NoNumber),
+            _ => {}
         }
         let mut names = HashSet::new();
         for thread in &plan.threads {
@@ -202,7 +235,8 @@ impl Plan {
 }
 
 impl Measured {
-    fn new(unit: &Unit, best: &Estimate, baseline: Option<&Estimate>, bound: Option<f64>) -> Self {
+    /// Of the plan itself, and of the program without it; nothing is known of a bound.
+    pub fn new(unit: &Unit, best: &Estimate, baseline: Option<&Estimate>) -> Self {
         let ends = [unit.quantity(best.low), unit.quantity(best.high)];
         let interval = ends.iter().all(|end| end.is_finite()).then_some([ends[0].min(ends[1]), ends[0].max(ends[1])]);
         Self {
@@ -212,7 +246,7 @@ impl Measured {
             confidence: best.confidence,
             measurements: best.n,
             baseline: baseline.map(|baseline| unit.quantity(baseline.mean)),
-            bound: bound.map(|bound| unit.quantity(bound)),
+            bound: None,
         }
     }
 }
@@ -264,6 +298,17 @@ mod tests {
     }
 
     #[test]
+    fn a_number_goes_with_threads_and_without() {
+        let environment = BTreeMap::from([("OMP_NUM_THREADS".to_owned(), "6".to_owned())]);
+        let number = Some(Number { n: 6, environment, set: Some("echo 6 > workers".into()) });
+        let both = Plan { number: number.clone(), ..plan() };
+        assert_eq!(Plan::parse(&both.to_toml()), Ok(both));
+        let free = Plan { threads: Vec::new(), measured: None, number, ..plan() };
+        assert_eq!(Plan::parse(&free.to_toml()), Ok(free.clone()));
+        assert_eq!(free.number.unwrap().fill("-p{n}"), "-p6");
+    }
+
+    #[test]
     fn bad_plans_are_refused_in_one_line_that_says_where() {
         let text = plan().to_toml();
         for (from, to, expected) in [
@@ -282,8 +327,9 @@ mod tests {
             assert!(!error.contains('\n'), "{error}");
         }
         let none = Plan { threads: Vec::new(), ..plan() };
-        let error = Plan::parse(&(none.to_toml().replace("thread = []", "") + "\n")).unwrap_err().to_string();
-        assert!(error.contains("thread"), "{error}");
+        assert_eq!(Plan::parse(&none.to_toml()), Err(PlanError::Empty));
+        let number = Number { n: 0, environment: BTreeMap::new(), set: None };
+        assert_eq!(Plan::parse(&Plan { number: Some(number), ..plan() }.to_toml()), Err(PlanError::NoNumber));
         assert!(Plan::parse("").unwrap_err().to_string().contains("version"));
         assert!(Plan::parse("\u{1}\u{ff}[").is_err());
     }

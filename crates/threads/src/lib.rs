@@ -9,6 +9,9 @@
 //! [`Surveyor`] is the search for programs whose progress can be seen: it believes in several scalability laws at once ([`Law`]), probes where that
 //! tells most, and ends with a number, its interval and what it gains ([`Advice`]). [`survey()`] drives it. [`Objective`] says what is to be
 //! great.
+//!
+//! Where threads run matters together with how many there are: [`Tuner`] searches a table of both, a [`Shortlist`] has the numbers whose
+//! placement is worth searching for on a machine.
 
 #![forbid(unsafe_code)]
 
@@ -21,6 +24,7 @@ mod law;
 mod matrix;
 mod objective;
 mod reinforcer;
+mod shortlist;
 mod survey;
 mod surveyor;
 mod sweep;
@@ -34,6 +38,7 @@ pub use formula::{Formula, FormulaError};
 pub use law::Law;
 pub use objective::Objective;
 pub use reinforcer::{Choice, Next, Reason, Reinforcer, Span, SpanError};
+pub use shortlist::Shortlist;
 pub use survey::{SurveyFailure, Surveyed, survey};
 pub use surveyor::{CONFIDENCE, Question, Sample, Step, SurveyError, Surveyor};
 pub use sweep::{Sweep, Swept, sweep};

@@ -5,7 +5,7 @@ use crate::plan::{self, PlanArgument};
 use anyhow::Context as _;
 use clap::Args;
 use pinwise_host::{AffinityError, Ended, Ledger, Pid, Pinned, Pinner, Released, Scope, TargetError, Tid, process};
-use pinwise_placement::Plan;
+use pinwise_placement::{Number, Plan};
 use pinwise_topology::CpuSet;
 use serde::Serialize;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -16,7 +16,8 @@ const CANNOT_LOOK: &str = "cannot look at the program's threads";
 
 /// Pin the threads of a running program as a plan says
 ///
-/// Threads are found by name. Those that are not in the plan keep their affinity. The pins stay when pinwise ends; threads that the
+/// Threads are found by name. Those that are not in the plan keep their affinity. Where the plan has a number of threads and the command
+/// that sets it, that is run first. The pins stay when pinwise ends; threads that the
 /// program creates later are only seen with --watch. The affinities replaced are noted in the user's data directory, and --undo
 /// gives them back while the program runs. Exit code 1 when a thread of the plan was not found or could not be pinned.
 #[derive(Args)]
@@ -89,6 +90,7 @@ impl Apply {
         let Some(argument) = &self.plan else { return self.undo() };
         let plan = argument.load()?;
         plan::check(&plan, self.force)?;
+        self.set(&plan)?;
         let scope = Scope::Trees(vec![self.pid]);
         let mut pinner = Pinner::new(scope, plan::wanted(&plan), Ended::Forgotten).context(CANNOT_LOOK)?;
         if self.dry_run {
@@ -102,6 +104,27 @@ impl Apply {
             print(&pinned, &pinner)?;
         }
         if self.watch { self.watch(&mut pinner) } else { complete(&plan, &pinned, &pinner) }
+    }
+
+    /// Gives the program the plan's number of threads, or says what to do about it.
+    fn set(&self, plan: &Plan) -> anyhow::Result<()> {
+        let Some(number) = &plan.number else { return Ok(()) };
+        let n = number.n;
+        match &number.set {
+            Some(command) if self.dry_run => output::aside(&format!("note: n = {n} would be set by: {command}")),
+            Some(command) => {
+                pinwise_host::set_number(self.pid, command, n)?;
+                output::aside(&format!("note: n = {n} is set, by: {command}"));
+            }
+            None => output::aside(&format!(
+                "note: the plan is for n = {n}, which a program is started with: pinwise run PLAN -- CMD {}",
+                Number::PLACE
+            )),
+        }
+        if plan.threads.is_empty() {
+            output::aside("note: the plan leaves the threads to the operating system: none is pinned");
+        }
+        Ok(())
     }
 
     fn preview(&self, plan: &Plan, pinner: &Pinner) -> anyhow::Result<()> {

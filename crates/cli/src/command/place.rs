@@ -100,6 +100,46 @@ pub(crate) fn prepare(
     Ok((request, bed, new))
 }
 
+/// A search that has ended, as it is in the store.
+pub(crate) struct StoredSearch {
+    pub(crate) info: CampaignInfo,
+    pub(crate) outcome: Outcome,
+}
+
+/// Places the program of `request` in a campaign of its own, without a word of it. An interrupted one is kept.
+pub(crate) fn search_stored(
+    request: Request,
+    store: &mut Store,
+    interrupt: &Interrupt,
+) -> anyhow::Result<StoredSearch> {
+    let (request, mut bed, new) = prepare(request, None, Instant::now(), store, interrupt)?;
+    let id = store.create(&new)?;
+    let info = store.get(id)?;
+    let tree = SharingTree::new(&new.machine, new.alike);
+    let mut search = Search::new(&request.question, &tree, &new.workload)?;
+    let (ending, records) = measure(store, &info, request.question.budget, &mut search, &mut bed, interrupt)?;
+    match ending {
+        Ending::Finished(_) => {
+            let outcome = search.outcome(&new.unit, &records, None);
+            store.conclude(id, CampaignState::Finished, Some(&serde_json::to_value(&outcome)?))?;
+            Ok(StoredSearch { info: store.get(id)?, outcome })
+        }
+        Ending::Interrupted => {
+            store.conclude(id, CampaignState::Stopped, None)?;
+            let kept = records.len();
+            Err(Interrupted(format!(
+                "interrupted: what was pinned is as it was, campaign {} keeps {kept} measurements",
+                id.0
+            ))
+            .into())
+        }
+        Ending::Failed(reason) => {
+            store.conclude(id, CampaignState::Stopped, None)?;
+            anyhow::bail!("{reason} (campaign {} keeps {} measurements)", id.0, records.len())
+        }
+    }
+}
+
 /// Goes on with a campaign that was interrupted or killed.
 pub(crate) fn resume(mut store: Store, info: &CampaignInfo, named: Option<&Path>, json: bool) -> anyhow::Result<()> {
     let id = info.id;

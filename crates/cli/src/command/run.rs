@@ -1,12 +1,13 @@
-//! `pinwise run`: starts a program and pins its threads as a plan says, as they appear.
+//! `pinwise run`: starts a program with the number of threads of a plan, and pins its threads as the plan says, as they appear.
 
 use crate::output::Usage;
 use crate::plan::{self, PlanArgument};
 use anyhow::Context as _;
 use clap::Args;
 use pinwise_host::{Ended, Pid, Pinner, Scope};
+use pinwise_placement::Number;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus};
@@ -15,18 +16,26 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Start a program with its threads pinned as a plan says
 ///
-/// Threads are found by name and pinned within milliseconds of their creation. Prints nothing but warnings; the exit code is the
+/// Threads are found by name and pinned within milliseconds of their creation. Where the plan has a number of threads it takes the place of
+/// n in the arguments, and its environment variables are set. Prints nothing but warnings; the exit code is the
 /// program's (128 + N if signal N ended it).
 #[derive(Args)]
-#[command(after_help = "Example:\n  pinwise run plan.toml -- pigz -p 6 -k -c big.file > big.file.gz")]
+// The parser takes the place of n for the end of a line; an escape sequence without effect keeps it.
+#[command(after_help = "Examples:
+  pinwise run plan.toml -- pigz -p 6 -k -c big.file > big.file.gz
+  pinwise run tuned.toml -- pigz -p {\x1b[0mn} -k -c big.file > big.file.gz")]
 pub(crate) struct Run {
     #[command(flatten)]
     plan: PlanArgument,
     /// Apply it although the machine differs from the plan's: each difference becomes a warning
     #[arg(long)]
     force: bool,
-    /// The program and its arguments
-    #[arg(last = true, required = true, value_name = "CMD")]
+    #[arg(
+        last = true,
+        required = true,
+        value_name = "CMD",
+        help = "The program and its arguments; {\x1b[0mn} in them becomes the plan's number of threads, where it has one"
+    )]
     command: Vec<OsString>,
 }
 
@@ -41,7 +50,8 @@ impl Run {
         }
         let (program, arguments) = self.command.split_first().context("no command")?;
         let mut child = Command::new(program)
-            .args(arguments)
+            .args(arguments.iter().map(|word| filled(word, plan.number.as_ref())))
+            .envs(plan.number.iter().flat_map(|number| &number.environment))
             .spawn()
             .map_err(|error| match error.kind() {
                 io::ErrorKind::NotFound => Usage("there is no such program".into()).into(),
@@ -60,6 +70,12 @@ impl Run {
         // The program's exit code is ours; everything has been printed.
         std::process::exit(status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0)))
     }
+}
+
+/// A word of the command with the plan's number in its place.
+fn filled(word: &OsStr, number: Option<&Number>) -> OsString {
+    let text = number.and_then(|number| Some(number.fill(word.to_str()?).into()));
+    text.unwrap_or_else(|| word.to_owned())
 }
 
 /// Pins threads until the program ends.

@@ -6,9 +6,13 @@ mod document;
 mod host;
 mod model;
 mod observed;
+mod placing;
 mod text;
 
-pub(crate) use arguments::Threads;
+pub(crate) use arguments::{Asked, Edges, Threads};
+pub(crate) use document::Document;
+pub(crate) use host::search as probe_host;
+pub(crate) use text::probed;
 
 use crate::interrupt::Interrupt;
 use crate::output::{self, Interrupted, Usage};
@@ -25,9 +29,9 @@ impl Threads {
             return calibrate.run();
         }
         let interrupt = Interrupt::listen()?;
-        let document = match self.machine.machine.as_str() {
-            "host" => host::search(&self, &interrupt)?,
-            _ => model::search(&self, &interrupt)?,
+        let document = match self.asked.machine.machine.as_str() {
+            "host" => host::search(&self.asked, &self.edges, &interrupt)?.0,
+            _ => model::search(&self.asked, &self.edges, &interrupt)?,
         };
         if self.json {
             return output::print_json(&document);

@@ -7,20 +7,20 @@ pub(super) const INDENT: usize = 12;
 const LEAST_WIDTH: usize = 30;
 
 /// Text that grows line by line.
-pub(super) struct Sheet {
-    pub(super) text: String,
-    pub(super) width: usize,
+pub(crate) struct Sheet {
+    pub(crate) text: String,
+    pub(crate) width: usize,
 }
 
 impl Sheet {
     /// `label value`; what does not fit on the line hangs below the value.
-    pub(super) fn line(&mut self, label: &str, value: &str) {
+    pub(crate) fn line(&mut self, label: &str, value: &str) {
         self.paragraph(&format!("  {label:<9} "), INDENT, value);
     }
 
     /// Words after `start`, broken at the width, with `indent` columns before all lines but the first. A word too long for a
     /// line is left whole: it is a path or a placement, which someone may want to copy.
-    pub(super) fn paragraph(&mut self, start: &str, indent: usize, words: &str) {
+    pub(crate) fn paragraph(&mut self, start: &str, indent: usize, words: &str) {
         let width = self.width.max(INDENT + LEAST_WIDTH);
         let mut line = start.to_owned();
         let mut fresh = true;

@@ -1,6 +1,7 @@
 //! How a program is started with a number of threads.
 
 use crate::launch::{Launch, Output};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -61,6 +62,27 @@ impl Recipe {
             .map_or_else(|| self.command[0].clone(), |name| name.to_string_lossy().into_owned())
     }
 
+    /// The words of the command with its parameter.
+    pub fn words(&self, parameter: u32) -> Vec<String> {
+        let arguments = self.command[1..].iter().map(|word| fill(word, parameter));
+        std::iter::once(self.command[0].clone()).chain(arguments).collect()
+    }
+
+    /// The environment variables with it.
+    pub fn environment(&self, parameter: u32) -> BTreeMap<String, String> {
+        self.environment.iter().map(|(name, value)| (name.clone(), fill(value, parameter))).collect()
+    }
+
+    /// The environment variables that do not depend on it: what the program is started with when nobody decides.
+    pub fn fixed_environment(&self) -> BTreeMap<String, String> {
+        self.environment.iter().filter(|(_, value)| !value.contains(PLACE)).cloned().collect()
+    }
+
+    /// Whether the words of the command depend on the parameter, or only variables do.
+    pub fn in_words(&self) -> bool {
+        self.command[1..].iter().any(|word| word.contains(PLACE))
+    }
+
     /// The command with its parameter. Its standard error is ours to read: the last line explains a failure.
     pub(crate) fn launch(&self, parameter: u32) -> Launch {
         let filled = |text: &String| OsString::from(fill(text, parameter));
@@ -105,6 +127,18 @@ mod tests {
             launch.environment.iter().map(|(name, value)| (name.to_str().unwrap(), value.to_str().unwrap())).collect();
         assert_eq!(environment, [("A", "x12y"), ("OMP_NUM_THREADS", "12"), ("B", "1")]);
         assert_eq!(launch.stdout, Output::Null);
+    }
+
+    #[test]
+    fn a_variable_left_out_is_the_program_as_nobody_decided() {
+        let recipe = Recipe::new(words(&["solver", "f"]), &words(&["OMP_NUM_THREADS", "B=1"]), None).unwrap();
+        let pairs =
+            |of: BTreeMap<String, String>| of.into_iter().map(|(name, value)| name + "=" + &value).collect::<Vec<_>>();
+        assert_eq!(pairs(recipe.environment(3)), ["B=1", "OMP_NUM_THREADS=3"]);
+        assert_eq!(pairs(recipe.fixed_environment()), ["B=1"]);
+        assert_eq!((recipe.words(3).join(" "), recipe.in_words()), ("solver f".into(), false));
+        let recipe = Recipe::new(words(&["pigz", "-p{n}"]), &[], None).unwrap();
+        assert_eq!((recipe.words(3).join(" "), recipe.in_words()), ("pigz -p3".into(), true));
     }
 
     #[test]

@@ -79,7 +79,7 @@ pub(crate) struct SubjectArguments {
 const DEFAULT_WORKLOAD: &str = "hash1_L1:2";
 
 /// What the built-in workloads print, read with the program's own clock.
-const WORKLOAD_METRIC: &str = r"stdout:packets=(?<value>\d+) seconds=(?<seconds>[\d.]+)";
+pub(crate) const WORKLOAD_METRIC: &str = r"stdout:packets=(?<value>\d+) seconds=(?<seconds>[\d.]+)";
 
 impl SubjectArguments {
     /// The request with every default decided. `program` is this executable, which runs the built-in workloads.
@@ -126,6 +126,7 @@ impl SubjectArguments {
         Ok(Request {
             question: search.question(Budget::Time(patience)),
             subject,
+            environment: BTreeMap::new(),
             metric,
             reading,
             include: self.include.clone(),
@@ -169,6 +170,7 @@ impl SubjectArguments {
         Ok(Request {
             question,
             subject: Subject::Simulated(simulation),
+            environment: BTreeMap::new(),
             metric: "packets of the model".into(),
             reading: Reading::default(),
             cpus: search.cpus.clone(),

@@ -95,13 +95,16 @@ pub(crate) fn open(request: &Request, interrupt: &Interrupt) -> anyhow::Result<B
     if let Subject::Rerun(command) = &request.subject {
         let metric = whole_run(&metric, &options)?;
         let limits = RerunOptions { choice, limit: request.limit };
-        let bed = RerunTestbed::new(launch(command), &machine, metric, limits, interrupt.flag()).map_err(told)?;
+        let bed =
+            RerunTestbed::new(launch(command, request), &machine, metric, limits, interrupt.flag()).map_err(told)?;
         return Ok(Bed::Rerun(Box::new(bed)));
     }
     metric.check(&options, matches!(request.subject, Subject::Launched(_))).map_err(usage)?;
     let (mut target, mut streams) = match (&request.subject, scope(&request.subject)) {
         (_, Some(scope)) => (Target::attach(scope).map_err(told)?, Streams::default()),
-        (Subject::Launched(command) | Subject::Rerun(command), _) => Target::launch(&launch(command)).map_err(told)?,
+        (Subject::Launched(command) | Subject::Rerun(command), _) => {
+            Target::launch(&launch(command, request)).map_err(told)?
+        }
         (subject, None) => anyhow::bail!("{subject:?} is nothing to attach to"),
     };
     let metric = take_up(&metric, &options, &mut target, &mut streams, interrupt)?;
@@ -177,11 +180,12 @@ fn nothing_measured() -> Interrupted {
     Interrupted("interrupted before the first measurement: the program's affinities are as they were".into())
 }
 
-fn launch(command: &[String]) -> Launch {
+fn launch(command: &[String], request: &Request) -> Launch {
     let mut words = command.iter();
     Launch {
         program: words.next().map(Into::into).unwrap_or_default(),
         arguments: words.map(Into::into).collect(),
+        environment: request.environment.iter().map(|(name, value)| (name.into(), value.into())).collect(),
         ..Launch::default()
     }
 }

@@ -32,6 +32,19 @@ use std::time::Duration;
 pub(crate) struct Threads {
     #[command(subcommand)]
     pub(super) action: Option<Action>,
+    #[command(flatten)]
+    pub(super) asked: Asked,
+    #[command(flatten)]
+    pub(super) edges: Edges,
+
+    /// Print one JSON document
+    #[arg(long, help_heading = "Output")]
+    pub(super) json: bool,
+}
+
+/// Of which program the number is asked, and how it is searched for.
+#[derive(Args, Clone)]
+pub(crate) struct Asked {
     #[arg(
         last = true,
         value_name = "CMD",
@@ -52,7 +65,7 @@ pub(crate) struct Threads {
     )]
     pub(super) set: Option<String>,
     /// With --set: a process that runs already; in the end the number that was found stays set
-    #[arg(long, value_name = "PID", requires = "set", conflicts_with_all = ["command", "env", "output", "after"])]
+    #[arg(long, value_name = "PID", requires = "set", conflicts_with_all = ["command", "env"])]
     pub(super) pid: Option<i32>,
     /// How many threads it makes for n, where that is not n or a few more: 1+4n, 1+(n-1)
     #[arg(long, value_name = "FORMULA")]
@@ -63,67 +76,54 @@ pub(crate) struct Threads {
     pub(super) method: Method,
     /// The fewest threads [default: 1]
     #[arg(long, value_name = "N", help_heading = "Search")]
-    min: Option<u32>,
+    pub(super) min: Option<u32>,
     /// The most threads [default: twice the contexts the program may use, or what its CPU quota is worth]
     #[arg(long, value_name = "N", help_heading = "Search")]
-    max: Option<u32>,
+    pub(super) max: Option<u32>,
     /// So many more each time [default: 1; for the published search a third of the contexts, at least 2]
     #[arg(long, value_name = "N", help_heading = "Search")]
-    step: Option<u32>,
-    /// A survey spends no more time than this on all its probes
+    pub(super) step: Option<u32>,
+    /// All probes of a survey take no longer; of tune, everything together
     #[arg(long, value_name = "TIME", default_value = "2m", value_parser = time, help_heading = "Search")]
-    budget: Duration,
+    pub(super) budget: Duration,
     /// How often a sweep tries each number
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = "Search")]
-    rounds: u32,
+    pub(super) rounds: u32,
     /// Share of the best speed that fewer threads may cost
     #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = fraction, help_heading = "Search")]
-    within: f64,
+    pub(super) within: f64,
     /// How long the threads are watched in a probe
     #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = time, help_heading = "Search")]
     pub(super) probe: Duration,
     /// What counts as high for the published search, a file as in docs/THREADS.md [default: in proportion to the model of the paper's machine]
     #[arg(long, value_name = "FILE", help_heading = "Search")]
-    thresholds: Option<PathBuf>,
+    pub(super) thresholds: Option<PathBuf>,
 
     /// What its progress is; without one: whole runs where these are short, instructions, or the time its threads have a CPU
     #[arg(long, value_name = "METRIC", help_heading = "Progress")]
-    metric: Option<String>,
+    pub(super) metric: Option<String>,
     /// The number in what the metric delivers: a regular expression with one group
     #[arg(long, value_name = "REGEX", help_heading = "Progress")]
-    pick: Option<String>,
+    pub(super) pick: Option<String>,
     /// The number is a growing counter: progress is its rate (otherwise found out)
     #[arg(long, conflicts_with = "gauge", help_heading = "Progress")]
-    counter: bool,
+    pub(super) counter: bool,
     /// The number is a plain value: progress is its mean (otherwise found out)
     #[arg(long, help_heading = "Progress")]
-    gauge: bool,
+    pub(super) gauge: bool,
     /// Lower is better (latency, seconds)
     #[arg(long, help_heading = "Progress")]
-    lower_is_better: bool,
+    pub(super) lower_is_better: bool,
     /// What to call the unit
     #[arg(long, help_heading = "Progress")]
-    unit: Option<String>,
+    pub(super) unit: Option<String>,
     /// Let each probe run to its end and take the time (a program that ends within a probe is measured so anyway)
     #[arg(long, conflicts_with = "metric", help_heading = "Progress")]
     pub(super) whole_run: bool,
 
-    /// A line of the program's output that ends its initialization [default: its threads exist and work]
-    #[arg(long, value_name = "REGEX", value_parser = regex, help_heading = "Target")]
-    pub(super) after: Option<Regex>,
     /// How long the initialization may take, and a whole run
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = time, help_heading = "Target")]
     pub(super) limit: Duration,
-    #[arg(
-        long,
-        value_name = "PATH",
-        help_heading = "Target",
-        help = "Remove this file after each probe ({\x1b[0mn} in it is the number); may be repeated"
-    )]
-    pub(super) remove: Vec<PathBuf>,
-    /// Where the program's standard output goes, emptied at each probe [default: nowhere]
-    #[arg(long, value_name = "FILE", help_heading = "Target")]
-    pub(super) output: Option<PathBuf>,
     /// A probe that writes more to storage is ended and the search with it (64M, 20G)
     #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = size, help_heading = "Target")]
     pub(super) most_written: u64,
@@ -136,10 +136,24 @@ pub(crate) struct Threads {
     /// On a model: the seed; the same one gives the same search
     #[arg(long, value_name = "N", help_heading = "Model")]
     pub(super) seed: Option<u64>,
+}
 
-    /// Print one JSON document
-    #[arg(long, help_heading = "Output")]
-    pub(super) json: bool,
+/// Where a probe begins, and what is to be done after it.
+#[derive(Args, Clone, Default)]
+pub(crate) struct Edges {
+    /// A line of the program's output that ends its initialization [default: its threads exist and work]
+    #[arg(long, value_name = "REGEX", value_parser = regex, conflicts_with = "pid", help_heading = "Target")]
+    pub(super) after: Option<Regex>,
+    #[arg(
+        long,
+        value_name = "PATH",
+        help_heading = "Target",
+        help = "Remove this file after each probe ({\x1b[0mn} in it is the number); may be repeated"
+    )]
+    pub(super) remove: Vec<PathBuf>,
+    /// Where the program's standard output goes, emptied at each probe [default: nowhere]
+    #[arg(long, value_name = "FILE", conflicts_with = "pid", help_heading = "Target")]
+    pub(super) output: Option<PathBuf>,
 }
 
 /// What else there is to do than a search.
@@ -169,7 +183,7 @@ impl Method {
     }
 }
 
-impl Threads {
+impl Asked {
     /// What is searched and how, on so many contexts.
     pub(super) fn conditions(&self, contexts: u32) -> anyhow::Result<Conditions> {
         let span = Span {

@@ -10,25 +10,25 @@ use serde::Serialize;
 
 /// The answer of a search.
 #[derive(Serialize)]
-pub(super) struct Document {
+pub(crate) struct Document {
     /// What was probed.
-    pub(super) program: String,
+    pub(crate) program: String,
     /// On what: `host`, or a model.
     pub(super) machine: String,
     pub(super) simulated: bool,
-    pub(super) contexts: u32,
+    pub(crate) contexts: u32,
     pub(super) method: &'static str,
     /// What the program should be started with.
-    pub(super) parameter: u32,
+    pub(crate) parameter: u32,
     /// The threads that makes.
-    pub(super) threads: u32,
+    pub(crate) threads: u32,
     /// Of a survey: how sure it is.
     pub(super) advice: Option<Advice>,
     pub(super) stopped_because: String,
     /// The same in a line, for people.
     #[serde(skip)]
     pub(super) why: String,
-    pub(super) search_seconds: f64,
+    pub(crate) search_seconds: f64,
     pub(super) probes: Vec<ProbeRow>,
     /// What `probes[].performance` is counted in.
     pub(super) unit: Option<Unit>,
@@ -37,7 +37,7 @@ pub(super) struct Document {
     /// Of the published search.
     pub(super) thresholds: Option<Thresholds>,
     pub(super) monitor: Option<MonitorRow>,
-    pub(super) notes: Vec<String>,
+    pub(crate) notes: Vec<String>,
     /// Against the full sweep, where one is known.
     pub(super) loss: Option<f64>,
 }
@@ -138,6 +138,16 @@ fn rows(attempts: &[Attempt], parts: Vec<Vec<Part>>) -> Vec<ProbeRow> {
 }
 
 impl Document {
+    /// The parameter and the progress of every probe that tells it.
+    pub(crate) fn rates(&self) -> Vec<(u32, f64)> {
+        self.probes.iter().filter_map(|row| Some((row.parameter, row.performance?))).collect()
+    }
+
+    /// The threads that were seen with a parameter.
+    pub(crate) fn threads_of(&self, parameter: u32) -> Option<u32> {
+        self.probes.iter().find(|row| row.parameter == parameter).map(|row| row.threads)
+    }
+
     /// Of a finished search.
     pub(super) fn new(
         program: String,

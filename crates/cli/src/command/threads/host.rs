@@ -1,6 +1,6 @@
 //! A search with a program on this machine.
 
-use super::arguments::{Method, Threads};
+use super::arguments::{Asked, Edges, Method};
 use super::document::{Document, MonitorRow, SeenRow};
 use super::observed::Observed;
 use super::{Answer, told, usage};
@@ -14,12 +14,13 @@ use pinwise_topology::Machine;
 use std::io;
 use std::time::{Duration, Instant};
 
-pub(super) fn search(asked: &Threads, interrupt: &Interrupt) -> anyhow::Result<Document> {
+/// Searches, and keeps hold of a program that goes on running.
+pub(crate) fn search(asked: &Asked, edges: &Edges, interrupt: &Interrupt) -> anyhow::Result<(Document, LinuxProber)> {
     if asked.workload.is_some() || asked.seed.is_some() {
         let message = "--workload and --seed are for a model: add --machine opteron-24, or give a program with -- CMD";
         return Err(Usage(message.into()).into());
     }
-    let (command, env, output) = (asked.command.clone(), &asked.env, asked.output.clone());
+    let (command, env, output) = (asked.command.clone(), &asked.env, edges.output.clone());
     let subject = match (&asked.set, asked.pid) {
         (Some(set), Some(pid)) => Subject::Running(Pid(pid), set.clone()),
         (Some(set), None) => Subject::Launched(Recipe::fixed(command, env, output).map_err(usage)?, set.clone()),
@@ -45,10 +46,10 @@ pub(super) fn search(asked: &Threads, interrupt: &Interrupt) -> anyhow::Result<D
         let options = ProbeOptions {
             contexts,
             threads: threads.map(|formula| Box::new(move |n| formula.threads(n)) as pinwise_host::Threads),
-            after: asked.after.clone(),
+            after: edges.after.clone(),
             limit,
             progress,
-            remove: asked.remove.clone(),
+            remove: edges.remove.clone(),
             most_written: Some(asked.most_written),
         };
         LinuxProber::new(subject.clone(), options, interrupt.flag()).map(Observed::new)
@@ -119,7 +120,7 @@ pub(super) fn search(asked: &Threads, interrupt: &Interrupt) -> anyhow::Result<D
     notes.extend(prober.inner.notes().iter().cloned());
     notes.extend(told_by(&document));
     document.notes = notes;
-    Ok(document)
+    Ok((document, prober.inner))
 }
 
 /// A program that ends within this time is measured by whole runs.

@@ -1,6 +1,6 @@
 //! A search on the model of an operating system's scheduler.
 
-use super::arguments::Threads;
+use super::arguments::{Asked, Edges};
 use super::document::Document;
 use super::observed::Observed;
 use super::told;
@@ -11,7 +11,7 @@ use crate::output::Usage;
 use pinwise_scheduler::{ModelProber, Platform, Program};
 use pinwise_testbed::Unit;
 
-pub(super) fn search(asked: &Threads, _interrupt: &Interrupt) -> anyhow::Result<Document> {
+pub(super) fn search(asked: &Asked, edges: &Edges, _interrupt: &Interrupt) -> anyhow::Result<Document> {
     let machine = &asked.machine.machine;
     let unusable = [
         (!asked.command.is_empty(), "-- CMD"),
@@ -19,9 +19,9 @@ pub(super) fn search(asked: &Threads, _interrupt: &Interrupt) -> anyhow::Result<
         (asked.threads_per_n.is_some(), "--threads-per-n"),
         (asked.metric()?.is_some(), "--metric"),
         (asked.whole_run, "--whole-run"),
-        (asked.after.is_some(), "--after"),
-        (!asked.remove.is_empty(), "--remove"),
-        (asked.output.is_some(), "--output"),
+        (edges.after.is_some(), "--after"),
+        (!edges.remove.is_empty(), "--remove"),
+        (edges.output.is_some(), "--output"),
     ];
     if let Some((_, what)) = unusable.iter().find(|(given, _)| *given) {
         let message = format!(

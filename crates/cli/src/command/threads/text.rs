@@ -15,13 +15,8 @@ pub(super) fn result(document: &Document, width: usize) -> String {
     if !document.notes.is_empty() {
         text.push('\n');
     }
-    let _ = writeln!(text, "{}\n", probes(document).trim_fmt());
+    text.push_str(&probed(document));
     let chosen = document.probes.iter().find(|row| row.parameter == document.parameter);
-    let threads = if document.threads == 1 { "1 thread".into() } else { format!("{} threads", document.threads) };
-    let _ = match &document.advice {
-        Some(advice) => writeln!(text, "{advice}\n"),
-        None => writeln!(text, "n = {} ({threads})\n", document.parameter),
-    };
     let mut facts = vec![("stopped", document.why.clone())];
     if let Some(row) = chosen {
         facts.push(("critical", critical(&row.roles)));
@@ -61,6 +56,16 @@ pub(super) fn result(document: &Document, width: usize) -> String {
         );
     }
     text
+}
+
+/// The probes, and what follows from them.
+pub(crate) fn probed(document: &Document) -> String {
+    let threads = if document.threads == 1 { "1 thread".into() } else { format!("{} threads", document.threads) };
+    let answer = match &document.advice {
+        Some(advice) => advice.to_string(),
+        None => format!("n = {} ({threads})", document.parameter),
+    };
+    format!("{}\n\n{answer}\n\n", probes(document).trim_fmt())
 }
 
 /// The roles that the program waits for.

@@ -1,0 +1,115 @@
+//! What is asked about the number, for placing the program as well: `tune`.
+
+use super::arguments::Asked;
+use super::usage;
+use crate::output::Usage;
+use crate::request::{Reading, Request, Subject};
+use pinwise_host::Recipe;
+use pinwise_placement::{Budget, Question, StrategyName};
+use pinwise_topology::Alike;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+impl Asked {
+    /// Decides what progress is so that it can be compared between placements: a metric, or whole runs.
+    pub(crate) fn for_placing(mut self) -> Result<Self, Usage> {
+        match self.machine.machine.as_str() {
+            "host" => {}
+            "ultrasparc-t2" => {
+                return Err(Usage(
+                    "on the model ultrasparc-t2 programs have as many threads as their instances: pinwise place --machine ultrasparc-t2 \
+                     --workload NAME:INSTANCES places these"
+                        .into(),
+                ));
+            }
+            model => {
+                return Err(Usage(format!(
+                    "the machine {model} is a model of a scheduler, on which threads have no fixed place: pinwise threads --machine {model} \
+                     finds the number alone"
+                )));
+            }
+        }
+        if self.metric.is_none() && self.set.is_some() {
+            return Err(Usage(
+                "how fast a program that goes on running is with a placement takes a metric that can be read from outside: --metric \
+                 'cmd:…', prom:URL#SERIES, netdev:IFACE:FIELD, io:rchar or file:PATH:REGEX"
+                    .into(),
+            ));
+        }
+        self.whole_run |= self.metric.is_none();
+        Ok(self)
+    }
+
+    /// What may be spent on everything.
+    pub(crate) fn budget(&self) -> Duration {
+        self.budget
+    }
+
+    /// The same with another budget.
+    pub(crate) fn within(self, budget: Duration) -> Self {
+        Self { budget, ..self }
+    }
+
+    /// Share of the best speed that fewer threads may cost.
+    pub(crate) fn tolerance(&self) -> f64 {
+        self.within
+    }
+
+    /// Each measurement is a run from start to end.
+    pub(crate) fn whole_run(&self) -> bool {
+        self.whole_run
+    }
+
+    /// The number is changed while the program runs.
+    pub(crate) fn is_set(&self) -> bool {
+        self.set.is_some()
+    }
+
+    /// The process that runs already, where it is one.
+    pub(crate) fn process(&self) -> Option<i32> {
+        self.pid
+    }
+
+    /// The command line of the program, as typed.
+    pub(crate) fn typed(&self) -> String {
+        self.command.join(" ")
+    }
+
+    /// The command that gives a running program the number `n`.
+    pub(crate) fn set_command(&self, n: u32) -> Option<String> {
+        self.set.as_ref().map(|set| set.replace("{n}", &n.to_string()))
+    }
+
+    /// How the program is started; `None` for a process that runs already.
+    pub(crate) fn recipe(&self) -> Result<Option<Recipe>, Usage> {
+        if self.pid.is_some() {
+            return Ok(None);
+        }
+        let (command, env) = (self.command.clone(), &self.env);
+        let recipe = if self.is_set() { Recipe::fixed(command, env, None) } else { Recipe::new(command, env, None) };
+        recipe.map(Some).map_err(usage)
+    }
+
+    /// The request to place `subject` with the progress that was asked for.
+    pub(crate) fn request(&self, subject: Subject, budget: Budget) -> Request {
+        Request {
+            question: Question { alike: Alike::ExceptNuma, ..Question::new(StrategyName::Auto, budget) },
+            subject,
+            environment: BTreeMap::new(),
+            metric: self.metric.clone().unwrap_or_else(|| "runtime".into()),
+            reading: Reading {
+                pick: self.pick.clone(),
+                counter: if self.counter { Some(true) } else { self.gauge.then_some(false) },
+                lower_is_better: self.lower_is_better,
+                unit: self.unit.clone(),
+            },
+            include: None,
+            exclude: None,
+            affinities: BTreeMap::new(),
+            cpus: None,
+            period: self.probe,
+            floor: None,
+            limit: self.limit,
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! `pinwise tune`: how many threads and where each of them runs, together, and the plan for both.
+//!
+//! The number is searched for as `threads` does it; the numbers near the best are placed as `place` does it, each as a campaign of its own, by
+//! successive halving ([`Shortlist`]); then the program as it is when nobody does anything, the number alone, and the number with its
+//! placement are measured against one another on fresh windows ([`Contest`]), which alone are announced.
+
+mod crew;
+mod document;
+mod finals;
+mod text;
+
+use super::place::{self, StoredSearch};
+use super::threads::{self, Asked, Edges};
+use crate::interrupt::Interrupt;
+use crate::output::{self, Interrupted, Usage};
+use anyhow::Context;
+use clap::Args;
+use crew::Crew;
+use document::{Document, Placement};
+use pinwise_campaign::Store;
+use pinwise_placement::{Choice, Measured, Number, Plan, Way};
+use pinwise_threads::Shortlist;
+use pinwise_topology::SharingTree;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Find how many threads a program should run and where, together, and save a plan for both
+///
+/// First the number is searched for as with threads, in a quarter of the time. The numbers near the best, four at most, are then placed as
+/// with place: all of them for a short time, the better half for longer, in half of the time. In what is left the program as it is by default,
+/// with the number that was found, and with that number pinned are measured in turn, on fresh windows: only these are
+/// announced. Where pinning or the number does not help beyond its interval the plan leaves it out. docs/TUNE.md tells more.
+#[derive(Args)]
+// The parser takes the place of n for the end of a line; an escape sequence without effect, which goes where no colours go, keeps it.
+#[command(after_help = "Examples:
+  pinwise tune -- pigz -p {\x1b[0mn} -k -c big.file
+  pinwise tune --env OMP_NUM_THREADS -- ./solver input
+  pinwise tune --metric 'stdout:fps=([0-9.]+)' -- ./encoder --threads {\x1b[0mn} movie
+  pinwise tune --set 'cmd:echo {\x1b[0mn} > /run/app/workers' --metric 'cmd:cat /run/app/done' --pid 4242
+  pinwise run plan.toml -- pigz -p {\x1b[0mn} -k -c big.file     as the plan says")]
+pub(crate) struct Tune {
+    #[command(flatten)]
+    asked: Asked,
+    /// n where nobody decides [default: its variable of --env is not set; else as many as the CPUs it may use]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Search")]
+    default: Option<u32>,
+    /// Write the plan here [default: beside the store]
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    plan: Option<PathBuf>,
+    #[command(flatten, next_help_heading = "Output")]
+    store: crate::store::StoreArguments,
+    /// Print one JSON document
+    #[arg(long, help_heading = "Output")]
+    json: bool,
+}
+
+/// Shares of the time: for the number, and for placing. The rest is for the last comparison.
+const NUMBER: f64 = 0.25;
+const PLACING: f64 = 0.5;
+
+impl Tune {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let begin = Instant::now();
+        let asked = self.asked.clone().for_placing()?;
+        let interrupt = Interrupt::listen()?;
+        let budget = asked.budget();
+        let (surveyed, prober) =
+            threads::probe_host(&asked.clone().within(budget.mul_f64(NUMBER)), &Edges::default(), &interrupt)?;
+        let mut store = Store::open(&self.store.path()?)?;
+        let mut crew = Crew::new(&asked, prober, self.default, &interrupt)?;
+        let mut notes = surveyed.notes.clone();
+
+        let mut list = Shortlist::new(&surveyed.rates(), surveyed.parameter);
+        let mut placements: Vec<Placement> = Vec::new();
+        let round = budget.mul_f64(PLACING) / list.rounds();
+        for _ in 0..list.rounds() {
+            let each = round / list.numbers().len() as u32;
+            for &n in list.numbers() {
+                let placement = search(&mut crew, &mut store, n, each, &interrupt)?;
+                placements.retain(|earlier| earlier.parameter != n);
+                placements.push(placement);
+            }
+            list.halve(|n| placements.iter().find(|placement| placement.parameter == n)?.best());
+        }
+        notes.extend(placements.iter().filter_map(Placement::note));
+        // One is left.
+        let n = list.numbers()[0];
+        let winner = placements.iter().find(|placement| placement.parameter == n).context("no number was placed")?;
+
+        let left = budget.mul_f64(1.0 - NUMBER - PLACING);
+        let finals = finals::measure(&mut crew, n, winner.searched.as_ref(), left, &mut notes)?;
+        let choice = finals.contest.choice(crew.default_count() > n, asked.tolerance());
+        let parameter = if choice == Choice::Default { crew.default } else { Some(n) };
+        let plan = plan(&crew, choice, parameter, winner, &finals)?;
+        let plan = plan.map(|plan| self.keep(&plan, &store)).transpose()?;
+        notes.extend(crew.settle(parameter.unwrap_or(n))?);
+        let document = Document {
+            seconds: begin.elapsed(),
+            budget,
+            command: crew.command(),
+            default: crew.default,
+            surveyed,
+            placements,
+            n,
+            finals,
+            choice,
+            parameter,
+            notes,
+            plan,
+        };
+        if self.json {
+            return output::print_json(&document.json());
+        }
+        output::print(&text::result(&document, output::width()))
+    }
+
+    /// Writes the plan where the user wants it, or beside the store.
+    fn keep(&self, plan: &Plan, store: &Store) -> anyhow::Result<PathBuf> {
+        let beside = || store.path().with_file_name("plans").join(format!("tune-{}.toml", plan.program));
+        let path = self.plan.clone().unwrap_or_else(beside);
+        let what = || format!("{}: cannot write the plan", path.display());
+        std::fs::create_dir_all(path.parent().unwrap_or(Path::new("."))).with_context(what)?;
+        std::fs::write(&path, plan.to_toml()).with_context(what)?;
+        Ok(path)
+    }
+}
+
+/// Places the program with `n`, in a campaign of its own. What keeps a number from being placed is told and does not end the search for others.
+fn search(
+    crew: &mut Crew<'_>,
+    store: &mut Store,
+    n: u32,
+    time: Duration,
+    interrupt: &Interrupt,
+) -> anyhow::Result<Placement> {
+    let placed = crew.request(n, time).and_then(|request| place::search_stored(request, store, interrupt));
+    let (searched, reason) = match placed {
+        Ok(searched) => (Some(searched), None),
+        Err(error) if error.is::<Interrupted>() || error.is::<Usage>() => return Err(error),
+        Err(error) => (None, Some(format!("{error:#}"))),
+    };
+    Ok(Placement { parameter: n, searched, reason })
+}
+
+/// The plan for a choice; `None` where there is nothing to do that a plan could say.
+fn plan(
+    crew: &Crew<'_>,
+    choice: Choice,
+    parameter: Option<u32>,
+    winner: &Placement,
+    finals: &finals::Finals,
+) -> anyhow::Result<Option<Plan>> {
+    let Some(n) = parameter else { return Ok(None) };
+    let fingerprint = pinwise_host::fingerprint(&pinwise_host::machine()?);
+    let placed = match (&winner.searched, choice) {
+        (Some(StoredSearch { info, outcome }), Choice::Placed) => {
+            let tree = SharingTree::new(&info.new.machine, info.new.alike);
+            Plan::from_outcome(&info.new.workload, &tree, fingerprint.clone(), outcome)
+        }
+        _ => None,
+    };
+    let way = match choice {
+        Choice::Default => Way::Default,
+        Choice::Number | Choice::Fewer => Way::Number,
+        Choice::Placed => Way::Placed,
+    };
+    let estimate = finals.contest.estimate(way);
+    let default = finals.contest.estimate(Way::Default);
+    let measured = estimate.map(|estimate| Measured::new(&finals.unit, &estimate, default.as_ref()));
+    let number = Number { n, environment: crew.environment(n), set: crew.set_command(n) };
+    let mut plan = placed.unwrap_or_else(|| Plan::new(crew.name(), fingerprint, Vec::new()));
+    (plan.measured, plan.number) = (measured, Some(number));
+    Ok(Some(plan))
+}

@@ -1,0 +1,160 @@
+//! What was found, and as `--json` prints it; docs/JSON.md describes the fields.
+
+use super::finals::Finals;
+use crate::command::place::StoredSearch;
+use crate::command::threads;
+use crate::outcome;
+use pinwise_placement::{Choice, Estimate, Way};
+use pinwise_testbed::{Unit, figures};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A number that was placed, or why it could not be.
+pub(super) struct Placement {
+    pub(super) parameter: u32,
+    pub(super) searched: Option<StoredSearch>,
+    pub(super) reason: Option<String>,
+}
+
+impl Placement {
+    /// How fast it is at best, pinned or not, by its search's own fresh windows; `None` where nothing was measured.
+    pub(super) fn best(&self) -> Option<f64> {
+        let outcome = &self.searched.as_ref()?.outcome;
+        let pinned = outcome.best.as_ref().map(|best| best.performance.mean);
+        let unpinned = outcome.baseline.as_ref().map(|baseline| baseline.mean);
+        [pinned, unpinned].into_iter().flatten().max_by(f64::total_cmp)
+    }
+
+    /// Why it has no placement, for the user.
+    pub(super) fn note(&self) -> Option<String> {
+        self.reason.as_ref().map(|reason| format!("n = {} could not be placed: {reason}", self.parameter))
+    }
+}
+
+/// Everything that was found.
+pub(super) struct Document {
+    /// The search for the number alone.
+    pub(super) surveyed: threads::Document,
+    /// The placements of the numbers near the best, in the order in which they were made last.
+    pub(super) placements: Vec<Placement>,
+    /// The number that was left.
+    pub(super) n: u32,
+    /// n where nobody decides; `None`: the program's own.
+    pub(super) default: Option<u32>,
+    pub(super) finals: Finals,
+    pub(super) choice: Choice,
+    /// The plan's n; `None`: the program's own.
+    pub(super) parameter: Option<u32>,
+    /// How it is started, where it is, as typed.
+    pub(super) command: Option<String>,
+    pub(super) notes: Vec<String>,
+    pub(super) plan: Option<PathBuf>,
+    pub(super) budget: Duration,
+    pub(super) seconds: Duration,
+}
+
+impl Document {
+    /// n of a way; `None`: the program's own.
+    pub(super) fn parameter_of(&self, way: Way) -> Option<u32> {
+        if way == Way::Default { self.default } else { Some(self.n) }
+    }
+
+    /// The search for the placement of the number that was left.
+    pub(super) fn placement(&self) -> Option<&StoredSearch> {
+        self.placements.iter().find(|placement| placement.parameter == self.n)?.searched.as_ref()
+    }
+
+    /// One document: the fields of `threads` and of `place` that answer, and what only both together have.
+    pub(super) fn json(&self) -> Value {
+        let unit = &self.finals.unit;
+        let contest = &self.finals.contest;
+        let way = |&way: &Way| {
+            let mut row = contest.estimate(way).map_or_else(|| json!({}), |estimate| figure(&estimate, unit));
+            row["way"] = json!(way);
+            row["parameter"] = json!(self.parameter_of(way));
+            row
+        };
+        let placed = self.placement().map(|placed| outcome::document(&placed.info, &placed.outcome, None));
+        let of = |field: &str| placed.as_ref().map_or(Value::Null, |placed| placed[field].clone());
+        let surveyed = json!(self.surveyed);
+        json!({
+            "program": self.surveyed.program,
+            "machine": "host",
+            "contexts": self.surveyed.contexts,
+            "choice": self.choice,
+            "parameter": self.parameter,
+            "threads": self.parameter.and_then(|n| self.surveyed.threads_of(n)),
+            "default": self.default,
+            "unit": unit.name,
+            "lower_is_better": unit.reciprocal,
+            "ways": contest.ways().iter().map(way).collect::<Vec<_>>(),
+            "rounds": contest.rounds(),
+            "gain": self.gain(),
+            "gain_of_pinning": contest.gain(Way::Placed, self.rival()),
+            "advice": surveyed["advice"],
+            "probes": surveyed["probes"],
+            "search_seconds": surveyed["search_seconds"],
+            "stopped_because": surveyed["stopped_because"],
+            "loss": surveyed["loss"],
+            "monitor": surveyed["monitor"],
+            "best": of("best"),
+            "baseline": of("baseline"),
+            "ties": of("ties"),
+            "assignments": of("assignments"),
+            "upb": of("upb"),
+            "upb_low": of("upb_low"),
+            "upb_high": of("upb_high"),
+            "gap_high": of("gap_high"),
+            "measurements": of("measurements"),
+            "placements": self.placements.iter().map(|placement| row(placement, unit)).collect::<Vec<_>>(),
+            "notes": self.notes,
+            "budget_seconds": self.budget.as_secs_f64(),
+            "seconds": self.seconds.as_secs_f64(),
+            "plan": self.plan,
+        })
+    }
+
+    /// What pinning is compared with: the same number unpinned.
+    pub(super) fn rival(&self) -> Way {
+        if self.default == Some(self.n) { Way::Default } else { Way::Number }
+    }
+
+    /// What the choice gains over doing nothing.
+    pub(super) fn gain(&self) -> Option<pinwise_placement::Gain> {
+        let way = match self.choice {
+            Choice::Default => return None,
+            Choice::Number | Choice::Fewer => Way::Number,
+            Choice::Placed => Way::Placed,
+        };
+        self.finals.contest.gain(way, Way::Default)
+    }
+}
+
+/// An estimate as the user knows it; a cost's interval changes its ends.
+fn figure(estimate: &Estimate, unit: &Unit) -> Value {
+    let ends = [unit.quantity(estimate.low), unit.quantity(estimate.high)];
+    let (low, high) = (ends[0].min(ends[1]), ends[0].max(ends[1]));
+    let finite = |value: f64| value.is_finite().then_some(value);
+    json!({"performance": unit.quantity(estimate.mean), "low": finite(low), "high": finite(high), "n": estimate.n})
+}
+
+fn row(placement: &Placement, unit: &Unit) -> Value {
+    let searched = placement.searched.as_ref();
+    let outcome = searched.map(|searched| &searched.outcome);
+    json!({
+        "parameter": placement.parameter,
+        "campaign": searched.map(|searched| searched.info.id),
+        "threads": searched.map(|searched| searched.info.new.workload.threads.len()),
+        "measurements": outcome.map(|outcome| outcome.cost.measurements),
+        "placed": outcome.and_then(|outcome| Some(figure(&outcome.best.as_ref()?.performance, unit))),
+        "unpinned": outcome.and_then(|outcome| Some(figure(outcome.baseline.as_ref()?, unit))),
+        "reason": placement.reason,
+    })
+}
+
+/// A gain as text: `+12 % (+8 to +16 %)`.
+pub(super) fn shown(gain: pinwise_placement::Gain) -> String {
+    let [mean, low, high] = [gain.mean, gain.low, gain.high].map(figures::change);
+    format!("{mean} (interval {low} to {high})")
+}

@@ -1,0 +1,144 @@
+//! What was found, as text.
+
+use super::document::{Document, Placement, shown};
+use crate::command::threads;
+use crate::outcome::Sheet;
+use comfy_table::{CellAlignment, Table, presets};
+use pinwise_placement::{Choice, Number, Way};
+use pinwise_report::quoted;
+use pinwise_testbed::figures::{self, Scale};
+use pinwise_topology::SharingTree;
+
+/// The whole answer, `width` columns wide.
+pub(super) fn result(document: &Document, width: usize) -> String {
+    let mut sheet = Sheet { text: String::new(), width };
+    for note in &document.notes {
+        sheet.paragraph("note:", 6, note);
+    }
+    if !document.notes.is_empty() {
+        sheet.text.push('\n');
+    }
+    sheet.text.push_str("The number alone:\n");
+    sheet.text.push_str(&threads::probed(&document.surveyed));
+    sheet.text.push_str("The numbers near the best, placed:\n");
+    sheet.text.push_str(&placements(document));
+    sheet.text.push('\n');
+    finals(&mut sheet, document);
+    sheet.text.push('\n');
+    sheet.paragraph("", 0, &verdict(document));
+    if document.choice == Choice::Placed
+        && let Some(placed) = document.placement()
+        && let Some(best) = &placed.outcome.best
+    {
+        let new = &placed.info.new;
+        let names: Vec<String> = new.workload.threads.iter().map(|thread| thread.name.clone()).collect();
+        let tree = SharingTree::new(&new.machine, new.alike);
+        sheet.text.push('\n');
+        sheet.text.push_str(&crate::draw::draw_assignment(
+            &new.machine,
+            tree.leaves(),
+            &names,
+            &best.assignment,
+            width,
+        ));
+    }
+    sheet.text.push('\n');
+    next(&mut sheet, document);
+    sheet.text
+}
+
+fn placements(document: &Document) -> String {
+    let unit = &document.finals.unit;
+    let typical = document.placements.iter().find_map(Placement::best).unwrap_or(1.0);
+    let scale = Scale::new(unit, typical);
+    let row = |placement: &Placement| {
+        let searched = placement.searched.as_ref();
+        let outcome = searched.map(|searched| &searched.outcome);
+        let show = |value: Option<f64>| value.map_or("-".to_owned(), |value| scale.show(value));
+        vec![
+            placement.parameter.to_string(),
+            searched.map_or("-".into(), |searched| searched.info.new.workload.threads.len().to_string()),
+            outcome.map_or("-".into(), |outcome| figures::count(outcome.cost.measurements)),
+            show(outcome.and_then(|outcome| Some(outcome.baseline.as_ref()?.mean))),
+            show(outcome.and_then(|outcome| Some(outcome.best.as_ref()?.performance.mean))),
+            searched.map_or("-".into(), |searched| searched.info.id.0.to_string()),
+        ]
+    };
+    let header = vec!["n", "threads placed", "measurements", "unpinned", "pinned", "campaign"];
+    table(header, document.placements.iter().map(row))
+}
+
+fn finals(sheet: &mut Sheet, document: &Document) {
+    let contest = &document.finals.contest;
+    let estimates: Vec<_> = contest.ways().iter().filter_map(|&way| Some((way, contest.estimate(way)?))).collect();
+    let scale = Scale::new(&document.finals.unit, estimates.first().map_or(1.0, |(_, estimate)| estimate.mean));
+    sheet.paragraph("", 0, &format!("On fresh windows, {} rounds in random order (95 % intervals):", contest.rounds()));
+    let row = |(way, estimate): &(Way, pinwise_placement::Estimate)| {
+        let over = |other| contest.gain(*way, other).filter(|_| *way != other).map_or(String::new(), shown);
+        vec![
+            way_name(document, *way),
+            scale.show(estimate.mean),
+            scale.range(estimate.low, estimate.high),
+            over(Way::Default),
+        ]
+    };
+    let figure = if document.finals.unit.reciprocal { "time" } else { "speed" };
+    sheet.text.push_str(&table(vec!["", figure, "interval", "over the default"], estimates.iter().map(row)));
+}
+
+fn way_name(document: &Document, way: Way) -> String {
+    let n = document.parameter_of(way).map_or("its own number of threads".to_owned(), |n| format!("n = {n}"));
+    match way {
+        Way::Default => format!("default: {n}, unpinned"),
+        Way::Number => format!("{n}, unpinned"),
+        Way::Placed => format!("{n}, pinned"),
+    }
+}
+
+/// The answer in a sentence or two.
+fn verdict(document: &Document) -> String {
+    let n = document.n;
+    let contest = &document.finals.contest;
+    let gain = document.gain().map_or(String::new(), shown);
+    let pinning = contest.gain(Way::Placed, document.rival());
+    let left = match pinning {
+        Some(gain) => format!("Pinning is left out: {} over the same number unpinned.", shown(gain)),
+        None => "There is no placement to compare.".to_owned(),
+    };
+    match document.choice {
+        Choice::Default => format!("Keep the default: nothing that was measured is better beyond its interval. {left}"),
+        Choice::Number => format!("Run it with n = {n}: {gain} over the default. {left}"),
+        Choice::Fewer => format!("Run it with n = {n}: fewer threads, and {gain} against the default. {left}"),
+        Choice::Placed => {
+            let alone = pinning.map_or(String::new(), |gain| format!(", {} over n = {n} unpinned", shown(gain)));
+            format!("Run it with n = {n}, pinned: {gain} over the default{alone}.")
+        }
+    }
+}
+
+fn next(sheet: &mut Sheet, document: &Document) {
+    let Some(plan) = &document.plan else {
+        sheet.line("plan", "none: start the program as you do");
+        return;
+    };
+    let plan = plan.to_string_lossy();
+    sheet.line("plan", &plan);
+    match &document.command {
+        Some(command) => sheet.line("start it", &format!("pinwise run {} -- {command}", quoted(&plan))),
+        None => sheet.line("apply it", &format!("pinwise apply {} --pid PID", quoted(&plan))),
+    }
+    if document.command.as_ref().is_some_and(|command| !command.contains(Number::PLACE)) {
+        sheet.line("", "(its environment variables are in the plan)");
+    }
+    let share = document.seconds.as_secs_f64();
+    sheet.line("took", &format!("{share:.0} s of {}", figures::duration(document.budget)));
+}
+
+fn table(header: Vec<&str>, rows: impl Iterator<Item = Vec<String>>) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_header(header).add_rows(rows);
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table.lines().map(|line| format!("{}\n", line.trim_end())).collect()
+}

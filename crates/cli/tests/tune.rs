@@ -1,0 +1,193 @@
+//! `pinwise tune` on real programs: one that runs to its end, one that goes on running, one that is told its number while it runs. What is
+//! checked is that the answer has what it promises, agrees with itself, and is a plan that starts the program; how good answers are is a
+//! matter of docs/BENCHMARKS.md.
+
+mod support;
+
+use serde_json::Value;
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use support::{PINWISE, Program, affinities, json, pinwise, tool, wait_until};
+use tempfile::TempDir;
+
+/// The answer of a search with few numbers and little time.
+fn tune(folder: &TempDir, options: &[&str], command: &[&OsStr]) -> (Value, PathBuf) {
+    let (plan, store) = (folder.path().join("tuned.toml"), folder.path().join("tune.db"));
+    let words = ["tune", "--json", "--max", "3", "--budget", "8s"].iter().chain(options).map(OsStr::new);
+    let files = [OsStr::new("--plan"), plan.as_os_str(), OsStr::new("--store"), store.as_os_str()];
+    let dashes: &[&OsStr] = if command.is_empty() { &[] } else { &[OsStr::new("--")] };
+    let begin = Instant::now();
+    let answer = json(&pinwise(words.chain(files).chain(dashes.iter().copied()).chain(command.iter().copied())));
+    assert!(begin.elapsed() < Duration::from_secs(180), "{:?}", begin.elapsed());
+    (answer, plan)
+}
+
+/// What every answer must have, and how its parts follow from each other.
+fn check(answer: &Value) {
+    let ways: Vec<&str> = answer["ways"].as_array().unwrap().iter().map(|way| way["way"].as_str().unwrap()).collect();
+    assert_eq!(ways[0], "default", "doing nothing always takes part");
+    for way in answer["ways"].as_array().unwrap() {
+        let number = |field: &str| way[field].as_f64().unwrap_or_else(|| panic!("{field} in {answer:#}"));
+        assert!(number("low") <= number("performance") && number("performance") <= number("high"), "{way:#}");
+        assert!(number("n") >= 2.0, "{way:#}");
+    }
+    assert!(answer["rounds"].as_u64().unwrap() >= 5, "{answer:#}");
+    let placements = answer["placements"].as_array().unwrap();
+    assert!((1..=4).contains(&placements.len()), "{answer:#}");
+    assert!(placements.iter().all(|placed| placed["campaign"].is_u64() || placed["reason"].is_string()), "{answer:#}");
+    let low = |gain: &Value| gain["low"].as_f64().unwrap();
+    match answer["choice"].as_str().unwrap() {
+        "default" => assert!(answer["gain"].is_null() && answer["parameter"] == answer["default"], "{answer:#}"),
+        "number" => assert!(low(&answer["gain"]) > 0.0, "{answer:#}"),
+        "fewer" => assert!(low(&answer["gain"]) >= -0.01, "{answer:#}"),
+        "placed" => assert!(low(&answer["gain"]) > 0.0 && low(&answer["gain_of_pinning"]) > 0.0, "{answer:#}"),
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn a_program_that_runs_to_its_end_is_tuned_and_its_plan_starts_it() {
+    let Some(pigz) = tool("pigz") else { return };
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("data");
+    let mut random = pinwise_topology::Random::new(1);
+    let text: Vec<u8> = (0..3 << 20).map(|_| b"aabbccdd etaoin shrdlu"[random.below(22) as usize]).collect();
+    fs::write(&file, &text).unwrap();
+    let words = ["-p", "{n}", "-k", "-c"].map(OsStr::new);
+    let command: Vec<&OsStr> = [&[pigz.as_os_str()], &words[..], &[file.as_os_str()]].concat();
+    let (answer, plan) = tune(&folder, &[], &command);
+    check(&answer);
+    assert_eq!((answer["unit"].as_str(), answer["lower_is_better"].as_bool()), (Some("s"), Some(true)));
+    let written = fs::read_to_string(&plan).unwrap();
+    assert!(written.contains(&format!("n = {}", answer["parameter"])), "{written}");
+    assert_eq!(written.contains("[[thread]]"), answer["choice"] == "placed", "{written}");
+    let run = Command::new(PINWISE).arg("run").arg(&plan).arg("--").args(&command).output().unwrap();
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    let compressed = folder.path().join("data.gz");
+    fs::write(&compressed, &run.stdout).unwrap();
+    let back = Command::new(&pigz).arg("-dc").arg(&compressed).output().unwrap();
+    assert!(back.stdout == text, "n took its place in the arguments and the output went through");
+}
+
+/// A team of threads that work for as long as they are let, each in its turn; `workers FILE` follows the number in FILE.
+const WORKERS: &str = r#"
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <fcntl.h>
+#include <unistd.h>
+static volatile int number = 1;
+static void *work(void *own) {
+  long index = (long)own;
+  int out = open("/dev/null", O_WRONLY);
+  while (1) {
+    if (index >= number) { usleep(2000); continue; }
+    volatile double sum = 0;
+    for (int i = 1; i < 20000; i++) sum += 1.0 / i;
+    if (write(out, "done", 4) != 4) exit(1);
+  }
+}
+int main(int count, char **words) {
+  pthread_t thread;
+  for (long index = 0; index < 3; index++) pthread_create(&thread, 0, work, (void *)index);
+  while (1) {
+    FILE *file = fopen(words[1], "r");
+    int wanted;
+    if (file && fscanf(file, "%d", &wanted) == 1) number = wanted;
+    if (file) fclose(file);
+    usleep(2000);
+  }
+}
+"#;
+
+/// Compiles a C program; `None` where there is no compiler.
+fn compiled(folder: &TempDir, source: &str) -> Option<PathBuf> {
+    let compiler = tool("gcc")?;
+    let (file, program) = (folder.path().join("program.c"), folder.path().join("program"));
+    fs::write(&file, source).unwrap();
+    let built = Command::new(compiler).args(["-O2", "-fopenmp", "-o"]).arg(&program).arg(&file).status().unwrap();
+    assert!(built.success());
+    Some(program)
+}
+
+#[test]
+fn a_program_that_goes_on_running_is_told_its_number_and_is_as_it_was_afterwards() {
+    let folder = TempDir::new().unwrap();
+    let Some(program) = compiled(&folder, WORKERS) else { return };
+    let file = folder.path().join("number");
+    fs::write(&file, "1").unwrap();
+    let running = Program::start(Command::new(&program).arg(&file).stdout(Stdio::null()));
+    wait_until(Duration::from_secs(10), "its threads", || affinities(running.pid()).len() == 4);
+    let before = affinities(running.pid());
+    let set = format!("cmd:echo {{n}} > {}", file.display());
+    let pid = running.pid().to_string();
+    let (answer, plan) = tune(&folder, &["--set", &set, "--metric", "io:wchar", "--pid", &pid], &[]);
+    check(&answer);
+    assert_eq!(affinities(running.pid()), before, "its affinities are back");
+    let told = || fs::read_to_string(&file).unwrap().trim().to_owned();
+    assert_eq!(told(), answer["parameter"].to_string(), "it goes on with what was found");
+    fs::write(&file, "9").unwrap();
+    let applied = pinwise([Path::new("apply"), &plan, Path::new("--pid"), Path::new(&pid)]);
+    let said = String::from_utf8_lossy(&applied.stderr).into_owned();
+    assert!(applied.status.success(), "{said}");
+    assert!(said.contains("is set, by: echo"), "{said}");
+    assert_eq!(told(), answer["parameter"].to_string(), "apply tells it the plan's number");
+}
+
+/// A loop that is shared by OpenMP threads, until it is ended.
+const OPENMP: &str = r#"
+#include <stdio.h>
+int main(void) {
+  volatile double sum = 0;
+  for (long round = 0; round < 1000000000; round++) {
+    double part = 0;
+    #pragma omp parallel for reduction(+:part)
+    for (long i = 1; i < 2000000; i++) part += 1.0 / (double)i;
+    sum += part;
+    printf("round %ld\n", round);
+    fflush(stdout);
+  }
+  return 0;
+}
+"#;
+
+#[test]
+fn an_openmp_program_without_its_variable_is_the_default() {
+    let folder = TempDir::new().unwrap();
+    let Some(program) = compiled(&folder, OPENMP) else { return };
+    let options = ["--env", "OMP_NUM_THREADS", "--metric", r"stdout:round (\d+)", "--counter"];
+    let (answer, plan) = tune(&folder, &options, &[program.as_os_str()]);
+    check(&answer);
+    assert!(answer["default"].is_null(), "{answer:#}");
+    if answer["choice"] == "default" {
+        assert!(answer["plan"].is_null() && !plan.exists(), "{answer:#}");
+    } else {
+        let written = fs::read_to_string(&plan).unwrap();
+        assert!(written.contains(&format!("OMP_NUM_THREADS = \"{}\"", answer["parameter"])), "{written}");
+    }
+}
+
+#[test]
+fn ctrl_c_ends_a_search() {
+    let Some(pigz) = tool("pigz") else { return };
+    let folder = TempDir::new().unwrap();
+    let (file, store) = (folder.path().join("data"), folder.path().join("tune.db"));
+    fs::write(&file, vec![b'x'; 8 << 20]).unwrap();
+    let mut search = Program::start(
+        Command::new(PINWISE)
+            .args(["tune", "--budget", "10m", "--max", "2", "--store"])
+            .arg(&store)
+            .arg("--")
+            .arg(pigz)
+            .args(["-p", "{n}", "-k", "-c"])
+            .arg(&file)
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped()),
+    );
+    wait_until(Duration::from_secs(60), "its first campaign", || store.exists());
+    rustix::process::kill_process(rustix::process::Pid::from_child(&search.0), rustix::process::Signal::INT).unwrap();
+    assert_eq!(search.ended(Duration::from_secs(20)).code(), Some(130));
+}

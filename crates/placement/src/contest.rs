@@ -1,0 +1,165 @@
+//! The last comparison of a search for the number of threads and their placement together: doing nothing, the number alone, the number
+//! and the placement.
+//!
+//! Everything before it looked for what is good, and so overstates what it found. Here each [`Way`] is measured once a round, in random
+//! order, in windows that nothing was chosen by; ways are compared within rounds ([`crate::statistics::ratio`]), so that what disturbs the
+//! machine for a while meets all alike. Three comparisons may be made, and their intervals hold together (Bonferroni).
+
+use crate::Estimate;
+use crate::statistics::{estimate, ratio};
+use serde::Serialize;
+
+/// How the program is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Way {
+    /// As it is when nobody does anything: its own number of threads, unpinned.
+    Default,
+    /// With the number that was found, unpinned.
+    Number,
+    /// With that number, pinned.
+    Placed,
+}
+
+/// How much faster one way is than another.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Gain {
+    /// Ratio of the mean performances, less 1.
+    pub mean: f64,
+    /// Lower end of its interval.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+}
+
+/// What follows from a contest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Choice {
+    /// Nothing that was measured is better than doing nothing.
+    Default,
+    /// Another number of threads is faster.
+    Number,
+    /// Fewer threads are as fast, as far as was asked.
+    Fewer,
+    /// Pinning is faster than both.
+    Placed,
+}
+
+/// Fresh windows of each way, round by round.
+#[derive(Clone, Debug)]
+pub struct Contest {
+    ways: Vec<Way>,
+    rounds: Vec<Vec<Option<f64>>>,
+    confidence: f64,
+}
+
+/// Pairs of ways that may be compared.
+const COMPARISONS: f64 = 3.0;
+
+impl Contest {
+    /// Between `ways`, without a round yet; `confidence` is that of all comparisons together.
+    pub fn new(ways: Vec<Way>, confidence: f64) -> Self {
+        Self { ways, rounds: Vec::new(), confidence }
+    }
+
+    /// Those that take part.
+    pub fn ways(&self) -> &[Way] {
+        &self.ways
+    }
+
+    /// Rounds so far.
+    pub fn rounds(&self) -> usize {
+        self.rounds.len()
+    }
+
+    /// Takes a round: the performance of each way, higher is better, in the order of [`Contest::ways`]; `None` where it failed.
+    pub fn take(&mut self, round: Vec<Option<f64>>) {
+        self.rounds.push(round);
+    }
+
+    /// The mean of a way's windows; `None` without any.
+    pub fn estimate(&self, way: Way) -> Option<Estimate> {
+        let values: Vec<f64> = self.values(way)?.flatten().collect();
+        estimate(&values, self.confidence)
+    }
+
+    /// How much faster `way` is than `other`, over the rounds in which both were measured; `None` from fewer than 2.
+    pub fn gain(&self, way: Way, other: Way) -> Option<Gain> {
+        let pairs: Vec<(f64, f64)> =
+            self.values(way)?.zip(self.values(other)?).filter_map(|(one, other)| Some((one?, other?))).collect();
+        let ratio = ratio(&pairs, 0.0, 1.0 - (1.0 - self.confidence) / COMPARISONS)?;
+        Some(Gain { mean: ratio.value - 1.0, low: ratio.low - 1.0, high: ratio.high - 1.0 })
+    }
+
+    /// What to do. `fewer`: the number that was found is below the default; then being as fast, but for a share of `within`, is enough.
+    /// Pinning has to be faster than the same number unpinned, and than doing nothing.
+    pub fn choice(&self, fewer: bool, within: f64) -> Choice {
+        let better = |way, other| self.gain(way, other).is_some_and(|gain| gain.low > 0.0);
+        let takes_part = |way| self.ways.contains(&way);
+        let faster = |way| !takes_part(Way::Default) || better(way, Way::Default);
+        let rival = if takes_part(Way::Number) { Way::Number } else { Way::Default };
+        if takes_part(Way::Placed) && better(Way::Placed, rival) && faster(Way::Placed) {
+            return Choice::Placed;
+        }
+        match self.gain(Way::Number, Way::Default) {
+            Some(gain) if gain.low > 0.0 => Choice::Number,
+            Some(gain) if fewer && gain.low >= -within => Choice::Fewer,
+            _ => Choice::Default,
+        }
+    }
+
+    fn values(&self, way: Way) -> Option<impl Iterator<Item = Option<f64>>> {
+        let place = self.ways.iter().position(|&own| own == way)?;
+        Some(self.rounds.iter().map(move |round| round.get(place).copied().flatten()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Ten rounds; the machine is disturbed by half in every third, the same for all, and each window by up to `noise`.
+    fn contest(speeds: &[(Way, f64)], noise: f64) -> Contest {
+        let mut random = pinwise_topology::Random::new(7);
+        let mut contest = Contest::new(speeds.iter().map(|(way, _)| *way).collect(), 0.95);
+        for round in 0..10 {
+            let machine = if round % 3 == 0 { 0.5 } else { 1.0 };
+            let mut window = |(_, speed): &(Way, f64)| Some(speed * machine * (1.0 + noise * (random.unit() - 0.5)));
+            contest.take(speeds.iter().map(&mut window).collect());
+        }
+        contest
+    }
+
+    #[test]
+    fn what_is_better_beyond_its_interval_is_chosen() {
+        let of = |default, number, placed, fewer| {
+            contest(&[(Way::Default, default), (Way::Number, number), (Way::Placed, placed)], 0.04).choice(fewer, 0.03)
+        };
+        assert_eq!(of(1.0, 1.2, 1.4, false), Choice::Placed);
+        assert_eq!(of(1.0, 1.2, 1.2, false), Choice::Number, "pinning that does not help is left out");
+        assert_eq!(of(1.0, 1.2, 0.9, false), Choice::Number);
+        assert_eq!(of(1.0, 1.0, 1.0, false), Choice::Default);
+        assert_eq!(of(1.0, 0.8, 0.9, true), Choice::Default, "faster than the number alone is not enough");
+        assert_eq!(of(1.0, 1.0, 1.0, true), Choice::Fewer);
+        assert_eq!(of(1.0, 0.95, 0.95, true), Choice::Default);
+    }
+
+    #[test]
+    fn the_default_number_needs_no_arm_of_its_own() {
+        let placed = contest(&[(Way::Default, 1.0), (Way::Placed, 1.3)], 0.04);
+        assert_eq!(placed.choice(false, 0.01), Choice::Placed);
+        assert_eq!(placed.gain(Way::Number, Way::Default), None);
+        assert_eq!(contest(&[(Way::Default, 1.0)], 0.0).choice(false, 0.01), Choice::Default);
+    }
+
+    #[test]
+    fn a_disturbed_machine_does_not_blur_a_gain_and_failures_are_passed_over() {
+        let mut contest = contest(&[(Way::Default, 1.0), (Way::Placed, 1.1)], 0.0);
+        contest.take(vec![None, Some(5.0)]);
+        let gain = contest.gain(Way::Placed, Way::Default).unwrap();
+        assert!((gain.mean - 0.1).abs() < 1e-9 && gain.high - gain.low < 1e-9, "{gain:?}");
+        assert_eq!((contest.rounds(), contest.estimate(Way::Default).unwrap().n), (11, 10));
+        assert_eq!(Contest::new(vec![Way::Default], 0.95).estimate(Way::Default), None);
+    }
+}
