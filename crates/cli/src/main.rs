@@ -7,6 +7,7 @@ mod draw;
 mod interrupt;
 mod machine;
 mod name;
+mod number;
 mod outcome;
 mod outline;
 mod output;

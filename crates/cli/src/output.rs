@@ -46,6 +46,25 @@ pub(crate) fn no_input(error: io::Error) -> anyhow::Error {
     }
 }
 
+/// Writes a file that the command line names.
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    fs::write(path, bytes).map_err(|error| {
+        let path = path.display();
+        match error.kind() {
+            io::ErrorKind::NotFound => {
+                Usage(format!("cannot write {path}: its folder does not exist; make it, or name another file")).into()
+            }
+            io::ErrorKind::IsADirectory => {
+                Usage(format!("cannot write {path}: it is a directory; name a file in it")).into()
+            }
+            io::ErrorKind::PermissionDenied => {
+                anyhow::anyhow!("cannot write {path}: permission denied; name a file in a folder that you may write to")
+            }
+            _ => anyhow::anyhow!("cannot write {path}: {error}; make room, or name another file"),
+        }
+    })
+}
+
 /// Prints `text` (which ends in a newline) on stdout.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     let mut stdout = io::stdout().lock();

@@ -57,7 +57,7 @@ fn a_metric_that_never_matches_says_how_long_was_waited_and_what_was_seen() {
     let script = "while :; do echo all is well; sleep 0.05; done";
     let (code, line) = refused(&["--metric", r"stdout:ops: (\d+)", "--", "sh", "-c", script]);
     assert_eq!(code, 1);
-    assert!(line.contains("no number in 10s") && line.contains("does not match the last: 'all is well'"), "{line}");
+    assert!(line.contains("no number in 10.0 s") && line.contains("does not match the last: 'all is well'"), "{line}");
 }
 
 #[test]

@@ -95,7 +95,7 @@ fn documents() -> BTreeMap<&'static str, Value> {
                 "--draws",
                 "3",
                 "--rounds",
-                "2",
+                "5",
                 "--json",
                 "--store",
                 &file("compared.db"),
@@ -232,7 +232,7 @@ fn a_report_that_cannot_be_made_says_why_on_one_line() {
     let (code, said) = run("1", &missing, &folder.path().join("x.html"));
     assert!(code == 2 && said.contains("no store yet") && !missing.exists(), "{code} {said}");
     let (code, said) = run("1", &store, &nowhere);
-    assert!(code == 1 && said.contains("cannot write"), "{code} {said}");
+    assert!(code == 2 && said.contains("its folder does not exist"), "{code} {said}");
     let (code, said) = run("9", &store, &folder.path().join("x.html"));
     assert!(code == 2 && said.contains("there is no campaign 9"), "{code} {said}");
 }

@@ -17,6 +17,7 @@ use crate::stream::{Tail, each_line};
 use crate::survey::{look_at, worth_placing};
 use crate::target::{TargetError, common_contexts};
 use crate::thread::{ThreadId, Tid};
+use pinwise_testbed::figures::duration;
 use pinwise_testbed::{Effort, MeasureError, Measurement, Retry, Setting, Testbed, Thread, Unit, Workload};
 use pinwise_topology::{CpuSet, Machine};
 use std::collections::{HashMap, HashSet};
@@ -238,7 +239,8 @@ impl RerunTestbed {
                 return Err(MeasureError::interrupted().into());
             }
             if running.begin.elapsed() > self.options.limit {
-                let message = format!("{name} ran longer than the limit of {:?} and was ended", self.options.limit);
+                let limit = duration(self.options.limit);
+                let message = format!("{name} ran longer than the limit of {limit} and was ended");
                 return Err(MeasureError::new(Retry::Other, message).into());
             }
         }

@@ -8,6 +8,7 @@ use crate::roster::{Changes, Roster, Scope};
 use crate::stream::Streams;
 use crate::survey::{HARDLY_RUNS, Surveyed, same_crew, survey};
 use crate::thread::{Pid, ThreadId};
+use pinwise_testbed::figures::duration;
 use pinwise_testbed::{MeasureError, Retry};
 use pinwise_topology::{Alike, CpuSet, Machine, SharingTree};
 use std::collections::HashMap;
@@ -52,7 +53,7 @@ pub enum TargetError {
         last: String,
     },
     /// No thread runs.
-    #[error("no thread of {name} used as much as 1 % of a CPU for {waited:?}: put it under load, then try again")]
+    #[error("no thread of {name} used as much as 1 % of a CPU for {}: put it under load, then try again", duration(*.waited))]
     Idle {
         /// Which program.
         name: String,
@@ -69,8 +70,10 @@ pub enum TargetError {
     },
     /// Which threads run changes all the time.
     #[error(
-        "the busy threads of {name} did not stay the same for {window:?} within {waited:?}: measure whole runs \
-         (--metric runtime) or wait until it has started up"
+        "the busy threads of {name} did not stay the same for {} within {}: measure whole runs \
+         (--metric runtime) or wait until it has started up",
+        duration(*.window),
+        duration(*.waited)
     )]
     Unsteady {
         /// Which program.

@@ -47,7 +47,8 @@ pub enum SpaceError {
     NoContexts,
     /// More threads than places.
     #[error(
-        "{threads} threads do not fit on {contexts} contexts with at most {per_context} per context: raise --per-context"
+        "{threads} threads do not fit on {contexts} context{} with at most {per_context} per context: raise --per-context, or allow more contexts",
+        if *.contexts == 1 { "" } else { "s" }
     )]
     TooManyThreads {
         /// Threads asked for.

@@ -51,7 +51,7 @@ pub(crate) enum Campaign {
     /// Delete campaigns with all their measurements, for good; plans made from them stay.
     Delete {
         /// Their numbers, as `pinwise campaign list` shows them
-        #[arg(required = true)]
+        #[arg(required = true, value_parser = number)]
         ids: Vec<i64>,
         #[command(flatten)]
         store: StoreArguments,
@@ -72,6 +72,7 @@ pub(crate) struct One {
 #[derive(Args)]
 pub(crate) struct Id {
     /// Its number, as `pinwise campaign list` shows it
+    #[arg(value_parser = number)]
     id: i64,
     #[command(flatten)]
     pub(crate) store: StoreArguments,
@@ -84,6 +85,10 @@ impl Id {
         let info = find(&store, self.id)?;
         Ok((store, info))
     }
+}
+
+fn number(text: &str) -> Result<i64, String> {
+    text.parse().map_err(|_| "expected the number of a campaign, as `pinwise campaign list` shows it".into())
 }
 
 /// The store, which a command about given campaigns needs.

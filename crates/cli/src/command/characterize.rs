@@ -5,9 +5,9 @@ mod text;
 use crate::interrupt::Interrupt;
 use crate::machine::Simulated;
 use crate::name::did_you_mean;
+use crate::number::whole;
 use crate::output::{self, Interrupted, Usage};
 use crate::store::StoreArguments;
-use anyhow::Context as _;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use pinwise_campaign::Store;
@@ -40,10 +40,10 @@ pub(crate) struct Characterize {
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     benchmarks: Vec<String>,
     /// At most N stressors on other cores
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = whole::<u16>(1..=1024))]
     stressors: u16,
     /// How often everything is measured; intervals need 2 [default: 3 on this machine, 1 on a model]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=100))]
+    #[arg(long, value_name = "N", value_parser = whole::<u16>(1..=100))]
     rounds: Option<u16>,
     /// Largest difference between the accumulated and the steady rate
     #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = maiv)]
@@ -129,7 +129,7 @@ impl Characterize {
         let id = store.keep_characterization(&characterization)?;
         if let Some(file) = &self.html {
             let page = pinwise_report::characterization_page(&characterization)?;
-            std::fs::write(file, page).with_context(|| format!("cannot write {}", file.display()))?;
+            output::write(file, page.as_bytes())?;
         }
         if self.json {
             let store = store.path().to_owned();

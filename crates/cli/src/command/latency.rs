@@ -7,7 +7,6 @@ mod text;
 use crate::interrupt::Interrupt;
 use crate::machine::MachineArgument;
 use crate::output::{self, Interrupted, Usage};
-use anyhow::Context as _;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use pinwise_host::{Latencies, LatencyError, Quantiles};
@@ -132,7 +131,7 @@ impl Latency {
                 document.levels.iter().map(|level| level.declared.as_slice()).filter(|_| declared.is_some()).collect();
             let sentences = text::sentences(&document);
             let page = pinwise_report::latency_page(&document.name, &matrix, &levels, &declared, &sentences)?;
-            std::fs::write(file, page).with_context(|| format!("cannot write {}", file.display()))?;
+            output::write(file, page.as_bytes())?;
         }
         if self.json {
             return output::print_json(&document);

@@ -3,7 +3,6 @@
 use crate::command::campaign::{self, Id};
 use crate::comparison;
 use crate::output;
-use anyhow::Context;
 use clap::Args;
 use pinwise_report::Files;
 use serde::Serialize;
@@ -48,7 +47,7 @@ impl Report {
             None => pinwise_report::page(&info, &records, &campaign::outcome(&info, &records)?, files)?,
         };
         let file = self.output.unwrap_or_else(|| PathBuf::from(format!("pinwise-{}.html", info.id.0)));
-        std::fs::write(&file, &page).with_context(|| format!("cannot write {}", file.display()))?;
+        output::write(&file, page.as_bytes())?;
         if self.json {
             return output::print_json(&Document { campaign: info.id.0, file, bytes: page.len() });
         }

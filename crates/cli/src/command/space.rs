@@ -1,6 +1,7 @@
 //! `pinwise space`: how many different assignments there are, and what it would take to measure them.
 
 use crate::machine::MachineArgument;
+use crate::number::whole;
 use crate::output::{self, Usage};
 use clap::Args;
 use num_bigint::BigUint;
@@ -21,7 +22,7 @@ use std::fmt::Write as _;
     pinwise space --threads 12 --machine 2x4x2 --per-context any")]
 pub(crate) struct Space {
     /// How many threads
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_name = "N", value_parser = whole::<u16>(1..=1024))]
     threads: u16,
     #[command(flatten)]
     machine: MachineArgument,

@@ -1,6 +1,7 @@
 //! `pinwise workload`: runs a program that ships with pinwise, as an ordinary program that others can place.
 
 use crate::name::no_workload;
+use crate::number::whole;
 use crate::output::{Usage, print, print_json};
 use clap::Args;
 use pinwise_workloads::{Capture, Error, Program, Running, Summary, Traffic, Workload as Instances};
@@ -42,7 +43,7 @@ pub(crate) struct Workload {
     seconds: Option<Duration>,
 
     /// End when every instance has processed this many packets.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = whole::<u64>(1..=u64::MAX))]
     packets: Option<u64>,
 
     /// Print the count this often: a number with `ms` or `s`.

@@ -5,6 +5,7 @@
 use super::number;
 use super::pattern::Pattern;
 use super::source::{Failure, Sample, Source, last_line};
+use pinwise_testbed::figures::duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process_group, setpriority_pgrp};
 use std::io::{self, Read};
@@ -134,7 +135,10 @@ impl ShellCommand {
                 break;
             }
             if Instant::now() >= deadline {
-                return Err(Failure::on(what(), format_args!("still running after {:?}: stopped", self.timeout)));
+                return Err(Failure::on(
+                    what(),
+                    format_args!("still running after {}: stopped", duration(self.timeout)),
+                ));
             }
         }
         Ok(texts)

@@ -1,5 +1,6 @@
 //! What can be wrong with a metric.
 
+use pinwise_testbed::figures::duration;
 use std::time::Duration;
 
 /// Why performance cannot be read. One line each: what, why, what to do.
@@ -88,7 +89,7 @@ pub enum MetricError {
         stream: &'static str,
     },
     /// No reading at all.
-    #[error("metric '{metric}': no number in {waited:.0?}: {seen}")]
+    #[error("metric '{metric}': no number in {}: {seen}", duration(*.waited))]
     NeverRead {
         /// The metric.
         metric: String,
@@ -106,7 +107,7 @@ pub enum MetricError {
         reason: String,
     },
     /// Readings that fit a counter as well as a value.
-    #[error("metric '{metric}': it stayed at {value} for {waited:.0?}: say --counter or --gauge if that is right")]
+    #[error("metric '{metric}': it stayed at {value} for {}: say --counter or --gauge if that is right", duration(*.waited))]
     Undecided {
         /// The metric.
         metric: String,
@@ -117,8 +118,9 @@ pub enum MetricError {
     },
     /// Lines come in blocks that have nothing to do with when they were written.
     #[error(
-        "metric '{metric}': {lines} lines come at once every {period:.1?}: the program buffers its output; \
-         start it with 'stdbuf -oL', or use file:, cmd: or prom:"
+        "metric '{metric}': {lines} lines come at once every {}: the program buffers its output; \
+         start it with 'stdbuf -oL', or use file:, cmd: or prom:",
+        duration(*.period)
     )]
     Buffered {
         /// The metric.

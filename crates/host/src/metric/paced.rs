@@ -5,6 +5,7 @@ use super::arrivals::{Arrival, Arrivals};
 use super::reading::{Interpretation, Summary, mean};
 use super::source::sleep_until;
 use super::window::Window;
+use pinwise_testbed::figures::duration;
 use pinwise_testbed::{MeasureError, Retry};
 use std::time::{Duration, Instant};
 
@@ -111,7 +112,7 @@ impl Paced {
     ) -> Result<Arrival, MeasureError> {
         let waited = self.patience.max(window * 20);
         self.arrivals.next(deadline + waited, cancelled)?.ok_or_else(|| {
-            MeasureError::new(Retry::Same, format!("no new number in {waited:.0?}: {}", self.arrivals.seen()))
+            MeasureError::new(Retry::Same, format!("no new number in {}: {}", duration(waited), self.arrivals.seen()))
         })
     }
 }

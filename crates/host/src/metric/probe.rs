@@ -8,6 +8,7 @@ use super::on_demand::OnDemand;
 use super::paced::Paced;
 use super::reading::{Interpretation, RISES_OF_A_COUNTER, Rhythm, interpret, rhythm};
 use super::source::{Failure, Source, sleep_until};
+use pinwise_testbed::figures::duration;
 use std::time::{Duration, Instant};
 
 /// What is known about the metric beforehand.
@@ -93,14 +94,15 @@ pub(crate) fn lines(
                 let mut notes: Vec<String> = decision(known, interpretation).into_iter().collect();
                 let period = Duration::from_secs_f64(period);
                 if lines > 1 {
-                    notes.push(format!("{lines} lines each {period:.2?}: their numbers are added up"));
+                    notes.push(format!("{lines} lines each {}: their numbers are added up", duration(period)));
                     arrivals = Box::new(Blocks::new(arrivals, lines, period.as_secs_f64()));
                 }
                 if period > Duration::from_millis(100) {
                     notes.push(format!(
-                        "the program speaks every {period:.2?}: a measurement takes up to {:.2?} (a metric that can be asked at any \
+                        "the program speaks every {}: a measurement takes up to {} (a metric that can be asked at any \
                          time, such as cmd: or prom:, is faster)",
-                        period * 2
+                        duration(period),
+                        duration(period * 2)
                     ));
                 }
                 let meter = Box::new(Paced { arrivals, interpretation, patience: known.patience });
@@ -241,7 +243,7 @@ fn found(
     let period = period.unwrap_or(Duration::from_secs(1));
     notes.push(match changes.len() {
         0 => "it did not change while it was watched".to_owned(),
-        _ => format!("it is renewed about every {period:.1?}: shorter windows are stretched"),
+        _ => format!("it is renewed about every {}: shorter windows are stretched", duration(period)),
     });
     let arrivals = Box::new(Renewals::new(source, interpretation, poll, period));
     let meter = Box::new(Paced { arrivals, interpretation, patience: known.patience });

@@ -104,7 +104,7 @@ fn a_run_beyond_the_limit_or_the_users_patience_is_ended() {
     let options = RerunOptions { limit: Duration::from_millis(300), ..RerunOptions::default() };
     let error = RerunTestbed::new(launch("spin 1"), &machine(), RunMetric::Runtime, options, never());
     let error = pinwise_testbed::MeasureError::from(error.err().unwrap());
-    assert!(error.message.contains("ran longer than the limit of 300ms and was ended"), "{error}");
+    assert!(error.message.contains("ran longer than the limit of 300 ms and was ended"), "{error}");
     assert_eq!(error.retry, Retry::Other);
 
     let cancelled = Arc::new(AtomicBool::new(false));

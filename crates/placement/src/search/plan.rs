@@ -12,6 +12,7 @@ use crate::search::sample::Sample;
 use crate::{Question, StrategyName};
 use num_bigint::BigUint;
 use pinwise_testbed::Workload;
+use pinwise_testbed::figures::group;
 use pinwise_topology::{PerContext, SharingTree, Space};
 use std::collections::VecDeque;
 
@@ -45,7 +46,7 @@ pub(crate) fn narrow_space(question: &Question, tree: &SharingTree, threads: usi
     };
     let space = Space::new(tree.clone(), threads, per_context)?;
     if question.strategy == StrategyName::Exhaustive && space.count() > BigUint::from(MOST_CLASSES) {
-        return Err(SearchError::TooMany { count: space.count().to_string() });
+        return Err(SearchError::TooMany { count: group(&space.count().to_string()) });
     }
     Ok(space)
 }
@@ -70,7 +71,7 @@ impl Approach {
                 _ => why.push("at most one thread per context".to_owned()),
             }
         }
-        let count = space.count();
+        let count = group(&space.count().to_string());
         let mut explorers: VecDeque<Box<dyn Explorer>> = VecDeque::new();
         let start = question.start;
         match question.strategy {

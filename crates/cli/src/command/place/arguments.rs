@@ -60,7 +60,7 @@ pub(crate) struct Place {
     pub(super) blackbox: BlackBoxArguments,
 
     /// When pinning wins, pin the running program as the plan says; the pins stay when pinwise has ended.
-    #[arg(long, conflicts_with_all = ["command", "workload"], help_heading = "Target")]
+    #[arg(long, help_heading = "Target")]
     pub(crate) apply: bool,
     /// Write the plan here [default: beside the store].
     #[arg(long, value_name = "FILE", help_heading = "Output")]

@@ -2,6 +2,7 @@
 
 use crate::machine::{MachineArgument, Simulated};
 use crate::name::no_workload;
+use crate::number::whole;
 use crate::output::Usage;
 use crate::request::Simulation;
 use clap::Args;
@@ -16,10 +17,10 @@ pub(crate) struct SimulationArguments {
     #[arg(long, value_name = "MACHINE", default_value = "host", value_parser = Simulated)]
     machine: String,
     /// Cycles in which a measurement counts packets, after a quarter as many that pass before [default: 300000].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1000..=1_000_000_000))]
+    #[arg(long, value_name = "N", value_parser = whole::<u64>(1000..=1_000_000_000))]
     cycles: Option<u64>,
     /// Average each measurement over so many windows, each from another random start [default: 1].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "N", value_parser = whole::<u32>(1..=1000))]
     starts: Option<u32>,
 }
 

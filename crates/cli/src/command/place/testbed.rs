@@ -10,7 +10,7 @@ use pinwise_host::{
     Target, TargetError, process,
 };
 use pinwise_simulator::{Processor, SimulatedTestbed, Window};
-use pinwise_testbed::{MeasureError, Testbed, Unit};
+use pinwise_testbed::{MeasureError, Testbed, Unit, figures};
 use pinwise_topology::{CpuSet, Fingerprint, Machine};
 use std::collections::BTreeMap;
 use std::io;
@@ -113,7 +113,8 @@ pub(crate) fn open(request: &Request, interrupt: &Interrupt) -> anyhow::Result<B
     // A fifth settles; the rest has to be as long as the metric needs.
     let least = metric.shortest_window * 5 / 4;
     if least > options.period {
-        notes.push(format!("a measurement takes {least:.0?} instead of {:.0?}: the metric needs it", options.period));
+        let [needed, asked] = [least, options.period].map(figures::duration);
+        notes.push(format!("a measurement takes {needed} instead of {asked}: the metric needs it"));
         options.period = least;
     }
     let bed = LiveTestbed::new(target, &machine, metric.meter, options, interrupt.flag()).map_err(told)?;

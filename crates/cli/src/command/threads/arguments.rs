@@ -5,6 +5,7 @@ use super::observed::Conditions;
 use super::usage;
 use crate::command::place::{fraction, time};
 use crate::machine::MachineArgument;
+use crate::number::whole;
 use crate::output::{Usage, read_input};
 use anyhow::Context as _;
 use clap::{Args, Subcommand, ValueEnum};
@@ -87,7 +88,7 @@ pub(crate) struct Asked {
     #[arg(long, value_name = "TIME", default_value = "2m", value_parser = time, help_heading = "Search")]
     pub(super) budget: Duration,
     /// How often a sweep tries each number
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = "Search")]
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = whole::<u32>(1..=1000), help_heading = "Search")]
     pub(super) rounds: u32,
     /// Share of the best speed that fewer threads may cost
     #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = fraction, help_heading = "Search")]

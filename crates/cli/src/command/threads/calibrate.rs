@@ -5,6 +5,7 @@ use super::{told, usage};
 use crate::command::place::time;
 use crate::interrupt::Interrupt;
 use crate::machine::MachineArgument;
+use crate::number::whole;
 use crate::output::{self, Usage};
 use anyhow::Context as _;
 use clap::Args;
@@ -36,10 +37,10 @@ pub(crate) struct Calibrate {
     #[arg(long, value_name = "N")]
     max: Option<u32>,
     /// The step of the searches that the thresholds are for [default: a third of the contexts, at least 2]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1024))]
+    #[arg(long, value_name = "N", value_parser = whole::<u32>(2..=1024))]
     step: Option<u32>,
     /// Each number is probed so often, and the mean is taken
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = whole::<u32>(1..=100))]
     rounds: u32,
     /// The length of a probe
     #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = time)]
