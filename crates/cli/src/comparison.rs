@@ -1,11 +1,12 @@
 //! How a comparison is told: by `compare` at its end, and by `campaign show` at any time after.
 
+use crate::outcome::Sheet;
 use crate::output;
 use crate::request::Compared;
 use comfy_table::{CellAlignment, Table, presets};
-use pinwise_campaign::{CampaignInfo, Record, Store};
-use pinwise_placement::{Comparison, Contender, Judged, Row};
-use pinwise_report::{Files, is_simulated};
+use pinwise_campaign::{CampaignId, CampaignInfo, Record, Store};
+use pinwise_placement::{Comparison, Row, Standing, Verdict};
+use pinwise_report::{Files, caveat, is_simulated, lost};
 use pinwise_testbed::figures::{self, Scale};
 use pinwise_topology::SharingTree;
 use serde_json::{Value, json};
@@ -28,7 +29,7 @@ pub(crate) fn print(
     if json {
         return output::print_json(&document(info, &comparison, records));
     }
-    output::print(&tell(info, &comparison, Files { plan: None, store: named }))
+    output::print(&tell(info, &comparison, Files { plan: None, store: named }, output::width()))
 }
 
 /// The page of a comparison, with what its searches measured as far as that is still in the store.
@@ -40,69 +41,114 @@ pub(crate) fn page(
     files: Files<'_>,
 ) -> anyhow::Result<String> {
     let comparison = Comparison::new(&compared.lineup, &info.new.unit, records);
-    let searched = |contender: &Contender| Some((contender.name.clone(), store.records(contender.campaign?).ok()?));
-    let searches: Vec<_> = compared.lineup.contenders.iter().filter_map(searched).collect();
+    let mut searches: Vec<(CampaignId, String, Vec<Record>)> = Vec::new();
+    for way in &compared.lineup.contenders {
+        let Some((campaign, records)) = way.campaign.and_then(|id| Some((id, store.records(id).ok()?))) else {
+            continue;
+        };
+        // Of two ways with one search the last came to its end.
+        searches.retain(|(known, ..)| *known != campaign);
+        searches.push((campaign, way.name.clone(), records));
+    }
+    let searches: Vec<_> = searches.into_iter().map(|(_, name, records)| (name, records)).collect();
     Ok(pinwise_report::comparison_page(info, &comparison, &searches, files)?)
 }
 
-fn tell(info: &CampaignInfo, comparison: &Comparison, files: Files<'_>) -> String {
-    let mut text = String::new();
-    if is_simulated(&info.new.question) {
+fn tell(info: &CampaignInfo, comparison: &Comparison, files: Files<'_>, width: usize) -> String {
+    let mut sheet = Sheet { text: String::new(), width };
+    let simulated = is_simulated(&info.new.question);
+    if simulated {
         let machine = &info.new.machine.name;
-        text.push_str(&format!(
-            "Simulated on a model of {machine}: performances are those of the model; unpinned stands for balanced placements.\n\n"
-        ));
+        let what = format!(
+            "Simulated on a model of {machine}: performances are those of the model, whose OS default is a balanced placement, drawn anew \
+             for each window."
+        );
+        sheet.paragraph("", 0, &what);
+        sheet.text.push('\n');
     }
+    if comparison.rows.is_empty() {
+        sheet.paragraph("", 0, "Nothing is compared yet: the windows that are told come last.");
+    } else {
+        sheet.text.push_str(&table(comparison));
+        let (rounds, confidence) = (comparison.rounds, figures::percent(comparison.confidence));
+        let how = format!(
+            "Losses are against the best known, from {rounds} rounds of fresh windows by which nothing was chosen; their {confidence} \
+             intervals hold together, those of performances each alone."
+        );
+        sheet.text.push('\n');
+        sheet.paragraph("", 0, &how);
+    }
+    if let Some(caveat) = caveat(comparison, simulated) {
+        sheet.text.push('\n');
+        sheet.paragraph("", 0, &caveat);
+    }
+    let claims: Vec<String> = comparison.rows.iter().filter_map(claim).collect();
+    if !claims.is_empty() {
+        sheet.text.push_str(&format!("\nWhat the searches claimed, and whether it was true:\n{}", claims.concat()));
+    }
+    sheet.text.push('\n');
+    for (name, reason) in &comparison.left_out {
+        sheet.paragraph("", 0, &format!("{name} is left out: {reason}."));
+    }
+    let mut searched: Vec<String> =
+        comparison.rows.iter().filter_map(|row| Some(row.campaign?.0.to_string())).collect();
+    searched.dedup();
+    let flag = files.flag();
+    if let Some(last) = searched.last() {
+        let all = searched.join(", ");
+        sheet
+            .text
+            .push_str(&format!("The searches are campaigns {all}; see one with: pinwise campaign show {last}{flag}\n"));
+    }
+    sheet.text.push_str(&format!("See it all on a page: pinwise report {}{flag}\n", info.id.0));
+    sheet.text
+}
+
+fn table(comparison: &Comparison) -> String {
     let scale = Scale::new(&comparison.unit, comparison.best().map_or(1.0, |best| best.performance.mean));
     let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header(["", "PERFORMANCE", "INTERVAL", "N", "LOSS", "SPENT", "CLAIM"]);
-    for column in [1, 3, 4, 5] {
+    table.load_style(presets::NOTHING);
+    table.set_header(["", scale.label.as_str(), "INTERVAL", "N", "LOSS", "INTERVAL", "", "SPENT"]);
+    for column in [1, 3, 4, 7] {
         if let Some(column) = table.column_mut(column) {
             column.set_cell_alignment(CellAlignment::Right);
         }
     }
-    let best = comparison.best().and_then(|best| best.assignment.as_ref());
     for row in &comparison.rows {
-        let is_best = row.assignment.is_some() && row.assignment.as_ref() == best;
+        let Row { performance, loss, .. } = row;
+        let best = row.standing == Standing::Best;
         table.add_row([
             row.name.clone(),
-            scale.show(row.performance.mean),
-            scale.range(row.performance.low, row.performance.high),
-            figures::count(row.performance.n as u64),
-            if is_best { "best known".to_owned() } else { figures::percent(row.loss.0) },
-            if row.spent > 0 { figures::count(row.spent) } else { String::new() },
-            match row.claim {
-                None if row.campaign.is_some() => "none".to_owned(),
-                judged => judged.map_or(String::new(), claim),
+            scale.number(performance.mean),
+            scale.ends(performance.low, performance.high),
+            figures::count(performance.n as u64),
+            if best { String::new() } else { figures::percent(loss.estimate) },
+            if best { String::new() } else { lost(loss) },
+            match row.standing {
+                Standing::Best => "best known".to_owned(),
+                Standing::Tied => "not told apart".to_owned(),
+                Standing::Worse => String::new(),
             },
+            if row.spent > 0 { figures::count(row.spent) } else { String::new() },
         ]);
     }
-    text.extend(table.lines().map(|line| format!("{}\n", line.trim_end())));
-    text.push('\n');
-    let confidence = figures::percent(comparison.confidence);
-    text.push_str(&format!(
-        "Intervals are {confidence}. Losses are against the best known assignment, on fresh windows.\n"
-    ));
-    for (name, reason) in &comparison.left_out {
-        text.push_str(&format!("{name} is left out: {reason}.\n"));
-    }
-    let searched: Vec<String> = comparison.rows.iter().filter_map(|row| Some(row.campaign?.0.to_string())).collect();
-    let flag = files.flag();
-    text.push_str(&format!(
-        "The searches are campaigns {}; see one with: pinwise campaign show {}{flag}\n",
-        searched.join(", "),
-        searched.last().map_or("ID", String::as_str),
-    ));
-    text.push_str(&format!("See it all on a page: pinwise report {}{flag}\n", info.id.0));
-    text
+    table.lines().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
-/// `bound: within 12 % of the best possible, stands`
-fn claim(judged: Judged) -> String {
+/// `hill climbing     within 12 % of the best possible: holds (it loses at most 3.1 %)`
+fn claim(row: &Row) -> Option<String> {
+    row.campaign?;
+    let name = &row.name;
+    let Some(judged) = row.claim else { return Some(format!("  {name:<18} nothing\n")) };
     let gap = figures::percent(judged.claim.gap);
-    let kind = if judged.certified { "certificate" } else { "bound" };
-    let verdict = if judged.refuted { "FALSE" } else { "stands" };
-    format!("{kind}: within {gap} of the best possible, {verdict}")
+    let certificate = if judged.certified { ", a certificate" } else { "" };
+    let verdict = match (judged.verdict, row.standing) {
+        (Verdict::Holds, Standing::Best) => "holds: nothing better is known".to_owned(),
+        (Verdict::Holds, _) => format!("holds: it loses {}", lost(&row.loss)),
+        (Verdict::Open, _) => format!("open: it loses {}", lost(&row.loss)),
+        (Verdict::False, _) => format!("FALSE: it loses {}", lost(&row.loss)),
+    };
+    Some(format!("  {name:<18} within {gap} of the best possible{certificate}; {verdict}\n"))
 }
 
 /// The comparison as one JSON document; the fields are a contract.
@@ -123,9 +169,10 @@ fn document(info: &CampaignInfo, comparison: &Comparison, records: &[Record]) ->
             "low": finite(ends[0].min(ends[1])),
             "high": finite(ends[0].max(ends[1])),
             "n": row.performance.n,
-            "loss": row.loss.0,
-            "loss_low": finite(row.loss.1),
-            "loss_high": finite(row.loss.2),
+            "loss": row.loss.estimate,
+            "loss_low": finite(row.loss.low),
+            "loss_high": finite(row.loss.high),
+            "standing": row.standing,
             "measurements": row.spent,
             "campaign": row.campaign,
             "assignment": assignment,
@@ -133,7 +180,7 @@ fn document(info: &CampaignInfo, comparison: &Comparison, records: &[Record]) ->
                 "upb": unit.quantity(judged.claim.bound),
                 "gap": judged.claim.gap,
                 "certified": judged.certified,
-                "refuted": judged.refuted,
+                "verdict": judged.verdict,
             })),
         })
     };
@@ -147,6 +194,8 @@ fn document(info: &CampaignInfo, comparison: &Comparison, records: &[Record]) ->
         "confidence": comparison.confidence,
         "within": comparison.within,
         "best": comparison.best().map(|best| &best.name),
+        "rounds": comparison.rounds,
+        "rounds_needed": comparison.unclear().map(|unclear| unclear.rounds),
         "ways": comparison.rows.iter().map(row).collect::<Vec<_>>(),
         "left_out": comparison.left_out.iter().map(|(name, reason)| json!({"name": name, "reason": reason})).collect::<Vec<_>>(),
         "measurements": records.len(),

@@ -168,19 +168,10 @@ fn a_running_memcached_is_placed_and_left_as_it_was() {
     assert!(load.join().unwrap().unwrap() > 0);
 }
 
-#[test]
-fn a_packet_forwarder_is_placed_by_its_telemetry() {
-    let Some(testpmd) = tool("dpdk-testpmd") else { return };
-    let folder = TempDir::new().unwrap();
-    let prefix = format!("pw{}", std::process::id());
-    let metric = format!("dpdk:{prefix}");
-    let words = [
-        "--budget",
-        MEASUREMENTS,
-        "--metric",
-        &metric,
-        "--",
-        testpmd.to_str().unwrap(),
+/// The command line of a packet forwarder with two workers, which needs neither hardware nor huge pages.
+fn forwarder<'a>(testpmd: &'a str, prefix: &'a str) -> [&'a str; 21] {
+    [
+        testpmd,
         "--lcores",
         "0@0,1@0,2@1",
         "--no-huge",
@@ -192,7 +183,7 @@ fn a_packet_forwarder_is_placed_by_its_telemetry() {
         "--vdev",
         "net_null1",
         "--file-prefix",
-        &prefix,
+        prefix,
         "--",
         "--auto-start",
         "--stats-period",
@@ -201,7 +192,55 @@ fn a_packet_forwarder_is_placed_by_its_telemetry() {
         "--nb-cores=2",
         "--total-num-mbufs=8192",
         "--no-mlockall",
-    ];
+    ]
+}
+
+/// Runs `compare` with a small budget; the ways that must be in it are.
+fn compare(words: &[&str]) -> Value {
+    let folder = TempDir::new().unwrap();
+    let store = folder.path().join("pinwise.db");
+    let options = ["compare", "--json", "--store", store.to_str().unwrap(), "--budget", MEASUREMENTS];
+    let small = ["--draws", "3", "--rounds", "5"];
+    let result = json(&pinwise(options.iter().chain(&small).chain(words)));
+    let ways = result["ways"].as_array().unwrap();
+    let way = |name: &str| ways.iter().find(|way| way["name"] == name).unwrap_or_else(|| panic!("{name}: {result:#}"));
+    for name in ["OS default", "naive, mean of 3", "naive, worst of 3", "balanced, mean of 3", "balanced, worst of 3"] {
+        assert!(way(name)["performance"].as_f64().is_some_and(|value| value > 0.0), "{result:#}");
+        assert_eq!(way(name)["measurements"], 0);
+    }
+    for name in ["random, iterative", "hill climbing", "default strategy"] {
+        assert!(way(name)["assignment"].is_array() && way(name)["measurements"].as_u64() >= Some(10), "{result:#}");
+    }
+    assert_eq!(way("OS default")["n"], 10);
+    let best: Vec<&Value> = ways.iter().filter(|way| way["standing"] == "best").collect();
+    assert!(!best.is_empty() && best[0]["name"] == result["best"], "{result:#}");
+    assert!(best.iter().all(|way| way["loss"] == 0.0 && way["assignment"] == best[0]["assignment"]), "{result:#}");
+    result
+}
+
+#[test]
+fn ways_of_placing_a_built_in_workload_are_compared() {
+    let result = compare(&["--workload", "hash1_L1:2"]);
+    assert_eq!((&result["unit"], &result["rounds"]), (&Value::from("packets/s"), &Value::from(5)));
+}
+
+#[test]
+fn ways_of_placing_a_packet_forwarder_are_compared() {
+    let Some(testpmd) = tool("dpdk-testpmd") else { return };
+    let prefix = format!("pwc{}", std::process::id());
+    let metric = format!("dpdk:{prefix}");
+    let command = forwarder(testpmd.to_str().unwrap(), &prefix);
+    compare(&[&["--metric", &metric, "--"], &command[..]].concat());
+}
+
+#[test]
+fn a_packet_forwarder_is_placed_by_its_telemetry() {
+    let Some(testpmd) = tool("dpdk-testpmd") else { return };
+    let folder = TempDir::new().unwrap();
+    let prefix = format!("pw{}", std::process::id());
+    let metric = format!("dpdk:{prefix}");
+    let command = forwarder(testpmd.to_str().unwrap(), &prefix);
+    let words = [&["--budget", MEASUREMENTS, "--metric", &metric, "--"], &command[..]].concat();
     let result = place(&folder, &words);
     check(&result);
     let names: Vec<&str> =

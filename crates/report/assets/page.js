@@ -136,7 +136,7 @@
     const over = place.querySelector(".at") || place.appendChild(Object.assign(document.createElement("div"), { className: "at" }));
     over.setAttribute("aria-hidden", "true");
     const options = {
-      width, height: named.length ? 90 + 56 * named.length : Math.round(Math.min(320, Math.max(240, width * 0.6))),
+      width, height: named.length ? 90 + (named.length > 4 ? 40 : 56) * named.length : Math.round(Math.min(320, Math.max(240, width * 0.6))),
       padding: [8 + 15 * chart.marks.length, 14, 0, 0],
       scales: {
         x: { time: false, range: range(xs, 0.03), dir: chart.x.reversed ? -1 : 1 },

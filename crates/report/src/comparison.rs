@@ -1,7 +1,8 @@
-//! A comparison as a page: what every way of placing loses against the best known, and what each measurement bought.
+//! A comparison as a page: what every way of placing loses against the best known, what each measurement bought, and which claims were
+//! true.
 //!
-//! The first chart is that of BlackBox scheduler, figures 7 and 9; the second shows by what number of measurements a loss is
-//! reached, as its figure 8 and figure 14 of the statistical approach do.
+//! The first chart is that of BlackBox scheduler, figures 7 and 9; the second shows what measuring more brings, as its figure 8 does; the
+//! table after it the number of measurements by which a loss is reached, as figure 14 of the statistical approach.
 
 use crate::chart::{Axis, Chart, Ink, Series, Shape};
 use crate::figure::{Figure, Table};
@@ -9,9 +10,36 @@ use crate::page::{ReportError, Shell};
 use crate::question::{Files, is_simulated};
 use askama::Template;
 use pinwise_campaign::{CampaignInfo, Purpose, Record};
-use pinwise_placement::{Comparison, Row};
+use pinwise_placement::{Comparison, Loss, Row, Standing, Verdict};
 use pinwise_testbed::Setting;
 use pinwise_testbed::figures::{self, Scale};
+use pinwise_topology::Assignment;
+use std::collections::BTreeMap;
+
+/// Losses by which measurements are counted: those of figure 14, and one closer.
+const REACHED: [f64; 4] = [0.10, 0.05, 0.025, 0.01];
+
+/// `at most 3.1 %` where a loss may be none, else `2.0 % to 3.1 %`.
+pub fn lost(loss: &Loss) -> String {
+    let high = figures::percent(loss.high);
+    if loss.low > 0.0 { format!("{} to {high}", figures::percent(loss.low)) } else { format!("at most {high}") }
+}
+
+/// What the windows were too few or too noisy to tell, and how many would do; `None` where everything is told.
+pub fn caveat(comparison: &Comparison, simulated: bool) -> Option<String> {
+    let unclear = comparison.unclear()?;
+    let who = match unclear.rows.as_slice() {
+        [one] => format!("{} may be as good as the best known or lose", one.name),
+        rows => format!("{} ways may each be as good as the best known or lose", rows.len()),
+    };
+    let longer = if simulated { "--cycles" } else { "--period" };
+    Some(format!(
+        "Not told apart: {who} up to {}. At this noise about --rounds {} would tell losses of {}, fewer with longer windows ({longer}).",
+        figures::percent(unclear.high),
+        unclear.rounds,
+        figures::percent(comparison.within),
+    ))
+}
 
 /// The page of a comparison: a complete HTML document that needs nothing else. `searches` are the records of the campaigns in which its
 /// ways searched, by name.
@@ -29,8 +57,10 @@ pub fn comparison_page(
         info,
         simulated: is_simulated(&info.new.question),
         verdict: verdict(comparison, &scale),
+        caveat: caveat(comparison, is_simulated(&info.new.question)),
         losses: losses(comparison, &scale),
         progress: progress(comparison, searches),
+        reached: reached(comparison, searches),
         claims: claims(comparison, &scale),
         left_out: &comparison.left_out,
         next: next(comparison, files),
@@ -49,8 +79,10 @@ struct ComparisonDocument<'a> {
     info: &'a CampaignInfo,
     simulated: bool,
     verdict: String,
+    caveat: Option<String>,
     losses: Figure,
     progress: Figure,
+    reached: Table,
     claims: Table,
     left_out: &'a [(String, String)],
     next: Vec<(String, &'static str)>,
@@ -58,41 +90,61 @@ struct ComparisonDocument<'a> {
 }
 
 fn verdict(comparison: &Comparison, scale: &Scale) -> String {
-    let Some(best) = comparison.best() else { return "Nothing could be measured.".to_owned() };
-    let unpinned = comparison.rows.iter().find(|row| row.assignment.is_none() && row.campaign.is_none());
-    let against = unpinned.map_or(String::new(), |row| {
-        format!(" The program {} loses {} against it.", row.name, figures::percent(row.loss.0))
+    let Some(best) = comparison.best() else { return "Nothing is compared yet.".to_owned() };
+    // The first row is the program as nobody pins it.
+    let against = comparison.rows.first().filter(|row| row.standing == Standing::Worse).map_or(String::new(), |row| {
+        format!(" {} loses {} against it ({}).", row.name, figures::percent(row.loss.estimate), lost(&row.loss))
     });
-    format!("The best known assignment reaches {}; {} found it.{against}", best.performance.show(scale), best.name)
+    let alike: Vec<&str> =
+        comparison.rows.iter().filter(|row| row.standing == Standing::Tied).map(|row| row.name.as_str()).collect();
+    let alike = match alike.as_slice() {
+        [] => String::new(),
+        names => format!(" Not told apart from it: {}.", names.join("; ")),
+    };
+    format!(
+        "The best known placement reaches {}; it is that of {}.{against}{alike}",
+        best.performance.show(scale),
+        best.name
+    )
 }
 
 fn losses(comparison: &Comparison, scale: &Scale) -> Figure {
-    const TITLE: &str = "Loss against the best known assignment";
+    const TITLE: &str = "Loss against the best known";
     let rows = &comparison.rows;
     if rows.is_empty() {
-        return Figure::absent(TITLE, "Nothing could be measured.");
+        return Figure::absent(TITLE, "Nothing is compared yet.");
     }
     let names = rows.iter().rev().map(|row| row.name.clone()).collect();
     let y = Axis { names, ..Axis::default() };
     let mut chart = Chart::new("chart-losses", Axis::new("loss, %"), y);
     chart.bars_along_x = true;
-    let mut table = Table::new(["", "Loss", "Interval", "Performance", "Windows", "Measurements spent"]);
+    let mut table = Table::new(["", "Loss", "Interval", "", "Performance", "Windows", "Measurements spent"]);
     for (index, row) in rows.iter().enumerate() {
-        let (loss, low, high) = row.loss;
+        let Loss { estimate, low, high } = row.loss;
         let at = (rows.len() - 1 - index) as f64;
-        chart = chart.bar(ink(row), at, (100.0 * low, 100.0 * loss, 100.0 * high));
+        // A loss that may be none is told from above: its bar begins at the edge.
+        let low = if low > 0.0 || row.standing == Standing::Best { low } else { f64::NEG_INFINITY };
+        chart = chart.bar(ink(row), at, (100.0 * low, 100.0 * estimate, 100.0 * high));
+        let best = row.standing == Standing::Best;
         table.row([
             row.name.clone(),
-            figures::percent(loss),
-            format!("{} to {}", figures::percent(low), figures::percent(high)),
-            scale.show(row.performance.mean),
+            figures::percent(estimate),
+            if best { String::new() } else { lost(&row.loss) },
+            match row.standing {
+                Standing::Best => "best known",
+                Standing::Tied => "not told apart",
+                Standing::Worse => "",
+            }
+            .to_owned(),
+            row.performance.show(scale),
             figures::count(row.performance.n as u64),
             if row.spent > 0 { figures::count(row.spent) } else { "none".to_owned() },
         ]);
     }
     let points = |wanted: Ink| {
         let rows = rows.iter().enumerate().filter(move |(_, row)| ink(row) == wanted);
-        rows.map(|(index, row)| (100.0 * row.loss.0, (comparison.rows.len() - 1 - index) as f64)).collect::<Vec<_>>()
+        rows.map(|(index, row)| (100.0 * row.loss.estimate, (comparison.rows.len() - 1 - index) as f64))
+            .collect::<Vec<_>>()
     };
     chart = chart.series(Series::new("searched for", Shape::Dots, Ink::Best, points(Ink::Best))).series(Series::new(
         "left to the system or to chance",
@@ -100,14 +152,14 @@ fn losses(comparison: &Comparison, scale: &Scale) -> Figure {
         Ink::Baseline,
         points(Ink::Baseline),
     ));
-    let worst = rows.iter().max_by(|a, b| a.loss.0.total_cmp(&b.loss.0));
+    let worst = rows.iter().max_by(|a, b| a.loss.estimate.total_cmp(&b.loss.estimate));
     Figure {
         title: TITLE,
         says: worst.map_or(String::new(), |worst| {
-            format!("The largest loss is that of {}: {}.", worst.name, figures::percent(worst.loss.0))
+            format!("The largest loss is that of {}: {}.", worst.name, figures::percent(worst.loss.estimate))
         }),
-        reading: "Everything was measured again side by side, in random order; the bar is the interval of the loss. Further to the \
-                  left is better; the best known is at 0.",
+        reading: "Everything was measured side by side, in random order, in windows by which nothing was chosen. The bar is the interval of the \
+                  loss; one that begins at the edge may be no loss at all. Further to the left is better; the best known is at 0.",
         chart: Some(chart),
         table,
     }
@@ -117,38 +169,70 @@ fn ink(row: &Row) -> Ink {
     if row.campaign.is_some() { Ink::Best } else { Ink::Baseline }
 }
 
+/// How the best so far changed in a search: after how many measurements, and what the new best loses. The best so far is what has the
+/// highest mean by then. What it loses is taken from its later windows where it had any: those it came to lead by flatter it.
+fn leads(records: &[Record], best: f64) -> Vec<(u64, f64)> {
+    let mut windows: BTreeMap<&Assignment, Vec<(u64, f64)>> = BTreeMap::new();
+    let measured = |record: &'_ Record| record.outcome.as_ref().ok().map(|measured| measured.performance);
+    for record in records {
+        if let (Setting::Pinned(assignment), Some(performance)) = (&record.trial.setting, measured(record)) {
+            windows.entry(assignment).or_default().push((record.number, performance));
+        }
+    }
+    let mean = |values: &[(u64, f64)]| values.iter().map(|(_, value)| value).sum::<f64>() / values.len() as f64;
+    let until = |assignment: &Assignment, number: u64| {
+        let own = &windows[assignment];
+        own.split_at(own.partition_point(|(at, _)| *at <= number))
+    };
+    let mut leads = Vec::new();
+    let mut leader: Option<(&Assignment, f64)> = None;
+    for record in records {
+        let (Setting::Pinned(assignment), Some(_)) = (&record.trial.setting, measured(record)) else { continue };
+        let searching = matches!(record.trial.purpose, Purpose::Sample | Purpose::Steered | Purpose::Climb);
+        let (so_far, later) = until(assignment, record.number);
+        let height = mean(so_far);
+        match &mut leader {
+            Some((led, top)) if *led == assignment => *top = height,
+            Some((_, top)) if height <= *top => {}
+            _ if !searching => {}
+            leader => {
+                *leader = Some((assignment, height));
+                let judged = if later.is_empty() { height } else { mean(later) };
+                leads.push((record.number + 1, 1.0 - judged / best));
+            }
+        }
+    }
+    leads
+}
+
 fn progress(comparison: &Comparison, searches: &[(String, Vec<Record>)]) -> Figure {
-    const TITLE: &str = "Loss of the best so far, against measurements made";
+    const TITLE: &str = "Loss of the best so far";
     let Some(best) = comparison.best().filter(|_| !searches.is_empty()) else {
         return Figure::absent(TITLE, "The campaigns of the searches are not in the store any more.");
     };
     let looks = [
         (Shape::Dashes, Ink::Baseline),
         (Shape::Dashes, Ink::Data),
-        (Shape::Steps, Ink::Bound),
-        (Shape::Steps, Ink::Best),
+        (Shape::Line, Ink::Bound),
+        (Shape::Line, Ink::Best),
     ];
     let mut chart = Chart::new("chart-progress", Axis::new("measurements made"), Axis::new("loss, %"));
     let mut table = Table::new(["", "Measurements", "Loss of the best so far"]);
     let mut says = Vec::new();
     for (index, (name, records)) in searches.iter().enumerate() {
+        let leads = leads(records, best.performance.mean);
         let mut steps: Vec<(f64, f64)> = Vec::new();
-        let mut most = f64::NEG_INFINITY;
-        for record in records {
-            let searching = matches!(record.trial.purpose, Purpose::Sample | Purpose::Steered | Purpose::Climb);
-            let (Setting::Pinned(_), Ok(measured), true) = (&record.trial.setting, &record.outcome, searching) else {
-                continue;
-            };
-            if measured.performance > most {
-                most = measured.performance;
-                let loss = 100.0 * (1.0 - most / best.performance.mean);
-                steps.push((record.number as f64 + 1.0, loss));
-                table.row([name.clone(), figures::count(record.number + 1), figures::percent(loss / 100.0)]);
-            }
+        for &(number, loss) in &leads {
+            // A broken line has no steps of its own.
+            steps.extend(steps.last().map(|&(_, before)| (number as f64, before)));
+            steps.push((number as f64, 100.0 * loss));
         }
-        if let Some(&(number, loss)) = steps.last() {
-            says.push(format!("{name}: {} after {number:.0} measurements", figures::percent(loss / 100.0)));
-            steps.push((records.len() as f64, loss));
+        for (number, loss) in &leads {
+            table.row([name.clone(), figures::count(*number), figures::percent(*loss)]);
+        }
+        if let Some((number, loss)) = leads.last() {
+            says.push(format!("{name} {} from {} on", figures::percent(*loss), figures::count(*number)));
+            steps.push((records.len() as f64, 100.0 * loss));
         }
         // As many looks as there are searches; the last one is drawn the strongest.
         let (shape, ink) = looks[(index + looks.len() - searches.len().min(looks.len())) % looks.len()];
@@ -156,15 +240,32 @@ fn progress(comparison: &Comparison, searches: &[(String, Vec<Record>)]) -> Figu
     }
     Figure {
         title: TITLE,
-        says: format!("The last improvement of {}.", says.join("; ")),
-        reading: "Single windows flatter a search by their noise, so a line may end below 0; what was announced is in the chart of losses.",
+        says: format!("At last: {}.", says.join("; ")),
+        reading: "The best so far is judged by its later windows where it had any. Fresh windows at the end of a search count as measurements; a search \
+                  that profiles has no best before its profile is made.",
         chart: Some(chart),
         table,
     }
 }
 
+/// After how many measurements each search's best so far was within a loss for good.
+fn reached(comparison: &Comparison, searches: &[(String, Vec<Record>)]) -> Table {
+    let mut table = Table { head: vec![String::new()], rows: Vec::new() };
+    table.head.extend(REACHED.map(|loss| format!("Within {}", figures::percent(loss))));
+    let Some(best) = comparison.best() else { return table };
+    for (name, records) in searches {
+        let leads = leads(records, best.performance.mean);
+        let by = |within: f64| {
+            let beyond = leads.iter().rposition(|(_, loss)| *loss > within).map_or(0, |last| last + 1);
+            leads.get(beyond).map_or("not reached".to_owned(), |(number, _)| figures::count(*number))
+        };
+        table.rows.push(std::iter::once(name.clone()).chain(REACHED.map(by)).collect());
+    }
+    table
+}
+
 fn claims(comparison: &Comparison, scale: &Scale) -> Table {
-    let mut table = Table::new(["", "Bound", "Claimed gap", "Within what was asked", "So far"]);
+    let mut table = Table::new(["", "Nothing is better than", "Its own is within", "Certificate", "It loses", "True?"]);
     for row in &comparison.rows {
         let Some(judged) = row.claim else { continue };
         table.row([
@@ -172,7 +273,13 @@ fn claims(comparison: &Comparison, scale: &Scale) -> Table {
             scale.show(judged.claim.bound),
             figures::percent(judged.claim.gap),
             if judged.certified { "yes" } else { "no" }.to_owned(),
-            if judged.refuted { "false: the best known is above the bound" } else { "stands" }.to_owned(),
+            if row.standing == Standing::Best { "nothing".to_owned() } else { lost(&row.loss) },
+            match judged.verdict {
+                Verdict::Holds => "yes, as far as is known",
+                Verdict::Open => "not told: the loss is not known well enough",
+                Verdict::False => "no",
+            }
+            .to_owned(),
         ]);
     }
     table

@@ -6,7 +6,8 @@
 //! every chart, tables. What can only be *seen* is a chart, sent as data (`chart`) in one JSON element and drawn by uPlot
 //! (`assets/`), which is inlined. Nothing is ever requested from anywhere.
 //!
-//! [`comparison_page()`] is such a page of ways of placing beside one another. [`latency_page()`] is another page of the same kind, without charts: core-to-core latencies as a heat map.
+//! [`comparison_page()`] is such a page of ways of placing beside one another. [`latency_page()`] is another page of the same kind, without
+//! charts: core-to-core latencies as a heat map.
 //!
 //! # Hostile input
 //! Names of threads and commands belong to the program under test. In HTML the templates escape them; in the JSON element
@@ -31,7 +32,7 @@ mod repetitions;
 mod tail;
 
 pub use characterization::characterization_page;
-pub use comparison::comparison_page;
+pub use comparison::{caveat, comparison_page, lost};
 pub use latency::latency_page;
 pub use page::{ReportError, page};
 pub use question::{Files, is_simulated, quoted};

@@ -8,7 +8,9 @@ mod matrices;
 mod synthetic;
 
 use matrices::page_of;
-use pinwise_report::{Files, page};
+use pinwise_campaign::CampaignId;
+use pinwise_placement::{Claim, Comparison, Judged, Loss, Row, Standing, Verdict};
+use pinwise_report::{Files, comparison_page, page};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -127,6 +129,47 @@ fn a_sampled_campaign_is_legible_in_every_width_and_scheme() {
 #[test]
 fn an_exhaustive_campaign_has_words_in_place_of_the_bounds_charts() {
     check("exact", &exact(), 4);
+}
+
+/// Ways of placing as they may come out: the best known, one that is not told apart from it, and ones that are worse.
+fn comparison(campaign: &Synthetic) -> Comparison {
+    let best = campaign.outcome.best.clone().unwrap();
+    let way = |name: &str, searched: bool, (estimate, low, high): (f64, f64, f64), standing| {
+        let claim = Judged { claim: Claim { bound: 2e6, gap: 0.1 }, certified: false, verdict: Verdict::Open };
+        Row {
+            name: name.to_owned(),
+            assignment: searched.then(|| best.assignment.clone()),
+            performance: best.performance,
+            loss: Loss { estimate, low, high },
+            standing,
+            spent: if searched { 1200 } else { 0 },
+            campaign: searched.then_some(CampaignId(7)),
+            claim: searched.then_some(claim),
+        }
+    };
+    Comparison {
+        unit: campaign.outcome.unit.clone(),
+        rows: vec![
+            way("OS default", false, (0.31, 0.29, 0.33), Standing::Worse),
+            way("balanced, worst of 50", false, (0.62, 0.4, 0.8), Standing::Worse),
+            way("BlackBox, top 5", true, (-0.01, -0.2, 0.18), Standing::Tied),
+            way("hill climbing", true, (0.04, f64::NEG_INFINITY, 1.0), Standing::Tied),
+            way("default strategy", true, (0.0, 0.0, 0.0), Standing::Best),
+        ],
+        left_out: vec![("BlackBox".into(), "of a reason".into())],
+        rounds: 20,
+        confidence: 0.95,
+        within: 0.025,
+    }
+}
+
+#[test]
+fn ways_of_placing_are_legible_beside_one_another() {
+    let campaign = campaign(&Plot::default());
+    let searches = [("default strategy".to_owned(), campaign.records.clone())];
+    let html = comparison_page(&campaign.info, &comparison(&campaign), &searches, Files::default()).unwrap();
+    assert!(html.contains("2 ways may each be as good as the best known"), "what was not told is said");
+    legible("compared", &html, 2, 50);
 }
 
 #[test]

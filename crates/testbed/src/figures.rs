@@ -71,13 +71,21 @@ impl Scale {
         if self.reversed() && low <= 0.0 {
             return format!("{} or more", self.show(high));
         }
+        format!("{} {}", self.ends(low, high), self.label)
+    }
+
+    /// As [`Self::range`] without the unit, for a column that has it in its head.
+    pub fn ends(&self, low: f64, high: f64) -> String {
+        if self.reversed() && low <= 0.0 {
+            return format!("{} or more", self.number(high));
+        }
         let (from, to) = if self.reversed() { (high, low) } else { (low, high) };
         let (from, to) = (self.value(from), self.value(to));
         let width = (to - from).abs();
         // The first digit of the width; at most six, since no measurement is that good.
         let needed = if width > 0.0 { (-width.log10().floor()).clamp(0.0, 6.0) as usize } else { 0 };
         let decimals = self.decimals.max(needed);
-        format!("{from:.decimals$} to {to:.decimals$} {}", self.label)
+        format!("{from:.decimals$} to {to:.decimals$}")
     }
 }
 

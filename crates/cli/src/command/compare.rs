@@ -3,11 +3,12 @@
 use super::place::{self, Bed, SearchArguments, SubjectArguments};
 use crate::comparison;
 use crate::interrupt::Interrupt;
+use crate::number::whole;
 use crate::output::{self, Interrupted};
 use crate::request::{Compared, Request};
 use anyhow::Context;
 use clap::Args;
-use pinwise_campaign::{CampaignInfo, CampaignState, Ending, NewCampaign, Store};
+use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Ending, NewCampaign, Purpose, Store};
 use pinwise_evt::Method;
 use pinwise_placement::{
     Budget, Claim, Comparison, Contender, Entry, Judge, Lineup, Outcome, Question, Search, StrategyName,
@@ -19,9 +20,11 @@ use std::time::Instant;
 
 /// Compare ways of placing a program: the operating system's, random, balanced, and every search
 ///
-/// Each search runs by itself with the whole --budget, as a campaign of its own. What they announce is then measured again beside
-/// random and balanced placements and the program unpinned, in fresh windows and in random order; these windows alone are
-/// compared. Losses are against the best assignment known at the end.
+/// Each search runs by itself with the whole --budget, as a campaign of its own: four of them, three where the program cannot be
+/// profiled. What they announce is then measured beside naive (random) and balanced placements and the program unpinned, in two sets of
+/// windows: one chooses which assignment is the best known and which draw is the worst, the other, fresh and in
+/// random order, is what is told. A way whose loss may be none is said not to be told apart from the best; where that is for lack of windows, how
+/// many would do.
 #[derive(Args)]
 #[command(after_help = "Examples:
   The built-in packet pipelines on this machine:
@@ -35,11 +38,11 @@ pub(crate) struct Compare {
     subject: SubjectArguments,
     #[command(flatten, next_help_heading = "Search")]
     search: SearchArguments,
-    /// How many random and how many balanced placements are drawn
-    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u64).range(2..=100_000), help_heading = "Comparison")]
+    /// How many naive (random) and how many balanced placements are drawn
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = whole::<u64>(2..=100_000), help_heading = "Comparison")]
     draws: u64,
-    /// Fresh windows of everything that is compared
-    #[arg(long, value_name = "N", default_value_t = 12, value_parser = clap::value_parser!(u64).range(2..=100_000), help_heading = "Comparison")]
+    /// Fresh windows of each that is compared, and as many before by which the best known and the worst draws are chosen
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = whole::<u64>(5..=100_000), help_heading = "Comparison")]
     rounds: u64,
     #[command(flatten, next_help_heading = "Output")]
     store: crate::store::StoreArguments,
@@ -57,16 +60,20 @@ struct Way {
     looks: Option<(u64, u64)>,
 }
 
-const WAYS: [Way; 3] = [
+/// How many of the assignments predicted best BlackBox measures (blackbox-scheduler, section 5.2).
+const TOP: usize = 5;
+
+const WAYS: [Way; 4] = [
+    Way { name: "BlackBox", strategy: StrategyName::Blackbox, method: Method::Bayes, looks: None },
     // optimal-assignment-evt, section 5.3: N_init and N_delta of its case study.
     Way {
-        name: "random, published bound",
+        name: "random, iterative",
         strategy: StrategyName::Random,
         method: Method::Profile,
         looks: Some((1000, 100)),
     },
-    Way { name: "climbing", strategy: StrategyName::Climb, method: Method::Bayes, looks: None },
-    Way { name: "pinwise place", strategy: StrategyName::Auto, method: Method::Bayes, looks: None },
+    Way { name: "hill climbing", strategy: StrategyName::Climb, method: Method::Bayes, looks: None },
+    Way { name: "default strategy", strategy: StrategyName::Auto, method: Method::Bayes, looks: None },
 ];
 
 impl Compare {
@@ -79,17 +86,25 @@ impl Compare {
         let (request, mut bed, new) = place::prepare(request, self.subject.built_in(), begin, &store, &interrupt)?;
         let tree = SharingTree::new(&new.machine, new.alike);
         let mut lineup = self.chance(&request.question, &tree, new.workload.threads.len())?;
+        if !self.json {
+            output::print(&format!("{}\n", place::subject(&new)))?;
+        }
+        bed.notes().iter().for_each(|note| output::aside(&format!("note: {note}")));
         for (index, way) in WAYS.iter().enumerate() {
-            let searched = search(way, &mut store, &request, &new, &mut bed, &interrupt)?;
-            let Some((info, outcome)) = searched else {
+            let request = match question(way, &request, &new, &bed, &store)? {
+                Ok(question) => Request { question, ..request.clone() },
+                Err(reason) => {
+                    lineup.left_out.push((way.name.into(), reason));
+                    continue;
+                }
+            };
+            output::aside(&format!("search {} of {}: {}", index + 1, WAYS.len(), way.name));
+            let Some(searched) = search(&mut store, &request, &new, &mut bed, &interrupt)? else {
                 return Err(interrupted(&format!("{index} of {} searches are kept", WAYS.len())).into());
             };
-            if index == 0 && !self.json {
-                output::print(&place::opening(&info))?;
-                bed.notes().iter().for_each(|note| output::aside(&format!("note: {note}")));
-            }
-            enter(&mut lineup, way, &info, &outcome);
+            enter(&mut lineup, way, &searched);
         }
+        output::aside("everything beside everything");
         let compared = Compared { request, lineup };
         let new = NewCampaign { question: serde_json::to_value(&compared)?, ..new };
         let id = store.create(&new)?;
@@ -112,14 +127,11 @@ impl Compare {
             |name: &str, entry| Contender { name: name.into(), entry, spent: 0, campaign: None, claim: None };
         Ok(Lineup {
             contenders: vec![
-                contender("unpinned", Entry::Unpinned),
-                contender("random", Entry::Drawn(drawn)),
+                contender("OS default", Entry::Unpinned),
+                contender("naive", Entry::Drawn(drawn)),
                 contender("balanced", Entry::Drawn(even)),
             ],
-            left_out: vec![(
-                "BlackBox".into(),
-                "its profile needs instances that run alone, which this command cannot arrange yet".into(),
-            )],
+            left_out: Vec::new(),
             rounds: self.rounds as usize,
             confidence: question.confidence,
             within: question.within,
@@ -128,19 +140,48 @@ impl Compare {
     }
 }
 
+/// What a way is asked, or why it cannot be.
+fn question(
+    way: &Way,
+    request: &Request,
+    new: &NewCampaign,
+    bed: &Bed,
+    store: &Store,
+) -> anyhow::Result<Result<Question, String>> {
+    let (start, step) = way.looks.map_or((request.question.start, None), |(start, step)| (start, Some(step)));
+    let mut question = Question { strategy: way.strategy, method: way.method, start, step, ..request.question.clone() };
+    if way.strategy == StrategyName::Blackbox {
+        if !bed.testbed().profiles() {
+            let reason = "its profile takes instances of the program that run alone, and more of them than there are";
+            return Ok(Err(reason.to_owned()));
+        }
+        question.profile.top = Some(TOP);
+        place::decide(&mut question.profile, Some(store), &bed.fingerprint())?;
+    }
+    let tree = SharingTree::new(&new.machine, new.alike);
+    Ok(match Search::new(&question, &tree, &new.workload) {
+        Ok(_) => Ok(question),
+        Err(error) => Err(error.to_string()),
+    })
+}
+
+/// A search that was done.
+struct Searched {
+    campaign: CampaignId,
+    outcome: Outcome,
+    /// Measurements that only profiled.
+    profiled: u64,
+}
+
 /// One search as a campaign of its own; `None` where it was interrupted.
 fn search(
-    way: &Way,
     store: &mut Store,
     request: &Request,
     new: &NewCampaign,
     bed: &mut Bed,
     interrupt: &Interrupt,
-) -> anyhow::Result<Option<(CampaignInfo, Outcome)>> {
-    let (start, step) = way.looks.map_or((request.question.start, None), |(start, step)| (start, Some(step)));
-    let question = Question { strategy: way.strategy, method: way.method, start, step, ..request.question.clone() };
-    let request = Request { question, ..request.clone() };
-    let id = store.create(&NewCampaign { question: serde_json::to_value(&request)?, ..new.clone() })?;
+) -> anyhow::Result<Option<Searched>> {
+    let id = store.create(&NewCampaign { question: serde_json::to_value(request)?, ..new.clone() })?;
     let info = store.get(id)?;
     let tree = SharingTree::new(&new.machine, new.alike);
     let mut strategy = Search::new(&request.question, &tree, &new.workload)?;
@@ -149,7 +190,8 @@ fn search(
         Ending::Finished(_) => {
             let outcome = strategy.outcome(&new.unit, &records, None);
             store.conclude(id, CampaignState::Finished, Some(&serde_json::to_value(&outcome)?))?;
-            Ok(Some((info, outcome)))
+            let profiled = records.iter().filter(|record| record.trial.purpose == Purpose::Profile).count() as u64;
+            Ok(Some(Searched { campaign: id, outcome, profiled }))
         }
         Ending::Interrupted => {
             store.conclude(id, CampaignState::Stopped, None)?;
@@ -163,9 +205,25 @@ fn search(
 }
 
 /// Adds what a search came to.
-fn enter(lineup: &mut Lineup, way: &Way, info: &CampaignInfo, outcome: &Outcome) {
+fn enter(lineup: &mut Lineup, way: &Way, searched: &Searched) {
+    let Searched { campaign, outcome, profiled } = searched;
+    let contender = |name: String, assignment: &Assignment, spent, claim| Contender {
+        name,
+        entry: Entry::Announced(assignment.clone()),
+        spent,
+        campaign: Some(*campaign),
+        claim,
+    };
+    let mut name = way.name.to_owned();
+    if let Some(forecast) = &outcome.forecast {
+        // Without the selection phase nothing is measured but the profile (blackbox-scheduler, figure 7).
+        if let Some(first) = forecast.finalists.first() {
+            lineup.contenders.push(contender(format!("{name}, top 1"), &first.assignment, *profiled, None));
+        }
+        name = format!("{name}, top {TOP}");
+    }
     let Some(best) = &outcome.best else {
-        lineup.left_out.push((way.name.into(), format!("it announced nothing ({})", outcome.stopped_because)));
+        lineup.left_out.push((name, format!("it announced nothing ({})", outcome.stopped_because)));
         return;
     };
     let bound = &outcome.bound;
@@ -174,13 +232,8 @@ fn enter(lineup: &mut Lineup, way: &Way, info: &CampaignInfo, outcome: &Outcome)
         Method::Profile => bound.upb.zip(bound.gap),
         Method::Bayes => bound.upb_high.zip(bound.gap_high),
     };
-    lineup.contenders.push(Contender {
-        name: way.name.into(),
-        entry: Entry::Announced(best.assignment.clone()),
-        spent: outcome.cost.measurements,
-        campaign: Some(info.id),
-        claim: claim.map(|(bound, gap)| Claim { bound, gap }),
-    });
+    let claim = claim.map(|(bound, gap)| Claim { bound, gap });
+    lineup.contenders.push(contender(name, &best.assignment, outcome.cost.measurements, claim));
 }
 
 /// Goes on with a comparison whose searches were done.
@@ -213,7 +266,7 @@ fn judge(
     json: bool,
 ) -> anyhow::Result<()> {
     let mut judge = Judge::new(&compared.lineup);
-    let expected = Budget::Measurements(compared.lineup.measurements());
+    let expected = Budget::Measurements(Judge::measurements(&compared.lineup));
     let (ending, records) = place::measure(store, info, expected, &mut judge, &mut bed, interrupt)?;
     match ending {
         Ending::Finished(_) => {

@@ -8,6 +8,7 @@ mod subject;
 mod testbed;
 
 pub(crate) use arguments::Place;
+pub(crate) use blackbox::decide;
 pub(crate) use search::{SearchArguments, fraction, time};
 pub(crate) use subject::SubjectArguments;
 pub(crate) use testbed::{Bed, open};
@@ -93,9 +94,11 @@ pub(crate) fn prepare(
     if let [only] = tree.leaves() {
         let name = &new.workload.name;
         let only = only.0;
-        anyhow::bail!(
-            "{name} may run on CPU {only} only, so there is nothing to choose: allow it more (taskset -apc LIST PID)"
-        );
+        let remedy = match request.cpus {
+            Some(_) => "name more of them with --cpus",
+            None => "allow it more (taskset -apc LIST PID)",
+        };
+        anyhow::bail!("{name} may run on CPU {only} only, so there is nothing to choose: {remedy}");
     }
     Ok((request, bed, new))
 }
@@ -324,7 +327,7 @@ fn keep_plan(
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).with_context(|| format!("{}: cannot make the folder", folder.display()))?;
     }
-    std::fs::write(&path, plan.to_toml()).with_context(|| format!("{}: cannot write the plan", path.display()))?;
+    output::write(&path, plan.to_toml().as_bytes())?;
     Ok(Some(path))
 }
 
@@ -334,12 +337,17 @@ pub(crate) fn plan_path(store: &Store, id: CampaignId) -> PathBuf {
 }
 
 /// What is known before the first measurement: the machine, the threads by role, the campaign.
-pub(crate) fn opening(info: &CampaignInfo) -> String {
-    let machine = &info.new.machine;
+fn opening(info: &CampaignInfo) -> String {
+    format!("{}campaign {}, seed {}\n\n", subject(&info.new), info.id.0, info.new.seed)
+}
+
+/// What is placed where.
+pub(crate) fn subject(new: &NewCampaign) -> String {
+    let machine = &new.machine;
     let contexts = machine.allowed.len();
     let mut text = format!("{}: {contexts} contexts allowed ({})\n", machine.name, machine.allowed);
-    let threads = &info.new.workload.threads;
-    text.push_str(&format!("{}: {} threads to place\n", info.new.workload.name, threads.len()));
+    let threads = &new.workload.threads;
+    text.push_str(&format!("{}: {} threads to place\n", new.workload.name, threads.len()));
     let mut roles: Vec<&str> = threads.iter().map(|thread| thread.role.as_str()).collect();
     roles.sort_unstable();
     roles.dedup();
@@ -348,6 +356,5 @@ pub(crate) fn opening(info: &CampaignInfo) -> String {
             threads.iter().filter(|thread| thread.role == role).map(|thread| thread.name.as_str()).collect();
         text.push_str(&format!("  {role:<12} {}\n", names.join(" ")));
     }
-    text.push_str(&format!("campaign {}, seed {}\n\n", info.id.0, info.new.seed));
     text
 }

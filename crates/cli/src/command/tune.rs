@@ -12,6 +12,7 @@ mod text;
 use super::place::{self, StoredSearch};
 use super::threads::{self, Asked, Edges};
 use crate::interrupt::Interrupt;
+use crate::number::whole;
 use crate::output::{self, Interrupted, Usage};
 use anyhow::Context;
 use clap::Args;
@@ -42,7 +43,7 @@ pub(crate) struct Tune {
     #[command(flatten)]
     asked: Asked,
     /// n where nobody decides [default: its variable of --env is not set; else as many as the CPUs it may use]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Search")]
+    #[arg(long, value_name = "N", value_parser = whole::<u32>(1..=u64::from(u32::MAX)), help_heading = "Search")]
     default: Option<u32>,
     /// Write the plan here [default: beside the store]
     #[arg(long, value_name = "FILE", help_heading = "Output")]

@@ -93,7 +93,7 @@ impl BlackBoxArguments {
 }
 
 /// Decides which level is core-local where nobody said: as characterized, or the usual one.
-pub(super) fn decide(profile: &mut Profile, store: Option<&Store>, fingerprint: &Fingerprint) -> anyhow::Result<()> {
+pub(crate) fn decide(profile: &mut Profile, store: Option<&Store>, fingerprint: &Fingerprint) -> anyhow::Result<()> {
     if profile.core_local.is_some() {
         return Ok(());
     }

@@ -1,0 +1,266 @@
+//! The strategy that measures what several ways of placing came to, beside one another.
+//!
+//! Searches end with figures of their own windows, taken at different times. To compare ways of placing, everything they came to is
+//! measured again, in one campaign of three parts:
+//!
+//! 1. *Draws*: of ways that leave something to chance (random, balanced) every drawn assignment once.
+//! 2. *Choice*: rounds of everything announced, the [`EXTREMES`] lowest draws of each way and the highest of all. Their means
+//!    choose which assignment is the best known and which draw is the worst of its way.
+//! 3. *Verdict*: rounds of what was chosen, everything announced, the unpinned program, and of each way its share of the draws, each
+//!    drawn assignment once more over all rounds.
+//!
+//! Whatever is chosen for being high or low was lucky or unlucky, so the windows that chose say nothing about it: losses come from the verdict
+//! alone. A round is in random order, and losses are taken round by round, so that whatever changes with time hits all alike.
+
+use crate::fresh::BASELINE_WINDOWS;
+use crate::lineup::Lineup;
+use crate::search::tally::settled;
+use crate::statistics::mean;
+use pinwise_campaign::{Purpose, Record, Step, Strategy, Trial};
+use pinwise_testbed::{Effort, Retry, Setting};
+use pinwise_topology::{Assignment, Random};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// How many draws of a way may turn out to be its worst, and how many of all to be the best known: single windows decide which.
+const EXTREMES: usize = 3;
+
+/// What a window of the verdict counts for.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Seat {
+    /// This setting.
+    Of(Setting),
+    /// The mean over what the contender with this index drew.
+    Draws(usize),
+}
+
+/// The windows of one round of the verdict; what could not be measured has none.
+pub(crate) type Round = BTreeMap<Seat, Vec<f64>>;
+
+/// What the choice came to.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Chosen {
+    /// The best known.
+    pub(crate) best: Option<Assignment>,
+    /// The worst draw, by contender.
+    pub(crate) worst: BTreeMap<usize, Assignment>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Draws,
+    /// So many rounds were begun.
+    Choice(usize),
+    Verdict(usize),
+}
+
+/// Measures a [`Lineup`]; [`crate::Comparison`] is what that shows.
+#[derive(Debug)]
+pub struct Judge {
+    lineup: Lineup,
+    random: Random,
+    stage: Stage,
+    queue: VecDeque<(Option<Seat>, Trial)>,
+    /// What the trial proposed last counts for.
+    asked: Option<Seat>,
+    /// How many records were taken into account.
+    seen: usize,
+    failed: BTreeSet<Setting>,
+    /// Windows of the first part, and of the second.
+    drawn: BTreeMap<Assignment, Vec<f64>>,
+    tried: BTreeMap<Assignment, Vec<f64>>,
+    candidates: BTreeSet<Assignment>,
+    chosen: Chosen,
+    verdict: Vec<Round>,
+}
+
+impl Judge {
+    /// A judge of `lineup`.
+    pub fn new(lineup: &Lineup) -> Self {
+        let mut judge = Self {
+            lineup: lineup.clone(),
+            random: Random::new(lineup.seed),
+            stage: Stage::Draws,
+            queue: VecDeque::new(),
+            asked: None,
+            seen: 0,
+            failed: BTreeSet::new(),
+            drawn: BTreeMap::new(),
+            tried: BTreeMap::new(),
+            candidates: BTreeSet::new(),
+            chosen: Chosen::default(),
+            verdict: Vec::new(),
+        };
+        let draws = lineup.drawn().flat_map(|(_, drawn)| drawn);
+        let trials = draws.map(|drawn| (None, trial(Setting::Pinned(drawn.clone()), Purpose::Sample)));
+        judge.ask(trials.collect());
+        judge
+    }
+
+    /// A judge that has seen `records`, as after a run of them.
+    pub(crate) fn replay(lineup: &Lineup, records: &[Record]) -> Self {
+        let mut judge = Self::new(lineup);
+        judge.step(&[]);
+        for last in settled(records) {
+            judge.step(records.get(..=last.number as usize).unwrap_or(records));
+        }
+        judge
+    }
+
+    /// How many measurements it takes at most, where none is repeated.
+    pub fn measurements(lineup: &Lineup) -> u64 {
+        let draws: usize = lineup.drawn().map(|(_, drawn)| drawn.len()).sum();
+        let (announced, ways) = (lineup.announced().count(), lineup.drawn().count());
+        let choice = announced + EXTREMES * (ways + 1);
+        let unpinned = if lineup.unpinned() { BASELINE_WINDOWS } else { 0 };
+        // The worst of each way and the best known, which may be a draw.
+        let verdict = announced + ways + 1 + unpinned;
+        (2 * draws + lineup.rounds * (choice + verdict)) as u64
+    }
+
+    /// What was chosen; nothing before the verdict began.
+    pub(crate) fn chosen(&self) -> &Chosen {
+        &self.chosen
+    }
+
+    /// The rounds of the verdict.
+    pub(crate) fn verdict(&self) -> &[Round] {
+        &self.verdict
+    }
+
+    fn ask(&mut self, mut trials: Vec<(Option<Seat>, Trial)>) {
+        self.random.shuffle(&mut trials);
+        self.queue.extend(trials);
+    }
+
+    fn learn(&mut self, history: &[Record]) {
+        for record in settled(history.get(self.seen..).unwrap_or_default()) {
+            let setting = &record.trial.setting;
+            let performance = match &record.outcome {
+                Ok(measured) => measured.performance,
+                Err(error) => {
+                    if error.retry == Retry::Other {
+                        self.failed.insert(setting.clone());
+                    }
+                    continue;
+                }
+            };
+            match (record.trial.purpose, setting, self.asked.take()) {
+                (Purpose::Sample, Setting::Pinned(drawn), None) => {
+                    self.drawn.entry(drawn.clone()).or_default().push(performance);
+                }
+                (Purpose::Climb, Setting::Pinned(tried), None) => {
+                    self.tried.entry(tried.clone()).or_default().push(performance);
+                }
+                (Purpose::Final, _, Some(seat)) => {
+                    if let Some(round) = self.verdict.last_mut() {
+                        round.entry(seat).or_default().push(performance);
+                    }
+                }
+                _ => {}
+            }
+        }
+        self.seen = history.len();
+    }
+
+    /// The assignments among which is chosen.
+    fn candidates(&self) -> BTreeSet<Assignment> {
+        let ranked = |of: &mut dyn Iterator<Item = &Assignment>| {
+            let of: BTreeSet<&Assignment> = of.collect();
+            let mut ranked: Vec<(&Assignment, f64)> =
+                of.into_iter().filter_map(|drawn| Some((drawn, mean(self.drawn.get(drawn)?)))).collect();
+            ranked.sort_by(|a, b| a.1.total_cmp(&b.1));
+            ranked.into_iter().map(|(drawn, _)| drawn.clone()).collect::<Vec<_>>()
+        };
+        let mut candidates: BTreeSet<Assignment> = self.lineup.announced().cloned().collect();
+        for (_, drawn) in self.lineup.drawn() {
+            candidates.extend(ranked(&mut drawn.iter()).into_iter().take(EXTREMES));
+        }
+        let all = ranked(&mut self.lineup.drawn().flat_map(|(_, drawn)| drawn));
+        candidates.extend(all.into_iter().rev().take(EXTREMES));
+        candidates
+    }
+
+    fn choose(&self) -> Chosen {
+        let height = |tried: &Assignment| self.tried.get(tried).map(|windows| mean(windows));
+        let ranked = |of: &mut dyn Iterator<Item = &Assignment>| {
+            let mut heights: Vec<(Assignment, f64)> =
+                of.filter_map(|tried| Some((tried.clone(), height(tried)?))).collect();
+            heights.sort_by(|a, b| a.1.total_cmp(&b.1));
+            heights
+        };
+        let lowest = |drawn: &[Assignment]| Some(ranked(&mut drawn.iter()).first()?.0.clone());
+        Chosen {
+            best: ranked(&mut self.candidates.iter()).pop().map(|(best, _)| best),
+            worst: self.lineup.drawn().filter_map(|(index, drawn)| Some((index, lowest(drawn)?))).collect(),
+        }
+    }
+
+    /// One round of the verdict.
+    fn round(&self, round: usize) -> Vec<(Option<Seat>, Trial)> {
+        let pinned = |assignment: &Assignment| Setting::Pinned(assignment.clone());
+        let chosen = self.chosen.worst.values().chain(&self.chosen.best);
+        let settings: BTreeSet<Setting> = self.lineup.announced().chain(chosen).map(pinned).collect();
+        let unpinned = if self.lineup.unpinned() { BASELINE_WINDOWS } else { 0 };
+        let settings = settings.into_iter().chain(std::iter::repeat_n(Setting::Unpinned, unpinned));
+        let mut seats: Vec<(Seat, Setting)> = settings.map(|setting| (Seat::Of(setting.clone()), setting)).collect();
+        for (index, drawn) in self.lineup.drawn() {
+            let share = drawn.iter().skip(round).step_by(self.lineup.rounds);
+            seats.extend(share.map(|drawn| (Seat::Draws(index), pinned(drawn))));
+        }
+        seats.into_iter().map(|(seat, setting)| (Some(seat), trial(setting, Purpose::Final))).collect()
+    }
+
+    /// Lets what is known so far fill the queue; why it does not, once there is nothing more to measure.
+    fn refill(&mut self) -> Option<String> {
+        let rounds = self.lineup.rounds;
+        self.stage = match self.stage {
+            Stage::Draws => {
+                self.candidates = self.candidates();
+                Stage::Choice(0)
+            }
+            Stage::Choice(begun) if begun < rounds => {
+                let tried = |tried: &Assignment| (None, trial(Setting::Pinned(tried.clone()), Purpose::Climb));
+                self.ask(self.candidates.iter().map(tried).collect());
+                Stage::Choice(begun + 1)
+            }
+            Stage::Choice(_) => {
+                self.chosen = self.choose();
+                Stage::Verdict(0)
+            }
+            Stage::Verdict(begun) if begun < rounds && self.chosen.best.is_some() => {
+                self.ask(self.round(begun));
+                self.verdict.push(Round::new());
+                Stage::Verdict(begun + 1)
+            }
+            Stage::Verdict(0) => return Some("nothing pinned could be measured".to_owned()),
+            Stage::Verdict(_) => return Some(format!("{rounds} fresh windows of each were measured")),
+        };
+        None
+    }
+}
+
+fn trial(setting: Setting, purpose: Purpose) -> Trial {
+    Trial { setting, purpose, effort: Effort::default() }
+}
+
+impl Strategy for Judge {
+    fn step(&mut self, history: &[Record]) -> Step {
+        self.learn(history);
+        loop {
+            while let Some((seat, trial)) = self.queue.pop_front() {
+                // What cannot run is not tried again.
+                if !self.failed.contains(&trial.setting) {
+                    self.asked = seat;
+                    return Step::Measure(trial);
+                }
+            }
+            if let Some(why) = self.refill() {
+                return Step::Stop(why);
+            }
+        }
+    }
+
+    fn foresee(&self, most: usize) -> Vec<Trial> {
+        self.queue.iter().take(most).map(|(_, trial)| trial.clone()).collect()
+    }
+}
