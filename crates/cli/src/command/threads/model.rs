@@ -19,6 +19,7 @@ pub(super) fn search(asked: &Asked, edges: &Edges, _interrupt: &Interrupt) -> an
         (asked.threads_per_n.is_some(), "--threads-per-n"),
         (asked.metric()?.is_some(), "--metric"),
         (asked.whole_run, "--whole-run"),
+        (asked.set.is_some(), "--set"),
         (edges.after.is_some(), "--after"),
         (!edges.remove.is_empty(), "--remove"),
         (edges.output.is_some(), "--output"),
