@@ -1,4 +1,4 @@
-//! Puts a program's affinities back whatever happens to pinwise.
+//! Puts a program's affinities, and the limits that were set for it, back whatever happens to pinwise.
 //!
 //! *Problem*: `kill -9` runs no destructor. A thread that pinwise confined stays confined, for good.
 //!
@@ -11,7 +11,8 @@
 //!
 //! What is restored: every entered thread that still lives (same number, same start time); then threads and child processes
 //! that were created meanwhile and inherited a pin, recognised by a mask of one CPU in a process that began with more, get
-//! their process's mask; again until two looks show nothing new. Programs that pinwise launched are ended first by SIGTERM,
+//! their process's mask; again until two looks show nothing new. A process that was confined as a whole gets its mask back with all threads
+//! that have less. Files of control groups get the text they had. Programs that pinwise launched are ended first by SIGTERM,
 //! after two seconds by SIGKILL: nobody reads their output any more. A program launched at the very moment of the kill is
 //! found by a mark in its environment.
 //!
@@ -34,6 +35,7 @@ use std::collections::HashSet;
 use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -56,6 +58,10 @@ pub(crate) enum Entry {
     Process { pid: Pid, start: StartTime, mask: CpuSet },
     /// A thread that will be pinned, with the mask it had.
     Thread { id: ThreadId, mask: CpuSet },
+    /// A process that will be confined to some of the CPUs of this mask, with all threads it has or creates.
+    Confined { pid: Pid, start: StartTime, mask: CpuSet },
+    /// A file of a control group that will be written, with its text.
+    File { path: PathBuf, text: String },
     /// A program with this mark in its environment is about to be started.
     Launching { mark: String },
     /// It has been, as the leader of its own process group.
@@ -90,6 +96,27 @@ impl Guardian {
         }
         self.child = spawn()?;
         Ok(write(&mut self.child, &self.entries)?)
+    }
+
+    /// What a file said when it was entered; `None`: it was not.
+    pub(crate) fn file(&self, wanted: &Path) -> Option<String> {
+        self.entries.iter().find_map(|entry| match entry {
+            Entry::File { path, text } if path == wanted => Some(text.clone()),
+            _ => None,
+        })
+    }
+
+    /// The mask a process had when it was entered as one that is confined; `None`: it was not.
+    pub(crate) fn confined(&self, wanted: Pid) -> Option<CpuSet> {
+        self.entries.iter().find_map(|entry| match entry {
+            Entry::Confined { pid, mask, .. } if *pid == wanted => Some(mask.clone()),
+            _ => None,
+        })
+    }
+
+    /// Whether a thread is entered with a mask of its own.
+    pub(crate) fn entered(&self, tid: Tid) -> bool {
+        self.entries.iter().any(|entry| matches!(entry, Entry::Thread { id, .. } if id.tid == tid))
     }
 
     /// The number of the guardian process.
@@ -159,8 +186,18 @@ pub fn guardian_main() {
 fn restore(entries: &[Entry]) {
     let launched = Launched::in_entries(entries);
     launched.signal(Signal::TERM);
+    restore_files(entries);
     restore_affinities(entries);
     launched.end();
+}
+
+fn restore_files(entries: &[Entry]) {
+    for entry in entries {
+        if let Entry::File { path, text } = entry {
+            // Nothing written is no write; a line without a word empties the file. The group may be gone.
+            let _ = fs::write(path, if text.is_empty() { "\n" } else { text });
+        }
+    }
 }
 
 fn restore_affinities(entries: &[Entry]) {
@@ -181,15 +218,16 @@ pub(crate) fn release_heirs(entries: &[Entry]) {
         .iter()
         .filter_map(|entry| if let Entry::Thread { id, .. } = entry { Some(id.tid) } else { None })
         .collect();
-    let processes: Vec<(Pid, &CpuSet)> = entries
+    type Release = fn(Tid, &CpuSet) -> Result<(), AffinityError>;
+    let processes: Vec<(Pid, &CpuSet, Release)> = entries
         .iter()
-        .filter_map(|entry| match entry {
-            Entry::Process { pid, start, mask }
-                if Stat::read(*pid, pid.main()).is_ok_and(|stat| stat.start == *start) =>
-            {
-                Some((*pid, mask))
-            }
-            _ => None,
+        .filter_map(|entry| {
+            let (pid, start, mask, release) = match entry {
+                Entry::Process { pid, start, mask } => (pid, start, mask, release_inherited as Release),
+                Entry::Confined { pid, start, mask } => (pid, start, mask, release_confined as Release),
+                _ => return None,
+            };
+            Stat::read(*pid, pid.main()).is_ok_and(|stat| stat.start == *start).then_some((*pid, mask, release))
         })
         .collect();
     let deadline = Instant::now() + RESTORING;
@@ -198,12 +236,12 @@ pub(crate) fn release_heirs(entries: &[Entry]) {
     while quiet < 2 && Instant::now() < deadline {
         let everything = process::all().unwrap_or_default();
         let mut found = false;
-        for &(pid, mask) in &processes {
+        for &(pid, mask, release) in &processes {
             let family = std::iter::once(pid).chain(process::descendants(&[pid], &everything));
             for tid in family.flat_map(|pid| process::threads(pid).unwrap_or_default()) {
                 if looked_at.insert(tid) {
                     found = true;
-                    let _ = release_inherited(tid, mask);
+                    let _ = release(tid, mask);
                 }
             }
         }
@@ -214,6 +252,12 @@ pub(crate) fn release_heirs(entries: &[Entry]) {
 /// Gives a thread that nobody entered the mask of its process where it inherited a pin: threads are only ever pinned to one CPU.
 pub(crate) fn release_inherited(tid: Tid, process: &CpuSet) -> Result<(), AffinityError> {
     if process.len() > 1 && affinity::get(tid)?.len() == 1 { affinity::set(tid, process) } else { Ok(()) }
+}
+
+/// Gives a thread of a process that was confined the process's mask, where it has some of it only.
+fn release_confined(tid: Tid, process: &CpuSet) -> Result<(), AffinityError> {
+    let now = affinity::get(tid)?;
+    if now != *process && now.difference(process).is_empty() { affinity::set(tid, process) } else { Ok(()) }
 }
 
 /// The launched programs that may still run.
@@ -236,7 +280,7 @@ impl Launched {
                     groups.extend(RawPid::from_raw(pid.0));
                 }
                 Entry::Ended { pid } => groups.retain(|group| group.as_raw_nonzero().get() != pid.0),
-                Entry::Process { .. } | Entry::Thread { .. } => {}
+                Entry::Process { .. } | Entry::Thread { .. } | Entry::Confined { .. } | Entry::File { .. } => {}
             }
         }
         Self { groups, marks }
@@ -328,12 +372,25 @@ mod tests {
             Entry::Process { pid: Pid(7), start: StartTime(9), mask: mask.clone() },
             Entry::Thread { id, mask },
             Entry::Launching { mark: "1-2\n3".into() },
+            Entry::File { path: "/sys/fs/cgroup/a b/cpu.max".into(), text: "max 100000\n".into() },
         ];
         for entry in entries {
             let line = serde_json::to_string(&entry).unwrap();
             assert!(!line.contains('\n'));
             assert_eq!(serde_json::from_str::<Entry>(&line).unwrap(), entry);
         }
+    }
+
+    #[test]
+    fn files_say_again_what_they_said() {
+        let folder = tempfile::tempdir().unwrap();
+        let (quota, cpus) = (folder.path().join("cpu.max"), folder.path().join("cpuset.cpus"));
+        fs::write(&quota, "200000 100000").unwrap();
+        fs::write(&cpus, "0").unwrap();
+        let entry = |path: &Path, text: &str| Entry::File { path: path.to_owned(), text: text.into() };
+        restore(&[entry(&quota, "max 100000\n"), entry(&cpus, ""), entry(&folder.path().join("gone/x"), "1")]);
+        assert_eq!(fs::read_to_string(&quota).unwrap(), "max 100000\n");
+        assert_eq!(fs::read_to_string(&cpus).unwrap(), "\n", "an empty one inherits again");
     }
 
     #[test]

@@ -50,8 +50,8 @@ pub use microbenchmark::HostBench;
 pub use monitor::{Activity, Layer, Monitor, MonitorError, Overhead, ThreadActivity, Unavailable, UnknownLayer};
 pub use pin::{Ended, Pinned, Pinner};
 pub use prober::{
-    Drift, LinuxProber, ProbeError, ProbeOptions, ProgressSource, Recipe, RecipeError, Seen, Subject, Threads,
-    set_number,
+    Drift, LinuxProber, NoSetter, ProbeError, ProbeOptions, ProgressSource, Recipe, RecipeError, Seen, Setter, Subject,
+    Threads, set_number,
 };
 pub use quota::Quota;
 pub use rerun::{RerunOptions, RerunTestbed, RunMetric, Stream};

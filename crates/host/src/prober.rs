@@ -20,10 +20,12 @@ mod halves;
 mod init;
 mod recipe;
 mod session;
+mod setter;
 
 pub use error::ProbeError;
 pub use halves::Drift;
 pub use recipe::{Recipe, RecipeError};
+pub use setter::{NoSetter, Setter};
 
 use crate::fifo::Fifo;
 use crate::guardian::Guardian;
@@ -93,10 +95,10 @@ pub struct Seen {
 pub enum Subject {
     /// A program that is started anew with each.
     Anew(Recipe),
-    /// A program that is started once, and a command that changes the parameter while it runs (`{n}` in it).
-    Launched(Recipe, String),
-    /// A process that runs already, and such a command; it is left running with the last parameter that was set.
-    Running(Pid, String),
+    /// A program that is started once, and what changes its parameter while it runs.
+    Launched(Recipe, Setter),
+    /// A process that runs already; it is left running, with the last parameter that a command has set, or the limits it had.
+    Running(Pid, Setter),
 }
 
 /// Probes a program with one parameter after another.
@@ -117,7 +119,8 @@ pub struct LinuxProber {
 /// Gives the running process `pid` the parameter `n` by `command`, and waits until the number of its threads stays the same.
 pub fn set_number(pid: Pid, command: &str, n: u32) -> Result<(), ProbeError> {
     let limits = Limits { most_written: None, cancelled: Arc::default() };
-    Session::attach(pid, limits)?.set(command, n)
+    let mut guardian = Guardian::start().map_err(crate::TargetError::from)?;
+    Session::attach(pid, limits)?.set(&Setter::Command(command.into()), n, &mut guardian)
 }
 
 impl LinuxProber {
@@ -216,7 +219,7 @@ impl LinuxProber {
         Ok(seen)
     }
 
-    fn probe_live(&mut self, set: &str, parameter: u32, window: Duration) -> Result<Window, ProbeError> {
+    fn probe_live(&mut self, set: &Setter, parameter: u32, window: Duration) -> Result<Window, ProbeError> {
         let limits = self.limits();
         let session = match (&mut self.live, &self.subject) {
             (Some(session), _) => session,
@@ -235,7 +238,7 @@ impl LinuxProber {
                 session
             }
         };
-        session.set(&recipe::fill(set, parameter), parameter)?;
+        session.set(set, parameter, &mut self.guardian)?;
         session.window(window, &self.options.progress)
     }
 
@@ -248,15 +251,15 @@ impl LinuxProber {
     pub fn set(&mut self, parameter: u32) -> Result<(), ProbeError> {
         match (&mut self.live, &self.subject) {
             (Some(session), Subject::Running(_, set) | Subject::Launched(_, set)) => {
-                session.set(&recipe::fill(set, parameter), parameter)
+                session.set(set, parameter, &mut self.guardian)
             }
             _ => Ok(()),
         }
     }
 
-    /// Gives a program that goes on running its parameter for good.
+    /// Gives a program that goes on running its parameter for good, where a command does that; limits are put back at the end.
     pub fn settle(&mut self, parameter: u32) -> Result<(), ProbeError> {
-        if matches!(self.subject, Subject::Running(..)) { self.set(parameter) } else { Ok(()) }
+        if matches!(self.subject, Subject::Running(_, Setter::Command(_))) { self.set(parameter) } else { Ok(()) }
     }
 
     fn take_in(&mut self, seen: Window, parameter: u32) -> Result<(), ProbeError> {

@@ -1,10 +1,11 @@
 //! One run of the program for one probe, from its start to its end.
 
 use super::halves::{Drift, join};
+use super::setter::Setter;
 use super::{ProbeError, ProbeOptions, ProgressSource};
 use crate::guardian::{Entry, Guardian};
 use crate::launch::{Exit, Launch, Output, Running};
-use crate::metric::{Metric, MetricOptions, MetricSpec, run};
+use crate::metric::{Metric, MetricOptions, MetricSpec};
 use crate::monitor::{Activity, Monitor};
 use crate::process;
 use crate::roster::Scope;
@@ -280,10 +281,10 @@ impl Session {
         Ok(opened?)
     }
 
-    /// Changes the parameter of the running program by a command, and waits until its threads are what they will be.
-    pub(super) fn set(&mut self, command: &str, parameter: u32) -> Result<(), ProbeError> {
+    /// Changes the parameter of the running program, and waits until its threads are what they will be.
+    pub(super) fn set(&mut self, setter: &Setter, parameter: u32, guardian: &mut Guardian) -> Result<(), ProbeError> {
         self.parameter = parameter;
-        let done = run(command, SETTING, &|| self.check().is_err());
+        let done = setter.set(self.root, parameter, guardian, SETTING, &|| self.check().is_err());
         self.check()?;
         done.map_err(|why| ProbeError::Set { n: parameter, why })?;
         let begin = Instant::now();

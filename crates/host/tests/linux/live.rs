@@ -236,7 +236,7 @@ fn a_guardian_that_is_killed_is_replaced() {
 }
 
 /// A process that pins and measures until it is killed.
-fn tuner(program: &str) -> Program {
+pub(crate) fn tuner(program: &str) -> Program {
     let mut command = Command::new("/proc/self/exe");
     command.args(arguments()).env(PROGRAM, program).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut tuner = Program(command.spawn().unwrap());

@@ -7,6 +7,7 @@ mod monitor;
 mod prober;
 mod programs;
 mod rerun;
+mod setter;
 
 use pinwise_host::{GUARDIAN_ARGUMENT, Scope, Target, guardian_main};
 use programs::{PROGRAM, Program, breeder, flood, respawner, spinners, workers};
@@ -57,6 +58,7 @@ fn __program() {
         ["tune", pid] => live::tune(Target::attach(Scope::Processes(vec![pid.parse().unwrap()])).unwrap()),
         ["panic", pid] => live::panic(Target::attach(Scope::Processes(vec![pid.parse().unwrap()])).unwrap()),
         ["launch"] => live::tune(Target::launch(&live::launch("parent")).unwrap().0),
+        ["limit", pid, directory] => setter::limit(pid.parse().unwrap(), directory),
         ["attach", pid] => live::refused(pid.parse().unwrap()),
         _ => panic!("no such program: {program}"),
     }

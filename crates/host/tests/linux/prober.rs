@@ -2,7 +2,7 @@
 
 use crate::programs::{LIFE, PROGRAM, arguments, spin};
 use pinwise_host::metric::{MetricOptions, MetricSpec, Pattern};
-use pinwise_host::{LinuxProber, ProbeError, ProbeOptions, ProgressSource, Recipe, Subject};
+use pinwise_host::{LinuxProber, ProbeError, ProbeOptions, ProgressSource, Recipe, Setter, Subject};
 use pinwise_testbed::{Measure, Prober};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -119,7 +119,7 @@ fn a_program_that_goes_on_has_its_metric_read_probe_after_probe() {
     let metric = MetricSpec::Stdout(Pattern::new(r"^work (\d+)").unwrap());
     let interpretation = Some(pinwise_host::metric::Interpretation::Counter);
     let progress = ProgressSource::Metric(metric, MetricOptions { interpretation, ..MetricOptions::default() });
-    let subject = Subject::Launched(recipe, "true {n}".into());
+    let subject = Subject::Launched(recipe, Setter::Command("true {n}".into()));
     let mut prober =
         LinuxProber::new(subject, ProbeOptions { progress, ..options() }, Arc::new(AtomicBool::new(false))).unwrap();
     for n in 1..4 {
@@ -238,12 +238,13 @@ pub(crate) fn pool(path: &str) {
 fn a_number_that_can_change_while_the_program_runs_is_changed_without_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("workers");
-    let set = format!("echo {{n}} > {}", file.display());
+    let set = Setter::Command(format!("echo {{n}} > {}", file.display()));
     let name = format!("pool {}", file.display());
     let command = std::iter::once("/proc/self/exe").chain(arguments()).map(str::to_owned).collect();
     let recipe = Recipe::fixed(command, &[format!("{PROGRAM}={name}")], None).unwrap();
     let cancelled = Arc::new(AtomicBool::new(false));
-    let mut prober = LinuxProber::new(Subject::Launched(recipe, set), options(), Arc::clone(&cancelled)).unwrap();
+    let mut prober =
+        LinuxProber::new(Subject::Launched(recipe, set.clone()), options(), Arc::clone(&cancelled)).unwrap();
     let mut roots = Vec::new();
     for n in [1, 3, 2] {
         prober.probe(n, WINDOW).unwrap();
@@ -256,10 +257,10 @@ fn a_number_that_can_change_while_the_program_runs_is_changed_without_a_restart(
     assert!(!roots[0].alive(), "it ends with the prober");
 
     let running = crate::Program::start(&name);
-    let fails = Subject::Running(running.pid(), "exit {n}".into());
+    let fails = Subject::Running(running.pid(), Setter::Command("exit {n}".into()));
     let mut attached = LinuxProber::new(fails, options(), Arc::clone(&cancelled)).unwrap();
     assert!(refused(&mut attached, 3).contains("--set with n = 3 failed"));
-    let works = Subject::Running(running.pid(), format!("echo {{n}} > {}", file.display()));
+    let works = Subject::Running(running.pid(), set);
     let mut attached = LinuxProber::new(works, options(), cancelled).unwrap();
     attached.probe(2, WINDOW).unwrap();
     attached.settle(4).unwrap();

@@ -9,6 +9,7 @@ use crate::number::whole;
 use crate::output::{Usage, read_input};
 use anyhow::Context as _;
 use clap::{Args, Subcommand, ValueEnum};
+use pinwise_host::Setter;
 use pinwise_host::metric::{Interpretation, MetricOptions, MetricSpec, Pattern};
 use pinwise_threads::{Formula, Span, SpanError, Thresholds};
 use regex::Regex;
@@ -60,12 +61,12 @@ pub(crate) struct Asked {
     pub(super) env: Vec<String>,
     #[arg(
         long,
-        value_name = "cmd:COMMAND",
-        value_parser = setting,
-        help = "Change the number while the program runs, by a command with {\x1b[0mn} in it, instead of starting it anew"
+        value_name = "HOW",
+        help = "Change the number while the program runs, instead of starting it anew: cpuset: (the CPUs it may run on), cpuset:DIR or quota:DIR \
+                (CPUs or CPU time of a control group), or cmd:COMMAND with {\x1b[0mn} in it"
     )]
-    pub(super) set: Option<String>,
-    /// With --set: a process that runs already; in the end the number that was found stays set
+    pub(super) set: Option<Setter>,
+    /// With --set: a process that runs already; in the end the number that a command has set stays, limits are as they were
     #[arg(long, value_name = "PID", requires = "set", conflicts_with_all = ["command", "env"])]
     pub(super) pid: Option<i32>,
     /// How many threads it makes for n, where that is not n or a few more: 1+4n, 1+(n-1)
@@ -189,7 +190,7 @@ impl Asked {
     pub(super) fn conditions(&self, contexts: u32) -> anyhow::Result<Conditions> {
         let span = Span {
             min: self.min.unwrap_or(1),
-            max: self.max.unwrap_or_else(|| self.min.unwrap_or(1).max(contexts.saturating_mul(2))),
+            max: self.max.unwrap_or_else(|| self.min.unwrap_or(1).max(self.most(contexts))),
             step: self.step.unwrap_or(match self.method {
                 Method::Reinforcer => (contexts / 3).max(2),
                 Method::Survey | Method::Sweep => 1,
@@ -211,6 +212,12 @@ impl Asked {
         };
         let (method, rounds, tolerance, budget) = (self.method, self.rounds, self.within, self.budget);
         Ok(Conditions { method, span, thresholds, window: self.probe, rounds, tolerance, budget })
+    }
+
+    /// The most that makes sense where nothing is said: more than there are contexts cannot be granted, but may be started.
+    fn most(&self, contexts: u32) -> u32 {
+        let granted = self.set.as_ref().is_some_and(Setter::counts_contexts);
+        if granted { contexts } else { contexts.saturating_mul(2) }
     }
 
     /// The metric, where one is given.
@@ -251,14 +258,6 @@ fn regex(text: &str) -> Result<Regex, String> {
         error.to_string().lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned()
     };
     Regex::new(text).map_err(reason)
-}
-
-/// `cmd:COMMAND` with a place for n.
-fn setting(text: &str) -> Result<String, String> {
-    match text.strip_prefix("cmd:") {
-        Some(command) if command.contains("{n}") => Ok(command.to_owned()),
-        _ => Err("expected a command that changes the number, such as 'cmd:echo {n} > workers'".into()),
-    }
 }
 
 /// `64M`, `1G`, `5000`: bytes, prefixes by powers of 1024.

@@ -7,7 +7,9 @@ use super::{Answer, told, usage};
 use crate::interrupt::Interrupt;
 use crate::output::{self, Usage};
 use anyhow::Context as _;
-use pinwise_host::{LinuxProber, Pid, ProbeError, ProbeOptions, ProgressSource, Quota, Recipe, Subject, TargetError};
+use pinwise_host::{
+    LinuxProber, Pid, ProbeError, ProbeOptions, ProgressSource, Quota, Recipe, Setter, Subject, TargetError,
+};
 use pinwise_testbed::{Measure, MeasureError, Prober};
 use pinwise_threads::Formula;
 use pinwise_topology::Machine;
@@ -97,7 +99,7 @@ pub(crate) fn search(asked: &Asked, edges: &Edges, interrupt: &Interrupt) -> any
         (prober, found) = search(ProgressSource::Runs)?;
     }
     let found = found.map_err(|error| {
-        if let Some(pid) = asked.pid {
+        if let (Some(pid), Some(Setter::Command(_))) = (asked.pid, &asked.set) {
             output::aside(&format!(
                 "note: process {pid} goes on with the number that was tried last; the command of --set gives it another"
             ));
@@ -106,7 +108,10 @@ pub(crate) fn search(asked: &Asked, edges: &Edges, interrupt: &Interrupt) -> any
     })?;
     prober.inner.settle(found.parameter)?;
     if asked.pid.is_some() {
-        notes.push(format!("n = {} is set now", found.parameter));
+        notes.push(match &asked.set {
+            Some(Setter::Command(_)) => format!("n = {} is set now", found.parameter),
+            _ => "what the process may use is as it was".to_owned(),
+        });
     }
     let parts = std::mem::take(&mut prober.parts);
     let mut document = Document::new(name, "host".into(), contexts, &conditions, found, parts);

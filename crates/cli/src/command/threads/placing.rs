@@ -4,7 +4,7 @@ use super::arguments::Asked;
 use super::usage;
 use crate::output::Usage;
 use crate::request::{Reading, Request, Subject};
-use pinwise_host::Recipe;
+use pinwise_host::{Recipe, Setter};
 use pinwise_placement::{Budget, Question, StrategyName};
 use pinwise_topology::Alike;
 use std::collections::BTreeMap;
@@ -28,6 +28,13 @@ impl Asked {
                      finds the number alone"
                 )));
             }
+        }
+        if self.set.as_ref().is_some_and(Setter::counts_contexts) {
+            return Err(Usage(
+                "cpuset: and quota: set how many CPUs the program may use, and a placement says which: pinwise threads for the one, pinwise \
+                 place for the other"
+                    .into(),
+            ));
         }
         if self.metric.is_none() && self.set.is_some() {
             return Err(Usage(
@@ -77,7 +84,10 @@ impl Asked {
 
     /// The command that gives a running program the number `n`.
     pub(crate) fn set_command(&self, n: u32) -> Option<String> {
-        self.set.as_ref().map(|set| set.replace("{n}", &n.to_string()))
+        match &self.set {
+            Some(Setter::Command(command)) => Some(command.replace("{n}", &n.to_string())),
+            _ => None,
+        }
     }
 
     /// How the program is started; `None` for a process that runs already.
