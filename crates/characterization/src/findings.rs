@@ -43,7 +43,11 @@ pub struct Critical {
     pub resource: String,
     /// The benchmark that uses it.
     pub benchmark: String,
-    /// How many more of them ran at that level.
+    /// The benchmark beside it: the same, or one whose loads and stores go the same way and farther.
+    /// Empty in documents written before it was told.
+    #[serde(default)]
+    pub stressor: String,
+    /// How many of them ran at that level.
     pub count: usize,
     /// Its slowdown then.
     pub slowdown: f64,
@@ -185,17 +189,30 @@ impl Findings {
 fn critical(names: &[String], benchmarks: &[Microbenchmark], full: &[&Slowdown]) -> Vec<Critical> {
     let mut critical = Vec::new();
     for benchmark in benchmarks {
-        let with_itself = |level: &&String| {
-            full.iter().find(|row| {
-                row.place == **level && row.reference == benchmark.name && row.stressor == benchmark.name && slowed(row)
+        let slowed_by = |stressor: &Microbenchmark| {
+            // The outermost level at which they still meet is that of the resource.
+            names.iter().rev().find_map(|level| {
+                full.iter().copied().find(|row| {
+                    row.place == *level
+                        && row.reference == benchmark.name
+                        && row.stressor == stressor.name
+                        && slowed(row)
+                })
             })
         };
-        // The outermost level at which equals still meet is that of the resource.
-        if let Some(row) = names.iter().rev().find_map(|level| with_itself(&level)) {
+        // One that waits for each load may be too slow to disturb its equal, and still be disturbed by whoever goes the same way.
+        // Kinds of domains come outermost first.
+        let same_way = |other: &&Microbenchmark| benchmark.level < DomainKind::Core && other.level <= benchmark.level;
+        let by_others = || {
+            let rows = benchmarks.iter().filter(same_way).filter_map(slowed_by);
+            rows.max_by(|one, other| one.slowdown.total_cmp(&other.slowdown))
+        };
+        if let Some(row) = slowed_by(benchmark).or_else(by_others) {
             critical.push(Critical {
                 level: row.place.clone(),
                 resource: benchmark.resource.clone(),
                 benchmark: benchmark.name.clone(),
+                stressor: row.stressor.clone(),
                 count: row.count,
                 slowdown: row.slowdown,
             });
@@ -403,6 +420,32 @@ mod tests {
         assert_eq!((remote.dependent, remote.shared), (vec!["clock".to_owned()], vec!["cache".to_owned()]));
         let reason = "1.04 (0.95 to 1.13) beside 1 bus (chip)".to_owned();
         assert_eq!(remote.undecided, [Undecided { benchmark: "bus".into(), reason }]);
+    }
+
+    #[test]
+    fn a_shared_cache_is_critical_where_those_that_pass_through_it_slow_its_users() {
+        let benchmarks = [
+            benchmark("unit", DomainKind::Core),
+            benchmark("cache", DomainKind::L3),
+            benchmark("mem", DomainKind::Numa),
+            benchmark("flood", DomainKind::Numa),
+        ];
+        let rows = [
+            // What a private unit suffers from memory's users is no fight over the unit.
+            slowdown("unit", "flood", "chip", 1.3, Some(0.1)),
+            slowdown("cache", "cache", "chip", 1.01, Some(0.02)),
+            slowdown("cache", "mem", "chip", 1.1, Some(0.02)),
+            slowdown("cache", "flood", "chip", 1.2, Some(0.02)),
+            // A user of the cache that does not come to memory.
+            slowdown("mem", "cache", "chip", 1.2, Some(0.02)),
+            slowdown("mem", "flood", "chip", 1.2, Some(0.3)),
+            // Equals speak for themselves.
+            slowdown("flood", "flood", "chip", 1.06, Some(0.02)),
+            slowdown("flood", "mem", "chip", 1.4, Some(0.02)),
+        ];
+        let critical = findings(&benchmarks, &rows).critical;
+        let found: Vec<(&str, &str)> = critical.iter().map(|row| (&row.benchmark[..], &row.stressor[..])).collect();
+        assert_eq!(found, [("cache", "flood"), ("flood", "flood")]);
     }
 
     #[test]

@@ -36,13 +36,15 @@ pub fn characterization_page(characterization: &Characterization) -> Result<Stri
             .collect(),
         noise: noise(characterization),
         worst: findings.critical.iter().max_by(|a, b| a.slowdown.total_cmp(&b.slowdown)).map(|worst| {
-            format!(
-                "{} {} slow each other down {:.2} times: {}",
-                worst.count + 1,
-                worst.benchmark,
-                worst.slowdown,
-                worst.resource
-            )
+            let (count, slowdown, resource) = (worst.count, worst.slowdown, &worst.resource);
+            match worst.benchmark == worst.stressor {
+                true => {
+                    format!("{} {} slow each other down {slowdown:.2} times: {resource}", count + 1, worst.benchmark)
+                }
+                false => {
+                    format!("{count} {} slow {} down {slowdown:.2} times: {resource}", worst.stressor, worst.benchmark)
+                }
+            }
         }),
         version: env!("CARGO_PKG_VERSION"),
     };
@@ -164,7 +166,10 @@ fn isolation(characterization: &Characterization) -> Table {
 fn critical(characterization: &Characterization) -> Table {
     let mut table = Table::new(["Level", "Resource", "Seen with", "Slowdown"]);
     for row in &characterization.findings.critical {
-        let seen = format!("{} {}", row.count + 1, row.benchmark);
+        let seen = match row.benchmark == row.stressor {
+            true => format!("{} {}", row.count + 1, row.benchmark),
+            false => format!("{} beside {} {}", row.benchmark, row.count, row.stressor),
+        };
         table.row([row.level.clone(), row.resource.clone(), seen, format!("{:.2}", row.slowdown)]);
     }
     table

@@ -61,7 +61,7 @@ pub struct Pace {
     pub repetitions: usize,
     /// Operations executed in all repetitions together.
     pub operations: u64,
-    /// Whether [`Fame::enough`] was reached; otherwise the set was given up as unsteady.
+    /// Whether [`Fame::enough`] was reached, be it before the last repetition; otherwise the set was given up as unsteady.
     pub steady: bool,
     /// The part of the time that the program really had its context, up to 1; the rest went to others. Always 1 on a model.
     pub share: f64,

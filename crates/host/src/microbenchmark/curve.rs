@@ -4,6 +4,10 @@
 //! neighbours turn over in a few milliseconds, or what another model has. So it is looked at: a chain over growing sizes, each
 //! timed in several windows of which the fastest counts, since others only ever make a load slower. Where the time stays the
 //! same from size to size one level serves them; a *plateau* ends with the largest working set that its level holds.
+//!
+//! A last-level cache that neighbours turn over has no plateau: the longer a walk through the working set takes, the more of it is gone, so that
+//! the time climbs from size to size, from its own to memory's. It is there all the same, and holds the largest working set of
+//! which more than half of the loads find their line (`slope`).
 
 use super::Kind;
 use super::chase::Chain;
@@ -107,17 +111,34 @@ fn plateaus(curve: &[WorkingSet]) -> Vec<WorkingSet> {
     plateaus.into_iter().filter(|(_, points)| *points >= POINTS).map(|(last, _)| last).collect()
 }
 
+/// The largest working set, at least twice as large as `before`, that takes less than half way from the time of the first such one to
+/// `memory`'s: more than half of its loads are served before memory. `None` where already the first takes as long as memory, or a shorter time
+/// is not to be told from memory's.
+fn slope(curve: &[WorkingSet], before: u64, memory: WorkingSet) -> Option<WorkingSet> {
+    let beyond = || curve.iter().filter(|point| (2 * before..memory.bytes).contains(&point.bytes));
+    let near = beyond().next().filter(|near| near.ns * STEP < memory.ns)?;
+    beyond().take_while(|point| point.ns < (near.ns + memory.ns) / 2.0).last().copied()
+}
+
 /// What the caches around `cpu` are as declared, and as `curve` has them.
 pub(super) fn working_sets(machine: &Machine, cpu: CpuId, curve: Vec<WorkingSet>) -> WorkingSets {
     let mut plateaus = plateaus(&curve);
     // The last plateau is memory; a curve that never gets there tells nothing of the level it ends in.
-    plateaus.pop();
+    let memory = plateaus.pop();
     let mut caches: Vec<EffectiveCache> = Vec::new();
     for level in 1..=4 {
         if let Some(cache) = machine.data_caches(level).find(|cache| cache.cpus.contains(cpu)) {
             let effective = plateaus.get(caches.len()).copied();
             caches.push(EffectiveCache { level, declared: cache.size, effective });
         }
+    }
+    // Beyond the core's own caches: those keep what they hold.
+    if let [.., before, last] = &mut caches[..]
+        && last.level > 2
+        && last.effective.is_none()
+    {
+        let held = before.declared.max(before.effective.map(|seen| seen.bytes));
+        last.effective = held.zip(memory).and_then(|(held, memory)| slope(&curve, held, memory));
     }
     WorkingSets { curve, caches }
 }
@@ -204,6 +225,33 @@ mod tests {
         let flat = working_sets(&machine, CpuId(0), curve(&[(0.016, 1.0), (0.024, 1.0), (0.032, 1.0)]));
         assert!(flat.caches.iter().all(|cache| cache.effective.is_none() && cache.disagrees()));
         assert!(working_sets(&machine, CpuId(0), Vec::new()).curve.is_empty());
+    }
+
+    #[test]
+    fn a_last_level_without_a_plateau_is_seen_by_its_slope() {
+        // The same machine while its neighbours were busier: 2 MiB of L2, then every size takes longer than the one before.
+        let upper = |points: &[(f64, f64)]| {
+            let mut all = server();
+            all.retain(|point| point.bytes < 2 * MIB);
+            all.extend(curve(points));
+            all
+        };
+        let memory =
+            [(12.0, 142.7), (16.0, 135.5), (24.0, 132.4), (32.0, 152.6), (64.0, 140.1), (128.0, 138.6), (384.0, 140.3)];
+        let climbing = [&[(2.0, 36.0), (4.0, 38.0), (6.0, 54.6), (8.0, 84.2)][..], &memory].concat();
+        let mut machine = Machine::model("ultrasparc-t2").unwrap();
+        let all = machine.allowed.clone();
+        let cache = |level: u8, size: u64| {
+            let mut cache = machine.caches.last().unwrap().clone();
+            (cache.level, cache.size, cache.cpus) = (level, Some(size), all.clone());
+            cache
+        };
+        machine.caches = vec![cache(1, 48 * KIB), cache(2, 2 * MIB), cache(3, 260 * MIB)];
+        let third = |curve: Vec<WorkingSet>| working_sets(&machine, CpuId(0), curve).caches[2].effective;
+        assert_eq!(third(upper(&climbing)), Some(WorkingSet { bytes: 8 * MIB, ns: 84.2 }));
+        // Where all that leaves the second level takes as long as memory, there is no third.
+        let gone = [&[(2.0, 90.0), (4.0, 128.0), (6.0, 131.0), (8.0, 135.0)][..], &memory].concat();
+        assert_eq!(third(upper(&gone)), None);
     }
 
     #[test]

@@ -3,7 +3,8 @@
 //! The first program, the *reference*, never stops; the others pause in turn. Its time beside them is compared with that in their
 //! pauses: the same memory, tens of milliseconds apart. A machine's own state (frequency, neighbours on the same server, which page
 //! lies where) then is the same on both sides, where runs that are seconds apart would take its changes for slowdowns. Phases go
-//! together, alone, alone, together, …, so that a drift cancels too.
+//! together, alone, alone, together, …, so that a drift cancels too. Of the ratios of all pairs the middle half counts: what a neighbour on
+//! the same server does for a moment falls into one pair, and is no slowdown.
 //!
 //! After a change of phase nothing counts until caches hold what they are going to hold: next to nothing for what stays in the
 //! second level, a few times the age of the oldest line for a last-level cache.
@@ -16,7 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// Phases and settling for a reference that stays within its second level.
-const NEAR: Turns = Turns { pairs: 2, settling: Duration::from_millis(8) };
+const NEAR: Turns = Turns { pairs: 4, settling: Duration::from_millis(8) };
 /// For a reference that does not.
 const FAR: Turns = Turns { pairs: 6, settling: Duration::from_millis(32) };
 /// Repetitions in a phase.
@@ -54,6 +55,17 @@ pub(super) fn duration(reference: Program, programs: usize, repetition: Duration
     // Of two phases in turn one begins with a change.
     let phase = repetition * PHASE as u32;
     (phase * 2 + settling) * pairs as u32 + settling
+}
+
+fn mean(times: &[f64]) -> f64 {
+    times.iter().sum::<f64>() / times.len() as f64
+}
+
+/// The mean of the middle half of `values`, of which there is at least one.
+fn middle(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let out = values.len() / 4;
+    mean(&values[out..values.len() - out])
 }
 
 /// What stressors are to do.
@@ -237,10 +249,14 @@ impl Repeat<'_> {
     /// A reference with stressors: it decides on the phases.
     fn lead(&mut self, turns: Turns, fame: &Fame) -> Result<Pace, MeasureError> {
         let (mut together, mut alone) = (Series::default(), Series::default());
+        // Of each pair of phases, the logarithm of the time together over that alone.
+        let mut ratios = Vec::new();
+        let mut steady = false;
         let stressors = self.run.programs - 1;
         for pair in 0..MOST_PAIRS {
             let order = [state::TOGETHER, state::ALONE];
             let order = if pair % 2 == 0 { order } else { [order[1], order[0]] };
+            let before = [&together, &alone].map(|series| series.times.len());
             for phase in order {
                 self.run.counted.store(0, Ordering::Relaxed);
                 if self.run.state() != phase {
@@ -258,14 +274,16 @@ impl Repeat<'_> {
                     self.counted(series)?;
                 }
             }
+            ratios.push((mean(&together.times[before[0]..]) / mean(&alone.times[before[1]..])).ln());
             let all = self.run.done.load(Ordering::Relaxed) == stressors;
-            if pair + 1 >= turns.pairs && fame.over(&together.times) && all {
+            steady |= fame.enough(&together.times);
+            if pair + 1 >= turns.pairs && steady && all {
                 break;
             }
         }
         self.run.state.store(state::OVER, Ordering::Relaxed);
-        let mean = |times: &[f64]| times.iter().sum::<f64>() / times.len() as f64;
-        Ok(Pace { alone: Some(mean(&alone.times)), ..self.pace(&together, fame)? })
+        let pace = self.pace(&together, fame)?;
+        Ok(Pace { alone: Some(pace.time / middle(ratios).exp()), steady, ..pace })
     }
 
     /// A stressor.
@@ -273,14 +291,15 @@ impl Repeat<'_> {
         let mut series = Series::default();
         // What did not fall into a phase as a whole; better than nothing on a busy machine, where that may be all.
         let mut rest = Series::default();
-        let mut done = false;
+        let (mut done, mut steady) = (false, false);
         loop {
             let before = self.run.state();
             match before {
                 state::OVER if series.times.is_empty() => {
                     return self.pace(&rest, fame).map(|pace| Pace { steady: false, ..pace });
                 }
-                state::OVER => return self.pace(&series, fame),
+                // Once steady, it only went on because others were not.
+                state::OVER => return self.pace(&series, fame).map(|pace| Pace { steady, ..pace }),
                 state::ALONE => self.run.wait(|| self.run.state() != state::ALONE)?,
                 _ => {
                     let repetition = self.once()?;
@@ -292,6 +311,7 @@ impl Repeat<'_> {
                     }
                 }
             }
+            steady |= fame.enough(&series.times);
             if !done && fame.over(&series.times) {
                 done = true;
                 self.run.done.fetch_add(1, Ordering::Relaxed);
@@ -307,5 +327,17 @@ impl Repeat<'_> {
                 "a stressor ended no repetition while it was looked at: this machine is busy",
             )
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disturbed_pair_counts_for_nothing_and_a_small_number_counts_whole() {
+        assert_eq!(middle(vec![1.0, 9.0, 1.2, 1.1]), 1.15);
+        assert_eq!(middle(vec![1.0, 2.0, 4.5]), 2.5);
+        assert_eq!(middle(vec![3.0]), 3.0);
     }
 }

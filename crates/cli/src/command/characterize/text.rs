@@ -152,14 +152,15 @@ fn findings(text: &mut String, characterization: &Characterization) {
     }
     let _ = writeln!(text, "\ncritical resources");
     if findings.critical.is_empty() {
-        let _ = writeln!(text, "  none: no benchmark slows its equals down by 5 % or more");
+        let _ = writeln!(text, "  none: no benchmark is slowed down by 5 % or more by those that use the same");
     }
     for row in &findings.critical {
-        let _ = writeln!(
-            text,
-            "  {:<6} {}: {} more {} slow it down {:.2} times",
-            row.level, row.resource, row.count, row.benchmark, row.slowdown
-        );
+        let (level, resource, slowdown) = (&row.level, &row.resource, row.slowdown);
+        let beside = match row.benchmark == row.stressor {
+            true => format!("{} more {} slow it down", row.count, row.benchmark),
+            false => format!("{} {} slow {} down", row.count, row.stressor, row.benchmark),
+        };
+        let _ = writeln!(text, "  {level:<6} {resource}: {beside} {slowdown:.2} times");
     }
     let _ = writeln!(text, "\nsensitivity");
     for row in &findings.sensitivity {
