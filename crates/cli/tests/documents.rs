@@ -42,7 +42,7 @@ const PLAN: &str = "version = 1\nprogram = \"sleep\"\n[machine]\nsummary = \"1 c
 fn placed(profiled: &str) -> Value {
     let mut document = store().1.clone();
     let ask = ["place", "--machine", "ultrasparc-t2", "--workload", "intadd:2", "--strategy", "blackbox", "--json"];
-    let some = ["--cycles", "20000", "--top", "3", "--budget", "400", "--store", profiled];
+    let some = ["--cycles", "20000", "--starts", "1", "--top", "3", "--budget", "400", "--store", profiled];
     document["forecast"] = json(&pinwise([&ask[..], &some].concat()))["forecast"].take();
     for (field, value) in json(&pinwise([&ask[..], &["--dry-run"]].concat())).as_object().unwrap() {
         if document.get(field).is_none() {

@@ -1,7 +1,7 @@
 //! What the search finds, and whether its bound holds, where the truth is known: two instances of a packet program on the simulated
 //! UltraSPARC T2 have 1,526 different assignments, which are all measured first.
 //!
-//!     cargo run --release -p pinwise-placement --example simulated -- intadd 50
+//!     cargo run --release -p pinwise-placement --example simulated -- 50 intadd intmul
 //!
 //! Each search is then run so many times, with another seed each, on that population with the noise of one window.
 
@@ -19,13 +19,22 @@ const REPEATS: usize = 2;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [name, runs] = arguments.as_slice() else { return Err("usage: simulated PROGRAM RUNS".into()) };
-    let pipeline = Pipeline::named(name).ok_or("there is no such program; pinwise workload --list names them")?;
+    let [runs, names @ ..] = arguments.as_slice() else { return Err("usage: simulated RUNS PROGRAM...".into()) };
     let runs: u64 = runs.parse()?;
+    println!(
+        "| program | one window \u{b1} | search | measurements | optimum announced | loss, mean | loss, worst | bound holds | bound above \
+         best, median |"
+    );
+    println!("|---|---:|---|---:|---:|---:|---:|---:|---:|");
+    names.iter().try_for_each(|name| program(name, runs))
+}
+
+fn program(name: &str, runs: u64) -> Result<(), Box<dyn Error>> {
+    let pipeline = Pipeline::named(name).ok_or("there is no such program; pinwise workload --list names them")?;
     let processor = Processor::model("ultrasparc-t2")?;
     let machine = processor.machine();
-    let mut testbed =
-        SimulatedTestbed::new(processor, machine.clone(), vec![pipeline; 2], Window::of(&[pipeline; 2]), 1)?;
+    let window = Window { starts: 1, ..Window::of(&[pipeline; 2]) };
+    let mut testbed = SimulatedTestbed::new(processor, machine.clone(), vec![pipeline; 2], window, 1)?;
     let tree = SharingTree::new(&machine, Alike::ByStructure);
     let assignments: Vec<Assignment> = Space::new(tree.clone(), 6, PerContext::AtMost(1))?.classes().collect();
     let trials: Vec<_> = assignments
@@ -44,16 +53,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let noise = (squares / ((REPEATS - 1) * population.len()) as f64).sqrt();
     let optimum = population.iter().map(|(_, performance)| *performance).fold(f64::MIN, f64::max);
-    println!(
-        "{name}: {} assignments, best {:.3} M packets/s, one window ± {:.2} % (standard deviation); {runs} runs each\n",
-        population.len(),
-        optimum / 1e6,
-        100.0 * noise
-    );
-    println!(
-        "| search | measurements | optimum announced | loss, mean | loss, worst | bound holds | bound above best, median |"
-    );
-    println!("|---|---:|---:|---:|---:|---:|---:|");
     for (strategy, budget) in [
         (StrategyName::Auto, 4000),
         (StrategyName::Random, 1000),
@@ -82,7 +81,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         bounds.sort_by(f64::total_cmp);
         println!(
-            "| {strategy:?} | {budget} | {found} of {runs} | {:.2} % | {:.2} % | {held} of {} | {} |",
+            "| {name} | {:.2} % | {strategy:?} | {budget} | {found} of {runs} | {:.2} % | {:.2} % | {held} of {} | {} |",
+            100.0 * noise,
             100.0 * losses.iter().sum::<f64>() / losses.len() as f64,
             100.0 * losses.iter().copied().fold(0.0, f64::max),
             bounds.len(),

@@ -3,7 +3,11 @@
 //! **A measurement** runs the packet pipelines from a start drawn by chance: each thread begins within the first 4,096 cycles and draws
 //! its jitter from a seed of its own. After a quarter of the window has passed unmeasured, packets are counted, of each instance
 //! from the last one before the window to the last one in it; performance is packets per second of virtual time, all instances
-//! together. With several *starts*, each has a window and a start of its own, and the mean counts.
+//! together. Each of several *starts* has a window of its own, and the mean counts. Most assignments give the same from every start. In some,
+//! threads that share a pipe or the divide unit fall into one of several rhythms and keep it for hundreds of packets, so that a longer window
+//! tells little more: as long as the starts differ so much that their mean is not known to within [`CERTAIN`], more are added, up to
+//! [`MOST_STARTS`]. A single start has nothing to differ from.
+//!
 //! Everything is drawn from the testbed's seed and the number of the measurement in its campaign: a campaign repeats bit for
 //! bit, and measuring the same assignment again gives another start, as on a real machine.
 //!
@@ -28,22 +32,27 @@ use std::time::Duration;
 pub struct Window {
     /// Cycles in which packets are counted, at least 1; a quarter as many pass before.
     pub cycles: u64,
-    /// From how many different starts, at least 1.
+    /// From how many different starts at least, 1 or more; where they differ, two and more become up to 16.
     pub starts: u32,
 }
 
 impl Window {
-    /// A window in which one instance each of `programs` repeats within 0.5 % (docs/SIMULATOR.md has the figures): 300,000 cycles. The
-    /// packets of [`Pipeline::AhoCorasick`] are long, and differ by more than the others'; it takes 1,800,000 cycles in all its instances together.
+    /// What makes measurements of one instance each of `programs` agree within 0.5 % (docs/SIMULATOR.md has the figures): three times 100,000
+    /// cycles. The packets of [`Pipeline::AhoCorasick`] are long, and differ by more than the others'; it takes three times 600,000 cycles in
+    /// all its instances together.
     pub fn of(programs: &[Pipeline]) -> Self {
         let uneven = programs.iter().filter(|&&program| program == Pipeline::AhoCorasick).count() as u64;
         let cycles = CYCLES_OF_UNEVEN.checked_div(uneven).map_or(CYCLES, |cycles| cycles.max(CYCLES));
-        Self { cycles, starts: 1 }
+        Self { cycles, starts: 3 }
     }
 }
 
-const CYCLES: u64 = 300_000;
-const CYCLES_OF_UNEVEN: u64 = 1_800_000;
+const CYCLES: u64 = 100_000;
+const CYCLES_OF_UNEVEN: u64 = 600_000;
+/// The standard error of a mean of starts, relative to it, that needs no more of them.
+const CERTAIN: f64 = 0.0035;
+/// Starts of a measurement, unless more were asked for: what never agrees would take a hundred.
+const MOST_STARTS: u32 = 16;
 
 /// Threads begin within so many cycles.
 const LATEST_START: u64 = 4096;
@@ -115,18 +124,17 @@ impl SimulatedTestbed {
         let contexts = leaves.iter().map(|&leaf| self.context(leaf)).collect::<Option<Vec<usize>>>();
         let contexts = contexts.ok_or_else(|| MeasureError::new(Retry::Other, "a context that is not allowed"))?;
         let cycles = ((self.window.cycles as f64 * effort.windows).round() as u64).max(1);
-        let rates = (0..self.window.starts.max(1))
-            .map(|_| self.run(&unplaced, &contexts, watched, cycles, &mut random))
-            .collect::<Result<Vec<f64>, _>>()
-            .map_err(broken)?;
-        let mean = rates.iter().sum::<f64>() / rates.len() as f64;
+        let least = self.window.starts.max(1) as usize;
+        let mut rates = Vec::with_capacity(least);
+        while rates.len() < least || (rates.len() < MOST_STARTS as usize && !certain(&rates)) {
+            rates.push(self.run(&unplaced, &contexts, watched, cycles, &mut random).map_err(broken)?);
+        }
+        let (mean, spread) = mean_and_spread(&rates);
         if mean == 0.0 {
             let message =
                 format!("no instance finished two packets in {cycles} cycles; simulate more of them (--cycles)");
             return Err(MeasureError::new(Retry::Never, message));
         }
-        let squares: f64 = rates.iter().map(|rate| (rate - mean).powi(2)).sum();
-        let spread = (rates.len() > 1).then(|| (squares / (rates.len() - 1) as f64).sqrt());
         let duration = Duration::from_secs_f64(self.seconds(cycles * rates.len() as u64));
         Ok(Measurement { performance: mean, duration, spread })
     }
@@ -164,6 +172,19 @@ impl SimulatedTestbed {
         let CpuId(context) = *self.tree.leaves().get(leaf as usize)?;
         Some(context as usize)
     }
+}
+
+/// Mean, and standard deviation of two rates or more.
+fn mean_and_spread(rates: &[f64]) -> (f64, Option<f64>) {
+    let mean = rates.iter().sum::<f64>() / rates.len() as f64;
+    let squares: f64 = rates.iter().map(|rate| (rate - mean).powi(2)).sum();
+    (mean, (rates.len() > 1).then(|| (squares / (rates.len() - 1) as f64).sqrt()))
+}
+
+/// Whether more rates would hardly move the mean, as far as can be seen.
+fn certain(rates: &[f64]) -> bool {
+    let (mean, spread) = mean_and_spread(rates);
+    spread.is_none_or(|spread| spread <= CERTAIN * mean * (rates.len() as f64).sqrt())
 }
 
 fn broken(error: PlacementError) -> MeasureError {
@@ -251,9 +272,26 @@ mod tests {
         let again = testbed(1, SHORT).measure_all(&[(apart(), Effort::default()), (apart(), Effort::default())]);
         assert_ne!(again[0], again[1], "the second time starts differently");
         let measured = again[0].as_ref().unwrap();
-        // 40,000 cycles from two starts at 1.2 GHz.
-        assert_eq!(measured.duration, Duration::from_nanos(66_667));
+        // So many starts of 40,000 cycles at 1.2 GHz.
+        let starts = measured.duration.as_secs_f64() / (40e3 / 1.2e9);
+        assert!((starts - starts.round()).abs() < 1e-3 && (2.0..16.5).contains(&starts), "{starts}");
         assert!(measured.spread.is_some_and(|spread| spread < 0.2 * measured.performance));
+        let one = testbed(1, Window { starts: 1, ..SHORT }).measure(&apart(), Effort::default()).unwrap();
+        assert_eq!((one.duration, one.spread), (Duration::from_nanos(33_333), None));
+    }
+
+    #[test]
+    fn starts_are_added_until_their_mean_is_certain() {
+        assert!(certain(&[5.0]), "nothing to differ from");
+        assert!(certain(&[1.0, 1.0, 1.01]) && !certain(&[1.0, 1.0, 1.02]));
+        assert!(!certain(&[0.0, 0.0, 1.0]) && certain(&[0.0, 0.0]));
+        let count = |starts| {
+            // Windows of some ten packets differ by percents: more never make them certain.
+            let window = Window { cycles: 10_000, starts };
+            let measured = testbed(1, window).measure(&apart(), Effort::default()).unwrap();
+            (measured.duration.as_secs_f64() / (10e3 / 1.2e9)).round() as u32
+        };
+        assert_eq!([1, 2, MOST_STARTS, 18].map(count), [1, MOST_STARTS, MOST_STARTS, 18]);
     }
 
     #[test]

@@ -16,10 +16,10 @@ pub(crate) struct SimulationArguments {
     /// Where the program runs: host, or a simulated processor that runs the built-in workloads.
     #[arg(long, value_name = "MACHINE", default_value = "host", value_parser = Simulated)]
     machine: String,
-    /// Cycles in which a measurement counts packets, after a quarter as many that pass before [default: 300000].
+    /// Cycles in which a measurement counts packets, after a quarter as many that pass before [default: 100000].
     #[arg(long, value_name = "N", value_parser = whole::<u64>(1000..=1_000_000_000))]
     cycles: Option<u64>,
-    /// Average each measurement over so many windows, each from another random start [default: 1].
+    /// Average each measurement over so many windows, each from another random start; two and more become up to 16 where they differ [default: 3].
     #[arg(long, value_name = "N", value_parser = whole::<u32>(1..=1000))]
     starts: Option<u32>,
 }
