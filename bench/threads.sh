@@ -3,48 +3,58 @@
 # speed the answer loses against a full sweep. Prints the table that docs/BENCHMARKS.md quotes.
 # Usage: bench/threads.sh [pigz|pbzip2|xz|zstd|ffmpeg|x264|sysbench-cpu|sysbench-threads|memcached|openmp …]   (all without arguments)
 # Needs: cargo build --release --bins --examples, python3, gcc and the programs' Debian packages; those that are absent are left out.
-# METHODS: what is compared with the sweep. ROUNDS: how often the sweep tries each number. MAX: the most threads. SIZE, SECONDS_OF_VIDEO: of the
-# input, which decides how long it all takes.
+# METHODS: what is compared with the sweep. BUDGET: what a survey may take. ROUNDS: how often the sweep tries each number. MAX: the most threads.
+# SIZE, SECONDS_OF_VIDEO: of the input, which decides how long it all takes: with these about five minutes on two contexts.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 pinwise=${PINWISE:-target/release/pinwise}
 load=${LOAD:-target/release/examples/memcached_load}
 methods=${METHODS:-survey reinforcer}
-rounds=${ROUNDS:-5}
+budget=${BUDGET:-15s}
+rounds=${ROUNDS:-7}
 max=${MAX:-$((2 * $(nproc)))}
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
-head -c "${SIZE:-24000000}" <(cat "$pinwise" "$pinwise" "$pinwise") >"$folder/data"
+head -c "${SIZE:-12000000}" <(cat "$pinwise" "$pinwise" "$pinwise") >"$folder/data"
 
 # One row: every method, then the sweep, each number of which the methods' answers are looked up in.
 row() { # title, options… -- command…
   local title=$1 method
   shift
   for method in $methods; do
-    "$pinwise" threads --json --method "$method" --min 1 --max "$max" "$@" >"$folder/$method.json" 2>"$folder/error" ||
+    "$pinwise" threads --json --method "$method" --budget "$budget" --min 1 --max "$max" "$@" >"$folder/$method.json" 2>"$folder/error" ||
       { echo "| $title | $(tail -n 1 "$folder/error") |"; return; }
   done
   "$pinwise" threads --json --method sweep --rounds "$rounds" --min 1 --max "$max" "$@" >"$folder/sweep.json" 2>"$folder/error" ||
     { echo "| $title | $(tail -n 1 "$folder/error") |"; return; }
   python3 - "$title" "$folder" $methods <<'EOF'
-import json, sys
+import json, statistics, sys
 from collections import defaultdict
 title, folder, *methods = sys.argv[1:]
+# Student's t at 97.5 % for 1, 2, ... 9 degrees of freedom.
+T = [12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26]
 load = lambda name: json.load(open(f"{folder}/{name}.json"))
 sweep = load("sweep")
 speeds = defaultdict(list)
 for probe in sweep["probes"]:
     speeds[probe["parameter"]].append(probe["performance"])
-mean = {n: sum(values) / len(values) for n, values in speeds.items()}
+mean = {n: statistics.mean(values) for n, values in speeds.items()}
 best = max(mean, key=mean.get)
-spread = max((max(v) - min(v)) / mean[n] for n, v in speeds.items())
-cells = [title, sweep["probes"][0]["measure"], " ".join(f"{n}: {mean[n] / mean[1]:.2f}" for n in sorted(mean)), f"{best}", f"{spread * 100:.0f} %"]
+
+def loss(n):
+    """Against the best, with its 95 % interval: paired by the rounds, which meet every number at about the same time."""
+    if n not in mean:
+        return "not swept"
+    pairs = [(1 - one / other) * 100 for one, other in zip(speeds[n], speeds[best])]
+    half = 0 if n == best else T[min(len(pairs), 10) - 2] * statistics.stdev(pairs) / len(pairs) ** 0.5
+    return f"{statistics.mean(pairs):.1f} % ± {half:.1f}"
+
+cells = [title, sweep["probes"][0]["measure"], " ".join(f"{n}: {mean[n] / mean[1]:.2f}" for n in sorted(mean)), f"{best}"]
 for method in methods:
     answer = load(method)
-    n = answer["parameter"]
-    loss = f"{(1 - mean[n] / mean[best]) * 100:.1f} %" if n in mean else "not swept"
-    cells += [f"{n}", loss, f"{len(answer['probes'])}", f"{answer['search_seconds']:.1f} s"]
+    n, loss_of_n = answer["parameter"], loss(answer["parameter"])
+    cells += [f"{n}", loss_of_n, f"{len(answer['probes'])}", f"{answer['search_seconds']:.1f} s"]
 print("| " + " | ".join(cells) + " |", flush=True)
 EOF
 }
@@ -98,9 +108,9 @@ EOF
 }
 
 if [ $# = 0 ]; then set -- pigz pbzip2 xz zstd ffmpeg x264 sysbench-cpu sysbench-threads memcached openmp; fi
-printf '| program | by | speed by n, relative to n = 1 | best n | spread |'
+printf '| program | by | speed by n, relative to n = 1 | best n |'
 for method in $methods; do printf ' %s: n | loss | probes | search |' "$method"; done
-printf '\n|---|---|---|---|---|'
+printf '\n|---|---|---|---|'
 for _ in $methods; do printf -- '---|---|---|---|'; done
 echo
 for target in "$@"; do "target-$target" || true; done

@@ -189,7 +189,7 @@ fn programs_that_cannot_be_probed_are_named_with_the_reason() {
     let follows = refused(1, &["--after", "ready", "--", "sh", "-c", loops, "{n}"]);
     assert!(follows.contains("do not follow n"), "{follows}");
     let dies = refused(1, &["--", "sh", "-c", "echo no such input >&2; exit 7", "{n}"]);
-    assert!(dies.contains("exit status: 7") && dies.contains("no such input"), "{dies}");
+    assert!(dies.contains("exit status: 7") && dies.contains("no such input") && dies.contains("by hand"), "{dies}");
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("out");
     let path = file.to_str().unwrap();
@@ -243,6 +243,43 @@ fn ctrl_c_ends_what_was_started() {
     assert!(begin.elapsed() < Duration::from_secs(20));
     let number: u32 = fs::read_to_string(&pid).unwrap().trim().parse().unwrap();
     assert!(affinities(number).is_empty(), "the program has ended with it");
+}
+
+#[test]
+fn the_budget_bounds_a_program_that_never_starts_workers() {
+    let output = pinwise(["threads", "--budget", "3s", "--min", "2", "--", "sh", "-c", "while :; do :; done", "{n}"]);
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("--budget") && text.contains("{n}") && text.trim_end().lines().count() == 1, "{text}");
+}
+
+#[test]
+fn sigterm_ends_a_search_on_a_model() {
+    let mut search = Program::start(
+        Command::new(PINWISE)
+            .args([
+                "threads",
+                "--machine",
+                "opteron-24",
+                "--workload",
+                "facesim",
+                "--method",
+                "sweep",
+                "--rounds",
+                "1000",
+            ])
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped()),
+    );
+    let pid = rustix::process::Pid::from_child(&search.0);
+    let caught = || {
+        let status = fs::read_to_string(format!("/proc/{}/status", search.0.id())).unwrap_or_default();
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:")?.trim().get(..).map(str::to_owned));
+        mask.is_some_and(|mask| u64::from_str_radix(&mask, 16).is_ok_and(|mask| mask & (1 << 14) != 0))
+    };
+    wait_until(Duration::from_secs(60), "its handlers", caught);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    assert_eq!(search.ended(Duration::from_secs(60)).code(), Some(130));
 }
 
 #[test]

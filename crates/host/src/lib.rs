@@ -8,6 +8,7 @@
 pub mod affinity;
 mod capture;
 mod choice;
+mod crowd;
 mod demand;
 pub mod doctor;
 mod fifo;
@@ -39,6 +40,7 @@ pub mod thread;
 pub use affinity::AffinityError;
 pub use capture::{CaptureError, capture, machine, record};
 pub use choice::{Choice, ChoiceError};
+pub use crowd::CrowdShare;
 pub use fingerprint::fingerprint;
 pub use guardian::{ARGUMENT as GUARDIAN_ARGUMENT, Guardian, GuardianError, guardian_main};
 pub use latency::{DirectedLatency, Latencies, LatencyError, Quantiles};

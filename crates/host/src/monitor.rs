@@ -114,6 +114,12 @@ impl Monitor {
         !self.roster.members().is_empty()
     }
 
+    /// Takes out of the kernel what stays there between windows, and between monitors, because putting it there takes a while. The next window
+    /// puts it back.
+    pub fn rest(&mut self) -> io::Result<()> {
+        self.source.rest()
+    }
+
     /// Watches for `window`, or until `cancelled` says so or no thread is left. `pause` sleeps.
     pub fn watch(
         &mut self,

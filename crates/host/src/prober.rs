@@ -27,6 +27,7 @@ pub use halves::Drift;
 pub use recipe::{Recipe, RecipeError};
 pub use setter::{NoSetter, Setter};
 
+use crate::crowd::{Crowd, CrowdShare};
 use crate::fifo::Fifo;
 use crate::guardian::Guardian;
 use crate::metric::{MetricOptions, MetricSpec};
@@ -73,6 +74,8 @@ pub struct ProbeOptions {
     pub remove: Vec<PathBuf>,
     /// Bytes that one probe may write to storage, and to one file.
     pub most_written: Option<u64>,
+    /// When all probes have to be over: one that is not is broken off.
+    pub until: Option<Instant>,
 }
 
 /// What a probe showed beyond its profile.
@@ -88,6 +91,10 @@ pub struct Seen {
     pub initialization: Duration,
     /// How its second half differs from its first.
     pub drift: Option<Drift>,
+    /// Its progress was measured while it was watched; else in further runs, which were not.
+    pub disturbed: bool,
+    /// What other programs took of the contexts from its start to its end; `None` where that is not told, or it has not ended.
+    pub others: Option<CrowdShare>,
 }
 
 /// What is probed, and how it gets its parameter.
@@ -112,6 +119,8 @@ pub struct LinuxProber {
     refused: Vec<Unavailable>,
     seen: Vec<Seen>,
     notes: Vec<String>,
+    /// `None` where its own CPUs are not told.
+    crowd: Option<Crowd>,
     unit: Option<Unit>,
     error: Option<ProbeError>,
 }
@@ -132,7 +141,8 @@ impl LinuxProber {
         let monitor = Monitor::best(Scope::Processes(Vec::new()));
         let unlisted = |cause| crate::TargetError::Proc { name: "no process".into(), cause };
         let refused = monitor.map_err(unlisted)?.refused().to_vec();
-        Ok(Self { refused, subject, live: None, options, cancelled, guardian, seen, notes, unit: None, error: None })
+        let (live, crowd, unit, error) = (None, Crowd::here().ok(), None, None);
+        Ok(Self { refused, subject, live, options, cancelled, guardian, seen, notes, crowd, unit, error })
     }
 
     /// What the probes showed, in their order.
@@ -179,31 +189,45 @@ impl LinuxProber {
     }
 
     fn limits(&self) -> Limits {
-        Limits { most_written: self.options.most_written, cancelled: Arc::clone(&self.cancelled) }
+        let (most_written, until) = (self.options.most_written, self.options.until);
+        Limits { most_written, until, cancelled: Arc::clone(&self.cancelled) }
     }
 
     fn probe_anew(&mut self, recipe: &Recipe, parameter: u32, window: Duration) -> Result<Window, ProbeError> {
         let whole = matches!(self.options.progress, ProgressSource::Runs);
-        let mut seen = self.run_once(recipe, parameter, window)?;
+        let mut seen = self.run_once(recipe, parameter, window, true)?;
         if let Some(first) = seen.run_seconds().filter(|_| whole) {
-            let mut times = vec![first];
+            let mut times = Vec::new();
             // As many runs as fill the window, to the nearest.
-            while times.iter().sum::<f64>() + first / 2.0 < window.as_secs_f64() {
-                times.extend(self.run_once(recipe, parameter, window)?.run_seconds());
+            while first / 2.0 + times.iter().sum::<f64>() + first < window.as_secs_f64() {
+                match self.run_once(recipe, parameter, window, false) {
+                    Ok(another) => times.extend(another.run_seconds()),
+                    Err(ProbeError::Expired { .. }) => break,
+                    Err(error) => return Err(error),
+                }
             }
             seen.of_several_runs(&times);
         }
         Ok(seen)
     }
 
-    fn run_once(&mut self, recipe: &Recipe, parameter: u32, window: Duration) -> Result<Window, ProbeError> {
+    /// Starts the program, watches it for the window or, where whole runs are measured, to its end (unless that is only to be timed), and
+    /// ends it.
+    fn run_once(
+        &mut self,
+        recipe: &Recipe,
+        parameter: u32,
+        window: Duration,
+        watched: bool,
+    ) -> Result<Window, ProbeError> {
         let mut launch = recipe.launch(parameter);
         session::choose_streams(&mut launch, &self.options);
         let whole = matches!(self.options.progress, ProgressSource::Runs);
         let limits = self.limits();
+        let before = self.crowd.as_ref().and_then(Crowd::moment);
         let mut session = Session::start(&launch, parameter, &mut self.guardian, limits)?;
         let seen = if whole {
-            session.run_through(self.options.limit)
+            session.run_through(self.options.limit, watched)
         } else {
             session.wait_ready(parameter, &self.options).and_then(|()| session.window(window, &self.options.progress))
         };
@@ -213,6 +237,7 @@ impl LinuxProber {
         let mut seen = seen?;
         let usage = ended?;
         removed?;
+        seen.others = self.crowd.as_ref().and_then(|crowd| crowd.since(before, usage.cpu));
         if whole {
             seen.of_whole_run(usage);
         }
@@ -251,6 +276,7 @@ impl LinuxProber {
     pub fn set(&mut self, parameter: u32) -> Result<(), ProbeError> {
         match (&mut self.live, &self.subject) {
             (Some(session), Subject::Running(_, set) | Subject::Launched(_, set)) => {
+                session.limits.until = None;
                 session.set(set, parameter, &mut self.guardian)
             }
             _ => Ok(()),
@@ -287,6 +313,8 @@ impl LinuxProber {
             drift: seen.drift(self.options.contexts),
             activity: seen.activity,
             initialization: seen.initialization,
+            others: seen.others,
+            disturbed: seen.disturbed,
         });
         self.check_threads()
     }

@@ -8,12 +8,16 @@ use crate::simulation::Simulation;
 use crate::time::Nanos;
 use pinwise_testbed::{Measure, MeasureError, Part, Probe, Prober, Profile, Progress, Retry, mark_critical};
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// What a probe lets pass before it looks: threads are created, pipelines full. The paper's probes begin "beyond the initial input
 /// reading phase of each application", whose length is part of a description and of a probe's cost.
 const SETTLE: Nanos = Nanos(1_000_000_000);
 
+/// Whether to go on is asked this often.
+const SLICE: Nanos = Nanos(20_000_000);
 /// Parts of a window whose differences tell the error of its progress.
 const PARTS: u64 = 5;
 
@@ -26,12 +30,33 @@ pub struct ModelProber {
     parts: Vec<Part>,
     /// How often each parameter was probed.
     probed: BTreeMap<u32, u64>,
+    cancelled: Arc<AtomicBool>,
 }
 
 impl ModelProber {
     /// Probes of `program` on `platform`, repeatable by `seed`.
     pub fn new(platform: Platform, program: Program, seed: u64) -> Self {
-        Self { platform, program, seed, parts: Vec::new(), probed: BTreeMap::new() }
+        Self { platform, program, seed, parts: Vec::new(), probed: BTreeMap::new(), cancelled: Arc::default() }
+    }
+
+    /// Raising `cancelled` ends a probe within a slice of the model's time.
+    #[must_use]
+    pub fn cancelled_by(self, cancelled: Arc<AtomicBool>) -> Self {
+        Self { cancelled, ..self }
+    }
+
+    /// Lets the model go on from one moment to another, unless it is cancelled.
+    fn advance(&self, simulation: &mut Simulation<'_>, from: Nanos, to: Nanos) -> Result<(), MeasureError> {
+        let stuck = |stuck: Stuck| MeasureError::new(Retry::Other, stuck.to_string());
+        let mut time = from;
+        while time < to {
+            if self.cancelled.load(Ordering::Relaxed) {
+                return Err(MeasureError::interrupted());
+            }
+            time = Nanos(time.0 + SLICE.0).min(to);
+            simulation.advance(time).map_err(stuck)?;
+        }
+        Ok(())
     }
 }
 
@@ -47,13 +72,13 @@ impl Prober for ModelProber {
         let refused = |error: String| MeasureError::new(Retry::Other, error);
         let mut simulation = Simulation::endless(&self.platform, &self.program, parameter, seed)
             .map_err(|error| refused(error.to_string()))?;
-        let stuck = |stuck: Stuck| refused(stuck.to_string());
-        simulation.advance(SETTLE).map_err(stuck)?;
+        self.advance(&mut simulation, Nanos(0), SETTLE)?;
         let before = simulation.ledger();
         let part = Nanos::from_seconds(window.as_secs_f64() / PARTS as f64);
         let mut done = vec![before.total().work];
-        for end in 1..=PARTS {
-            simulation.advance(SETTLE + Nanos(part.0 * end)).map_err(stuck)?;
+        for number in 0..PARTS {
+            let begin = SETTLE + Nanos(part.0 * number);
+            self.advance(&mut simulation, begin, begin + part)?;
             done.push(simulation.ledger().total().work);
         }
         let rates: Vec<f64> = done.windows(2).map(|ends| (ends[1] - ends[0]).seconds() / part.seconds()).collect();

@@ -61,14 +61,17 @@ pub struct MeasureError {
     pub message: String,
     /// Whether to try again.
     pub retry: Retry,
-    /// The user or the system asked to stop (Ctrl-C, SIGTERM, time limit): not a failure of the target.
+    /// The user or the system asked to stop (Ctrl-C, SIGTERM): not a failure of the target.
     pub interrupted: bool,
+    /// The time for all measurements together was over before this one was: what was measured before stands.
+    #[serde(default)]
+    pub expired: bool,
 }
 
 impl MeasureError {
     /// A failure; see [`Retry`] for what to do next.
     pub fn new(retry: Retry, message: impl Into<String>) -> Self {
-        Self { message: message.into(), retry, interrupted: false }
+        Self { message: message.into(), retry, interrupted: false, expired: false }
     }
 
     /// What a testbed that has no [`crate::Testbed::profiles`] says to a profile of the workload `name`.
@@ -82,6 +85,6 @@ impl MeasureError {
 
     /// The run was asked to stop.
     pub fn interrupted() -> Self {
-        Self { message: "interrupted".into(), retry: Retry::Never, interrupted: true }
+        Self { interrupted: true, ..Self::new(Retry::Never, "interrupted") }
     }
 }

@@ -1,5 +1,5 @@
 //! The search that looks at speed on the modelled machine, beside the published one: `cargo run --release -p pinwise-threads --example surveyor`.
-//! Prints the table of docs/FIDELITY-THREADS.md.
+//! Prints the table of docs/FIDELITY-THREADS.md; with names of programs, their rows.
 
 #[allow(dead_code)]
 mod published;
@@ -18,7 +18,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let Some(folder) = published::folder() else { return Ok(()) };
     let platform = Platform::opteron_24();
     let thresholds = published::thresholds(&platform)?;
-    let rows = published::published(&std::fs::read_to_string(folder.join("thread_reinforcer.csv"))?)?;
+    let wanted: Vec<String> = std::env::args().skip(1).collect();
+    let mut rows = published::published(&std::fs::read_to_string(folder.join("thread_reinforcer.csv"))?)?;
+    rows.retain(|row| wanted.is_empty() || wanted.contains(&row.program));
     println!(
         "| program | best of the sweep | published: chosen | loss | search | by speed: chosen, {SEARCHES} searches | loss, median | worst | search, longest | probes |"
     );

@@ -37,6 +37,10 @@ pub struct Advice {
     pub gain: Interval<f64>,
     /// What `gain` is relative to: the least number of threads that could have been chosen.
     pub reference: u32,
+    /// The threads that makes.
+    pub reference_threads: u32,
+    /// `threads` was probed; otherwise it is what the laws make of the probes beside it.
+    pub probed: bool,
     /// `reference` was probed; otherwise `gain` is what the laws say of it.
     pub referred: bool,
     /// Share of the best that the choice is expected to lose, at least 0.
@@ -49,27 +53,64 @@ pub struct Advice {
     pub probes: usize,
 }
 
-/// `n = 26 (23-29), speed-up 11.4 ± 0.3, 72 threads cost 4 %`
+/// `n = 26 (23-29), speed-up 11.4 ± 0.3, n = 72 costs 4 %`
 impl fmt::Display for Advice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (low, high) = self.between;
-        let gain = &self.gain;
-        let about = if self.referred { "" } else { "about " };
-        write!(f, "n = {} ({low}-{high}), ", self.threads)?;
-        if self.reference == 1 {
-            write!(f, "speed-up {about}{:.1} ± {:.1}", gain.value, (gain.high - gain.low) / 2.0)?;
-        } else {
-            write!(f, "{about}{:.2} ± {:.2} times n = {}", gain.value, (gain.high - gain.low) / 2.0, self.reference)?;
+        write!(f, "n = {} ({low}-{high}{})", self.threads, if self.probed { "" } else { ", not probed" })?;
+        let about = if self.referred && self.probed { "" } else { "about " };
+        let half = (self.gain.high - self.gain.low) / 2.0;
+        let decimals = [0.1, 0.01].iter().position(|&least| half >= least).map_or(3, |index| index + 1);
+        let gain = format!("{about}{:.decimals$} ± {half:.decimals$}", self.gain.value);
+        match (self.reference, self.reference_threads) {
+            _ if self.threads == self.reference => {}
+            // One thread, or one beside the first that waits for it.
+            (1, 1 | 2) => write!(f, ", speed-up {gain}")?,
+            (n, threads) if n == threads => write!(f, ", {gain} times n = {n}")?,
+            (n, threads) => write!(f, ", {gain} times n = {n} ({threads} threads)")?,
         }
         match &self.more {
-            Some((threads, cost)) if cost.value >= 0.005 => {
-                write!(f, ", {threads} threads cost {} %", (cost.value * 100.0).round())
-            }
-            Some((threads, cost)) if cost.value <= -0.005 => {
-                write!(f, ", {threads} threads gain {} %", (-cost.value * 100.0).round())
-            }
-            Some((threads, _)) => write!(f, ", {threads} threads are as fast"),
+            Some((n, cost)) if cost.value >= 0.005 => write!(f, ", n = {n} costs {} %", (cost.value * 100.0).round()),
+            Some((n, cost)) if cost.value <= -0.005 => write!(f, ", n = {n} gains {} %", (-cost.value * 100.0).round()),
+            Some((n, _)) => write!(f, ", n = {n} is as fast"),
             None => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn advice() -> Advice {
+        Advice {
+            threads: 26,
+            between: (23, 29),
+            gain: Interval { value: 11.4, low: 11.1, high: 11.7 },
+            reference: 1,
+            reference_threads: 1,
+            probed: true,
+            referred: true,
+            loss: 0.001,
+            more: Some((72, Interval { value: 0.04, low: 0.02, high: 0.06 })),
+            ended: Ended::Settled,
+            probes: 7,
+        }
+    }
+
+    #[test]
+    fn what_is_certain_and_what_is_not_is_told() {
+        assert_eq!(advice().to_string(), "n = 26 (23-29), speed-up 11.4 ± 0.3, n = 72 costs 4 %");
+        let gain = Interval { value: 1.234, low: 1.22, high: 1.26 };
+        let unsure = Advice { probed: false, referred: false, gain, more: None, ..advice() };
+        assert_eq!(unsure.to_string(), "n = 26 (23-29, not probed), speed-up about 1.23 ± 0.02");
+        // A pipeline of several pools: n = 1 is far from sequential.
+        let pipeline = Advice { reference_threads: 7, gain, more: None, ..advice() };
+        assert_eq!(pipeline.to_string(), "n = 26 (23-29), 1.23 ± 0.02 times n = 1 (7 threads)");
+        let eight = Advice { reference: 8, reference_threads: 8, gain, more: None, ..advice() };
+        assert_eq!(eight.to_string(), "n = 26 (23-29), 1.23 ± 0.02 times n = 8");
+        let fewest =
+            Advice { threads: 1, between: (1, 3), gain: Interval { value: 1.0, low: 1.0, high: 1.0 }, ..advice() };
+        assert_eq!(fewest.to_string(), "n = 1 (1-3), n = 72 costs 4 %");
     }
 }

@@ -44,6 +44,9 @@ pub fn find(
     let mut attempts: Vec<Attempt> = Vec::new();
     loop {
         match search.next() {
+            Next::Try(asked) if attempts.last().is_some_and(|last| convert(last.asked) == convert(asked)) => {
+                search.pass();
+            }
             Next::Try(asked) => {
                 let probe = prober.probe(convert(asked), window)?;
                 attempts.push(Attempt { asked, probe });
@@ -56,5 +59,51 @@ pub fn find(
                 return Ok(Found { choice, parameter, threads, attempts });
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Formula, Reason, Span, Thresholds};
+    use pinwise_testbed::{Part, Profile};
+
+    /// Keeps as many contexts busy as it has threads.
+    struct Busy;
+
+    impl Prober for Busy {
+        fn contexts(&self) -> u32 {
+            24
+        }
+
+        fn probe(&mut self, parameter: u32, window: Duration) -> Result<Probe, MeasureError> {
+            let threads = 3 + 4 * parameter;
+            let profile = Profile { cpu_util: f64::from(threads) / 24.0 * 100.0, ..Profile::default() };
+            Ok(Probe { parameter, threads, profile, progress: None, cost: window })
+        }
+
+        fn parts(&self) -> Vec<Part> {
+            Vec::new()
+        }
+    }
+
+    /// 1 and 5 threads are n = 1: two probes of the same program would show no parallelism and end the search.
+    #[test]
+    fn a_step_that_starts_the_same_program_is_no_saturation() {
+        let formula: Formula = "3+4n".parse().unwrap();
+        let span = Span { min: 1, max: 30, step: 4 };
+        let search = Reinforcer::new(span, 24, Thresholds::scaled(span.step, 24)).unwrap();
+        let found = find(search, &mut Busy, |threads| formula.parameter(threads), Duration::from_millis(1)).unwrap();
+        assert_eq!((found.parameter, found.choice.reason), (6, Reason::MostThreads));
+        let probed: Vec<u32> = found.attempts.iter().map(|attempt| attempt.probe.parameter).collect();
+        assert_eq!(probed, [1, 2, 3, 4, 5, 6]);
+    }
+
+    #[test]
+    fn where_all_numbers_start_the_same_program_it_is_chosen() {
+        let span = Span { min: 1, max: 6, step: 2 };
+        let search = Reinforcer::new(span, 24, Thresholds::scaled(span.step, 24)).unwrap();
+        let found = find(search, &mut Busy, |_| 1, Duration::from_millis(1)).unwrap();
+        assert_eq!((found.parameter, found.attempts.len()), (1, 1));
     }
 }

@@ -33,30 +33,9 @@
 //! it and kept. `Convert` belongs to the program and is left to whoever probes.
 
 use crate::Thresholds;
+use crate::span::{Span, SpanError};
 use pinwise_testbed::Profile;
 use serde::{Deserialize, Serialize};
-
-/// The numbers of threads a search looks at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Span {
-    /// Tmin: the first, at least 1.
-    pub min: u32,
-    /// Tmax: the last, at least `min`.
-    pub max: u32,
-    /// Tstep: at least 2, since half of it is taken too.
-    pub step: u32,
-}
-
-impl Span {
-    /// As published: 8 to 72 in steps of 8, on 24 contexts.
-    pub const PUBLISHED: Self = Self { min: 8, max: 72, step: 8 };
-}
-
-/// Why numbers cannot be searched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no search from {} to {} threads in steps of {}: the first has to be at least 1, the last at least the first, the step at least 2",
-    .0.min, .0.max, .0.step)]
-pub struct SpanError(pub Span);
 
 /// Why the search ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -112,14 +91,25 @@ struct Comparison {
 impl Reinforcer {
     /// A search on a machine of `contexts` contexts. Error: a span without numbers or steps.
     pub fn new(span: Span, contexts: u32, thresholds: Thresholds) -> Result<Self, SpanError> {
-        if span.min == 0 || span.max < span.min || span.step < 2 {
-            return Err(SpanError(span));
-        }
+        let span = span.check(2)?;
         Ok(Self { span, contexts, thresholds, best: None, next: Next::Try(span.min) })
     }
 
     /// What to do next; the same until the next observation.
     pub fn next(&self) -> Next {
+        self.next
+    }
+
+    /// Passes over the number asked for, which stands for the same parameter as the one before: a probe of it would be one of the same
+    /// program, and that nothing changes would end the search. (Figure 8 takes for granted that each step changes the parameter.)
+    pub fn pass(&mut self) -> Next {
+        if let (Next::Try(threads), Some((best, _))) = (self.next, self.best) {
+            self.next = if threads == self.span.max {
+                Next::Stop(Choice { threads: best, reason: Reason::MostThreads })
+            } else {
+                Next::Try((threads + self.span.step).min(self.span.max))
+            };
+        }
         self.next
     }
 

@@ -13,6 +13,8 @@ pub struct Surveyed {
     pub parameter: u32,
     /// All probes, in order.
     pub attempts: Vec<Attempt>,
+    /// The parameter of the probe that was broken off when the time was over.
+    pub broken_off: Option<u32>,
 }
 
 impl Surveyed {
@@ -33,8 +35,8 @@ pub enum SurveyFailure {
     Survey(#[from] SurveyError),
 }
 
-/// Runs `surveyor` to its end. `convert` is the program's Convert(): from a candidate to its parameter. Errors: the first probe that
-/// fails, or that tells no progress.
+/// Runs `surveyor` to its end, or until the prober's time is over ([`MeasureError::expired`]). `convert` is the program's Convert(): from a
+/// candidate to its parameter. Errors: the first probe that fails, or that tells no progress; the time was over within the first probe.
 pub fn survey(
     mut surveyor: Surveyor,
     prober: &mut impl Prober,
@@ -44,13 +46,20 @@ pub fn survey(
     loop {
         match surveyor.next().clone() {
             Step::Probe { threads, window } => {
-                let probe = prober.probe(convert(threads), window)?;
+                let probe = match prober.probe(convert(threads), window) {
+                    Err(error) if error.expired => {
+                        let advice = surveyor.expired().ok_or(error)?;
+                        let (parameter, broken_off) = (convert(advice.threads), Some(convert(threads)));
+                        return Ok(Surveyed { parameter, advice, attempts, broken_off });
+                    }
+                    probe => probe?,
+                };
                 attempts.push(Attempt { asked: threads, probe });
                 let progress = probe.progress.ok_or(SurveyError::Blind { threads })?;
                 surveyor.observe(Sample { value: progress.rate, error: progress.error, cost: probe.cost })?;
             }
             Step::Stop(advice) => {
-                return Ok(Surveyed { parameter: convert(advice.threads), advice, attempts });
+                return Ok(Surveyed { parameter: convert(advice.threads), advice, attempts, broken_off: None });
             }
         }
     }

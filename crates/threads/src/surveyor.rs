@@ -13,7 +13,7 @@
 //!
 //! **Choice.** The fewest threads that are, with a probability of [`CONFIDENCE`], within the tolerance of the candidate that is fastest on average.
 //!
-//! **End.** When the choice is expected to lose less than the tolerance against the best there is, or no probe promises anything; when the
+//! **End.** When the choice was probed itself, if time is left for that, and the choice is expected to lose less than the tolerance against the best there is, or no probe promises anything; when the
 //! next probe would exceed the number of probes or the time that were allowed.
 //!
 //! Limits: a probe of a moment knows neither what comes later in a run (see [`crate::Drift`]) nor how a fixed number of pieces divides
@@ -46,6 +46,8 @@ pub struct Question {
     /// The run consists of so many equal pieces that are dealt out evenly (files, frames, a static loop): with 128 pieces, 25 threads take as
     /// long as 22 do, since some do six either way. A probe of a moment does not see that.
     pub pieces: Option<u32>,
+    /// A probe consists of whole runs, as many as come nearest to its window and at least one; values are runs per second.
+    pub whole_runs: bool,
 }
 
 /// What came of a probe.
@@ -154,14 +156,49 @@ impl Surveyor {
         Ok(&self.next)
     }
 
-    fn decide(&self) -> Step {
-        let readings = self.readings();
+    /// The time is over: the advice that what was seen allows; `None` before the first observation.
+    pub fn expired(&self) -> Option<Advice> {
+        let advice = |belief: &Belief| self.advice(&Verdict::new(&self.question, belief), Ended::Time);
+        (!self.samples.is_empty()).then(|| advice(&self.belief()))
+    }
+
+    fn belief(&self) -> Belief {
         let ends: Vec<f64> =
             self.question.candidates.iter().map(|&threads| self.question.evenness(threads).ln()).collect();
-        let belief = Belief::new(&self.prior, &readings).shifted(&ends);
+        Belief::new(&self.prior, &self.readings()).shifted(&ends)
+    }
+
+    fn advice(&self, Verdict { choice, loss, draws }: &Verdict, ended: Ended) -> Advice {
+        let candidates = &self.question.candidates;
+        let (choice, last) = (*choice, candidates.len() - 1);
+        let enough = (1.0 - self.question.tolerance).ln();
+        let fewest = |draw: &Vec<f64>| {
+            let most = greatest(draw);
+            let place = draw.iter().position(|value| *value >= most + enough).unwrap_or(choice);
+            f64::from(candidates[place])
+        };
+        let between = interval(draws.iter().map(fewest).collect());
+        let more = interval(draws.iter().map(|draw| 1.0 - (draw[last] - draw[choice]).exp()).collect());
+        let threads = candidates[choice];
+        Advice {
+            threads,
+            between: ((between.low as u32).min(threads), (between.high as u32).max(threads)),
+            probed: self.probed(choice),
+            referred: self.probed(0),
+            gain: interval(draws.iter().map(|draw| (draw[choice] - draw[0]).exp()).collect()),
+            reference: candidates[0],
+            reference_threads: candidates[0],
+            loss: *loss,
+            more: (choice < last).then_some((candidates[last], more)),
+            ended,
+            probes: self.samples.len(),
+        }
+    }
+
+    fn decide(&self) -> Step {
+        let belief = self.belief();
         let verdict = Verdict::new(&self.question, &belief);
-        let referred = self.referred();
-        let stop = |ended| Step::Stop(verdict.advice(&self.question, ended, referred, self.samples.len()));
+        let stop = |ended| Step::Stop(self.advice(&verdict, ended));
         if self.question.candidates.len() == 1 {
             return stop(Ended::Settled);
         }
@@ -170,46 +207,46 @@ impl Surveyor {
         }
         let left = self.question.most_time.map(|most| most.saturating_sub(self.spent()));
         let start = self.start();
-        let affordable = |window: Duration| left.is_none_or(|left| start + window <= left);
+        let cost = |place: usize, window: Duration| start + self.question.takes(belief.mean[place].exp(), window);
+        let affordable = |place: usize, window: Duration| left.is_none_or(|left| cost(place, window) <= left);
+        let settle = || self.confirm(verdict.choice, affordable).unwrap_or_else(|| stop(Ended::Settled));
         if self.samples.len() > 1 && verdict.loss < self.question.tolerance * SETTLED {
-            return self.refer(affordable).unwrap_or_else(|| stop(Ended::Settled));
+            return settle();
         }
         let error = self.common_error();
         let mut best: Option<(f64, usize, Duration)> = None;
         let mut most_worth: f64 = 0.0;
         for place in 0..self.question.candidates.len() {
             for window in WINDOWS.map(|times| self.question.window.mul_f64(times)) {
-                if !affordable(window) {
+                if !affordable(place, window) {
                     continue;
                 }
                 let longer = window.as_secs_f64() / self.question.window.as_secs_f64().max(1e-9);
                 let worth = belief.worth(place, error / longer.sqrt());
                 most_worth = most_worth.max(worth);
-                let rate = worth / (start + window).as_secs_f64().max(1e-9);
+                let rate = worth / cost(place, window).as_secs_f64().max(1e-9);
                 if best.is_none_or(|(most, ..)| rate > most) {
                     best = Some((rate, place, window));
                 }
             }
         }
         match best {
-            Some(_) if self.samples.len() > 2 && most_worth < self.question.tolerance * WORTHLESS => {
-                self.refer(affordable).unwrap_or_else(|| stop(Ended::Settled))
-            }
+            Some(_) if self.samples.len() > 2 && most_worth < self.question.tolerance * WORTHLESS => settle(),
             Some((_, place, window)) => Step::Probe { threads: self.question.candidates[place], window },
             None => stop(Ended::Time),
         }
     }
 
-    /// The probe behind "how many times faster than with the fewest threads", for the report: once all else is settled, if not made before.
-    fn refer(&self, affordable: impl Fn(Duration) -> bool) -> Option<Step> {
-        let made = self.referred();
-        let step = Step::Probe { threads: self.question.candidates[0], window: self.question.window };
-        (!made && affordable(self.question.window)).then_some(step)
+    /// What is probed once all else is settled, if it was not before: what is announced, and the fewest threads, for the report.
+    fn confirm(&self, choice: usize, affordable: impl Fn(usize, Duration) -> bool) -> Option<Step> {
+        let window = self.question.window;
+        let missing = [choice, 0].into_iter().find(|&place| !self.probed(place) && affordable(place, window))?;
+        Some(Step::Probe { threads: self.question.candidates[missing], window })
     }
 
-    /// The fewest threads were probed.
-    fn referred(&self) -> bool {
-        self.samples.iter().any(|(place, ..)| *place == 0)
+    /// Whether this candidate was probed.
+    fn probed(&self, place: usize) -> bool {
+        self.samples.iter().any(|(probed, ..)| *probed == place)
     }
 
     /// Time of all probes so far.
@@ -219,7 +256,10 @@ impl Surveyor {
 
     /// What a probe takes beside its window, the longest so far.
     fn start(&self) -> Duration {
-        self.samples.iter().map(|(_, window, sample)| sample.cost.saturating_sub(*window)).max().unwrap_or_default()
+        let beside = |(_, window, sample): &(usize, Duration, Sample)| {
+            sample.cost.saturating_sub(self.question.takes(sample.value, *window))
+        };
+        self.samples.iter().map(beside).max().unwrap_or_default()
     }
 
     /// Relative standard error of a value over the ordinary window: the median of what samples tell of themselves.
@@ -270,31 +310,6 @@ impl Verdict {
             draws.iter().map(|draw| 1.0 - (draw[choice] - greatest(draw)).exp()).sum::<f64>() / draws.len() as f64;
         Self { choice, loss, draws }
     }
-
-    fn advice(&self, question: &Question, ended: Ended, referred: bool, probes: usize) -> Advice {
-        let candidates = &question.candidates;
-        let (choice, last) = (self.choice, candidates.len() - 1);
-        let enough = (1.0 - question.tolerance).ln();
-        let fewest = |draw: &Vec<f64>| {
-            let most = greatest(draw);
-            let place = draw.iter().position(|value| *value >= most + enough).unwrap_or(choice);
-            f64::from(candidates[place])
-        };
-        let between = interval(self.draws.iter().map(fewest).collect());
-        let more = interval(self.draws.iter().map(|draw| 1.0 - (draw[last] - draw[choice]).exp()).collect());
-        let threads = candidates[choice];
-        Advice {
-            threads,
-            between: ((between.low as u32).min(threads), (between.high as u32).max(threads)),
-            referred,
-            gain: interval(self.draws.iter().map(|draw| (draw[choice] - draw[0]).exp()).collect()),
-            reference: candidates[0],
-            loss: self.loss,
-            more: (choice < last).then_some((candidates[last], more)),
-            ended,
-            probes,
-        }
-    }
 }
 
 fn greatest(draw: &[f64]) -> f64 {
@@ -311,7 +326,17 @@ fn interval(mut values: Vec<f64>) -> Interval<f64> {
 impl Question {
     /// With the defaults: a tolerance of 0.01, 24 probes, any time, no pieces.
     pub fn new(candidates: Vec<u32>, contexts: u32, window: Duration) -> Self {
-        Self { candidates, contexts, window, tolerance: 0.01, most_probes: 24, most_time: None, pieces: None }
+        let (tolerance, most_probes, most_time, pieces) = (0.01, 24, None, None);
+        Self { candidates, contexts, window, tolerance, most_probes, most_time, pieces, whole_runs: false }
+    }
+
+    /// Time that a probe with this window takes where `value` is seen, without what starts and ends it.
+    fn takes(&self, value: f64, window: Duration) -> Duration {
+        if !self.whole_runs {
+            return window;
+        }
+        let runs = (window.as_secs_f64() * value).round().max(1.0);
+        Duration::try_from_secs_f64(runs / value).unwrap_or(Duration::MAX)
     }
 
     /// Share of the speed in the middle of a run that is left over the whole run when its pieces do not divide: pieces are dealt out as

@@ -39,7 +39,7 @@ pub(super) fn campaign_row(row: &Row<'_>) -> rusqlite::Result<CampaignInfo> {
 pub(super) fn record_row(row: &Row<'_>) -> rusqlite::Result<Record> {
     let seconds = |column, value: f64| Duration::try_from_secs_f64(value).map_err(|error| malformed(column, error));
     let outcome = match row.get::<_, Option<String>>(7)? {
-        Some(message) => Err(MeasureError { message, retry: worded(row, 8)?, interrupted: false }),
+        Some(message) => Err(MeasureError::new(worded(row, 8)?, message)),
         None => Ok(Measurement { performance: row.get(4)?, duration: seconds(5, row.get(5)?)?, spread: row.get(6)? }),
     };
     Ok(Record {

@@ -54,19 +54,23 @@ struct Answer {
     loss: Option<f64>,
     /// Of a survey: how sure it is, in terms of n.
     advice: Option<Advice>,
+    /// What to know about it.
+    notes: Vec<String>,
 }
 
-/// Searches with probes of `prober`, by the method that was asked for.
+/// Searches with probes of `prober`, by the method that was asked for. `convert` is the program's Convert(), `threads` how many threads it
+/// makes for its parameter.
 fn search<P: Prober>(
     prober: &mut Observed<P>,
     conditions: &Conditions,
     convert: impl Fn(u32) -> u32,
+    threads: impl Fn(u32) -> u32,
 ) -> Result<Answer, MeasureError> {
     let Conditions { span, thresholds, window, .. } = *conditions;
+    let candidates = span.candidates(&convert, &threads);
+    let most = candidates.last().filter(|_| candidates.len() > 1).map(|&last| convert(last));
     match conditions.method {
         Method::Survey => {
-            let mut candidates: Vec<u32> = (span.min..=span.max).step_by(span.step as usize).collect();
-            candidates.dedup_by_key(|threads| convert(*threads));
             let question = Question {
                 candidates,
                 contexts: prober.contexts(),
@@ -75,6 +79,7 @@ fn search<P: Prober>(
                 most_probes: MOST_PROBES,
                 most_time: Some(conditions.budget),
                 pieces: None,
+                whole_runs: conditions.whole_runs,
             };
             let surveyor = Surveyor::new(question).map_err(|error| never(&error))?;
             let found = survey(surveyor, prober, &convert).map_err(|error| match error {
@@ -82,31 +87,37 @@ fn search<P: Prober>(
                 SurveyFailure::Survey(error) => never(&error),
             })?;
             let chosen = found.attempts.iter().find(|attempt| attempt.asked == found.advice.threads);
-            let (stopped, why) = match found.advice.ended {
-                Ended::Settled => ("SETTLED", "another probe would hardly change the answer"),
-                Ended::Probes => ("PROBES", "enough probes; --budget and --within decide how sure the answer is"),
-                Ended::Time => ("TIME", "the time of --budget is used up"),
+            let (stopped, why) = match (found.advice.ended, found.broken_off) {
+                (Ended::Settled, _) => ("SETTLED", "another probe would hardly change the answer".into()),
+                (Ended::Probes, _) => {
+                    ("PROBES", "enough probes; --budget and --within decide how sure the answer is".into())
+                }
+                (Ended::Time, None) => ("TIME", "what is left of --budget is too short for another probe".into()),
+                (Ended::Time, Some(n)) => {
+                    ("TIME", format!("the time of --budget is used up: the probe with n = {n} was broken off"))
+                }
             };
             Ok(Answer {
                 parameter: found.parameter,
                 threads: chosen.map_or(found.advice.threads, |attempt| attempt.probe.threads),
                 stopped: stopped.into(),
-                why: why.into(),
+                why,
                 loss: None,
-                advice: Some(in_parameters(found.advice, &convert)),
+                notes: cut_off(found.parameter, most),
+                advice: Some(in_parameters(found.advice, &convert, &threads)),
                 attempts: found.attempts,
             })
         }
         Method::Reinforcer => {
             // The span was checked when the arguments were read.
             let search = Reinforcer::new(span, prober.contexts(), thresholds).map_err(|error| never(&error))?;
-            let Found { choice, parameter, threads, attempts } = find(search, prober, convert, window)?;
+            let Found { choice, parameter, threads, attempts } = find(search, prober, &convert, window)?;
             let last = attempts.last().map_or(0, |attempt| attempt.probe.parameter);
             let (stopped, why) = stopped(choice.reason, last);
-            Ok(Answer { parameter, threads, attempts, stopped: stopped.into(), why, loss: None, advice: None })
+            let (stopped, notes) = (stopped.into(), Vec::new());
+            Ok(Answer { parameter, threads, attempts, stopped, why, loss: None, advice: None, notes })
         }
         Method::Sweep => {
-            let candidates: Vec<u32> = (span.min..=span.max).step_by(span.step as usize).collect();
             let (rounds, tolerance) = (conditions.rounds, conditions.tolerance);
             let swept = sweep(&Sweep { candidates, rounds, window, tolerance }, prober, convert)?;
             let chosen = swept.attempts.iter().find(|attempt| attempt.asked == swept.threads);
@@ -121,6 +132,7 @@ fn search<P: Prober>(
                 ),
                 loss: swept.loss(swept.threads),
                 advice: None,
+                notes: cut_off(swept.parameter, most),
                 attempts: swept.attempts,
             })
         }
@@ -134,9 +146,16 @@ fn never(error: &dyn std::fmt::Display) -> MeasureError {
     MeasureError::new(Retry::Never, error.to_string())
 }
 
+/// What to know about an answer that `--max` may have cut off; `most` is the largest n of several.
+fn cut_off(parameter: u32, most: Option<u32>) -> Vec<String> {
+    let note = || format!("n = {parameter} is the most that --max allows: more may be faster, raise it to see");
+    most.filter(|most| *most == parameter).map(|_| note()).into_iter().collect()
+}
+
 /// Advice about numbers of threads as advice about the parameters they stand for.
-fn in_parameters(advice: Advice, convert: impl Fn(u32) -> u32) -> Advice {
+fn in_parameters(advice: Advice, convert: impl Fn(u32) -> u32, threads: impl Fn(u32) -> u32) -> Advice {
     Advice {
+        reference_threads: threads(convert(advice.reference)),
         threads: convert(advice.threads),
         between: (convert(advice.between.0), convert(advice.between.1)),
         reference: convert(advice.reference),

@@ -1,8 +1,9 @@
 //! What a layer adds to a context switch, measured.
 //!
 //! Two threads on one CPU hand a token to each other, so that each handover is one wake-up and one switch between watched threads:
-//! the dearest case. Rounds with the layer at work and without alternate. What counts is CPU time, which other programs do not
-//! use up, and of each kind the cheapest round: whatever disturbs a round makes it dearer.
+//! the dearest case. Turns with the layer at work and without alternate, of many rounds each, because putting it to work may take a hundred times as
+//! long as a round. What counts is CPU time, which other programs do not use up, and of each kind the cheapest round: whatever disturbs a
+//! round makes it dearer.
 
 use super::overhead::own_time;
 use crate::fifo::Fifo;
@@ -13,8 +14,10 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread::{Builder, scope};
 use std::time::{Duration, Instant};
 
-/// Rounds of each kind, fewer where they take longer than [`PATIENCE`].
-const ROUNDS: usize = 40;
+/// Turns of each kind, fewer where they take longer than [`PATIENCE`].
+const TURNS: usize = 5;
+/// Rounds of a turn.
+const ROUNDS: usize = 20;
 /// Handovers to and fro in a round: 0.1 ms, short enough that most rounds are not disturbed.
 const HANDOVERS: u32 = 40;
 /// Beside busy threads an ordinary thread waits for each of its turns.
@@ -34,17 +37,22 @@ fn alternate(work: &mut dyn FnMut(bool) -> io::Result<()>) -> io::Result<Duratio
     sys::set_affinity(0, &one)?;
     let mut cheapest = [Duration::MAX; 2];
     let begin = Instant::now();
-    for round in 0..ROUNDS {
-        if round > 0 && begin.elapsed() > PATIENCE {
+    for turn in 0..TURNS {
+        if turn > 0 && begin.elapsed() > PATIENCE {
             break;
         }
-        cheapest[0] = cheapest[0].min(handovers()?);
+        cheapest[0] = cheapest[0].min(rounds()?);
         work(true)?;
-        let watched = handovers();
+        let watched = rounds();
         work(false)?;
         cheapest[1] = cheapest[1].min(watched?);
     }
     Ok(cheapest[1].saturating_sub(cheapest[0]) / (2 * HANDOVERS))
+}
+
+/// The cheapest round of a turn.
+fn rounds() -> io::Result<Duration> {
+    (0..ROUNDS).try_fold(Duration::MAX, |cheapest, _| Ok(cheapest.min(handovers()?)))
 }
 
 /// Whose turn it is: that of the thread that began, or of the other one.

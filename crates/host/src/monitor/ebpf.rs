@@ -1,11 +1,13 @@
 //! Watching by a program in the kernel that keeps the accounts ([`Layer::Ebpf`]).
 //!
 //! `bpf/monitor.bpf.c` runs at every context switch, wake-up and fork of the machine and updates one account per watched thread;
-//! nothing is sent, so nothing can overflow but the number of threads. It is attached for the time of a window. Accounts are
-//! thrown away only while it is detached, because the kernel gives the room of one to the next at once, whoever still writes to it.
+//! nothing is sent, so nothing can overflow but the number of threads. Attaching waits for all CPUs, which takes a tenth of a second and
+//! more beside busy ones: it is attached by the first window and stays so. A window is what was added to the accounts in it. The account
+//! of a living thread is thrown away only while it is detached, because the kernel gives the room of one to the next at once, whoever
+//! still writes to it; nobody writes to that of a thread that has ended.
 //!
 //! Processes are told to the kernel's side by their numbers; what they fork it adds itself. A thread that was there before has no
-//! past: what it does is told by the first thing that happens to it, or, where nothing does in the whole window, by `/proc`.
+//! past: what it does is told by the first thing that happens to it, or, where nothing has yet, by `/proc`.
 
 mod account;
 
@@ -44,14 +46,25 @@ pub(super) struct Ebpf {
     processes: Map<MapData, u32, u32>,
     missed: Array<MapData, u64>,
     attached: Vec<(&'static str, BtfTracePointLinkId)>,
-    /// Threads whose accounts were begun from here, with what the scheduler had accounted to them.
-    begun: HashMap<ThreadId, Duration>,
-    /// What is in `processes`.
-    named: HashSet<u32>,
+    /// Threads that were found by looking in this window, with what the scheduler had accounted to them.
+    found: HashMap<ThreadId, Duration>,
+    /// The accounts there were when the window began; `None`: of threads that are not watched any more.
+    earlier: HashMap<u32, Option<Earlier>>,
     switches: u64,
     per_switch: Duration,
     lost: u64,
 }
+
+/// An account at the beginning of a window.
+struct Earlier {
+    account: Account,
+    /// What the thread did.
+    state: State,
+    at: u64,
+}
+
+/// More accounts of threads that are not watched any more than this are worth detaching.
+const MANY: usize = 2048;
 
 impl Ebpf {
     /// Loads the program; attaches it for a moment to measure what it costs.
@@ -75,19 +88,28 @@ impl Ebpf {
         let mut map = |name: &str| bpf.take_map(name).ok_or(aya::maps::MapError::InvalidName { name: name.into() });
         let (threads, processes) = (Map::try_from(map("threads")?)?, Map::try_from(map("processes")?)?);
         let missed = Array::try_from(map("lost")?)?;
-        let (attached, begun, named) = (Vec::new(), HashMap::new(), HashSet::new());
+        let (attached, found, earlier) = (Vec::new(), HashMap::new(), HashMap::new());
         let (switches, per_switch, lost) = (0, Duration::ZERO, 0);
-        Ok(Self { bpf, threads, processes, missed, attached, begun, named, switches, per_switch, lost })
+        Ok(Self { bpf, threads, processes, missed, attached, found, earlier, switches, per_switch, lost })
     }
 
-    /// Forgets every account.
+    /// Forgets every account; only while detached.
     fn clear(&mut self) -> io::Result<()> {
-        self.begun.clear();
-        for tid in self.threads.keys().collect::<Result<Vec<u32>, _>>().map_err(io::Error::other)? {
+        for tid in self.tids()? {
             // Gone already is as good.
             let _ = self.threads.remove(&tid);
         }
-        self.missed.set(0, 0, 0).map_err(io::Error::other)
+        Ok(())
+    }
+
+    /// Of which threads there are accounts.
+    fn tids(&self) -> io::Result<Vec<u32>> {
+        self.threads.keys().collect::<Result<_, _>>().map_err(io::Error::other)
+    }
+
+    /// How many new threads and processes have found no room so far.
+    fn missed(&self) -> io::Result<u64> {
+        self.missed.get(&0, 0).map_err(io::Error::other)
     }
 
     fn start(&mut self) -> io::Result<()> {
@@ -111,33 +133,72 @@ impl Ebpf {
         let pid = Pid(rustix::process::getpid().as_raw_nonzero().get());
         let tid = Tid(rustix::thread::gettid().as_raw_nonzero().get());
         self.clear()?;
-        self.name([pid]);
+        self.name(&HashSet::from([pid.0.unsigned_abs()]))?;
         self.start()?;
-        self.begin_account(ThreadId { pid, tid, start: Stat::read(pid, tid)?.start });
+        self.find(ThreadId { pid, tid, start: Stat::read(pid, tid)?.start });
         Ok(())
     }
 
     /// Has the kernel's side watch what these processes fork, and no others: what they have forked is among them by now.
-    fn name(&mut self, pids: impl IntoIterator<Item = Pid>) {
-        let pids: HashSet<u32> = pids.into_iter().map(|pid| pid.0.unsigned_abs()).collect();
+    fn name(&mut self, pids: &HashSet<u32>) -> io::Result<()> {
+        let named: HashSet<u32> = self.processes.keys().collect::<Result<_, _>>().map_err(io::Error::other)?;
         // Where there is no room new threads are found by looking.
-        pids.difference(&self.named).for_each(|pid| drop(self.processes.insert(pid, 0, 0)));
-        self.named.difference(&pids).for_each(|pid| drop(self.processes.remove(pid)));
-        self.named = pids;
+        pids.difference(&named).for_each(|pid| drop(self.processes.insert(pid, 0, 0)));
+        named.difference(pids).for_each(|pid| drop(self.processes.remove(pid)));
+        Ok(())
     }
 
-    /// Begins the account of a thread, unless the kernel's side has begun it at its creation.
-    fn begin_account(&mut self, id: ThreadId) {
-        let words = Account::begin(id, now()).words();
-        if self.threads.insert(id.tid.0.unsigned_abs(), words, ONLY_NEW).is_ok() {
-            let ran = Schedstat::read(id.pid, id.tid).map_or(Duration::ZERO, |account| account.ran);
-            self.begun.insert(id, ran);
+    /// Takes up a thread that was found by looking: begins its account, unless the kernel's side has begun it at its creation or an earlier
+    /// window did.
+    fn find(&mut self, id: ThreadId) {
+        let (tid, now) = (id.tid.0.unsigned_abs(), now());
+        let ran = Schedstat::read(id.pid, id.tid).map_or(Duration::ZERO, |account| account.ran);
+        self.found.insert(id, ran);
+        let known = self.account(tid);
+        // A number may have been that of a thread that has ended.
+        let begin = if known.as_ref().is_some_and(|known| known.state() == State::Ended) { 0 } else { ONLY_NEW };
+        // Where there is no room for it, it is not seen.
+        let _ = self.threads.insert(tid, Account::begin(id, now).words(), begin);
+        // It was taken for one that is not watched any more: its process was not listed yet when the window began.
+        if let (Some(earlier @ None), Some(account)) = (self.earlier.get_mut(&tid), known) {
+            let state = account.state();
+            *earlier = Some(Earlier { account, state, at: now });
         }
     }
 
     /// An account that adds up: what is written at the moment is read again.
     fn account(&self, tid: u32) -> Option<Account> {
         (0..100).find_map(|_| Account::parse(self.threads.get(&tid, 0).ok()?))
+    }
+
+    /// Notes the accounts of a window that begins, and forgets those of threads that have ended.
+    fn look_back(&mut self, roster: &Roster, members: &HashSet<u32>) -> io::Result<()> {
+        let alive: HashMap<Tid, ThreadId> = roster.threads().map(|(_, id)| (id.tid, id)).collect();
+        let mut strangers = 0;
+        for tid in self.tids()? {
+            let Some(account) = self.account(tid) else { continue };
+            let id = alive.get(&Tid(tid as i32)).copied().unwrap_or_else(|| account.id());
+            if account.state() == State::Ended {
+                let _ = self.threads.remove(&tid);
+            } else if members.contains(&id.pid.0.unsigned_abs()) {
+                let at = now();
+                let state = match account.state() {
+                    State::Unknown => self.steady(id, Duration::ZERO),
+                    state => state,
+                };
+                self.earlier.insert(tid, Some(Earlier { account, state, at }));
+            } else {
+                strangers += 1;
+                self.earlier.insert(tid, None);
+            }
+        }
+        if strangers > MANY {
+            self.stop()?;
+            self.clear()?;
+            self.earlier.clear();
+            self.start()?;
+        }
+        Ok(())
     }
 
     /// What a thread did to which nothing happened in the window.
@@ -147,7 +208,7 @@ impl Ebpf {
             Doing::Locked => State::Locked,
             Doing::Asleep => State::Asleep,
             Doing::Runnable => {
-                let before = self.begun.get(&id).copied().unwrap_or_default();
+                let before = self.found.get(&id).copied().unwrap_or_default();
                 let ran = Schedstat::read(id.pid, id.tid).map_or(Duration::ZERO, |account| account.ran);
                 if ran.saturating_sub(before) > spent / 2 { State::Running } else { State::Waiting }
             }
@@ -161,20 +222,28 @@ impl Source for Ebpf {
     }
 
     fn begin(&mut self, roster: &Roster) -> io::Result<()> {
-        self.clear()?;
-        self.name(roster.members().iter().map(|member| member.pid));
-        self.start()?;
-        // Attaching and detaching may take long on a crowded machine; neither is part of the window.
+        let members = pids(roster);
+        (self.found, self.earlier) = (HashMap::new(), HashMap::new());
+        if self.attached.is_empty() {
+            self.clear()?;
+            self.name(&members)?;
+            self.start()?;
+        } else {
+            self.name(&members)?;
+            self.look_back(roster, &members)?;
+        }
+        self.lost = self.missed()?;
+        // Attaching may take long on a crowded machine; it is not part of the window.
         self.switches = machine_switches();
         Ok(())
     }
 
     fn look(&mut self, roster: &Roster, _: Duration, counting: bool) -> io::Result<()> {
         if counting {
-            self.name(roster.members().iter().map(|member| member.pid));
+            self.name(&pids(roster))?;
             for (_, id) in roster.threads() {
-                if !self.begun.contains_key(&id) {
-                    self.begin_account(id);
+                if !self.found.contains_key(&id) {
+                    self.find(id);
                 }
             }
         }
@@ -184,28 +253,35 @@ impl Source for Ebpf {
     fn end(&mut self, roster: &Roster) -> io::Result<Vec<ThreadActivity>> {
         let end = now();
         self.switches = machine_switches().saturating_sub(self.switches);
-        self.stop()?;
-        self.lost = self.missed.get(&0, 0).map_err(io::Error::other)?;
+        self.lost = self.missed()?.saturating_sub(self.lost);
         let alive: HashMap<Tid, ThreadId> = roster.threads().map(|(_, id)| (id.tid, id)).collect();
-        let tids: Vec<u32> = self.threads.keys().collect::<Result<_, _>>().map_err(io::Error::other)?;
-        let mut threads = Vec::with_capacity(tids.len());
-        for tid in tids {
-            let Some(account) = self.account(tid) else { continue };
+        let mut threads = Vec::new();
+        for tid in self.tids()? {
+            let Some(mut account) = self.account(tid) else { continue };
+            match self.earlier.get(&tid) {
+                Some(None) => continue,
+                // The number may be that of another thread by now.
+                Some(Some(Earlier { account: earlier, state, at })) if earlier.begun() == account.begun() => {
+                    account = account.added(earlier, *state, *at);
+                }
+                _ => {}
+            }
             // A number is that of a thread only.
             let id = alive.get(&Tid(tid as i32)).copied().unwrap_or_else(|| account.id());
             let stat = Stat::read(id.pid, id.tid).ok().filter(|stat| stat.start == id.start);
-            // It ended before the program was attached.
-            if account.state == State::Unknown && stat.is_none() {
-                continue;
-            }
-            let state = if account.state == State::Unknown {
-                self.steady(id, Duration::from_nanos(end.saturating_sub(account.begin)))
-            } else {
-                account.state
+            let state = match account.state() {
+                // It ended before the program was attached.
+                State::Unknown if stat.is_none() => continue,
+                State::Unknown => self.steady(id, Duration::from_nanos(end.saturating_sub(account.begun()))),
+                state => state,
             };
             threads.push(account.activity(id, stat.map(|stat| stat.comm), state, end));
         }
         Ok(threads)
+    }
+
+    fn rest(&mut self) -> io::Result<()> {
+        self.stop()
     }
 
     fn lost(&self) -> u64 {
@@ -221,6 +297,11 @@ impl fmt::Debug for Ebpf {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Ebpf").field("per_switch", &self.per_switch).field("lost", &self.lost).finish_non_exhaustive()
     }
+}
+
+/// The processes that are watched.
+fn pids(roster: &Roster) -> HashSet<u32> {
+    roster.members().iter().map(|member| member.pid.0.unsigned_abs()).collect()
 }
 
 fn program<'a>(bpf: &'a mut aya::Ebpf, name: &str) -> Result<&'a mut BtfTracePoint, ProgramError> {

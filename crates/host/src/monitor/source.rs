@@ -21,6 +21,11 @@ pub(super) trait Source: fmt::Debug + Send {
     /// The window is over.
     fn end(&mut self, roster: &Roster) -> io::Result<Vec<ThreadActivity>>;
 
+    /// No window will follow soon: nothing of it stays at work in the kernel.
+    fn rest(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
     /// What was dropped in the window.
     fn lost(&self) -> u64 {
         0

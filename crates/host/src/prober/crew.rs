@@ -6,16 +6,20 @@ use pinwise_testbed::{Part, mark_critical};
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// The roles of a window. The first thread of a process that has more is a role of its own, `main`, where it has no other name
-/// than the workers: what it does alone is what limits many programs.
+/// The roles of a window. The first thread of a process is a role of its own, `main`, where workers have the same name: what it does
+/// alone is what limits many programs. Workers are other threads of the process; of the program's first process its children, too.
 pub(crate) fn parts(activity: &Activity) -> Vec<Part> {
     let found: Vec<Found<'_>> =
         activity.threads.iter().map(|thread| Found { comm: &thread.comm, process: 0 }).collect();
     let mut roles: Vec<(String, Vec<&ThreadActivity>)> = Vec::new();
     for (thread, named) in activity.threads.iter().zip(name(&found)) {
         let first = thread.id.tid == thread.id.pid.main();
-        let alone = !activity.threads.iter().any(|other| other.id != thread.id && other.comm == thread.comm);
-        let role = if first && !alone { format!("{} (main)", named.role) } else { named.role };
+        let root = activity.threads.first().is_some_and(|oldest| oldest.id == thread.id);
+        let worker = |other: &ThreadActivity| {
+            other.id != thread.id && other.comm == thread.comm && (root || other.id.pid == thread.id.pid)
+        };
+        let main = first && activity.threads.iter().any(worker);
+        let role = if main { format!("{} (main)", named.role) } else { named.role };
         match roles.iter_mut().find(|(known, _)| *known == role) {
             Some((_, threads)) => threads.push(thread),
             None => roles.push((role, vec![thread])),
@@ -86,6 +90,20 @@ mod tests {
         assert_eq!(told, [("pigz (main)", 1, false), ("pigz", 2, true)]);
         assert!((parts[1].ran - 0.9).abs() < 1e-9 && (parts[1].locked.unwrap() - 0.05).abs() < 1e-9);
         assert!((parts[1].voluntary_rate - 100.0).abs() < 1e-9 && parts[1].migration_rate == Some(10.0));
+    }
+
+    /// `sh -c 'work & work & wait'`: the first shell waits for those it has forked, which have its name.
+    #[test]
+    fn children_that_work_are_told_from_the_process_that_waits_for_them() {
+        let child = |pid: i32| {
+            let thread = thread(pid, "sh", 100, Some(0));
+            ThreadActivity { id: ThreadId { pid: Pid(pid), ..thread.id }, ..thread }
+        };
+        let threads = vec![thread(7, "sh", 0, Some(0)), child(8), child(9)];
+        let parts = parts(&Activity { threads, ..Activity::none(Duration::from_millis(100)) });
+        let told: Vec<(&str, u32, bool)> =
+            parts.iter().map(|part| (part.role.as_str(), part.threads, part.critical)).collect();
+        assert_eq!(told, [("sh (main)", 1, false), ("sh", 2, true)]);
     }
 
     #[test]

@@ -28,6 +28,11 @@ pub enum ProbeError {
         /// How long it ran.
         ran: Duration,
     },
+    /// It failed by itself; how, and its last line.
+    #[error(
+        "{0}; run it by hand with this number in place of {{n}}: it has to do its work for as long as a probe takes"
+    )]
+    Failed(String),
     /// It has a single thread where there should be more.
     #[error(
         "{name} never started workers: {waited:.0?} after its start with n = {n} it has one thread; is {{n}} where it takes its number \
@@ -131,6 +136,21 @@ pub enum ProbeError {
         /// The limit.
         limit: Duration,
     },
+    /// The time for all probes is over.
+    #[error(
+        "the time of --budget was over before {name} with n = {n} had been probed, {ran:.1?} after its start, with {threads} threads: \
+         raise --budget; is {{n}} where it takes its number of threads?"
+    )]
+    Expired {
+        /// Which program.
+        name: String,
+        /// Its parameter.
+        n: u32,
+        /// Threads it had.
+        threads: u32,
+        /// How long it had run.
+        ran: Duration,
+    },
     /// A file it leaves behind stays.
     #[error("cannot remove {} after a probe: {cause}", path.display())]
     Remove {
@@ -147,6 +167,7 @@ impl ProbeError {
         match self {
             Self::Target(TargetError::Measure(error)) => error.clone(),
             Self::Metric(MetricError::Interrupted) => MeasureError::interrupted(),
+            Self::Expired { .. } => MeasureError { expired: true, ..MeasureError::new(Retry::Never, self.to_string()) },
             error => MeasureError::new(Retry::Never, error.to_string()),
         }
     }

@@ -3,6 +3,7 @@
 use super::halves::{Drift, join};
 use super::setter::Setter;
 use super::{ProbeError, ProbeOptions, ProgressSource};
+use crate::crowd::CrowdShare;
 use crate::guardian::{Entry, Guardian};
 use crate::launch::{Exit, Launch, Output, Running};
 use crate::metric::{Metric, MetricOptions, MetricSpec};
@@ -31,9 +32,13 @@ const UNCHANGED: Duration = Duration::from_millis(50);
 /// A fifth of the window passes before it, and at least this.
 const LEAST_WARM_UP: Duration = Duration::from_millis(10);
 
+/// A watched run of which watching took less than this share is a run like any other.
+const LITTLE: f64 = 0.01;
+
 /// What ends a probe before its time.
 pub(super) struct Limits {
     pub(super) most_written: Option<u64>,
+    pub(super) until: Option<Instant>,
     pub(super) cancelled: Arc<AtomicBool>,
 }
 
@@ -52,7 +57,7 @@ pub(super) struct Session {
     /// Taken up by the first window, kept for those that follow.
     metric: Option<Metric>,
     exit: Exit,
-    limits: Limits,
+    pub(super) limits: Limits,
     instructions: Option<Counter>,
     /// Its processes, as of the last look at them.
     family: RefCell<(Instant, Vec<Pid>)>,
@@ -68,6 +73,9 @@ pub(super) struct Window {
     pub(super) progress: Option<Progress>,
     pub(super) unit: Option<Unit>,
     pub(super) notes: Vec<String>,
+    /// What other programs took meanwhile; filled in at the end.
+    pub(super) others: Option<CrowdShare>,
+    pub(super) disturbed: bool,
     halves: Option<(Activity, Activity)>,
     /// Of a whole run: what the kernel counted from its start to its end.
     usage: Option<Usage>,
@@ -145,6 +153,10 @@ impl Session {
         if self.limits.cancelled.load(Ordering::Relaxed) {
             return Err(MeasureError::interrupted().into());
         }
+        if self.limits.until.is_some_and(|until| Instant::now() >= until) {
+            let (name, n, threads) = (self.name.clone(), self.parameter, self.most_threads.get());
+            return Err(ProbeError::Expired { name, n, threads, ran: self.begin.elapsed() });
+        }
         match &self.running {
             Some(running) => {
                 if let Some(status) = running.status() {
@@ -198,7 +210,7 @@ impl Session {
         }
         match (status.signal(), self.limits.most_written) {
             (Some(libc::SIGXFSZ), Some(most)) => self.wrote("a file".into(), most),
-            _ => running.ended(&format!("{name} with n = {n}"), status).into(),
+            _ => ProbeError::Failed(running.ended(&format!("{name} with n = {n}"), status).to_string()),
         }
     }
 
@@ -300,17 +312,24 @@ impl Session {
         Ok(())
     }
 
-    /// Watches from the start to the end, which has to come within `limit`.
-    pub(super) fn run_through(&mut self, limit: Duration) -> Result<Window, ProbeError> {
-        let mut monitor = self.monitor()?;
+    /// Watches from the start to the end, which has to come within `limit`, or only waits for it.
+    pub(super) fn run_through(&mut self, limit: Duration, watched: bool) -> Result<Window, ProbeError> {
+        let mut monitor = watched.then(|| self.monitor()).transpose()?;
         // What a thread counts after the last reading is lost with it: short slices, longer ones when it runs for longer.
         let mut slice = Duration::from_millis(10);
         let mut all: Option<Activity> = None;
         loop {
-            let seen = self.watch(&mut monitor, slice, &|| false);
+            let seen = match &mut monitor {
+                Some(monitor) => self.watch(monitor, slice, &|| false).map(Some),
+                None => {
+                    self.pause(slice);
+                    self.check().map(|()| None)
+                }
+            };
             let elapsed = self.begin.elapsed();
             match seen {
-                Ok(seen) => {
+                Ok(None) => {}
+                Ok(Some(seen)) => {
                     all = Some(match all {
                         Some(before) => join(before, seen),
                         None => seen,
@@ -361,6 +380,8 @@ impl Session {
             progress: None,
             unit: None,
             notes: Vec::new(),
+            others: None,
+            disturbed: true,
             usage: None,
             seconds: None,
         }
@@ -401,14 +422,19 @@ impl Window {
         self.progress.filter(|progress| progress.measure == Measure::Runs).map(|progress| 1.0 / progress.rate)
     }
 
-    /// The mean of several runs, with its standard error; the profile stays that of this one, the first.
-    pub(super) fn of_several_runs(&mut self, seconds: &[f64]) {
+    /// The mean of this run and of further ones that were not watched, with its standard error; the profile stays that of this one,
+    /// whose time does not count where watching took much of it and there are others.
+    pub(super) fn of_several_runs(&mut self, others: &[f64]) {
+        self.seconds = self.run_seconds();
+        let much = self.activity.overhead_share().is_some_and(|share| share > LITTLE);
+        self.disturbed = much && others.is_empty();
+        let own = self.seconds.filter(|_| !much || others.is_empty());
+        let seconds: Vec<f64> = own.into_iter().chain(others.iter().copied()).collect();
         let n = seconds.len() as f64;
         let mean = seconds.iter().sum::<f64>() / n;
         let squares: f64 = seconds.iter().map(|time| (time - mean).powi(2)).sum();
         let relative = (seconds.len() > 1).then(|| (squares / (n - 1.0) / n).sqrt() / mean);
         let rate = 1.0 / mean;
-        self.seconds = self.run_seconds();
         self.progress = Some(Progress { rate, error: relative.map(|error| error * rate), measure: Measure::Runs });
     }
 

@@ -26,6 +26,7 @@ fn options() -> ProbeOptions {
         progress: ProgressSource::Counters,
         remove: Vec::new(),
         most_written: None,
+        until: None,
     }
 }
 

@@ -65,8 +65,8 @@ pub(crate) fn survey_model(
     parallel: f64,
     seed: u64,
 ) -> Result<Surveyed, Box<dyn Error>> {
-    let mut candidates: Vec<u32> = (1..=Span::PUBLISHED.max).collect();
-    candidates.dedup_by_key(|threads| program.parameter(*threads));
+    let span = Span { min: 1, step: 1, ..Span::PUBLISHED };
+    let candidates = span.candidates(|threads| program.parameter(threads), |n| program.threads(n));
     let mut question = Question::new(candidates, platform.contexts() as u32, Duration::from_millis(100));
     question.most_time = Some(Duration::from_secs_f64(parallel * SHARE));
     if let Structure::ForkJoin(shape) = &program.structure {

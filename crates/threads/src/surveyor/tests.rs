@@ -111,6 +111,48 @@ fn pieces_that_do_not_divide_are_counted() {
     assert!(question.evenness(advice.threads) * speed(advice.threads) > 23.5, "{advice}");
 }
 
+/// What is announced was probed, unless there was no time for it; then it says so.
+#[test]
+fn the_choice_is_probed_or_said_not_to_be() {
+    let speed = |threads: u32| f64::from(threads.min(20)).powf(0.9);
+    for seed in 0..6 {
+        let (advice, probed) = run(&question(72, 24), speed, 0.004, seed);
+        assert!(advice.probed && probed.contains(&advice.threads), "{advice} after {probed:?}");
+        let short = Question { most_time: Some(Duration::from_millis(200)), ..question(72, 24) };
+        let (advice, probed) = run(&short, speed, 0.004, seed);
+        assert_eq!(advice.probed, probed.contains(&advice.threads), "{advice} after {probed:?}");
+    }
+}
+
+#[test]
+fn when_the_time_is_over_there_is_advice_from_what_was_seen() {
+    let mut surveyor = Surveyor::new(question(8, 4)).unwrap();
+    assert_eq!(surveyor.expired(), None);
+    surveyor.observe(Sample { value: 3.0, error: None, cost: Duration::from_millis(150) }).unwrap();
+    let advice = surveyor.expired().unwrap();
+    assert_eq!((advice.ended, advice.probes), (Ended::Time, 1));
+    // One probe of 4 threads says nothing sure of any other number.
+    assert!(advice.between.0 < advice.between.1, "{advice}");
+}
+
+/// Whole runs: with one thread a run takes eight times the window.
+#[test]
+fn a_run_for_which_too_little_time_is_left_is_not_begun() {
+    let window = Duration::from_millis(100);
+    let budget = Duration::from_millis(500);
+    let question =
+        Question { whole_runs: true, most_time: Some(budget), ..Question::new((1..=8).collect(), 8, window) };
+    let mut surveyor = Surveyor::new(question).unwrap();
+    let mut spent = Duration::ZERO;
+    while let Step::Probe { threads, window } = *surveyor.next() {
+        let run = 0.8 / f64::from(threads);
+        let cost = Duration::from_secs_f64((window.as_secs_f64() / run).round().max(1.0) * run);
+        spent += cost;
+        surveyor.observe(Sample { value: 1.0 / run, error: None, cost }).unwrap();
+    }
+    assert!(spent <= budget.mul_f64(1.3), "{spent:?}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(6))]
 

@@ -11,7 +11,8 @@ use anyhow::Context as _;
 use clap::{Args, Subcommand, ValueEnum};
 use pinwise_host::Setter;
 use pinwise_host::metric::{Interpretation, MetricOptions, MetricSpec, Pattern};
-use pinwise_threads::{Formula, Span, SpanError, Thresholds};
+use pinwise_testbed::figures;
+use pinwise_threads::{Formula, Span, Thresholds};
 use regex::Regex;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -198,8 +199,10 @@ impl Asked {
         };
         // Only the published search takes half a step.
         let least = if self.method == Method::Reinforcer { 2 } else { 1 };
-        if span.min == 0 || span.max < span.min || span.step < least {
-            return Err(usage(SpanError(span)).into());
+        let span = span.check(least).map_err(usage)?;
+        if self.method == Method::Survey && self.probe > self.budget {
+            let (probe, budget) = (figures::duration(self.probe), figures::duration(self.budget));
+            return Err(Usage(format!("--probe {probe} is longer than --budget {budget}: not one probe fits")).into());
         }
         let thresholds = match &self.thresholds {
             None => Thresholds::scaled(span.step, contexts),
@@ -211,7 +214,8 @@ impl Asked {
             }
         };
         let (method, rounds, tolerance, budget) = (self.method, self.rounds, self.within, self.budget);
-        Ok(Conditions { method, span, thresholds, window: self.probe, rounds, tolerance, budget })
+        let (window, whole_runs) = (self.probe, false);
+        Ok(Conditions { method, span, thresholds, window, whole_runs, rounds, tolerance, budget })
     }
 
     /// The most that makes sense where nothing is said: more than there are contexts cannot be granted, but may be started.

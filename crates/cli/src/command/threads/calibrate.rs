@@ -91,7 +91,7 @@ impl Calibrate {
             }
             let platform = super::model::platform(&self.machine)?;
             let contexts = platform.contexts() as u32;
-            let curves = EXAMPLES.map(|name| self.modelled(&platform, name));
+            let curves = EXAMPLES.map(|name| self.modelled(&platform, name, &interrupt));
             (contexts, curves.into_iter().collect::<anyhow::Result<Vec<Curve>>>()?, EXAMPLES.join(", "))
         };
         let [locks, switches, parallelism] = curves.as_slice() else { anyhow::bail!("an example has no curve") };
@@ -109,10 +109,10 @@ impl Calibrate {
         Span { min: step, max: self.max.unwrap_or(3 * contexts).max(step), step }
     }
 
-    fn modelled(&self, platform: &Platform, name: &str) -> anyhow::Result<Curve> {
+    fn modelled(&self, platform: &Platform, name: &str, interrupt: &Interrupt) -> anyhow::Result<Curve> {
         let mut program = Program::built_in(name)?;
         program.fitted.work_ms *= SMALL;
-        let prober = ModelProber::new(platform.clone(), program.clone(), 1000);
+        let prober = ModelProber::new(platform.clone(), program.clone(), 1000).cancelled_by(interrupt.flag());
         self.curve(prober, platform.contexts() as u32, |threads| program.parameter(threads))
     }
 

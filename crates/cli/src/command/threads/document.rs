@@ -93,6 +93,8 @@ pub(super) struct MonitorRow {
 pub(super) struct RefusedRow {
     pub(super) layer: &'static str,
     pub(super) reason: String,
+    /// What to do about it.
+    pub(super) remedy: String,
 }
 
 impl MonitorRow {
@@ -108,7 +110,11 @@ impl MonitorRow {
             lacks: layer.lacks(),
             refused: refused
                 .iter()
-                .map(|refused| RefusedRow { layer: refused.layer.name(), reason: refused.reason.clone() })
+                .map(|Unavailable { layer, reason, remedy }| RefusedRow {
+                    layer: layer.name(),
+                    reason: reason.clone(),
+                    remedy: remedy.clone(),
+                })
                 .collect(),
             overhead: (ran > 0.0).then(|| watching / ran),
             lost: seen.iter().map(|seen| seen.activity.lost).sum(),
@@ -176,7 +182,7 @@ impl Document {
             probe_seconds: conditions.window.as_secs_f64(),
             thresholds: (conditions.method == Method::Reinforcer).then_some(conditions.thresholds),
             monitor: None,
-            notes: Vec::new(),
+            notes: answer.notes,
             loss: answer.loss,
         }
     }

@@ -8,9 +8,9 @@ use crate::interrupt::Interrupt;
 use crate::output::{self, Usage};
 use anyhow::Context as _;
 use pinwise_host::{
-    LinuxProber, Pid, ProbeError, ProbeOptions, ProgressSource, Quota, Recipe, Setter, Subject, TargetError,
+    CrowdShare, LinuxProber, Pid, ProbeError, ProbeOptions, ProgressSource, Quota, Recipe, Seen, Setter, Subject, TargetError,
 };
-use pinwise_testbed::{Measure, MeasureError, Prober};
+use pinwise_testbed::{Measure, MeasureError, Prober, figures};
 use pinwise_threads::Formula;
 use pinwise_topology::Machine;
 use std::io;
@@ -43,6 +43,8 @@ pub(crate) fn search(asked: &Asked, edges: &Edges, interrupt: &Interrupt) -> any
         None if asked.whole_run => ProgressSource::Runs,
         None => ProgressSource::Counters,
     };
+    let begin = Instant::now();
+    let survey = conditions.method == Method::Survey;
     let prober = |progress: ProgressSource, limit: Duration| {
         let threads = asked.threads_per_n.clone();
         let options = ProbeOptions {
@@ -53,40 +55,41 @@ pub(crate) fn search(asked: &Asked, edges: &Edges, interrupt: &Interrupt) -> any
             progress,
             remove: edges.remove.clone(),
             most_written: Some(asked.most_written),
+            until: survey.then(|| begin + asked.budget),
         };
         LinuxProber::new(subject.clone(), options, interrupt.flag()).map(Observed::new)
     };
     let mut notes: Vec<String> = limit.into_iter().collect();
     let mut learning = Duration::ZERO;
     let mut progress = progress;
-    if conditions.method == Method::Survey
-        && matches!(subject, Subject::Anew(_))
-        && !matches!(progress, ProgressSource::Metric(..))
-    {
-        let begin = Instant::now();
-        let limit = if asked.whole_run { asked.limit } else { SHORT };
+    if survey && matches!(subject, Subject::Anew(_)) && !matches!(progress, ProgressSource::Metric(..)) {
+        // Whole runs are worth it where some fit into the time.
+        let limit = if asked.whole_run { asked.limit } else { SHORT.min(asked.budget / FEWEST_RUNS) };
         let mut trial = prober(ProgressSource::Runs, limit)?;
         let first = formula.parameter(contexts.clamp(conditions.span.min, conditions.span.max));
         let ran = trial.probe(first, Duration::ZERO);
         trial.finish();
         match (ran, trial.inner.error()) {
             (Ok(probe), _) => {
-                // So many times the window are so many runs.
-                conditions.window =
-                    probe.progress.map_or(probe.cost, |progress| Duration::from_secs_f64(1.0 / progress.rate));
+                let run = probe.progress.map_or(probe.cost, |progress| Duration::from_secs_f64(1.0 / progress.rate));
+                // As many runs as fill the window; where one does, multiples of it.
+                conditions.window = conditions.window.max(run);
+                conditions.whole_runs = true;
                 progress = ProgressSource::Runs;
                 if !asked.whole_run {
-                    notes.push(format!("a run takes {:.2?}: whole runs are measured", conditions.window));
+                    notes.push(format!("a run takes {run:.2?}: whole runs are measured"));
                 }
             }
             (Err(_), Some(ProbeError::Long { .. })) if !asked.whole_run => {}
             (Err(error), because) => return Err(failed(error, because, 0)),
         }
         learning = begin.elapsed();
+        conditions.budget = conditions.budget.saturating_sub(learning);
     }
     let search = |progress: ProgressSource| -> anyhow::Result<(Observed<LinuxProber>, Result<Answer, MeasureError>)> {
         let mut prober = prober(progress, asked.limit)?;
-        let found = super::search(&mut prober, &conditions, |threads| formula.parameter(threads));
+        let (convert, threads) = (|threads| formula.parameter(threads), |n| formula.threads(n));
+        let found = super::search(&mut prober, &conditions, convert, threads);
         prober.finish();
         Ok((prober, found))
     };
@@ -124,12 +127,18 @@ pub(crate) fn search(asked: &Asked, edges: &Edges, interrupt: &Interrupt) -> any
     document.monitor = MonitorRow::of(seen, prober.inner.refused());
     notes.extend(prober.inner.notes().iter().cloned());
     notes.extend(told_by(&document));
+    notes.extend(disturbances(prober.inner.seen(), document.monitor.as_ref()));
+    notes.append(&mut document.notes);
     document.notes = notes;
     Ok((document, prober.inner))
 }
 
 /// A program that ends within this time is measured by whole runs.
 const SHORT: Duration = Duration::from_secs(5);
+/// And where the budget has room for so many of its runs.
+const FEWEST_RUNS: u32 = 6;
+/// What others take of the contexts, and watching of the program's CPU time, is worth a word from here on.
+const NOTABLE: f64 = 0.05;
 
 /// A failed search with the exit code it deserves.
 fn failed(error: MeasureError, because: Option<&ProbeError>, probes: usize) -> anyhow::Error {
@@ -162,6 +171,29 @@ fn usable(machine: &Machine) -> (u32, Option<String>) {
         )
     });
     (allowed.max(1), note)
+}
+
+/// What took from the program while it was probed.
+fn disturbances(seen: &[Seen], monitor: Option<&MonitorRow>) -> Vec<String> {
+    let mut notes = Vec::new();
+    let shares: Vec<CrowdShare> = seen.iter().filter_map(|seen| seen.others).collect();
+    let sum = |of: fn(&CrowdShare) -> f64| shares.iter().map(of).sum::<f64>();
+    let others = sum(|share| share.taken) / sum(|share| share.of);
+    if others >= NOTABLE {
+        notes.push(format!(
+            "the machine was busy: other programs took {} of the contexts' time during the probes, and the answer is for what they \
+             left; try again when they rest",
+            figures::percent(others)
+        ));
+    }
+    let watching = monitor.and_then(|monitor| monitor.overhead).filter(|_| seen.iter().any(|seen| seen.disturbed));
+    if let Some(share) = watching.filter(|share| *share >= NOTABLE) {
+        notes.push(format!(
+            "watching took {} of the program's CPU time, which slows it down and not with every n alike: a longer --probe is watched for less",
+            figures::percent(share)
+        ));
+    }
+    notes
 }
 
 /// What the user should know about the probes.

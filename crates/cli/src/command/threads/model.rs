@@ -11,7 +11,7 @@ use crate::output::Usage;
 use pinwise_scheduler::{ModelProber, Platform, Program};
 use pinwise_testbed::Unit;
 
-pub(super) fn search(asked: &Asked, edges: &Edges, _interrupt: &Interrupt) -> anyhow::Result<Document> {
+pub(super) fn search(asked: &Asked, edges: &Edges, interrupt: &Interrupt) -> anyhow::Result<Document> {
     let machine = &asked.machine.machine;
     let unusable = [
         (!asked.command.is_empty(), "-- CMD"),
@@ -43,8 +43,10 @@ pub(super) fn search(asked: &Asked, edges: &Edges, _interrupt: &Interrupt) -> an
     let platform = platform(&asked.machine)?;
     let contexts = platform.contexts() as u32;
     let conditions = asked.conditions(contexts)?;
-    let mut prober = Observed::new(ModelProber::new(platform, program.clone(), asked.seed.unwrap_or(1)));
-    let found = super::search(&mut prober, &conditions, |threads| program.parameter(threads));
+    let prober = ModelProber::new(platform, program.clone(), asked.seed.unwrap_or(1));
+    let mut prober = Observed::new(prober.cancelled_by(interrupt.flag()));
+    let (convert, threads) = (|threads| program.parameter(threads), |n| program.threads(n));
+    let found = super::search(&mut prober, &conditions, convert, threads);
     prober.finish();
     let found = found.map_err(|error| told(error, prober.parts.len()))?;
     let parts = std::mem::take(&mut prober.parts);

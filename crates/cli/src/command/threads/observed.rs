@@ -13,6 +13,8 @@ pub(super) struct Conditions {
     pub(super) span: Span,
     pub(super) thresholds: Thresholds,
     pub(super) window: Duration,
+    /// A survey's probes are whole runs.
+    pub(super) whole_runs: bool,
     /// How often a sweep tries each number.
     pub(super) rounds: u32,
     /// Share of the best speed that fewer threads may cost.

@@ -33,9 +33,12 @@ pub(super) fn result(document: &Document, width: usize) -> String {
     if let Some(monitor) = &document.monitor {
         let overhead = monitor.overhead.map_or("none".into(), |share| format!("{:.2} %", share * 100.0));
         let lost = if monitor.lost > 0 { format!("; {} records were lost", monitor.lost) } else { String::new() };
-        let better: Vec<String> =
-            monitor.refused.iter().map(|refused| format!("{} ({})", refused.layer, refused.reason)).collect();
-        let better = if better.is_empty() { String::new() } else { format!("; better: {}", better.join(", ")) };
+        let better: Vec<String> = monitor
+            .refused
+            .iter()
+            .map(|refused| format!("{} ({}: {})", refused.layer, refused.reason, refused.remedy))
+            .collect();
+        let better = if better.is_empty() { String::new() } else { format!("; refused: {}", better.join(", ")) };
         facts.push((
             "monitor",
             format!(
@@ -70,8 +73,17 @@ pub(crate) fn probed(document: &Document) -> String {
 
 /// The roles that the program waits for.
 fn critical(roles: &[Part]) -> String {
-    let names: Vec<&str> = roles.iter().filter(|role| role.critical).map(|role| role.role.as_str()).collect();
-    if names.is_empty() { "no thread ran".into() } else { format!("{}: always with work to do", names.join(", ")) }
+    let wanted = |role: &Part| role.ran + role.waited;
+    let names: Vec<String> = roles
+        .iter()
+        .filter(|role| role.critical)
+        .map(|role| format!("{} ({})", role.role, share(wanted(role).min(1.0))))
+        .collect();
+    match names.len() {
+        0 => "no thread ran".into(),
+        1 if roles.len() == 1 => format!("{}: share of its time in which it ran or waited for a CPU", names[0]),
+        _ => format!("{}: ran or waited for a CPU for the largest share of their time", names.join(", ")),
+    }
 }
 
 fn probes(document: &Document) -> Table {

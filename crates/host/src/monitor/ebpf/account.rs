@@ -10,6 +10,23 @@ pub(super) const WORDS: usize = 14;
 /// As it lies in memory.
 pub(super) type Words = [u64; WORDS];
 
+// Where its members lie, in words.
+const BEGIN: usize = 0;
+/// `since << 3 | state`.
+const MARK: usize = 1;
+/// Time in each state: ran, waited, locked, slept.
+const SPENT: usize = 2;
+const VOLUNTARY: usize = 6;
+const INVOLUNTARY: usize = 7;
+const MIGRATIONS: usize = 8;
+/// The CPU it ran on last plus one; 0: it was not seen running.
+const PROCESSOR: usize = 9;
+/// `process << 32 | thread`.
+const ID: usize = 10;
+/// Nanoseconds since boot.
+const START: usize = 11;
+const COMM: usize = 12;
+
 /// `enum state`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
@@ -23,139 +40,93 @@ pub(super) enum State {
 
 impl State {
     const ALL: [Self; 6] = [Self::Unknown, Self::Running, Self::Waiting, Self::Locked, Self::Asleep, Self::Ended];
+
+    /// Where time in this state is summed up; what is not known or over counts as sleep.
+    fn sum(self) -> usize {
+        match self {
+            Self::Running => SPENT,
+            Self::Waiting => SPENT + 1,
+            Self::Locked => SPENT + 2,
+            Self::Asleep | Self::Unknown | Self::Ended => SPENT + 3,
+        }
+    }
 }
 
-/// Times are nanoseconds on the monotonic clock.
+/// An account that adds up: the time in each state is that from its beginning to its mark. Times are nanoseconds on the monotonic clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Account {
-    pub(super) begin: u64,
-    /// Since when it is in `state`; the sums go up to here.
-    since: u64,
-    pub(super) state: State,
-    ran: u64,
-    waited: u64,
-    locked: u64,
-    slept: u64,
-    voluntary: u64,
-    involuntary: u64,
-    migrations: u64,
-    /// Plus one; 0: it was not seen running.
-    processor: u64,
-    pid: u32,
-    tid: u32,
-    /// Nanoseconds since boot.
-    start: u64,
-    comm: [u8; 16],
-}
+pub(super) struct Account(Words);
 
 impl Account {
     /// Of a thread of which nothing is known yet.
     pub(super) fn begin(id: ThreadId, now: u64) -> Self {
-        Self {
-            begin: now,
-            since: now,
-            state: State::Unknown,
-            ran: 0,
-            waited: 0,
-            locked: 0,
-            slept: 0,
-            voluntary: 0,
-            involuntary: 0,
-            migrations: 0,
-            processor: 0,
-            pid: id.pid.0.unsigned_abs(),
-            tid: id.tid.0.unsigned_abs(),
-            start: id.start.0.saturating_mul(tick()),
-            comm: [0; 16],
-        }
+        let mut words = [0; WORDS];
+        words[BEGIN] = now;
+        words[MARK] = now << 3 | State::Unknown as u64;
+        words[ID] = u64::from(id.pid.0.unsigned_abs()) << 32 | u64::from(id.tid.0.unsigned_abs());
+        words[START] = id.start.0.saturating_mul(tick());
+        Self(words)
     }
 
     /// `None`: it was read while it was written, and does not add up.
     pub(super) fn parse(words: Words) -> Option<Self> {
-        let [
-            begin,
-            mark,
-            ran,
-            waited,
-            locked,
-            slept,
-            voluntary,
-            involuntary,
-            migrations,
-            processor,
-            id,
-            start,
-            names @ ..,
-        ] = words;
-        let since = mark >> 3;
-        let sum = [ran, waited, locked, slept].into_iter().try_fold(0u64, u64::checked_add)?;
-        if since.checked_sub(begin)? != sum {
-            return None;
-        }
-        let state = *State::ALL.get((mark & 7) as usize)?;
-        let mut comm = [0; 16];
-        comm[..8].copy_from_slice(&names[0].to_ne_bytes());
-        comm[8..].copy_from_slice(&names[1].to_ne_bytes());
-        // The halves of `id` are what was shifted into it.
-        let (pid, tid) = ((id >> 32) as u32, id as u32);
-        Some(Self {
-            begin,
-            since,
-            state,
-            ran,
-            waited,
-            locked,
-            slept,
-            voluntary,
-            involuntary,
-            migrations,
-            processor,
-            pid,
-            tid,
-            start,
-            comm,
-        })
+        let sum = words[SPENT..VOLUNTARY].iter().try_fold(0u64, |sum, &part| sum.checked_add(part))?;
+        let adds_up = (words[MARK] >> 3).checked_sub(words[BEGIN])? == sum;
+        let known = (words[MARK] & 7) < State::ALL.len() as u64;
+        (adds_up && known).then_some(Self(words))
     }
 
     pub(super) fn words(&self) -> Words {
-        let half = |from: usize| u64::from_ne_bytes(std::array::from_fn(|byte| self.comm[from + byte]));
-        [
-            self.begin,
-            self.since << 3 | self.state as u64,
-            self.ran,
-            self.waited,
-            self.locked,
-            self.slept,
-            self.voluntary,
-            self.involuntary,
-            self.migrations,
-            self.processor,
-            u64::from(self.pid) << 32 | u64::from(self.tid),
-            self.start,
-            half(0),
-            half(8),
-        ]
+        self.0
+    }
+
+    pub(super) fn begun(&self) -> u64 {
+        self.0[BEGIN]
+    }
+
+    /// Since when it is in its state; the sums go up to here.
+    fn since(&self) -> u64 {
+        self.0[MARK] >> 3
+    }
+
+    pub(super) fn state(&self) -> State {
+        State::ALL.get((self.0[MARK] & 7) as usize).copied().unwrap_or(State::Unknown)
     }
 
     /// Which thread it is of.
     pub(super) fn id(&self) -> ThreadId {
-        // The kernel's numbers of threads fit an int.
-        ThreadId { pid: Pid(self.pid as i32), tid: Tid(self.tid as i32), start: StartTime(self.start / tick()) }
+        // The halves of the word are what was shifted into it; the kernel's numbers of threads fit an int.
+        let (pid, tid) = ((self.0[ID] >> 32) as i32, self.0[ID] as i32);
+        ThreadId { pid: Pid(pid), tid: Tid(tid), start: StartTime(self.0[START] / tick()) }
+    }
+
+    /// What was added to it from `at` on, where it was `earlier` then and the thread in `state`.
+    pub(super) fn added(&self, earlier: &Self, state: State, at: u64) -> Self {
+        let mut words = self.0;
+        for (word, before) in words[SPENT..PROCESSOR].iter_mut().zip(&earlier.0[SPENT..PROCESSOR]) {
+            *word = word.saturating_sub(*before);
+        }
+        // What had begun before goes up to `at`, once it was summed up.
+        if self.since() > at {
+            let sum = &mut words[state.sum()];
+            *sum = sum.saturating_sub(at.saturating_sub(earlier.since()));
+        }
+        words[BEGIN] = at;
+        words[MARK] = self.since().max(at) << 3 | self.0[MARK] & 7;
+        Self(words)
     }
 
     /// What the thread did until `end`, where it has been in `state` since the last thing that happened to it. `comm`: its name,
     /// where it still lives.
     pub(super) fn activity(&self, id: ThreadId, comm: Option<String>, state: State, end: u64) -> ThreadActivity {
-        let rest = if state == State::Ended { 0 } else { end.saturating_sub(self.since) };
-        let (mut ran, mut waited, mut locked, mut slept) = (self.ran, self.waited, self.locked, self.slept);
-        match state {
-            State::Running => ran += rest,
-            State::Waiting => waited += rest,
-            State::Locked => locked += rest,
-            State::Asleep | State::Unknown | State::Ended => slept += rest,
+        let mut words = self.0;
+        if state != State::Ended {
+            words[state.sum()] += end.saturating_sub(self.since());
         }
-        let name =
-            || String::from_utf8_lossy(self.comm.split(|&byte| byte == 0).next().unwrap_or_default()).into_owned();
+        let [ran, waited, locked, slept] = [SPENT, SPENT + 1, SPENT + 2, SPENT + 3].map(|sum| words[sum]);
+        let name = || {
+            let bytes: Vec<u8> = self.0[COMM..].iter().flat_map(|word| word.to_ne_bytes()).collect();
+            String::from_utf8_lossy(bytes.split(|&byte| byte == 0).next().unwrap_or_default()).into_owned()
+        };
         ThreadActivity {
             id,
             comm: comm.unwrap_or_else(name),
@@ -165,11 +136,11 @@ impl Account {
             slept: Duration::from_nanos(locked + slept),
             locked: Some(Duration::from_nanos(locked)),
             looks: 0,
-            voluntary: self.voluntary,
-            involuntary: self.involuntary,
-            migrations: Some(self.migrations),
+            voluntary: words[VOLUNTARY],
+            involuntary: words[INVOLUNTARY],
+            migrations: Some(words[MIGRATIONS]),
             // CPU numbers fit.
-            cpu: self.processor.checked_sub(1).map(|cpu| CpuId(cpu as u32)),
+            cpu: words[PROCESSOR].checked_sub(1).map(|cpu| CpuId(cpu as u32)),
         }
     }
 }
@@ -188,30 +159,37 @@ mod tests {
         ThreadId { pid: Pid(7), tid: Tid(9), start: StartTime(3) }
     }
 
+    /// An account with these sums: ran, waited, locked, slept.
+    fn account(begin: u64, state: State, spent: [u64; 4]) -> Account {
+        let mut words = Account::begin(id(), begin).words();
+        words[SPENT..VOLUNTARY].copy_from_slice(&spent);
+        words[MARK] = (begin + spent.iter().sum::<u64>()) << 3 | state as u64;
+        Account::parse(words).unwrap()
+    }
+
     #[test]
     fn what_was_written_in_full_adds_up_and_nothing_else_is_taken() {
-        let mut account = Account::begin(id(), 1_000);
-        assert_eq!(account.id(), id());
-        assert_eq!(Account::parse(account.words()), Some(account.clone()));
-        (account.since, account.state, account.ran, account.locked) = (1_700, State::Asleep, 300, 400);
-        account.comm[..6].copy_from_slice(b"worker");
-        assert_eq!(Account::parse(account.words()), Some(account.clone()));
-        account.since += 1;
-        assert_eq!(Account::parse(account.words()), None, "the mark is new, the sum is old");
-        account.since = 999;
-        assert_eq!(Account::parse(account.words()), None, "before it began");
-        (account.since, account.ran) = (1_700, u64::MAX);
-        assert_eq!(Account::parse(account.words()), None, "no overflow");
-        let mut words = Account::begin(id(), 1_000).words();
-        words[1] |= 7;
-        assert_eq!(Account::parse(words), None, "there is no such state");
+        let begun = Account::begin(id(), 1_000);
+        assert_eq!((begun.id(), begun.state(), begun.begun()), (id(), State::Unknown, 1_000));
+        assert_eq!(Account::parse(begun.words()), Some(begun.clone()));
+        let whole = account(1_000, State::Asleep, [300, 0, 400, 0]).words();
+        let with = |index: usize, word: u64| {
+            let mut words = whole;
+            words[index] = word;
+            Account::parse(words)
+        };
+        assert_eq!(with(MARK, 1_701 << 3 | 4), None, "the mark is new, the sum is old");
+        assert_eq!(with(MARK, 999 << 3 | 4), None, "before it began");
+        assert_eq!(with(SPENT, u64::MAX), None, "no overflow");
+        assert_eq!(with(MARK, 1_700 << 3 | 7), None, "there is no such state");
     }
 
     #[test]
     fn the_time_since_the_last_event_belongs_to_the_state_it_led_to() {
-        let mut account = Account::begin(id(), 1_000);
-        (account.since, account.ran, account.waited, account.locked, account.slept) = (2_000, 400, 300, 200, 100);
-        (account.processor, account.comm[0]) = (2, b'x');
+        let mut words = account(1_000, State::Asleep, [400, 300, 200, 100]).words();
+        words[PROCESSOR] = 2;
+        words[COMM] = u64::from_ne_bytes(*b"x\0\0\0\0\0\0\0");
+        let account = Account::parse(words).unwrap();
         let activity = |state, comm| account.activity(id(), comm, state, 2_500);
         let ns = Duration::from_nanos;
         let running = activity(State::Running, Some("y".into()));
@@ -228,16 +206,68 @@ mod tests {
         assert_eq!(account.activity(id(), None, State::Running, 1_900).ran, ns(400), "events after the end stay out");
     }
 
+    #[test]
+    fn a_window_has_what_was_added_in_it() {
+        let ns = Duration::from_nanos;
+        // Asleep since 1,400; the window begins at 1,500, it sleeps on to 1,700 and then runs to its end at 2,000.
+        let earlier = account(1_000, State::Asleep, [300, 0, 0, 100]);
+        let later = account(1_000, State::Running, [300, 0, 0, 400]);
+        let seen = later.added(&earlier, State::Asleep, 1_500).activity(id(), None, State::Running, 2_000);
+        assert_eq!((seen.ran, seen.slept, seen.elapsed), (ns(300), ns(200), ns(500)));
+        // Nothing happened in it.
+        let quiet = earlier.added(&earlier, State::Asleep, 1_500).activity(id(), None, State::Asleep, 2_000);
+        assert_eq!((quiet.ran, quiet.slept, quiet.elapsed), (ns(0), ns(500), ns(500)));
+        // Nothing had ever happened to it before: /proc said that it waits for a lock, and its wake-up says so, too.
+        let unknown = Account::begin(id(), 1_000);
+        let woken = account(1_000, State::Waiting, [0, 0, 800, 0]);
+        let seen = woken.added(&unknown, State::Locked, 1_500).activity(id(), None, State::Waiting, 2_000);
+        assert_eq!((seen.locked, seen.waited, seen.elapsed), (Some(ns(300)), ns(200), ns(500)));
+    }
+
     proptest! {
         #[test]
         fn any_words_are_read_without_panic(words in any::<Words>(), end in any::<u64>()) {
-            if let Some(account) = Account::parse(words) {
-                let state = account.state;
-                if end < account.since.saturating_add(1 << 40) && account.begin > 0 {
-                    let activity = account.activity(account.id(), None, state, end);
-                    prop_assert!(activity.slept >= activity.locked.unwrap());
-                }
+            if let Some(account) = Account::parse(words)
+                && end < account.since().saturating_add(1 << 40)
+                && account.begun() > 0
+            {
+                let activity = account.activity(account.id(), None, account.state(), end);
+                prop_assert!(activity.slept >= activity.locked.unwrap());
             }
+        }
+
+        /// Windows that follow each other have all there is, whatever happens when.
+        #[test]
+        fn windows_add_up_to_the_whole(
+            turns in prop::collection::vec((1usize..5, 1u64..1000), 1..20), cuts in prop::collection::vec(0u64..20_000, 1..5),
+        ) {
+            let (begin, mut words) = (1_000, Account::begin(id(), 1_000).words());
+            words[MARK] = begin << 3 | State::Running as u64;
+            let mut history = vec![Account(words)];
+            for (next, length) in turns {
+                let last = &history[history.len() - 1];
+                let mut words = last.words();
+                words[last.state().sum()] += length;
+                words[MARK] = (last.since() + length) << 3 | next as u64;
+                words[VOLUNTARY] += 1;
+                history.push(Account::parse(words).unwrap());
+            }
+            let end = begin + 20_001;
+            let at = |time: u64| history.iter().rfind(|account| account.since() <= time).unwrap_or(&history[0]);
+            let whole = at(end).activity(id(), None, at(end).state(), end);
+            let mut ends: Vec<u64> = cuts.iter().map(|cut| begin + cut).chain([begin, end]).collect();
+            ends.sort_unstable();
+            let windows = ends.windows(2).map(|pair| {
+                let (earlier, later) = (at(pair[0]), at(pair[1]));
+                later.added(earlier, earlier.state(), pair[0]).activity(id(), None, later.state(), pair[1])
+            });
+            let windows: Vec<ThreadActivity> = windows.collect();
+            let sum = |of: fn(&ThreadActivity) -> Duration| windows.iter().map(of).sum::<Duration>();
+            prop_assert_eq!(
+                (sum(|part| part.ran), sum(|part| part.waited), sum(|part| part.slept), sum(|part| part.elapsed)),
+                (whole.ran, whole.waited, whole.slept, whole.elapsed)
+            );
+            prop_assert_eq!(windows.iter().map(|part| part.voluntary).sum::<u64>(), whole.voluntary);
         }
     }
 }

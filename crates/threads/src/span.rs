@@ -1,0 +1,92 @@
+//! The numbers of threads a search looks at.
+
+use serde::{Deserialize, Serialize};
+
+/// From the first to the last, in steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Span {
+    /// Tmin: the first, at least 1.
+    pub min: u32,
+    /// Tmax: the last, at least `min`.
+    pub max: u32,
+    /// Tstep: at least 1; for the published search 2, since it takes half of it too.
+    pub step: u32,
+}
+
+/// Why numbers cannot be searched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no search from {} to {} threads in steps of {}: the first has to be at least 1, the last at least the first, the step at least {least}",
+    .span.min, .span.max, .span.step)]
+pub struct SpanError {
+    span: Span,
+    least: u32,
+}
+
+impl Span {
+    /// As published: 8 to 72 in steps of 8, on 24 contexts.
+    pub const PUBLISHED: Self = Self { min: 8, max: 72, step: 8 };
+
+    /// The span itself where there are numbers in it and steps of at least `least`.
+    pub fn check(self, least: u32) -> Result<Self, SpanError> {
+        let sound = self.min > 0 && self.max >= self.min && self.step >= least;
+        if sound { Ok(self) } else { Err(SpanError { span: self, least }) }
+    }
+
+    /// Its numbers of threads, each of which starts another program, ascending. `parameter` is the program's Convert(), `threads` how many
+    /// threads it makes for a parameter: where several make the same, the number they make stands for them, unless it is below the first
+    /// number and another is not.
+    pub fn candidates(self, parameter: impl Fn(u32) -> u32, threads: impl Fn(u32) -> u32) -> Vec<u32> {
+        let made = |asked: u32| {
+            let made = threads(parameter(asked));
+            if parameter(made) == parameter(asked) { made } else { asked }
+        };
+        let mut all: Vec<u32> = (self.min..=self.max).step_by(self.step.max(1) as usize).map(made).collect();
+        all.dedup();
+        let enough = all.partition_point(|&threads| threads < self.min);
+        if enough < all.len() { all.split_off(enough) } else { all }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Formula;
+    use proptest::prelude::*;
+
+    fn candidates(formula: &str, min: u32, max: u32, step: u32) -> Vec<u32> {
+        let formula: Formula = formula.parse().unwrap();
+        Span { min, max, step }.candidates(|threads| formula.parameter(threads), |n| formula.threads(n))
+    }
+
+    #[test]
+    fn numbers_that_start_the_same_program_are_one() {
+        assert_eq!(candidates("n", 1, 5, 1), [1, 2, 3, 4, 5]);
+        assert_eq!(candidates("1+n", 2, 8, 3), [2, 5, 8]);
+        // Ferret: 7 threads for n = 1, 11 for n = 2.
+        assert_eq!(candidates("3+4n", 1, 20, 1), [7, 11, 15, 19]);
+        assert_eq!(candidates("3+4n", 8, 20, 1), [11, 15, 19], "7 are fewer than 8");
+        assert_eq!(candidates("3+4n", 8, 9, 1), [7], "there is nothing else");
+        assert_eq!(candidates("4", 1, 3, 1), [1, 2, 3], "n changes something else");
+    }
+
+    #[test]
+    fn the_error_names_the_least_step_of_the_search_it_is_for() {
+        let span = Span { min: 4, max: 2, step: 1 };
+        assert!(span.check(1).unwrap_err().to_string().ends_with("the step at least 1"));
+        assert!(Span { max: 9, ..span }.check(2).unwrap_err().to_string().ends_with("the step at least 2"));
+        assert_eq!(Span::PUBLISHED.check(2), Ok(Span::PUBLISHED));
+    }
+
+    proptest! {
+        #[test]
+        fn candidates_ascend_and_each_starts_another_program(
+            constant in 0u32..9, slope in 0u32..6, min in 1u32..40, more in 0u32..90, step in 1u32..9,
+        ) {
+            let formula: Formula = format!("{constant}+{slope}n").parse().unwrap();
+            let all = candidates(&formula.to_string(), min, min + more, step);
+            prop_assert!(!all.is_empty() && all[0] > 0);
+            let of = |threads: &u32| formula.parameter(*threads);
+            prop_assert!(all.windows(2).all(|pair| pair[0] < pair[1] && of(&pair[0]) < of(&pair[1])), "{:?}", all);
+        }
+    }
+}
