@@ -11,7 +11,9 @@ pinwise=${PINWISE:-target/release/pinwise}
 load=${LOAD:-target/release/examples/memcached_load}
 methods=${METHODS:-survey reinforcer}
 budget=${BUDGET:-15s}
-rounds=${ROUNDS:-7}
+rounds=${ROUNDS:-6}
+# Several runs a probe: a single one does not tell how much it may be off.
+whole=(--whole-run --probe 800ms)
 max=${MAX:-$((2 * $(nproc)))}
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
@@ -61,23 +63,23 @@ EOF
 
 have() { command -v "$1" >/dev/null || { echo "left out: $1 is not installed" >&2; return 1; }; }
 
-target-pigz() { have pigz && row "pigz" --whole-run -- pigz -p {n} -k -c "$folder/data"; }
-target-pbzip2() { have pbzip2 && row "pbzip2" --whole-run -- pbzip2 -p{n} -k -c "$folder/data"; }
-target-xz() { have xz && row "xz -1" --whole-run -- xz -1 -T{n} --block-size=1MiB -k -c "$folder/data"; }
-target-zstd() { have zstd && row "zstd -9" --whole-run -- zstd -9 -q -T{n} -B1M -c "$folder/data"; }
+target-pigz() { have pigz && row "pigz" "${whole[@]}" -- pigz -p {n} -k -c "$folder/data"; }
+target-pbzip2() { have pbzip2 && row "pbzip2" "${whole[@]}" -- pbzip2 -p{n} -k -c "$folder/data"; }
+target-xz() { have xz && row "xz -1" "${whole[@]}" -- xz -1 -T{n} --block-size=1MiB -k -c "$folder/data"; }
+target-zstd() { have zstd && row "zstd -9" "${whole[@]}" -- zstd -9 -q -T{n} -B1M -c "$folder/data"; }
 
 video() {
   [ -e "$folder/video.y4m" ] || ffmpeg -v error -f lavfi -i testsrc2=size=480x270:rate=30 -t "${SECONDS_OF_VIDEO:-3}" -pix_fmt yuv420p "$folder/video.y4m"
 }
 target-ffmpeg() {
-  have ffmpeg && video && row "ffmpeg, libx264" --whole-run -- ffmpeg -v error -i "$folder/video.y4m" -c:v libx264 -threads {n} -f null -
+  have ffmpeg && video && row "ffmpeg, libx264" "${whole[@]}" -- ffmpeg -v error -i "$folder/video.y4m" -c:v libx264 -threads {n} -f null -
 }
-target-x264() { have x264 && video && row "x264" --whole-run -- x264 --quiet --threads {n} -o /dev/null "$folder/video.y4m"; }
+target-x264() { have x264 && video && row "x264" "${whole[@]}" -- x264 --quiet --threads {n} -o /dev/null "$folder/video.y4m"; }
 
-target-sysbench-cpu() { have sysbench && row "sysbench cpu" --whole-run -- sysbench cpu --threads={n} --events=2000 --time=0 run; }
+target-sysbench-cpu() { have sysbench && row "sysbench cpu" "${whole[@]}" -- sysbench cpu --threads={n} --events=2000 --time=0 run; }
 target-sysbench-threads() {
   have sysbench &&
-    row "sysbench threads, 1 lock" --whole-run -- sysbench threads --threads={n} --thread-locks=1 --thread-yields=100 --events=2000 --time=0 run
+    row "sysbench threads, 1 lock" "${whole[@]}" -- sysbench threads --threads={n} --thread-locks=1 --thread-yields=100 --events=2000 --time=0 run
 }
 
 target-memcached() {

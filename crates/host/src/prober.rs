@@ -127,7 +127,7 @@ pub struct LinuxProber {
 
 /// Gives the running process `pid` the parameter `n` by `command`, and waits until the number of its threads stays the same.
 pub fn set_number(pid: Pid, command: &str, n: u32) -> Result<(), ProbeError> {
-    let limits = Limits { most_written: None, cancelled: Arc::default() };
+    let limits = Limits { most_written: None, until: None, cancelled: Arc::default() };
     let mut guardian = Guardian::start().map_err(crate::TargetError::from)?;
     Session::attach(pid, limits)?.set(&Setter::Command(command.into()), n, &mut guardian)
 }

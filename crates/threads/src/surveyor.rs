@@ -13,8 +13,9 @@
 //!
 //! **Choice.** The fewest threads that are, with a probability of [`CONFIDENCE`], within the tolerance of the candidate that is fastest on average.
 //!
-//! **End.** When the choice was probed itself, if time is left for that, and the choice is expected to lose less than the tolerance against the best there is, or no probe promises anything; when the
-//! next probe would exceed the number of probes or the time that were allowed.
+//! **End.** When the choice is expected to lose less than the tolerance against the best there is, or no probe promises anything; if time is
+//! left, fewer threads that may be fast enough are probed then, and the choice itself where it was not. Otherwise when the next probe
+//! would exceed the number of probes or the time that were allowed.
 //!
 //! Limits: a probe of a moment knows neither what comes later in a run (see [`crate::Drift`]) nor how a fixed number of pieces divides
 //! among the threads at its end; where that number is known, [`Question::pieces`] lets it count.
@@ -112,6 +113,8 @@ const LEAST_ERROR: f64 = 0.002;
 const SETTLED: f64 = 0.5;
 /// A probe that is expected to gain less than this share of the tolerance is not made.
 const WORTHLESS: f64 = 0.1;
+/// Fewer threads that may be fast enough are probed so often at most.
+const DOUBTS: usize = 3;
 /// Draws behind the intervals.
 const DRAWS: usize = 400;
 /// Their seed: a replayed search says the same.
@@ -168,7 +171,7 @@ impl Surveyor {
         Belief::new(&self.prior, &self.readings()).shifted(&ends)
     }
 
-    fn advice(&self, Verdict { choice, loss, draws }: &Verdict, ended: Ended) -> Advice {
+    fn advice(&self, Verdict { choice, loss, draws, .. }: &Verdict, ended: Ended) -> Advice {
         let candidates = &self.question.candidates;
         let (choice, last) = (*choice, candidates.len() - 1);
         let enough = (1.0 - self.question.tolerance).ln();
@@ -209,7 +212,7 @@ impl Surveyor {
         let start = self.start();
         let cost = |place: usize, window: Duration| start + self.question.takes(belief.mean[place].exp(), window);
         let affordable = |place: usize, window: Duration| left.is_none_or(|left| cost(place, window) <= left);
-        let settle = || self.confirm(verdict.choice, affordable).unwrap_or_else(|| stop(Ended::Settled));
+        let settle = || self.confirm(&verdict, affordable).unwrap_or_else(|| stop(Ended::Settled));
         if self.samples.len() > 1 && verdict.loss < self.question.tolerance * SETTLED {
             return settle();
         }
@@ -237,11 +240,15 @@ impl Surveyor {
         }
     }
 
-    /// What is probed once all else is settled, if it was not before: what is announced, and the fewest threads, for the report.
-    fn confirm(&self, choice: usize, affordable: impl Fn(usize, Duration) -> bool) -> Option<Step> {
+    /// What is probed once it is settled what is fast: fewer threads that may be fast enough, on a plateau; what is announced, if it was not
+    /// probed before; and the least number, for the report.
+    fn confirm(&self, verdict: &Verdict, affordable: impl Fn(usize, Duration) -> bool) -> Option<Step> {
+        let times = |place: usize| self.samples.iter().filter(|(probed, ..)| *probed == place).count();
+        let doubtful = (verdict.fewest < verdict.choice).then_some((verdict.fewest, DOUBTS));
+        let wanted = doubtful.into_iter().chain([(verdict.choice, 1), (0, 1)]);
         let window = self.question.window;
-        let missing = [choice, 0].into_iter().find(|&place| !self.probed(place) && affordable(place, window))?;
-        Some(Step::Probe { threads: self.question.candidates[missing], window })
+        let (place, _) = wanted.into_iter().find(|&(place, most)| times(place) < most && affordable(place, window))?;
+        Some(Step::Probe { threads: self.question.candidates[place], window })
     }
 
     /// Whether this candidate was probed.
@@ -292,6 +299,8 @@ impl Surveyor {
 /// What the belief says about the choice.
 struct Verdict {
     choice: usize,
+    /// The fewest that are within the tolerance on average, whether or not that is sure enough to be chosen.
+    fewest: usize,
     loss: f64,
     draws: Vec<Vec<f64>>,
 }
@@ -301,14 +310,15 @@ impl Verdict {
         let draws = belief.draws(DRAWS, &mut Random::new(SEED));
         let (mean, best) = (&belief.mean, belief.best());
         let enough = (1.0 - question.tolerance).ln();
+        let fewest = (0..best).find(|&place| mean[place] >= mean[best] + enough).unwrap_or(best);
         let good = |&place: &usize| {
             let times = draws.iter().filter(|draw| draw[place] >= draw[best] + enough).count();
             mean[place] >= mean[best] + enough && times as f64 >= CONFIDENCE * draws.len() as f64
         };
-        let choice = (0..best).find(good).unwrap_or(best);
+        let choice = (fewest..best).find(good).unwrap_or(best);
         let loss =
             draws.iter().map(|draw| 1.0 - (draw[choice] - greatest(draw)).exp()).sum::<f64>() / draws.len() as f64;
-        Self { choice, loss, draws }
+        Self { choice, fewest, loss, draws }
     }
 }
 

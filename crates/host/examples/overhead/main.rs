@@ -227,7 +227,7 @@ fn print(arms: &[Arm]) {
 }
 
 fn main() -> Result<()> {
-    let (mut window, mut rounds, mut kinds) = (200, 60, Vec::new());
+    let (mut window, mut rounds, mut kinds) = (200, 50, Vec::new());
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         let mut value = || arguments.next().ok_or_else(|| format!("{argument} needs a value"));

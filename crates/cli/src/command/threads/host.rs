@@ -8,7 +8,8 @@ use crate::interrupt::Interrupt;
 use crate::output::{self, Usage};
 use anyhow::Context as _;
 use pinwise_host::{
-    CrowdShare, LinuxProber, Pid, ProbeError, ProbeOptions, ProgressSource, Quota, Recipe, Seen, Setter, Subject, TargetError,
+    CrowdShare, LinuxProber, Pid, ProbeError, ProbeOptions, ProgressSource, Quota, Recipe, Seen, Setter, Subject,
+    TargetError,
 };
 use pinwise_testbed::{Measure, MeasureError, Prober, figures};
 use pinwise_threads::Formula;
