@@ -79,11 +79,10 @@ fn critical(roles: &[Part]) -> String {
         .filter(|role| role.critical)
         .map(|role| format!("{} ({})", role.role, share(wanted(role).min(1.0))))
         .collect();
-    match names.len() {
-        0 => "no thread ran".into(),
-        1 if roles.len() == 1 => format!("{}: share of its time in which it ran or waited for a CPU", names[0]),
-        _ => format!("{}: ran or waited for a CPU for the largest share of their time", names.join(", ")),
+    if names.is_empty() {
+        return "no thread ran".into();
     }
+    format!("{}: had work to do for so much of the time", names.join(", "))
 }
 
 fn probes(document: &Document) -> Table {
