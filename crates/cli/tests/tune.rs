@@ -130,9 +130,18 @@ fn a_program_that_goes_on_running_is_told_its_number_and_is_as_it_was_afterwards
     let told = || fs::read_to_string(&file).unwrap().trim().to_owned();
     assert_eq!(told(), answer["parameter"].to_string(), "it goes on with what was found");
     fs::write(&file, "9").unwrap();
-    let applied = pinwise([Path::new("apply"), &plan, Path::new("--pid"), Path::new(&pid)]);
-    let said = String::from_utf8_lossy(&applied.stderr).into_owned();
-    assert!(applied.status.success(), "{said}");
+    let apply = |set: Option<&str>| {
+        let words = [Path::new("apply"), &plan, Path::new("--pid"), Path::new(&pid)];
+        let applied = pinwise(words.into_iter().chain(set.map(Path::new)));
+        (applied.status.success(), String::from_utf8_lossy(&applied.stderr).into_owned())
+    };
+    let (_, said) = apply(None);
+    assert!(
+        said.contains("add --set to run: echo") && told() == "9",
+        "a plan's command runs only where that is asked for: {said}"
+    );
+    let (success, said) = apply(Some("--set"));
+    assert!(success, "{said}");
     assert!(said.contains("is set, by: echo"), "{said}");
     assert_eq!(told(), answer["parameter"].to_string(), "apply tells it the plan's number");
 }

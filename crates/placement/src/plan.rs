@@ -52,7 +52,7 @@ pub struct Number {
     /// Environment variables to start it with.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub environment: BTreeMap<String, String>,
-    /// The command by which the running program is told.
+    /// The command by which the running program is told; `pinwise apply --set` runs it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub set: Option<String>,
 }

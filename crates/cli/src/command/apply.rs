@@ -16,8 +16,8 @@ const CANNOT_LOOK: &str = "cannot look at the program's threads";
 
 /// Pin the threads of a running program as a plan says
 ///
-/// Threads are found by name. Those that are not in the plan keep their affinity. Where the plan has a number of threads and the command
-/// that sets it, that is run first. The pins stay when pinwise ends; threads that the
+/// Threads are found by name. Those that are not in the plan keep their affinity. Where the plan has a number of threads and a command
+/// that sets it, --set runs that first. The pins stay when pinwise ends; threads that the
 /// program creates later are only seen with --watch. The affinities replaced are noted in the user's data directory, and --undo
 /// gives them back while the program runs. Exit code 1 when a thread of the plan was not found or could not be pinned.
 #[derive(Args)]
@@ -38,6 +38,9 @@ pub(crate) struct Apply {
     /// Say what would be pinned where, and pin nothing
     #[arg(long, conflicts_with = "watch")]
     dry_run: bool,
+    /// First run the plan's command that gives the program its number of threads; without this it is only shown
+    #[arg(long, conflicts_with = "undo")]
+    set: bool,
     /// Give the threads back the affinities they had before the first plan was applied
     #[arg(long, conflicts_with_all = ["path", "watch", "dry_run", "force"])]
     undo: bool,
@@ -90,7 +93,7 @@ impl Apply {
         let Some(argument) = &self.plan else { return self.undo() };
         let plan = argument.load()?;
         plan::check(&plan, self.force)?;
-        self.set(&plan)?;
+        self.set_number(&plan)?;
         let scope = Scope::Trees(vec![self.pid]);
         let mut pinner = Pinner::new(scope, plan::wanted(&plan), Ended::Forgotten).context(CANNOT_LOOK)?;
         if self.dry_run {
@@ -106,12 +109,18 @@ impl Apply {
         if self.watch { self.watch(&mut pinner) } else { complete(&plan, &pinned, &pinner) }
     }
 
-    /// Gives the program the plan's number of threads, or says what to do about it.
-    fn set(&self, plan: &Plan) -> anyhow::Result<()> {
+    /// Gives the program the plan's number of threads, or says what to do about it. A plan may come from somebody else: its command is
+    /// run only where that was asked for.
+    fn set_number(&self, plan: &Plan) -> anyhow::Result<()> {
         let Some(number) = &plan.number else { return Ok(()) };
         let n = number.n;
         match &number.set {
-            Some(command) if self.dry_run => output::aside(&format!("note: n = {n} would be set by: {command}")),
+            Some(command) if self.dry_run => {
+                output::aside(&format!("note: with --set n = {n} would be set by: {command}"))
+            }
+            Some(command) if !self.set => output::aside(&format!(
+                "note: the plan is for n = {n}; the program keeps the number it has: add --set to run: {command}"
+            )),
             Some(command) => {
                 pinwise_host::set_number(self.pid, command, n)?;
                 output::aside(&format!("note: n = {n} is set, by: {command}"));

@@ -5,7 +5,8 @@ use super::usage;
 use crate::output::Usage;
 use crate::request::{Reading, Request, Subject};
 use pinwise_host::{Recipe, Setter};
-use pinwise_placement::{Budget, Question, StrategyName};
+use pinwise_placement::{Budget, Number, Question, StrategyName};
+use pinwise_report::quoted;
 use pinwise_topology::Alike;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -77,9 +78,12 @@ impl Asked {
         self.pid
     }
 
-    /// The command line of the program, as typed.
+    /// The command line of the program, as a shell takes it.
     pub(crate) fn typed(&self) -> String {
-        self.command.join(" ")
+        // The place of the number needs no quotes.
+        let plain = |word: &str| quoted(&word.replace(Number::PLACE, "n")) == word.replace(Number::PLACE, "n");
+        let words = self.command.iter().map(|word| if plain(word) { word.clone() } else { quoted(word) });
+        words.collect::<Vec<_>>().join(" ")
     }
 
     /// The command that gives a running program the number `n`.

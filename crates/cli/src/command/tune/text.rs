@@ -125,7 +125,7 @@ fn next(sheet: &mut Sheet, document: &Document) {
     sheet.line("plan", &plan);
     match &document.command {
         Some(command) => sheet.line("start it", &format!("pinwise run {} -- {command}", quoted(&plan))),
-        None => sheet.line("apply it", &format!("pinwise apply {} --pid PID", quoted(&plan))),
+        None => sheet.line("apply it", &format!("pinwise apply {} --set --pid PID", quoted(&plan))),
     }
     if document.command.as_ref().is_some_and(|command| !command.contains(Number::PLACE)) {
         sheet.line("", "(its environment variables are in the plan)");
