@@ -73,8 +73,9 @@ pub(crate) fn search(asked: &Asked, edges: &Edges, interrupt: &Interrupt) -> any
         match (ran, trial.inner.error()) {
             (Ok(probe), _) => {
                 let run = probe.progress.map_or(probe.cost, |progress| Duration::from_secs_f64(1.0 / progress.rate));
-                // As many runs as fill the window; where one does, multiples of it.
-                conditions.window = conditions.window.max(run);
+                // A single run does not tell how much it may be off; several do, where the time allows.
+                let affordable = asked.budget.as_secs_f64() / (run.as_secs_f64() * SOME_PROBES);
+                conditions.window = conditions.window.max(run.mul_f64(affordable.floor().clamp(1.0, SEVERAL_RUNS)));
                 conditions.whole_runs = true;
                 progress = ProgressSource::Runs;
                 if !asked.whole_run {
@@ -138,6 +139,9 @@ pub(crate) fn search(asked: &Asked, edges: &Edges, interrupt: &Interrupt) -> any
 const SHORT: Duration = Duration::from_secs(5);
 /// And where the budget has room for so many of its runs.
 const FEWEST_RUNS: u32 = 6;
+/// A probe has so many runs where the budget has room for so many probes.
+const SEVERAL_RUNS: f64 = 3.0;
+const SOME_PROBES: f64 = 10.0;
 /// What others take of the contexts, and watching of the program's CPU time, is worth a word from here on.
 const NOTABLE: f64 = 0.05;
 
