@@ -32,7 +32,7 @@ pub struct Law {
 
 /// σ of the laws believed possible.
 const SIGMAS: [f64; 10] = [0.0, 0.002, 0.005, 0.01, 0.02, 0.04, 0.08, 0.15, 0.3, 0.6];
-/// Where Gunther's law has its maximum, in contexts; κ follows.
+/// Where Gunther's law has its maximum, in contexts, at one thread at the least; κ follows.
 const PEAKS: [f64; 10] = [f64::INFINITY, 5.0, 3.0, 2.0, 1.4, 1.0, 0.7, 0.5, 0.35, 0.2];
 /// Where the knee is, in contexts, and how likely that is.
 const KNEES: [(f64, f64); 6] = [(0.25, 0.1), (0.5, 0.1), (1.0, 0.5), (1.6, 0.1), (2.6, 0.1), (f64::INFINITY, 0.1)];
@@ -68,7 +68,8 @@ impl Law {
                         _ => continue,
                     };
                     for (sigma, peak) in SIGMAS.into_iter().flat_map(|sigma| PEAKS.map(|peak| (sigma, peak))) {
-                        let kappa = if peak.is_finite() { (1.0 - sigma) / (peak * contexts).powi(2) } else { 0.0 };
+                        let most = (peak * contexts).max(1.0);
+                        let kappa = if most.is_finite() { (1.0 - sigma) / most.powi(2) } else { 0.0 };
                         let law = Self { sigma, kappa, knee: (knee * contexts).max(1.0), decline, uneven };
                         laws.push((law, weight / (SIGMAS.len() * PEAKS.len()) as f64));
                     }
@@ -102,6 +103,18 @@ mod tests {
         // 36 threads on 24 contexts need two turns as 48 do.
         let uneven = Law { uneven: 1.0, ..stays };
         assert_eq!([24.0, 36.0, 48.0].map(|n| uneven.speedup(n)), [24.0, 18.0, 24.0]);
+    }
+
+    /// Maxima at a part of a thread would have two threads seven times slower than one, and outweigh everything on two contexts.
+    #[test]
+    fn before_any_probe_as_many_threads_as_contexts_are_believed_fastest_on_few_contexts() {
+        for contexts in 2..5 {
+            let family = Law::family(contexts);
+            let gain = |n: u32| family.iter().map(|(law, weight)| weight * law.speedup(f64::from(n)).ln()).sum::<f64>();
+            let best = (1..=2 * contexts).max_by(|&a, &b| gain(a).total_cmp(&gain(b)));
+            assert_eq!(best, Some(contexts));
+            assert!(family.iter().all(|(law, _)| law.speedup(f64::from(contexts)) >= 0.2), "{contexts}");
+        }
     }
 
     #[test]
