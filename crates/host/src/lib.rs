@@ -25,6 +25,7 @@ pub mod metric;
 mod microbenchmark;
 mod monitor;
 mod pin;
+mod power;
 mod prober;
 pub mod process;
 mod quota;
@@ -51,6 +52,7 @@ pub use meter::Meter;
 pub use microbenchmark::HostBench;
 pub use monitor::{Activity, Layer, Monitor, MonitorError, Overhead, ThreadActivity, Unavailable, UnknownLayer};
 pub use pin::{Ended, Pinned, Pinner};
+pub use power::{Energy, POWERCAP, Power, PowerError};
 pub use prober::{
     Drift, LinuxProber, NoSetter, ProbeError, ProbeOptions, ProgressSource, Recipe, RecipeError, Seen, Setter, Subject,
     Threads, set_number,

@@ -32,6 +32,7 @@ use crate::fifo::Fifo;
 use crate::guardian::Guardian;
 use crate::metric::{MetricOptions, MetricSpec};
 use crate::monitor::{Activity, Monitor, Unavailable};
+use crate::power::Power;
 use crate::roster::Scope;
 use crate::thread::Pid;
 use pinwise_testbed::{MeasureError, Part, Probe, Prober, Unit};
@@ -76,6 +77,8 @@ pub struct ProbeOptions {
     pub most_written: Option<u64>,
     /// When all probes have to be over: one that is not is broken off.
     pub until: Option<Instant>,
+    /// The counters of energy to read, where power is asked for.
+    pub power: Option<Power>,
 }
 
 /// What a probe showed beyond its profile.
@@ -95,6 +98,8 @@ pub struct Seen {
     pub disturbed: bool,
     /// What other programs took of the contexts from its start to its end; `None` where that is not told, or it has not ended.
     pub others: Option<CrowdShare>,
+    /// Mean power of the processor meanwhile, warming up included, in watts; `None` where it was not asked for.
+    pub watts: Option<f64>,
 }
 
 /// What is probed, and how it gets its parameter.
@@ -173,7 +178,11 @@ impl LinuxProber {
     fn try_probe(&mut self, parameter: u32, window: Duration) -> Result<Probe, ProbeError> {
         let begin = Instant::now();
         let _punctual = Fifo::raise();
+        let power = self.options.power.clone();
         let seen = match self.subject.clone() {
+            Subject::Anew(recipe) if matches!(self.options.progress, ProgressSource::Runs) => {
+                powered(power.as_ref(), || self.probe_anew(&recipe, parameter, window))?
+            }
             Subject::Anew(recipe) => self.probe_anew(&recipe, parameter, window)?,
             Subject::Launched(_, set) | Subject::Running(_, set) => self.probe_live(&set, parameter, window)?,
         };
@@ -229,7 +238,9 @@ impl LinuxProber {
         let seen = if whole {
             session.run_through(self.options.limit, watched)
         } else {
-            session.wait_ready(parameter, &self.options).and_then(|()| session.window(window, &self.options.progress))
+            let watch = |session: &mut Session| session.window(window, &self.options.progress);
+            let power = self.options.power.as_ref();
+            session.wait_ready(parameter, &self.options).and_then(|()| powered(power, || watch(&mut session)))
         };
         // Also after a failure: nothing is left behind.
         let ended = session.end(&mut self.guardian);
@@ -264,7 +275,7 @@ impl LinuxProber {
             }
         };
         session.set(set, parameter, &mut self.guardian)?;
-        session.window(window, &self.options.progress)
+        powered(self.options.power.as_ref(), || session.window(window, &self.options.progress))
     }
 
     /// The process that all probes share, where there is one.
@@ -311,6 +322,7 @@ impl LinuxProber {
             parameter,
             threads: seen.threads,
             drift: seen.drift(self.options.contexts),
+            watts: seen.watts,
             activity: seen.activity,
             initialization: seen.initialization,
             others: seen.others,
@@ -347,6 +359,16 @@ impl LinuxProber {
     }
 }
 
+/// What `watch` sees, and the power meanwhile.
+fn powered(power: Option<&Power>, watch: impl FnOnce() -> Result<Window, ProbeError>) -> Result<Window, ProbeError> {
+    let Some(power) = power else { return watch() };
+    let (from, begin) = (power.read()?, Instant::now());
+    let mut seen = watch()?;
+    let joules = power.joules(&from, &power.read()?);
+    seen.watts = Some(joules / begin.elapsed().as_secs_f64());
+    Ok(seen)
+}
+
 impl Drop for LinuxProber {
     fn drop(&mut self) {
         if let Some(session) = self.live.take() {
@@ -370,6 +392,10 @@ impl Prober for LinuxProber {
             self.error = Some(error);
             told
         })
+    }
+
+    fn watts(&self) -> Option<f64> {
+        self.seen.last().and_then(|seen| seen.watts)
     }
 
     fn parts(&self) -> Vec<Part> {

@@ -67,6 +67,11 @@ pub trait Prober {
     /// Starts the program with `parameter`, lets it initialize, watches it for `window`, ends it.
     fn probe(&mut self, parameter: u32, window: Duration) -> Result<Probe, MeasureError>;
 
+    /// Mean power of the machine during the last probe, in watts; `None` where it is not known.
+    fn watts(&self) -> Option<f64> {
+        None
+    }
+
     /// How the threads of each role spent the last probe's window; empty before the first.
     fn parts(&self) -> Vec<Part>;
 }

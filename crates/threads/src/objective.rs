@@ -1,5 +1,6 @@
 //! What is to be great: speed, or speed and energy together.
 
+use pinwise_testbed::Unit;
 use serde::{Deserialize, Serialize};
 
 /// What a search maximises.
@@ -27,6 +28,21 @@ impl Objective {
         }
     }
 
+    /// What the value is counted in, where progress is counted in `unit`: the work of a joule; or its reciprocal, the energy of a run.
+    pub fn unit(self, unit: Unit) -> Unit {
+        let Unit { name, reciprocal } = unit;
+        let name = match (self, reciprocal, name.as_str()) {
+            (Self::Time, ..) => name,
+            (Self::Energy, true, "s") => "J".into(),
+            (Self::Edp, true, "s") => "J s".into(),
+            (Self::Energy, true, _) => format!("{name} W"),
+            (Self::Edp, true, _) => format!("({name})² W"),
+            (Self::Energy, false, _) => format!("{name} per W"),
+            (Self::Edp, false, _) => format!("({name})² per W"),
+        };
+        Unit { name, reciprocal }
+    }
+
     /// Relative error of the value by the relative error of the rate; power is taken as exact.
     pub fn error(self, relative: f64) -> f64 {
         if self == Self::Edp { 2.0 * relative } else { relative }
@@ -43,6 +59,21 @@ mod tests {
         let (slow, fast) = ((0.1, Some(100.0)), (0.125, Some(150.0)));
         let better = |objective: Objective| objective.value(fast.0, fast.1) > objective.value(slow.0, slow.1);
         assert!(better(Objective::Time) && !better(Objective::Energy) && better(Objective::Edp));
+    }
+
+    #[test]
+    fn a_run_of_a_second_at_a_hundred_watts_takes_a_hundred_joules() {
+        let (runs, frames) = (Unit::cost("s"), Unit::rate("frames/s"));
+        for (objective, cost, name, per) in [
+            (Objective::Time, 2.0, "s", "frames/s"),
+            (Objective::Energy, 200.0, "J", "frames/s per W"),
+            (Objective::Edp, 400.0, "J s", "(frames/s)² per W"),
+        ] {
+            let unit = objective.unit(runs.clone());
+            let value = objective.value(1.0 / 2.0, Some(100.0)).unwrap();
+            assert!((unit.quantity(value) - cost).abs() < 1e-9, "{objective:?}");
+            assert_eq!((unit.name.as_str(), objective.unit(frames.clone()).name.as_str()), (name, per));
+        }
     }
 
     #[test]

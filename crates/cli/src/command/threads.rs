@@ -30,7 +30,11 @@ impl Threads {
         }
         let interrupt = Interrupt::listen()?;
         let document = match self.asked.machine.machine.as_str() {
-            "host" => host::search(&self.asked, &self.edges, &interrupt)?.0,
+            "host" => {
+                let (mut document, mut prober) = host::search(&self.asked, &self.edges, &interrupt)?;
+                document.notes.extend(host::settle(&self.asked, &mut prober, document.parameter)?);
+                document
+            }
             _ => model::search(&self.asked, &self.edges, &interrupt)?,
         };
         if self.json {

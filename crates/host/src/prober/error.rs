@@ -1,6 +1,7 @@
 //! Why a probe failed.
 
 use crate::metric::MetricError;
+use crate::power::PowerError;
 use crate::target::TargetError;
 use pinwise_testbed::{MeasureError, Retry};
 use std::io;
@@ -16,6 +17,9 @@ pub enum ProbeError {
     /// Its metric does not come.
     #[error(transparent)]
     Metric(#[from] MetricError),
+    /// The processor's power cannot be read.
+    #[error(transparent)]
+    Power(#[from] PowerError),
     /// It ended by itself, successfully, before it had been watched for long enough.
     #[error(
         "{name} with n = {n} ended by itself after {ran:.2?}, before a probe was over: measure whole runs (--whole-run)"

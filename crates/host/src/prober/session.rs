@@ -76,6 +76,8 @@ pub(super) struct Window {
     /// What other programs took meanwhile; filled in at the end.
     pub(super) others: Option<CrowdShare>,
     pub(super) disturbed: bool,
+    /// Mean power of the processor meanwhile, where that was asked.
+    pub(super) watts: Option<f64>,
     halves: Option<(Activity, Activity)>,
     /// Of a whole run: what the kernel counted from its start to its end.
     usage: Option<Usage>,
@@ -382,6 +384,7 @@ impl Session {
             notes: Vec::new(),
             others: None,
             disturbed: true,
+            watts: None,
             usage: None,
             seconds: None,
         }

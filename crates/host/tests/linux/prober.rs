@@ -2,7 +2,7 @@
 
 use crate::programs::{LIFE, PROGRAM, arguments, spin};
 use pinwise_host::metric::{MetricOptions, MetricSpec, Pattern};
-use pinwise_host::{LinuxProber, ProbeError, ProbeOptions, ProgressSource, Recipe, Setter, Subject};
+use pinwise_host::{LinuxProber, Power, ProbeError, ProbeOptions, ProgressSource, Recipe, Setter, Subject};
 use pinwise_testbed::{Measure, Prober};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -27,6 +27,7 @@ fn options() -> ProbeOptions {
         remove: Vec::new(),
         most_written: None,
         until: None,
+        power: None,
     }
 }
 
@@ -282,4 +283,27 @@ fn a_wish_to_stop_ends_a_probe_at_once() {
     let error = prober.probe(2, Duration::from_secs(25)).unwrap_err();
     assert!(error.interrupted && begin.elapsed() < Duration::from_secs(15), "{error}");
     stop.join().unwrap();
+}
+
+#[test]
+fn the_energy_of_a_probe_is_what_was_counted_meanwhile() {
+    let tree = tempfile::tempdir().unwrap();
+    let zone = tree.path().join("intel-rapl:0");
+    fs::create_dir(&zone).unwrap();
+    let counter = zone.join("energy_uj");
+    fs::write(zone.join("name"), "package-0\n").unwrap();
+    fs::write(&counter, "1000000\n").unwrap();
+    let power = Some(Power::open(tree.path()).unwrap());
+    // A program that spends 7 J.
+    let spend = format!("echo 8000000 > {}; sleep 0.05", counter.display());
+    let command = ["sh", "-c", &spend, "{n}"].map(str::to_owned).to_vec();
+    let options = ProbeOptions { power, progress: ProgressSource::Runs, ..options() };
+    let mut prober = prober(Recipe::new(command, &[], None).unwrap(), options);
+    let probe = prober.probe(1, Duration::ZERO).unwrap();
+    let watts = prober.watts().unwrap();
+    let run = 1.0 / probe.progress.unwrap().rate;
+    assert!(watts * run <= 7.0 && watts * probe.cost.as_secs_f64() >= 7.0, "{watts} W, {run} s of {:?}", probe.cost);
+    // Nothing is counted any more.
+    prober.probe(1, Duration::ZERO).unwrap();
+    assert_eq!(prober.watts(), Some(0.0));
 }

@@ -9,12 +9,12 @@ use crate::number::whole;
 use crate::output::{Usage, read_input};
 use anyhow::Context as _;
 use clap::{Args, Subcommand, ValueEnum};
-use pinwise_host::Setter;
 use pinwise_host::metric::{Interpretation, MetricOptions, MetricSpec, Pattern};
+use pinwise_host::{POWERCAP, Power, Setter};
 use pinwise_testbed::figures;
-use pinwise_threads::{Formula, Span, Thresholds};
+use pinwise_threads::{Formula, Objective, Span, Thresholds};
 use regex::Regex;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Find how many threads a program should run
@@ -95,6 +95,9 @@ pub(crate) struct Asked {
     /// Share of the best speed that fewer threads may cost
     #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = fraction, help_heading = "Search")]
     pub(super) within: f64,
+    /// What is to be least; energy and edp (energy times time) take the processor's counters of energy (RAPL)
+    #[arg(long, value_enum, default_value = "time", help_heading = "Search")]
+    pub(super) objective: Least,
     /// How long the threads are watched in a probe
     #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = time, help_heading = "Search")]
     pub(super) probe: Duration,
@@ -166,6 +169,13 @@ pub(super) enum Action {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Least {
+    Time,
+    Energy,
+    Edp,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Method {
     /// By how fast the program gets on: scalability laws weighed by what was seen, probes where they tell most
     Survey,
@@ -215,13 +225,32 @@ impl Asked {
         };
         let (method, rounds, tolerance, budget) = (self.method, self.rounds, self.within, self.budget);
         let (window, whole_runs) = (self.probe, false);
-        Ok(Conditions { method, span, thresholds, window, whole_runs, rounds, tolerance, budget })
+        let objective = match self.objective {
+            Least::Time => Objective::Time,
+            Least::Energy => Objective::Energy,
+            Least::Edp => Objective::Edp,
+        };
+        Ok(Conditions { method, span, thresholds, window, whole_runs, rounds, tolerance, objective, budget })
     }
 
     /// The most that makes sense where nothing is said: more than there are contexts cannot be granted, but may be started.
     fn most(&self, contexts: u32) -> u32 {
         let granted = self.set.as_ref().is_some_and(Setter::counts_contexts);
         if granted { contexts } else { contexts.saturating_mul(2) }
+    }
+
+    /// The counters of energy, where the objective takes them.
+    pub(super) fn power(&self) -> anyhow::Result<Option<Power>> {
+        if self.objective == Least::Time {
+            return Ok(None);
+        }
+        if self.method == Method::Reinforcer {
+            return Err(Usage(
+                "the published search looks at neither speed nor energy: leave --objective or --method out".into(),
+            )
+            .into());
+        }
+        Ok(Some(Power::open(Path::new(POWERCAP)).context("--objective takes the power of the processor")?))
     }
 
     /// The metric, where one is given.

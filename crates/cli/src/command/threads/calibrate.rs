@@ -12,7 +12,7 @@ use clap::Args;
 use pinwise_host::{LinuxProber, ProbeOptions, Recipe, Subject};
 use pinwise_scheduler::{ModelProber, Platform, Program};
 use pinwise_testbed::{MeasureError, Prober, Profile};
-use pinwise_threads::{Curve, Span, Thresholds, calibrate};
+use pinwise_threads::{Curve, Objective, Span, Thresholds, calibrate};
 use std::time::Duration;
 
 /// Calibrate the thresholds of the published search from example programs
@@ -118,7 +118,7 @@ impl Calibrate {
 
     /// Profiles with one thread and every half step up to the most, the mean of the rounds.
     fn curve<P: Prober>(&self, prober: P, contexts: u32, convert: impl Fn(u32) -> u32) -> anyhow::Result<Curve> {
-        let mut prober = Observed::new(prober);
+        let mut prober = Observed::new(prober, Objective::Time);
         let Span { max, step, .. } = self.span(contexts);
         let half = (step / 2).max(1) as usize;
         let mut numbers: Vec<u32> = std::iter::once(1).chain((half as u32..=max).step_by(half)).collect();

@@ -72,6 +72,8 @@ pub(super) struct ProbeRow {
 pub(super) struct SeenRow {
     pub(super) initialization_seconds: f64,
     pub(super) drift: Option<Drift>,
+    /// Of the processor, where it was asked for.
+    pub(super) watts: Option<f64>,
 }
 
 /// How the threads were watched.

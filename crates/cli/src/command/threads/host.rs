@@ -39,6 +39,7 @@ pub(crate) fn search(asked: &Asked, edges: &Edges, interrupt: &Interrupt) -> any
     let (contexts, limit) = usable(&machine);
     let formula = asked.threads_per_n.clone().unwrap_or_else(Formula::identity);
     let mut conditions = asked.conditions(contexts)?;
+    let (objective, power) = (conditions.objective, asked.power()?);
     let progress = match asked.metric()? {
         Some((metric, options)) => ProgressSource::Metric(metric, options),
         None if asked.whole_run => ProgressSource::Runs,
@@ -57,8 +58,9 @@ pub(crate) fn search(asked: &Asked, edges: &Edges, interrupt: &Interrupt) -> any
             remove: edges.remove.clone(),
             most_written: Some(asked.most_written),
             until: survey.then(|| begin + asked.budget),
+            power: power.clone(),
         };
-        LinuxProber::new(subject.clone(), options, interrupt.flag()).map(Observed::new)
+        LinuxProber::new(subject.clone(), options, interrupt.flag()).map(|prober| Observed::new(prober, objective))
     };
     let mut notes: Vec<String> = limit.into_iter().collect();
     let mut learning = Duration::ZERO;
@@ -111,21 +113,18 @@ pub(crate) fn search(asked: &Asked, edges: &Edges, interrupt: &Interrupt) -> any
         }
         failed(error, prober.inner.error(), prober.parts.len())
     })?;
-    prober.inner.settle(found.parameter)?;
-    if asked.pid.is_some() {
-        notes.push(match &asked.set {
-            Some(Setter::Command(_)) => format!("n = {} is set now", found.parameter),
-            _ => "what the process may use is as it was".to_owned(),
-        });
-    }
     let parts = std::mem::take(&mut prober.parts);
     let mut document = Document::new(name, "host".into(), contexts, &conditions, found, parts);
     let seen = prober.inner.seen();
     for (row, seen) in document.probes.iter_mut().zip(seen) {
-        row.seen = Some(SeenRow { initialization_seconds: seen.initialization.as_secs_f64(), drift: seen.drift });
+        row.seen = Some(SeenRow {
+            initialization_seconds: seen.initialization.as_secs_f64(),
+            drift: seen.drift,
+            watts: seen.watts,
+        });
     }
     document.search_seconds += learning.as_secs_f64();
-    document.unit = prober.inner.unit().cloned();
+    document.unit = prober.inner.unit().cloned().map(|unit| objective.unit(unit));
     document.monitor = MonitorRow::of(seen, prober.inner.refused());
     notes.extend(prober.inner.notes().iter().cloned());
     notes.extend(told_by(&document));
@@ -133,6 +132,15 @@ pub(crate) fn search(asked: &Asked, edges: &Edges, interrupt: &Interrupt) -> any
     notes.append(&mut document.notes);
     document.notes = notes;
     Ok((document, prober.inner))
+}
+
+/// Leaves a process that goes on running with the number that was found; what to tell about it.
+pub(super) fn settle(asked: &Asked, prober: &mut LinuxProber, parameter: u32) -> anyhow::Result<Option<String>> {
+    prober.settle(parameter)?;
+    Ok(asked.pid.map(|_| match &asked.set {
+        Some(Setter::Command(_)) => format!("n = {parameter} is set now"),
+        _ => "what the process may use is as it was".to_owned(),
+    }))
 }
 
 /// A program that ends within this time is measured by whole runs.

@@ -1,6 +1,6 @@
 //! A search on the model of an operating system's scheduler.
 
-use super::arguments::{Asked, Edges};
+use super::arguments::{Asked, Edges, Least};
 use super::document::Document;
 use super::observed::Observed;
 use super::told;
@@ -20,6 +20,7 @@ pub(super) fn search(asked: &Asked, edges: &Edges, interrupt: &Interrupt) -> any
         (asked.metric()?.is_some(), "--metric"),
         (asked.whole_run, "--whole-run"),
         (asked.set.is_some(), "--set"),
+        (asked.objective != Least::Time, "--objective"),
         (edges.after.is_some(), "--after"),
         (!edges.remove.is_empty(), "--remove"),
         (edges.output.is_some(), "--output"),
@@ -44,7 +45,7 @@ pub(super) fn search(asked: &Asked, edges: &Edges, interrupt: &Interrupt) -> any
     let contexts = platform.contexts() as u32;
     let conditions = asked.conditions(contexts)?;
     let prober = ModelProber::new(platform, program.clone(), asked.seed.unwrap_or(1));
-    let mut prober = Observed::new(prober.cancelled_by(interrupt.flag()));
+    let mut prober = Observed::new(prober.cancelled_by(interrupt.flag()), conditions.objective);
     let (convert, threads) = (|threads| program.parameter(threads), |n| program.threads(n));
     let found = super::search(&mut prober, &conditions, convert, threads);
     prober.finish();

@@ -2,8 +2,8 @@
 
 use super::arguments::Method;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use pinwise_testbed::{MeasureError, Part, Probe, Prober};
-use pinwise_threads::{Span, Thresholds};
+use pinwise_testbed::{MeasureError, Part, Probe, Prober, Progress, Retry};
+use pinwise_threads::{Objective, Span, Thresholds};
 use std::time::Duration;
 
 /// What is searched, and how.
@@ -19,25 +19,28 @@ pub(super) struct Conditions {
     pub(super) rounds: u32,
     /// Share of the best speed that fewer threads may cost.
     pub(super) tolerance: f64,
+    /// What is to be great.
+    pub(super) objective: Objective,
     /// What all probes of a survey may take.
     pub(super) budget: Duration,
 }
 
-/// A prober that is watched.
+/// A prober that is watched, and whose progress is what is to be great.
 pub(super) struct Observed<P> {
     pub(super) inner: P,
     /// Of every probe, how its roles spent it.
     pub(super) parts: Vec<Vec<Part>>,
+    objective: Objective,
     bar: ProgressBar,
 }
 
 impl<P: Prober> Observed<P> {
-    pub(super) fn new(inner: P) -> Self {
+    pub(super) fn new(inner: P, objective: Objective) -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(4));
         if let Ok(style) = ProgressStyle::with_template("[{elapsed_precise}] {msg}") {
             bar.set_style(style);
         }
-        Self { inner, parts: Vec::new(), bar }
+        Self { inner, parts: Vec::new(), objective, bar }
     }
 
     /// Takes the line away.
@@ -55,7 +58,11 @@ impl<P: Prober> Prober for Observed<P> {
         self.bar.set_message(format!("probe {}: n = {parameter}", self.parts.len() + 1));
         let probe = self.inner.probe(parameter, window)?;
         self.parts.push(self.inner.parts());
-        Ok(probe)
+        let Some(progress) = probe.progress else { return Ok(probe) };
+        let unknown = || MeasureError::new(Retry::Never, "the power of the processor is not known");
+        let rate = self.objective.value(progress.rate, self.inner.watts()).ok_or_else(unknown)?;
+        let error = progress.error.map(|error| self.objective.error(error / progress.rate) * rate);
+        Ok(Probe { progress: Some(Progress { rate, error, ..progress }), ..probe })
     }
 
     fn parts(&self) -> Vec<Part> {

@@ -1,6 +1,6 @@
 //! What is asked about the number, for placing the program as well: `tune`.
 
-use super::arguments::Asked;
+use super::arguments::{Asked, Least};
 use super::usage;
 use crate::output::Usage;
 use crate::request::{Reading, Request, Subject};
@@ -29,6 +29,9 @@ impl Asked {
                      finds the number alone"
                 )));
             }
+        }
+        if self.objective != Least::Time {
+            return Err(Usage("placements are compared by time: --objective is for pinwise threads".into()));
         }
         if self.set.as_ref().is_some_and(Setter::counts_contexts) {
             return Err(Usage(

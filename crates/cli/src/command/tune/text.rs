@@ -24,6 +24,8 @@ pub(super) fn result(document: &Document, width: usize) -> String {
     sheet.text.push_str(&placements(document));
     sheet.text.push('\n');
     finals(&mut sheet, document);
+    let (took, budget) = (figures::duration(document.seconds), figures::duration(document.budget));
+    sheet.paragraph("", 0, &format!("All of it took {took} of {budget}."));
     sheet.text.push('\n');
     sheet.paragraph("", 0, &verdict(document));
     if document.choice == Choice::Placed
@@ -130,8 +132,6 @@ fn next(sheet: &mut Sheet, document: &Document) {
     if document.command.as_ref().is_some_and(|command| !command.contains(Number::PLACE)) {
         sheet.line("", "(its environment variables are in the plan)");
     }
-    let share = document.seconds.as_secs_f64();
-    sheet.line("took", &format!("{share:.0} s of {}", figures::duration(document.budget)));
 }
 
 fn table(header: Vec<&str>, rows: impl Iterator<Item = Vec<String>>) -> String {
