@@ -31,6 +31,25 @@ pub struct Demand {
     pub needle: Option<f64>,
 }
 
+/// How the demands of the others in a thread's innermost domain slow it down. The processor's formula has a sum; the other two are for
+/// asking what becomes of a predictor that expects a sum.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Crowding {
+    /// By 1 + sum of D.
+    #[default]
+    Sum,
+    /// By 1 + 2 max(0, sum of D - free): a unit that is felt only when it is full.
+    Full {
+        /// What it has room for.
+        free: f64,
+    },
+    /// By 1 + sum of D + clash for each two others of different roles: company that is worse together than apart.
+    Clash {
+        /// What two cost.
+        clash: f64,
+    },
+}
+
 /// A workload of alike instances on a machine that behaves as [`Demand`] says.
 #[derive(Clone, Debug)]
 pub struct Contention {
@@ -38,6 +57,7 @@ pub struct Contention {
     workload: Workload,
     unit: Unit,
     demand: Demand,
+    crowding: Crowding,
     roles: usize,
     /// `domain[level][leaf]`: which domain of the level holds the leaf.
     domains: Vec<Vec<usize>>,
@@ -72,11 +92,17 @@ impl Contention {
             workload: Workload { name: "contention".into(), threads },
             unit: Unit::rate("packets/s"),
             roles: roles.len(),
+            crowding: Crowding::Sum,
             demand,
             domains,
             disturbance,
             number: 0,
         }
+    }
+
+    /// Where threads crowd each other in another way.
+    pub fn crowded(self, crowding: Crowding) -> Self {
+        Self { crowding, ..self }
     }
 
     /// What the threads on these leaves do, without disturbance.
@@ -108,6 +134,12 @@ impl Contention {
                 load[level * contexts + self.domains[level][*leaf as usize]] += burden[thread % self.roles];
             }
         }
+        let mut held = vec![0.0; contexts * self.roles];
+        if let Crowding::Clash { .. } = self.crowding {
+            for (thread, leaf) in leaves.iter().enumerate() {
+                held[self.domains[0][*leaf as usize] * self.roles + thread % self.roles] += 1.0;
+            }
+        }
         let home = |thread: usize| self.domains[*near][leaves[thread] as usize];
         let rate = |instance: usize| {
             let first = instance * self.roles;
@@ -117,7 +149,14 @@ impl Contention {
                 let mut needs = time[role];
                 for (level, burden) in burden.iter().enumerate().take(self.domains.len()) {
                     let domain = self.domains[level][leaves[thread] as usize];
-                    needs *= 1.0 + load[level * contexts + domain] - burden[role];
+                    let others = load[level * contexts + domain] - burden[role];
+                    needs *= match self.crowding {
+                        Crowding::Full { free } if level == 0 => 1.0 + 2.0 * (others - free).max(0.0),
+                        Crowding::Clash { clash } if level == 0 => {
+                            1.0 + others + clash * unlike(&held[domain * self.roles..][..self.roles], role)
+                        }
+                        _ => 1.0 + others,
+                    };
                 }
                 let before = role > 0 && home(thread - 1) != home(thread);
                 let after = role + 1 < self.roles && home(thread + 1) != home(thread);
@@ -140,6 +179,12 @@ impl Contention {
         let threads = self.workload.threads.len();
         (0..threads).map(|thread| (thread * contexts / threads.max(1) % contexts) as u32).collect()
     }
+}
+
+/// How many pairs of different roles there are among threads, of which `held` counts those of each role, without one of `role`.
+fn unlike(held: &[f64], role: usize) -> f64 {
+    let others = |index: usize| held[index] - f64::from(u8::from(index == role));
+    (0..held.len()).map(|a| others(a) * (0..a).map(others).sum::<f64>()).sum()
 }
 
 impl Testbed for Contention {
@@ -212,6 +257,19 @@ mod tests {
         assert!((alike.truth(&[0, 1, 2, 3]) - 2.0 / 3.6).abs() < 1e-12);
         // All on cores of their own, two per package, instances apart: R: 1 · (1 + 0) · 1.1, P: 2 · (1 + .1) · 1.1 = 2.42.
         assert!((alike.truth(&[0, 2, 4, 6]) - 2.0 / 2.42).abs() < 1e-12);
+    }
+
+    #[test]
+    fn other_crowding_is_what_its_formula_gives_by_hand() {
+        // As above on cores apart, R beside P: the demand of P, .25, fits; that of R is .2 too much, which costs P .4.
+        let full = contention(demand()).crowded(Crowding::Full { free: 0.3 });
+        assert!((full.truth(&[0, 1, 2, 3]) - 2.0 / (2.0 * 1.4 * 1.2)).abs() < 1e-12);
+        // Three others of three threads on a core of four: around the P of instance 0 there are R, R and P, so two unlike pairs.
+        let machine = Machine::from_shape("2x4").unwrap();
+        let clash = Contention::new(machine, 2, &["R", "P"], demand(), Disturbance::default());
+        let clash = clash.crowded(Crowding::Clash { clash: 0.1 });
+        let slow = |others: f64, pairs: f64, machine: f64| 2.0 * (1.0 + others + 0.1 * pairs) * (1.0 + machine);
+        assert!((clash.truth(&[0, 1, 2, 3]) - 2.0 / slow(1.25, 2.0, 0.2)).abs() < 1e-12);
     }
 
     #[test]

@@ -15,7 +15,7 @@ mod probe;
 mod replay;
 mod workload;
 
-pub use contention::{Contention, Demand};
+pub use contention::{Contention, Crowding, Demand};
 pub use fame::Fame;
 pub use measurement::{MeasureError, Measurement, Retry, Unit};
 pub use metis::{ImpossibleRun, MetisError, MetisProgram, MetisRun, MetisTable};

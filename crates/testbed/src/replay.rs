@@ -19,8 +19,11 @@ pub struct Disturbance {
 }
 
 impl Disturbance {
-    /// All chance of measurement `number`, whatever was measured before; an error where it is missed.
-    pub(crate) fn chance(&self, number: u64) -> Result<Random, MeasureError> {
+    /// All chance of measurement `number`, whatever was measured before.
+    ///
+    /// # Errors
+    /// Where it is missed.
+    pub fn chance(&self, number: u64) -> Result<Random, MeasureError> {
         let mut random = Random::new(self.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(number));
         if random.unit() < self.misses {
             return Err(MeasureError::new(Retry::Same, "a window was missed"));
@@ -29,7 +32,7 @@ impl Disturbance {
     }
 
     /// What measurement `number` of `truth` gives.
-    pub(crate) fn disturbed(&self, truth: f64, number: u64, effort: Effort, random: &mut Random) -> f64 {
+    pub fn disturbed(&self, truth: f64, number: u64, effort: Effort, random: &mut Random) -> f64 {
         // Box-Muller; 1 - unit is never 0.
         let normal = (-2.0 * (1.0 - random.unit()).ln()).sqrt() * (std::f64::consts::TAU * random.unit()).cos();
         truth
