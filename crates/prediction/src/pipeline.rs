@@ -15,8 +15,11 @@
 //!
 //! **Limits.** As of [`crate::Colocation`]: it chooses what to measure and is never itself the claim.
 
+mod compact;
+
 use crate::levels::Levels;
 use crate::{Cast, Predictor};
+use compact::Compact;
 use pinwise_topology::SharingTree;
 
 /// Standard deviations of the prior: of a base, of a weight or a partner's worth, of a curvature, and of log β.
@@ -47,15 +50,12 @@ pub struct Pipeline {
 /// A [`Pipeline`] with its parameters.
 #[derive(Clone, Debug)]
 pub struct Fitted {
-    pipeline: Pipeline,
-    parameters: Vec<f64>,
-    /// Levels that make a difference.
-    levels: Vec<usize>,
+    compact: Compact,
     /// Root mean square of the residuals, degrees of freedom taken into account.
     error: f64,
 }
 
-/// What a prediction of one assignment goes through; kept from one to the next.
+/// What one assignment goes through while fitting; kept from one to the next.
 #[derive(Default)]
 struct Workspace {
     /// Threads by level, domain and kind.
@@ -112,20 +112,13 @@ impl Pipeline {
         }
     }
 
-    /// The logarithm of performance by these levels, and its derivatives where `gradient` is as long as there are parameters.
-    fn log_performance(
-        &self,
-        leaves: &[u32],
-        parameters: &[f64],
-        active: &[usize],
-        work: &mut Workspace,
-        gradient: &mut [f64],
-    ) -> f64 {
+    /// The logarithm of performance, and its derivatives where `gradient` is as long as there are parameters.
+    fn log_performance(&self, leaves: &[u32], parameters: &[f64], work: &mut Workspace, gradient: &mut [f64]) -> f64 {
         let (kinds, levels) = (self.kinds, self.levels.domains.len());
         let (threads, wide) = (self.cast.threads(), self.levels.most_domains * kinds);
         work.held.clear();
         work.held.resize(levels * wide, 0.0);
-        for (level, domains) in active.iter().map(|level| (*level, &self.levels.domains[*level])) {
+        for (level, domains) in self.levels.domains.iter().enumerate() {
             for (thread, leaf) in leaves.iter().enumerate().take(threads) {
                 work.held[level * wide + domains[*leaf as usize] * kinds + self.cast.kind(thread)] += 1.0;
             }
@@ -137,7 +130,7 @@ impl Pipeline {
         for thread in 0..threads {
             let kind = self.cast.kind(thread);
             let mut slow = parameters[self.base(kind, leaves[thread])];
-            for (level, domains) in active.iter().map(|level| (*level, &self.levels.domains[*level])) {
+            for (level, domains) in self.levels.domains.iter().enumerate() {
                 let held = &work.held[level * wide + domains[leaves[thread] as usize] * kinds..][..kinds];
                 let weights = &parameters[self.weight(level, kind, 0)..][..kinds];
                 let load: f64 =
@@ -150,7 +143,7 @@ impl Pipeline {
         for instance in &self.instances {
             for (index, &(a, kind_a)) in instance.iter().enumerate() {
                 for &(b, kind_b) in &instance[..index] {
-                    for (level, domains) in active.iter().map(|level| (*level, &self.levels.domains[*level])) {
+                    for (level, domains) in self.levels.domains.iter().enumerate() {
                         if domains[leaves[a] as usize] == domains[leaves[b] as usize] {
                             work.slow[a] += parameters[self.partner(level, kind_a, kind_b)];
                             work.slow[b] += parameters[self.partner(level, kind_b, kind_a)];
@@ -159,7 +152,7 @@ impl Pipeline {
                 }
             }
         }
-        let sharpness = parameters[self.parameters - 1].clamp(-2.0, 5.0).exp();
+        let sharpness = Self::sharpness(parameters);
         let mut sum = 0.0;
         let rate = |instance: &Vec<(usize, usize)>, slow: &[f64]| {
             let most = instance.iter().map(|(thread, _)| slow[*thread]).fold(f64::NEG_INFINITY, f64::max);
@@ -180,7 +173,7 @@ impl Pipeline {
                     mean += own * (work.slow[a] - most);
                     let by = -share * own;
                     gradient[self.base(kind, leaves[a])] += by;
-                    for (level, domains) in active.iter().map(|level| (*level, &self.levels.domains[*level])) {
+                    for (level, domains) in self.levels.domains.iter().enumerate() {
                         let load = work.loads[a * levels + level];
                         let slope = by * (1.0 + 2.0 * parameters[self.curvature(level)] * load);
                         let held = &work.held[level * wide + domains[leaves[a] as usize] * kinds..][..kinds];
@@ -202,6 +195,11 @@ impl Pipeline {
             }
         }
         sum.ln()
+    }
+
+    /// How much the slowest thread of an instance decides alone: β.
+    fn sharpness(parameters: &[f64]) -> f64 {
+        parameters.last().map_or(SHARPNESS, |logarithm| logarithm.clamp(-2.0, 5.0).exp())
     }
 
     fn base(&self, kind: usize, leaf: u32) -> usize {
@@ -234,24 +232,18 @@ impl Pipeline {
         });
         let fits = starts.map(|start| self.descend(&rows, &start));
         let (parameters, error, _) = fits.min_by(|a, b| a.2.total_cmp(&b.2))?;
-        let of_level = |level: usize| &parameters[self.weight(level, 0, 0)..=self.curvature(level)];
-        let levels = (0..self.levels.domains.len()).filter(|level| of_level(*level).iter().any(|worth| *worth != 0.0));
-        let levels = levels.collect();
-        Some(Fitted { pipeline: self.clone(), parameters, levels, error })
+        Some(Fitted { compact: Compact::new(self, &parameters), error })
     }
 
     /// Levenberg-Marquardt from `start`: parameters, residual error, and what was minimized.
     fn descend(&self, rows: &[(&[u32], f64)], start: &[f64]) -> (Vec<f64>, f64, f64) {
         let (n, p) = (rows.len(), self.parameters);
-        let every: Vec<usize> = (0..self.levels.domains.len()).collect();
         let mut at = start.to_vec();
         let mut work = Workspace::default();
         let mut damping = 1e-2;
         let mut error = 0.05f64;
         let residuals = |at: &[f64], work: &mut Workspace| -> f64 {
-            rows.iter()
-                .map(|(leaves, value)| (value - self.log_performance(leaves, at, &every, work, &mut [])).powi(2))
-                .sum()
+            rows.iter().map(|(leaves, value)| (value - self.log_performance(leaves, at, work, &mut [])).powi(2)).sum()
         };
         // A start is what the prior expects, too.
         let penalty = |at: &[f64]| -> f64 { (0..p).map(|k| ((at[k] - start[k]) / self.prior(k)).powi(2)).sum() };
@@ -261,7 +253,7 @@ impl Pipeline {
             let mut gram = vec![0.0; p * p];
             let mut right = vec![0.0; p];
             for (leaves, value) in rows {
-                let residual = value - self.log_performance(leaves, &at, &every, &mut work, &mut gradient);
+                let residual = value - self.log_performance(leaves, &at, &mut work, &mut gradient);
                 for i in 0..p {
                     if gradient[i] == 0.0 {
                         continue;
@@ -322,12 +314,10 @@ impl Fitted {
 impl Predictor for Fitted {
     fn predict(&self, leaves: &[u32]) -> f64 {
         thread_local! {
-            static WORK: std::cell::RefCell<Workspace> = std::cell::RefCell::default();
+            static WORK: std::cell::RefCell<compact::Workspace> = std::cell::RefCell::default();
         }
-        let logarithm =
-            |work: &mut Workspace| self.pipeline.log_performance(leaves, &self.parameters, &self.levels, work, &mut []);
         // Far outside of what was learned from, a prediction stays a number.
-        WORK.with(|work| logarithm(&mut work.borrow_mut())).clamp(-600.0, 600.0).exp()
+        WORK.with(|work| self.compact.log_performance(leaves, &mut work.borrow_mut())).clamp(-600.0, 600.0).exp()
     }
 }
 
@@ -336,7 +326,7 @@ mod tests {
     use super::*;
     use crate::cast::tests::workload;
     use pinwise_testbed::{Contention, Demand, Disturbance, Testbed};
-    use pinwise_topology::{Alike, Machine, PerContext, Random, Space};
+    use pinwise_topology::{Alike, CpuSet, Machine, PerContext, Random, Space};
 
     #[test]
     fn derivatives_are_those_of_small_differences() {
@@ -350,15 +340,41 @@ mod tests {
             let drawn = space.sample(&mut random);
             let at: Vec<f64> = (0..pipeline.parameters).map(|_| random.unit() - 0.3).collect();
             let mut gradient = vec![0.0; at.len()];
-            pipeline.log_performance(drawn.leaves(), &at, &[0, 1, 2], &mut work, &mut gradient);
+            pipeline.log_performance(drawn.leaves(), &at, &mut work, &mut gradient);
             for (parameter, slope) in gradient.iter().enumerate() {
                 let mut value = |by: f64| {
                     let mut moved = at.clone();
                     moved[parameter] += by;
-                    pipeline.log_performance(drawn.leaves(), &moved, &[0, 1, 2], &mut work, &mut [])
+                    pipeline.log_performance(drawn.leaves(), &moved, &mut work, &mut [])
                 };
                 let numeric = (value(1e-5) - value(-1e-5)) / 2e-5;
                 assert!((numeric - slope).abs() < 1e-6, "{parameter}: {slope} {numeric}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_compact_formula_is_the_formula() {
+        let machines = ["2x2x2", "hybrid"].map(|name| match name {
+            "hybrid" => {
+                let machine = Machine::from_shape("2x4").unwrap();
+                let some = CpuSet::parse_list("0-4,6").unwrap();
+                SharingTree::over(&machine, &some, Alike::ByStructure)
+            }
+            shape => SharingTree::new(&Machine::from_shape(shape).unwrap(), Alike::ByStructure),
+        });
+        let cast = Cast::new(&workload("RPT RPT W"));
+        let mut random = Random::new(4);
+        for tree in machines {
+            let pipeline = Pipeline::new(&cast, &tree).unwrap();
+            let space = Space::new(tree, 7, PerContext::AtMost(2)).unwrap();
+            for _ in 0..50 {
+                let drawn = space.sample(&mut random);
+                let at: Vec<f64> = (0..pipeline.parameters).map(|_| random.unit() - 0.3).collect();
+                let plain = pipeline.log_performance(drawn.leaves(), &at, &mut Workspace::default(), &mut []);
+                let mut work = compact::Workspace::default();
+                let compact = Compact::new(&pipeline, &at).log_performance(drawn.leaves(), &mut work);
+                assert!((plain - compact).abs() < 1e-12 * plain.abs().max(1.0), "{plain} {compact}");
             }
         }
     }
