@@ -169,6 +169,9 @@ fn bound(bound: &Bound, scale: &Scale) -> String {
             let gap = gap(bound.gap_high, "at most");
             format!("no assignment is better than {} with {confidence} confidence{gap}", scale.show(high))
         }
+        (_, Some(high)) if bound.method == "cap" => {
+            format!("nothing exceeds {}, the cap as given{}", scale.show(high), gap(bound.gap_high, "at most"))
+        }
         (Some(point), Some(high)) => format!(
             "the best possible is about {}, at most {} with {confidence} confidence ({}, n = {}){}",
             scale.show(point),

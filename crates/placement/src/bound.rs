@@ -1,10 +1,11 @@
 //! What is known of the best possible performance.
 
+use crate::Question;
 use crate::fresh::Fresh;
 use crate::search::ceiling::Ceiling;
-use crate::search::tally::Tally;
+use crate::search::solo::Alone;
+use crate::search::tally::{Guess, Tally};
 use crate::statistics::estimate;
-use crate::{Estimate, Question};
 use pinwise_evt::{Method, Options, Sample};
 use pinwise_testbed::figures::percent;
 use pinwise_topology::Assignment;
@@ -16,6 +17,9 @@ const PREDICTED: &str = "predicted";
 
 /// The method's name where the bound is what instances did alone.
 const SOLO: &str = "solo";
+
+/// The method's name where the bound is what the user says cannot be exceeded.
+const CAP: &str = "cap";
 
 /// How the note begins where a bound is known to be wrong.
 const REFUTED: &str = "the best was measured above the bound by prediction, which refutes it";
@@ -39,7 +43,7 @@ pub struct Bound {
     /// Of the upper end.
     pub confidence: f64,
     /// `exact` when every class was measured, `predicted` by what a learned predictor supports, `solo` from what
-    /// instances did alone, else the estimator.
+    /// instances did alone, `cap` as the user says, else the estimator.
     pub method: String,
     /// Number of assignments it rests on.
     pub n: usize,
@@ -69,22 +73,25 @@ impl Bound {
         };
         let n = sample.n();
         match pinwise_evt::estimate(&sample, &options) {
-            Err(refusal) => Self::unknown(question, method, n, refusal.in_words(say)),
+            Err(refusal) => Self::unknown(question, method, n, refusal.in_words(&say)).capped(question, best, say),
             Ok(estimate) => {
                 let mut notes: Vec<String> = estimate.diagnostics.iter().map(|note| note.in_words(&say)).collect();
                 notes.push(format!(
                     "{WHATEVER}, at most {} of all placements beat the best of this sample",
                     percent(estimate.better_fraction)
                 ));
-                if best.is_some_and(|best| estimate.is_falsified_by(best)) {
+                let refuted = best.is_some_and(|best| estimate.is_falsified_by(best));
+                if refuted {
                     notes.push("the best was measured above the bound: the bound is wrong here".to_owned());
                 }
+                // Nothing is claimed by a bound that is wrong.
+                let claims = best.filter(|_| !refuted);
                 Self {
                     upb: Some(estimate.upb),
                     upb_low: best,
                     upb_high: estimate.upb_high,
-                    gap: best.and_then(|best| gap(estimate.upb, best)),
-                    gap_high: best.zip(estimate.upb_high).and_then(|(best, high)| gap(high, best)),
+                    gap: claims.and_then(|best| gap(estimate.upb, best)),
+                    gap_high: claims.zip(estimate.upb_high).and_then(|(best, high)| gap(high, best)),
                     confidence: estimate.confidence,
                     method: method.to_owned(),
                     n,
@@ -116,36 +123,46 @@ impl Bound {
         }
     }
 
+    /// What a search may stop by that was steered: hard bounds, and what its predictor supports. Its random draws are too few.
+    pub(crate) fn while_searching(
+        question: &Question,
+        ceiling: Option<Ceiling>,
+        solo: Option<Alone>,
+        best: Option<Guess>,
+    ) -> Self {
+        let say = |value: f64| value.to_string();
+        let low = best.map_or(f64::NEG_INFINITY, |best| best.mean - best.half);
+        let best = best.map(|best| best.mean);
+        let bound = match ceiling.filter(|ceiling| best.is_none_or(|best| best <= ceiling.upper)) {
+            Some(ceiling) => Self::predicted(question, ceiling, best, say),
+            None => Self::unknown(question, PREDICTED, 0, String::new()).capped(question, best, say),
+        };
+        match solo {
+            Some(solo) => bound.or_solo(solo, best.map(|best| (best, low)), say),
+            None => bound,
+        }
+    }
+
     fn predicted(question: &Question, ceiling: Ceiling, best: Option<f64>, say: impl Fn(f64) -> String) -> Self {
-        let mut notes = vec![format!(
+        let note = format!(
             "by prediction: near the top performance is what was learned to within {} (standard deviation over {} draws, noise \
              included); it rests on that being so for the best assignment too",
             percent(ceiling.scatter),
             ceiling.n
-        )];
-        let mut upper = ceiling.upper;
-        match question.cap {
-            Some(cap) if best.is_some_and(|best| best > cap) => {
-                notes.push(format!("the best is above the cap of {}, which is wrong and not used", say(cap)));
-            }
-            Some(cap) if cap < upper => {
-                upper = cap;
-                notes.push("the upper end is the cap".to_owned());
-            }
-            _ => {}
-        }
-        let point = ceiling.point.min(upper).max(best.unwrap_or(f64::NEG_INFINITY));
-        Self {
+        );
+        let point = ceiling.point.min(ceiling.upper).max(best.unwrap_or(f64::NEG_INFINITY));
+        let bound = Self {
             upb: Some(point),
             upb_low: best,
-            upb_high: Some(upper),
+            upb_high: Some(ceiling.upper),
             gap: best.and_then(|best| gap(point, best)),
-            gap_high: best.and_then(|best| gap(upper, best)),
+            gap_high: best.and_then(|best| gap(ceiling.upper, best)),
             confidence: question.confidence,
             method: PREDICTED.to_owned(),
             n: ceiling.n,
-            notes,
-        }
+            notes: vec![note],
+        };
+        bound.capped(question, best, say)
     }
 
     /// Where every class of the space was measured, nothing is estimated but the noise: the upper end is the highest end of any
@@ -183,27 +200,54 @@ impl Bound {
         }
     }
 
-    /// This bound, or where there is none that of what instances did alone: `solo` is the sum of the best of each, `high` its upper end.
-    pub(crate) fn or_solo(self, solo: f64, high: f64, best: Option<Estimate>) -> Self {
-        if self.upb.is_some() || solo <= 0.0 {
+    /// This bound, or the user's cap where that is lower or there is no bound.
+    fn capped(self, question: &Question, best: Option<f64>, say: impl Fn(f64) -> String) -> Self {
+        let Some(cap) = question.cap else { return self };
+        if best.is_some_and(|best| best > cap) {
+            let wrong = format!("the best is above the cap of {}, which is wrong and not used", say(cap));
+            return Self { notes: [self.notes, vec![wrong]].concat(), ..self };
+        }
+        let premise = "the cap as given: nothing can exceed it";
+        self.limited(CAP, Alone { sum: cap, high: cap, n: 0 }, premise, best, say)
+    }
+
+    /// This bound, or what instances did alone where that is lower or there is no bound.
+    /// `best` is the best performance and the lower end of its interval.
+    pub(crate) fn or_solo(self, alone: Alone, best: Option<(f64, f64)>, say: impl Fn(f64) -> String) -> Self {
+        if alone.sum <= 0.0 {
             return self;
+        }
+        if best.is_some_and(|(_, low)| low > alone.high) {
+            let refuted =
+                "the best was measured above what the instances did alone: company helps here, and that is no bound";
+            let notes = if self.upb.is_some() { self.notes } else { Vec::new() };
+            return Self { notes: [notes, vec![refuted.to_owned()]].concat(), ..self };
         }
         let premise =
             "the sum of the best that each instance did alone: it rests on company never making an instance faster";
-        if best.is_some_and(|best| best.low.is_finite() && best.low > high) {
-            let refuted =
-                "the best was measured above what the instances did alone: company helps here, and there is no bound";
-            return Self { notes: vec![refuted.to_owned()], method: SOLO.to_owned(), ..self };
+        self.limited(SOLO, alone, premise, best.map(|(best, _)| best), say)
+    }
+
+    /// This bound, or a hard one where that is lower or there is no other; it says which is not used.
+    fn limited(self, method: &str, hard: Alone, premise: &str, best: Option<f64>, say: impl Fn(f64) -> String) -> Self {
+        let standing = self.upb_high.filter(|_| self.gap_high.is_some() || best.is_none());
+        if standing.is_some_and(|high| high <= hard.high) {
+            let unused = format!("{premise}; at {} that is higher, and not used", say(hard.high));
+            return Self { notes: [self.notes, vec![unused]].concat(), ..self };
         }
-        let mean = best.map(|best| best.mean);
+        let unused = standing.map(|high| format!("the {} bound is higher: {}", self.method, say(high)));
+        let reached = best.unwrap_or(f64::NEG_INFINITY);
+        // Noise may lift the best above; then nothing is left to gain.
+        let (point, high) = (hard.sum.min(self.upb.unwrap_or(hard.sum)).max(reached), hard.high.max(reached));
         Self {
-            upb: Some(mean.map_or(solo, |mean| solo.max(mean))),
-            upb_low: mean,
-            upb_high: Some(mean.map_or(high, |mean| high.max(mean))),
-            gap: mean.and_then(|mean| gap(solo.max(mean), mean)),
-            gap_high: mean.and_then(|mean| gap(high.max(mean), mean)),
-            method: SOLO.to_owned(),
-            notes: vec![premise.to_owned()],
+            upb: Some(point),
+            upb_low: best,
+            upb_high: Some(high),
+            gap: best.and_then(|best| gap(point, best)),
+            gap_high: best.and_then(|best| gap(high, best)),
+            method: method.to_owned(),
+            n: hard.n,
+            notes: std::iter::once(premise.to_owned()).chain(unused).collect(),
             ..self
         }
     }

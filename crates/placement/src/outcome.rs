@@ -3,6 +3,7 @@
 use crate::fresh::Fresh;
 use crate::search::ceiling::Ceiling;
 use crate::search::model::Modeler;
+use crate::search::solo::{Alone, Solo};
 use crate::search::tally::{Tally, settled};
 use crate::statistics::{estimate, mean, t_quantile, variance};
 use crate::{Bound, Forecast, Question};
@@ -184,7 +185,12 @@ impl Outcome {
             let scale = Scale::new(unit, performance.or(unpinned).unwrap_or(1.0));
             let modeler = Modeler::new(workload, space);
             let ceiling = Ceiling::of(&tally, &modeler, space, confidence, question.seed);
-            Bound::from_draws(question, ceiling, &tally, performance, |value| scale.show(value))
+            let bound = Bound::from_draws(question, ceiling, &tally, performance, |value| scale.show(value));
+            let announced = best.as_ref().map(|best| (best.performance.mean, best.performance.low));
+            match Solo::new(question, workload, space).and_then(|solo| solo.alone(&tally, confidence)) {
+                Some(alone) => bound.or_solo(alone, announced, |value| scale.show(value)),
+                None => bound,
+            }
         };
         Self {
             advice: advice(gain, question.within),
@@ -207,7 +213,9 @@ impl Outcome {
     pub(crate) fn with_forecast(mut self, forecast: Option<Forecast>) -> Self {
         if let Some(forecast) = &forecast {
             let best = self.best.as_ref().map(|best| best.performance);
-            self.bound = self.bound.or_solo(forecast.solo, forecast.solo_high, best);
+            let alone = Alone { sum: forecast.solo, high: forecast.solo_high, n: forecast.base };
+            let scale = Scale::new(&self.unit, best.map_or(forecast.solo, |best| best.mean));
+            self.bound = self.bound.or_solo(alone, best.map(|best| (best.mean, best.low)), |value| scale.show(value));
         }
         Self { forecast, ..self }
     }

@@ -94,6 +94,10 @@ pub struct Question {
     /// Of the strategy that profiles.
     #[serde(default)]
     pub profile: Profile,
+    /// Whether the testbed can run instances of the workload by themselves ([`pinwise_testbed::Testbed::profiles`]): what they do alone
+    /// bounds what they do together.
+    #[serde(default)]
+    pub pieces: bool,
 }
 
 impl Question {
@@ -114,6 +118,7 @@ impl Question {
             precision: 0.01,
             seed: 1,
             profile: Profile::default(),
+            pieces: false,
         }
     }
 }

@@ -19,6 +19,7 @@ pub(crate) mod model;
 mod plan;
 mod sample;
 mod selection;
+pub(crate) mod solo;
 pub(crate) mod tally;
 
 use crate::fresh::Fresh;

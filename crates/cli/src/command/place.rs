@@ -59,6 +59,7 @@ pub(crate) fn prepare(
     let bed = testbed::open(&request, interrupt)?;
     let unit = bed.testbed().unit().clone();
     request.affinities = bed.affinities();
+    request.question.pieces = bed.testbed().profiles();
     if request.question.strategy == StrategyName::Blackbox {
         if !bed.testbed().profiles() {
             return Err(Usage(MeasureError::no_profiles(&bed.testbed().workload().name).to_string()).into());

@@ -9,8 +9,8 @@
 //!
 //! **Noise.** A window's ratio scatters by the predictor's error and by the window's noise, and only the error lifts an assignment.
 //! With the variance s² of the ratios and σ² of repeated windows, the error's variance is at most, at 95 %,
-//! s² - σ² + 1.645 √(2 s⁴/(n-1) + 2 σ⁴/ν). The extrapolated excess is scaled by its square root over s. Where noise makes most of
-//! the scatter, what was extrapolated is the tail of the noise; then five standard deviations of the error are taken.
+//! s² - σ² + 1.645 √(2 s⁴/(n-1) + 2 σ⁴/ν). The extrapolated excess is scaled by its square root over s. Where noise makes a quarter of
+//! the scatter's variance, what was extrapolated is the tail of the noise; then five standard deviations of the error are taken.
 //!
 //! **What it assumes.** That the predictor is wrong about the best assignment as it is about those drawn, or less. One
 //! arrangement that is better than anything near it suggests (a needle), never drawn, is beyond it, as it is beyond any sample.
@@ -29,6 +29,9 @@ const LEAST: usize = 30;
 
 /// The one-sided 95 % quantile of the normal distribution.
 const QUANTILE: f64 = 1.645;
+
+/// The share of the ratios' variance that is noise from which their tail is that of the noise.
+const HIDING: f64 = 0.25;
 
 /// Standard deviations of the error that the best assignment may be above its prediction, where noise hides the error's own tail. Of
 /// a million assignments with normal errors the largest is 4.9.
@@ -64,9 +67,11 @@ impl Ceiling {
         let noise = tally.noise().map(|noise| (noise / windows.sqrt(), tally.noise_degrees()));
         let share = systematic_share(deviation * deviation, ratios.len(), noise);
         let (point, upper) = extrapolated(&ratios, confidence).unwrap_or((f64::INFINITY, f64::INFINITY));
-        let peak = Self::peak(&model, &before, space, seed);
+        let seen = before.iter().chain(&block).map(|(assignment, _)| assignment);
+        let peak = Self::peak(&model, seen, space, seed);
         // Too few different ratios to extrapolate (a predictor that is exact) are no tail either.
-        let hidden = share * share < 0.5 || upper.is_infinite();
+        let of_noise = noise.map_or(0.0, |(noise, _)| noise * noise / (deviation * deviation));
+        let hidden = of_noise > HIDING || upper.is_infinite();
         let end = |ratio: f64| {
             let excess = if hidden { (ratio - middle).min(DEVIATIONS * deviation) } else { ratio - middle };
             peak * (middle + excess * share)
@@ -75,8 +80,8 @@ impl Ceiling {
     }
 
     /// The highest prediction. The search for it is seeded by the question's seed alone, so that an outcome is a function of its records.
-    fn peak(model: &Model, before: &[(Assignment, f64)], space: &Space, seed: u64) -> f64 {
-        let seen = before.iter().map(|(assignment, _)| model.predict(assignment.leaves()));
+    fn peak<'a>(model: &Model, seen: impl Iterator<Item = &'a Assignment>, space: &Space, seed: u64) -> f64 {
+        let seen = seen.map(|assignment| model.predict(assignment.leaves()));
         seen.fold(model.peak(space, &mut Random::new(seed)), f64::max)
     }
 }

@@ -11,7 +11,10 @@
 //!    there were (each further look at the bound is another chance of a lucky stop, and doubling keeps them few).
 //! 6. The rest of the search's budget goes into climbing from the best.
 //!
-//! The best is measured, whatever is predicted. The bound assumes that the predictor is not more wrong about the best assignment
+//! Where instances can run alone, what they do then bounds the whole from the beginning ([`Solo`]); if the best comes within reach of
+//! that, no block is needed.
+//!
+//! The best is measured, whatever is predicted. The bound by prediction assumes that the predictor is not more wrong about the best assignment
 //! than it is about those drawn near the top, extrapolated; see [`Ceiling`].
 
 use crate::Bound;
@@ -19,6 +22,7 @@ use crate::search::ceiling::Ceiling;
 use crate::search::climb::Climb;
 use crate::search::explorer::{Explorer, Next, View, pinned};
 use crate::search::model::{Model, Modeler};
+use crate::search::solo::Solo;
 use crate::search::tally::Tally;
 use pinwise_campaign::{Purpose, Trial};
 use pinwise_testbed::Workload;
@@ -64,6 +68,8 @@ enum Stage {
 pub(crate) struct Guided {
     modeler: Modeler,
     climb: Climb,
+    /// What instances do alone, measured before.
+    solo: Option<Solo>,
     stage: Stage,
     /// Steered draws of the next block.
     draws: usize,
@@ -75,10 +81,11 @@ pub(crate) struct Guided {
 }
 
 impl Guided {
-    pub(crate) fn new(workload: &Workload, space: &Space, from: f64, until: f64) -> Self {
+    pub(crate) fn new(workload: &Workload, space: &Space, solo: Option<Solo>, from: f64, until: f64) -> Self {
         Self {
             modeler: Modeler::new(workload, space),
             climb: Climb::new(workload),
+            solo,
             stage: Stage::Uniform,
             draws: BLOCK,
             ceiling: None,
@@ -135,11 +142,14 @@ impl Guided {
 
     /// Whether the best so far is within reach of the bound: the words that say so.
     fn reached(&self, view: &View<'_>) -> Option<String> {
-        let best = view.tally.ranking().first().map(|(_, mean)| *mean);
-        let bound = Bound::from_draws(view.question, self.ceiling, view.tally, best, |value| value.to_string());
+        let confidence = view.question.confidence;
+        let guesses = view.tally.guesses(confidence).into_iter().map(|(_, guess)| guess);
+        let best = guesses.max_by(|a, b| a.mean.total_cmp(&b.mean));
+        let solo = self.solo.as_ref().and_then(|solo| solo.alone(view.tally, confidence));
+        let bound = Bound::while_searching(view.question, self.ceiling, solo, best);
         let gap = bound.gap_high.filter(|gap| *gap <= view.question.within)?;
         let asked = percent(view.question.within);
-        Some(format!("the best came within {} of the bound from {} draws ({asked} asked for)", percent(gap), bound.n))
+        Some(format!("the best came within {} of the {} bound ({asked} asked for)", percent(gap), bound.method))
     }
 
     /// What follows when favourites find nothing better: the first block; another one where the budget has room for it; or climbing.

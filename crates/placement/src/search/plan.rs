@@ -9,6 +9,7 @@ use crate::search::exhaustive::{Exhaustive, LEAST_ROUNDS};
 use crate::search::explorer::Explorer;
 use crate::search::guided::{Guided, LEAST, UNIFORM};
 use crate::search::sample::Sample;
+use crate::search::solo::Solo;
 use crate::{Question, StrategyName};
 use num_bigint::BigUint;
 use pinwise_testbed::Workload;
@@ -20,6 +21,9 @@ use std::collections::VecDeque;
 /// once than some of it at random, since a sample of few different values supports no bound. The rest is slack, for trials that
 /// cost more than the first ones did.
 const ONCE: f64 = 1.5;
+
+/// Share of the trials that can be afforded that may go into what instances do alone.
+const SOLO_SHARE: f64 = 0.2;
 
 /// The random start of a climb.
 const START: u64 = 50;
@@ -74,6 +78,13 @@ impl Approach {
         let count = group(&space.count().to_string());
         let mut explorers: VecDeque<Box<dyn Explorer>> = VecDeque::new();
         let start = question.start;
+        let solo = Solo::new(question, workload, &space).filter(|solo| solo.cost() as f64 <= SOLO_SHARE * affordable);
+        let alone = |explorers: &mut VecDeque<Box<dyn Explorer>>, why: &mut Vec<String>| {
+            if let Some(solo) = &solo {
+                why.push("first what instances do alone, which bounds what they do together".to_owned());
+                explorers.push_back(Box::new(solo.clone()));
+            }
+        };
         match question.strategy {
             StrategyName::Auto | StrategyName::Guided if fits(&space, ONCE) => {
                 let times = if fits(&space, often) { format!("{LEAST_ROUNDS} times over") } else { "once".to_owned() };
@@ -88,7 +99,8 @@ impl Approach {
                          {count} assignments are too many to measure each"
                     ),
                 );
-                explorers.push_back(Box::new(Guided::new(workload, &space, used, SEARCH_SHARE)));
+                alone(&mut explorers, &mut why);
+                explorers.push_back(Box::new(Guided::new(workload, &space, solo, used, SEARCH_SHARE)));
             }
             StrategyName::Auto | StrategyName::Guided => {
                 why.insert(
@@ -98,6 +110,7 @@ impl Approach {
                          each, and the budget is too small to learn from"
                     ),
                 );
+                alone(&mut explorers, &mut why);
                 explorers.push_back(Box::new(Sample::new(None, used + (SEARCH_SHARE - used) / 2.0, start)));
                 explorers.push_back(Box::new(Climb::new(workload)));
             }

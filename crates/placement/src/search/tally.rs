@@ -52,8 +52,8 @@ impl Class {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
     classes: BTreeMap<Assignment, Class>,
-    /// The performance of pieces of the workload; `None` where they cannot run.
-    profiles: BTreeMap<Setting, Option<f64>>,
+    /// Every performance of pieces of the workload, in order; nothing where they cannot run.
+    profiles: BTreeMap<Setting, Vec<f64>>,
     /// Every pinned window, in order: of what, and whether it was steered.
     trail: Vec<(Assignment, f64, bool)>,
     /// Every window of the unpinned baseline before the fresh ones.
@@ -83,8 +83,8 @@ impl Tally {
             (Setting::Unpinned, Err(error)) => self.baseline_failed |= error.retry == Retry::Other,
             // Not of the workload as a whole.
             (setting @ Setting::Profile(_), outcome) => {
-                let performance = outcome.as_ref().ok().map(|measured| measured.performance);
-                self.profiles.insert(setting.clone(), performance);
+                let windows = self.profiles.entry(setting.clone()).or_default();
+                windows.extend(outcome.as_ref().ok().map(|measured| measured.performance));
             }
             (Setting::Pinned(assignment), Err(_)) => self.classes.entry(assignment.clone()).or_default().failed = true,
             (Setting::Pinned(assignment), Ok(measured)) => {
@@ -103,9 +103,14 @@ impl Tally {
         }
     }
 
-    /// The performance of pieces of the workload; `None` where that was not measured.
+    /// The performance of pieces of the workload, the last time; `None` where that was not measured.
     pub(crate) fn profile(&self, setting: &Setting) -> Option<f64> {
-        self.profiles.get(setting).copied().flatten()
+        self.alone(setting)?.last().copied()
+    }
+
+    /// Every performance of pieces of the workload.
+    pub(crate) fn alone(&self, setting: &Setting) -> Option<&[f64]> {
+        self.profiles.get(setting).map(Vec::as_slice)
     }
 
     /// Everything tried, failed ones included.

@@ -1,0 +1,268 @@
+//! What instances do alone: a bound that rests on no predictor and no tail.
+//!
+//! If company never makes an instance faster, no assignment of the workload does more than the sum over its instances of the best
+//! that each does alone. An application has few assignments alone (three threads on an 8x2x4 machine have 11), so that the bound costs
+//! a few dozen measurements, whatever the size of the space. It is the tighter, the less the best assignment suffers from contention.
+//!
+//! Every assignment of one instance of each application is measured [`WINDOWS`] times; where noise matters, those that may be the
+//! best [`AGAIN`] times more. The upper end takes for each application the highest upper end of any of its assignments: the one that is the
+//! best in truth is among them, and no allowance for having several is needed. Half of the error that the confidence leaves is spent on it.
+
+use crate::Question;
+use crate::search::explorer::{Explorer, Next, View, trial};
+use crate::search::tally::Tally;
+use crate::statistics::{mean, squares, t_quantile};
+use num_bigint::BigUint;
+use pinwise_campaign::Purpose;
+use pinwise_prediction::{BaseSpace, Cast, Experiment, Placed};
+use pinwise_testbed::{Setting, Workload};
+use pinwise_topology::{PerContext, Space};
+
+/// Windows of each assignment.
+const WINDOWS: usize = 2;
+/// Further windows of those that may be the best.
+const AGAIN: usize = 4;
+/// Relative noise of a window up to which there are none.
+const QUIET: f64 = 0.002;
+/// More experiments than this are not made: a tenth of a usual budget.
+const MOST: usize = 60;
+
+/// The experiments, by application.
+#[derive(Clone, Debug)]
+pub(crate) struct Solo {
+    applications: Vec<Application>,
+    rounds: usize,
+}
+
+#[derive(Clone, Debug)]
+struct Application {
+    /// How many instances of it the workload has.
+    instances: usize,
+    settings: Vec<Setting>,
+}
+
+/// The bound.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Alone {
+    /// The sum of the best means.
+    pub(crate) sum: f64,
+    /// Its upper end.
+    pub(crate) high: f64,
+    /// Experiments it rests on.
+    pub(crate) n: usize,
+}
+
+impl Solo {
+    /// `None` where instances cannot run alone, there is one only, or they have too many assignments.
+    pub(crate) fn new(question: &Question, workload: &Workload, space: &Space) -> Option<Self> {
+        let cast = Cast::new(workload);
+        if !question.pieces || cast.instances().len() < 2 {
+            return None;
+        }
+        let mut applications = Vec::new();
+        for application in 0..cast.applications() {
+            let per_context = match space.per_context() {
+                PerContext::AtMost(most) => most,
+                PerContext::Any => cast.roster(application).len(),
+            };
+            let base = BaseSpace::new(space.tree(), &cast, application, per_context).ok()?;
+            if base.count() > BigUint::from(10 * MOST) {
+                return None;
+            }
+            let alone =
+                |leaves: &[u32]| Experiment { instances: vec![Placed { application, leaves: leaves.to_vec() }] };
+            applications.push(Application {
+                instances: cast.instances().iter().filter(|instance| instance.application == application).count(),
+                settings: base.experiments().map(|class| alone(class.leaves()).setting(&cast)).collect(),
+            });
+        }
+        let solo = Self { applications, rounds: 0 };
+        (solo.experiments() <= MOST).then_some(solo)
+    }
+
+    fn experiments(&self) -> usize {
+        self.settings().count()
+    }
+
+    fn settings(&self) -> impl Iterator<Item = &Setting> {
+        self.applications.iter().flat_map(|application| &application.settings)
+    }
+
+    /// Trials, where there is little noise.
+    pub(crate) fn cost(&self) -> usize {
+        WINDOWS * self.experiments()
+    }
+
+    /// What was measured bounds the whole by this; `None` before everything was, [`WINDOWS`] times, and where something could not be.
+    pub(crate) fn alone(&self, tally: &Tally, confidence: f64) -> Option<Alone> {
+        let mut bound = Alone { sum: 0.0, high: 0.0, n: self.experiments() };
+        for application in &self.applications {
+            let (mut best, mut high) = (0.0f64, 0.0f64);
+            for setting in &application.settings {
+                let windows = tally.alone(setting).filter(|windows| windows.len() >= WINDOWS)?;
+                best = best.max(mean(windows));
+                high = high.max(self.end(tally, windows, confidence));
+            }
+            bound.sum += application.instances as f64 * best;
+            bound.high += application.instances as f64 * high;
+        }
+        Some(bound)
+    }
+
+    /// The upper end of the mean of some windows.
+    fn end(&self, tally: &Tally, windows: &[f64], confidence: f64) -> f64 {
+        let (noise, degrees) = self.noise(tally);
+        let quantile = if noise > 0.0 { t_quantile(confidence, degrees) } else { 0.0 };
+        mean(windows) * (1.0 + quantile * noise / (windows.len() as f64).sqrt())
+    }
+
+    /// The standard deviation of one window relative to its mean, pooled, and its degrees of freedom.
+    fn noise(&self, tally: &Tally) -> (f64, f64) {
+        let pairs = self.settings().filter_map(|setting| tally.alone(setting)).filter(|windows| windows.len() > 1);
+        let (sum, degrees) = pairs.fold((0.0, 0.0), |(sum, degrees), windows| {
+            (sum + squares(windows) / mean(windows).powi(2), degrees + (windows.len() - 1) as f64)
+        });
+        if degrees > 0.0 && sum.is_finite() { ((sum / degrees).sqrt(), degrees) } else { (0.0, 0.0) }
+    }
+
+    /// The assignments whose intervals reach the best of their application.
+    fn contenders(&self, tally: &Tally, confidence: f64) -> Vec<&Setting> {
+        let mut contenders = Vec::new();
+        for application in &self.applications {
+            let known = || application.settings.iter().filter_map(|setting| Some((setting, tally.alone(setting)?)));
+            let best = known().map(|(_, windows)| mean(windows)).fold(0.0, f64::max);
+            let reaches = |windows: &[f64]| {
+                let end = self.end(tally, windows, confidence);
+                end >= best - (end - mean(windows))
+            };
+            contenders.extend(known().filter(|(_, windows)| reaches(windows)).map(|(setting, _)| setting));
+        }
+        contenders
+    }
+}
+
+impl Explorer for Solo {
+    fn next(&mut self, view: &mut View<'_>) -> Next {
+        let alone = |setting: &Setting| trial(setting.clone(), Purpose::Profile);
+        self.rounds += 1;
+        let noisy = self.noise(view.tally).0 > QUIET;
+        match self.rounds {
+            1 => {
+                let all: Vec<_> = self.settings().map(alone).collect();
+                Next::Profile(std::iter::repeat_n(all, WINDOWS).flatten().collect())
+            }
+            2 if noisy => {
+                let again: Vec<_> =
+                    self.contenders(view.tally, view.question.confidence).into_iter().map(alone).collect();
+                Next::Profile(std::iter::repeat_n(again, AGAIN).flatten().collect())
+            }
+            _ => Next::Done("instances were measured alone".to_owned()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Budget, StrategyName};
+    use pinwise_campaign::Record;
+    use pinwise_testbed::{MeasureError, Measurement, Retry, Thread};
+    use pinwise_topology::{Alike, Machine, SharingTree};
+    use std::time::Duration;
+
+    fn question() -> Question {
+        Question { pieces: true, ..Question::new(StrategyName::Auto, Budget::Measurements(600)) }
+    }
+
+    /// Instances of two threads each; those marked have another second role.
+    fn workload(instances: &[bool]) -> Workload {
+        let thread = |index: usize| {
+            let other = index % 2 == 1 && instances[index / 2];
+            Thread {
+                name: format!("t{index}"),
+                role: ["a", "b", "c"][index % 2 + usize::from(other)].to_owned(),
+                instance: index / 2,
+            }
+        };
+        Workload { name: "made up".into(), threads: (0..2 * instances.len()).map(thread).collect() }
+    }
+
+    fn space(threads: usize) -> Space {
+        let tree = SharingTree::new(&Machine::from_shape("4x2").unwrap(), Alike::ByStructure);
+        Space::new(tree, threads, PerContext::AtMost(1)).unwrap()
+    }
+
+    fn learn(tally: &mut Tally, setting: &Setting, performance: Option<f64>) {
+        let measured = |performance| Measurement { performance, duration: Duration::ZERO, spread: None };
+        tally.learn(&Record {
+            number: 0,
+            trial: trial(setting.clone(), Purpose::Profile),
+            outcome: performance.map(measured).ok_or_else(|| MeasureError::new(Retry::Other, "cannot run")),
+            elapsed: Duration::ZERO,
+        });
+    }
+
+    /// What `performance` says of the application and the leaves.
+    fn filled(solo: &Solo, performance: impl Fn(usize, &[u32]) -> Option<f64>, windows: usize) -> Tally {
+        let mut tally = Tally::default();
+        for (number, application) in solo.applications.iter().enumerate() {
+            for setting in &application.settings {
+                let Setting::Profile(parts) = setting else { panic!("{setting:?}") };
+                (0..windows).for_each(|_| learn(&mut tally, setting, performance(number, &parts[0].leaves)));
+            }
+        }
+        tally
+    }
+
+    #[test]
+    fn the_bound_is_the_sum_of_the_best_of_each() {
+        // Two threads of one instance are on one core or on two.
+        let solo = Solo::new(&question(), &workload(&[false, false, true]), &space(6)).unwrap();
+        assert_eq!(solo.experiments(), 4);
+        let law = |application: usize, leaves: &[u32]| {
+            let together = leaves[0] / 2 == leaves[1] / 2;
+            Some([1.0, 5.0][application] * if together { 1.5 } else { 2.0 })
+        };
+        let alone = solo.alone(&filled(&solo, law, 2), 0.95).unwrap();
+        assert_eq!(alone, Alone { sum: 2.0 * 2.0 + 10.0, high: 14.0, n: 4 });
+        let some_fail = |application: usize, leaves: &[u32]| law(application, leaves).filter(|value| *value > 2.0);
+        assert_eq!(solo.alone(&filled(&solo, some_fail, 2), 0.95), None);
+        assert_eq!(solo.alone(&filled(&solo, law, 1), 0.95), None, "its noise is not known");
+        assert_eq!(solo.alone(&Tally::default(), 0.95), None);
+    }
+
+    #[test]
+    fn its_upper_end_is_that_of_the_noise() {
+        let solo = Solo::new(&question(), &workload(&[false, false]), &space(4)).unwrap();
+        let mut tally = Tally::default();
+        for setting in solo.settings() {
+            for window in [99.0, 101.0] {
+                learn(&mut tally, setting, Some(window));
+            }
+        }
+        // One window scatters by sqrt(2) %, known from two pairs; t(0.975, 2) = 4.302653; two windows each.
+        let alone = solo.alone(&tally, 0.95).unwrap();
+        assert_eq!(alone.sum, 200.0);
+        assert!((alone.high - 200.0 * (1.0 + 4.302653 * 0.02f64.powi(2).sqrt() / 2.0)).abs() < 1e-3, "{alone:?}");
+        assert_eq!(solo.contenders(&tally, 0.95).len(), 2);
+    }
+
+    #[test]
+    fn it_is_not_asked_for_where_it_cannot_be_had() {
+        let alone = |question: &Question, instances: &[bool]| {
+            Solo::new(question, &workload(instances), &space(2 * instances.len())).is_some()
+        };
+        assert!(alone(&question(), &[false, false]));
+        assert!(!alone(&question(), &[false]), "one instance is the whole");
+        assert!(!alone(&Question { pieces: false, ..question() }, &[false, false]));
+        let mut large = workload(&[false; 4]);
+        large.threads.iter_mut().for_each(|thread| thread.instance /= 2);
+        large.threads.iter_mut().enumerate().for_each(|(index, thread)| thread.role = index.to_string());
+        let tree = SharingTree::new(&Machine::from_shape("8x2x4").unwrap(), Alike::ByStructure);
+        let space = Space::new(tree, 8, PerContext::AtMost(1)).unwrap();
+        assert!(
+            Solo::new(&question(), &large, &space).is_none(),
+            "2 applications with 49 assignments each are too many"
+        );
+    }
+}

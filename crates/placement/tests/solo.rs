@@ -1,0 +1,94 @@
+//! What instances do alone as a bound, on a processor on paper where every performance is known.
+
+use pinwise_campaign::{Record, Step, Strategy};
+use pinwise_placement::{Budget, Outcome, Question, Search, StrategyName};
+use pinwise_testbed::{Contention, Demand, Disturbance, Setting, Testbed};
+use pinwise_topology::{Alike, Machine, PerContext, SharingTree, Space};
+use std::time::Duration;
+
+fn demand() -> Demand {
+    Demand {
+        time: vec![1.0, 1.6, 0.9],
+        burden: vec![vec![0.2, 0.3, 0.15], vec![0.05, 0.1, 0.02], vec![0.001, 0.002, 0.001]],
+        distance: 0.03,
+        near: 1,
+        cap: None,
+        needle: None,
+    }
+}
+
+fn bed(instances: usize, demand: Demand, noise: f64) -> Contention {
+    let machine = Machine::from_shape("8x2x4").unwrap();
+    let disturbance = Disturbance { noise, seed: 5, ..Disturbance::default() };
+    Contention::new(machine, instances, &["P", "R", "T"], demand, disturbance)
+}
+
+fn tree() -> SharingTree {
+    SharingTree::new(&Machine::from_shape("8x2x4").unwrap(), Alike::ByStructure)
+}
+
+fn run(budget: u64, cap: Option<f64>, mut testbed: Contention) -> (Outcome, Vec<Record>) {
+    let usual = Question::new(StrategyName::Auto, Budget::Measurements(budget));
+    let question = Question { per_context: Some(1), pieces: testbed.profiles(), cap, ..usual };
+    let mut search = Search::new(&question, &tree(), testbed.workload()).unwrap();
+    let mut records: Vec<Record> = Vec::new();
+    while let Step::Measure(trial) = search.step(&records) {
+        testbed.seek(records.len() as u64);
+        let outcome = testbed.measure(&trial.setting, trial.effort);
+        records.push(Record { number: records.len() as u64, trial, outcome, elapsed: Duration::ZERO });
+    }
+    let outcome = search.outcome(testbed.unit(), &records, None);
+    let replayed = Search::replay(&question, &tree(), testbed.workload(), &records).unwrap();
+    assert_eq!(replayed.outcome(testbed.unit(), &records, None), outcome);
+    (outcome, records)
+}
+
+#[test]
+fn a_few_instances_are_certified_before_anything_is_extrapolated() {
+    let truth = bed(2, demand(), 0.0);
+    let space = Space::new(tree(), 6, PerContext::AtMost(1)).unwrap();
+    let optimum = space.classes().map(|class| truth.truth(class.leaves())).fold(0.0, f64::max);
+    for noise in [0.0, 0.002, 0.01] {
+        let (outcome, records) = run(600, None, bed(2, demand(), noise));
+        let bound = &outcome.bound;
+        assert_eq!(bound.method, "solo", "{bound:?}");
+        assert!(bound.notes.iter().any(|note| note.contains("company never making an instance faster")), "{bound:?}");
+        assert!(bound.gap_high.unwrap() <= 0.025, "{bound:?}");
+        assert!(bound.upb_high.unwrap() >= optimum, "{bound:?}");
+        assert!(outcome.stopped_because.contains("solo bound"), "{}", outcome.stopped_because);
+        let best = truth.truth(outcome.best.as_ref().unwrap().assignment.leaves());
+        assert!(best >= 0.975 * optimum);
+        let alone = records.iter().filter(|record| matches!(record.trial.setting, Setting::Profile(_))).count();
+        // Eleven assignments of one instance, twice; with noise the best few four times more.
+        assert!((22..=66).contains(&alone) && (noise > 0.005 || alone == 22), "{alone}");
+    }
+}
+
+#[test]
+fn a_budget_too_small_to_learn_from_has_the_bound_too() {
+    let (outcome, _) = run(200, None, bed(2, demand(), 0.0));
+    assert_eq!(outcome.bound.method, "solo");
+    assert!(outcome.bound.gap_high.unwrap() < 0.05, "{:?}", outcome.bound);
+}
+
+#[test]
+fn company_that_helps_refutes_it() {
+    // Every instance by itself on a core is worth a fifth more than any instance does alone, says this made-up machine.
+    let (outcome, _) = run(600, None, bed(4, Demand { needle: Some(1.2), ..demand() }, 0.0));
+    let bound = &outcome.bound;
+    let best = outcome.best.as_ref().unwrap().performance.mean;
+    assert_ne!(bound.method, "solo");
+    assert!(bound.notes.iter().any(|note| note.contains("company helps here")), "{bound:?}");
+    assert!(bound.upb_high.is_none_or(|high| high >= best) || bound.gap_high.is_none(), "{bound:?}");
+}
+
+#[test]
+fn the_cap_is_the_bound_where_it_is_lowest() {
+    let (free, _) = run(600, None, bed(4, demand(), 0.0));
+    let cap = 0.9 * free.best.unwrap().performance.mean;
+    let (outcome, _) = run(600, Some(cap), bed(4, Demand { cap: Some(cap), ..demand() }, 0.0));
+    assert_eq!((outcome.bound.upb_high, outcome.bound.gap_high), (Some(cap), Some(0.0)), "{:?}", outcome.bound);
+    assert!(outcome.bound.notes.iter().any(|note| note.contains("cap")), "{:?}", outcome.bound);
+    let (outcome, _) = run(600, Some(cap), bed(4, demand(), 0.0));
+    assert!(outcome.bound.notes.iter().any(|note| note.contains("wrong and not used")), "{:?}", outcome.bound);
+}
