@@ -203,25 +203,20 @@ impl Case {
 
     /// The testbed; `seed` is of its noise.
     pub(crate) fn testbed(&self, seed: u64) -> Bed {
-        let disturbance = Disturbance { noise: self.noise, seed, ..Disturbance::default() };
+        self.disturbed(Disturbance { noise: self.noise, seed, ..Disturbance::default() })
+    }
+
+    /// Without noise.
+    pub(crate) fn quiet(&self) -> Bed {
+        self.disturbed(Disturbance::default())
+    }
+
+    fn disturbed(&self, disturbance: Disturbance) -> Bed {
         match &self.subject {
             Subject::Paper { demand, crowding, instances } => {
                 Bed::Paper(Box::new(bed(demand, *crowding, *instances, disturbance)))
             }
             Subject::Simulated(frozen) => Bed::Simulated(frozen.clone().disturbed(disturbance)),
-        }
-    }
-
-    /// Without noise.
-    pub(crate) fn quiet(&self) -> Bed {
-        match self.testbed(0) {
-            Bed::Simulated(frozen) => Bed::Simulated(frozen.disturbed(Disturbance::default())),
-            Bed::Paper(_) => match &self.subject {
-                Subject::Paper { demand, crowding, instances } => {
-                    Bed::Paper(Box::new(bed(demand, *crowding, *instances, Disturbance::default())))
-                }
-                Subject::Simulated(frozen) => Bed::Simulated(frozen.clone()),
-            },
         }
     }
 
