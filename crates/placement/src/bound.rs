@@ -24,6 +24,9 @@ const CAP: &str = "cap";
 /// How the note begins where a bound is known to be wrong.
 const REFUTED: &str = "the best was measured above the bound by prediction, which refutes it";
 
+/// How the note ends that stays, whichever bound is lowest.
+const WRONG_CAP: &str = "which is wrong and not used";
+
 /// How the note begins that holds of any random sample.
 const WHATEVER: &str = "whatever the distribution";
 
@@ -204,7 +207,7 @@ impl Bound {
     fn capped(self, question: &Question, best: Option<f64>, say: impl Fn(f64) -> String) -> Self {
         let Some(cap) = question.cap else { return self };
         if best.is_some_and(|best| best > cap) {
-            let wrong = format!("the best is above the cap of {}, which is wrong and not used", say(cap));
+            let wrong = format!("the best is above the cap of {}, {WRONG_CAP}", say(cap));
             return Self { notes: [self.notes, vec![wrong]].concat(), ..self };
         }
         let premise = "the cap as given: nothing can exceed it";
@@ -236,6 +239,7 @@ impl Bound {
             return Self { notes: [self.notes, vec![unused]].concat(), ..self };
         }
         let unused = standing.map(|high| format!("the {} bound is higher: {}", self.method, say(high)));
+        let kept: Vec<String> = self.notes.iter().filter(|note| note.ends_with(WRONG_CAP)).cloned().collect();
         let reached = best.unwrap_or(f64::NEG_INFINITY);
         // Noise may lift the best above; then nothing is left to gain.
         let (point, high) = (hard.sum.min(self.upb.unwrap_or(hard.sum)).max(reached), hard.high.max(reached));
@@ -247,7 +251,7 @@ impl Bound {
             gap_high: best.and_then(|best| gap(high, best)),
             method: method.to_owned(),
             n: hard.n,
-            notes: std::iter::once(premise.to_owned()).chain(unused).collect(),
+            notes: std::iter::once(premise.to_owned()).chain(unused).chain(kept).collect(),
             ..self
         }
     }
