@@ -2,6 +2,7 @@
 
 use crate::{MeasureError, Part};
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::time::Duration;
 
 /// How a program with one number of threads fares within a short window, as the operating system's tools tell it
@@ -31,6 +32,17 @@ pub enum Measure {
     /// Seconds on a CPU per second: what is left where nothing else can be read. Spinning and waiting for memory count as work, so it
     /// tells how many contexts are kept busy and never that more threads make a program slower.
     CpuTime,
+}
+
+impl fmt::Display for Measure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Metric => "the metric",
+            Self::Runs => "whole runs",
+            Self::Instructions => "instructions",
+            Self::CpuTime => "CPU time",
+        })
+    }
 }
 
 /// How fast a program gets on.

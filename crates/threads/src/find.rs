@@ -1,7 +1,7 @@
 //! A search, driven.
 
 use crate::{Choice, Next, Reinforcer};
-use pinwise_testbed::{MeasureError, Probe, Prober};
+use pinwise_testbed::{MeasureError, Probe, Prober, Progress, Retry};
 use std::time::Duration;
 
 /// One probe of a search.
@@ -11,6 +11,26 @@ pub struct Attempt {
     pub asked: u32,
     /// What came of it.
     pub probe: Probe,
+}
+
+impl Attempt {
+    /// How fast the program got on; `None` where that cannot be told. Error: it is told by something else than `before` was, say by CPU
+    /// time since its instructions could not be read this once: such speeds do not compare.
+    pub fn progress_like(&self, before: &[Attempt]) -> Result<Option<Progress>, MeasureError> {
+        let Some(progress) = self.probe.progress else { return Ok(None) };
+        let first = before.iter().find_map(|attempt| attempt.probe.progress);
+        match first.filter(|first| first.measure != progress.measure) {
+            None => Ok(Some(progress)),
+            Some(first) => Err(MeasureError::new(
+                Retry::Same,
+                format!(
+                    "with {} threads its speed is told by {}, before it was by {}, and these do not compare: run the search again, or name a \
+                     --metric",
+                    self.probe.threads, progress.measure, first.measure
+                ),
+            )),
+        }
+    }
 }
 
 /// What a search found, and how.

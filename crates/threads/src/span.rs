@@ -15,21 +15,47 @@ pub struct Span {
 
 /// Why numbers cannot be searched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no search from {} to {} threads in steps of {}: the first has to be at least 1, the last at least the first, the step at least {least}",
-    .span.min, .span.max, .span.step)]
-pub struct SpanError {
-    span: Span,
-    least: u32,
+pub enum SpanError {
+    /// There are none, or steps are too small.
+    #[error("no search from {} to {} threads in steps of {}: the first has to be at least 1, the last at least the first, the step at least {least}",
+        .span.min, .span.max, .span.step)]
+    Unsound {
+        /// The numbers.
+        span: Span,
+        /// The smallest step.
+        least: u32,
+    },
+    /// More than [`Span::MOST`].
+    #[error("from {} to {} threads in steps of {} are {numbers} numbers, and {} are searched at most: take steps of {step}",
+        .span.min, .span.max, .span.step, Span::MOST)]
+    Many {
+        /// The numbers.
+        span: Span,
+        /// How many they are.
+        numbers: u32,
+        /// The smallest step with which they are few enough.
+        step: u32,
+    },
 }
 
 impl Span {
     /// As published: 8 to 72 in steps of 8, on 24 contexts.
     pub const PUBLISHED: Self = Self { min: 8, max: 72, step: 8 };
 
-    /// The span itself where there are numbers in it and steps of at least `least`.
+    /// The most numbers that are searched: what is believed of them is kept for each pair.
+    pub const MOST: u32 = 1000;
+
+    /// The span itself where there are numbers in it, at most [`Self::MOST`], and steps of at least `least`, 1 or more.
     pub fn check(self, least: u32) -> Result<Self, SpanError> {
-        let sound = self.min > 0 && self.max >= self.min && self.step >= least;
-        if sound { Ok(self) } else { Err(SpanError { span: self, least }) }
+        if self.min == 0 || self.max < self.min || self.step < least.max(1) {
+            return Err(SpanError::Unsound { span: self, least });
+        }
+        let steps = |step: u32| (self.max - self.min) / step;
+        if steps(self.step) >= Self::MOST {
+            let numbers = steps(self.step).saturating_add(1);
+            return Err(SpanError::Many { span: self, numbers, step: steps(Self::MOST) + 1 });
+        }
+        Ok(self)
     }
 
     /// Its numbers of threads, each of which starts another program, ascending. `parameter` is the program's Convert(), `threads` how many
@@ -52,6 +78,17 @@ mod tests {
     use super::*;
     use crate::Formula;
     use proptest::prelude::*;
+
+    #[test]
+    fn too_many_numbers_are_refused_with_steps_that_are_long_enough() {
+        assert!(Span { min: 1, max: Span::MOST, step: 1 }.check(1).is_ok());
+        for (min, max, step) in [(1, Span::MOST + 1, 1), (1, u32::MAX, 1), (7, u32::MAX, 2), (1, 2_500, 2)] {
+            let refused = Span { min, max, step }.check(1);
+            let Err(SpanError::Many { step, .. }) = refused else { panic!("{refused:?}") };
+            assert!(Span { min, max, step }.check(1).is_ok(), "{min} to {max} by {step}");
+        }
+        assert!(matches!(Span { min: 1, max: 8, step: 0 }.check(0), Err(SpanError::Unsound { .. })));
+    }
 
     fn candidates(formula: &str, min: u32, max: u32, step: u32) -> Vec<u32> {
         let formula: Formula = formula.parse().unwrap();

@@ -54,8 +54,9 @@ pub fn survey(
                     }
                     probe => probe?,
                 };
-                attempts.push(Attempt { asked: threads, probe });
-                let progress = probe.progress.ok_or(SurveyError::Blind { threads })?;
+                let attempt = Attempt { asked: threads, probe };
+                let progress = attempt.progress_like(&attempts)?.ok_or(SurveyError::Blind { threads })?;
+                attempts.push(attempt);
                 surveyor.observe(Sample { value: progress.rate, error: progress.error, cost: probe.cost })?;
             }
             Step::Stop(advice) => {

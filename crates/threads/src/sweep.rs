@@ -55,8 +55,9 @@ pub fn sweep(sweep: &Sweep, prober: &mut impl Prober, convert: impl Fn(u32) -> u
                     format!("how fast the program gets on with {asked} threads cannot be told: name a metric"),
                 )
             };
-            *sum += probe.progress.ok_or_else(blind)?.rate;
-            attempts.push(Attempt { asked, probe });
+            let attempt = Attempt { asked, probe };
+            *sum += attempt.progress_like(&attempts)?.ok_or_else(blind)?.rate;
+            attempts.push(attempt);
         }
     }
     let rounds = f64::from(sweep.rounds);
@@ -74,6 +75,28 @@ mod tests {
 
     /// Speeds by parameter; each later round is slower, as on a machine that others begin to use.
     struct Recorded(Vec<(u32, f64)>, u32);
+
+    #[test]
+    fn speeds_that_are_told_by_different_things_are_not_compared() {
+        struct Fickle(u32);
+        impl Prober for Fickle {
+            fn contexts(&self) -> u32 {
+                4
+            }
+            fn probe(&mut self, parameter: u32, window: Duration) -> Result<Probe, MeasureError> {
+                self.0 += 1;
+                let (rate, measure) = if self.0 == 2 { (2.0, Measure::CpuTime) } else { (1e9, Measure::Instructions) };
+                let progress = Some(Progress { rate, error: None, measure });
+                Ok(Probe { parameter, threads: parameter, profile: Profile::default(), progress, cost: window })
+            }
+            fn parts(&self) -> Vec<Part> {
+                Vec::new()
+            }
+        }
+        let question = Sweep { candidates: vec![1, 2], rounds: 1, window: Duration::from_millis(1), tolerance: 0.01 };
+        let error = sweep(&question, &mut Fickle(0), |threads| threads).unwrap_err().to_string();
+        assert!(error.contains("by CPU time, before it was by instructions"), "{error}");
+    }
 
     impl Prober for Recorded {
         fn contexts(&self) -> u32 {
