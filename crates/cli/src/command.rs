@@ -12,6 +12,7 @@ pub(crate) mod latency;
 pub(crate) mod place;
 pub(crate) mod report;
 pub(crate) mod run;
+pub(crate) mod select;
 pub(crate) mod space;
 pub(crate) mod threads;
 pub(crate) mod topo;

@@ -14,6 +14,7 @@ mod output;
 mod plan;
 mod progress;
 mod request;
+mod selection;
 mod store;
 
 use clap::error::{ContextKind, ContextValue};
@@ -44,6 +45,7 @@ enum Command {
     Threads(Box<command::threads::Threads>),
     Tune(Box<command::tune::Tune>),
     Compare(Box<command::compare::Compare>),
+    Select(command::select::Select),
     Topo(command::topo::Topo),
     Latency(command::latency::Latency),
     Characterize(command::characterize::Characterize),
@@ -73,6 +75,7 @@ fn main() -> ExitCode {
         Command::Threads(command) => command.run(),
         Command::Tune(command) => command.run(),
         Command::Compare(command) => command.run(),
+        Command::Select(command) => command.run(),
         Command::Topo(command) => command.run(),
         Command::Latency(command) => command.run(),
         Command::Characterize(command) => command.run(),

@@ -1,6 +1,6 @@
 //! What `place` was asked, with every default decided: all that is needed to ask it again after a kill.
 
-use pinwise_placement::{Lineup, Question};
+use pinwise_placement::{Lineup, MixQuestion, Question};
 use pinwise_simulator::program::Pipeline;
 use pinwise_topology::CpuSet;
 use serde::{Deserialize, Serialize};
@@ -51,6 +51,29 @@ pub(crate) struct Compared {
     pub(crate) request: Request,
     /// What is compared.
     pub(crate) lineup: Lineup,
+}
+
+/// What `select` was asked.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Selected {
+    /// What is chosen.
+    #[serde(flatten)]
+    pub(crate) mix: MixQuestion,
+    /// The ready programs, on a simulated processor.
+    pub(crate) subject: Subject,
+    /// What each instance does alone, in packets/s.
+    pub(crate) alone: Vec<f64>,
+    /// Only these contexts, as a CPU list.
+    pub(crate) cpus: Option<String>,
+}
+
+impl Selected {
+    /// The program of every ready instance.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let Subject::Simulated(simulation) = &self.subject else { return Vec::new() };
+        let programs = simulation.programs().unwrap_or_default();
+        programs.iter().map(|program| program.name().to_owned()).collect()
+    }
 }
 
 /// Where the threads come from.

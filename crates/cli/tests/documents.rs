@@ -102,6 +102,25 @@ fn documents() -> BTreeMap<&'static str, Value> {
             ]),
         ),
         (
+            "select",
+            run(&[
+                "select",
+                "--machine",
+                "ultrasparc-t2",
+                "--workload",
+                "intadd:1+intmul:1",
+                "--choose",
+                "1",
+                "--cycles",
+                "20000",
+                "--budget",
+                "60",
+                "--json",
+                "--store",
+                &file("selected.db"),
+            ]),
+        ),
+        (
             "threads",
             run(&[
                 "threads",

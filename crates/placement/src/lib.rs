@@ -6,6 +6,8 @@
 //! exported to other tools' syntax.
 //!
 //! A [`Lineup`] is what several ways of placing came to; [`Judge`] measures them beside one another, [`Comparison`] is what that shows.
+//!
+//! A [`MixSearch`] decides with the placement which of the ready instances run at all.
 
 mod bound;
 mod comparison;
@@ -15,6 +17,7 @@ mod forecast;
 mod fresh;
 mod judge;
 mod lineup;
+mod mix;
 mod outcome;
 mod plan;
 mod question;
@@ -28,6 +31,7 @@ pub use export::{Export, ExportError, FORMATS, Format};
 pub use forecast::{Finalist, Forecast, room};
 pub use judge::Judge;
 pub use lineup::{Claim, Contender, Entry, Lineup};
+pub use mix::{DrawnMix, MixError, MixOutcome, MixQuestion, MixSearch, PlacedMix};
 pub use outcome::{Advice, Best, Cost, Drift, Estimate, Outcome};
 pub use plan::{Measured, Number, Plan, PlanError, PlannedThread};
 pub use question::{Budget, Profile, Question, StrategyName};

@@ -58,7 +58,7 @@ pub struct Lineup {
 }
 
 impl Lineup {
-    /// The assignments announced, and those drawn by each way that leaves something to chance.
+    /// The assignments announced.
     pub(crate) fn announced(&self) -> impl Iterator<Item = &Assignment> {
         self.contenders.iter().filter_map(|contender| match &contender.entry {
             Entry::Announced(assignment) => Some(assignment),

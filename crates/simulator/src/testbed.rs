@@ -14,6 +14,9 @@
 //! **A profile** is measured the same way, with copies of the instances that are its parts and nothing else on the chip; of the packets,
 //! those of the first part count.
 //!
+//! **Ready instances.** Where only some of the instances run at a time ([`SimulatedTestbed::of_ready`]), the parts of a profile are all that
+//! runs, and its performance is their weighted speedup: the sum of packets per second over those of the instance alone.
+//!
 //! **Unpinned.** There is no operating system in the model. What stands for its default is what the studies compare with
 //! (BlackBox scheduler, section 4.4): a *balanced* placement, which spreads the threads evenly over cores and, within a core, over
 //! pipes, as the load balancers of Linux and Solaris do, and leaves to chance which threads end up together. Each measurement draws
@@ -21,7 +24,7 @@
 
 use crate::program::Pipeline;
 use crate::{Counters, Pace, Placed, PlacementError, Processor, Unplaced};
-use pinwise_testbed::{Effort, MeasureError, Measurement, Retry, Setting, Testbed, Time, Unit, Workload};
+use pinwise_testbed::{Effort, MeasureError, Measurement, Piece, Retry, Setting, Testbed, Time, Unit, Workload};
 use pinwise_topology::{Alike, CpuId, Machine, Random, SharingTree, balanced};
 use rayon::prelude::*;
 use std::borrow::Cow;
@@ -67,6 +70,8 @@ pub struct SimulatedTestbed {
     workload: Workload,
     unit: Unit,
     unplaced: Unplaced,
+    /// What each instance does alone, in packets/s, where profiles are weighted speedups.
+    alone: Option<Vec<f64>>,
     window: Window,
     seed: u64,
     /// Of the next measurement.
@@ -83,9 +88,8 @@ impl SimulatedTestbed {
         window: Window,
         seed: u64,
     ) -> Result<Self, MeasureError> {
-        let workload = Pipeline::workload(&programs);
-        let tree = SharingTree::new(&machine, Alike::ByStructure);
-        let (threads, contexts) = (workload.threads.len(), tree.leaves().len());
+        let contexts = machine.allowed.len();
+        let threads = Pipeline::workload(&programs).threads.len();
         if threads > contexts {
             return Err(MeasureError::new(
                 Retry::Never,
@@ -97,19 +101,47 @@ impl SimulatedTestbed {
                 ),
             ));
         }
+        Self::of(processor, machine, programs, None, window, seed)
+    }
+
+    /// Instances of `programs` that are ready, of which a [`Setting::Profile`] runs some: its performance is their weighted speedup over
+    /// `alone`, what each instance does alone in packets/s. All together they need not fit.
+    pub fn of_ready(
+        processor: Processor,
+        machine: Machine,
+        programs: Vec<Pipeline>,
+        alone: Vec<f64>,
+        window: Window,
+        seed: u64,
+    ) -> Result<Self, MeasureError> {
+        Self::of(processor, machine, programs, Some(alone), window, seed)
+    }
+
+    fn of(
+        processor: Processor,
+        machine: Machine,
+        programs: Vec<Pipeline>,
+        alone: Option<Vec<f64>>,
+        window: Window,
+        seed: u64,
+    ) -> Result<Self, MeasureError> {
+        let workload = Pipeline::workload(&programs);
+        let tree = SharingTree::new(&machine, Alike::ByStructure);
         let unplaced = Unplaced::new(&processor, &Pipeline::job(&programs)).map_err(broken)?;
-        let unit = Unit::rate("packets/s");
-        Ok(Self { processor, machine, tree, programs, workload, unit, unplaced, window, seed, number: 0 })
+        let unit = Unit::rate(if alone.is_some() { "times alone" } else { "packets/s" });
+        Ok(Self { processor, machine, tree, programs, workload, unit, unplaced, alone, window, seed, number: 0 })
     }
 
     /// Measurement `number` of `setting`.
     fn simulate(&self, number: u64, setting: &Setting, effort: Effort) -> Result<Measurement, MeasureError> {
         let mut random = Random::new(self.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(number));
-        let (unplaced, leaves, watched) = match setting {
-            Setting::Pinned(assignment) => (Cow::Borrowed(&self.unplaced), assignment.leaves().to_vec(), usize::MAX),
+        // What a packet of each thread counts.
+        let whole = || vec![1.0; self.workload.threads.len()];
+        let (unplaced, leaves, weights) = match setting {
+            Setting::Pinned(assignment) => (Cow::Borrowed(&self.unplaced), assignment.leaves().to_vec(), whole()),
             Setting::Unpinned => {
                 let assignment = balanced(&self.tree, self.workload.threads.len(), &mut random);
-                (Cow::Borrowed(&self.unplaced), assignment.leaves().to_vec(), usize::MAX)
+                (Cow::Borrowed(&self.unplaced), assignment.leaves().to_vec(), whole())
             }
             Setting::Profile(parts) => {
                 let programs = parts.iter().map(|part| self.programs.get(part.instance).copied()).collect();
@@ -118,7 +150,14 @@ impl SimulatedTestbed {
                 let job = Pipeline::job(&programs.ok_or_else(|| MeasureError::new(Retry::Other, message))?);
                 let unplaced = Unplaced::new(&self.processor, &job).map_err(broken)?;
                 let leaves = parts.iter().flat_map(|part| part.leaves.iter().copied()).collect();
-                (Cow::Owned(unplaced), leaves, parts.first().map_or(0, |first| first.leaves.len()))
+                let weight = |number: usize, part: &Piece| match &self.alone {
+                    Some(alone) => alone.get(part.instance).map_or(0.0, |alone| 1.0 / alone),
+                    None if number == 0 => 1.0,
+                    None => 0.0,
+                };
+                let numbered = parts.iter().enumerate();
+                let weights = numbered.flat_map(|(number, part)| vec![weight(number, part); part.leaves.len()]);
+                (Cow::Owned(unplaced), leaves, weights.collect())
             }
         };
         let contexts = leaves.iter().map(|&leaf| self.context(leaf)).collect::<Option<Vec<usize>>>();
@@ -127,7 +166,7 @@ impl SimulatedTestbed {
         let least = self.window.starts.max(1) as usize;
         let mut rates = Vec::with_capacity(least);
         while rates.len() < least || (rates.len() < MOST_STARTS as usize && !certain(&rates)) {
-            rates.push(self.run(&unplaced, &contexts, watched, cycles, &mut random).map_err(broken)?);
+            rates.push(self.run(&unplaced, &contexts, &weights, cycles, &mut random).map_err(broken)?);
         }
         let (mean, spread) = mean_and_spread(&rates);
         if mean == 0.0 {
@@ -139,12 +178,12 @@ impl SimulatedTestbed {
         Ok(Measurement { performance: mean, duration, spread })
     }
 
-    /// Packets per second of the first `watched` threads, from one start.
+    /// Packets per second of all threads, each times its weight, from one start.
     fn run(
         &self,
         unplaced: &Unplaced,
         contexts: &[usize],
-        watched: usize,
+        weights: &[f64],
         cycles: u64,
         random: &mut Random,
     ) -> Result<f64, PlacementError> {
@@ -160,7 +199,8 @@ impl SimulatedTestbed {
             0 => 0.0,
             packets => packets as f64 / self.seconds(after.worked_at - before.worked_at),
         };
-        Ok(before.iter().zip(&chip.counters()).take(watched).map(rate).sum())
+        let rates = before.iter().zip(&chip.counters()).map(rate).collect::<Vec<f64>>();
+        Ok(rates.iter().zip(weights).map(|(rate, weight)| rate * weight).sum())
     }
 
     fn seconds(&self, cycles: u64) -> f64 {
@@ -234,8 +274,7 @@ impl Testbed for SimulatedTestbed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pinwise_testbed::Piece;
-    use pinwise_topology::Assignment;
+    use pinwise_topology::{Assignment, CpuSet};
 
     fn testbed(instances: usize, window: Window) -> SimulatedTestbed {
         let processor = Processor::model("ultrasparc-t2").unwrap();
@@ -248,6 +287,31 @@ mod tests {
     }
 
     const SHORT: Window = Window { cycles: 40_000, starts: 2 };
+
+    #[test]
+    fn ready_instances_count_by_what_they_do_alone() {
+        let processor = Processor::model("ultrasparc-t2").unwrap();
+        let programs = vec![Pipeline::Hash1L2, Pipeline::IntDiv, Pipeline::IntDiv];
+        // One core has room for two instances of the three.
+        let allowed = CpuSet::parse_list("0-7").unwrap();
+        let machine = Machine { allowed, ..processor.machine() };
+        let alone = [2e6, 5e5, 5e5];
+        assert!(SimulatedTestbed::new(processor.clone(), machine.clone(), programs.clone(), SHORT, 7).is_err());
+        let ready = |alone: &[f64]| {
+            let (processor, machine) = (processor.clone(), machine.clone());
+            // No more starts than asked for, whatever the rates.
+            let window = Window { starts: MOST_STARTS, ..SHORT };
+            SimulatedTestbed::of_ready(processor, machine, programs.clone(), alone.to_vec(), window, 7).unwrap()
+        };
+        let piece = |instance, first: u32| Piece { instance, leaves: (first..first + 3).collect() };
+        let both = Setting::Profile(vec![piece(0, 0), piece(2, 4)]);
+        let rate = |testbed: &mut SimulatedTestbed| testbed.measure(&both, Effort::default()).unwrap().performance;
+        // The same packets, each counted by its own program's rate.
+        let [first, second, sum] = [[1.0, f64::INFINITY], [f64::INFINITY, 1.0], [2e6, 5e5]]
+            .map(|[one, other]| rate(&mut ready(&[one, other, other])));
+        assert!((sum - (first / alone[0] + second / alone[2])).abs() < 1e-9 * sum, "{sum} {first} {second}");
+        assert!(first > 0.0 && second > 0.0);
+    }
 
     #[test]
     fn a_measurement_depends_on_its_number_and_on_nothing_else() {

@@ -37,7 +37,8 @@ pub enum Setting {
     /// Every thread of the workload pinned: leaf indices of the testbed's sharing tree.
     Pinned(Assignment),
     /// Not the workload, but these pieces of it alone, pinned, with the rest of the machine free; performance is that of the first,
-    /// which the others are there to disturb. What predictors are profiled with; see [`Testbed::profiles`].
+    /// which the others are there to disturb. What predictors are profiled with; see [`Testbed::profiles`]. A testbed of ready instances
+    /// counts all of them.
     Profile(Vec<Piece>),
 }
 

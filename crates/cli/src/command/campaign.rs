@@ -4,6 +4,7 @@ mod export;
 
 use crate::comparison;
 use crate::output::{Usage, print, print_json};
+use crate::selection;
 use crate::store::StoreArguments;
 use clap::{Args, Subcommand};
 use comfy_table::{Table, presets};
@@ -118,6 +119,9 @@ impl Campaign {
                 if let Some(compared) = comparison::of(&info) {
                     return super::compare::resume(store, &info, &compared, one.id.store.named(), one.json);
                 }
+                if let Some(selected) = selection::of(&info) {
+                    return super::select::resume(store, &info, &selected, one.id.store.named(), one.json);
+                }
                 super::place::resume(store, &info, one.id.store.named(), one.json)
             }
             Self::Export { one, format } => {
@@ -225,6 +229,9 @@ fn show(one: &One) -> anyhow::Result<()> {
     let (store, info) = one.id.open()?;
     if let Some(compared) = comparison::of(&info) {
         return comparison::print(&info, &compared, &store.records(info.id)?, one.id.store.named(), one.json);
+    }
+    if let Some(selected) = selection::of(&info) {
+        return selection::print(&info, &selected, &store.records(info.id)?, one.id.store.named(), one.json);
     }
     let outcome = outcome(&info, &store.records(info.id)?)?;
     let plan = super::place::plan_path(&store, info.id);

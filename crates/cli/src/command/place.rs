@@ -9,9 +9,10 @@ mod testbed;
 
 pub(crate) use arguments::Place;
 pub(crate) use blackbox::decide;
-pub(crate) use search::{SearchArguments, fraction, time};
+pub(crate) use search::{SearchArguments, confidence, fraction, time};
+pub(crate) use simulation::SimulationArguments;
 pub(crate) use subject::SubjectArguments;
-pub(crate) use testbed::{Bed, open};
+pub(crate) use testbed::{Bed, allowed, open, ready};
 
 use super::apply;
 use crate::interrupt::Interrupt;

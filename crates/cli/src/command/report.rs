@@ -2,7 +2,8 @@
 
 use crate::command::campaign::{self, Id};
 use crate::comparison;
-use crate::output;
+use crate::output::{self, Usage};
+use crate::selection;
 use clap::Args;
 use pinwise_report::Files;
 use serde::Serialize;
@@ -42,6 +43,12 @@ impl Report {
         let records = store.records(info.id)?;
         let plan = super::place::plan_path(&store, info.id);
         let files = Files { plan: plan.exists().then_some(plan.as_path()), store: self.campaign.store.named() };
+        if selection::of(&info).is_some() {
+            let (id, flag) = (info.id.0, files.flag());
+            let message =
+                format!("campaign {id} selects among programs, which has no page: pinwise campaign show {id}{flag}");
+            return Err(Usage(message).into());
+        }
         let page = match comparison::of(&info) {
             Some(compared) => comparison::page(&store, &info, &compared, &records, files)?,
             None => pinwise_report::page(&info, &records, &campaign::outcome(&info, &records)?, files)?,

@@ -69,7 +69,7 @@ pub(crate) fn fraction(text: &str) -> Result<f64, String> {
 }
 
 /// A probability from one half up to, not including, one.
-fn confidence(text: &str) -> Result<f64, String> {
+pub(crate) fn confidence(text: &str) -> Result<f64, String> {
     fraction(text).ok().filter(|value| *value >= 0.5).ok_or("expected a confidence such as 0.95 or 95%".into())
 }
 

@@ -25,8 +25,8 @@ pub(crate) struct SimulationArguments {
 }
 
 impl SimulationArguments {
-    /// The processor model that was asked for; `None` for the machine we run on.
-    pub(crate) fn model(&self) -> Result<Option<String>, Usage> {
+    /// The processor model that `command` was asked for; `None` for the machine we run on.
+    pub(crate) fn model(&self, command: &str) -> Result<Option<String>, Usage> {
         let simulated = Processor::MODELS.join(", ");
         match self.machine.as_str() {
             "host" => match (self.cycles, self.starts) {
@@ -35,7 +35,7 @@ impl SimulationArguments {
                     "--cycles and --starts are about simulated processors: add --machine {simulated}"
                 ))),
             },
-            name => Simulated::named(name, "place").map(|name| Some(name.to_owned())),
+            name => Simulated::named(name, command).map(|name| Some(name.to_owned())),
         }
     }
 

@@ -84,7 +84,7 @@ pub(crate) const WORKLOAD_METRIC: &str = r"stdout:packets=(?<value>\d+) seconds=
 impl SubjectArguments {
     /// The request with every default decided. `program` is this executable, which runs the built-in workloads.
     pub(crate) fn request(&self, program: &str, search: &SearchArguments) -> Result<Request, Usage> {
-        if let Some(model) = self.simulation.model()? {
+        if let Some(model) = self.simulation.model("place")? {
             return self.simulated(&model, search);
         }
         let mut reading = Reading {

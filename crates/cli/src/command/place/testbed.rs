@@ -2,7 +2,7 @@
 
 use crate::interrupt::Interrupt;
 use crate::output::{Interrupted, Usage};
-use crate::request::{Request, Simulation, Subject};
+use crate::request::{Request, Selected, Simulation, Subject};
 use anyhow::Context;
 use pinwise_host::metric::{Interpretation, Metric, MetricError, MetricOptions, MetricSpec, Pattern};
 use pinwise_host::{
@@ -201,8 +201,22 @@ fn simulated(simulation: &Simulation, request: &Request) -> anyhow::Result<Bed> 
     Ok(Bed::Simulated(Box::new(bed.map_err(usage)?)))
 }
 
+/// The ready programs of a selection.
+pub(crate) fn ready(selected: &Selected) -> anyhow::Result<Bed> {
+    let Subject::Simulated(simulation) = &selected.subject else {
+        anyhow::bail!("only simulated processors run ready programs in any selection")
+    };
+    let processor = Processor::model(&simulation.model).map_err(usage)?;
+    let programs = simulation.programs().context("the model has no such program")?;
+    let machine = allowed(processor.machine(), selected.cpus.as_deref())?;
+    let window = Window { cycles: simulation.cycles, starts: simulation.starts };
+    let alone = selected.alone.clone();
+    let bed = SimulatedTestbed::of_ready(processor, machine, programs, alone, window, selected.mix.seed);
+    Ok(Bed::Simulated(Box::new(bed.map_err(usage)?)))
+}
+
 /// The machine, as far as `--cpus` allows.
-pub(super) fn allowed(mut machine: Machine, cpus: Option<&str>) -> anyhow::Result<Machine> {
+pub(crate) fn allowed(mut machine: Machine, cpus: Option<&str>) -> anyhow::Result<Machine> {
     if let Some(list) = cpus {
         let wanted = CpuSet::parse_list(list).map_err(usage)?;
         let allowed = machine.allowed.intersection(&wanted);

@@ -1,0 +1,230 @@
+//! How a selection is told: by `select` at its end, and by `campaign show` at any time after.
+
+use crate::draw::draw_assignment;
+use crate::outcome::Sheet;
+use crate::output;
+use crate::request::Selected;
+use comfy_table::{CellAlignment, Table, presets};
+use pinwise_campaign::{CampaignInfo, Record};
+use pinwise_placement::{DrawnMix, MixOutcome, MixSearch, PlacedMix};
+use pinwise_prediction::Cast;
+use pinwise_report::Files;
+use pinwise_testbed::figures::{self, Scale};
+use pinwise_topology::{Assignment, SharingTree};
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// What a campaign selected, if that is its question.
+pub(crate) fn of(info: &CampaignInfo) -> Option<Selected> {
+    serde_json::from_value(info.new.question.clone()).ok()
+}
+
+/// Prints what the records of a selection show.
+pub(crate) fn print(
+    info: &CampaignInfo,
+    selected: &Selected,
+    records: &[Record],
+    named: Option<&Path>,
+    json: bool,
+) -> anyhow::Result<()> {
+    let tree = SharingTree::new(&info.new.machine, info.new.alike);
+    let outcome = MixSearch::new(&selected.mix, &tree, &info.new.workload)?.outcome(records);
+    let told = Told { info, selected, tree, names: selected.names() };
+    if json {
+        return output::print_json(&told.document(&outcome));
+    }
+    output::print(&told.text(&outcome, Files { plan: None, store: named }, output::width()))
+}
+
+struct Told<'a> {
+    info: &'a CampaignInfo,
+    selected: &'a Selected,
+    tree: SharingTree,
+    /// The program of every ready instance.
+    names: Vec<String>,
+}
+
+impl Told<'_> {
+    /// `intmul:2 + hash1_Mem`
+    fn mix(&self, instances: impl Iterator<Item = usize>) -> String {
+        let mut counted: Vec<(&str, usize)> = Vec::new();
+        for name in instances.filter_map(|instance| self.names.get(instance)) {
+            match counted.iter_mut().find(|(known, _)| known == name) {
+                Some((_, count)) => *count += 1,
+                None => counted.push((name, 1)),
+            }
+        }
+        let named = |(name, count): (&str, usize)| if count > 1 { format!("{name}:{count}") } else { name.to_owned() };
+        counted.into_iter().map(named).collect::<Vec<_>>().join(" + ")
+    }
+
+    /// By how many instances of each application.
+    fn counted(&self, counts: &[usize]) -> String {
+        let cast = Cast::new(&self.info.new.workload);
+        let of = |application: usize| {
+            let all = cast.instances().iter().enumerate();
+            all.filter(move |(_, instance)| instance.application == application).map(|(index, _)| index)
+        };
+        self.mix(
+            counts.iter().enumerate().flat_map(|(application, count)| of(application).take(*count).collect::<Vec<_>>()),
+        )
+    }
+
+    /// The threads that run, and where.
+    fn placed(&self, best: &PlacedMix) -> (Vec<String>, Assignment) {
+        let workload = &self.info.new.workload;
+        let names = best.pieces.iter().flat_map(|piece| workload.members(piece.instance));
+        let names = names.map(|thread| workload.threads[thread].name.clone()).collect();
+        (names, Assignment::new(best.pieces.iter().flat_map(|piece| piece.leaves.clone()).collect()))
+    }
+
+    fn text(&self, outcome: &MixOutcome, files: Files<'_>, width: usize) -> String {
+        let machine = &self.info.new.machine;
+        let scale = Scale::new(&self.info.new.unit, 1.0);
+        let mut sheet = Sheet { text: String::new(), width };
+        let (ready, choose) = (self.names.len(), self.selected.mix.choose);
+        sheet.paragraph(
+            "",
+            0,
+            &format!("Simulated on a model of {}: performances are those of the model.", machine.name),
+        );
+        sheet.text.push('\n');
+        match &outcome.best {
+            Some(best) => {
+                let mix = self.mix(best.pieces.iter().map(|piece| piece.instance));
+                sheet.paragraph("", 0, &format!("Of {ready} ready instances run these {choose}: {mix}"));
+                let (names, assignment) = self.placed(best);
+                sheet.text.push_str(&draw_assignment(machine, self.tree.leaves(), &names, &assignment, width));
+                sheet.text.push('\n');
+                sheet.line("best", &best.performance.show(&scale));
+            }
+            None => sheet.paragraph("", 0, "Nothing is announced yet: no selection has had fresh windows."),
+        }
+        if let Some(chance) = &outcome.chance {
+            sheet.line("chance", &format!("{}, over all draws", chance.show(&scale)));
+            if let Some(best) = &outcome.best {
+                let performance = &best.performance;
+                // From the ends that are the furthest apart: both are estimates.
+                let [low, gain, high] =
+                    [(performance.low, chance.high), (performance.mean, chance.mean), (performance.high, chance.low)]
+                        .map(|(best, chance)| figures::change(best / chance - 1.0));
+                sheet.line("gain", &format!("{gain} over the mean of all draws ({low} to {high})"));
+            }
+        }
+        for (index, tie) in outcome.ties.iter().enumerate() {
+            let mix = self.mix(tie.pieces.iter().map(|piece| piece.instance));
+            let label = if index == 0 { "ties" } else { "" };
+            sheet.line(label, &format!("{mix}, elsewhere, {}", tie.performance.show(&scale)));
+        }
+        let bound = &outcome.bound;
+        let confidence = figures::percent(bound.confidence);
+        sheet.line("bound", &match (bound.upb_high, bound.gap_high) {
+            (Some(high), Some(gap)) => format!(
+                "no selection on any placement is better than {} with {confidence} confidence (n = {}): the gap is at most {}",
+                scale.show(high),
+                figures::count(bound.n as u64),
+                figures::percent(gap)
+            ),
+            _ => "none".to_owned(),
+        });
+        bound.notes.iter().for_each(|note| sheet.line("", note));
+        let alone =
+            self.alone().into_iter().map(|(name, rate)| format!("{name} {rate}")).collect::<Vec<_>>().join(", ");
+        sheet.line("alone", &format!("on the best placement of each: {alone}"));
+        sheet.line("cost", &format!("{} measurements", figures::count(outcome.measurements)));
+        sheet.text.push('\n');
+        let seen = outcome.selections.len();
+        sheet.paragraph(
+            "",
+            0,
+            &format!("{seen} of {} different selections were drawn:", figures::count(outcome.different)),
+        );
+        sheet.text.push_str(&self.selections(outcome, &scale));
+        let id = self.info.id.0;
+        sheet.text.push_str(&format!("\nEvery measurement: pinwise campaign export {id}{}\n", files.flag()));
+        sheet.text
+    }
+
+    /// Every program's rate alone.
+    fn alone(&self) -> Vec<(String, String)> {
+        let packets = pinwise_testbed::Unit::rate("packets/s");
+        let mut alone: Vec<(String, String)> = Vec::new();
+        for (name, rate) in self.names.iter().zip(&self.selected.alone) {
+            if alone.iter().all(|(known, _)| known != name) {
+                alone.push((name.clone(), Scale::new(&packets, *rate).show(*rate)));
+            }
+        }
+        alone
+    }
+
+    fn selections(&self, outcome: &MixOutcome, scale: &Scale) -> String {
+        let mut table = Table::new();
+        table.load_style(presets::NOTHING).set_header(["", "MEAN", "INTERVAL", "DRAWS", "BEST WINDOW"]);
+        for column in [1, 3, 4] {
+            if let Some(column) = table.column_mut(column) {
+                column.set_cell_alignment(CellAlignment::Right);
+            }
+        }
+        for drawn in &outcome.selections {
+            let performance = &drawn.performance;
+            let known = performance.low.is_finite() && performance.high.is_finite();
+            table.add_row([
+                self.counted(&drawn.counts),
+                scale.number(performance.mean),
+                if known { scale.ends(performance.low, performance.high) } else { String::new() },
+                figures::count(performance.n as u64),
+                scale.number(drawn.best),
+            ]);
+        }
+        table.lines().map(|line| format!("{}\n", line.trim_end())).collect()
+    }
+
+    /// The selection as one JSON document; the fields are a contract.
+    fn document(&self, outcome: &MixOutcome) -> Value {
+        let finite = |value: f64| value.is_finite().then_some(value);
+        let placed = |best: &PlacedMix| {
+            let (names, assignment) = self.placed(best);
+            let thread = |(index, name): (usize, &String)| json!({"thread": name, "cpu": self.tree.leaves()[assignment.leaf(index)].0});
+            json!({
+                "instances": best.pieces.iter().map(|piece| &self.names[piece.instance]).collect::<Vec<_>>(),
+                "assignment": names.iter().enumerate().map(thread).collect::<Vec<Value>>(),
+                "performance": best.performance.mean,
+                "low": finite(best.performance.low),
+                "high": finite(best.performance.high),
+                "n": best.performance.n,
+            })
+        };
+        let drawn = |drawn: &DrawnMix| {
+            json!({
+                "selection": self.counted(&drawn.counts),
+                "mean": drawn.performance.mean,
+                "low": finite(drawn.performance.low),
+                "high": finite(drawn.performance.high),
+                "draws": drawn.performance.n,
+                "best_window": drawn.best,
+            })
+        };
+        let bound = &outcome.bound;
+        json!({
+            "campaign": self.info.id,
+            "machine": self.info.new.machine.name,
+            "workload": self.info.new.workload.name,
+            "ready": self.names,
+            "alone": self.selected.alone,
+            "choose": self.selected.mix.choose,
+            "unit": self.info.new.unit.name,
+            "confidence": bound.confidence,
+            "best": outcome.best.as_ref().map(placed),
+            "ties": outcome.ties.iter().map(placed).collect::<Vec<_>>(),
+            "chance": outcome.chance.map(|chance| chance.mean),
+            "upb": bound.upb,
+            "upb_high": bound.upb_high,
+            "gap_high": bound.gap_high,
+            "notes": bound.notes,
+            "selections": outcome.selections.iter().map(drawn).collect::<Vec<_>>(),
+            "different_selections": outcome.different,
+            "measurements": outcome.measurements,
+            "seed": self.info.new.seed,
+        })
+    }
+}

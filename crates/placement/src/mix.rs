@@ -1,0 +1,390 @@
+//! Which of the ready instances run together, and where.
+//!
+//! Scheduling has two steps where hardware is shared at several levels: *workload selection*, which of the ready instances run, and
+//! *assignment*, where their threads run. The statistical approach was published for the second and leaves both together to future work
+//! (optimal-assignment-evt, section 5.4). Here one draw is both: a set of the ready instances, every set of the wanted size equally likely, and a
+//! uniform placement of its threads. Draws are independent and from one distribution, which is all that the bound of section 3 asks of
+//! them: it holds for the best selection on its best assignment.
+//!
+//! Packets of different programs do not add up. Performance is the *weighted speedup* (Snavely and Tullsen, *Symbiotic jobscheduling*, ASPLOS
+//! 2000): the sum over the instances that run of their packets/s, each divided by what the instance does alone on the machine. As long as
+//! company makes nobody faster it is at most the number of instances, which caps the bound.
+//!
+//! [`MixSearch`] spends [`SAMPLE_SHARE`] of the budget on draws and the rest on fresh windows of the [`FINALISTS`] best: only these are announced.
+
+use crate::search::FINALISTS;
+use crate::search::tally::settled;
+use crate::statistics::{estimate, mean, ratio};
+use crate::{Bound, Budget, Estimate, Question, StrategyName};
+use pinwise_campaign::{Purpose, Record, Step, Strategy, Trial};
+use pinwise_prediction::Cast;
+use pinwise_testbed::{Effort, Piece, Setting, Workload};
+use pinwise_topology::{PerContext, Random, SharingTree, Space, SpaceError};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Share of the budget that is drawn; the rest is for fresh windows.
+const SAMPLE_SHARE: f64 = 0.75;
+
+/// What is asked.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MixQuestion {
+    /// How many of the ready instances run together.
+    pub choose: usize,
+    /// Measurements that may be made.
+    pub budget: u64,
+    /// Of every interval and of the bound.
+    pub confidence: f64,
+    /// Of all randomness.
+    pub seed: u64,
+}
+
+/// Why there is nothing to choose from.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MixError {
+    /// More instances are wanted than are ready, or none.
+    #[error("{choose} of {ready} ready instances cannot be chosen: choose from 1 to {ready}")]
+    Number {
+        /// Wanted.
+        choose: usize,
+        /// Ready.
+        ready: usize,
+    },
+    /// The chosen do not fit on the machine.
+    #[error(transparent)]
+    Space(#[from] SpaceError),
+}
+
+/// Instances that run together, and where, with how they did on fresh windows.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PlacedMix {
+    /// The instances, each with the leaf of each of its threads.
+    pub pieces: Vec<Piece>,
+    /// On fresh windows. The interval is corrected for the best having been chosen among several (Bonferroni over the finalists).
+    pub performance: Estimate,
+}
+
+/// What the draws of one selection came to, whatever the placement.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DrawnMix {
+    /// How many instances of each application run.
+    pub counts: Vec<usize>,
+    /// Over random placements.
+    pub performance: Estimate,
+    /// The best single window of them.
+    pub best: f64,
+}
+
+/// The answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MixOutcome {
+    /// The best.
+    pub best: Option<PlacedMix>,
+    /// Other finalists that fresh windows cannot tell from the best, best mean first.
+    pub ties: Vec<PlacedMix>,
+    /// Over all draws: what leaving both to chance gives.
+    pub chance: Option<Estimate>,
+    /// The bound on the best selection on its best assignment.
+    pub bound: Bound,
+    /// Every selection that was drawn, best mean first.
+    pub selections: Vec<DrawnMix>,
+    /// How many different selections there are, instances of one application being alike.
+    pub different: u64,
+    /// Measurements made.
+    pub measurements: u64,
+}
+
+/// The strategy that answers a [`MixQuestion`].
+#[derive(Debug)]
+pub struct MixSearch {
+    question: MixQuestion,
+    cast: Cast,
+    tree: SharingTree,
+    random: Random,
+    /// Decided, not yet measured.
+    queue: VecDeque<Trial>,
+    sampled: bool,
+}
+
+impl MixSearch {
+    /// The search for the best of the instances of `workload` on the contexts of `tree`, one thread per context.
+    ///
+    /// # Errors
+    /// There are not that many instances, or no room for them.
+    pub fn new(question: &MixQuestion, tree: &SharingTree, workload: &Workload) -> Result<Self, MixError> {
+        let cast = Cast::new(workload);
+        let (choose, ready) = (question.choose, cast.instances().len());
+        if choose == 0 || choose > ready {
+            return Err(MixError::Number { choose, ready });
+        }
+        let mut sizes: Vec<usize> = cast.instances().iter().map(|instance| instance.threads.len()).collect();
+        sizes.sort_unstable();
+        let most = sizes.iter().rev().take(choose).sum();
+        Space::new(tree.clone(), most, PerContext::AtMost(1))?;
+        let random = Random::new(question.seed);
+        let mut search = Self {
+            question: question.clone(),
+            cast,
+            tree: tree.clone(),
+            random,
+            queue: VecDeque::new(),
+            sampled: false,
+        };
+        let draws = (SAMPLE_SHARE * question.budget as f64).ceil() as u64;
+        for _ in 0..draws {
+            let pieces = search.draw()?;
+            search.queue.push_back(trial(pieces, Purpose::Sample));
+        }
+        Ok(search)
+    }
+
+    /// One set of instances, every set equally likely, on a uniform placement. Of alike instances the first are meant.
+    fn draw(&mut self) -> Result<Vec<Piece>, SpaceError> {
+        let instances = self.cast.instances();
+        let mut order: Vec<usize> = (0..instances.len()).collect();
+        self.random.shuffle(&mut order);
+        let counts = self.counts(&order[..self.question.choose]);
+        let mut left = counts;
+        let takes = |instance: &usize| {
+            let left = &mut left[instances[*instance].application];
+            *left > 0 && {
+                *left -= 1;
+                true
+            }
+        };
+        let chosen: Vec<usize> = (0..instances.len()).filter(takes).collect();
+        let threads = chosen.iter().map(|instance| instances[*instance].threads.len()).sum();
+        let space = Space::new(self.tree.clone(), threads, PerContext::AtMost(1))?;
+        let assignment = space.sample(&mut self.random);
+        let mut leaves = assignment.leaves().iter().copied();
+        let piece = |instance: usize| Piece {
+            instance,
+            leaves: leaves.by_ref().take(instances[instance].threads.len()).collect(),
+        };
+        Ok(chosen.into_iter().map(piece).collect())
+    }
+
+    /// How many of these instances run each application.
+    fn counts(&self, instances: &[usize]) -> Vec<usize> {
+        let mut counts = vec![0; self.cast.applications()];
+        instances.iter().for_each(|&instance| counts[self.cast.instances()[instance].application] += 1);
+        counts
+    }
+
+    /// Fresh windows of the best of the sample, as many as the rest of the budget has.
+    fn finals(&mut self, history: &[Record]) {
+        let mut sample: Vec<(&Vec<Piece>, f64)> = means(history, Purpose::Sample).into_iter().collect();
+        sample.sort_by(|a, b| b.1.total_cmp(&a.1));
+        let finalists: Vec<Vec<Piece>> = sample.into_iter().take(FINALISTS).map(|(pieces, _)| pieces.clone()).collect();
+        let left = self.question.budget.saturating_sub(history.len() as u64) as usize;
+        for _ in 0..left / finalists.len().max(1) {
+            let mut round = finalists.clone();
+            self.random.shuffle(&mut round);
+            self.queue.extend(round.into_iter().map(|pieces| trial(pieces, Purpose::Final)));
+        }
+    }
+
+    /// What `records`, all that was measured, answer.
+    pub fn outcome(&self, records: &[Record]) -> MixOutcome {
+        let confidence = self.question.confidence;
+        let sample = windows(records, Purpose::Sample);
+        let finals = windows(records, Purpose::Final);
+        let together = 1.0 - (1.0 - confidence) / finals.len().max(1) as f64;
+        let announce = |(pieces, windows): (&&Vec<Piece>, &Vec<f64>)| {
+            let performance = Estimate { confidence, ..estimate(windows, together)? };
+            Some(PlacedMix { pieces: (*pieces).clone(), performance })
+        };
+        let mut announced: Vec<PlacedMix> = finals.iter().filter_map(announce).collect();
+        announced.sort_by(|a, b| b.performance.mean.total_cmp(&a.performance.mean));
+        let mut announced = announced.into_iter();
+        let best = announced.next();
+        let is_tie = |other: &PlacedMix| {
+            let best = best.as_ref().and_then(|best| finals.get(&best.pieces));
+            let pairs = best.zip(finals.get(&other.pieces));
+            let pairs = pairs.map(|(best, other)| other.iter().copied().zip(best.iter().copied()).collect::<Vec<_>>());
+            pairs.and_then(|pairs| ratio(&pairs, 0.0, together)).is_none_or(|ratio| ratio.high >= 1.0)
+        };
+        let ties: Vec<PlacedMix> = announced.filter(is_tie).collect();
+        let question = Question {
+            confidence,
+            cap: Some(self.question.choose as f64),
+            ..Question::new(StrategyName::Random, Budget::Measurements(self.question.budget))
+        };
+        let values = sample.values().map(|windows| mean(windows)).collect();
+        let top = best.as_ref().map(|best| best.performance.mean);
+        let bound = Bound::from_sample(&question, values, top, |value| format!("{value:.3}"));
+        let all: Vec<f64> = sample.values().flatten().copied().collect();
+        let mut selections: BTreeMap<Vec<usize>, Vec<f64>> = BTreeMap::new();
+        for (pieces, windows) in &sample {
+            let instances: Vec<usize> = pieces.iter().map(|piece| piece.instance).collect();
+            selections.entry(self.counts(&instances)).or_default().extend(windows);
+        }
+        let drawn = |(counts, windows): (Vec<usize>, Vec<f64>)| {
+            let best = windows.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            Some(DrawnMix { counts, performance: estimate(&windows, confidence)?, best })
+        };
+        let mut selections: Vec<DrawnMix> = selections.into_iter().filter_map(drawn).collect();
+        selections.sort_by(|a, b| b.performance.mean.total_cmp(&a.performance.mean));
+        MixOutcome {
+            best,
+            ties,
+            chance: estimate(&all, confidence),
+            bound,
+            selections,
+            different: self.different(),
+            measurements: records.len() as u64,
+        }
+    }
+
+    /// The number of ways to take so many instances where those of one application are alike: the coefficient of x^choose in the product
+    /// of 1 + x + … + x^ready over the applications.
+    fn different(&self) -> u64 {
+        let all: Vec<usize> = (0..self.cast.instances().len()).collect();
+        let mut ways = vec![0u64; self.question.choose + 1];
+        ways[0] = 1;
+        for ready in self.counts(&all) {
+            let before = ways.clone();
+            for (taken, ways) in ways.iter_mut().enumerate() {
+                *ways = (0..=ready.min(taken)).fold(0, |sum: u64, own| sum.saturating_add(before[taken - own]));
+            }
+        }
+        ways[self.question.choose]
+    }
+}
+
+/// The windows of each mix that were made for `purpose`, in order.
+fn windows(records: &[Record], purpose: Purpose) -> BTreeMap<&Vec<Piece>, Vec<f64>> {
+    let mut windows: BTreeMap<&Vec<Piece>, Vec<f64>> = BTreeMap::new();
+    for record in settled(records).filter(|record| record.trial.purpose == purpose) {
+        if let (Setting::Profile(pieces), Ok(measured)) = (&record.trial.setting, &record.outcome) {
+            windows.entry(pieces).or_default().push(measured.performance);
+        }
+    }
+    windows
+}
+
+fn means(records: &[Record], purpose: Purpose) -> BTreeMap<&Vec<Piece>, f64> {
+    windows(records, purpose).into_iter().map(|(pieces, windows)| (pieces, mean(&windows))).collect()
+}
+
+fn trial(pieces: Vec<Piece>, purpose: Purpose) -> Trial {
+    Trial { setting: Setting::Profile(pieces), purpose, effort: Effort::default() }
+}
+
+impl Strategy for MixSearch {
+    fn step(&mut self, history: &[Record]) -> Step {
+        if self.queue.is_empty() && !self.sampled {
+            self.sampled = true;
+            self.finals(history);
+        }
+        match self.queue.pop_front() {
+            Some(trial) => Step::Measure(trial),
+            None => Step::Stop("the budget is used up".to_owned()),
+        }
+    }
+
+    fn foresee(&self, most: usize) -> Vec<Trial> {
+        self.queue.iter().take(most).cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pinwise_testbed::{Measurement, Thread};
+    use pinwise_topology::{Alike, Machine};
+    use std::time::Duration;
+
+    /// Three instances each of a light and a heavy program, one thread each.
+    fn ready() -> Workload {
+        let thread = |instance: usize| {
+            let role = if instance < 3 { "light" } else { "heavy" };
+            Thread { name: format!("{role}{instance}"), role: role.to_owned(), instance }
+        };
+        Workload { name: "light+heavy".into(), threads: (0..6).map(thread).collect() }
+    }
+
+    fn question(choose: usize) -> MixQuestion {
+        MixQuestion { choose, budget: 400, confidence: 0.95, seed: 5 }
+    }
+
+    fn tree() -> SharingTree {
+        SharingTree::new(&Machine::from_shape("3x2").unwrap(), Alike::ByStructure)
+    }
+
+    /// Alone all do 1. A heavy instance on a core takes 0.4 from whoever else is on it; distance costs a little, so that no two mixes are equal.
+    fn speedup(pieces: &[Piece]) -> f64 {
+        let core = |piece: &Piece| piece.leaves[0] / 2;
+        let one = |piece: &Piece| {
+            let beside = pieces.iter().filter(|other| *other != piece && core(other) == core(piece));
+            1.0 - 0.4 * beside.filter(|other| other.instance >= 3).count() as f64 - 0.002 * f64::from(piece.leaves[0])
+        };
+        pieces.iter().map(one).sum()
+    }
+
+    fn run(question: &MixQuestion, mut noise: impl FnMut() -> f64) -> (MixSearch, Vec<Record>) {
+        let mut search = MixSearch::new(question, &tree(), &ready()).unwrap();
+        let mut records: Vec<Record> = Vec::new();
+        while let Step::Measure(trial) = search.step(&records) {
+            let Setting::Profile(pieces) = &trial.setting else { panic!("{trial:?}") };
+            let performance = speedup(pieces) * noise();
+            let outcome = Ok(Measurement { performance, duration: Duration::ZERO, spread: None });
+            records.push(Record { number: records.len() as u64, trial, outcome, elapsed: Duration::ZERO });
+        }
+        (search, records)
+    }
+
+    #[test]
+    fn the_best_selection_is_found_on_its_best_assignment() {
+        let (search, records) = run(&question(5), || 1.0);
+        // Whole rounds of eight.
+        assert_eq!(records.len(), 300 + 12 * 8);
+        let outcome = search.outcome(&records);
+        let best = outcome.best.unwrap();
+        // Five on three cores of two: of the two heavy one is alone and one beside a light one; with three heavy two would suffer.
+        assert_eq!(search.counts(&best.pieces.iter().map(|piece| piece.instance).collect::<Vec<_>>()), [3, 2]);
+        assert!((best.performance.mean - speedup(&best.pieces)).abs() < 1e-12 && best.performance.mean > 4.5);
+        assert_eq!((outcome.different, outcome.selections.len()), (2, 2));
+        assert!(outcome.bound.upb_high.is_none_or(|high| (best.performance.mean..=5.0).contains(&high)));
+        assert!(outcome.chance.unwrap().mean < best.performance.mean);
+    }
+
+    #[test]
+    fn every_set_is_equally_likely_and_the_same_question_asks_the_same() {
+        let (search, records) = run(&MixQuestion { budget: 4000, ..question(2) }, || 1.0);
+        // Of 15 pairs 3 are light, 3 heavy, 9 mixed.
+        let outcome = search.outcome(&records);
+        let share = |counts: &[usize]| {
+            outcome.selections.iter().find(|drawn| drawn.counts == counts).map_or(0, |drawn| drawn.performance.n) as f64
+                / 3000.0
+        };
+        // Three standard errors of a share of 0.6 of 3,000.
+        assert!((share(&[1, 1]) - 0.6).abs() < 0.027 && (share(&[2, 0]) - 0.2).abs() < 0.022, "{}", share(&[1, 1]));
+        assert_eq!(outcome.different, 3);
+        assert_eq!(run(&MixQuestion { budget: 4000, ..question(2) }, || 1.0).1, records);
+    }
+
+    #[test]
+    fn only_fresh_windows_are_announced_and_what_they_cannot_tell_apart_is_named() {
+        let mut random = Random::new(2);
+        let (search, records) = run(&question(5), || 1.0 + 0.1 * (random.unit() - 0.5));
+        let outcome = search.outcome(&records);
+        let best = outcome.best.unwrap();
+        // 100 windows for 8 finalists.
+        assert_eq!(best.performance.n, 12);
+        let truth = speedup(&best.pieces);
+        assert!((best.performance.low..=best.performance.high).contains(&truth), "{truth} {:?}", best.performance);
+        assert!(!outcome.ties.is_empty());
+    }
+
+    #[test]
+    fn what_cannot_be_chosen_is_refused() {
+        for choose in [0, 7] {
+            let error = MixSearch::new(&question(choose), &tree(), &ready()).unwrap_err();
+            assert_eq!(error, MixError::Number { choose, ready: 6 });
+        }
+        let small = SharingTree::new(&Machine::from_shape("2x2").unwrap(), Alike::ByStructure);
+        assert!(matches!(MixSearch::new(&question(5), &small, &ready()), Err(MixError::Space(_))));
+        assert!(MixSearch::new(&question(4), &small, &ready()).is_ok());
+    }
+}
