@@ -67,11 +67,16 @@ pub(crate) fn tell(info: &CampaignInfo, outcome: &Outcome, files: Files<'_>, wid
 
 /// The answer in a sentence. A model has no operating system: balanced placements stand for its default.
 fn verdict(outcome: &Outcome, state: CampaignState, simulated: bool) -> &'static str {
+    // A verdict on what was measured: nothing bounds what BlackBox did not look at but its own profile.
+    let few = outcome.forecast.is_some();
     match outcome.advice {
         Advice::Pin if simulated => {
             "Pin: the best assignment beats balanced placements, which are the default of the model."
         }
         Advice::Pin => "Pin: the best assignment beats the operating system's own placement.",
+        Advice::KeepDefault if few => {
+            "Keep the default: none of the assignments measured is better than leaving the threads unpinned."
+        }
         Advice::KeepDefault => "Keep the default: no assignment is better than leaving the threads unpinned.",
         Advice::Undecided if outcome.best.is_none() && state != CampaignState::Finished => {
             "Undecided so far: no assignment has had fresh windows yet."

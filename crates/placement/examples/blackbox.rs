@@ -1,8 +1,8 @@
 //! How good BlackBox's choice is, and from how few experiments: the tables of docs/PREDICTION.md.
 //!
 //! `cargo run --release -p pinwise-placement --example blackbox -- DIR [PROGRAM…]`, by default on the nine IPFwd programs of the paper, with 6 and
-//! 24 threads on the simulated UltraSPARC T2. What is measured (the full tables, all assignments of 6 threads) is kept in DIR and
-//! not measured again. Everything is seeded: the same text comes out again.
+//! 24 threads on the simulated UltraSPARC T2. What is measured (the full tables, all assignments of 6 threads, a climb on the processor from what
+//! the full tables predict best for 24) is kept in DIR and not measured again. Everything is seeded: the same text comes out again.
 
 use pinwise_prediction::{BaseSpace, BlackBox, Cast, Entry, Experiment, Local, Placed, Profiling};
 use pinwise_simulator::program::Pipeline;
@@ -18,9 +18,10 @@ use std::path::{Path, PathBuf};
 const SHARE: f64 = 0.1;
 const WITHIN: f64 = 0.01;
 /// Reduced profiles of each program, from seeds of their own.
-const SEEDS: u64 = 3;
-/// Assignments measured in the selection phase.
+const SEEDS: u64 = 5;
+/// Assignments measured in the selection phase, and those they are chosen from.
 const TOP: usize = 5;
+const RANKED: usize = 32;
 /// Windows that decide, and those of a climb.
 const DECIDING: f64 = 4.0;
 const CLIMBING: f64 = 2.0;
@@ -179,8 +180,10 @@ impl Study {
         let cast = Cast::new(self.testbed(instances, 1)?.workload());
         let space = Space::new(self.tree.clone(), cast.threads(), PerContext::AtMost(1))?;
         let best = |blackbox: &BlackBox| -> Vec<Vec<u32>> {
-            let found = blackbox.optima(&space, TOP, &mut Random::new(9), &mut |progress| progress.steps < 2_000_000);
-            found.ranked.iter().map(|ranked| ranked.assignment.leaves().to_vec()).collect()
+            let mut random = Random::new(9);
+            let found = blackbox.optima(&space, RANKED, &mut random, &mut |progress| progress.steps < 2_000_000);
+            let preferred = blackbox.preferred(&space, &found.ranked, TOP).into_iter();
+            preferred.map(|preferred| preferred.assignment.leaves().to_vec()).collect()
         };
         let full = self.profile(tables, &space, &cast, 1.0, 1)?;
         let reduced =
@@ -189,7 +192,7 @@ impl Study {
         let few: Vec<Vec<Vec<u32>>> = reduced.iter().map(|reduced| best(&reduced.blackbox())).collect();
         let candidates: Vec<Vec<u32>> = few.iter().flatten().chain(&chosen).cloned().collect();
         let (known, optimum) =
-            if instances == 2 { self.enumerated(&space)? } else { self.climbed(&space, candidates)? };
+            if instances == 2 { self.enumerated(&space)? } else { self.climbed(&space, &chosen, candidates)? };
         let losses = |ranked: &[Vec<u32>]| {
             let performance = |leaves: &Vec<u32>| known.get(leaves).copied().unwrap_or(f64::NAN);
             let best = ranked.iter().map(performance).fold(f64::NEG_INFINITY, f64::max);
@@ -231,39 +234,49 @@ impl Study {
         Ok((known, optimum))
     }
 
-    /// What the candidates do, and the best found by climbing on the processor from the best of them.
-    fn climbed(&self, space: &Space, mut candidates: Vec<Vec<u32>>) -> Result<(Performances, f64), Box<dyn Error>> {
-        candidates.sort_unstable();
-        candidates.dedup();
+    /// What the candidates do, and the best known: of these and of a climb on the processor from the best of `start`.
+    fn climbed(
+        &self,
+        space: &Space,
+        start: &[Vec<u32>],
+        mut candidates: Vec<Vec<u32>>,
+    ) -> Result<(Performances, f64), Box<dyn Error>> {
         let pinned = |leaves: &Vec<u32>| Setting::Pinned(Assignment::new(leaves.clone()));
         let decide = |all: &[Vec<u32>], seed| self.measure(8, seed, all.iter().map(pinned).collect(), DECIDING);
-        let mut known: Performances = candidates.iter().cloned().zip(decide(&candidates, 3)?).collect();
-        let mut random = Random::new(11);
-        let highest = |known: &Performances| {
-            let best = known.iter().max_by(|a, b| a.1.total_cmp(b.1).then_with(|| b.0.cmp(a.0)));
-            best.map(|(leaves, performance)| (leaves.clone(), *performance)).unwrap_or_default()
-        };
-        for round in 0..ROUNDS as u64 {
-            let (from, _) = highest(&known);
-            let mut changed = || {
-                let mut leaves = from.clone();
-                let (thread, to) = (random.below(24) as usize, random.below(64) as u32);
-                if let Some(other) = leaves.iter().position(|leaf| *leaf == to) {
-                    leaves[other] = leaves[thread];
-                }
-                leaves[thread] = to;
-                space.canonical(&Assignment::new(leaves)).leaves().to_vec()
-            };
-            let tried: Vec<Vec<u32>> =
-                (0..CHANGES).map(|_| changed()).filter(|leaves| !known.contains_key(leaves)).collect();
-            let measured = self.measure(8, 20 + round, tried.iter().map(pinned).collect(), CLIMBING)?;
-            let mut order: Vec<usize> = (0..tried.len()).collect();
-            order.sort_by(|a, b| measured[*b].total_cmp(&measured[*a]));
-            // Chosen for being high, they are measured again before they count.
-            let hopeful: Vec<Vec<u32>> = order.iter().take(3).map(|index| tried[*index].clone()).collect();
-            known.extend(hopeful.iter().cloned().zip(decide(&hopeful, 40 + round)?));
-        }
-        let (_, optimum) = highest(&known);
-        Ok((known, optimum))
+        let climbed = self.kept("climbed", || {
+            let mut known: Performances = start.iter().cloned().zip(decide(start, 3)?).collect();
+            let mut random = Random::new(11);
+            for round in 0..ROUNDS as u64 {
+                let (from, _) = highest(&known);
+                let mut changed = || {
+                    let mut leaves = from.clone();
+                    let (thread, to) = (random.below(24) as usize, random.below(64) as u32);
+                    if let Some(other) = leaves.iter().position(|leaf| *leaf == to) {
+                        leaves[other] = leaves[thread];
+                    }
+                    leaves[thread] = to;
+                    space.canonical(&Assignment::new(leaves)).leaves().to_vec()
+                };
+                let tried: Vec<Vec<u32>> =
+                    (0..CHANGES).map(|_| changed()).filter(|leaves| !known.contains_key(leaves)).collect();
+                let measured = self.measure(8, 20 + round, tried.iter().map(pinned).collect(), CLIMBING)?;
+                let mut order: Vec<usize> = (0..tried.len()).collect();
+                order.sort_by(|a, b| measured[*b].total_cmp(&measured[*a]));
+                // Chosen for being high, they are measured again before they count.
+                let hopeful: Vec<Vec<u32>> = order.iter().take(3).map(|index| tried[*index].clone()).collect();
+                known.extend(hopeful.iter().cloned().zip(decide(&hopeful, 40 + round)?));
+            }
+            Ok(known.into_iter().map(|(leaves, performance)| (format!("{leaves:?}"), performance)).collect())
+        })?;
+        candidates.sort_unstable();
+        candidates.dedup();
+        let known: Performances = candidates.iter().cloned().zip(decide(&candidates, 3)?).collect();
+        let best = climbed.iter().map(|(_, performance)| *performance).fold(highest(&known).1, f64::max);
+        Ok((known, best))
     }
+}
+
+fn highest(known: &Performances) -> (Vec<u32>, f64) {
+    let best = known.iter().max_by(|a, b| a.1.total_cmp(b.1).then_with(|| b.0.cmp(a.0)));
+    best.map(|(leaves, performance)| (leaves.clone(), *performance)).unwrap_or_default()
 }

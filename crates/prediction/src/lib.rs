@@ -7,7 +7,8 @@
 //! ([`Colocation`]), or, with the knowledge that an instance is as fast as its slowest thread, how its threads slow each other down
 //! ([`Pipeline`]). [`draw`] draws assignments where a predictor expects good ones, so that measurements are spent there.
 //!
-//! [`BlackBox::optima`] finds the assignments that it predicts best, out of all there are, and says how sure that is.
+//! [`BlackBox::optima`] finds the assignments that it predicts best, out of all there are, and says how sure that is;
+//! [`BlackBox::preferred`] tells those predicted alike apart.
 //!
 //! [`Profiling`] chooses the experiments that fill the tables: all of them, as published, or the few that decide.
 //!
@@ -35,6 +36,7 @@ mod narrow;
 mod optimum;
 mod pipeline;
 mod predictor;
+mod preference;
 mod profiling;
 mod proof;
 mod ridge;

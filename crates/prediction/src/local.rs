@@ -56,7 +56,8 @@ impl Local {
             around[..until].iter().map(|(_, leaves): &(DomainKind, Range<u32>)| leaves.len()).collect()
         };
         let sizes = sizes_within(0);
-        let known = tree.levels().iter().any(|(kind, _)| *kind == level);
+        // Whatever a context is called where it is alone in its core.
+        let known = level == DomainKind::Pu || tree.levels().iter().any(|(kind, _)| *kind == level);
         if sizes.is_empty() && !known {
             let there: Vec<&str> = tree.levels().iter().map(|(kind, _)| kind.name()).collect();
             return Err(LocalError::NoSuchLevel { wanted: level.name(), there: there.join(", ") });
@@ -152,6 +153,10 @@ mod tests {
         let some = SharingTree::over(&machine, &CpuSet::parse_list("0-4,6").unwrap(), Alike::ByStructure);
         assert!(matches!(Local::new(&some, DomainKind::Core, 1), Err(LocalError::Irregular { .. })));
         // Cores of one context are contexts.
-        assert_eq!(Local::new(&tree("4x1"), DomainKind::Core, 1).unwrap().size(), 1);
+        for level in [DomainKind::Core, DomainKind::Pu] {
+            assert_eq!(Local::new(&tree("4x1"), level, 1).unwrap().size(), 1);
+        }
+        let two = Local::new(&tree("2"), Local::usual_level(&tree("2"), 8), 3).unwrap();
+        assert_eq!((two.domains(), two.arities()), (2, &[3][..]));
     }
 }

@@ -31,6 +31,9 @@ use std::collections::BTreeMap;
 /// More entries than this are not measured unless all are: by then forecasts cost more than they are worth.
 const MOST_REDUCED: usize = 800;
 
+/// Fewer entries than this are not worth to be forecast from: a table that is not larger is measured.
+const LEAST_REDUCED: usize = 24;
+
 /// One entry of a table to be measured.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Entry {
@@ -118,9 +121,10 @@ impl Profiling {
         }))
     }
 
-    /// How many of `entries` of a slowdown table `share` of them allows to measure.
+    /// How many of `entries` of a slowdown table `share` of them allows to measure: up to 24 always, and 800 at most unless all are.
     pub fn allowed(share: f64, entries: usize) -> usize {
-        if share >= 1.0 { entries } else { ((share * entries as f64) as usize).min(MOST_REDUCED) }
+        let allowed = if share >= 1.0 { entries } else { ((share * entries as f64) as usize).min(MOST_REDUCED) };
+        allowed.max(LEAST_REDUCED.min(entries))
     }
 
     /// Entries of the slowdown table there are, and how many were asked for.
@@ -292,7 +296,12 @@ impl Profiling {
             squares += values.iter().map(|value| (value / mean - 1.0).powi(2)).sum::<f64>();
             degrees += values.len().saturating_sub(1) as f64;
         }
-        (squares / degrees.max(1.0)).sqrt()
+        // From few, it may well be larger: the t-quantile over the normal one (Abramowitz and Stegun, 26.7.5).
+        let (z, degrees) = (DEVIATIONS, degrees.max(1.0));
+        let wide = 1.0
+            + (z.powi(2) + 1.0) / (4.0 * degrees)
+            + (5.0 * z.powi(4) + 16.0 * z.powi(2) + 3.0) / (96.0 * degrees.powi(2));
+        wide * (squares / degrees).sqrt()
     }
 
     /// What the tables say of an entry, measured or not.

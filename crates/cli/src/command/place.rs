@@ -2,6 +2,7 @@
 
 mod arguments;
 mod blackbox;
+mod instances;
 mod search;
 mod simulation;
 mod subject;
@@ -26,7 +27,7 @@ use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Ending, NewCampa
 use pinwise_host::{Ended, Pinner, Scope};
 use pinwise_placement::{Advice, Budget, Outcome, Plan, Search, SearchError, StrategyName};
 use pinwise_report::Files;
-use pinwise_testbed::{MeasureError, figures};
+use pinwise_testbed::figures;
 use pinwise_topology::{CpuSet, Fingerprint, Machine, SharingTree};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -62,10 +63,9 @@ pub(crate) fn prepare(
     request.affinities = bed.affinities();
     request.question.pieces = bed.testbed().profiles();
     if request.question.strategy == StrategyName::Blackbox {
-        if !bed.testbed().profiles() {
-            return Err(Usage(MeasureError::no_profiles(&bed.testbed().workload().name).to_string()).into());
-        }
         blackbox::decide(&mut request.question.profile, Some(store), &bed.fingerprint())?;
+        let name = built_in.map_or_else(|| bed.testbed().workload().name.clone(), str::to_owned);
+        blackbox::prepare(&mut request, &bed, &name)?;
     }
     let spent = begin.elapsed();
     request.question.budget = request.question.budget.after(spent).with_context(|| {

@@ -2,9 +2,10 @@
 //!
 //! 1. The profile, by [`Profiling`]: pieces of the workload in chosen places.
 //! 2. The assignments predicted best, out of all there are ([`pinwise_prediction::BlackBox::optima`]).
-//! 3. The selection phase (blackbox-scheduler.txt, section 3.1.3): the best N of them are measured. Where N is not given, the first
-//!    [`FIRST`] are; how far measurements scatter about predictions says which others may well be as good ([`crate::forecast::reach`]),
-//!    and those are measured too, [`MOST`] at most.
+//! 3. The selection phase (blackbox-scheduler.txt, section 3.1.3): the best N of them are measured, of those predicted alike the ones with
+//!    the least company ([`pinwise_prediction::BlackBox::preferred`]). Where N is not given, the first [`FIRST`] are; how far measurements
+//!    scatter about predictions says which others may well be as good ([`crate::forecast::reach`]), and those are measured too, [`MOST`]
+//!    at most.
 //!
 //! The search goes on with fresh windows for those that lead.
 
@@ -133,9 +134,14 @@ impl Explorer for Predicting {
                         self.asked.iter().map(|(_, setting)| trial(setting.clone(), Purpose::Profile)).collect(),
                     );
                 }
-                let most = top.unwrap_or(MOST);
-                let found = self.profiling.blackbox().optima(view.space, most, view.random, &mut |_| true);
-                self.ranked = found.ranked.into_iter().filter(|ranked| ranked.performance > 0.0).collect();
+                let most = top.unwrap_or(MOST).max(MOST);
+                let blackbox = self.profiling.blackbox();
+                let mut found = blackbox.optima(view.space, most, view.random, &mut |_| true).ranked;
+                found.retain(|ranked| ranked.performance > 0.0);
+                // The others after them, as predicted: how far down to go is decided later.
+                self.ranked = blackbox.preferred(view.space, &found, top.unwrap_or(FIRST));
+                found.retain(|ranked| !self.ranked.contains(ranked));
+                self.ranked.extend(found);
                 self.ends = Some(self.profiling.ends());
                 if self.ranked.is_empty() {
                     return Next::Done("the profile predicts nothing: none of its experiments could be made".into());
@@ -145,11 +151,10 @@ impl Explorer for Predicting {
             Stage::Finalists(count) => {
                 if top.is_none() && count == FIRST {
                     let reach = reach(&self.compared(view.tally, count), view.question.confidence);
-                    let likely =
-                        self.ranked.iter().filter(|ranked| reach.is_some_and(|reach| ranked.performance >= reach));
-                    let likely = likely.count();
-                    if likely > count {
-                        return self.finalists(count, likely);
+                    let others = self.ranked[count..].iter();
+                    let likely = others.filter(|ranked| reach.is_some_and(|reach| ranked.performance >= reach)).count();
+                    if likely > 0 {
+                        return self.finalists(count, (count + likely).min(MOST));
                     }
                 }
                 Next::Done(match top {

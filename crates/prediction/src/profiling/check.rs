@@ -2,8 +2,11 @@
 
 use crate::profiling::forecast::{CONFIDENCE, DEVIATIONS, Forecast};
 
-/// Forecasts that were checked from which on their errors stretch the intervals.
+/// Forecasts that have to be checked before what they say of all the others is believed.
 pub(super) const ENOUGH: usize = 12;
+/// A check that is taken to have been made before the first: off by so many stated deviations. With 19 others or more it is beyond the
+/// quantile that counts if these were better.
+const ASSUMED: f64 = 4.0;
 
 /// How good the forecasts were.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -48,15 +51,13 @@ impl Checks {
         });
     }
 
-    /// By what stated deviations are multiplied so that the intervals would have held as often as they say.
+    /// By what stated deviations are multiplied so that the intervals would have held as often as they say: the quantile of split conformal
+    /// prediction (Lei et al., Distribution-Free Predictive Inference for Regression, JASA 2018, section 2.2), at least 1.
     pub(super) fn stretch(&self) -> f64 {
-        let mut deviations: Vec<f64> = self.0.iter().map(|check| check.deviations).collect();
-        if deviations.len() < ENOUGH {
-            return 1.0;
-        }
+        let mut deviations: Vec<f64> = self.0.iter().map(|check| check.deviations).chain([ASSUMED]).collect();
         deviations.sort_by(f64::total_cmp);
-        let rank = (CONFIDENCE * (deviations.len() + 1) as f64).ceil() as usize;
-        let quantile = deviations[rank.min(deviations.len()) - 1];
+        let rank = (CONFIDENCE * deviations.len() as f64).ceil() as usize;
+        let quantile = deviations[rank - 1];
         (quantile / DEVIATIONS).max(1.0)
     }
 
@@ -69,5 +70,37 @@ impl Checks {
             // A sum of nothing is -0.
             error: (squares.abs() / drawn.len().max(1) as f64).sqrt(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Checks of forecasts that are off by so many of their deviations.
+    fn checks(deviations: impl IntoIterator<Item = f64>) -> Checks {
+        let mut checks = Checks::default();
+        for off in deviations {
+            let forecast = Forecast { share: 0.5, low: 0.4, high: 0.6, deviation: 0.1 };
+            checks.enter(&forecast, 1.0 / (2.0 + 0.1 * off), 0.0, true);
+        }
+        checks
+    }
+
+    #[test]
+    fn intervals_are_wide_until_checks_say_that_they_need_not_be() {
+        let known = [0, 10, 40].map(|count| checks(std::iter::repeat_n(0.5, count)).stretch());
+        assert!(known[0] == ASSUMED / DEVIATIONS && known[1] == known[0] && known[2] == 1.0, "{known:?}");
+        // One in eight off by three deviations: the 95 % quantile is there.
+        let off = (0..80).map(|number| if number % 8 == 0 { 3.0 } else { 0.5 });
+        assert!((checks(off).stretch() - 3.0 / DEVIATIONS).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_was_held_out_is_counted() {
+        // Measured 0.5, 1 / 2.5 = 0.4 and 1 / 3: the last is outside.
+        let checked = checks([0.0, 4.9, 10.0]).checked();
+        assert_eq!((checked.drawn, checked.held), (3, 2));
+        assert!((checked.error - ((0.245f64.powi(2) + 0.5f64.powi(2)) / 3.0).sqrt()).abs() < 1e-9, "{checked:?}");
     }
 }

@@ -4,11 +4,12 @@ use super::blackbox::BlackBoxArguments;
 use super::search::{FIRST_LOOK, SearchArguments};
 use super::subject::SubjectArguments;
 use crate::output::Usage;
-use crate::request::Request;
+use crate::request::{Request, Subject};
 use clap::{Args, ValueEnum};
 use pinwise_evt::Method;
-use pinwise_placement::{Question, StrategyName};
+use pinwise_placement::{Budget, Question, StrategyName};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Find where each thread of a program should run, and how good that is.
 ///
@@ -96,6 +97,9 @@ enum BoundMethod {
     Profile,
 }
 
+/// What a search that profiles instances on this machine may take where nothing is said: an experiment takes seconds.
+const PROFILING: Duration = Duration::from_secs(300);
+
 impl Place {
     /// The request with every default decided. `program` is this executable, which runs the built-in workloads.
     pub(crate) fn request(&self, program: &str) -> Result<Request, Usage> {
@@ -108,6 +112,10 @@ impl Place {
             self.blackbox.refuse()?;
         }
         let mut request = self.subject.request(program, &self.search)?;
+        if let (Strategy::Blackbox, None, Subject::Launched(_)) = (self.strategy, self.search.budget, &request.subject)
+        {
+            request.question.budget = Budget::Time(PROFILING);
+        }
         request.question = Question {
             strategy: match self.strategy {
                 Strategy::Auto => StrategyName::Auto,
@@ -138,11 +146,8 @@ impl Place {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::request::Subject;
     use clap::Parser;
-    use pinwise_placement::Budget;
     use pinwise_report::is_simulated;
-    use std::time::Duration;
 
     #[derive(Parser)]
     struct Line {
@@ -161,6 +166,15 @@ mod tests {
         let Subject::Launched(command) = asked.subject else { panic!("{:?}", asked.subject) };
         assert_eq!(command[..5], ["/bin/pinwise", "workload", "hash1_L1", "--instances", "2"]);
         assert_eq!(asked.question.budget, Budget::Time(Duration::from_secs(30)));
+    }
+
+    #[test]
+    fn profiling_on_this_machine_has_more_time() {
+        let budget = |words: &[&str]| request(words).unwrap().question.budget;
+        assert_eq!(budget(&["--strategy", "blackbox"]), Budget::Time(PROFILING));
+        assert_eq!(budget(&["--strategy", "blackbox", "--budget", "40s"]), Budget::Time(Duration::from_secs(40)));
+        let model = ["--strategy", "blackbox", "--machine", "ultrasparc-t2"];
+        assert_eq!(budget(&model), Budget::Measurements(4000));
     }
 
     #[test]

@@ -2,25 +2,34 @@
 
 use super::Place;
 use super::search::fraction;
-use super::testbed::allowed;
+use super::testbed::{Bed, allowed, virtual_time};
 use crate::output::{self, Usage};
-use crate::request::Subject;
+use crate::request::{Request, Subject};
+use anyhow::Context;
 use clap::Args;
 use num_bigint::BigUint;
 use pinwise_campaign::Store;
-use pinwise_placement::{Profile, core_local};
+use pinwise_placement::{Budget, Profile, core_local};
 use pinwise_prediction::{Cast, ExperimentCount, Profiling};
 use pinwise_simulator::Processor;
 use pinwise_simulator::program::Pipeline;
 use pinwise_testbed::{MeasureError, Thread, Workload, figures};
-use pinwise_topology::{Alike, DomainKind, Fingerprint, Machine, SharingTree};
+use pinwise_topology::{Alike, CpuSet, Domain, DomainKind, Fingerprint, Machine, SharingTree};
 use serde::Serialize;
 use std::fmt::Write as _;
+use std::time::Duration;
+
+/// Starting two programs for an experiment on this machine takes about so long, until they run steadily, where that was not
+/// measured yet.
+const STARTING: Duration = Duration::from_secs(3);
+/// Share of a budget of time that profiling may take.
+const PROFILE_SHARE: f64 = 0.6;
 
 /// How the strategy goes about it.
 #[derive(Args)]
 pub(crate) struct BlackBoxArguments {
-    /// Measure at most this share of the slowdown table, chosen on the way; 100% measures all of it, as published [default: 10%].
+    /// Measure at most this share of the slowdown table (up to 24 entries in any case), chosen on the way; 100% measures all of it, as
+    /// published [default: 10%].
     #[arg(long, value_name = "PERCENT", value_parser = share)]
     profile: Option<f64>,
     /// Measure so many of the assignments predicted best [default: as many as may be the best, by how far predictions are off].
@@ -105,6 +114,89 @@ pub(crate) fn decide(profile: &mut Profile, store: Option<&Store>, fingerprint: 
     Ok(())
 }
 
+/// What a sharing tree calls a level: of levels whose domains have the same contexts only one is there, and a domain of one context is
+/// that context.
+fn merged(machine: &Machine, level: DomainKind) -> DomainKind {
+    fn find(domain: &Domain, level: DomainKind) -> Option<&CpuSet> {
+        let here = (domain.kind == level).then_some(&domain.cpus);
+        here.or_else(|| domain.children.iter().find_map(|child| find(child, level)))
+    }
+    let number = [DomainKind::L2, DomainKind::L3, DomainKind::L4].iter().position(|cache| *cache == level);
+    let cache =
+        || machine.caches.iter().find(|cache| number.is_some_and(|number| usize::from(cache.level) == number + 2));
+    let Some(cpus) = find(&machine.root, level).or_else(|| cache().map(|cache| &cache.cpus)) else { return level };
+    let cpus = cpus.intersection(&machine.allowed);
+    let tree = SharingTree::new(machine, Alike::ByStructure);
+    let around = tree.leaves().iter().position(|leaf| cpus.contains(*leaf)).map(|leaf| tree.around(leaf as u32));
+    let same = |(_, leaves): &&(DomainKind, std::ops::Range<u32>)| leaves.len() == cpus.len();
+    match around.as_ref().and_then(|around| around.iter().find(same)) {
+        Some((kind, _)) => *kind,
+        None if cpus.len() == 1 => DomainKind::Pu,
+        None => level,
+    }
+}
+
+/// Refuses what has no profile, and says what profiling will take; as much of it is done as the budget has time for. `name` is the
+/// workload's, for the user.
+pub(super) fn prepare(request: &mut Request, bed: &Bed, name: &str) -> anyhow::Result<()> {
+    let testbed = bed.testbed();
+    let (machine, workload) = (testbed.machine(), testbed.workload());
+    let cast = Cast::new(workload);
+    if cast.instances().len() < 2 {
+        return Err(Usage(format!(
+            "blackbox predicts what instances do to each other, and {name} is one instance: run more of them (--workload NAME:2), or use \
+             --strategy auto, which measures it as a whole"
+        ))
+        .into());
+    }
+    let Some((each, simulated)) = bed.experiment(request) else {
+        return Err(Usage(MeasureError::no_profiles(name).to_string()).into());
+    };
+    let question = &mut request.question;
+    question.profile.core_local = question.profile.core_local.map(|level| merged(machine, level));
+    let tree = SharingTree::new(machine, question.alike);
+    // Where this fails, the search says so in a moment.
+    let Ok(local) = core_local(&tree, workload.threads.len(), &question.profile, question.per_context) else {
+        return Ok(());
+    };
+    let count = ExperimentCount::new(&tree, &cast, &local).map_err(|error| Usage(error.to_string()))?;
+    let Some(entries) = count.slowdown else { return Ok(()) };
+    let base = decimal(&count.base);
+    let seconds = |experiments: f64| time(experiments * each.as_secs_f64());
+    if let (Budget::Time(budget), false) = (question.budget, simulated) {
+        let affordable = PROFILE_SHARE * budget.as_secs_f64() / each.as_secs_f64();
+        let least = base + Profiling::allowed(f64::MIN_POSITIVE, entries) as f64;
+        if affordable < least {
+            let enough = (each.as_secs_f64() * least / PROFILE_SHARE).ceil();
+            let (each, all) = (figures::duration(each), seconds(least));
+            let percent = figures::percent(PROFILE_SHARE);
+            return Err(Usage(format!(
+                "profiling {name} takes at least {least} experiments of {each}, {all} in all, and may take {percent} of the budget: give \
+                 --budget {enough}s or more"
+            ))
+            .into());
+        }
+        let share = (affordable - base) / entries as f64;
+        question.profile.share = question.profile.share.min(share);
+    }
+    let slowdown = Profiling::allowed(question.profile.share, entries);
+    let all = base + slowdown as f64;
+    let whose = if simulated { " of the model's time" } else { "" };
+    output::aside(&format!(
+        "note: at most {} experiments, {}{whose}: {} of one instance alone, {} of a thread beside others",
+        figures::group(&all.to_string()),
+        seconds(all),
+        figures::group(&base.to_string()),
+        figures::group(&slowdown.to_string())
+    ));
+    Ok(())
+}
+
+/// A number of experiments, as near as it can be.
+fn decimal(count: &BigUint) -> f64 {
+    count.to_string().parse().unwrap_or(f64::INFINITY)
+}
+
 impl Place {
     /// Says what profiling would take.
     pub(super) fn rehearse(&self) -> anyhow::Result<()> {
@@ -114,13 +206,13 @@ impl Place {
         let store = self.store.open_existing()?;
         let mut profile = self.blackbox.profile();
         decide(&mut profile, store.as_ref(), &Fingerprint::of(&machine))?;
+        profile.core_local = profile.core_local.map(|level| merged(&machine, level));
         let cast = Cast::new(&workload);
         let per_context = self.search.per_context;
         let local = core_local(&tree, workload.threads.len(), &profile, per_context)
             .map_err(|error| Usage(format!("{error}; name another level with --core-local")))?;
         let count = ExperimentCount::new(&tree, &cast, &local).map_err(|error| Usage(error.to_string()))?;
-        let seconds =
-            |experiments: &BigUint| experiments.to_string().parse::<f64>().unwrap_or(f64::INFINITY) * seconds_each;
+        let seconds = |experiments: &BigUint| decimal(experiments) * seconds_each;
         let published = &count.base_published + &count.slowdown_published;
         let needed = count.needed();
         let slowdown_reduced = count.slowdown.map(|entries| Profiling::allowed(profile.share, entries));
@@ -162,13 +254,20 @@ impl Place {
             Subject::Simulated(simulation) => {
                 let processor = Processor::model(&simulation.model).map_err(|error| Usage(error.to_string()))?;
                 let programs = simulation.programs().unwrap_or_default();
-                // A quarter passes before packets are counted.
-                let cycles = 1.25 * simulation.cycles as f64 * f64::from(simulation.starts);
-                let seconds = cycles / (f64::from(processor.clock_mhz) * 1e6);
+                let seconds = virtual_time(simulation, &processor).as_secs_f64();
                 Ok((allowed(processor.machine(), cpus)?, Pipeline::workload(&programs), seconds, true))
             }
+            _ if self.built_in().is_some() => {
+                let named = self.built_in().unwrap_or_default();
+                let (name, instances) = named.split_once(':').unwrap_or((named, "2"));
+                let program = Pipeline::named(name).ok_or_else(|| Usage(format!("there is no workload {name}")))?;
+                let programs = vec![program; instances.parse().unwrap_or(2)];
+                let machine = pinwise_host::machine().context("cannot read this machine's topology")?;
+                let seconds = (STARTING + self.subject.period()).as_secs_f64();
+                Ok((allowed(machine, cpus)?, Pipeline::workload(&programs), seconds, false))
+            }
             _ => {
-                let name = self.built_in().or_else(|| self.subject.command_name()).unwrap_or("a running program");
+                let name = self.subject.command_name().unwrap_or("a running program");
                 Err(Usage(MeasureError::no_profiles(name).to_string()).into())
             }
         }
@@ -203,7 +302,8 @@ fn text(document: &Document, size: usize, simulated: bool) -> String {
     line(
         "core-local",
         format!(
-            "{core_local} ({core_local_because}): threads on other {core_local}s are taken not to interfere; one has {size} contexts"
+            "{core_local} ({core_local_because}): threads on other {core_local}s are taken not to interfere; one has {size} context{}",
+            if size == 1 { "" } else { "s" }
         ),
     );
     let programs =
@@ -288,6 +388,19 @@ mod tests {
         assert_eq!([19_698.0, 214_732.0, 1_455_552.0].map(time), ["5.5 hours", "2.5 days", "17 days"]);
         assert_eq!([208.3e-6, 0.5].map(time), ["208 us", "500 ms"]);
         assert_eq!(time(2.8e31), "9e23 years");
+    }
+
+    #[test]
+    fn a_level_goes_by_the_name_it_has_in_the_tree() {
+        let named = |shape: &str, level| merged(&Machine::from_shape(shape).unwrap(), level);
+        assert_eq!(named("2x4x2", DomainKind::Core), DomainKind::Core);
+        assert_eq!(named("4x1", DomainKind::Core), DomainKind::Pu, "of one context");
+        assert_eq!(named("2x4x2", DomainKind::L3), DomainKind::L3, "one that is not there is refused by its own name");
+        let mut machine = Machine::from_shape("2x4x2").unwrap();
+        let core = machine.root.children[0].children[0].cpus.clone();
+        let (level, kind) = (2, pinwise_topology::CacheKind::Unified);
+        machine.caches.push(pinwise_topology::Cache { level, kind, size: None, line: None, ways: None, cpus: core });
+        assert_eq!(merged(&machine, DomainKind::L2), DomainKind::Core, "a cache of a core's contexts");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! From a request to the testbed that measures it.
 
+use super::instances::{Instances, Start};
 use crate::interrupt::Interrupt;
 use crate::output::{Interrupted, Usage};
 use crate::request::{Request, Selected, Simulation, Subject};
@@ -14,7 +15,11 @@ use pinwise_testbed::{MeasureError, Testbed, Unit, figures};
 use pinwise_topology::{CpuSet, Fingerprint, Machine};
 use std::collections::BTreeMap;
 use std::io;
+use std::path::Path;
 use std::time::{Duration, Instant};
+
+/// Where the command of a built-in workload says how many instances.
+const INSTANCES: usize = 4;
 
 /// How long after it closed its output a program may take to end.
 const ENDING: Duration = Duration::from_millis(300);
@@ -22,6 +27,8 @@ const ENDING: Duration = Duration::from_millis(300);
 /// What a placement can be tried on.
 pub(crate) enum Bed {
     Live(Box<LiveTestbed>, Vec<String>),
+    /// A built-in workload, some of whose instances can run alone.
+    Instances(Box<Instances>),
     Rerun(Box<RerunTestbed>),
     Simulated(Box<SimulatedTestbed>),
 }
@@ -30,6 +37,7 @@ impl Bed {
     pub(crate) fn testbed(&self) -> &dyn Testbed {
         match self {
             Self::Live(bed, _) => bed.as_ref(),
+            Self::Instances(bed) => bed.as_ref(),
             Self::Rerun(bed) => bed.as_ref(),
             Self::Simulated(bed) => bed.as_ref(),
         }
@@ -38,6 +46,7 @@ impl Bed {
     pub(crate) fn testbed_mut(&mut self) -> &mut dyn Testbed {
         match self {
             Self::Live(bed, _) => bed.as_mut(),
+            Self::Instances(bed) => bed.as_mut(),
             Self::Rerun(bed) => bed.as_mut(),
             Self::Simulated(bed) => bed.as_mut(),
         }
@@ -47,6 +56,7 @@ impl Bed {
     pub(crate) fn affinities(&self) -> BTreeMap<String, CpuSet> {
         match self {
             Self::Live(bed, _) => bed.affinities(),
+            Self::Instances(bed) => bed.affinities(),
             Self::Rerun(_) | Self::Simulated(_) => BTreeMap::new(),
         }
     }
@@ -55,12 +65,25 @@ impl Bed {
     pub(crate) fn notes(&self) -> Vec<String> {
         match self {
             Self::Live(bed, metric) => metric.iter().cloned().chain(bed.notes()).collect(),
+            Self::Instances(bed) => bed.notes(),
             Self::Rerun(bed) => bed.notes(),
             Self::Simulated(_) => vec![
                 "simulated: times are those of the model; unpinned means balanced over cores and pipes, which threads end up \
                  together being left to chance"
                     .to_owned(),
             ],
+        }
+    }
+
+    /// How long an experiment of a profile takes, about, and whether that is time of a model; `None` where there can be none.
+    pub(super) fn experiment(&self, request: &Request) -> Option<(Duration, bool)> {
+        match (self, &request.subject) {
+            (Self::Simulated(_), Subject::Simulated(simulation)) => {
+                let processor = Processor::model(&simulation.model).ok()?;
+                Some((virtual_time(simulation, &processor), true))
+            }
+            (Self::Instances(bed), _) => Some((bed.experiment(request.period), false)),
+            _ => None,
         }
     }
 
@@ -78,6 +101,14 @@ pub(crate) fn open(request: &Request, interrupt: &Interrupt) -> anyhow::Result<B
     if let Subject::Simulated(simulation) = &request.subject {
         return simulated(simulation, request);
     }
+    if let Some(count) = instances(&request.subject) {
+        return Ok(Bed::Instances(Box::new(Instances::new(count, start(request.clone(), interrupt.clone()))?)));
+    }
+    whole(request, interrupt)
+}
+
+/// A program on this machine, as a whole.
+fn whole(request: &Request, interrupt: &Interrupt) -> anyhow::Result<Bed> {
     let machine = pinwise_host::machine().context("cannot read this machine's topology")?;
     let machine = allowed(machine, request.cpus.as_deref())?;
     let metric: MetricSpec = request.metric.parse().map_err(usage)?;
@@ -119,6 +150,36 @@ pub(crate) fn open(request: &Request, interrupt: &Interrupt) -> anyhow::Result<B
     }
     let bed = LiveTestbed::new(target, &machine, metric.meter, options, interrupt.flag()).map_err(told)?;
     Ok(Bed::Live(Box::new(bed), notes))
+}
+
+/// How many instances of a built-in workload, where that is what is launched.
+fn instances(subject: &Subject) -> Option<usize> {
+    let Subject::Launched(command) = subject else { return None };
+    let program = std::env::current_exe().ok()?;
+    match command.as_slice() {
+        [own, workload, _, option, count, ..] if workload == "workload" && option == "--instances" => {
+            (Path::new(own) == program).then(|| count.parse().ok())?
+        }
+        _ => None,
+    }
+}
+
+/// Starts another number of instances than `request` says, as a workload of its own.
+fn start(request: Request, interrupt: Interrupt) -> Start {
+    Box::new(move |count| {
+        let mut request = request.clone();
+        if let Subject::Launched(command) = &mut request.subject
+            && let Some(instances) = command.get_mut(INSTANCES).filter(|instances| **instances != count.to_string())
+        {
+            *instances = count.to_string();
+            // These are names of the whole.
+            request.affinities.clear();
+        }
+        match whole(&request, &interrupt)? {
+            Bed::Live(bed, notes) => Ok((*bed, notes)),
+            _ => anyhow::bail!("a workload that is not launched has no instances to start"),
+        }
+    })
 }
 
 /// What to attach to; `None` for a program that is started.
@@ -213,6 +274,13 @@ pub(crate) fn ready(selected: &Selected) -> anyhow::Result<Bed> {
     let alone = selected.alone.clone();
     let bed = SimulatedTestbed::of_ready(processor, machine, programs, alone, window, selected.mix.seed);
     Ok(Bed::Simulated(Box::new(bed.map_err(usage)?)))
+}
+
+/// How long a measurement takes on a simulated processor, by its own clock.
+pub(super) fn virtual_time(simulation: &Simulation, processor: &Processor) -> Duration {
+    // A quarter passes before packets are counted.
+    let cycles = 1.25 * simulation.cycles as f64 * f64::from(simulation.starts);
+    Duration::from_secs_f64(cycles / (f64::from(processor.clock_mhz) * 1e6))
 }
 
 /// The machine, as far as `--cpus` allows.
