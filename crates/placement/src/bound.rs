@@ -24,9 +24,6 @@ const CAP: &str = "cap";
 /// How the note begins where a bound is known to be wrong.
 const REFUTED: &str = "the best was measured above the bound by prediction, which refutes it";
 
-/// How the note ends that stays, whichever bound is lowest.
-const WRONG_CAP: &str = "which is wrong and not used";
-
 /// How the note begins that holds of any random sample.
 const WHATEVER: &str = "whatever the distribution";
 
@@ -76,7 +73,7 @@ impl Bound {
         };
         let n = sample.n();
         match pinwise_evt::estimate(&sample, &options) {
-            Err(refusal) => Self::unknown(question, method, n, refusal.in_words(&say)).capped(question, best, say),
+            Err(refusal) => Self::unknown(question, method, n, refusal.in_words(say)),
             Ok(estimate) => {
                 let mut notes: Vec<String> = estimate.diagnostics.iter().map(|note| note.in_words(&say)).collect();
                 notes.push(format!(
@@ -105,7 +102,7 @@ impl Bound {
     }
 
     /// From what a learned predictor supports, where there is such a bound and nothing above it was measured; else from the random
-    /// draws. `say` says a performance with its unit.
+    /// draws. Hard bounds are not among these: see [`Bound::or_solo`] and [`Bound::or_cap`]. `say` says a performance with its unit.
     pub(crate) fn from_draws(
         question: &Question,
         ceiling: Option<Ceiling>,
@@ -113,16 +110,15 @@ impl Bound {
         best: Option<f64>,
         say: impl Fn(f64) -> String,
     ) -> Self {
+        let uncapped = Question { cap: None, ..question.clone() };
         match ceiling {
-            Some(ceiling) if best.is_none_or(|best| best <= ceiling.upper) => {
-                Self::predicted(question, ceiling, best, say)
-            }
+            Some(ceiling) if best.is_none_or(|best| best <= ceiling.upper) => Self::predicted(question, ceiling, best),
             Some(ceiling) => {
-                let mut bound = Self::from_sample(question, tally.sample(), best, &say);
+                let mut bound = Self::from_sample(&uncapped, tally.sample(), best, &say);
                 bound.notes.push(format!("{REFUTED} ({})", say(ceiling.upper)));
                 bound
             }
-            None => Self::from_sample(question, tally.sample(), best, say),
+            None => Self::from_sample(&uncapped, tally.sample(), best, say),
         }
     }
 
@@ -137,16 +133,17 @@ impl Bound {
         let low = best.map_or(f64::NEG_INFINITY, |best| best.mean - best.half);
         let best = best.map(|best| best.mean);
         let bound = match ceiling.filter(|ceiling| best.is_none_or(|best| best <= ceiling.upper)) {
-            Some(ceiling) => Self::predicted(question, ceiling, best, say),
-            None => Self::unknown(question, PREDICTED, 0, String::new()).capped(question, best, say),
+            Some(ceiling) => Self::predicted(question, ceiling, best),
+            None => Self::unknown(question, PREDICTED, 0, String::new()),
         };
-        match solo {
+        let bound = match solo {
             Some(solo) => bound.or_solo(solo, best.map(|best| (best, low)), say),
             None => bound,
-        }
+        };
+        bound.or_cap(question, best, say)
     }
 
-    fn predicted(question: &Question, ceiling: Ceiling, best: Option<f64>, say: impl Fn(f64) -> String) -> Self {
+    fn predicted(question: &Question, ceiling: Ceiling, best: Option<f64>) -> Self {
         let note = format!(
             "by prediction: near the top performance is what was learned to within {} (standard deviation over {} draws, noise \
              included); it rests on that being so for the best assignment too",
@@ -154,7 +151,7 @@ impl Bound {
             ceiling.n
         );
         let point = ceiling.point.min(ceiling.upper).max(best.unwrap_or(f64::NEG_INFINITY));
-        let bound = Self {
+        Self {
             upb: Some(point),
             upb_low: best,
             upb_high: Some(ceiling.upper),
@@ -164,8 +161,7 @@ impl Bound {
             method: PREDICTED.to_owned(),
             n: ceiling.n,
             notes: vec![note],
-        };
-        bound.capped(question, best, say)
+        }
     }
 
     /// Where every class of the space was measured, nothing is estimated but the noise: the upper end is the highest end of any
@@ -204,10 +200,10 @@ impl Bound {
     }
 
     /// This bound, or the user's cap where that is lower or there is no bound.
-    fn capped(self, question: &Question, best: Option<f64>, say: impl Fn(f64) -> String) -> Self {
+    pub(crate) fn or_cap(self, question: &Question, best: Option<f64>, say: impl Fn(f64) -> String) -> Self {
         let Some(cap) = question.cap else { return self };
         if best.is_some_and(|best| best > cap) {
-            let wrong = format!("the best is above the cap of {}, {WRONG_CAP}", say(cap));
+            let wrong = format!("the best is above the cap of {}, which is wrong and not used", say(cap));
             return Self { notes: [self.notes, vec![wrong]].concat(), ..self };
         }
         let premise = "the cap as given: nothing can exceed it";
@@ -234,12 +230,11 @@ impl Bound {
     /// This bound, or a hard one where that is lower or there is no other; it says which is not used.
     fn limited(self, method: &str, hard: Alone, premise: &str, best: Option<f64>, say: impl Fn(f64) -> String) -> Self {
         let standing = self.upb_high.filter(|_| self.gap_high.is_some() || best.is_none());
-        if standing.is_some_and(|high| high <= hard.high) {
+        if standing.is_some_and(|high| high < hard.high) {
             let unused = format!("{premise}; at {} that is higher, and not used", say(hard.high));
             return Self { notes: [self.notes, vec![unused]].concat(), ..self };
         }
-        let unused = standing.map(|high| format!("the {} bound is higher: {}", self.method, say(high)));
-        let kept: Vec<String> = self.notes.iter().filter(|note| note.ends_with(WRONG_CAP)).cloned().collect();
+        let unused = standing.map(|high| format!("the {} bound is no lower: {}", self.method, say(high)));
         let reached = best.unwrap_or(f64::NEG_INFINITY);
         // Noise may lift the best above; then nothing is left to gain.
         let (point, high) = (hard.sum.min(self.upb.unwrap_or(hard.sum)).max(reached), hard.high.max(reached));
@@ -251,7 +246,7 @@ impl Bound {
             gap_high: best.and_then(|best| gap(high, best)),
             method: method.to_owned(),
             n: hard.n,
-            notes: std::iter::once(premise.to_owned()).chain(unused).chain(kept).collect(),
+            notes: std::iter::once(premise.to_owned()).chain(unused).collect(),
             ..self
         }
     }

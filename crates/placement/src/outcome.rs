@@ -187,10 +187,11 @@ impl Outcome {
             let ceiling = Ceiling::of(&tally, &modeler, space, confidence, question.seed);
             let bound = Bound::from_draws(question, ceiling, &tally, performance, |value| scale.show(value));
             let announced = best.as_ref().map(|best| (best.performance.mean, best.performance.low));
-            match Solo::new(question, workload, space).and_then(|solo| solo.alone(&tally, confidence)) {
+            let bound = match Solo::new(question, workload, space).and_then(|solo| solo.alone(&tally, confidence)) {
                 Some(alone) => bound.or_solo(alone, announced, |value| scale.show(value)),
                 None => bound,
-            }
+            };
+            bound.or_cap(question, performance, |value| scale.show(value))
         };
         Self {
             advice: advice(gain, question.within),
