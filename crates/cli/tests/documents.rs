@@ -160,7 +160,7 @@ fn documents() -> BTreeMap<&'static str, Value> {
                 "--",
                 "sh",
                 "-c",
-                "i=0; while [ $i -lt 20000 ]; do i=$((i + 1)); done",
+                "i=0; while [ $i -lt 100000 ]; do i=$((i + 1)); done",
                 "{n}",
             ]),
         ),

@@ -97,8 +97,12 @@ struct Run {
     threads: Vec<(Thread, String, f64)>,
 }
 
+/// A run as brief as this may pass between two looks at its threads: so many are made before they count as idle.
+const BRIEF: Duration = Duration::from_millis(200);
+const LEARNING: usize = 5;
+
 impl RerunTestbed {
-    /// Makes one run to learn the program's threads. Raising `cancelled` ends any run within 20 ms.
+    /// Makes a run, or a few short ones, to learn the program's threads. Raising `cancelled` ends any run within 20 ms.
     ///
     /// # Errors
     /// The program cannot be started, fails, or has no thread that runs.
@@ -132,7 +136,13 @@ impl RerunTestbed {
             incomplete: 0,
             crowded: 0,
         };
-        let run = testbed.run(Vec::new())?;
+        let mut run = testbed.run(Vec::new())?;
+        for _ in 1..LEARNING {
+            if run.elapsed > BRIEF || run.threads.iter().any(|(_, _, share)| run.busy(*share)) {
+                break;
+            }
+            run = testbed.run(Vec::new())?;
+        }
         testbed.known = run.threads.iter().map(|(thread, _, _)| thread.name.clone()).collect();
         let busy = run.threads.iter().filter(|(_, _, share)| run.busy(*share));
         let running: Vec<&str> = busy.map(|(thread, _, _)| thread.name.as_str()).collect();

@@ -2,7 +2,7 @@
 //!
 //! The number is searched for as `threads` does it; the numbers near the best are placed as `place` does it, each as a campaign of its own, by
 //! successive halving ([`Shortlist`]); then the program as it is when nobody does anything, the number alone, and the number with its
-//! placement are measured against one another on fresh windows ([`Contest`]), which alone are announced.
+//! placement are measured against one another on fresh windows ([`pinwise_placement::Contest`]), which alone are announced.
 
 mod crew;
 mod document;
