@@ -26,15 +26,15 @@ fn a_measurement_can_be_kept_read_again_and_looked_at() {
 }
 
 #[test]
-fn a_page_that_cannot_be_written_is_a_failure() {
+fn a_page_in_a_folder_that_is_not_there_is_bad_usage() {
     let folder = TempDir::new().unwrap();
     let matrix = folder.path().join("box.csv");
     fs::write(&matrix, ",\n57.2,\n").unwrap();
     let nowhere = folder.path().join("no/such/page.html");
     let done = pinwise(["latency", "--from", matrix.to_str().unwrap(), "--html", nowhere.to_str().unwrap()]);
-    assert_eq!(done.status.code(), Some(1));
+    assert_eq!(done.status.code(), Some(2));
     let said = String::from_utf8(done.stderr).unwrap();
-    assert!(said.contains("cannot write") && said.lines().count() == 1, "{said}");
+    assert!(said.contains("its folder does not exist") && said.lines().count() == 1, "{said}");
 }
 
 /// What is measured here is not held against the levels of another machine.

@@ -16,7 +16,7 @@ use tempfile::TempDir;
 /// The answer of a search with few numbers and little time.
 fn tune(folder: &TempDir, options: &[&str], command: &[&OsStr]) -> (Value, PathBuf) {
     let (plan, store) = (folder.path().join("tuned.toml"), folder.path().join("tune.db"));
-    let words = ["tune", "--json", "--max", "3", "--budget", "8s"].iter().chain(options).map(OsStr::new);
+    let words = ["tune", "--json", "--max", "3", "--budget", "16s"].iter().chain(options).map(OsStr::new);
     let files = [OsStr::new("--plan"), plan.as_os_str(), OsStr::new("--store"), store.as_os_str()];
     let dashes: &[&OsStr] = if command.is_empty() { &[] } else { &[OsStr::new("--")] };
     let begin = Instant::now();

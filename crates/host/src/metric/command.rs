@@ -250,7 +250,7 @@ mod tests {
         let mut source = command(&format!("sleep 100 & echo $! > {}; wait", pid.display()), None);
         source.timeout = Duration::from_millis(300);
         let failure = source.read(&|| false);
-        assert!(matches!(failure, Err(Failure::Unreadable(why)) if why.contains("300ms")));
+        assert!(matches!(failure, Err(Failure::Unreadable(why)) if why.contains("300 ms")));
         let child = std::fs::read_to_string(pid).unwrap();
         let state = || std::fs::read_to_string(format!("/proc/{}/stat", child.trim())).unwrap_or_default();
         // The orphan stays a zombie until init reaps it.

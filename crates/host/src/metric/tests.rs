@@ -55,7 +55,7 @@ fn a_pattern_that_never_matches_shows_what_came_instead() {
     let error = open(r"stdout:ops: (\d+)", &impatient(), &mut streams).unwrap_err();
     assert!(!error.is_usage());
     let error = error.to_string();
-    assert!(error.contains("300ms") && error.contains("lines") && error.contains("'all is well'"), "{error}");
+    assert!(error.contains("300 ms") && error.contains("lines") && error.contains("'all is well'"), "{error}");
 }
 
 #[test]
