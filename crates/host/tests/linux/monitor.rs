@@ -90,6 +90,13 @@ fn the_sampled_share_of_time_at_locks_is_the_exact_one_within_a_tenth() {
     }
 }
 
+/// Seconds that a hypervisor gave to others while a CPU of this machine wanted to run, since it was started.
+fn stolen() -> f64 {
+    let stat = std::fs::read_to_string("/proc/stat").unwrap();
+    // The eighth number of the first line, in hundredths of a second.
+    stat.lines().next().and_then(|all| all.split_whitespace().nth(8)?.parse::<f64>().ok()).unwrap_or(0.0) / 100.0
+}
+
 #[test]
 fn layers_with_privilege_count_what_the_kernel_counts() {
     for layer in [Layer::Perf, Layer::Ebpf] {
@@ -97,7 +104,9 @@ fn layers_with_privilege_count_what_the_kernel_counts() {
         let Some(exact) = monitor(program.pid(), layer) else { continue };
         program.threads("", 7);
         let mut monitors = [monitor(program.pid(), Layer::Proc).unwrap(), exact];
+        let stolen = stolen();
         let [proc, exact] = side_by_side(&mut monitors, Duration::from_secs(2));
+        let stolen = self::stolen() - stolen;
         assert_eq!((exact.layer, exact.lost), (layer, 0));
         for thread in proc.threads.iter().chain(&exact.threads) {
             assert_eq!(thread.ran + thread.waited + thread.slept, thread.elapsed, "{thread:?}");
@@ -126,8 +135,14 @@ fn layers_with_privilege_count_what_the_kernel_counts() {
         let [[switches, taken, _], [switches_proc, taken_proc, _]] = [counts(&exact), counts(&proc)];
         assert!(near(switches as f64, switches_proc as f64, 20.0), "{switches} voluntary switches, {switches_proc}");
         assert!(near(taken as f64, taken_proc as f64, 20.0), "{taken} involuntary switches, {taken_proc}");
-        assert!(near(ran(&exact), ran(&proc), 0.05), "{} s on CPUs, {}", ran(&exact), ran(&proc));
-        assert!(near(waited(&exact), waited(&proc), 0.1), "{} s waited, {}", waited(&exact), waited(&proc));
+        // What a hypervisor takes from a thread's turn is not in the kernel's account of it.
+        assert!(
+            near(ran(&exact), ran(&proc), 0.05 + stolen),
+            "{} s on CPUs, {}, {stolen} stolen",
+            ran(&exact),
+            ran(&proc)
+        );
+        assert!(near(waited(&exact), waited(&proc), 0.1 + stolen), "{} s waited, {}", waited(&exact), waited(&proc));
         assert!(exact.overhead.switches >= switches, "{:?}", exact.overhead);
     }
 }
@@ -156,9 +171,13 @@ fn layers_with_privilege_miss_no_thread_however_short_its_life() {
         });
         let brief: Vec<_> = activity.threads.iter().filter(|thread| thread.comm == "mon-brief").collect();
         assert_eq!((brief.len(), activity.lost), (THREADS, 0), "{layer}");
-        for thread in brief {
-            assert!(thread.ran > Duration::ZERO && thread.ran <= thread.elapsed, "{thread:?}");
+        for thread in &brief {
+            assert!(thread.ran <= thread.elapsed, "{thread:?}");
         }
+        // Records miss the only turn of some of these lives: docs/MONITOR.md says so.
+        let seen = brief.iter().filter(|thread| thread.ran > Duration::ZERO).count();
+        println!("{layer}: the turns of {seen} of {THREADS} brief threads were seen");
+        assert!(seen > if layer == Layer::Ebpf { THREADS - 1 } else { THREADS / 2 }, "{layer}: {seen} of {THREADS}");
     }
 }
 
