@@ -7,6 +7,9 @@
 // state, in one word. The sums make up the time from `begin` to the mark, so that a reader who catches an account half written
 // sees that it does not add up, and reads again.
 //
+// A kernel may hide tasks from tracing, those of a sandbox say: then nothing is seen that happens while one of them has the CPU, be it
+// that it gives it to a watched thread. Such a turn shows when it ends, and the kernel's own account tells how long it was.
+//
 // The structures of the kernel below hold only the members that are used; where they lie is looked up in the type information
 // of the running kernel when the program is loaded (CO-RE), so that one object serves all kernels since 5.15, on x86-64 and
 // AArch64. Built by `build.sh`.
@@ -30,11 +33,16 @@ static long (*const read_kernel)(void *to, u32 size, const void *from) = (void *
 struct pt_regs;
 static struct pt_regs *(*const registers)(void *task) = (void *)175;
 
+struct sched_entity {
+	u64 sum_exec_runtime;
+} RELOCATED;
+
 struct task_struct {
 	int pid;
 	int tgid;
 	int on_cpu;
 	unsigned int __state;
+	struct sched_entity se;
 	u64 start_boottime;
 	char comm[16];
 } RELOCATED;
@@ -62,7 +70,8 @@ struct account {
 	u64 processor; // plus one; 0: none yet
 	u64 id;        // process << 32 | thread
 	u64 start;     // ns since boot
-	char comm[16]; // written when the thread ends
+	u64 runtime;   // time on a CPU up to the end of its last turn, by the kernel's account
+	char comm[16]; // written when the thread begins to end
 };
 
 struct {
@@ -110,6 +119,38 @@ INLINE void enter(struct account *account, u64 now, enum state before, enum stat
 	account->mark = now << 3 | next;
 }
 
+// The account of a thread that lives: the number of one that has ended may be a stranger's by now.
+INLINE struct account *account_of(u32 tid)
+{
+	// The idle task of each CPU is 0.
+	struct account *account = tid ? map_lookup(&threads, &tid) : 0;
+
+	return account && (account->mark & 7) != ENDED ? account : 0;
+}
+
+// A turn on this CPU begins.
+INLINE void begin(struct account *account, u64 now)
+{
+	u64 here = processor() + 1;
+
+	if (account->processor != here) {
+		if (account->processor)
+			account->migrations++;
+		account->processor = here;
+	}
+	enter(account, now, WAITING, RUNNING);
+}
+
+// Before the end of a turn: its beginning, where that was not seen. `runtime`: the kernel's account by now.
+INLINE void catch_up(struct account *account, u64 now, u64 runtime)
+{
+	u64 since = account->mark >> 3, ran = runtime - account->runtime;
+
+	if ((account->mark & 7) == RUNNING || now < since)
+		return;
+	begin(account, ran < now - since ? now - ran : since);
+}
+
 // What a thread that gave up its CPU waits for: futex, futex_waitv, futex_wait wait for another thread.
 INLINE enum state reason(struct task_struct *task)
 {
@@ -137,21 +178,20 @@ SEC("tp_btf/sched_switch")
 int switched(u64 *context)
 {
 	struct task_struct *before = (void *)context[1], *after = (void *)context[2];
-	u32 leaves = before->pid, comes = after->pid;
-	// The idle task of each CPU is 0.
-	struct account *left = leaves ? map_lookup(&threads, &leaves) : 0;
-	struct account *came = comes ? map_lookup(&threads, &comes) : 0;
+	struct account *left = account_of(before->pid), *came = account_of(after->pid);
 	u64 now = 0;
 
 	if (left) {
 		u32 state = before->__state;
+		u64 runtime = before->se.sum_exec_runtime;
 		now = monotonic_time();
+		catch_up(left, now, runtime);
+		left->runtime = runtime;
 		if (context[0] & 1 || !state) {
 			left->involuntary++;
 			enter(left, now, RUNNING, WAITING);
 		} else if (state & TASK_DEAD) {
 			left->voluntary++;
-			read_kernel(left->comm, sizeof(left->comm), before->comm);
 			enter(left, now, RUNNING, ENDED);
 		} else {
 			left->voluntary++;
@@ -159,15 +199,9 @@ int switched(u64 *context)
 		}
 	}
 	if (came) {
-		u64 here = processor() + 1;
 		if (!now)
 			now = monotonic_time();
-		if (came->processor != here) {
-			if (came->processor)
-				came->migrations++;
-			came->processor = here;
-		}
-		enter(came, now, WAITING, RUNNING);
+		begin(came, now);
 	}
 	return 0;
 }
@@ -177,8 +211,7 @@ SEC("tp_btf/sched_wakeup")
 int woken(u64 *context)
 {
 	struct task_struct *task = (void *)context[0];
-	u32 tid = task->pid;
-	struct account *account = map_lookup(&threads, &tid);
+	struct account *account = account_of(task->pid);
 	enum state state;
 
 	if (!account)
@@ -187,6 +220,8 @@ int woken(u64 *context)
 	// It was woken before it gave up its CPU.
 	if (state == RUNNING || state == WAITING || (state == UNKNOWN && task->on_cpu))
 		return 0;
+	if (state == UNKNOWN)
+		account->runtime = task->se.sum_exec_runtime;
 	enter(account, monotonic_time(), state == UNKNOWN ? reason(task) : UNKNOWN, WAITING);
 	return 0;
 }
@@ -210,12 +245,27 @@ int forked(u64 *context)
 	account.mark = now << 3 | WAITING;
 	account.id = (u64)process << 32 | tid;
 	account.start = child->start_boottime;
+	account.runtime = child->se.sum_exec_runtime;
 	failed |= map_update(&threads, &tid, &account, 0);
 	if (failed) {
 		missed = map_lookup(&lost, &zero);
 		if (missed)
 			__sync_fetch_and_add(missed, 1);
 	}
+	return 0;
+}
+
+// (struct task_struct *task, ...)
+// A thread that ends leaves /proc before it gives up its CPU for the last time: whoever does not find it there any more finds
+// its name here.
+SEC("tp_btf/sched_process_exit")
+int ends(u64 *context)
+{
+	struct task_struct *task = (void *)context[0];
+	struct account *account = account_of(task->pid);
+
+	if (account)
+		read_kernel(account->comm, sizeof(account->comm), task->comm);
 	return 0;
 }
 

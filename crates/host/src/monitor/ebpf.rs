@@ -8,16 +8,19 @@
 //!
 //! Processes are told to the kernel's side by their numbers; what they fork it adds itself. A thread that was there before has no
 //! past: what it does is told by the first thing that happens to it, or, where nothing has yet, by `/proc`.
+//!
+//! Looks only add to the accounts of threads that the kernel's side cannot know of. A thread may end, and its number may be another's, between a
+//! look and what is done about it: an account is taken away or begun anew only where it is known to be of another life.
 
 mod account;
+mod obstacle;
 
 use super::activity::ThreadActivity;
-use super::layer::{Layer, Unavailable};
+use super::layer::Unavailable;
 use super::ledger::Doing;
 use super::overhead::{Overhead, machine_switches, now};
 use super::source::Source;
 use super::{COUNT, calibration};
-use crate::doctor::permission;
 use crate::roster::Roster;
 use crate::thread::{Account as Schedstat, Pid, Stat, ThreadId, Tid};
 use account::{Account, State, Words};
@@ -25,17 +28,21 @@ use aya::maps::{Array, HashMap as Map, MapData};
 use aya::programs::tp_btf::BtfTracePointLinkId;
 use aya::programs::{BtfTracePoint, ProgramError};
 use aya::{Btf, EbpfError, EbpfLoader};
+use obstacle::{obstacle, refused, told};
 use std::collections::{HashMap, HashSet};
-use std::error::Error;
 use std::fmt;
 use std::io;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Built from `bpf/monitor.bpf.c` by `bpf/build.sh`.
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("CARGO_MANIFEST_DIR"), "/bpf/monitor.bpf.o"));
 /// Its programs, and the tracepoints they belong to; new threads are caught before anything is said about old ones.
-const PROGRAMS: [(&str, &str); 3] =
-    [("forked", "sched_process_fork"), ("woken", "sched_wakeup"), ("switched", "sched_switch")];
+const PROGRAMS: [(&str, &str); 4] = [
+    ("forked", "sched_process_fork"),
+    ("ends", "sched_process_exit"),
+    ("woken", "sched_wakeup"),
+    ("switched", "sched_switch"),
+];
 /// `BPF_NOEXIST` (bpf(2)).
 const ONLY_NEW: u64 = 1;
 
@@ -48,10 +55,13 @@ pub(super) struct Ebpf {
     attached: Vec<(&'static str, BtfTracePointLinkId)>,
     /// Threads that were found by looking in this window, with what the scheduler had accounted to them.
     found: HashMap<ThreadId, Duration>,
-    /// The accounts there were when the window began; `None`: of threads that are not watched any more.
-    earlier: HashMap<u32, Option<Earlier>>,
+    /// The accounts there were when the window began.
+    earlier: HashMap<u32, Earlier>,
     switches: u64,
     per_switch: Duration,
+    /// What the kernel's side had missed when the window began.
+    missed_before: u64,
+    /// Threads of this window that have no account, or one that cannot be read.
     lost: u64,
 }
 
@@ -61,10 +71,14 @@ struct Earlier {
     /// What the thread did.
     state: State,
     at: u64,
+    /// It is of a process that is watched in this window.
+    member: bool,
 }
 
 /// More accounts of threads that are not watched any more than this are worth detaching.
 const MANY: usize = 2048;
+/// An account is half written for some nanoseconds, unless a hypervisor takes the CPU away just then.
+const PATIENCE: Duration = Duration::from_millis(20);
 
 impl Ebpf {
     /// Loads the program; attaches it for a moment to measure what it costs.
@@ -89,8 +103,20 @@ impl Ebpf {
         let (threads, processes) = (Map::try_from(map("threads")?)?, Map::try_from(map("processes")?)?);
         let missed = Array::try_from(map("lost")?)?;
         let (attached, found, earlier) = (Vec::new(), HashMap::new(), HashMap::new());
-        let (switches, per_switch, lost) = (0, Duration::ZERO, 0);
-        Ok(Self { bpf, threads, processes, missed, attached, found, earlier, switches, per_switch, lost })
+        let (switches, per_switch, missed_before, lost) = (0, Duration::ZERO, 0, 0);
+        Ok(Self {
+            bpf,
+            threads,
+            processes,
+            missed,
+            attached,
+            found,
+            earlier,
+            switches,
+            per_switch,
+            missed_before,
+            lost,
+        })
     }
 
     /// Forgets every account; only while detached.
@@ -149,50 +175,57 @@ impl Ebpf {
     }
 
     /// Takes up a thread that was found by looking: begins its account, unless the kernel's side has begun it at its creation or an earlier
-    /// window did.
-    fn find(&mut self, id: ThreadId) {
+    /// window did. `false`: there is no room for it.
+    fn find(&mut self, id: ThreadId) -> bool {
         let (tid, now) = (id.tid.0.unsigned_abs(), now());
         let ran = Schedstat::read(id.pid, id.tid).map_or(Duration::ZERO, |account| account.ran);
         self.found.insert(id, ran);
         let known = self.account(tid);
-        // A number may have been that of a thread that has ended.
-        let begin = if known.as_ref().is_some_and(|known| known.state() == State::Ended) { 0 } else { ONLY_NEW };
-        // Where there is no room for it, it is not seen.
-        let _ = self.threads.insert(tid, Account::begin(id, now).words(), begin);
+        // This thread may have ended since it was looked at: then that is its own account. Where it is that of one which had its number
+        // before, nobody writes to it any more.
+        let of_another = known.as_ref().is_some_and(|known| known.state() == State::Ended && known.id() != id);
+        let begin = if of_another { 0 } else { ONLY_NEW };
+        let begun = self.threads.insert(tid, Account::begin(id, now, ran).words(), begin).is_ok();
         // It was taken for one that is not watched any more: its process was not listed yet when the window began.
-        if let (Some(earlier @ None), Some(account)) = (self.earlier.get_mut(&tid), known) {
-            let state = account.state();
-            *earlier = Some(Earlier { account, state, at: now });
+        if let (Some(earlier), Some(account)) = (self.earlier.get_mut(&tid), &known)
+            && !earlier.member
+            && earlier.account.begun() == account.begun()
+        {
+            *earlier = Earlier { account: account.clone(), state: account.state(), at: now, member: true };
         }
+        begun || known.is_some() || self.threads.get(&tid, 0).is_ok()
     }
 
-    /// An account that adds up: what is written at the moment is read again.
+    /// An account that adds up: what is written at the moment is read again. `None`: there is none, or it is never whole.
     fn account(&self, tid: u32) -> Option<Account> {
-        (0..100).find_map(|_| Account::parse(self.threads.get(&tid, 0).ok()?))
+        let begin = Instant::now();
+        loop {
+            let account = Account::parse(self.threads.get(&tid, 0).ok()?);
+            if account.is_some() || begin.elapsed() > PATIENCE {
+                return account;
+            }
+        }
     }
 
     /// Notes the accounts of a window that begins, and forgets those of threads that have ended.
     fn look_back(&mut self, roster: &Roster, members: &HashSet<u32>) -> io::Result<()> {
         let alive: HashMap<Tid, ThreadId> = roster.threads().map(|(_, id)| (id.tid, id)).collect();
-        let mut strangers = 0;
         for tid in self.tids()? {
             let Some(account) = self.account(tid) else { continue };
             let id = alive.get(&Tid(tid as i32)).copied().unwrap_or_else(|| account.id());
             if account.state() == State::Ended {
                 let _ = self.threads.remove(&tid);
-            } else if members.contains(&id.pid.0.unsigned_abs()) {
+            } else {
                 let at = now();
+                let member = members.contains(&id.pid.0.unsigned_abs());
                 let state = match account.state() {
-                    State::Unknown => self.steady(id, Duration::ZERO),
+                    State::Unknown if member => self.steady(id, Duration::ZERO),
                     state => state,
                 };
-                self.earlier.insert(tid, Some(Earlier { account, state, at }));
-            } else {
-                strangers += 1;
-                self.earlier.insert(tid, None);
+                self.earlier.insert(tid, Earlier { account, state, at, member });
             }
         }
-        if strangers > MANY {
+        if self.earlier.values().filter(|earlier| !earlier.member).count() > MANY {
             self.stop()?;
             self.clear()?;
             self.earlier.clear();
@@ -232,7 +265,7 @@ impl Source for Ebpf {
             self.name(&members)?;
             self.look_back(roster, &members)?;
         }
-        self.lost = self.missed()?;
+        (self.missed_before, self.lost) = (self.missed()?, 0);
         // Attaching may take long on a crowded machine; it is not part of the window.
         self.switches = machine_switches();
         Ok(())
@@ -241,9 +274,11 @@ impl Source for Ebpf {
     fn look(&mut self, roster: &Roster, _: Duration, counting: bool) -> io::Result<()> {
         if counting {
             self.name(&pids(roster))?;
+            // The first look finds those that were there before; the kernel's side counts new ones that have no room.
+            let first = self.found.is_empty();
             for (_, id) in roster.threads() {
-                if !self.found.contains_key(&id) {
-                    self.find(id);
+                if !self.found.contains_key(&id) && !self.find(id) && first {
+                    self.lost += 1;
                 }
             }
         }
@@ -253,22 +288,29 @@ impl Source for Ebpf {
     fn end(&mut self, roster: &Roster) -> io::Result<Vec<ThreadActivity>> {
         let end = now();
         self.switches = machine_switches().saturating_sub(self.switches);
-        self.lost = self.missed()?.saturating_sub(self.lost);
+        self.lost += self.missed()?.saturating_sub(self.missed_before);
         let alive: HashMap<Tid, ThreadId> = roster.threads().map(|(_, id)| (id.tid, id)).collect();
         let mut threads = Vec::new();
         for tid in self.tids()? {
-            let Some(mut account) = self.account(tid) else { continue };
-            match self.earlier.get(&tid) {
-                Some(None) => continue,
-                // The number may be that of another thread by now.
-                Some(Some(Earlier { account: earlier, state, at })) if earlier.begun() == account.begun() => {
-                    account = account.added(earlier, *state, *at);
-                }
-                _ => {}
-            }
+            let Some(read) = self.account(tid) else {
+                self.lost += 1;
+                continue;
+            };
             // A number is that of a thread only.
-            let id = alive.get(&Tid(tid as i32)).copied().unwrap_or_else(|| account.id());
+            let id = alive.get(&Tid(tid as i32)).copied().unwrap_or_else(|| read.id());
             let stat = Stat::read(id.pid, id.tid).ok().filter(|stat| stat.start == id.start);
+            // Gone from /proc by now: its name is in its account by now, whatever was read of it before.
+            let account = if stat.is_none() { self.account(tid).unwrap_or(read) } else { read };
+            let account = match self.earlier.get(&tid) {
+                // The number may be that of another thread by now.
+                Some(earlier) if earlier.account.begun() == account.begun() => {
+                    if !earlier.member {
+                        continue;
+                    }
+                    account.added(&earlier.account, earlier.state, earlier.at)
+                }
+                _ => account,
+            };
             let state = match account.state() {
                 // It ended before the program was attached.
                 State::Unknown if stat.is_none() => continue,
@@ -308,56 +350,65 @@ fn program<'a>(bpf: &'a mut aya::Ebpf, name: &str) -> Result<&'a mut BtfTracePoi
     bpf.program_mut(name).ok_or_else(|| ProgramError::InvalidName { name: name.into() })?.try_into()
 }
 
-/// What is known to stand in the way before anything is tried, which takes a tenth of a second.
-fn obstacle() -> Option<Unavailable> {
-    /// The kernel gives the first PID namespace this number (`PROC_PID_INIT_INO`).
-    const FIRST: &str = "pid:[4026531836]";
-    let obstacle = |reason, remedy| Some(Unavailable::new(Layer::Ebpf, reason, remedy));
-    if !cfg!(any(target_arch = "x86_64", target_arch = "aarch64")) {
-        return obstacle("not on this architecture", "x86-64 and AArch64 have it");
-    }
-    if !permission::may_use_bpf() {
-        return Some(not_permitted());
-    }
-    if !std::path::Path::new("/sys/kernel/btf/vmlinux").exists() {
-        return obstacle("no type information (/sys/kernel/btf/vmlinux)", "use a kernel with CONFIG_DEBUG_INFO_BTF");
-    }
-    let namespace = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
-    if namespace.as_os_str() != FIRST {
-        return obstacle(
-            "the kernel's thread numbers are others than those in this PID namespace",
-            "run pinwise outside of the container, or with --pid=host",
-        );
-    }
-    let lockdown = std::fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default();
-    if lockdown.contains("[confidentiality]") {
-        return obstacle("the kernel is locked down", "boot with lockdown=integrity or without");
-    }
-    None
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::roster::Scope;
+    use std::sync::mpsc::channel;
 
-fn not_permitted() -> Unavailable {
-    Unavailable::new(Layer::Ebpf, "not permitted", "sudo setcap cap_bpf,cap_perfmon+ep \"$(command -v pinwise)\"")
-}
-
-/// Why it cannot be, by the kernel's answer.
-fn refused(error: &(impl Error + 'static)) -> Unavailable {
-    let first: &(dyn Error + 'static) = error;
-    let mut causes = std::iter::successors(Some(first), |&error| error.source());
-    let denied = |error: &io::Error| error.raw_os_error() == Some(libc::EPERM);
-    if causes.any(|error| error.downcast_ref::<io::Error>().is_some_and(denied)) {
-        return not_permitted();
+    fn own(tid: Option<Tid>) -> ThreadId {
+        let pid = Pid(rustix::process::getpid().as_raw_nonzero().get());
+        let tid = tid.unwrap_or(Tid(rustix::thread::gettid().as_raw_nonzero().get()));
+        ThreadId { pid, tid, start: Stat::read(pid, tid).unwrap().start }
     }
-    Unavailable::new(Layer::Ebpf, told(error), "use Linux 5.15 or later, with CONFIG_BPF_SYSCALL and CONFIG_BPF_JIT")
-}
 
-/// What happened with all its causes, the first line of each.
-fn told(error: &(impl Error + 'static)) -> String {
-    let first: &(dyn Error + 'static) = error;
-    let first_line = |text: String| text.lines().next().unwrap_or_default().trim().to_owned();
-    let mut lines: Vec<String> = std::iter::successors(Some(first), |&error| error.source())
-        .map(|error| first_line(error.to_string()))
-        .collect();
-    lines.dedup();
-    lines.join(": ")
+    #[test]
+    fn a_thread_that_ends_after_a_look_at_it_keeps_its_account() {
+        let mut ebpf = match Ebpf::open() {
+            Ok(ebpf) => ebpf,
+            Err(reason) => return println!("left out: {reason}"),
+        };
+        let roster = Roster::new(Scope::Processes(vec![own(None).pid])).unwrap();
+        ebpf.begin(&roster).unwrap();
+        let brief = std::thread::Builder::new().name("ebpf-brief".into()).spawn(|| own(None)).unwrap().join().unwrap();
+        // Joined is not yet switched out for the last time.
+        let ended = |ebpf: &Ebpf| {
+            ebpf.account(brief.tid.0.unsigned_abs()).is_some_and(|account| account.state() == State::Ended)
+        };
+        let begin = Instant::now();
+        while !ended(&ebpf) && begin.elapsed() < Duration::from_secs(20) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert!(ebpf.find(brief), "it has an account");
+        let seen = ebpf.end(&roster).unwrap();
+        let thread = seen.iter().find(|thread| thread.id == brief).unwrap();
+        assert!(thread.comm == "ebpf-brief" && thread.ran > Duration::ZERO, "{thread:?}");
+        assert_eq!(ebpf.lost(), 0);
+    }
+
+    #[test]
+    fn threads_without_room_are_counted_whether_they_were_there_before_or_came() {
+        let mut ebpf = match Ebpf::open() {
+            Ok(ebpf) => ebpf,
+            Err(reason) => return println!("left out: {reason}"),
+        };
+        let roster = Roster::new(Scope::Processes(vec![own(None).pid])).unwrap();
+        ebpf.begin(&roster).unwrap();
+        let mut filled = 0u32;
+        // Numbers that no thread has.
+        while ebpf.threads.insert(u32::MAX - filled, [0; account::WORDS], 0).is_ok() {
+            filled += 1;
+        }
+        let (end, wait) = channel::<()>();
+        let late = std::thread::spawn(move || wait.recv().is_err());
+        let present = roster.threads().count() as u64;
+        assert!(present > 0 && filled > 0);
+        ebpf.look(&roster, Duration::ZERO, true).unwrap();
+        let seen = ebpf.end(&roster).unwrap();
+        assert!(seen.is_empty(), "{seen:?}");
+        // Other tests of this process may begin threads as well.
+        assert!(ebpf.lost() > present, "{} lost, {present} were there and one came", ebpf.lost());
+        drop(end);
+        late.join().unwrap();
+    }
 }

@@ -45,14 +45,10 @@ pub(super) struct Perf {
 impl Perf {
     /// Prepares every CPU that is online; records for a moment to measure what it costs.
     pub(super) fn open() -> Result<Self, Unavailable> {
-        let online = std::fs::read_to_string("/sys/devices/system/cpu/online").map_err(|error| refused(&error))?;
-        let online: CpuSet = online.trim().parse().map_err(|_| refused(&io::ErrorKind::InvalidData.into()))?;
-        // CPU numbers fit an int.
-        let rings = online.iter().map(|cpu| Ok((cpu, Ring::switches(cpu.0 as i32)?))).collect::<io::Result<_>>();
-        let rings = rings.map_err(|error| refused(&error))?;
-        let (book, later, bytes) = (Book::default(), Vec::new(), Vec::new());
+        let (rings, book, later, bytes) = (Vec::new(), Book::default(), Vec::new(), Vec::new());
         let (looks, switches, per_switch) = (Sampling::every(LOOK), 0, Duration::ZERO);
         let mut perf = Self { rings, looks, book, later, bytes, switches, per_switch };
+        perf.prepare(&online().map_err(|error| refused(&error))?).map_err(|error| refused(&error))?;
         perf.per_switch = calibration::per_switch(&mut |work| {
             // Emptied, so that what is measured is not what a full buffer costs.
             perf.take(u64::MAX);
@@ -60,6 +56,20 @@ impl Perf {
         })
         .map_err(|error| refused(&error))?;
         Ok(perf)
+    }
+
+    /// Prepares the CPUs that are online and not watched yet, and lets go of those that are offline; whether there were any.
+    fn prepare(&mut self, online: &CpuSet) -> io::Result<bool> {
+        let watched: CpuSet = self.rings.iter().map(|(cpu, _)| *cpu).collect();
+        if watched == *online {
+            return Ok(false);
+        }
+        self.rings.retain(|(cpu, _)| online.contains(*cpu));
+        for cpu in online.iter().filter(|cpu| !watched.contains(*cpu)) {
+            // CPU numbers fit an int.
+            self.rings.push((cpu, Ring::switches(cpu.0 as i32)?));
+        }
+        Ok(true)
     }
 
     fn record(&self, work: bool) -> io::Result<()> {
@@ -137,6 +147,7 @@ impl Source for Perf {
 
     fn begin(&mut self, roster: &Roster) -> io::Result<()> {
         self.looks.begin(roster)?;
+        self.prepare(&online()?)?;
         // What was recorded before the window.
         self.take(u64::MAX);
         self.switches = machine_switches();
@@ -149,6 +160,9 @@ impl Source for Perf {
             self.book.watch(id.pid.0.unsigned_abs(), id.tid.0.unsigned_abs());
         }
         self.take(now());
+        if counting && self.prepare(&online()?)? {
+            self.record(true)?;
+        }
         self.looks.look(roster, at, counting)
     }
 
@@ -171,6 +185,12 @@ impl Source for Perf {
     fn charge(&self, overhead: &mut Overhead) {
         overhead.charge(self.switches, self.per_switch);
     }
+}
+
+/// The CPUs that run threads now.
+fn online() -> io::Result<CpuSet> {
+    let text = std::fs::read_to_string("/sys/devices/system/cpu/online")?;
+    text.trim().parse().map_err(|_| io::ErrorKind::InvalidData.into())
 }
 
 /// Why it cannot be, by the kernel's answer.

@@ -6,7 +6,7 @@ use pinwise_topology::CpuId;
 use std::time::Duration;
 
 /// Its size; all members have 64 bits but the name, which has 16 bytes.
-pub(super) const WORDS: usize = 14;
+pub(super) const WORDS: usize = 15;
 /// As it lies in memory.
 pub(super) type Words = [u64; WORDS];
 
@@ -25,7 +25,9 @@ const PROCESSOR: usize = 9;
 const ID: usize = 10;
 /// Nanoseconds since boot.
 const START: usize = 11;
-const COMM: usize = 12;
+/// Nanoseconds on a CPU up to the end of its last turn, by the kernel's account.
+const RUNTIME: usize = 12;
+const COMM: usize = 13;
 
 /// `enum state`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,13 +59,15 @@ impl State {
 pub(super) struct Account(Words);
 
 impl Account {
-    /// Of a thread of which nothing is known yet.
-    pub(super) fn begin(id: ThreadId, now: u64) -> Self {
+    /// Of a thread of which nothing is known yet but what it has run so far.
+    pub(super) fn begin(id: ThreadId, now: u64, ran: Duration) -> Self {
         let mut words = [0; WORDS];
         words[BEGIN] = now;
         words[MARK] = now << 3 | State::Unknown as u64;
         words[ID] = u64::from(id.pid.0.unsigned_abs()) << 32 | u64::from(id.tid.0.unsigned_abs());
         words[START] = id.start.0.saturating_mul(tick());
+        // 584 years fit.
+        words[RUNTIME] = ran.as_nanos() as u64;
         Self(words)
     }
 
@@ -161,7 +165,7 @@ mod tests {
 
     /// An account with these sums: ran, waited, locked, slept.
     fn account(begin: u64, state: State, spent: [u64; 4]) -> Account {
-        let mut words = Account::begin(id(), begin).words();
+        let mut words = Account::begin(id(), begin, Duration::ZERO).words();
         words[SPENT..VOLUNTARY].copy_from_slice(&spent);
         words[MARK] = (begin + spent.iter().sum::<u64>()) << 3 | state as u64;
         Account::parse(words).unwrap()
@@ -169,7 +173,7 @@ mod tests {
 
     #[test]
     fn what_was_written_in_full_adds_up_and_nothing_else_is_taken() {
-        let begun = Account::begin(id(), 1_000);
+        let begun = Account::begin(id(), 1_000, Duration::ZERO);
         assert_eq!((begun.id(), begun.state(), begun.begun()), (id(), State::Unknown, 1_000));
         assert_eq!(Account::parse(begun.words()), Some(begun.clone()));
         let whole = account(1_000, State::Asleep, [300, 0, 400, 0]).words();
@@ -218,7 +222,7 @@ mod tests {
         let quiet = earlier.added(&earlier, State::Asleep, 1_500).activity(id(), None, State::Asleep, 2_000);
         assert_eq!((quiet.ran, quiet.slept, quiet.elapsed), (ns(0), ns(500), ns(500)));
         // Nothing had ever happened to it before: /proc said that it waits for a lock, and its wake-up says so, too.
-        let unknown = Account::begin(id(), 1_000);
+        let unknown = Account::begin(id(), 1_000, Duration::ZERO);
         let woken = account(1_000, State::Waiting, [0, 0, 800, 0]);
         let seen = woken.added(&unknown, State::Locked, 1_500).activity(id(), None, State::Waiting, 2_000);
         assert_eq!((seen.locked, seen.waited, seen.elapsed), (Some(ns(300)), ns(200), ns(500)));
@@ -241,7 +245,7 @@ mod tests {
         fn windows_add_up_to_the_whole(
             turns in prop::collection::vec((1usize..5, 1u64..1000), 1..20), cuts in prop::collection::vec(0u64..20_000, 1..5),
         ) {
-            let (begin, mut words) = (1_000, Account::begin(id(), 1_000).words());
+            let (begin, mut words) = (1_000, Account::begin(id(), 1_000, Duration::ZERO).words());
             words[MARK] = begin << 3 | State::Running as u64;
             let mut history = vec![Account(words)];
             for (next, length) in turns {

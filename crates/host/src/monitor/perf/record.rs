@@ -11,6 +11,8 @@
 pub(super) enum What {
     /// `tid` gave its CPU to `next` (0: to nobody); `preempted`: it would have gone on.
     Switch { next: u32, preempted: bool },
+    /// `tid` got a CPU.
+    Turn,
     /// `tid` of process `pid` was created by a thread of process `parent`.
     Fork { parent: u32 },
     /// It got a name.
@@ -62,10 +64,11 @@ fn parse(record: &[u8]) -> Option<Record> {
     let id = &record[record.len() - ID..];
     let (mut pid, mut tid, time) = (word(id, 0)?, word(id, 4)?, long(id, 8)?);
     let what = match kind {
-        // The other half of a switch, the beginning of the next one's turn, says nothing new.
         SWITCH_CPU_WIDE if misc & SWITCH_OUT != 0 => {
             What::Switch { next: word(body, 4)?, preempted: misc & PREEMPTED != 0 }
         }
+        // The other half of a switch says nothing new, but where the kernel hides what the one before does.
+        SWITCH_CPU_WIDE => What::Turn,
         // pid, parent's pid, tid, parent's tid.
         FORK | EXIT => {
             (pid, tid) = (word(body, 0)?, word(body, 8)?);
@@ -108,6 +111,7 @@ pub(super) mod tests {
             What::Switch { next, preempted } => {
                 (SWITCH_CPU_WIDE, SWITCH_OUT | if *preempted { PREEMPTED } else { 0 }, words(&[*next, *next]))
             }
+            What::Turn => (SWITCH_CPU_WIDE, 0, words(&[1, 1])),
             What::Fork { parent } => (FORK, 0, words(&[record.pid, *parent, record.tid, *parent, 0, 0])),
             What::Exit => (EXIT, 0, words(&[record.pid, 1, record.tid, 1, 0, 0])),
             What::Comm(name) => {
@@ -126,6 +130,7 @@ pub(super) mod tests {
     fn any_record() -> impl Strategy<Value = Record> {
         let what = prop_oneof![
             (any::<u32>(), any::<bool>()).prop_map(|(next, preempted)| What::Switch { next, preempted }),
+            Just(What::Turn),
             any::<u32>().prop_map(|parent| What::Fork { parent }),
             Just(What::Exit),
             "[a-z ()]{0,15}".prop_map(What::Comm),
@@ -160,13 +165,11 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn kinds_of_no_interest_and_beginnings_of_turns_are_passed_over() {
+    fn kinds_of_no_interest_are_passed_over() {
         let switch = Record { time: 5, pid: 1, tid: 2, what: What::Switch { next: 3, preempted: true } };
-        let mut comes = bytes(&switch);
-        comes[4..6].copy_from_slice(&0u16.to_ne_bytes());
         let mut other = bytes(&switch);
         other[..4].copy_from_slice(&9u32.to_ne_bytes());
-        let text = [comes, other, bytes(&switch)].concat();
+        let text = [other, bytes(&switch)].concat();
         assert_eq!(records(&text).collect::<Vec<_>>(), [switch]);
         // A size of 0 would never end.
         assert_eq!(records(&[0; 64]).count(), 0);

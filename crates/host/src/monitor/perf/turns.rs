@@ -63,7 +63,11 @@ impl Turns {
         self.now = Some((if preempted { Doing::Preempted } else { Doing::Away }, time));
     }
 
+    /// Told by the one that had the CPU before, and again by itself.
     fn come(&mut self, time: u64, cpu: CpuId) {
+        if matches!(self.now, Some((Doing::Running, _))) {
+            return;
+        }
         if let Some((Doing::Preempted, since)) = self.now {
             self.preempted += time.saturating_sub(since);
         }
@@ -105,6 +109,11 @@ impl Book {
                     turns.leave(self.begin, time, preempted);
                 }
                 if let Some(turns) = self.threads.get_mut(&next) {
+                    turns.come(time, cpu);
+                }
+            }
+            What::Turn => {
+                if let Some(turns) = self.threads.get_mut(&tid) {
                     turns.come(time, cpu);
                 }
             }
@@ -162,6 +171,27 @@ mod tests {
         assert_eq!((other.ran(200), other.preempted(200)), (Some(ns(20 + 20)), ns(30)));
         assert_eq!((other.voluntary, other.involuntary, other.migrations), (0, 1, 0));
         assert_eq!(book.threads.len(), 2, "99 is somebody else's");
+    }
+
+    #[test]
+    fn a_turn_after_one_that_is_hidden_is_told_by_the_thread_itself() {
+        let mut book = Book::new(100);
+        book.watch(1, 10);
+        let turn = |time, tid| Record { time, pid: 1, tid, what: What::Turn };
+        for (cpu, record) in [
+            (0, switch(110, 10, 99, true)),
+            // 99 gives the CPU back, and nobody sees it.
+            (1, turn(130, 10)),
+            (1, switch(150, 10, 98, false)),
+            (1, switch(160, 98, 10, false)),
+            // The other half of the same switch.
+            (1, turn(162, 10)),
+        ] {
+            book.see(CpuId(cpu), record);
+        }
+        let thread = &book.threads[&10];
+        assert_eq!((thread.ran(200), thread.preempted(200)), (Some(ns(10 + 20 + 40)), ns(20)));
+        assert_eq!((thread.migrations, thread.voluntary, thread.involuntary), (1, 1, 1));
     }
 
     #[test]
