@@ -11,6 +11,7 @@ use pinwise_topology::{Fingerprint, Random};
 use serde::{Deserialize, Serialize};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 /// Runs of each reference alone in a round.
 const ALONE: usize = 3;
@@ -38,13 +39,13 @@ pub struct Step {
 }
 
 /// The result of a run that may not have been made yet.
-type Pending = Mutex<Option<Result<Vec<Pace>, MeasureError>>>;
+type Pending = Mutex<Option<Result<(Vec<Pace>, Duration), MeasureError>>>;
 
 /// One run: an experiment in a round.
-struct Task {
-    experiment: usize,
-    round: usize,
-    seed: u64,
+pub(crate) struct Task {
+    pub(crate) experiment: usize,
+    pub(crate) round: usize,
+    pub(crate) seed: u64,
 }
 
 impl Plan {
@@ -73,7 +74,7 @@ pub fn execute(
     let tasks = tasks(plan, conditions);
     let results = run_all(bench, plan, &conditions.fame, &tasks, observe)?;
     let mut runs: Vec<Runs> = vec![vec![Vec::new(); conditions.rounds]; plan.experiments.len()];
-    for (task, paces) in tasks.iter().zip(results) {
+    for (task, (paces, _)) in tasks.iter().zip(results) {
         runs[task.experiment][task.round].push(paces);
     }
     Ok(Characterization::new(bench, plan, conditions, fingerprint, &runs))
@@ -94,13 +95,14 @@ fn tasks(plan: &Plan, conditions: Conditions) -> Vec<Task> {
     tasks
 }
 
-fn run_all(
+/// Runs `tasks`, as many at once as `bench` allows: what each gave, and how long it took. Error: see [`execute`].
+pub(crate) fn run_all(
     bench: &dyn Bench,
     plan: &Plan,
     fame: &Fame,
     tasks: &[Task],
     observe: &(dyn Fn(Step) + Sync),
-) -> Result<Vec<Vec<Pace>>, MeasureError> {
+) -> Result<Vec<(Vec<Pace>, Duration)>, MeasureError> {
     let results: Vec<Pending> = tasks.iter().map(|_| Mutex::new(None)).collect();
     let next = AtomicUsize::new(0);
     let done = AtomicUsize::new(0);
@@ -109,7 +111,8 @@ fn run_all(
         while !failed.load(Ordering::Relaxed) {
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some(task) = tasks.get(index) else { return };
-            let result = try_run(bench, plan, fame, task);
+            let begin = Instant::now();
+            let result = try_run(bench, plan, fame, task).map(|paces| (paces, begin.elapsed()));
             failed.fetch_or(result.is_err(), Ordering::Relaxed);
             if let Ok(mut place) = results[index].lock() {
                 *place = Some(result);

@@ -7,12 +7,14 @@
 //!
 //! * [`Plan`] (pure): which sets of programs to run where, from the machine's tree of sharing levels.
 //! * [`execute()`]: runs the plan on a [`pinwise_testbed::Bench`], in rounds, in random order, with runs alone in between.
+//! * [`estimate()`]: how long that takes.
 //! * [`Characterization`]: the result, with intervals, noise and warnings; it is kept and read again.
 //! * [`Findings`] (pure): critical resources, sensitivity, co-runners, and whether remote cores matter.
 
 #![forbid(unsafe_code)]
 
 mod characterization;
+mod estimate;
 mod execute;
 mod findings;
 mod level;
@@ -21,6 +23,7 @@ mod scope;
 mod statistics;
 
 pub use characterization::{Arranged, Characterization, Isolated, Noise, Slowdown};
+pub use estimate::estimate;
 pub use execute::{Conditions, Step, execute};
 pub use findings::{CoRunners, Critical, Findings, Remote, Sensitivity, SensitivityClass, Undecided};
 pub use level::{Absent, Level};

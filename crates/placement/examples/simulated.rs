@@ -3,7 +3,7 @@
 //!
 //!     cargo run --release -p pinwise-placement --example simulated -- 50 intadd intmul
 //!
-//! Each search is then run so many times, with another seed each, on that population with the noise of one window.
+//! Each search is then run so many times, with another seed each, on that population with the noise of one measurement of the default length.
 
 use pinwise_campaign::{Record, Step, Strategy};
 use pinwise_placement::{Budget, Outcome, Question, Search, StrategyName};
@@ -14,7 +14,7 @@ use pinwise_topology::{Alike, Assignment, PerContext, SharingTree, Space};
 use std::error::Error;
 use std::time::Duration;
 
-/// Windows per assignment in the population.
+/// Measurements of each assignment in the population.
 const REPEATS: usize = 2;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let [runs, names @ ..] = arguments.as_slice() else { return Err("usage: simulated RUNS PROGRAM...".into()) };
     let runs: u64 = runs.parse()?;
     println!(
-        "| program | one window \u{b1} | search | measurements | optimum announced | loss, mean | loss, worst | bound holds | bound above \
+        "| program | one measurement \u{b1} | search | measurements | optimum announced | loss, mean | loss, worst | bound holds | bound above \
          best, median |"
     );
     println!("|---|---:|---|---:|---:|---:|---:|---:|---:|");
@@ -33,7 +33,7 @@ fn program(name: &str, runs: u64) -> Result<(), Box<dyn Error>> {
     let pipeline = Pipeline::named(name).ok_or("there is no such program; pinwise workload --list names them")?;
     let processor = Processor::model("ultrasparc-t2")?;
     let machine = processor.machine();
-    let window = Window { starts: 1, ..Window::of(&[pipeline; 2]) };
+    let window = Window::of(&[pipeline; 2]);
     let mut testbed = SimulatedTestbed::new(processor, machine.clone(), vec![pipeline; 2], window, 1)?;
     let tree = SharingTree::new(&machine, Alike::ByStructure);
     let assignments: Vec<Assignment> = Space::new(tree.clone(), 6, PerContext::AtMost(1))?.classes().collect();

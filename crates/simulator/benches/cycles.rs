@@ -3,7 +3,9 @@
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
 use pinwise_simulator::program::{Microbenchmark, Pipeline};
-use pinwise_simulator::{Job, Pace, Placed, Processor, Unplaced};
+use pinwise_simulator::{Job, Pace, Placed, Processor, SimulatedTestbed, Unplaced, Window};
+use pinwise_testbed::{Effort, Setting, Testbed};
+use pinwise_topology::{Assignment, Random};
 
 fn main() {
     divan::main();
@@ -95,4 +97,21 @@ fn a_placement_of_24_threads(bencher: Bencher) {
     let unplaced = Unplaced::new(&processor, &pipelines("hash1_Mem", 8)).expect("a valid job");
     let placed: Vec<_> = (0..24).map(|context| Placed { context, start: 0, seed: 1 }).collect();
     bencher.bench_local(|| unplaced.place(black_box(&placed), Pace::Events));
+}
+
+/// What a user waits for: a measurement of the default length of eight instances, each in another random assignment.
+#[divan::bench(args = Pipeline::ALL.map(Pipeline::name), sample_count = 40, sample_size = 1)]
+fn a_measurement_of_24_threads(bencher: Bencher, program: &str) {
+    let processor = Processor::model("ultrasparc-t2").expect("built in");
+    let programs = vec![Pipeline::named(program).expect("a program of this name"); 8];
+    let (machine, window) = (processor.machine(), Window::of(&programs));
+    let mut testbed = SimulatedTestbed::new(processor, machine, programs, window, 1).expect("enough contexts");
+    let mut random = Random::new(1);
+    bencher
+        .with_inputs(|| {
+            let mut contexts: Vec<u32> = (0..64).collect();
+            random.shuffle(&mut contexts);
+            Setting::Pinned(Assignment::new(contexts[..24].to_vec()))
+        })
+        .bench_local_refs(|setting| testbed.measure(setting, Effort::default()).expect("it runs"));
 }

@@ -50,13 +50,17 @@ impl ModelBench {
 
     /// Cycles until programs that load the second level have done so; 0 where none does.
     fn loading(&self, programs: &[Program]) -> u64 {
-        let fits = |program: &Program| program.array() <= u64::from(self.processor.inter_core.l2.size_kib) << 10;
-        let passes = |program: &Program| if fits(program) { 1 } else { PASSES };
+        let passes = |program: &Program| if self.fits(program.array()) { 1 } else { PASSES };
         let lines =
             |program: &Program| passes(program) * program.array() / u64::from(self.processor.inter_core.l2.line);
         let longest = programs.iter().filter(|&&program| self.beyond_first_level(program)).map(lines).max();
         // A miss, and something for those that wait for the same controller.
         longest.unwrap_or(0) * u64::from(self.processor.inter_core.memory.latency) * 21 / 20
+    }
+
+    /// Whether the second level holds so many bytes.
+    fn fits(&self, bytes: u64) -> bool {
+        bytes <= u64::from(self.processor.inter_core.l2.size_kib) << 10
     }
 
     fn beyond_first_level(&self, program: Program) -> bool {
@@ -123,16 +127,26 @@ impl Bench for ModelBench {
 
     fn expected(&self, layout: &[Seat], fame: &Fame, alone: &[Duration]) -> Duration {
         let programs: Vec<Program> = layout.iter().map(|seat| Program::ALL[seat.benchmark]).collect();
-        let looked_at = |program: Program| fame.least as u64 * self.repetition(program) * usual_cpi(program);
-        // Who does not load begins when the others have loaded.
-        let cycles = |program: Program, loading: u64, looked_at: u64| {
-            let begins = if self.beyond_first_level(program) { 0 } else { loading };
-            (loading - begins + OFFSETS + SETTLING + looked_at) as f64
+        let memory = u64::from(self.processor.inter_core.memory.latency);
+        // Arrays that together do not fit drive each other out of the second level, however small one of them is.
+        let beyond = programs.iter().filter(|&&program| self.beyond_first_level(program));
+        let crowded = !self.fits(beyond.map(|program| program.array()).sum());
+        let cpi = |program: Program| match crowded && self.beyond_first_level(program) {
+            true => memory,
+            false => usual_cpi(program),
         };
-        let (loading, longest) = (self.loading(&programs), programs.iter().copied().map(looked_at).max().unwrap_or(0));
+        let looked_at = |program: Program, cpi: u64| fame.least as u64 * self.repetition(program) * cpi;
+        // What costs time is instructions. Who does not load begins when the others have loaded.
+        let instructions = |program: Program, loading: u64, looked_at: u64, cpi: u64| {
+            let loaded = if self.beyond_first_level(program) { loading / memory } else { 0 };
+            (loaded + (OFFSETS + SETTLING + looked_at) / cpi) as f64
+        };
+        let loading = self.loading(&programs);
+        let longest = programs.iter().map(|&program| looked_at(program, cpi(program))).max().unwrap_or(0);
         let seats = layout.iter().zip(&programs).map(|(seat, &program)| {
-            let once = cycles(program, self.loading(&[program]), looked_at(program));
-            alone[seat.benchmark].as_secs_f64() * cycles(program, loading, longest) / once
+            let usual = usual_cpi(program);
+            let once = instructions(program, self.loading(&[program]), looked_at(program, usual), usual);
+            alone[seat.benchmark].as_secs_f64() * instructions(program, loading, longest, cpi(program)) / once
         });
         Duration::from_secs_f64(seats.sum())
     }

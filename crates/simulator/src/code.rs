@@ -105,7 +105,12 @@ struct Traffic {
 pub(crate) struct Code {
     instructions: Vec<Instruction>,
     rings: Vec<Traffic>,
+    /// For each step the fewest cycles from it to the next operation of the pipelined floating-point unit, and to the next division.
+    reach: Vec<[u32; 2]>,
 }
+
+/// There is none to come.
+const NONE: u32 = u32::MAX;
 
 /// Where a thread is in its program, and its next instruction.
 #[derive(Clone, Debug)]
@@ -129,7 +134,23 @@ impl Code {
         let begins = job.threads.iter().map(|program| append(processor, job, program, &mut instructions)).collect();
         let traffic = |&ring: &Ring| Traffic { ring, published: [0; 2], slots: [ring.slot(0); 2] };
         let rings = job.rings.iter().map(traffic).collect();
-        (Self { instructions, rings }, begins)
+        let reach = reach(&instructions);
+        (Self { instructions, rings, reach }, begins)
+    }
+
+    /// The fewest cycles that pass from the next fetch of `cursor` to one of `operation`, which is [`Operation::Fpx`] or [`Operation::Fpd`].
+    pub(crate) fn cycles_to(&self, cursor: &Cursor, operation: Operation) -> u64 {
+        let own = match cursor.operation {
+            next if next == operation => return 0,
+            Operation::Alu | Operation::Delay => cursor.value,
+            // The cursor stands at it, not behind it.
+            Operation::Poll | Operation::Publish => 0,
+            _ => 1,
+        };
+        match self.reach[cursor.at as usize][usize::from(operation == Operation::Fpd)] {
+            NONE => u64::MAX,
+            after => own + u64::from(after),
+        }
     }
 
     /// A thread before its first instruction, which stands at `begin`.
@@ -231,6 +252,39 @@ fn other(side: Side) -> Side {
     match side {
         Side::Producer => Side::Consumer,
         Side::Consumer => Side::Producer,
+    }
+}
+
+/// For each instruction the fewest cycles to a fetch of the pipelined floating-point unit's and of a division: the shortest way there, as if
+/// every loop could be left after any round and every load hit.
+fn reach(instructions: &[Instruction]) -> Vec<[u32; 2]> {
+    let mut reach = vec![[NONE; 2]; instructions.len()];
+    loop {
+        let mut settled = true;
+        for (at, instruction) in instructions.iter().enumerate().rev() {
+            let [next, jump] = [instruction.next, instruction.jump].map(|step| reach[step as usize]);
+            let either = [next[0].min(jump[0]), next[1].min(jump[1])];
+            let (after, cycles) = match (instruction.flow, instruction.operation) {
+                (Flow::Loop | Flow::EndLoop, _) => (either, 0),
+                (Flow::EndPoll, _) => (jump, 0),
+                (Flow::Done, _) => (next, 0),
+                (_, Operation::Poll) => (either, 1),
+                (_, Operation::Alu | Operation::Delay) => (next, u32::try_from(instruction.value).unwrap_or(NONE)),
+                _ => (next, 1),
+            };
+            let mut least =
+                after.map(|after| if after == NONE { NONE } else { after.saturating_add(cycles).min(NONE - 1) });
+            match instruction.operation {
+                Operation::Fpx => least[0] = 0,
+                Operation::Fpd => least[1] = 0,
+                _ => {}
+            }
+            settled &= least == reach[at];
+            reach[at] = least;
+        }
+        if settled {
+            return reach;
+        }
     }
 }
 

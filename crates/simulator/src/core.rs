@@ -7,6 +7,7 @@
 //! [`Core::cycle`] does that and nothing else, cycle by cycle. [`Core::event`] does it in the cycles in which a unit is needed, and lets
 //! each pipe by itself get from one of them to the next ([`pipe`]); it gives the same result in less time.
 
+mod claim;
 mod divider;
 mod pipe;
 mod port;
@@ -15,6 +16,7 @@ mod strand;
 use crate::code::{Code, Operation};
 use crate::memory::{Hierarchy, Load};
 use crate::processor::{Arbitration, Processor};
+use claim::Claim;
 use divider::Divider;
 use pipe::Pipe;
 use port::{Fill, Port};
@@ -138,11 +140,15 @@ impl Core {
         self.start_units(now, port_used, memory);
         let units = self.divider.due(now).min(self.port.due(now));
         self.due = units;
-        for pipe in &mut self.pipes {
+        for number in 0..self.pipes.len() {
+            let others = self.pipes.iter().enumerate().filter(|&(other, _)| other != number);
+            let others_due = others.map(|(_, pipe)| pipe.due).min().unwrap_or(NEVER);
+            let pipe = &mut self.pipes[number];
             if pipe.due == now {
                 // What a unit starts on in a cycle ends in a later one.
                 let limit = if pipe.waiting > 0 { end.min(units.saturating_add(1)) } else { end };
-                pipe.go_on(now + 1, limit, &mut self.strands, code);
+                let mut claim = Claim::new(number, others_due, &mut self.shared[0], &mut self.divider);
+                pipe.go_on(now + 1, limit, &mut self.strands, code, &mut claim);
             }
             self.due = self.due.min(pipe.due);
         }

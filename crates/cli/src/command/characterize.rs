@@ -11,7 +11,7 @@ use crate::store::StoreArguments;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use pinwise_campaign::Store;
-use pinwise_characterization::{Characterization, Conditions, Experiment, Plan, PlanError, Reference, execute};
+use pinwise_characterization::{Characterization, Conditions, Plan, PlanError, Reference, estimate, execute};
 use pinwise_host::HostBench;
 use pinwise_simulator::{ModelBench, Processor};
 use pinwise_testbed::{Bench, Fame, MeasureError, figures};
@@ -152,11 +152,7 @@ fn stopped(error: MeasureError) -> anyhow::Error {
     error.into()
 }
 
-/// Sets beside stressors that are run to see how long sets take.
-const TRIED: usize = 12;
-
-/// Says what there is to do, what is absent, and how long it takes: from one run of every benchmark alone, and some sets beside stressors:
-/// how long these take depends on how steady the machine is.
+/// Says what there is to do, what is absent, and how long it takes.
 fn announce(bench: &dyn Bench, plan: &Plan, conditions: &Conditions) -> anyhow::Result<()> {
     let runs = plan.runs(conditions.rounds);
     let names: Vec<&str> = plan
@@ -174,28 +170,7 @@ fn announce(bench: &dyn Bench, plan: &Plan, conditions: &Conditions) -> anyhow::
         conditions.rounds,
         if conditions.rounds == 1 { "" } else { "s" }
     ));
-    let mut alone = vec![Duration::ZERO; bench.benchmarks().len()];
-    for experiment in plan.experiments.iter().filter(|experiment| experiment.stressor.is_none()) {
-        let begin = Instant::now();
-        bench.run(&experiment.layout, &conditions.fame, conditions.seed).map_err(stopped)?;
-        alone[experiment.benchmark] = begin.elapsed();
-    }
-    let expected = |experiment: &Experiment| bench.expected(&experiment.layout, &conditions.fame, &alone);
-    let (lonely, beside): (Vec<_>, Vec<_>) =
-        plan.experiments.iter().partition(|experiment| experiment.stressor.is_none());
-    let (mut thought, mut took) = (Duration::ZERO, Duration::ZERO);
-    // Not the first ones: neighbours in the plan are alike.
-    for experiment in beside.iter().skip(beside.len() / TRIED / 2).step_by((beside.len() / TRIED).max(1)) {
-        let begin = Instant::now();
-        bench.run(&experiment.layout, &conditions.fame, conditions.seed).map_err(stopped)?;
-        (thought, took) = (thought + expected(experiment), took + begin.elapsed());
-    }
-    let times = if thought.is_zero() { 1.0 } else { took.as_secs_f64() / thought.as_secs_f64() };
-    let sum = |experiments: &[&Experiment]| -> Duration {
-        experiments.iter().map(|experiment| expected(experiment) * plan.runs_of(experiment) as u32).sum()
-    };
-    let once = sum(&lonely) + sum(&beside).mul_f64(times);
-    let all = once * conditions.rounds as u32 / u32::try_from(bench.at_once()).unwrap_or(1);
+    let all = estimate(bench, plan, conditions).map_err(stopped)?;
     output::aside(&format!("about {}", figures::duration(all)));
     Ok(())
 }

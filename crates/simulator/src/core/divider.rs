@@ -44,6 +44,19 @@ impl Divider {
         Some((strand, self.end))
     }
 
+    /// Whether a division of `pipe` that comes in cycle `now` starts at once, if no other comes.
+    #[inline]
+    pub(crate) fn is_free(&self, pipe: usize, now: u64) -> bool {
+        let overlap = if pipe == self.pipe { 0 } else { self.handover };
+        self.waiting == 0 && now + overlap >= self.end
+    }
+
+    /// Such a division starts, and ends in cycle `end`.
+    #[inline]
+    pub(crate) fn occupy(&mut self, pipe: usize, end: u64) {
+        (self.pipe, self.end) = (pipe, end);
+    }
+
     /// The first cycle after `now` in which a division may start, if nothing joins a queue before.
     #[inline]
     pub(crate) fn due(&self, now: u64) -> u64 {

@@ -4,8 +4,9 @@
 //! its core: instructions that need nothing but fetch slots and time concern nobody else, so they are run through until a unit is
 //! needed ([`Pipe::go_on`]).
 
+use super::claim::Claim;
 use super::{MOST_STRANDS, NEVER, Strand, Units};
-use crate::code::{Code, Operation};
+use crate::code::{Code, Cursor, Operation};
 use std::ops::Range;
 
 /// The strands of a pipe and what the fetch unit remembers.
@@ -92,39 +93,50 @@ impl Pipe {
         self.due = self.due.min(at);
     }
 
-    /// Runs from cycle `now` on until a strand's turn comes that needs a unit, at most until cycle `limit`, before which no unit makes a
-    /// strand ready that waits.
-    pub(super) fn go_on(&mut self, mut now: u64, limit: u64, strands: &mut [Strand], code: &mut Code) {
+    /// Runs from cycle `now` on until a strand's turn comes that needs a unit it has no `claim` to, at most until cycle `limit`, before which no
+    /// unit makes a strand ready that waits.
+    pub(super) fn go_on(
+        &mut self,
+        mut now: u64,
+        limit: u64,
+        strands: &mut [Strand],
+        code: &mut Code,
+        claim: &mut Claim<'_>,
+    ) {
         while now < limit {
             self.rouse(now, strands);
             if self.queue.length == 0 {
                 now = self.wakes;
                 continue;
             }
-            if self.queue.length == 1 {
+            let number = if self.queue.length == 1 {
                 let number = self.strands.start + self.queue.first();
                 let strand = &mut strands[number];
-                if strand.run_alone(&mut now, limit.min(self.wakes), code) {
-                    break;
+                if !strand.run_alone(&mut now, limit.min(self.wakes), code) {
+                    if strand.ready_at > now {
+                        self.fetched(number, strand, now);
+                    }
+                    continue;
                 }
-                if strand.ready_at > now {
-                    self.fetched(number, strand, now);
-                }
-                continue;
-            }
-            let number = match self.after_load == now {
-                true => self.pick(now, 0, strands).unwrap_or(self.strands.start),
-                false => {
-                    self.take_turns(&mut now, limit.min(self.wakes), strands);
-                    self.strands.start + self.queue.first()
-                }
+                number
+            } else if self.after_load == now {
+                self.pick(now, 0, strands).unwrap_or(self.strands.start)
+            } else {
+                self.take_turns(&mut now, limit.min(self.wakes), strands);
+                self.strands.start + self.queue.first()
             };
-            let strand = &mut strands[number];
-            match strand.cursor.operation {
-                Operation::Alu => strand.fetch_row(1, now, code),
-                Operation::Delay => strand.fetch_delay(now, code),
+            let Cursor { operation, value, .. } = strands[number].cursor;
+            let strand = match operation {
+                Operation::Alu => {
+                    strands[number].fetch_row(1, now, code);
+                    &strands[number]
+                }
+                _ if operation == Operation::Delay || claim.take(operation, value, now, strands, code) => {
+                    strands[number].fetch_delay(now, code);
+                    &strands[number]
+                }
                 _ => break,
-            }
+            };
             now += 1;
             self.fetched(number, strand, now);
         }
