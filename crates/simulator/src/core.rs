@@ -147,7 +147,8 @@ impl Core {
             if pipe.due == now {
                 // What a unit starts on in a cycle ends in a later one.
                 let limit = if pipe.waiting > 0 { end.min(units.saturating_add(1)) } else { end };
-                let mut claim = Claim::new(number, others_due, &mut self.shared[0], &mut self.divider);
+                let (fpx, divider) = (&mut self.shared[0], &mut self.divider);
+                let mut claim = Claim { pipe: number, others_due, fpx, divider };
                 pipe.go_on(now + 1, limit, &mut self.strands, code, &mut claim);
             }
             self.due = self.due.min(pipe.due);

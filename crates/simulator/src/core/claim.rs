@@ -1,11 +1,14 @@
 //! What a pipe may do with shared units while it runs by itself: use one that no other pipe can come to want meanwhile.
 //!
 //! From where a thread stands in its program there is a least number of cycles to its next multiplication or division ([`Code::cycles_to`]).
-//! Until the first that this allows any thread of the other pipes, there is nothing to arbitrate.
+//! Until the first that this allows any thread of the other pipes, there is nothing to arbitrate. That stays true whatever happens.
 
 use super::divider::Divider;
 use super::{NEVER, Shared, Strand};
 use crate::code::{Code, Operation};
+
+/// The cycles before which no other pipe of the core wants the floating-point unit, and the divide unit, as far as has been looked.
+pub(super) type Clear = [u64; 2];
 
 /// The units of a core as one of its pipes sees them.
 pub(super) struct Claim<'a> {
@@ -15,48 +18,42 @@ pub(super) struct Claim<'a> {
     pub(super) others_due: u64,
     pub(super) fpx: &'a mut Shared,
     pub(super) divider: &'a mut Divider,
-    /// The cycle before which no other pipe wants the one, and the other; once it was looked for.
-    until: [Option<u64>; 2],
 }
 
-impl<'a> Claim<'a> {
-    /// Pipe `pipe` is about to run, all others have been run up to cycle `others_due`.
-    #[inline]
-    pub(super) fn new(pipe: usize, others_due: u64, fpx: &'a mut Shared, divider: &'a mut Divider) -> Self {
-        Self { pipe, others_due, fpx, divider, until: [None; 2] }
-    }
-
+impl Claim<'_> {
     /// Whether a strand of the pipe may fetch `operation` of `latency` cycles in cycle `now`, and have its unit at once. If so it has it.
     pub(super) fn take(
         &mut self,
-        operation: Operation,
-        latency: u64,
+        (operation, latency): (Operation, u64),
         now: u64,
+        clear: &mut Clear,
         strands: &[Strand],
         code: &Code,
     ) -> bool {
-        match operation {
-            Operation::Fpx if now < self.until(operation, strands, code) => {
-                self.fpx.last_user = self.pipe;
-                true
-            }
-            Operation::Fpd if self.divider.is_free(self.pipe, now) && now < self.until(operation, strands, code) => {
-                self.divider.occupy(self.pipe, now + latency);
-                true
-            }
-            _ => false,
+        let clear = match operation {
+            Operation::Fpx => &mut clear[0],
+            Operation::Fpd if self.divider.is_free(self.pipe, now) => &mut clear[1],
+            _ => return false,
+        };
+        if now >= *clear {
+            *clear = self.clear(operation, strands, code);
         }
+        let free = now < *clear;
+        match operation {
+            Operation::Fpx if free => self.fpx.last_user = self.pipe,
+            _ if free => self.divider.occupy(self.pipe, now + latency),
+            _ => {}
+        }
+        free
     }
 
-    fn until(&mut self, operation: Operation, strands: &[Strand], code: &Code) -> u64 {
-        let (pipe, others_due) = (self.pipe, self.others_due);
-        *self.until[usize::from(operation == Operation::Fpd)].get_or_insert_with(|| {
-            let first = |strand: &Strand| {
-                // One that waits for a unit has at least not been served yet.
-                let ready_at = if strand.ready_at == NEVER { 0 } else { strand.ready_at };
-                others_due.max(ready_at).saturating_add(code.cycles_to(&strand.cursor, operation))
-            };
-            strands.iter().filter(|strand| strand.pipe != pipe).map(first).min().unwrap_or(NEVER)
-        })
+    /// The first cycle in which another pipe may want the unit of `operation`.
+    fn clear(&self, operation: Operation, strands: &[Strand], code: &Code) -> u64 {
+        let first = |strand: &Strand| {
+            // One that waits for a unit has at least not been served yet.
+            let ready_at = if strand.ready_at == NEVER { 0 } else { strand.ready_at };
+            self.others_due.max(ready_at).saturating_add(code.cycles_to(&strand.cursor, operation))
+        };
+        strands.iter().filter(|strand| strand.pipe != self.pipe).map(first).min().unwrap_or(NEVER)
     }
 }

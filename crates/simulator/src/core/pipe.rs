@@ -4,7 +4,7 @@
 //! its core: instructions that need nothing but fetch slots and time concern nobody else, so they are run through until a unit is
 //! needed ([`Pipe::go_on`]).
 
-use super::claim::Claim;
+use super::claim::{Claim, Clear};
 use super::{MOST_STRANDS, NEVER, Strand, Units};
 use crate::code::{Code, Cursor, Operation};
 use std::ops::Range;
@@ -22,6 +22,7 @@ pub(super) struct Pipe {
     /// When the first strand that is not in the queue becomes ready.
     wakes: u64,
     queue: Queue,
+    clear: Clear,
 }
 
 /// Up to [`MOST_STRANDS`] strands, counted from the first of the pipe: a byte each, the first lowest.
@@ -36,7 +37,7 @@ struct Queue {
 impl Pipe {
     /// A pipe of these strands, none of which has fetched.
     pub(super) fn new(strands: Range<usize>) -> Self {
-        Self { strands, after_load: 0, waiting: 0, due: 0, wakes: 0, queue: Queue::default() }
+        Self { strands, after_load: 0, waiting: 0, due: 0, wakes: 0, queue: Queue::default(), clear: [0; 2] }
     }
 
     /// Strands whose time has come by cycle `now` join the queue.
@@ -58,8 +59,12 @@ impl Pipe {
         let mut joining = ready & !self.queue.members;
         while joining != 0 {
             let slot = joining.trailing_zeros() as usize;
-            let older = |other: &usize| (strands[*other].fetched, *other) < (strands[slot].fetched, slot);
-            self.queue.insert(self.queue.iter().filter(older).count(), slot);
+            let (fetched, members) = (strands[slot].fetched, self.queue.members);
+            let older = |(other, strand): (usize, &Strand)| {
+                let is_older = strand.fetched < fetched || strand.fetched == fetched && other < slot;
+                members >> other & u32::from(is_older)
+            };
+            self.queue.insert(strands.iter().enumerate().map(older).sum::<u32>() as usize, slot);
             joining &= joining - 1;
         }
     }
@@ -131,7 +136,9 @@ impl Pipe {
                     strands[number].fetch_row(1, now, code);
                     &strands[number]
                 }
-                _ if operation == Operation::Delay || claim.take(operation, value, now, strands, code) => {
+                _ if operation == Operation::Delay
+                    || claim.take((operation, value), now, &mut self.clear, strands, code) =>
+                {
                     strands[number].fetch_delay(now, code);
                     &strands[number]
                 }
