@@ -19,6 +19,12 @@ pub(crate) struct Request {
     /// Environment variables it is started with, on top of ours.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) environment: BTreeMap<String, String>,
+    /// Where its standard output goes; `None`: nowhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) output: Option<PathBuf>,
+    /// Files that are removed after each run of a program that is started anew.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) remove: Vec<PathBuf>,
     /// What performance is, as typed after `--metric`.
     pub(crate) metric: String,
     /// How the metric is read.

@@ -10,6 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
+use support::source::{OPENMP, compiled};
 use support::{PINWISE, Program, affinities, json, pinwise, tool, wait_until};
 use tempfile::TempDir;
 
@@ -97,7 +98,7 @@ fn a_survey_measures_short_programs_as_a_whole_and_says_how_sure_it_is() {
 #[test]
 fn a_sweep_tries_every_number_and_knows_its_loss() {
     let folder = TempDir::new().unwrap();
-    let Some(program) = openmp(&folder) else { return };
+    let Some(program) = compiled(&folder, OPENMP) else { return };
     let options = [
         "--method",
         "sweep",
@@ -116,37 +117,10 @@ fn a_sweep_tries_every_number_and_knows_its_loss() {
     assert!(answer["loss"].as_f64().is_some_and(|loss| (0.0..=0.01).contains(&loss)), "{answer:#}");
 }
 
-/// A loop that is shared by OpenMP threads, until it is ended.
-const OPENMP: &str = r#"
-#include <stdio.h>
-int main(void) {
-  volatile double sum = 0;
-  for (long round = 0; round < 1000000000; round++) {
-    double part = 0;
-    #pragma omp parallel for reduction(+:part)
-    for (long i = 1; i < 2000000; i++) part += 1.0 / (double)i;
-    sum += part;
-    printf("round %ld\n", round);
-    fflush(stdout);
-  }
-  return 0;
-}
-"#;
-
-/// Compiles it; `None` where there is no compiler.
-fn openmp(folder: &TempDir) -> Option<PathBuf> {
-    let compiler = tool("gcc")?;
-    let (source, program) = (folder.path().join("loop.c"), folder.path().join("loop"));
-    fs::write(&source, OPENMP).unwrap();
-    let built = Command::new(compiler).args(["-O2", "-fopenmp", "-o"]).arg(&program).arg(&source).status().unwrap();
-    assert!(built.success());
-    Some(program)
-}
-
 #[test]
 fn an_openmp_program_takes_its_number_from_the_environment_and_is_measured_by_what_it_prints() {
     let folder = TempDir::new().unwrap();
-    let Some(program) = openmp(&folder) else { return };
+    let Some(program) = compiled(&folder, OPENMP) else { return };
     let options =
         ["--method", "reinforcer", "--env", "OMP_NUM_THREADS", "--metric", r"stdout:round (\d+)", "--counter"];
     let answer = threads(&options, &[program.as_os_str()]);
@@ -157,7 +131,7 @@ fn an_openmp_program_takes_its_number_from_the_environment_and_is_measured_by_wh
 #[test]
 fn without_a_metric_the_counters_tell_and_the_text_says_so() {
     let folder = TempDir::new().unwrap();
-    let Some(program) = openmp(&folder) else { return };
+    let Some(program) = compiled(&folder, OPENMP) else { return };
     let output = pinwise(
         ["threads", "--method", "reinforcer", "--max", "3", "--env", "OMP_NUM_THREADS", "--"]
             .map(OsStr::new)
@@ -169,6 +143,42 @@ fn without_a_metric_the_counters_tell_and_the_text_says_so() {
     for word in ["CPU_UTIL", "critical", "monitor", "n = ", "waits for CPU"] {
         assert!(text.contains(word), "{word}: {text}");
     }
+}
+
+#[test]
+fn a_program_that_comes_into_another_phase_while_it_is_searched_is_named() {
+    let folder = TempDir::new().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let (count, sets) = (path("count"), path("sets"));
+    // Counts a hundred times as fast from the second number on that it is told.
+    let script = format!(
+        "i=0; step=1; echo 0 >{count}; while :; do i=$((i + step)); echo $i >{count}.new; mv {count}.new {count}; \
+         [ -e {sets} ] && [ $(wc -l <{sets}) -gt 1 ] && step=100; sleep 0.01; done"
+    );
+    let running = Program::start(Command::new("sh").args(["-c", &script]));
+    wait_until(Duration::from_secs(20), "its first count", || Path::new(&count).exists());
+    let (pid, set, metric) =
+        (running.pid().to_string(), format!("cmd:echo {{n}} >>{sets}"), format!("cmd:cat {count}"));
+    let words = ["threads", "--json", "--max", "2", "--set", &set, "--metric", &metric, "--counter", "--pid", &pid];
+    let answer = json(&pinwise(words));
+    assert_eq!((&answer["shift"]["sign"], &answer["shift"]["at"]), (&"progress".into(), &1.into()), "{answer:#}");
+    assert!(answer["shift"]["change"].as_f64().is_some_and(|change| change > 10.0), "{answer:#}");
+    let told = answer["notes"].to_string();
+    assert!(told.contains("from probe 2 on the program, or the machine under it, was in another phase"), "{told}");
+}
+
+#[test]
+fn the_probes_of_a_search_that_fails_are_printed() {
+    let folder = TempDir::new().unwrap();
+    let flag = folder.path().join("once");
+    // The second start fails, whichever number it has.
+    let script = format!("[ -e {0} ] && exit 3; touch {0}; while :; do :; done & while :; do :; done", flag.display());
+    let words = ["threads", "--json", "--method", "reinforcer", "--max", "3", "--threads-per-n", "1", "--", "sh", "-c"];
+    let output = pinwise(words.into_iter().chain([script.as_str(), "{n}"]));
+    assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
+    let left: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(left["probes"].as_array().unwrap().len(), 1, "{left:#}");
+    assert!(left["error"].as_str().unwrap().contains("exit status: 3"), "{left:#}");
 }
 
 /// The one line of a search that must fail with `code`.

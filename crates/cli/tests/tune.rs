@@ -10,6 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+use support::source::{OPENMP, compiled};
 use support::{PINWISE, Program, affinities, json, pinwise, tool, wait_until};
 use tempfile::TempDir;
 
@@ -58,7 +59,13 @@ fn a_program_that_runs_to_its_end_is_tuned_and_its_plan_starts_it() {
     fs::write(&file, &text).unwrap();
     let words = ["-p", "{n}", "-k", "-c"].map(OsStr::new);
     let command: Vec<&OsStr> = [&[pigz.as_os_str()], &words[..], &[file.as_os_str()]].concat();
-    let (answer, plan) = tune(&folder, &[], &command);
+    // Its output is kept for the time of a run, under a name for each number.
+    let output = folder.path().join("out-{n}.gz").display().to_string();
+    let (answer, plan) = tune(&folder, &["--output", &output, "--remove", &output], &command);
+    let left = fs::read_dir(folder.path())
+        .unwrap()
+        .filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().starts_with("out-"));
+    assert_eq!(left.count(), 0, "what every run has written is removed");
     check(&answer);
     assert_eq!((answer["unit"].as_str(), answer["lower_is_better"].as_bool()), (Some("s"), Some(true)));
     let written = fs::read_to_string(&plan).unwrap();
@@ -103,16 +110,6 @@ int main(int count, char **words) {
 }
 "#;
 
-/// Compiles a C program; `None` where there is no compiler.
-fn compiled(folder: &TempDir, source: &str) -> Option<PathBuf> {
-    let compiler = tool("gcc")?;
-    let (file, program) = (folder.path().join("program.c"), folder.path().join("program"));
-    fs::write(&file, source).unwrap();
-    let built = Command::new(compiler).args(["-O2", "-fopenmp", "-o"]).arg(&program).arg(&file).status().unwrap();
-    assert!(built.success());
-    Some(program)
-}
-
 #[test]
 fn a_program_that_goes_on_running_is_told_its_number_and_is_as_it_was_afterwards() {
     let folder = TempDir::new().unwrap();
@@ -145,23 +142,6 @@ fn a_program_that_goes_on_running_is_told_its_number_and_is_as_it_was_afterwards
     assert!(said.contains("is set, by: echo"), "{said}");
     assert_eq!(told(), answer["parameter"].to_string(), "apply tells it the plan's number");
 }
-
-/// A loop that is shared by OpenMP threads, until it is ended.
-const OPENMP: &str = r#"
-#include <stdio.h>
-int main(void) {
-  volatile double sum = 0;
-  for (long round = 0; round < 1000000000; round++) {
-    double part = 0;
-    #pragma omp parallel for reduction(+:part)
-    for (long i = 1; i < 2000000; i++) part += 1.0 / (double)i;
-    sum += part;
-    printf("round %ld\n", round);
-    fflush(stdout);
-  }
-  return 0;
-}
-"#;
 
 #[test]
 fn an_openmp_program_without_its_variable_is_the_default() {

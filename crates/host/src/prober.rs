@@ -21,6 +21,7 @@ mod init;
 mod recipe;
 mod session;
 mod setter;
+mod window;
 
 pub use error::ProbeError;
 pub use halves::Drift;
@@ -37,11 +38,12 @@ use crate::roster::Scope;
 use crate::thread::Pid;
 use pinwise_testbed::{MeasureError, Part, Probe, Prober, Unit};
 use regex::Regex;
-use session::{Limits, Session, Window};
+use session::{Limits, Session};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use window::Window;
 
 /// What a program's progress is read from.
 #[derive(Clone, Debug, Default)]
@@ -51,7 +53,7 @@ pub enum ProgressSource {
     Counters,
     /// A metric of the running program.
     Metric(MetricSpec, MetricOptions),
-    /// Whole runs.
+    /// Whole runs. Where several make a probe its profile is that of the first.
     Runs,
 }
 
@@ -118,6 +120,8 @@ pub struct LinuxProber {
     subject: Subject,
     /// The run that all probes share, where the parameter is changed while it runs.
     live: Option<Session>,
+    /// The threads it had before that.
+    begun: Option<u32>,
     options: ProbeOptions,
     cancelled: Arc<AtomicBool>,
     guardian: Guardian,
@@ -146,8 +150,8 @@ impl LinuxProber {
         let monitor = Monitor::best(Scope::Processes(Vec::new()));
         let unlisted = |cause| crate::TargetError::Proc { name: "no process".into(), cause };
         let refused = monitor.map_err(unlisted)?.refused().to_vec();
-        let (live, crowd, unit, error) = (None, Crowd::here().ok(), None, None);
-        Ok(Self { refused, subject, live, options, cancelled, guardian, seen, notes, crowd, unit, error })
+        let (live, begun, crowd, unit, error) = (None, None, Crowd::here().ok(), None, None);
+        Ok(Self { refused, subject, live, begun, options, cancelled, guardian, seen, notes, crowd, unit, error })
     }
 
     /// What the probes showed, in their order.
@@ -274,6 +278,7 @@ impl LinuxProber {
                 session
             }
         };
+        self.begun.get_or_insert_with(|| session.threads());
         session.set(set, parameter, &mut self.guardian)?;
         powered(self.options.power.as_ref(), || session.window(window, &self.options.progress))
     }
@@ -281,6 +286,11 @@ impl LinuxProber {
     /// The process that all probes share, where there is one.
     pub fn pid(&self) -> Option<Pid> {
         self.live.as_ref().map(|session| session.root)
+    }
+
+    /// The threads it had before it was given a parameter; `None` before the first probe.
+    pub fn begun_with(&self) -> Option<u32> {
+        self.begun
     }
 
     /// Gives that process another parameter.
@@ -294,8 +304,12 @@ impl LinuxProber {
         }
     }
 
-    /// Gives a program that goes on running its parameter for good, where a command does that; limits are put back at the end.
+    /// Gives a program that goes on running its parameter for good, where a command does that; limits are put back at the end. Also after
+    /// `cancelled` was raised.
     pub fn settle(&mut self, parameter: u32) -> Result<(), ProbeError> {
+        if let Some(session) = &mut self.live {
+            session.limits.cancelled = Arc::default();
+        }
         if matches!(self.subject, Subject::Running(_, Setter::Command(_))) { self.set(parameter) } else { Ok(()) }
     }
 

@@ -1,6 +1,8 @@
 //! Processes: their threads, their children, their cgroups.
 
+use crate::sys;
 use crate::thread::{Pid, Stat, Tid, gone};
+use pinwise_topology::CpuSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,6 +10,11 @@ use std::path::{Path, PathBuf};
 /// The threads of a process in the order of their creation (the kernel lists them so, whatever their numbers).
 pub fn threads(pid: Pid) -> io::Result<Vec<Tid>> {
     Ok(numbers(Path::new(&format!("/proc/{pid}/task")))?.into_iter().map(Tid).collect())
+}
+
+/// The CPUs on which its first thread may run, by its affinity mask and its cpuset.
+pub fn allowed(pid: Pid) -> io::Result<CpuSet> {
+    sys::affinity(pid.0)
 }
 
 /// Every process.

@@ -3,6 +3,7 @@
 //! A quota of 150 ms in each period of 100 ms is worth 1.5 contexts, whichever ones. It is set for a group and holds for all below it, so the
 //! smallest on the way up counts. A program that asks the machine how many threads to start does not see it.
 
+use crate::thread::Pid;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -18,13 +19,18 @@ pub struct Quota {
 impl Quota {
     /// The smallest that holds for this process; `None` where there is none.
     pub fn own() -> Option<Self> {
-        Self::under(Path::new("/"))
+        Self::under(Path::new("/"), "self")
     }
 
-    /// As [`Quota::own`], with all files below `root`.
-    fn under(root: &Path) -> Option<Self> {
+    /// The smallest that holds for another process; `None` where there is none that can be seen from here.
+    pub fn of(pid: Pid) -> Option<Self> {
+        Self::under(Path::new("/"), &pid.to_string())
+    }
+
+    /// Of the process that is called `process` in `/proc`, with all files below `root`.
+    fn under(root: &Path, process: &str) -> Option<Self> {
         let read = |path: &str| fs::read_to_string(root.join(path)).ok();
-        let (mounts, groups) = (read("proc/mounts")?, read("proc/self/cgroup")?);
+        let (mounts, groups) = (read("proc/mounts")?, read(&format!("proc/{process}/cgroup"))?);
         let mut least: Option<Self> = None;
         for line in mounts.lines() {
             let mut fields = line.split_ascii_whitespace().skip(1);
@@ -47,7 +53,7 @@ impl Quota {
     }
 }
 
-/// The path of this process's group in a hierarchy that may hold quotas.
+/// The path of a process's group in a hierarchy that may hold quotas.
 fn group_path<'a>(groups: &'a str, kind: &str, options: &str) -> Option<&'a str> {
     let lines = groups.lines().filter_map(|line| {
         let mut fields = line.splitn(3, ':');
@@ -87,7 +93,7 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         }
-        let found = Quota::under(root.path())?;
+        let found = Quota::under(root.path(), "self")?;
         Some((found.contexts, found.group.strip_prefix(root.path()).unwrap().display().to_string()))
     }
 

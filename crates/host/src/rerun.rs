@@ -22,6 +22,7 @@ use pinwise_testbed::{Effort, MeasureError, Measurement, Retry, Setting, Testbed
 use pinwise_topology::{CpuSet, Machine};
 use std::collections::{HashMap, HashSet};
 use std::io::Read;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -58,11 +59,13 @@ pub struct RerunOptions {
     pub choice: Choice,
     /// A run that takes longer is ended and fails.
     pub limit: Duration,
+    /// Files that are removed after each run.
+    pub remove: Vec<PathBuf>,
 }
 
 impl Default for RerunOptions {
     fn default() -> Self {
-        Self { choice: Choice::default(), limit: Duration::from_secs(600) }
+        Self { choice: Choice::default(), limit: Duration::from_secs(600), remove: Vec::new() }
     }
 }
 
@@ -215,6 +218,7 @@ impl RerunTestbed {
         let waited = running.wait();
         told?;
         waited.map_err(|cause| TargetError::Launch { program: self.workload.name.clone(), cause })?;
+        self.options.remove.iter().try_for_each(|path| remove(path))?;
         done
     }
 
@@ -365,6 +369,16 @@ fn quiet(mut launch: Launch, metric: &RunMetric) -> Launch {
         launch.stdout = Output::Null;
     }
     launch
+}
+
+/// Removes a file that a run may have left.
+fn remove(path: &Path) -> Result<(), MeasureError> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(MeasureError::new(Retry::Never, format!("cannot remove {}: {error}", path.display())))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn no_match(name: &str, stream: Stream, pattern: &Pattern, last: Option<String>) -> MeasureError {

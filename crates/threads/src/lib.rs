@@ -4,7 +4,7 @@
 //! threads via OS level monitoring", IISWC 2011) as a state machine: it says which number to try, is told what a probe of it saw, and
 //! ends with a choice and its reason. What counts as high is in [`Thresholds`], which [`calibrate`] finds from example programs.
 //! [`find()`] drives a search with anything that can be probed, [`sweep()`] tries every number; a [`Formula`] says how many threads a
-//! program makes for its parameter.
+//! program makes for its parameter. A [`Shift`] says that the program came into another phase between two probes.
 //!
 //! [`Surveyor`] is the search for programs whose progress can be seen: it believes in several scalability laws at once ([`Law`]), probes where that
 //! tells most, and ends with a number, its interval and what it gains ([`Advice`]). [`survey()`] drives it. [`Objective`] says what is to be
@@ -17,13 +17,13 @@
 
 mod advice;
 mod belief;
-mod drift;
 mod find;
 mod formula;
 mod law;
 mod matrix;
 mod objective;
 mod reinforcer;
+mod shift;
 mod shortlist;
 mod span;
 mod survey;
@@ -33,12 +33,12 @@ mod thresholds;
 mod tuner;
 
 pub use advice::{Advice, Ended, Interval};
-pub use drift::Drift;
 pub use find::{Attempt, Found, find};
 pub use formula::{Formula, FormulaError};
 pub use law::Law;
 pub use objective::Objective;
 pub use reinforcer::{Choice, Next, Reason, Reinforcer};
+pub use shift::{Shift, Sign};
 pub use shortlist::Shortlist;
 pub use span::{Span, SpanError};
 pub use survey::{SurveyFailure, Surveyed, survey};

@@ -17,7 +17,7 @@
 //! left, fewer threads that may be fast enough are probed then, and the choice itself where it was not. Otherwise when the next probe
 //! would exceed the number of probes or the time that were allowed.
 //!
-//! Limits: a probe of a moment knows neither what comes later in a run (see [`crate::Drift`]) nor how a fixed number of pieces divides
+//! Limits: a probe of a moment knows neither what comes later in a run (see [`crate::Shift`]) nor how a fixed number of pieces divides
 //! among the threads at its end; where that number is known, [`Question::pieces`] lets it count.
 
 use crate::advice::{Advice, Ended, Interval};

@@ -9,7 +9,7 @@ mod observed;
 mod placing;
 mod text;
 
-pub(crate) use arguments::{Asked, Edges, Threads};
+pub(crate) use arguments::{Asked, Edges, Files, Threads};
 pub(crate) use document::Document;
 pub(crate) use host::search as probe_host;
 pub(crate) use text::probed;
@@ -17,10 +17,12 @@ pub(crate) use text::probed;
 use crate::interrupt::Interrupt;
 use crate::output::{self, Interrupted, Usage};
 use arguments::{Action, Method};
+use document::Remains;
 use observed::{Conditions, Observed};
 use pinwise_testbed::{MeasureError, Prober, Retry, figures};
 use pinwise_threads::{
-    Advice, Attempt, Ended, Found, Question, Reason, Reinforcer, SurveyFailure, Surveyor, Sweep, find, survey, sweep,
+    Advice, Attempt, Ended, Found, Question, Reason, Reinforcer, Shift, Sign, SurveyFailure, Surveyor, Sweep, find,
+    survey, sweep,
 };
 
 impl Threads {
@@ -31,11 +33,11 @@ impl Threads {
         let interrupt = Interrupt::listen()?;
         let document = match self.asked.machine.machine.as_str() {
             "host" => {
-                let (mut document, mut prober) = host::search(&self.asked, &self.edges, &interrupt)?;
+                let (mut document, mut prober) = host::search(&self.asked, &self.edges, &interrupt, self.json)?;
                 document.notes.extend(host::settle(&self.asked, &mut prober, document.parameter)?);
                 document
             }
-            _ => model::search(&self.asked, &self.edges, &interrupt)?,
+            _ => model::search(&self.asked, &self.edges, &interrupt, self.json)?,
         };
         if self.json {
             return output::print_json(&document);
@@ -58,13 +60,38 @@ struct Answer {
     loss: Option<f64>,
     /// Of a survey: how sure it is, in terms of n.
     advice: Option<Advice>,
+    /// The program came into another phase between two of them.
+    shift: Option<Shift>,
     /// What to know about it.
     notes: Vec<String>,
 }
 
 /// Searches with probes of `prober`, by the method that was asked for. `convert` is the program's Convert(), `threads` how many threads it
 /// makes for its parameter.
+///
+/// One run of the program that all probes share goes on to other phases while it is probed: it is probed once more with the number it began
+/// with.
 fn search<P: Prober>(
+    prober: &mut Observed<P>,
+    conditions: &Conditions,
+    convert: impl Fn(u32) -> u32,
+    threads: impl Fn(u32) -> u32,
+) -> Result<Answer, MeasureError> {
+    let mut answer = answer(prober, conditions, convert, threads)?;
+    if let Some(&first) = answer.attempts.first().filter(|_| conditions.goes_on) {
+        match prober.probe(first.probe.parameter, conditions.window) {
+            Ok(probe) => answer.attempts.push(Attempt { probe, ..first }),
+            // There is an answer, only nothing to hold it against.
+            Err(error) if error.expired => {}
+            Err(error) => return Err(error),
+        }
+    }
+    answer.shift = Shift::of(&answer.attempts);
+    answer.notes.extend(answer.shift.as_ref().map(shifted));
+    Ok(answer)
+}
+
+fn answer<P: Prober>(
     prober: &mut Observed<P>,
     conditions: &Conditions,
     convert: impl Fn(u32) -> u32,
@@ -107,6 +134,7 @@ fn search<P: Prober>(
                 stopped: stopped.into(),
                 why,
                 loss: None,
+                shift: None,
                 notes: cut_off(found.parameter, most),
                 advice: Some(in_parameters(found.advice, &convert, &threads)),
                 attempts: found.attempts,
@@ -119,7 +147,8 @@ fn search<P: Prober>(
             let last = attempts.last().map_or(0, |attempt| attempt.probe.parameter);
             let (stopped, why) = stopped(choice.reason, last);
             let (stopped, notes) = (stopped.into(), Vec::new());
-            Ok(Answer { parameter, threads, attempts, stopped, why, loss: None, advice: None, notes })
+            let (loss, advice, shift) = (None, None, None);
+            Ok(Answer { parameter, threads, attempts, stopped, why, loss, advice, shift, notes })
         }
         Method::Sweep => {
             let (rounds, tolerance) = (conditions.rounds, conditions.tolerance);
@@ -136,6 +165,7 @@ fn search<P: Prober>(
                 ),
                 loss: swept.loss(swept.threads),
                 advice: None,
+                shift: None,
                 notes: cut_off(swept.parameter, most),
                 attempts: swept.attempts,
             })
@@ -178,6 +208,30 @@ fn stopped(reason: Reason, last: u32) -> (&'static str, String) {
         Reason::MigrRate => ("MIGR_RATE", format!("MIGR_RATE: with n = {last} {waiting}, and migrations rose fast")),
         Reason::MostThreads => ("MOST_THREADS", format!("--max: n = {last} was the last to try")),
     }
+}
+
+/// Prints the probes of a search that failed after some: they took their time.
+fn leave(remains: &Remains, json: bool) -> anyhow::Result<()> {
+    match (remains.probes.is_empty(), json) {
+        (true, _) => Ok(()),
+        (_, true) => output::print_json(remains),
+        (_, false) => output::print(&text::remains(remains)),
+    }
+}
+
+/// What to know where the program came into another phase.
+fn shifted(shift: &Shift) -> String {
+    let what = match shift.sign {
+        Sign::Progress => format!("its progress was {} of what it was", figures::percent(1.0 + shift.change)),
+        Sign::CpuUtil => format!("CPU_UTIL was {:+.0} points off", shift.change),
+        Sign::Lock => format!("LOCK was {:+.0} points off", shift.change),
+    };
+    format!(
+        "from probe {} on the program, or the machine under it, was in another phase: with n = {} {what}; numbers that were probed before \
+         and after do not compare, and the answer may hold for neither",
+        shift.at + 1,
+        shift.parameter
+    )
 }
 
 /// A failed search with the exit code it deserves.

@@ -10,7 +10,7 @@ mod finals;
 mod text;
 
 use super::place::{self, StoredSearch};
-use super::threads::{self, Asked, Edges};
+use super::threads::{self, Asked, Edges, Files};
 use crate::interrupt::Interrupt;
 use crate::number::whole;
 use crate::output::{self, Interrupted, Usage};
@@ -42,6 +42,8 @@ use std::time::{Duration, Instant};
 pub(crate) struct Tune {
     #[command(flatten)]
     asked: Asked,
+    #[command(flatten)]
+    files: Files,
     /// n where nobody decides [default: its variable of --env is not set; else as many as the CPUs it may use]
     #[arg(long, value_name = "N", value_parser = whole::<u32>(1..=u64::from(u32::MAX)), help_heading = "Search")]
     default: Option<u32>,
@@ -65,11 +67,13 @@ impl Tune {
         let asked = self.asked.clone().for_placing()?;
         let interrupt = Interrupt::listen()?;
         let budget = asked.budget();
+        let edges = Edges { files: self.files.clone(), ..Edges::default() };
         let (surveyed, prober) =
-            threads::probe_host(&asked.clone().within(budget.mul_f64(NUMBER)), &Edges::default(), &interrupt)?;
+            threads::probe_host(&asked.clone().within(budget.mul_f64(NUMBER)), &edges, &interrupt, self.json)?;
         let mut store = Store::open(&self.store.path()?)?;
-        let mut crew = Crew::new(&asked, prober, self.default, &interrupt)?;
+        let mut crew = Crew::new(&asked, &self.files, prober, &surveyed.threads_seen(), self.default, &interrupt)?;
         let mut notes = surveyed.notes.clone();
+        notes.extend(crew.note.clone());
 
         let mut list = Shortlist::new(&surveyed.rates(), surveyed.parameter);
         let mut placements: Vec<Placement> = Vec::new();
@@ -90,6 +94,8 @@ impl Tune {
 
         let left = budget.mul_f64(1.0 - NUMBER - PLACING);
         let finals = finals::measure(&mut crew, n, winner.searched.as_ref(), left, &mut notes)?;
+        notes.extend(finals.note());
+        let interrupted = finals.interrupted();
         let choice = finals.contest.choice(crew.default_count() > n, asked.tolerance());
         let parameter = if choice == Choice::Default { crew.default } else { Some(n) };
         let plan = plan(&crew, choice, parameter, winner, &finals)?;
@@ -110,9 +116,12 @@ impl Tune {
             plan,
         };
         if self.json {
-            return output::print_json(&document.json());
+            output::print_json(&document.json())?;
+        } else {
+            output::print(&text::result(&document, output::width()))?;
         }
-        output::print(&text::result(&document, output::width()))
+        // There is an answer, by what was measured until then.
+        interrupted.map_or(Ok(()), |interrupted| Err(interrupted.into()))
     }
 
     /// Writes the plan where the user wants it, or beside the store.

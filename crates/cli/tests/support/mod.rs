@@ -3,6 +3,7 @@
 
 pub(crate) mod campaigns;
 pub(crate) mod load;
+pub(crate) mod source;
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

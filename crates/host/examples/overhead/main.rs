@@ -5,12 +5,15 @@
 //! that slow changes of the machine do not matter. Two figures come out:
 //!
 //! - *slowdown*: how much less it does in a second. All that counts, and wavers by the luck of scheduling.
-//! - *CPU time*: how much more of it a unit of work takes. Wavers less, and lacks what the watching thread takes from the program;
-//!   that is in *told*, the cost that the monitor tells of itself as a share of the program's CPU time.
+//! - *CPU time*: how much more of it a unit of work takes, what the watching thread takes included. For a program that keeps all contexts busy that
+//!   is what it loses, and it wavers less.
+//!
+//! Both are medians of ratios with Wilcoxon's interval: a window in which somebody else was busy counts as one that is off, however far. *told*
+//! is what the monitor tells of itself as a share of the program's CPU time.
 //!
 //! ```text
-//! overhead [--window MS] [--rounds N] [KIND...]      the table
-//! overhead --program KIND                            one of the programs
+//! overhead [--window MS] [--rounds N] [KIND...] [WAY...]      the table; WAY: proc, perf, ebpf
+//! overhead --program KIND                                     one of the programs
 //! ```
 
 mod contention;
@@ -118,18 +121,19 @@ struct Arm {
 struct Window {
     /// Units of work per second.
     rate: f64,
-    /// Seconds of CPU time per unit of work.
+    /// Seconds of CPU time per unit of work, the program's and that of watching it.
     cost: f64,
 }
 
-fn arms(program: &Program) -> Vec<Arm> {
-    let ways = [
-        ("not watched", None),
-        ("not watched, again", None),
-        ("proc, 10 ms", Some(Watch::Looking(LOOK))),
-        ("perf", Some(Watch::Layer(Layer::Perf))),
-        ("ebpf", Some(Watch::Layer(Layer::Ebpf))),
-    ];
+/// The ways to watch, by name.
+const WAYS: [(&str, Watch); 3] =
+    [("proc", Watch::Looking(LOOK)), ("perf", Watch::Layer(Layer::Perf)), ("ebpf", Watch::Layer(Layer::Ebpf))];
+
+/// Those that were `wanted` and are allowed, after two without.
+fn arms(program: &Program, wanted: &[&str]) -> Vec<Arm> {
+    let wanted = WAYS.into_iter().filter(|(name, _)| wanted.is_empty() || wanted.contains(name));
+    let ways = [("not watched", None), ("not watched, again", None)];
+    let ways = ways.into_iter().chain(wanted.map(|(name, watch)| (name, Some(watch))));
     let allowed = |watch: &Option<Watch>| match watch.map(|watch| watch.monitor(program.scope())) {
         Some(Err(error)) => {
             eprintln!("left out: {error}");
@@ -137,29 +141,36 @@ fn arms(program: &Program) -> Vec<Arm> {
         }
         _ => true,
     };
-    let ways = ways.into_iter().filter(|(_, watch)| allowed(watch));
+    let ways = ways.filter(|(_, watch)| allowed(watch));
     ways.map(|(name, watch)| Arm { name, watch, windows: Vec::new(), activities: Vec::new() }).collect()
 }
 
-/// Mean and half of its 95 % interval; samples of 20 and more, for which the normal quantile will do.
-fn mean(values: &[f64]) -> (f64, f64) {
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// Where values lie, with its 95 % interval: the median of all means of two (J. L. Hodges, E. L. Lehmann, "Estimates of location based on rank tests",
+/// Ann. Math. Stat. 34, 1963), and the means between which it lies by Wilcoxon's signed ranks, whose sum is nearly normal from 10 values on.
+fn location(values: &[f64]) -> [f64; 3] {
+    let pairs = |(index, &one): (usize, &f64)| values[index..].iter().map(move |&other| f64::midpoint(one, other));
+    let mut means: Vec<f64> = values.iter().enumerate().flat_map(pairs).collect();
+    means.sort_by(f64::total_cmp);
     let n = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / n;
-    let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0);
-    (mean, 1.96 * (variance / n).sqrt())
+    let aside = n * (n + 1.0) / 4.0 - 1.96 * (n * (n + 1.0) * (2.0 * n + 1.0) / 24.0).sqrt();
+    let (aside, last) = (aside.max(0.0) as usize, means.len() - 1);
+    [f64::midpoint(means[last / 2], means[last.div_ceil(2)]), means[aside.min(last)], means[last - aside.min(last)]]
 }
 
-/// The mean of ratios of which these are the logarithms, less one, in percent with its 95 % interval.
+/// Where ratios lie of which these are the logarithms, less one, in percent with its 95 % interval.
 fn percent(logarithms: &[f64]) -> String {
-    let (mean, half) = mean(logarithms);
-    let percent = |logarithm: f64| 100.0 * (logarithm.exp() - 1.0);
-    format!("{:+.2} ({:+.2} to {:+.2})", percent(mean), percent(mean - half), percent(mean + half))
+    let [middle, low, high] = location(logarithms).map(|logarithm| 100.0 * logarithm.exp_m1());
+    format!("{middle:+.2} ({low:+.2} to {high:+.2})")
 }
 
-fn measure(kind: &str, window: Duration, rounds: usize) -> Result<Vec<Arm>> {
+fn measure(kind: &str, ways: &[&str], window: Duration, rounds: usize) -> Result<Vec<Arm>> {
     let mut program = Program::start(kind)?;
     std::thread::sleep(Duration::from_millis(200));
-    let mut arms = arms(&program);
+    let mut arms = arms(&program, ways);
     let mut seed = 0x2545_f491_4f6c_dd1d_u64;
     for _ in 0..rounds {
         let mut order: Vec<usize> = (0..arms.len()).collect();
@@ -179,16 +190,24 @@ fn measure(kind: &str, window: Duration, rounds: usize) -> Result<Vec<Arm>> {
                 watch(monitor, Duration::ZERO)?;
             }
             let before = program.done()?;
+            let mut watching = 0.0;
             match &mut monitor {
                 None => std::thread::sleep(window),
-                Some(monitor) => arm.activities.push(watch(monitor, window)?),
+                Some(monitor) => {
+                    let activity = watch(monitor, window)?;
+                    watching = activity.overhead.watching.as_secs_f64();
+                    arm.activities.push(activity);
+                }
             }
             let after = program.done()?;
             if let Some(monitor) = &mut monitor {
                 monitor.rest()?;
             }
             let count = after.count - before.count;
-            arm.windows.push(Window { rate: count / (after.at - before.at), cost: (after.cpu - before.cpu) / count });
+            arm.windows.push(Window {
+                rate: count / (after.at - before.at),
+                cost: (after.cpu - before.cpu + watching) / count,
+            });
         }
     }
     Ok(arms)
@@ -210,11 +229,11 @@ fn print(arms: &[Arm]) {
             arm.windows.iter().enumerate().map(|(round, on)| of(on).ln() - off(round)).collect()
         };
         let slowdown: Vec<f64> = logs(&|window| window.rate).into_iter().map(|log| -log).collect();
-        let (rate, _) = mean(&arm.windows.iter().map(|window| window.rate).collect::<Vec<f64>>());
+        let rate = mean(&arm.windows.iter().map(|window| window.rate).collect::<Vec<f64>>());
         let cost = percent(&logs(&|window| window.cost));
         print!("  {:<18} {rate:>8.0}  {:<24} {cost:<24}", arm.name, percent(&slowdown));
         if let Some(first) = arm.activities.first() {
-            let of = |value: &dyn Fn(&Activity) -> f64| mean(&arm.activities.iter().map(value).collect::<Vec<f64>>()).0;
+            let of = |value: &dyn Fn(&Activity) -> f64| mean(&arm.activities.iter().map(value).collect::<Vec<f64>>());
             let told = 100.0 * of(&|activity| activity.overhead_share().unwrap_or(0.0));
             let lock = of(&|activity| activity.lock().unwrap_or(f64::NAN));
             let switches = of(&|activity| activity.voluntary_rate() + activity.involuntary_rate());
@@ -227,7 +246,7 @@ fn print(arms: &[Arm]) {
 }
 
 fn main() -> Result<()> {
-    let (mut window, mut rounds, mut kinds) = (200, 50, Vec::new());
+    let (mut window, mut rounds, mut kinds, mut ways) = (200, 50, Vec::new(), Vec::new());
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         let mut value = || arguments.next().ok_or_else(|| format!("{argument} needs a value"));
@@ -236,14 +255,15 @@ fn main() -> Result<()> {
             "--window" => window = value()?.parse()?,
             "--rounds" => rounds = value()?.parse()?,
             kind if KINDS.iter().any(|(name, _)| *name == kind) => kinds.push(kind.to_owned()),
-            other => return Err(format!("no such program: {other}").into()),
+            way if let Some((name, _)) = WAYS.iter().find(|(name, _)| *name == way) => ways.push(*name),
+            other => return Err(format!("neither a program nor a way to watch: {other}").into()),
         }
     }
     for (kind, what) in KINDS {
         if kinds.is_empty() || kinds.iter().any(|wanted| wanted == kind) {
             let rounds = if kind == EXTREME { (rounds / 10).max(2) } else { rounds };
             println!("{kind}: {what}; {rounds} rounds, windows of {window} ms");
-            print(&measure(kind, Duration::from_millis(window), rounds)?);
+            print(&measure(kind, &ways, Duration::from_millis(window), rounds)?);
         }
     }
     Ok(())

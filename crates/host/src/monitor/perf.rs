@@ -22,7 +22,7 @@ use crate::roster::Roster;
 use crate::sys::Ring;
 use crate::thread::{Pid, StartTime, ThreadId, Tid};
 use pinwise_topology::{CpuId, CpuSet};
-use record::{Record, records};
+use record::{Record, What, records};
 use std::collections::HashSet;
 use std::io;
 use std::time::Duration;
@@ -81,7 +81,16 @@ impl Perf {
         for (cpu, ring) in &mut self.rings {
             self.bytes.clear();
             ring.take(&mut self.bytes);
-            self.later.extend(records(&self.bytes).map(|record| (*cpu, record)));
+            // Whom the last switch gave this CPU to: the other half of that switch, which says the same, is passed over.
+            let mut given = None;
+            self.later.extend(records(&self.bytes).filter_map(|record| match record.what {
+                What::Turn if given == Some(record.tid) => None,
+                What::Switch { next, .. } => {
+                    given = Some(next);
+                    Some((*cpu, record))
+                }
+                _ => Some((*cpu, record)),
+            }));
         }
         self.later.sort_by_key(|(_, record)| record.time);
         let ready = self.later.partition_point(|(_, record)| record.time < until);

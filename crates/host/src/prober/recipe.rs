@@ -32,7 +32,7 @@ pub enum RecipeError {
 
 impl Recipe {
     /// `command` with the environment variables `NAME` (the parameter itself) or `NAME=VALUE` (with `{n}` in it, or without).
-    /// `output`: where its standard output goes; nowhere by default.
+    /// `output`: where its standard output goes, with `{n}` in it if it likes; nowhere by default.
     pub fn new(command: Vec<String>, environment: &[String], output: Option<PathBuf>) -> Result<Self, RecipeError> {
         let recipe = Self::fixed(command, environment, output)?;
         // Not in the program's own name: `{n}` there is a file of that name.
@@ -90,13 +90,16 @@ impl Recipe {
             program: self.command[0].clone().into(),
             arguments: self.command[1..].iter().map(filled).collect(),
             environment: self.environment.iter().map(|(name, value)| (name.into(), filled(value))).collect(),
-            stdout: self.stdout.clone(),
+            stdout: match &self.stdout {
+                Output::File(path) => Output::File(self.path(path, parameter)),
+                other => other.clone(),
+            },
             ..Launch::default()
         }
     }
 
-    /// The path of a file that a probe leaves behind; `{n}` in it is the parameter.
-    pub(crate) fn path(&self, path: &Path, parameter: u32) -> PathBuf {
+    /// The path of a file that a run writes; `{n}` in it is the parameter.
+    pub fn path(&self, path: &Path, parameter: u32) -> PathBuf {
         path.to_str().map_or_else(|| path.to_owned(), |text| fill(text, parameter).into())
     }
 }

@@ -1,9 +1,9 @@
 //! One run of the program for one probe, from its start to its end.
 
-use super::halves::{Drift, join};
+use super::halves::join;
 use super::setter::Setter;
+use super::window::Window;
 use super::{ProbeError, ProbeOptions, ProgressSource};
-use crate::crowd::CrowdShare;
 use crate::guardian::{Entry, Guardian};
 use crate::launch::{Exit, Launch, Output, Running};
 use crate::metric::{Metric, MetricOptions, MetricSpec};
@@ -14,7 +14,7 @@ use crate::stream::Streams;
 use crate::sys::{self, Counter, Event, Usage};
 use crate::target::TargetError;
 use crate::thread::{Pid, Stat};
-use pinwise_testbed::{Measure, MeasureError, Profile, Progress, Unit, figures};
+use pinwise_testbed::{Measure, MeasureError, Progress, Unit, figures};
 use rustix::process::{Pid as RawPid, Resource, Rlimit, Signal, WaitId, WaitIdOptions, prlimit, waitid};
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -31,9 +31,6 @@ const SETTING: Duration = Duration::from_secs(5);
 const UNCHANGED: Duration = Duration::from_millis(50);
 /// A fifth of the window passes before it, and at least this.
 const LEAST_WARM_UP: Duration = Duration::from_millis(10);
-
-/// A watched run of which watching took less than this share is a run like any other.
-const LITTLE: f64 = 0.01;
 
 /// What ends a probe before its time.
 pub(super) struct Limits {
@@ -65,26 +62,6 @@ pub(super) struct Session {
     most_threads: Cell<u32>,
 }
 
-/// What was seen of it.
-pub(super) struct Window {
-    pub(super) activity: Activity,
-    pub(super) threads: u32,
-    pub(super) initialization: Duration,
-    pub(super) progress: Option<Progress>,
-    pub(super) unit: Option<Unit>,
-    pub(super) notes: Vec<String>,
-    /// What other programs took meanwhile; filled in at the end.
-    pub(super) others: Option<CrowdShare>,
-    pub(super) disturbed: bool,
-    /// Mean power of the processor meanwhile, where that was asked.
-    pub(super) watts: Option<f64>,
-    halves: Option<(Activity, Activity)>,
-    /// Of a whole run: what the kernel counted from its start to its end.
-    usage: Option<Usage>,
-    /// How long that took.
-    seconds: Option<f64>,
-}
-
 /// Pipes only what is read: a program that prints gigabytes would wait for us.
 pub(super) fn choose_streams(launch: &mut Launch, options: &ProbeOptions) {
     let wanted =
@@ -101,9 +78,9 @@ impl Session {
         guardian: &mut Guardian,
         limits: Limits,
     ) -> Result<Self, ProbeError> {
+        let instructions = Counter::of_what_is_started(Event::Instructions).ok();
         let mut running = launch.start(guardian)?;
         let name = launch.name();
-        let instructions = Counter::of(Event::Instructions, running.pid().0).ok();
         if let (Some(most), Some(pid)) = (limits.most_written, RawPid::from_raw(running.pid().0)) {
             let limit = Rlimit { current: Some(most), maximum: Some(most) };
             // Refused only where its own limit is lower.
@@ -305,13 +282,18 @@ impl Session {
         let (mut count, mut since) = (0, begin);
         while since.elapsed() < UNCHANGED && begin.elapsed() < SETTING {
             self.check()?;
-            let present = process::threads(self.root).map_or(0, |threads| threads.len());
+            let present = self.threads();
             if present != count {
                 (count, since) = (present, Instant::now());
             }
             self.pause(Duration::from_millis(4));
         }
         Ok(())
+    }
+
+    /// Threads of its first process.
+    pub(super) fn threads(&self) -> u32 {
+        process::threads(self.root).map_or(0, |threads| threads.len() as u32)
     }
 
     /// Watches from the start to the end, which has to come within `limit`, or only waits for it.
@@ -373,21 +355,7 @@ impl Session {
     }
 
     fn seen(&self, one: Activity, other: Option<Activity>, initialization: Duration) -> Window {
-        let halves = other.as_ref().map(|other| (one.clone(), other.clone()));
-        Window {
-            activity: other.map_or_else(|| one.clone(), |other| join(one.clone(), other)),
-            threads: self.most_threads.get(),
-            initialization,
-            halves,
-            progress: None,
-            unit: None,
-            notes: Vec::new(),
-            others: None,
-            disturbed: true,
-            watts: None,
-            usage: None,
-            seconds: None,
-        }
+        Window::new(one, other, self.most_threads.get(), initialization)
     }
 
     fn executed(&self) -> Option<f64> {
@@ -410,56 +378,6 @@ impl Session {
         told?;
         waited?;
         Ok(usage)
-    }
-}
-
-impl Window {
-    /// Takes the kernel's counts of a whole run, which the profile has instead of those that were sampled: what ended between two looks
-    /// is in them.
-    pub(super) fn of_whole_run(&mut self, usage: Usage) {
-        self.usage = Some(usage);
-    }
-
-    /// How long a whole run took, in seconds.
-    pub(super) fn run_seconds(&self) -> Option<f64> {
-        self.progress.filter(|progress| progress.measure == Measure::Runs).map(|progress| 1.0 / progress.rate)
-    }
-
-    /// The mean of this run and of further ones that were not watched, with its standard error; the profile stays that of this one,
-    /// whose time does not count where watching took much of it and there are others.
-    pub(super) fn of_several_runs(&mut self, others: &[f64]) {
-        self.seconds = self.run_seconds();
-        let much = self.activity.overhead_share().is_some_and(|share| share > LITTLE);
-        self.disturbed = much && others.is_empty();
-        let own = self.seconds.filter(|_| !much || others.is_empty());
-        let seconds: Vec<f64> = own.into_iter().chain(others.iter().copied()).collect();
-        let n = seconds.len() as f64;
-        let mean = seconds.iter().sum::<f64>() / n;
-        let squares: f64 = seconds.iter().map(|time| (time - mean).powi(2)).sum();
-        let relative = (seconds.len() > 1).then(|| (squares / (n - 1.0) / n).sqrt() / mean);
-        let rate = 1.0 / mean;
-        self.progress = Some(Progress { rate, error: relative.map(|error| error * rate), measure: Measure::Runs });
-    }
-
-    /// How the second half differs from the first.
-    pub(super) fn drift(&self, contexts: u32) -> Option<Drift> {
-        self.halves.as_ref().and_then(|(one, other)| Drift::between(one, other, contexts))
-    }
-
-    /// The profile on `contexts`.
-    pub(super) fn profile(&self, contexts: u32) -> Profile {
-        let seen = &self.activity;
-        let mut profile = Profile {
-            lock: seen.lock().unwrap_or(0.0) * 100.0,
-            vcx_rate: seen.voluntary_rate(),
-            migr_rate: seen.migration_rate().unwrap_or(0.0),
-            cpu_util: seen.utilization(contexts as usize) * 100.0,
-        };
-        if let Some((usage, seconds)) = self.usage.zip(self.seconds) {
-            profile.vcx_rate = usage.voluntary as f64 / seconds;
-            profile.cpu_util = (usage.cpu.as_secs_f64() / (seconds * f64::from(contexts))).min(1.0) * 100.0;
-        }
-        profile
     }
 }
 

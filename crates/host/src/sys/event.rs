@@ -3,6 +3,7 @@
 use std::io;
 use std::mem::size_of;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::path::Path;
 
 /// An event that can be counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +43,7 @@ impl Attributes {
     const EXCLUDE_KERNEL: u64 = 1 << 5;
     const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
     const COMM: u64 = 1 << 9;
+    const ENABLE_ON_EXEC: u64 = 1 << 12;
     const TASK: u64 = 1 << 13;
     const WATERMARK: u64 = 1 << 14;
     const SAMPLE_ID_ALL: u64 = 1 << 18;
@@ -65,42 +67,63 @@ impl Attributes {
 
 /// Whether the calling thread may count `event` of its own in user space. The counter is closed at once.
 pub(crate) fn try_event(event: Event) -> io::Result<()> {
-    count(event, 0, false).map(drop)
+    count(event, 0, 0).map(drop)
 }
 
-/// Counts `event` in user space of a process and of the threads and processes it creates from then on, or, with 0, of the
-/// calling thread without heirs.
-fn count(event: Event, pid: i32, inherited: bool) -> io::Result<OwnedFd> {
+/// An event of the calling thread in user space, with further flags. `cores`: the number of the kind of core it is counted on, where there are
+/// several (`PERF_TYPE_HARDWARE` takes it in the upper half), else 0.
+fn count(event: Event, cores: u32, flags: u64) -> io::Result<OwnedFd> {
     // PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES and _INSTRUCTIONS; PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK.
     let (kind, config) = match event {
         Event::Cycles => (0, 0),
         Event::Instructions => (0, 1),
         Event::TaskClock => (1, 1),
     };
+    let config = if kind == 0 { u64::from(cores) << 32 | config } else { config };
     // Counting the kernel as well needs a privilege that nobody asks for here.
-    let inherit = if inherited { Attributes::INHERIT } else { 0 };
-    let flags = inherit | Attributes::EXCLUDE_KERNEL | Attributes::EXCLUDE_HYPERVISOR;
+    let flags = flags | Attributes::EXCLUDE_KERNEL | Attributes::EXCLUDE_HYPERVISOR;
     let size = size_of::<Attributes>() as u32;
-    Attributes { kind, size, config, flags, ..Attributes::default() }.open(pid, -1)
+    Attributes { kind, size, config, flags, ..Attributes::default() }.open(0, -1)
+}
+
+/// The numbers of the kinds of cores that count for themselves, where `devices` lists any: Intel's hybrid processors, Arm's big and little
+/// cores. An event that names none would be counted on one kind alone.
+fn kinds_of_cores(devices: &Path) -> io::Result<Vec<u32>> {
+    let mut kinds = Vec::new();
+    for device in std::fs::read_dir(devices)?.flatten() {
+        // Cores list the CPUs that are theirs in `cpus`; what is outside of them has a `cpumask`.
+        if device.path().join("cpus").exists() {
+            let number = std::fs::read_to_string(device.path().join("type"))?;
+            kinds.push(number.trim().parse().map_err(|_| io::ErrorKind::InvalidData)?);
+        }
+    }
+    Ok(kinds)
 }
 
 /// A count that goes on until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Counter(OwnedFd);
+pub(crate) struct Counter(Vec<OwnedFd>);
 
 impl Counter {
-    /// Of `event` in a process and in what it creates from now on.
-    pub(crate) fn of(event: Event, pid: i32) -> io::Result<Self> {
-        count(event, pid, true).map(Self)
+    /// Of `event` in the programs that the calling thread starts from now on, from their first instruction on, and in all that these create. The
+    /// calling thread itself is not counted.
+    pub(crate) fn of_what_is_started(event: Event) -> io::Result<Self> {
+        let flags = Attributes::DISABLED | Attributes::INHERIT | Attributes::ENABLE_ON_EXEC;
+        // Where nothing is listed there is one kind.
+        let kinds = kinds_of_cores(Path::new("/sys/bus/event_source/devices")).unwrap_or_default();
+        let kinds = if kinds.is_empty() { vec![0] } else { kinds };
+        kinds.into_iter().map(|kind| count(event, kind, flags)).collect::<io::Result<_>>().map(Self)
     }
 
     /// What has been counted, those that have ended included.
     pub(crate) fn read(&self) -> io::Result<u64> {
-        let mut count = [0; 8];
-        match rustix::io::read(&self.0, &mut count)? {
-            8 => Ok(u64::from_ne_bytes(count)),
-            _ => Err(io::ErrorKind::UnexpectedEof.into()),
-        }
+        self.0.iter().try_fold(0, |sum, event| {
+            let mut count = [0; 8];
+            match rustix::io::read(event, &mut count)? {
+                8 => Ok(sum + u64::from_ne_bytes(count)),
+                _ => Err(io::ErrorKind::UnexpectedEof.into()),
+            }
+        })
     }
 }
 
@@ -140,4 +163,50 @@ pub(super) fn enable(event: &OwnedFd, on: bool) -> io::Result<()> {
     // SAFETY: both requests take a number and no pointer. The type of the request differs between C libraries.
     let done = unsafe { libc::ioctl(event.as_raw_fd(), if on { ENABLE } else { DISABLE } as _, 0) };
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn a_program_is_counted_from_its_beginning_with_what_it_starts_and_who_starts_it_is_not() {
+        // Time on a CPU is counted everywhere.
+        let counter = match Counter::of_what_is_started(Event::TaskClock) {
+            Ok(counter) => counter,
+            Err(error) => return println!("left out: {error}"),
+        };
+        let begin = std::time::Instant::now();
+        while begin.elapsed().as_millis() < 50 {}
+        assert_eq!(counter.read().unwrap(), 0);
+        let before = crate::sys::usage_of_children();
+        let work = "i=0; while [ $i -lt 100000 ]; do i=$((i + 1)); done";
+        // The work is done by a child of the program.
+        assert!(Command::new("sh").args(["-c", &format!("({work}) & wait")]).status().unwrap().success());
+        let counted = counter.read().unwrap() as f64 / 1e9;
+        let used = (crate::sys::usage_of_children() - before).cpu.as_secs_f64();
+        // Children of other tests are in what was used; what went before the exec is not in what was counted.
+        assert!(counted > 0.01 && counted < used + 0.01, "counted {counted} s of {used} s");
+    }
+
+    #[test]
+    fn each_kind_of_core_is_counted() {
+        let devices = tempfile::tempdir().unwrap();
+        let device = |name: &str, files: &[(&str, &str)]| {
+            std::fs::create_dir(devices.path().join(name)).unwrap();
+            for (file, text) in files {
+                std::fs::write(devices.path().join(name).join(file), text).unwrap();
+            }
+        };
+        device("cpu_core", &[("type", "4\n"), ("cpus", "0-15\n")]);
+        device("cpu_atom", &[("type", "10\n"), ("cpus", "16-23\n")]);
+        device("uncore_imc_0", &[("type", "23\n"), ("cpumask", "0\n")]);
+        device("software", &[("type", "1\n")]);
+        let mut kinds = kinds_of_cores(devices.path()).unwrap();
+        kinds.sort_unstable();
+        assert_eq!(kinds, [4, 10]);
+        device("odd", &[("type", "x\n"), ("cpus", "0\n")]);
+        assert!(kinds_of_cores(devices.path()).is_err());
+    }
 }

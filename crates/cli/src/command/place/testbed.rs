@@ -7,8 +7,8 @@ use crate::request::{Request, Selected, Simulation, Subject};
 use anyhow::Context;
 use pinwise_host::metric::{Interpretation, Metric, MetricError, MetricOptions, MetricSpec, Pattern};
 use pinwise_host::{
-    Choice, Launch, LiveOptions, LiveTestbed, Pid, RerunOptions, RerunTestbed, RunMetric, Scope, Stream, Streams,
-    Target, TargetError, process,
+    Choice, Launch, LiveOptions, LiveTestbed, Output, Pid, RerunOptions, RerunTestbed, RunMetric, Scope, Stream,
+    Streams, Target, TargetError, process,
 };
 use pinwise_simulator::{Processor, SimulatedTestbed, Window};
 use pinwise_testbed::{MeasureError, Testbed, Unit, figures};
@@ -125,7 +125,7 @@ fn whole(request: &Request, interrupt: &Interrupt) -> anyhow::Result<Bed> {
     let choice = choice.known(request.affinities.keys().cloned());
     if let Subject::Rerun(command) = &request.subject {
         let metric = whole_run(&metric, &options)?;
-        let limits = RerunOptions { choice, limit: request.limit };
+        let limits = RerunOptions { choice, limit: request.limit, remove: request.remove.clone() };
         let bed =
             RerunTestbed::new(launch(command, request), &machine, metric, limits, interrupt.flag()).map_err(told)?;
         return Ok(Bed::Rerun(Box::new(bed)));
@@ -248,6 +248,7 @@ fn launch(command: &[String], request: &Request) -> Launch {
         program: words.next().map(Into::into).unwrap_or_default(),
         arguments: words.map(Into::into).collect(),
         environment: request.environment.iter().map(|(name, value)| (name.into(), value.into())).collect(),
+        stdout: request.output.clone().map_or_else(Output::default, Output::File),
         ..Launch::default()
     }
 }

@@ -149,17 +149,29 @@ pub(crate) struct Asked {
 pub(crate) struct Edges {
     /// A line of the program's output that ends its initialization [default: its threads exist and work]
     #[arg(long, value_name = "REGEX", value_parser = regex, conflicts_with = "pid", help_heading = "Target")]
-    pub(super) after: Option<Regex>,
+    pub(crate) after: Option<Regex>,
+    #[command(flatten)]
+    pub(crate) files: Files,
+}
+
+/// What a run of the program writes.
+#[derive(Args, Clone, Default)]
+pub(crate) struct Files {
     #[arg(
         long,
         value_name = "PATH",
         help_heading = "Target",
-        help = "Remove this file after each probe ({\x1b[0mn} in it is the number); may be repeated"
+        help = "Remove this file after each run ({\x1b[0mn} in it is the number); may be repeated"
     )]
-    pub(super) remove: Vec<PathBuf>,
-    /// Where the program's standard output goes, emptied at each probe [default: nowhere]
-    #[arg(long, value_name = "FILE", conflicts_with = "pid", help_heading = "Target")]
-    pub(super) output: Option<PathBuf>,
+    pub(crate) remove: Vec<PathBuf>,
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with = "pid",
+        help_heading = "Target",
+        help = "Where the program's standard output goes ({\x1b[0mn} in it is the number), emptied at each run [default: nowhere]"
+    )]
+    pub(crate) output: Option<PathBuf>,
 }
 
 /// What else there is to do than a search.
@@ -230,7 +242,8 @@ impl Asked {
             Least::Energy => Objective::Energy,
             Least::Edp => Objective::Edp,
         };
-        Ok(Conditions { method, span, thresholds, window, whole_runs, rounds, tolerance, objective, budget })
+        let goes_on = false;
+        Ok(Conditions { method, span, thresholds, window, whole_runs, rounds, tolerance, objective, budget, goes_on })
     }
 
     /// The most that makes sense where nothing is said: more than there are contexts cannot be granted, but may be started.

@@ -138,6 +138,6 @@ impl Calibrate {
         let points: Result<Vec<(u32, Profile)>, MeasureError> =
             numbers.into_iter().map(|threads| Ok((threads, mean(&mut prober, threads)?))).collect();
         prober.finish();
-        points.map(Curve).map_err(|error| told(error, prober.parts.len()))
+        points.map(Curve).map_err(|error| told(error, prober.probes.len()))
     }
 }

@@ -4,8 +4,8 @@ use super::Answer;
 use super::arguments::Method;
 use super::observed::Conditions;
 use pinwise_host::{Activity, Drift, Seen, Unavailable};
-use pinwise_testbed::{Measure, Part, Unit};
-use pinwise_threads::{Advice, Attempt, Span, Thresholds};
+use pinwise_testbed::{Measure, Part, Probe, Unit};
+use pinwise_threads::{Advice, Shift, Span, Thresholds};
 use serde::Serialize;
 
 /// The answer of a search.
@@ -37,6 +37,8 @@ pub(crate) struct Document {
     /// Of the published search.
     pub(super) thresholds: Option<Thresholds>,
     pub(super) monitor: Option<MonitorRow>,
+    /// The program came into another phase between two probes.
+    pub(super) shift: Option<Shift>,
     pub(crate) notes: Vec<String>,
     /// Against the full sweep, where one is known.
     pub(super) loss: Option<f64>,
@@ -124,31 +126,47 @@ impl MonitorRow {
     }
 }
 
+/// What there is of a search that has no answer: it failed, or was interrupted.
+#[derive(Serialize)]
+pub(crate) struct Remains {
+    pub(super) program: String,
+    pub(super) machine: String,
+    pub(super) contexts: u32,
+    pub(super) method: &'static str,
+    /// At least one.
+    pub(super) probes: Vec<ProbeRow>,
+    pub(super) unit: Option<Unit>,
+    /// Why there is no answer.
+    pub(super) error: String,
+}
+
 /// The rows of a search's probes.
-fn rows(attempts: &[Attempt], parts: Vec<Vec<Part>>) -> Vec<ProbeRow> {
-    let row = |(attempt, roles): (&Attempt, Vec<Part>)| {
-        let probe = attempt.probe;
-        ProbeRow {
-            parameter: probe.parameter,
-            threads: probe.threads,
-            lock: probe.profile.lock / 100.0,
-            vcx_rate: probe.profile.vcx_rate,
-            migr_rate: probe.profile.migr_rate,
-            cpu_util: probe.profile.cpu_util / 100.0,
-            performance: probe.progress.map(|progress| progress.rate),
-            measure: probe.progress.map(|progress| progress.measure),
-            seconds: probe.cost.as_secs_f64(),
-            roles,
-            seen: None,
-        }
+pub(super) fn rows(probes: Vec<(Probe, Vec<Part>)>) -> Vec<ProbeRow> {
+    let row = |(probe, roles): (Probe, Vec<Part>)| ProbeRow {
+        parameter: probe.parameter,
+        threads: probe.threads,
+        lock: probe.profile.lock / 100.0,
+        vcx_rate: probe.profile.vcx_rate,
+        migr_rate: probe.profile.migr_rate,
+        cpu_util: probe.profile.cpu_util / 100.0,
+        performance: probe.progress.map(|progress| progress.rate),
+        measure: probe.progress.map(|progress| progress.measure),
+        seconds: probe.cost.as_secs_f64(),
+        roles,
+        seen: None,
     };
-    attempts.iter().zip(parts).map(row).collect()
+    probes.into_iter().map(row).collect()
 }
 
 impl Document {
     /// The parameter and the progress of every probe that tells it.
     pub(crate) fn rates(&self) -> Vec<(u32, f64)> {
         self.probes.iter().filter_map(|row| Some((row.parameter, row.performance?))).collect()
+    }
+
+    /// The parameter and the threads of every probe.
+    pub(crate) fn threads_seen(&self) -> Vec<(u32, u32)> {
+        self.probes.iter().map(|row| (row.parameter, row.threads)).collect()
     }
 
     /// The threads that were seen with a parameter.
@@ -163,7 +181,7 @@ impl Document {
         contexts: u32,
         conditions: &Conditions,
         answer: Answer,
-        parts: Vec<Vec<Part>>,
+        probes: Vec<(Probe, Vec<Part>)>,
     ) -> Self {
         let Span { min, max, step } = conditions.span;
         Self {
@@ -177,13 +195,14 @@ impl Document {
             advice: answer.advice,
             stopped_because: answer.stopped,
             why: answer.why,
-            search_seconds: answer.attempts.iter().map(|attempt| attempt.probe.cost.as_secs_f64()).sum(),
-            probes: rows(&answer.attempts, parts),
+            search_seconds: probes.iter().map(|(probe, _)| probe.cost.as_secs_f64()).sum(),
+            probes: rows(probes),
             unit: None,
             span: SpanRow { min, max, step },
             probe_seconds: conditions.window.as_secs_f64(),
             thresholds: (conditions.method == Method::Reinforcer).then_some(conditions.thresholds),
             monitor: None,
+            shift: answer.shift,
             notes: answer.notes,
             loss: answer.loss,
         }

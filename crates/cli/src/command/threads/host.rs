@@ -1,15 +1,15 @@
 //! A search with a program on this machine.
 
 use super::arguments::{Asked, Edges, Method};
-use super::document::{Document, MonitorRow, SeenRow};
+use super::document::{Document, MonitorRow, Remains, SeenRow, rows};
 use super::observed::Observed;
-use super::{Answer, told, usage};
+use super::{Answer, leave, told, usage};
 use crate::interrupt::Interrupt;
 use crate::output::{self, Usage};
 use anyhow::Context as _;
 use pinwise_host::{
-    CrowdShare, LinuxProber, Pid, ProbeError, ProbeOptions, ProgressSource, Quota, Recipe, Seen, Setter, Subject,
-    TargetError,
+    CrowdShare, LinuxProber, Monitor, Pid, ProbeError, ProbeOptions, ProgressSource, Quota, Recipe, Scope, Seen,
+    Setter, Subject, TargetError, process,
 };
 use pinwise_testbed::{Measure, MeasureError, Prober, figures};
 use pinwise_threads::Formula;
@@ -17,13 +17,18 @@ use pinwise_topology::Machine;
 use std::io;
 use std::time::{Duration, Instant};
 
-/// Searches, and keeps hold of a program that goes on running.
-pub(crate) fn search(asked: &Asked, edges: &Edges, interrupt: &Interrupt) -> anyhow::Result<(Document, LinuxProber)> {
+/// Searches, and keeps hold of a program that goes on running. The probes of a search that fails are printed, as `json` says.
+pub(crate) fn search(
+    asked: &Asked,
+    edges: &Edges,
+    interrupt: &Interrupt,
+    json: bool,
+) -> anyhow::Result<(Document, LinuxProber)> {
     if asked.workload.is_some() || asked.seed.is_some() {
         let message = "--workload and --seed are for a model: add --machine opteron-24, or give a program with -- CMD";
         return Err(Usage(message.into()).into());
     }
-    let (command, env, output) = (asked.command.clone(), &asked.env, edges.output.clone());
+    let (command, env, output) = (asked.command.clone(), &asked.env, edges.files.output.clone());
     let subject = match (&asked.set, asked.pid) {
         (Some(set), Some(pid)) => Subject::Running(Pid(pid), set.clone()),
         (Some(set), None) => Subject::Launched(Recipe::fixed(command, env, output).map_err(usage)?, set.clone()),
@@ -36,15 +41,18 @@ pub(crate) fn search(asked: &Asked, edges: &Edges, interrupt: &Interrupt) -> any
     }
     let name = asked.pid.map_or_else(|| asked.command.join(" "), |pid| format!("process {pid}"));
     let machine = pinwise_host::machine().context("cannot read this machine's topology")?;
-    let (contexts, limit) = usable(&machine);
+    let (contexts, limit) = usable(&machine, asked.pid.map(Pid)).map_err(usage)?;
     let formula = asked.threads_per_n.clone().unwrap_or_else(Formula::identity);
     let mut conditions = asked.conditions(contexts)?;
+    conditions.goes_on = asked.set.is_some();
     let (objective, power) = (conditions.objective, asked.power()?);
     let progress = match asked.metric()? {
         Some((metric, options)) => ProgressSource::Metric(metric, options),
         None if asked.whole_run => ProgressSource::Runs,
         None => ProgressSource::Counters,
     };
+    // What watching needs is prepared and kept: on a busy machine that takes seconds, and the budget is for probes.
+    drop(Monitor::best(Scope::Processes(Vec::new())).context("cannot list the machine's processes")?);
     let begin = Instant::now();
     let survey = conditions.method == Method::Survey;
     let prober = |progress: ProgressSource, limit: Duration| {
@@ -55,7 +63,7 @@ pub(crate) fn search(asked: &Asked, edges: &Edges, interrupt: &Interrupt) -> any
             after: edges.after.clone(),
             limit,
             progress,
-            remove: edges.remove.clone(),
+            remove: edges.files.remove.clone(),
             most_written: Some(asked.most_written),
             until: survey.then(|| begin + asked.budget),
             power: power.clone(),
@@ -105,16 +113,29 @@ pub(crate) fn search(asked: &Asked, edges: &Edges, interrupt: &Interrupt) -> any
         notes.push(format!("the program ended by itself after {ran:.2?}: whole runs are measured"));
         (prober, found) = search(ProgressSource::Runs)?;
     }
-    let found = found.map_err(|error| {
-        if let (Some(pid), Some(Setter::Command(_))) = (asked.pid, &asked.set) {
-            output::aside(&format!(
-                "note: process {pid} goes on with the number that was tried last; the command of --set gives it another"
-            ));
+    let found = match found {
+        Ok(found) => found,
+        Err(error) => {
+            if let (Some(pid), Some(Setter::Command(_))) = (asked.pid, &asked.set) {
+                output::aside(&format!(
+                    "note: process {pid} goes on with the number that was tried last; the command of --set gives it another"
+                ));
+            }
+            let remains = Remains {
+                program: name,
+                machine: "host".into(),
+                contexts,
+                method: conditions.method.name(),
+                probes: rows(std::mem::take(&mut prober.probes)),
+                unit: prober.inner.unit().cloned().map(|unit| objective.unit(unit)),
+                error: error.message.clone(),
+            };
+            leave(&remains, json)?;
+            return Err(failed(error, prober.inner.error(), remains.probes.len()));
         }
-        failed(error, prober.inner.error(), prober.parts.len())
-    })?;
-    let parts = std::mem::take(&mut prober.parts);
-    let mut document = Document::new(name, "host".into(), contexts, &conditions, found, parts);
+    };
+    let probes = std::mem::take(&mut prober.probes);
+    let mut document = Document::new(name, "host".into(), contexts, &conditions, found, probes);
     let seen = prober.inner.seen();
     for (row, seen) in document.probes.iter_mut().zip(seen) {
         row.seen = Some(SeenRow {
@@ -164,26 +185,31 @@ fn failed(error: MeasureError, because: Option<&ProbeError>, probes: usize) -> a
     }
 }
 
-/// The contexts that the program may keep busy, and what to know where these are not all the machine has.
-fn usable(machine: &Machine) -> (u32, Option<String>) {
-    let (allowed, all) = (machine.allowed.len() as u32, machine.contexts.len() as u32);
-    if let Some(quota) = Quota::own().filter(|quota| quota.contexts < f64::from(allowed)) {
+/// The contexts that the program may keep busy, and what to know where these are not all the machine has. A program that is started has the
+/// limits of pinwise; the process `pid`, which runs already, its own.
+fn usable(machine: &Machine, pid: Option<Pid>) -> Result<(u32, Option<String>), TargetError> {
+    let cpus = match pid {
+        Some(pid) => process::allowed(pid).map_err(|_| TargetError::NoProcess(pid))?,
+        None => machine.allowed.clone(),
+    };
+    let (allowed, all) = (cpus.len() as u32, machine.contexts.len() as u32);
+    let quota = pid.map_or_else(Quota::own, Quota::of);
+    if let Some(quota) = quota.filter(|quota| quota.contexts < f64::from(allowed)) {
         let note = format!(
             "its control group ({}) grants the CPU time of {:.1} of the {all} contexts: a program that asks the machine how many threads \
              to start does not see that, and starts {all} unless it is told n",
             quota.group.display(),
             quota.contexts
         );
-        return (quota.contexts.ceil().max(1.0) as u32, Some(note));
+        return Ok((quota.contexts.ceil().max(1.0) as u32, Some(note)));
     }
     let note = (allowed < all).then(|| {
         format!(
-            "it may run on {allowed} of the {all} contexts (CPU {}): a program that counts the machine's starts too many threads unless it \
-             is told n",
-            machine.allowed
+            "it may run on {allowed} of the {all} contexts (CPU {cpus}): a program that counts the machine's starts too many threads unless it \
+             is told n"
         )
     });
-    (allowed.max(1), note)
+    Ok((allowed.max(1), note))
 }
 
 /// What took from the program while it was probed.

@@ -1,9 +1,9 @@
 //! A search on the model of an operating system's scheduler.
 
 use super::arguments::{Asked, Edges, Least};
-use super::document::Document;
+use super::document::{Document, Remains, rows};
 use super::observed::Observed;
-use super::told;
+use super::{leave, told};
 use crate::interrupt::Interrupt;
 use crate::machine::MachineArgument;
 use crate::name::did_you_mean;
@@ -11,7 +11,7 @@ use crate::output::Usage;
 use pinwise_scheduler::{ModelProber, Platform, Program};
 use pinwise_testbed::Unit;
 
-pub(super) fn search(asked: &Asked, edges: &Edges, interrupt: &Interrupt) -> anyhow::Result<Document> {
+pub(super) fn search(asked: &Asked, edges: &Edges, interrupt: &Interrupt, json: bool) -> anyhow::Result<Document> {
     let machine = &asked.machine.machine;
     let unusable = [
         (!asked.command.is_empty(), "-- CMD"),
@@ -22,8 +22,8 @@ pub(super) fn search(asked: &Asked, edges: &Edges, interrupt: &Interrupt) -> any
         (asked.set.is_some(), "--set"),
         (asked.objective != Least::Time, "--objective"),
         (edges.after.is_some(), "--after"),
-        (!edges.remove.is_empty(), "--remove"),
-        (edges.output.is_some(), "--output"),
+        (!edges.files.remove.is_empty(), "--remove"),
+        (edges.files.output.is_some(), "--output"),
     ];
     if let Some((_, what)) = unusable.iter().find(|(given, _)| *given) {
         let message = format!(
@@ -49,11 +49,26 @@ pub(super) fn search(asked: &Asked, edges: &Edges, interrupt: &Interrupt) -> any
     let (convert, threads) = (|threads| program.parameter(threads), |n| program.threads(n));
     let found = super::search(&mut prober, &conditions, convert, threads);
     prober.finish();
-    let found = found.map_err(|error| told(error, prober.parts.len()))?;
-    let parts = std::mem::take(&mut prober.parts);
+    let probes = std::mem::take(&mut prober.probes);
     // What the program has done of what the sequential one would, in that one's time: a speed-up.
     let unit = Unit::rate("x sequential");
-    let mut document = Document::new(name.clone(), machine.clone(), contexts, &conditions, found, parts);
+    let found = match found {
+        Ok(found) => found,
+        Err(error) => {
+            let remains = Remains {
+                program: name.clone(),
+                machine: machine.clone(),
+                contexts,
+                method: conditions.method.name(),
+                probes: rows(probes),
+                unit: Some(unit),
+                error: error.message.clone(),
+            };
+            leave(&remains, json)?;
+            return Err(told(error, remains.probes.len()));
+        }
+    };
+    let mut document = Document::new(name.clone(), machine.clone(), contexts, &conditions, found, probes);
     document.unit = Some(unit);
     document.notes.push("simulated: times, rates and shares are those of the model".into());
     Ok(document)

@@ -23,13 +23,15 @@ pub(super) struct Conditions {
     pub(super) objective: Objective,
     /// What all probes of a survey may take.
     pub(super) budget: Duration,
+    /// All probes are of one run of the program.
+    pub(super) goes_on: bool,
 }
 
 /// A prober that is watched, and whose progress is what is to be great.
 pub(super) struct Observed<P> {
     pub(super) inner: P,
-    /// Of every probe, how its roles spent it.
-    pub(super) parts: Vec<Vec<Part>>,
+    /// Every probe that was made, and how its roles spent it.
+    pub(super) probes: Vec<(Probe, Vec<Part>)>,
     objective: Objective,
     bar: ProgressBar,
 }
@@ -40,7 +42,15 @@ impl<P: Prober> Observed<P> {
         if let Ok(style) = ProgressStyle::with_template("[{elapsed_precise}] {msg}") {
             bar.set_style(style);
         }
-        Self { inner, parts: Vec::new(), objective, bar }
+        Self { inner, probes: Vec::new(), objective, bar }
+    }
+
+    /// Progress as what is to be great.
+    fn valued(&self, progress: Progress) -> Result<Progress, MeasureError> {
+        let unknown = || MeasureError::new(Retry::Never, "the power of the processor is not known");
+        let rate = self.objective.value(progress.rate, self.inner.watts()).ok_or_else(unknown)?;
+        let error = progress.error.map(|error| self.objective.error(error / progress.rate) * rate);
+        Ok(Progress { rate, error, ..progress })
     }
 
     /// Takes the line away.
@@ -55,14 +65,12 @@ impl<P: Prober> Prober for Observed<P> {
     }
 
     fn probe(&mut self, parameter: u32, window: Duration) -> Result<Probe, MeasureError> {
-        self.bar.set_message(format!("probe {}: n = {parameter}", self.parts.len() + 1));
+        self.bar.set_message(format!("probe {}: n = {parameter}", self.probes.len() + 1));
         let probe = self.inner.probe(parameter, window)?;
-        self.parts.push(self.inner.parts());
-        let Some(progress) = probe.progress else { return Ok(probe) };
-        let unknown = || MeasureError::new(Retry::Never, "the power of the processor is not known");
-        let rate = self.objective.value(progress.rate, self.inner.watts()).ok_or_else(unknown)?;
-        let error = progress.error.map(|error| self.objective.error(error / progress.rate) * rate);
-        Ok(Probe { progress: Some(Progress { rate, error, ..progress }), ..probe })
+        let progress = probe.progress.map(|progress| self.valued(progress)).transpose()?;
+        let probe = Probe { progress, ..probe };
+        self.probes.push((probe, self.inner.parts()));
+        Ok(probe)
     }
 
     fn parts(&self) -> Vec<Part> {

@@ -113,6 +113,8 @@ impl Asked {
             question: Question { alike: Alike::ExceptNuma, ..Question::new(StrategyName::Auto, budget) },
             subject,
             environment: BTreeMap::new(),
+            output: None,
+            remove: Vec::new(),
             metric: self.metric.clone().unwrap_or_else(|| "runtime".into()),
             reading: Reading {
                 pick: self.pick.clone(),

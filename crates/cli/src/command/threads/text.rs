@@ -1,6 +1,6 @@
 //! The answer as text.
 
-use super::document::{Document, ProbeRow};
+use super::document::{Document, ProbeRow, Remains};
 use comfy_table::{CellAlignment, Table, presets};
 use pinwise_testbed::figures::{self, Scale};
 use pinwise_testbed::{Part, Unit};
@@ -68,7 +68,12 @@ pub(crate) fn probed(document: &Document) -> String {
         Some(advice) => advice.to_string(),
         None => format!("n = {} ({threads})", document.parameter),
     };
-    format!("{}\n\n{answer}\n\n", probes(document).trim_fmt())
+    format!("{}\n\n{answer}\n\n", probes(&document.probes, document.unit.as_ref()).trim_fmt())
+}
+
+/// The probes of a search that has no answer.
+pub(super) fn remains(remains: &Remains) -> String {
+    format!("{}\n\n", probes(&remains.probes, remains.unit.as_ref()).trim_fmt())
 }
 
 /// The roles that the program waits for.
@@ -85,11 +90,11 @@ fn critical(roles: &[Part]) -> String {
     format!("{}: had work to do for so much of the time", names.join(", "))
 }
 
-fn probes(document: &Document) -> Table {
-    let best = document.probes.iter().filter_map(|row| row.performance).fold(0.0, f64::max);
-    let unit = document.unit.clone().unwrap_or_else(|| Unit::rate("1/s"));
+fn probes(rows: &[ProbeRow], unit: Option<&Unit>) -> Table {
+    let best = rows.iter().filter_map(|row| row.performance).fold(0.0, f64::max);
+    let unit = unit.cloned().unwrap_or_else(|| Unit::rate("1/s"));
     let scale = Scale::new(&unit, best);
-    let measured = document.probes.iter().any(|row| row.performance.is_some());
+    let measured = rows.iter().any(|row| row.performance.is_some());
     let mut header = vec!["n", "threads", "LOCK", "VCX_RATE", "MIGR_RATE", "CPU_UTIL"];
     if measured {
         header.push(if unit.reciprocal { "time" } else { "progress" });
@@ -108,7 +113,7 @@ fn probes(document: &Document) -> Table {
         }
         cells
     };
-    table(header, document.probes.iter().map(row))
+    table(header, rows.iter().map(row))
 }
 
 fn roles(roles: &[Part]) -> Table {

@@ -1,42 +1,61 @@
 //! The program with any number of threads, as something that placements are tried on.
 
 use crate::command::place::{self, Bed};
-use crate::command::threads::Asked;
+use crate::command::threads::{Asked, Files};
 use crate::interrupt::Interrupt;
 use crate::output::Usage;
 use crate::request::{Request, Subject};
 use pinwise_host::{LinuxProber, Recipe};
 use pinwise_placement::Budget;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// The program of a search.
 pub(super) struct Crew<'a> {
     asked: &'a Asked,
+    files: &'a Files,
     /// How it is started; `None` for a process that runs already.
     recipe: Option<Recipe>,
     /// Holds a program that goes on while its number changes.
     prober: LinuxProber,
     /// n where nobody decides; `None`: its variable is not set.
     pub(super) default: Option<u32>,
+    /// What to know about that.
+    pub(super) note: Option<String>,
     /// CPUs it may use.
     cpus: u32,
     interrupt: &'a Interrupt,
 }
 
 impl<'a> Crew<'a> {
-    /// `prober` is the one that found the number; `default` what the user says of the program's own.
+    /// `prober` is the one that found the number, `seen` the numbers it tried with the threads each made; `default` what the user says of the
+    /// program's own.
     pub(super) fn new(
         asked: &'a Asked,
+        files: &'a Files,
         prober: LinuxProber,
+        seen: &[(u32, u32)],
         default: Option<u32>,
         interrupt: &'a Interrupt,
     ) -> anyhow::Result<Self> {
         let recipe = asked.recipe()?;
         let cpus = pinwise_host::machine()?.allowed.len() as u32;
         let by_variable = !asked.is_set() && recipe.as_ref().is_some_and(|recipe| !recipe.in_words());
-        let default = default.or_else(|| (!by_variable).then_some(cpus));
-        Ok(Self { asked, recipe, prober, default, cpus, interrupt })
+        let begun = prober.begun_with().filter(|_| asked.is_set());
+        let own = begun.and_then(|threads| parameter_of(threads, seen));
+        let (default, note) = match (default.or(own), begun) {
+            (Some(default), _) => (Some(default), None),
+            (None, _) if by_variable => (None, None),
+            (None, begun) => {
+                let why = begun.map_or(String::new(), |threads| {
+                    format!("its {threads} threads do not tell which n it began with: ")
+                });
+                let taken = "as many as there are CPUs for it, is taken for the default; --default N says otherwise";
+                (Some(cpus), Some(format!("{why}n = {cpus}, {taken}")))
+            }
+        };
+        Ok(Self { asked, files, recipe, prober, default, note, cpus, interrupt })
     }
 
     /// As the user would call it.
@@ -89,7 +108,12 @@ impl<'a> Crew<'a> {
             (Some(recipe), None) => recipe.fixed_environment(),
             (None, _) => BTreeMap::new(),
         };
-        Ok(Request { environment, ..self.asked.request(subject, Budget::Time(time)) })
+        let path = |path: &PathBuf| {
+            let recipe = self.recipe.as_ref();
+            recipe.map_or_else(|| path.clone(), |recipe| recipe.path(path, n.unwrap_or(self.cpus)))
+        };
+        let (output, remove) = (self.files.output.as_ref().map(path), self.files.remove.iter().map(path).collect());
+        Ok(Request { environment, output, remove, ..self.asked.request(subject, Budget::Time(time)) })
     }
 
     /// The program with `n`, ready to be measured; `known` are the threads that have places.
@@ -112,5 +136,37 @@ impl<'a> Crew<'a> {
             .asked
             .process()
             .map(|_| format!("n = {n} is set now; pinwise apply PLAN --pid PID pins as the plan says")))
+    }
+}
+
+/// The number that makes so many threads, by the numbers that were tried and the threads each made: the one that made as many, or, where all made
+/// as many more than their number, by that difference. `None`: that does not tell.
+fn parameter_of(threads: u32, seen: &[(u32, u32)]) -> Option<u32> {
+    let mut alike: Vec<u32> = seen.iter().filter(|(_, made)| *made == threads).map(|(n, _)| *n).collect();
+    alike.sort_unstable();
+    alike.dedup();
+    let more = |&(n, made): &(u32, u32)| i64::from(made) - i64::from(n);
+    let (first, last) = (seen.first()?, seen.last()?);
+    match alike[..] {
+        [n] => Some(n),
+        [] if seen.iter().any(|one| one.0 != last.0) && seen.iter().all(|one| more(one) == more(first)) => {
+            u32::try_from(i64::from(threads) - more(first)).ok().filter(|&n| n > 0)
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_a_program_began_with_is_told_by_its_threads_or_not_at_all() {
+        let workers = [(2, 3), (4, 5), (2, 3)];
+        assert_eq!((parameter_of(5, &workers), parameter_of(9, &workers)), (Some(4), Some(8)));
+        assert_eq!(parameter_of(1, &workers), None, "no number makes one");
+        assert_eq!(parameter_of(9, &[(2, 9), (4, 9)]), None, "a pool that keeps the others asleep");
+        assert_eq!(parameter_of(11, &[(1, 5), (2, 9)]), None, "several threads for each");
+        assert_eq!((parameter_of(7, &[(2, 3)]), parameter_of(7, &[])), (None, None));
     }
 }

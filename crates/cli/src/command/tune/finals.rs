@@ -4,7 +4,7 @@ use super::crew::Crew;
 use crate::command::place::{Bed, StoredSearch};
 use crate::output::Interrupted;
 use pinwise_placement::{Contest, Way};
-use pinwise_testbed::{Effort, Retry, Setting, Unit};
+use pinwise_testbed::{Effort, MeasureError, Retry, Setting, Unit};
 use pinwise_topology::Random;
 use std::time::{Duration, Instant};
 
@@ -13,10 +13,28 @@ pub(super) struct Finals {
     pub(super) contest: Contest,
     /// What performances are counted in.
     pub(super) unit: Unit,
+    /// Why it ended before its time, where it did.
+    pub(super) cut_short: Option<anyhow::Error>,
+}
+
+impl Finals {
+    /// What to know where it ended before its time.
+    pub(super) fn note(&self) -> Option<String> {
+        let rounds = self.contest.rounds();
+        self.cut_short.as_ref().map(|error| format!("the last comparison ended after {rounds} rounds: {error:#}"))
+    }
+
+    /// The user ended it.
+    pub(super) fn interrupted(&self) -> Option<Interrupted> {
+        let error = self.cut_short.as_ref().filter(|error| error.is::<Interrupted>())?;
+        Some(Interrupted(format!("{error:#}; what was measured until then is told")))
+    }
 }
 
 /// Rounds: as many as there is time for, but no fewer than tell an interval worth the name, and no more than anybody wants.
 const LEAST_ROUNDS: usize = 5;
+/// One that is cut short is judged from as many rounds on: intervals are wide then, and say so.
+const FEWEST_ROUNDS: usize = 2;
 const MOST_ROUNDS: usize = 40;
 /// A program that goes on running is watched for so many windows at a time: it is started, or told its number, anew for each round.
 const WINDOWS: f64 = 4.0;
@@ -25,7 +43,7 @@ const CONFIDENCE: f64 = 0.95;
 /// Of the order.
 const SEED: u64 = 1;
 
-/// Measures the ways in rounds for `time`. `searched` has the placement of `n`, where there is one.
+/// Measures the ways in rounds for `time`. `searched` has the placement of `n`, where there is one. Error: there is nothing to judge by.
 pub(super) fn measure(
     crew: &mut Crew<'_>,
     n: u32,
@@ -52,9 +70,9 @@ pub(super) fn measure(
     let mut contest = Contest::new(ways.clone(), CONFIDENCE);
     let mut random = Random::new(SEED);
     let mut beds: Vec<(Option<u32>, Bed)> = Vec::new();
-    let mut unit = None;
+    let (mut unit, mut cut_short) = (None, None);
     let begin = Instant::now();
-    while contest.rounds() < LEAST_ROUNDS || contest.rounds() < MOST_ROUNDS && begin.elapsed() < time {
+    'rounds: while contest.rounds() < LEAST_ROUNDS || contest.rounds() < MOST_ROUNDS && begin.elapsed() < time {
         let mut order: Vec<usize> = (0..ways.len()).collect();
         random.shuffle(&mut order);
         // Ways with one number after each other, so that a program that goes on running is started once for both.
@@ -67,7 +85,13 @@ pub(super) fn measure(
                     beds.clear();
                 }
                 let same = numbers[way] == Some(n);
-                beds.push((numbers[way], crew.open(numbers[way], if same { &known } else { &[] })?));
+                match crew.open(numbers[way], if same { &known } else { &[] }) {
+                    Ok(bed) => beds.push((numbers[way], bed)),
+                    Err(error) => {
+                        cut_short = Some(error);
+                        break 'rounds;
+                    }
+                }
             }
             let Some((_, bed)) = beds.iter_mut().find(|(open, _)| *open == numbers[way]) else { continue };
             let bed = bed.testbed_mut();
@@ -81,11 +105,10 @@ pub(super) fn measure(
             }
             round[way] = match bed.measure(&setting(ways[way]), effort) {
                 Ok(measurement) => Some(measurement.performance),
-                Err(error) if error.interrupted => {
-                    let kept = "the campaigns that placed it are kept; what was pinned is as it was";
-                    return Err(Interrupted(format!("interrupted in the last comparison: {kept}")).into());
+                Err(error) if error.interrupted || error.retry == Retry::Never => {
+                    cut_short = Some(told(error));
+                    break 'rounds;
                 }
-                Err(error) if error.retry == Retry::Never => return Err(error.into()),
                 Err(_) => None,
             };
         }
@@ -95,5 +118,16 @@ pub(super) fn measure(
             beds.clear();
         }
     }
-    Ok(Finals { contest, unit: unit.unwrap_or_else(|| Unit::rate("1/s")) })
+    match cut_short {
+        Some(error) if contest.rounds() < FEWEST_ROUNDS => Err(error),
+        cut_short => Ok(Finals { contest, unit: unit.unwrap_or_else(|| Unit::rate("1/s")), cut_short }),
+    }
+}
+
+/// A window that ends the comparison, as what ends the command.
+fn told(error: MeasureError) -> anyhow::Error {
+    if error.interrupted {
+        return Interrupted("interrupted in the last comparison: what was pinned is as it was".into()).into();
+    }
+    error.into()
 }
