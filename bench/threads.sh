@@ -3,22 +3,22 @@
 # speed the answer loses against a full sweep. Prints the table that docs/BENCHMARKS.md quotes.
 # Usage: bench/threads.sh [pigz|pbzip2|xz|zstd|ffmpeg|x264|sysbench-cpu|sysbench-threads|memcached|openmp …]   (all without arguments)
 # Needs: cargo build --release --bins --examples, python3, gcc and the programs' Debian packages; those that are absent are left out.
-# METHODS: what is compared with the sweep. BUDGET: what a survey may take. ROUNDS: how often the sweep tries each number. MAX: the most threads.
-# SIZE, SECONDS_OF_VIDEO: of the input, which decides how long it all takes: with these about five minutes on two contexts.
+# METHODS: what is compared with the sweep. BUDGET: what a survey may take. ROUNDS: how often the sweep tries each number. WINDOW: so long
+# runs are repeated for a probe. MAX: the most threads. SIZE, SECONDS_OF_VIDEO: of the input. With these about four minutes on two contexts.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 pinwise=${PINWISE:-target/release/pinwise}
 load=${LOAD:-target/release/examples/memcached_load}
 methods=${METHODS:-survey reinforcer}
-budget=${BUDGET:-15s}
+budget=${BUDGET:-8s}
 rounds=${ROUNDS:-6}
 # Several runs a probe: a single one does not tell how much it may be off.
-whole=(--whole-run --probe 800ms)
+whole=(--whole-run --probe "${WINDOW:-600ms}")
 max=${MAX:-$((2 * $(nproc)))}
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
-head -c "${SIZE:-12000000}" <(cat "$pinwise" "$pinwise" "$pinwise") >"$folder/data"
+head -c "${SIZE:-8000000}" <(cat "$pinwise" "$pinwise" "$pinwise") >"$folder/data"
 
 # One row: every method, then the sweep, each number of which the methods' answers are looked up in.
 row() { # title, options… -- command…
@@ -48,15 +48,18 @@ def loss(n):
     """Against the best, with its 95 % interval: paired by the rounds, which meet every number at about the same time."""
     if n not in mean:
         return "not swept"
+    if n == best:
+        return "0 %"
     pairs = [(1 - one / other) * 100 for one, other in zip(speeds[n], speeds[best])]
-    half = 0 if n == best else T[min(len(pairs), 10) - 2] * statistics.stdev(pairs) / len(pairs) ** 0.5
+    half = T[min(len(pairs), 10) - 2] * statistics.stdev(pairs) / len(pairs) ** 0.5
     return f"{statistics.mean(pairs):.1f} % ± {half:.1f}"
 
 cells = [title, sweep["probes"][0]["measure"], " ".join(f"{n}: {mean[n] / mean[1]:.2f}" for n in sorted(mean)), f"{best}"]
 for method in methods:
     answer = load(method)
-    n, loss_of_n = answer["parameter"], loss(answer["parameter"])
-    cells += [f"{n}", loss_of_n, f"{len(answer['probes'])}", f"{answer['search_seconds']:.1f} s"]
+    n, advice = answer["parameter"], answer["advice"]
+    interval = f" ({advice['between'][0]}-{advice['between'][1]})" if advice else ""
+    cells += [f"{n}{interval}", loss(n), f"{len(answer['probes'])}", f"{answer['search_seconds']:.1f} s"]
 print("| " + " | ".join(cells) + " |", flush=True)
 EOF
 }

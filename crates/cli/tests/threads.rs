@@ -208,6 +208,10 @@ fn programs_that_cannot_be_probed_are_named_with_the_reason() {
     let writes = refused(1, &[&words[..], &["dd", "if=/dev/zero", &fill, "bs=64k", "count={n}00000"]].concat());
     assert!(writes.contains("--most-written"), "{writes}");
     assert!(!file.exists(), "what --remove names is removed after a probe that failed, too");
+    // The signal ends dd, and the shell goes on to tell it.
+    let shell = format!("dd if=/dev/zero of={path} bs=64k count=100000 2>/dev/null; exit $?");
+    let writes = refused(1, &[&words[..], &["sh", "-c", &shell, "{n}"]].concat());
+    assert!(writes.contains("--most-written"), "{writes}");
 }
 
 #[test]

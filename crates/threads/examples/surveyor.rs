@@ -1,5 +1,5 @@
 //! The search that looks at speed on the modelled machine, beside the published one: `cargo run --release -p pinwise-threads --example surveyor`.
-//! Prints the table of docs/FIDELITY-THREADS.md; with names of programs, their rows.
+//! Prints the table of docs/FIDELITY-THREADS.md; with names of programs, their rows. Deterministic by its seeds.
 
 #[allow(dead_code)]
 mod published;
@@ -9,7 +9,7 @@ use pinwise_scheduler::{Platform, Program};
 use pinwise_threads::Thresholds;
 use published::Published;
 use std::error::Error;
-use sweep::{Sweep, median, survey_model};
+use sweep::{SHARE, Sweep, median, survey_model};
 
 /// Searches of each program, with consecutive seeds.
 const SEARCHES: u64 = 5;
@@ -22,9 +22,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut rows = published::published(&std::fs::read_to_string(folder.join("thread_reinforcer.csv"))?)?;
     rows.retain(|row| wanted.is_empty() || wanted.contains(&row.program));
     println!(
-        "| program | best of the sweep | published: chosen | loss | search | by speed: chosen, {SEARCHES} searches | loss, median | worst | search, longest | probes |"
+        "| program | best of the sweep | chosen, {SEARCHES} searches | loss, mean | median | worst | search, longest | published: chosen | loss | search |"
     );
-    println!("| --- | ---: | ---: | ---: | ---: | --- | ---: | ---: | ---: | ---: |");
+    println!("| --- | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |");
     let compared: Vec<Result<(String, bool), String>> = std::thread::scope(|scope| {
         let compare = |row| compare(&platform, thresholds, row).map_err(|error| error.to_string());
         let jobs: Vec<_> = rows.iter().map(|row| scope.spawn(move || compare(row))).collect();
@@ -36,40 +36,44 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("{line}");
         within += u32::from(good);
     }
-    println!("\n{within} of {} within 2 % of the best in the median of {SEARCHES} searches.", rows.len());
+    println!(
+        "\n{within} of {} are within 2 % of the best in the mean and in the median of {SEARCHES} searches, with at most {:.1} % of the parallel run.",
+        rows.len(),
+        SHARE * 100.0
+    );
     Ok(())
 }
 
-/// One program's line, and whether the median search is within 2 % of the best.
+/// One program's line, and whether its searches are within 2 % of the best, in the mean and in the median, and took no longer than they may.
 fn compare(platform: &Platform, thresholds: Thresholds, row: &Published) -> Result<(String, bool), Box<dyn Error>> {
     let program = Program::built_in(&row.program)?;
-    let mut sweep = Sweep::new(platform, &program)?;
-    let (best_n, best) = sweep.best();
     let sequential = row.parallel_s * row.found_speedup;
+    let mut sweep = Sweep::new(platform, &program, sequential)?;
+    let (best_n, best) = sweep.best();
     let reinforcer = published::choice(platform, &program, thresholds, published::SEARCHES)?;
     let of_published = sweep.speed(reinforcer.parameter)?;
-    let (mut losses, mut shares, mut counts, mut chosen) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut losses, mut shares, mut chosen) = (Vec::new(), Vec::new(), Vec::new());
     for seed in 1..=SEARCHES {
         let found = survey_model(platform, &program, sequential / best, seed)?;
         let speed = sweep.speed(found.parameter)?;
         losses.push((1.0 - speed / best).max(0.0));
         shares.push(found.cost().as_secs_f64() * speed / sequential);
-        counts.push(found.attempts.len() as f64);
-        chosen.push(row.reported(&program, found.parameter));
+        chosen.push(row.reported(&program, found.parameter).to_string());
     }
-    chosen.sort_unstable();
+    let most = |values: &[f64]| values.iter().copied().fold(0.0, f64::max);
+    let mean = losses.iter().sum::<f64>() / losses.len() as f64;
     let line = format!(
-        "| {} | {} ({best:.2}) | {} | {:.1} % | {:.1} % | {} | {:.1} % | {:.1} % | {:.1} % | {:.0} |",
+        "| {} | {} ({best:.2}) | {} | {:.1} % | {:.1} % | {:.1} % | {:.1} % | {} | {:.1} % | {:.1} % |",
         program.name,
         row.reported(&program, best_n),
+        chosen.join(" "),
+        mean * 100.0,
+        median(&losses) * 100.0,
+        most(&losses) * 100.0,
+        most(&shares) * 100.0,
         row.reported(&program, reinforcer.parameter),
         (1.0 - of_published / best).max(0.0) * 100.0,
         reinforcer.cost.as_secs_f64() * of_published / sequential * 100.0,
-        chosen.iter().map(u32::to_string).collect::<Vec<_>>().join(" "),
-        median(&losses) * 100.0,
-        losses.iter().copied().fold(0.0, f64::max) * 100.0,
-        shares.iter().copied().fold(0.0, f64::max) * 100.0,
-        median(&counts),
     );
-    Ok((line, median(&losses) <= 0.02))
+    Ok((line, mean.max(median(&losses)) <= 0.02 && most(&shares) <= SHARE))
 }

@@ -24,6 +24,8 @@ pub enum Ended {
     Probes,
     /// The next probe would have taken longer than what is left of the time.
     Time,
+    /// Every number was tried as often as was asked for.
+    AllTried,
 }
 
 /// The choice of a search that looks at speed.
@@ -53,7 +55,53 @@ pub struct Advice {
     pub probes: usize,
 }
 
-/// `n = 26 (23-29), speed-up 11.4 ± 0.3, n = 72 costs 4 %`
+impl Advice {
+    /// To choose the candidate at place `choice`, from draws of all candidates' values (logarithms) by what is believed of them, at least one. Of the
+    /// search nothing is told: no candidate was probed, and none was needed.
+    pub(crate) fn drawn(candidates: &[u32], draws: &[Vec<f64>], choice: usize, tolerance: f64) -> Self {
+        let last = candidates.len() - 1;
+        let enough = (1.0 - tolerance).ln();
+        let fewest = |draw: &Vec<f64>| {
+            let most = greatest(draw);
+            let place = draw.iter().position(|value| *value >= most + enough).unwrap_or(choice);
+            f64::from(candidates[place])
+        };
+        let between = interval(draws.iter().map(fewest).collect());
+        let more = interval(draws.iter().map(|draw| 1.0 - (draw[last] - draw[choice]).exp()).collect());
+        let threads = candidates[choice];
+        Self {
+            threads,
+            between: ((between.low as u32).min(threads), (between.high as u32).max(threads)),
+            gain: interval(draws.iter().map(|draw| (draw[choice] - draw[0]).exp()).collect()),
+            reference: candidates[0],
+            reference_threads: candidates[0],
+            probed: false,
+            referred: false,
+            loss: expected_loss(draws, choice),
+            more: (choice < last).then_some((candidates[last], more)),
+            ended: Ended::AllTried,
+            probes: 0,
+        }
+    }
+}
+
+/// Share of the best value that the candidate at place `choice` loses, over `draws` of all values (logarithms).
+pub(crate) fn expected_loss(draws: &[Vec<f64>], choice: usize) -> f64 {
+    draws.iter().map(|draw| 1.0 - (draw[choice] - greatest(draw)).exp()).sum::<f64>() / draws.len() as f64
+}
+
+fn greatest(draw: &[f64]) -> f64 {
+    draw.iter().copied().fold(f64::MIN, f64::max)
+}
+
+/// Median and middle 90 %.
+fn interval(mut values: Vec<f64>) -> Interval<f64> {
+    values.sort_by(f64::total_cmp);
+    let at = |share: f64| values[((values.len() - 1) as f64 * share).round() as usize];
+    Interval { value: at(0.5), low: at(0.05), high: at(0.95) }
+}
+
+/// `n = 26 (23-29), speed-up 11.4 ± 0.3, n = 72 costs 4 ± 2 %`
 impl fmt::Display for Advice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (low, high) = self.between;
@@ -69,11 +117,14 @@ impl fmt::Display for Advice {
             (n, threads) if n == threads => write!(f, ", {gain} times n = {n}")?,
             (n, threads) => write!(f, ", {gain} times n = {n} ({threads} threads)")?,
         }
-        match &self.more {
-            Some((n, cost)) if cost.value >= 0.005 => write!(f, ", n = {n} costs {} %", (cost.value * 100.0).round()),
-            Some((n, cost)) if cost.value <= -0.005 => write!(f, ", n = {n} gains {} %", (-cost.value * 100.0).round()),
-            Some((n, _)) => write!(f, ", n = {n} is as fast"),
-            None => Ok(()),
+        let Some((n, cost)) = &self.more else { return Ok(()) };
+        let half = (cost.high - cost.low) / 2.0 * 100.0;
+        let decimals = usize::from(half < 1.0);
+        let told = |does: &str, share: f64| format!("{does} {:.decimals$} ± {half:.decimals$} %", share * 100.0);
+        match cost.value {
+            share if share >= 0.005 => write!(f, ", n = {n} {}", told("costs", share)),
+            share if share <= -0.005 => write!(f, ", n = {n} {}", told("gains", -share)),
+            _ => write!(f, ", n = {n} is as fast (± {half:.decimals$} %)"),
         }
     }
 }
@@ -100,7 +151,7 @@ mod tests {
 
     #[test]
     fn what_is_certain_and_what_is_not_is_told() {
-        assert_eq!(advice().to_string(), "n = 26 (23-29), speed-up 11.4 ± 0.3, n = 72 costs 4 %");
+        assert_eq!(advice().to_string(), "n = 26 (23-29), speed-up 11.4 ± 0.3, n = 72 costs 4 ± 2 %");
         let gain = Interval { value: 1.234, low: 1.22, high: 1.26 };
         let unsure = Advice { probed: false, referred: false, gain, more: None, ..advice() };
         assert_eq!(unsure.to_string(), "n = 26 (23-29, not probed), speed-up about 1.23 ± 0.02");
@@ -111,6 +162,9 @@ mod tests {
         assert_eq!(eight.to_string(), "n = 26 (23-29), 1.23 ± 0.02 times n = 8");
         let fewest =
             Advice { threads: 1, between: (1, 3), gain: Interval { value: 1.0, low: 1.0, high: 1.0 }, ..advice() };
-        assert_eq!(fewest.to_string(), "n = 1 (1-3), n = 72 costs 4 %");
+        assert_eq!(fewest.to_string(), "n = 1 (1-3), n = 72 costs 4 ± 2 %");
+        let of = |value, low, high| Advice { more: Some((72, Interval { value, low, high })), ..fewest.clone() };
+        assert_eq!(of(0.001, -0.004, 0.006).to_string(), "n = 1 (1-3), n = 72 is as fast (± 0.5 %)");
+        assert_eq!(of(-0.12, -0.20, -0.04).to_string(), "n = 1 (1-3), n = 72 gains 12 ± 8 %");
     }
 }

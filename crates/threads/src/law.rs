@@ -11,8 +11,10 @@
 //! in step; with κ above 0 the speed is greatest at √((1 - σ) / κ) threads and falls from there. The law knows nothing of the number of
 //! contexts. Threads beyond it take turns: the speed then stays, or declines with the switches and migrations that brings. So a law here follows
 //! Gunther's up to a knee and a power of n from there; the knee is most often the number of contexts, but a pool of memory or
-//! a stage of a pipeline can be used up earlier or, where threads sleep most of the time, later. Where threads wait for each other, turns have to be
-//! even: 36 threads on 24 contexts take as many turns as 48.
+//! a stage of a pipeline can be used up earlier or, where threads sleep most of the time, later. More threads than contexts may also be faster, a
+//! little: smaller shares of the work are more alike together, and a context whose thread waits has another (C. Iancu, S. Hofmeyr,
+//! F. Blagojević, Y. Zheng, "Oversubscription on multicore processors", IPDPS 2010). Where threads wait for each other, turns have to be even: 36
+//! threads on 24 contexts take as many turns as 48.
 
 /// One possible law.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -23,7 +25,7 @@ pub struct Law {
     pub kappa: f64,
     /// The number of threads from which more of them only take turns.
     pub knee: f64,
-    /// Speed falls as n to the power of minus this beyond the knee.
+    /// Speed falls as n to the power of minus this beyond the knee; below 0 it rises.
     pub decline: f64,
     /// How much it matters beyond the knee that turns are uneven, from 0 to 1: the speed has the factor (t / ⌈t⌉) to this power, where t is the
     /// number of threads over the knee.
@@ -36,10 +38,10 @@ const SIGMAS: [f64; 10] = [0.0, 0.002, 0.005, 0.01, 0.02, 0.04, 0.08, 0.15, 0.3,
 const PEAKS: [f64; 10] = [f64::INFINITY, 5.0, 3.0, 2.0, 1.4, 1.0, 0.7, 0.5, 0.35, 0.2];
 /// Where the knee is, in contexts, and how likely that is.
 const KNEES: [(f64, f64); 6] = [(0.25, 0.1), (0.5, 0.1), (1.0, 0.5), (1.6, 0.1), (2.6, 0.1), (f64::INFINITY, 0.1)];
-/// How much uneven turns matter beyond a knee at the contexts, and how likely that is.
-const UNEVEN: [(f64, f64); 3] = [(0.0, 0.6), (0.15, 0.2), (0.5, 0.2)];
+/// How much uneven turns matter beyond a knee at the contexts, and how likely that is: threads that share out work mostly wait for each other at its end.
+const UNEVEN: [(f64, f64); 3] = [(0.0, 0.2), (0.15, 0.4), (0.5, 0.4)];
 /// How the speed declines beyond the knee, and how likely that is.
-const DECLINES: [(f64, f64); 4] = [(0.0, 0.5), (0.08, 0.25), (0.3, 0.15), (1.0, 0.1)];
+const DECLINES: [(f64, f64); 5] = [(-0.05, 0.15), (0.0, 0.4), (0.08, 0.2), (0.3, 0.15), (1.0, 0.1)];
 
 impl Law {
     /// The speed with `n` threads (at least 1) as a multiple of that with one.

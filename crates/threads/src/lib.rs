@@ -22,6 +22,7 @@ mod formula;
 mod law;
 mod matrix;
 mod objective;
+mod pieces;
 mod reinforcer;
 mod shift;
 mod shortlist;

@@ -20,10 +20,11 @@
 //! Limits: a probe of a moment knows neither what comes later in a run (see [`crate::Shift`]) nor how a fixed number of pieces divides
 //! among the threads at its end; where that number is known, [`Question::pieces`] lets it count.
 
-use crate::advice::{Advice, Ended, Interval};
+use crate::advice::{Advice, Ended, expected_loss};
 use crate::belief::{Belief, Departure, Prior, Reading};
 use crate::law::Law;
 use crate::matrix::Matrix;
+use crate::pieces::Evenness;
 use pinwise_topology::Random;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -44,8 +45,8 @@ pub struct Question {
     pub most_probes: usize,
     /// At most so much time for all probes, what starts and ends them included.
     pub most_time: Option<Duration>,
-    /// The run consists of so many equal pieces that are dealt out evenly (files, frames, a static loop): with 128 pieces, 25 threads take as
-    /// long as 22 do, since some do six either way. A probe of a moment does not see that.
+    /// The run consists of so many equal pieces, at least one, that are dealt out evenly (files, frames, a static loop): with 128 pieces, 25
+    /// threads take as long as 22 do, since some do six either way. A probe of a moment does not see that; whole runs do, and need not be told.
     pub pieces: Option<u32>,
     /// A probe consists of whole runs, as many as come nearest to its window and at least one; values are runs per second.
     pub whole_runs: bool,
@@ -69,7 +70,7 @@ pub enum SurveyError {
     #[error("no numbers of threads to choose from: they have to be ascending, each at least 1")]
     Candidates,
     /// A probe saw no progress.
-    #[error("{threads} threads got nothing done in {:.2} s: nothing to compare; probe longer, or begin later", cost.as_secs_f64())]
+    #[error("with {threads} threads nothing got done in {:.2} s: nothing to compare; probe longer (--probe), or begin later (--after)", cost.as_secs_f64())]
     Idle {
         /// With how many threads.
         threads: u32,
@@ -125,6 +126,8 @@ const SEED: u64 = 0x5ca1_ab1e;
 pub struct Surveyor {
     question: Question,
     prior: Prior,
+    /// What the end of a run leaves of the speed seen, for each candidate.
+    ends: Vec<Evenness>,
     samples: Vec<(usize, Duration, Sample)>,
     next: Step,
 }
@@ -139,7 +142,7 @@ impl Surveyor {
         let near = |&&threads: &&u32| (threads <= question.contexts, threads.abs_diff(question.contexts));
         let first = question.candidates.iter().min_by_key(|threads| (!near(threads).0, near(threads).1));
         let next = Step::Probe { threads: *first.unwrap_or(&1), window: question.window };
-        Ok(Self { prior: prior(&question), question, samples: Vec::new(), next })
+        Ok(Self { prior: prior(&question), ends: ends(&question), question, samples: Vec::new(), next })
     }
 
     /// What to do next; the same until the next observation.
@@ -161,46 +164,31 @@ impl Surveyor {
 
     /// The time is over: the advice that what was seen allows; `None` before the first observation.
     pub fn expired(&self) -> Option<Advice> {
-        let advice = |belief: &Belief| self.advice(&Verdict::new(&self.question, belief), Ended::Time);
-        (!self.samples.is_empty()).then(|| advice(&self.belief()))
+        (!self.samples.is_empty()).then(|| self.advice(&self.verdict(&self.belief()), Ended::Time))
     }
 
+    /// In the speeds over whole runs, as far as probes can tell.
     fn belief(&self) -> Belief {
-        let ends: Vec<f64> =
-            self.question.candidates.iter().map(|&threads| self.question.evenness(threads).ln()).collect();
+        let ends: Vec<f64> = self.ends.iter().map(Evenness::mean).collect();
         Belief::new(&self.prior, &self.readings()).shifted(&ends)
     }
 
-    fn advice(&self, Verdict { choice, loss, draws, .. }: &Verdict, ended: Ended) -> Advice {
-        let candidates = &self.question.candidates;
-        let (choice, last) = (*choice, candidates.len() - 1);
-        let enough = (1.0 - self.question.tolerance).ln();
-        let fewest = |draw: &Vec<f64>| {
-            let most = greatest(draw);
-            let place = draw.iter().position(|value| *value >= most + enough).unwrap_or(choice);
-            f64::from(candidates[place])
-        };
-        let between = interval(draws.iter().map(fewest).collect());
-        let more = interval(draws.iter().map(|draw| 1.0 - (draw[last] - draw[choice]).exp()).collect());
-        let threads = candidates[choice];
-        Advice {
-            threads,
-            between: ((between.low as u32).min(threads), (between.high as u32).max(threads)),
-            probed: self.probed(choice),
-            referred: self.probed(0),
-            gain: interval(draws.iter().map(|draw| (draw[choice] - draw[0]).exp()).collect()),
-            reference: candidates[0],
-            reference_threads: candidates[0],
-            loss: *loss,
-            more: (choice < last).then_some((candidates[last], more)),
-            ended,
-            probes: self.samples.len(),
-        }
+    /// What `belief` says, with what no probe can tell: in which of two ways turns are taken at the end of a run.
+    fn verdict(&self, belief: &Belief) -> Verdict {
+        let ends: Vec<f64> = self.ends.iter().map(Evenness::deviation).collect();
+        Verdict::new(&self.question, belief, &ends)
+    }
+
+    fn advice(&self, verdict: &Verdict, ended: Ended) -> Advice {
+        let Question { candidates, tolerance, .. } = &self.question;
+        let drawn = Advice::drawn(candidates, &verdict.draws, verdict.choice, *tolerance);
+        let (probed, referred) = (self.probed(verdict.choice), self.probed(0));
+        Advice { probed, referred, ended, probes: self.samples.len(), ..drawn }
     }
 
     fn decide(&self) -> Step {
         let belief = self.belief();
-        let verdict = Verdict::new(&self.question, &belief);
+        let verdict = self.verdict(&belief);
         let stop = |ended| Step::Stop(self.advice(&verdict, ended));
         if self.question.candidates.len() == 1 {
             return stop(Ended::Settled);
@@ -306,8 +294,12 @@ struct Verdict {
 }
 
 impl Verdict {
-    fn new(question: &Question, belief: &Belief) -> Self {
-        let draws = belief.draws(DRAWS, &mut Random::new(SEED));
+    /// Half of the draws differ from the belief by `ends`, the others by their opposites.
+    fn new(question: &Question, belief: &Belief, ends: &[f64]) -> Self {
+        let mut draws = belief.draws(DRAWS, &mut Random::new(SEED));
+        for (draw, sign) in draws.iter_mut().zip([1.0, -1.0].into_iter().cycle()) {
+            draw.iter_mut().zip(ends).for_each(|(value, end)| *value += sign * end);
+        }
         let (mean, best) = (&belief.mean, belief.best());
         let enough = (1.0 - question.tolerance).ln();
         let fewest = (0..best).find(|&place| mean[place] >= mean[best] + enough).unwrap_or(best);
@@ -316,21 +308,8 @@ impl Verdict {
             mean[place] >= mean[best] + enough && times as f64 >= CONFIDENCE * draws.len() as f64
         };
         let choice = (fewest..best).find(good).unwrap_or(best);
-        let loss =
-            draws.iter().map(|draw| 1.0 - (draw[choice] - greatest(draw)).exp()).sum::<f64>() / draws.len() as f64;
-        Self { choice, fewest, loss, draws }
+        Self { choice, fewest, loss: expected_loss(&draws, choice), draws }
     }
-}
-
-fn greatest(draw: &[f64]) -> f64 {
-    draw.iter().copied().fold(f64::MIN, f64::max)
-}
-
-/// Median and middle 90 %.
-fn interval(mut values: Vec<f64>) -> Interval<f64> {
-    values.sort_by(f64::total_cmp);
-    let at = |share: f64| values[((values.len() - 1) as f64 * share).round() as usize];
-    Interval { value: at(0.5), low: at(0.05), high: at(0.95) }
 }
 
 impl Question {
@@ -348,18 +327,13 @@ impl Question {
         let runs = (window.as_secs_f64() * value).round().max(1.0);
         Duration::try_from_secs_f64(runs / value).unwrap_or(Duration::MAX)
     }
+}
 
-    /// Share of the speed in the middle of a run that is left over the whole run when its pieces do not divide: pieces are dealt out as
-    /// evenly as they go, threads beyond the contexts take turns, and at the end those with one piece more work alone.
-    pub fn evenness(&self, threads: u32) -> f64 {
-        let Some(pieces) = self.pieces.filter(|&pieces| pieces > 0) else { return 1.0 };
-        let (n, contexts) = (f64::from(threads), f64::from(self.contexts.max(1)));
-        let (each, over) = (f64::from(pieces / threads), f64::from(pieces % threads));
-        let turn = |threads: f64| (threads / contexts).max(1.0);
-        let ideal = f64::from(pieces) / n.min(contexts);
-        let time = each * turn(n) + if over > 0.0 { turn(over) } else { 0.0 };
-        ideal / time
-    }
+/// What the end of a run leaves of the speed seen, for each candidate.
+fn ends(question: &Question) -> Vec<Evenness> {
+    let pieces = question.pieces.filter(|&pieces| pieces > 0 && !question.whole_runs);
+    let of = |&threads: &u32| pieces.map(|pieces| Evenness::new(pieces, threads, question.contexts.max(1)));
+    question.candidates.iter().map(|threads| of(threads).unwrap_or(Evenness::EVEN)).collect()
 }
 
 /// Laws over the candidates, and how speeds may depart from them.

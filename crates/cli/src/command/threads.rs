@@ -58,7 +58,7 @@ struct Answer {
     why: String,
     /// Speed lost against the best of all numbers, where all were tried.
     loss: Option<f64>,
-    /// Of a survey: how sure it is, in terms of n.
+    /// How sure it is, in terms of n; of the published search nothing is known.
     advice: Option<Advice>,
     /// The program came into another phase between two of them.
     shift: Option<Shift>,
@@ -109,7 +109,7 @@ fn answer<P: Prober>(
                 tolerance: conditions.tolerance,
                 most_probes: MOST_PROBES,
                 most_time: Some(conditions.budget),
-                pieces: None,
+                pieces: conditions.pieces,
                 whole_runs: conditions.whole_runs,
             };
             let surveyor = Surveyor::new(question).map_err(|error| never(&error))?;
@@ -120,7 +120,7 @@ fn answer<P: Prober>(
             let chosen = found.attempts.iter().find(|attempt| attempt.asked == found.advice.threads);
             let (stopped, why) = match (found.advice.ended, found.broken_off) {
                 (Ended::Settled, _) => ("SETTLED", "another probe would hardly change the answer".into()),
-                (Ended::Probes, _) => {
+                (Ended::Probes | Ended::AllTried, _) => {
                     ("PROBES", "enough probes; --budget and --within decide how sure the answer is".into())
                 }
                 (Ended::Time, None) => ("TIME", "what is left of --budget is too short for another probe".into()),
@@ -152,19 +152,24 @@ fn answer<P: Prober>(
         }
         Method::Sweep => {
             let (rounds, tolerance) = (conditions.rounds, conditions.tolerance);
-            let swept = sweep(&Sweep { candidates, rounds, window, tolerance }, prober, convert)?;
+            let swept = sweep(&Sweep { candidates, rounds, window, tolerance }, prober, &convert)?;
             let chosen = swept.attempts.iter().find(|attempt| attempt.asked == swept.threads);
             Ok(Answer {
                 parameter: swept.parameter,
                 threads: chosen.map_or(swept.threads, |attempt| attempt.probe.threads),
                 stopped: "ALL_TRIED".into(),
                 why: format!(
-                    "{} numbers were tried, {rounds} times each; the fewest threads within {} of the best",
+                    "{} numbers were tried, {}; the fewest threads within {} of the best",
                     swept.curve.len(),
+                    if rounds == 1 {
+                        "once each, which does not tell how sure the answer is".into()
+                    } else {
+                        format!("{rounds} times each")
+                    },
                     figures::percent(tolerance)
                 ),
                 loss: swept.loss(swept.threads),
-                advice: None,
+                advice: swept.advice.map(|advice| in_parameters(advice, &convert, &threads)),
                 shift: None,
                 notes: cut_off(swept.parameter, most),
                 attempts: swept.attempts,

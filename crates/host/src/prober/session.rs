@@ -187,7 +187,9 @@ impl Session {
         if status.success() {
             return ProbeError::Short { name, n, ran: self.begin.elapsed() };
         }
-        match (status.signal(), self.limits.most_written) {
+        // A shell tells the signal that ended its command by its own status.
+        let signal = status.signal().or(status.code().map(|code| code - 128));
+        match (signal, self.limits.most_written) {
             (Some(libc::SIGXFSZ), Some(most)) => self.wrote("a file".into(), most),
             _ => ProbeError::Failed(running.ended(&format!("{name} with n = {n}"), status).to_string()),
         }

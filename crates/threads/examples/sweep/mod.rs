@@ -21,19 +21,32 @@ pub(crate) struct Sweep {
 }
 
 impl Sweep {
-    /// Every number of threads up to 32, every fourth up to 72.
-    pub(crate) fn new(platform: &Platform, program: &Program) -> Result<Self, Box<dyn Error>> {
+    /// Every number of threads up to 32, every fourth up to 72. `published`: what the paper's run would take as a sequential program, in seconds.
+    pub(crate) fn new(platform: &Platform, program: &Program, published: f64) -> Result<Self, Box<dyn Error>> {
+        let threads = (1..=32).chain((36..=Span::PUBLISHED.max).step_by(4));
+        Self::at(platform, program, published, threads.map(|threads| program.parameter(threads)))
+    }
+
+    /// These parameters, to begin with.
+    pub(crate) fn at(
+        platform: &Platform,
+        program: &Program,
+        published: f64,
+        parameters: impl Iterator<Item = u32>,
+    ) -> Result<Self, Box<dyn Error>> {
         let mut long = program.clone();
         let times = (LENGTH / program.sequential().seconds()).ceil().max(1.0) as u32;
         match &mut long.structure {
-            // A single iteration is as long as its work: four times the description's is the length of the paper's run.
-            Structure::ForkJoin(shape) if shape.units.is_some() => long.fitted.work_ms *= 4.0,
+            // How a fixed number of pieces ends matters the less the longer they are: as long as the paper's.
+            Structure::ForkJoin(shape) if shape.units.is_some() => {
+                long.fitted.work_ms *= published / program.sequential().seconds();
+            }
             Structure::ForkJoin(shape) => shape.iterations *= times,
             Structure::Pipeline(shape) => shape.items *= times,
         }
         let mut sweep = Self { platform: platform.clone(), long, speeds: BTreeMap::new() };
-        for threads in (1..=32).chain((36..=Span::PUBLISHED.max).step_by(4)) {
-            sweep.speed(program.parameter(threads))?;
+        for parameter in parameters {
+            sweep.speed(parameter)?;
         }
         Ok(sweep)
     }

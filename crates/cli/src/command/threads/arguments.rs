@@ -126,6 +126,10 @@ pub(crate) struct Asked {
     /// Let each probe run to its end and take the time (a program that ends within a probe is measured so anyway)
     #[arg(long, conflicts_with = "metric", help_heading = "Progress")]
     pub(super) whole_run: bool,
+    /// Its work comes in so many equal pieces (files, frames, blocks), dealt out to the threads: a survey then counts how they divide at the
+    /// end of a run, which no probe of a moment sees
+    #[arg(long, value_name = "N", value_parser = whole::<u32>(1..=1_000_000), help_heading = "Progress")]
+    pub(super) pieces: Option<u32>,
 
     /// How long the initialization may take, and a whole run
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = time, help_heading = "Target")]
@@ -242,8 +246,20 @@ impl Asked {
             Least::Energy => Objective::Energy,
             Least::Edp => Objective::Edp,
         };
-        let goes_on = false;
-        Ok(Conditions { method, span, thresholds, window, whole_runs, rounds, tolerance, objective, budget, goes_on })
+        let (pieces, goes_on) = (self.pieces, false);
+        Ok(Conditions {
+            method,
+            span,
+            thresholds,
+            window,
+            whole_runs,
+            pieces,
+            rounds,
+            tolerance,
+            objective,
+            budget,
+            goes_on,
+        })
     }
 
     /// The most that makes sense where nothing is said: more than there are contexts cannot be granted, but may be started.

@@ -22,7 +22,7 @@ pub(crate) struct Document {
     pub(crate) parameter: u32,
     /// The threads that makes.
     pub(crate) threads: u32,
-    /// Of a survey: how sure it is.
+    /// How sure it is; of the published search, and of a sweep of one round, nothing is known.
     pub(super) advice: Option<Advice>,
     pub(super) stopped_because: String,
     /// The same in a line, for people.
@@ -61,6 +61,8 @@ pub(super) struct ProbeRow {
     pub(super) migr_rate: f64,
     pub(super) cpu_util: f64,
     pub(super) performance: Option<f64>,
+    /// Its standard error.
+    pub(super) error: Option<f64>,
     pub(super) measure: Option<Measure>,
     pub(super) seconds: f64,
     pub(super) roles: Vec<Part>,
@@ -150,6 +152,7 @@ pub(super) fn rows(probes: Vec<(Probe, Vec<Part>)>) -> Vec<ProbeRow> {
         migr_rate: probe.profile.migr_rate,
         cpu_util: probe.profile.cpu_util / 100.0,
         performance: probe.progress.map(|progress| progress.rate),
+        error: probe.progress.and_then(|progress| progress.error),
         measure: probe.progress.map(|progress| progress.measure),
         seconds: probe.cost.as_secs_f64(),
         roles,

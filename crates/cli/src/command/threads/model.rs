@@ -8,7 +8,7 @@ use crate::interrupt::Interrupt;
 use crate::machine::MachineArgument;
 use crate::name::did_you_mean;
 use crate::output::Usage;
-use pinwise_scheduler::{ModelProber, Platform, Program};
+use pinwise_scheduler::{ModelProber, Platform, Program, Structure};
 use pinwise_testbed::Unit;
 
 pub(super) fn search(asked: &Asked, edges: &Edges, interrupt: &Interrupt, json: bool) -> anyhow::Result<Document> {
@@ -19,6 +19,7 @@ pub(super) fn search(asked: &Asked, edges: &Edges, interrupt: &Interrupt, json: 
         (asked.threads_per_n.is_some(), "--threads-per-n"),
         (asked.metric()?.is_some(), "--metric"),
         (asked.whole_run, "--whole-run"),
+        (asked.pieces.is_some(), "--pieces"),
         (asked.set.is_some(), "--set"),
         (asked.objective != Least::Time, "--objective"),
         (edges.after.is_some(), "--after"),
@@ -43,7 +44,10 @@ pub(super) fn search(asked: &Asked, edges: &Edges, interrupt: &Interrupt, json: 
         Program::built_in(name).map_err(|error| Usage(format!("{error}{}", did_you_mean(name, Program::names()))))?;
     let platform = platform(&asked.machine)?;
     let contexts = platform.contexts() as u32;
-    let conditions = asked.conditions(contexts)?;
+    let mut conditions = asked.conditions(contexts)?;
+    if let Structure::ForkJoin(shape) = &program.structure {
+        conditions.pieces = shape.units;
+    }
     let prober = ModelProber::new(platform, program.clone(), asked.seed.unwrap_or(1));
     let mut prober = Observed::new(prober.cancelled_by(interrupt.flag()), conditions.objective);
     let (convert, threads) = (|threads| program.parameter(threads), |n| program.threads(n));

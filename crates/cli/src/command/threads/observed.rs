@@ -15,6 +15,8 @@ pub(super) struct Conditions {
     pub(super) window: Duration,
     /// A survey's probes are whole runs.
     pub(super) whole_runs: bool,
+    /// The run consists of so many equal pieces.
+    pub(super) pieces: Option<u32>,
     /// How often a sweep tries each number.
     pub(super) rounds: u32,
     /// Share of the best speed that fewer threads may cost.

@@ -68,12 +68,12 @@ pub(crate) fn probed(document: &Document) -> String {
         Some(advice) => advice.to_string(),
         None => format!("n = {} ({threads})", document.parameter),
     };
-    format!("{}\n\n{answer}\n\n", probes(&document.probes, document.unit.as_ref()).trim_fmt())
+    format!("{}\n\n{answer}\n\n", probes(&document.probes, document.unit.as_ref(), document.method).trim_fmt())
 }
 
 /// The probes of a search that has no answer.
 pub(super) fn remains(remains: &Remains) -> String {
-    format!("{}\n\n", probes(&remains.probes, remains.unit.as_ref()).trim_fmt())
+    format!("{}\n\n", probes(&remains.probes, remains.unit.as_ref(), remains.method).trim_fmt())
 }
 
 /// The roles that the program waits for.
@@ -90,30 +90,72 @@ fn critical(roles: &[Part]) -> String {
     format!("{}: had work to do for so much of the time", names.join(", "))
 }
 
-fn probes(rows: &[ProbeRow], unit: Option<&Unit>) -> Table {
+/// A line of the table of probes.
+struct Line<'a> {
+    /// Of one number: one probe, or all of them.
+    rows: Vec<&'a ProbeRow>,
+}
+
+impl Line<'_> {
+    fn mean(&self, of: impl Fn(&ProbeRow) -> f64) -> f64 {
+        self.rows.iter().map(|row| of(row)).sum::<f64>() / self.rows.len() as f64
+    }
+
+    fn performance(&self) -> Option<f64> {
+        let known = self.rows.iter().all(|row| row.performance.is_some());
+        known.then(|| self.mean(|row| row.performance.unwrap_or_default()))
+    }
+
+    /// Its standard error, relative: what one probe tells of itself, or what several show.
+    fn error(&self) -> Option<f64> {
+        let mean = self.performance()?;
+        let [row] = &self.rows[..] else {
+            let count = self.rows.len() as f64;
+            let square = self.mean(|row| (row.performance.unwrap_or_default() - mean).powi(2));
+            return Some((square / (count - 1.0)).sqrt() / mean);
+        };
+        row.error.map(|error| error / mean)
+    }
+}
+
+/// Probe by probe as a search went; of a sweep, number by number.
+fn lines(rows: &[ProbeRow], sweep: bool) -> Vec<Line<'_>> {
+    let mut lines: Vec<Line<'_>> = Vec::new();
+    for row in rows {
+        let known = lines.iter_mut().find(|line| line.rows[0].parameter == row.parameter);
+        match known.filter(|_| sweep) {
+            Some(line) => line.rows.push(row),
+            None => lines.push(Line { rows: vec![row] }),
+        }
+    }
+    lines
+}
+
+fn probes(rows: &[ProbeRow], unit: Option<&Unit>, method: &str) -> Table {
     let best = rows.iter().filter_map(|row| row.performance).fold(0.0, f64::max);
     let unit = unit.cloned().unwrap_or_else(|| Unit::rate("1/s"));
     let scale = Scale::new(&unit, best);
     let measured = rows.iter().any(|row| row.performance.is_some());
     let mut header = vec!["n", "threads", "LOCK", "VCX_RATE", "MIGR_RATE", "CPU_UTIL"];
     if measured {
-        header.push(if unit.reciprocal { "time" } else { "progress" });
+        header.extend([if unit.reciprocal { "time" } else { "progress" }, "±"]);
     }
-    let row = |row: &ProbeRow| {
+    let line = |line: &Line<'_>| {
         let mut cells = vec![
-            row.parameter.to_string(),
-            row.threads.to_string(),
-            share(row.lock),
-            rate(row.vcx_rate),
-            rate(row.migr_rate),
-            share(row.cpu_util),
+            line.rows[0].parameter.to_string(),
+            line.rows[0].threads.to_string(),
+            share(line.mean(|row| row.lock)),
+            rate(line.mean(|row| row.vcx_rate)),
+            rate(line.mean(|row| row.migr_rate)),
+            share(line.mean(|row| row.cpu_util)),
         ];
         if measured {
-            cells.push(row.performance.map_or("-".into(), |value| scale.show(value)));
+            cells.push(line.performance().map_or("-".into(), |value| scale.show(value)));
+            cells.push(line.error().map_or("-".into(), share));
         }
         cells
     };
-    table(header, rows.iter().map(row))
+    table(header, lines(rows, method == "sweep").iter().map(line))
 }
 
 fn roles(roles: &[Part]) -> Table {
