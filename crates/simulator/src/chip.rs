@@ -146,13 +146,10 @@ impl Chip {
                 }
             }
             Pace::Events => {
-                let mut places: Vec<u64> =
-                    cores.iter().enumerate().map(|(number, core)| place(core.due, number)).collect();
-                while let Some((first, second)) = turn(&places, end) {
+                while let Some((first, second)) = turn(cores, end) {
                     let core = &mut cores[first];
-                    while places[first] < second {
+                    while place(core.due, first) < second {
                         core.event(end, code, memory);
-                        places[first] = place(core.due, first);
                     }
                 }
             }
@@ -170,25 +167,24 @@ impl Chip {
     }
 }
 
-/// Cores that a [`Processor`] has at most.
-const CORES: u64 = 32;
-
 /// Where an event of a core stands in the order of events: by its cycle, and within a cycle by the number of the core.
 fn place(due: u64, core: usize) -> u64 {
-    due.min(u64::MAX / CORES - 1) * CORES + core as u64
+    const CORES: u64 = 32;
+    due.saturating_mul(CORES).saturating_add(core as u64)
 }
 
 /// The core that is due first, if it is before `end`, and the place before which it may go on: that of the second, since cores do not make
 /// each other due.
-fn turn(places: &[u64], end: u64) -> Option<(usize, u64)> {
-    let end = place(end, 0);
-    let (mut first, mut second) = (end, end);
+fn turn(cores: &[Core], end: u64) -> Option<(usize, u64)> {
+    let (mut first, mut least, mut second) = (0, place(end, 0), place(end, 0));
     // Nothing here follows a pattern, so nothing branches.
-    for &place in places {
-        second = second.min(place.max(first));
-        first = first.min(place);
+    for (number, core) in cores.iter().enumerate() {
+        let place = place(core.due, number);
+        second = second.min(place.max(least));
+        first = if place < least { number } else { first };
+        least = least.min(place);
     }
-    (first < end).then_some(((first % CORES) as usize, second))
+    (least < place(end, 0)).then_some((first, second))
 }
 
 fn check_places(processor: &Processor, threads: usize, placed: &[Placed]) -> Result<(), PlacementError> {

@@ -28,11 +28,13 @@ pub(crate) enum Operation {
 /// Where an instruction's latency or address comes from; or what happens on the way to the next instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Flow {
+    /// It is known: `value`.
+    Known,
     /// The same, and the thread stays here until the instruction is through.
     Stay,
     /// `value` and a random part.
     Draw,
-    /// `value` and `position`, which goes on by `stride`: not at all where all is known.
+    /// `value` and `position`, which goes on by `stride`.
     Walk,
     /// `value` and a random number of `stride`s.
     Random,
@@ -74,13 +76,6 @@ struct Instruction {
 }
 
 impl Instruction {
-    /// The end of a loop: the step that follows.
-    #[inline]
-    fn end_round(&mut self) -> u32 {
-        self.position -= 1;
-        if self.position == 0 { self.next } else { self.jump }
-    }
-
     /// A uniform number below `length`. Of two draws one after the other, the second lies as far above the middle of the range as the first
     /// lies below it. So chance decides how draws follow each other, but hardly what they add up to.
     fn draw(&mut self, random: &mut Random) -> u64 {
@@ -169,32 +164,20 @@ impl Code {
     /// Goes on to the next instruction; the one before was fetched in cycle `now`.
     #[inline]
     pub(crate) fn advance(&mut self, cursor: &mut Cursor, now: u64) {
-        let mut at = &mut self.instructions[cursor.at as usize];
-        if at.flow == Flow::EndLoop {
-            cursor.at = at.end_round();
-            at = &mut self.instructions[cursor.at as usize];
-        }
-        if at.flow == Flow::Walk {
-            (cursor.operation, cursor.value) = (at.operation, at.value + at.position);
-            let after = at.position + at.stride;
-            at.position = if after == at.length { 0 } else { after };
-            cursor.at = at.next;
-        } else {
-            self.advance_further(cursor, now);
-        }
-    }
-
-    /// The same where it is neither in the middle of a block nor at its end.
-    #[inline(never)]
-    fn advance_further(&mut self, cursor: &mut Cursor, now: u64) {
         loop {
             let at = &mut self.instructions[cursor.at as usize];
             let mut value = at.value;
             match at.flow {
-                Flow::Walk => return self.advance(cursor, now),
+                Flow::Known => cursor.at = at.next,
                 Flow::Stay => {}
                 Flow::Draw => {
                     value += at.draw(&mut cursor.random);
+                    cursor.at = at.next;
+                }
+                Flow::Walk => {
+                    value += at.position;
+                    let after = at.position + at.stride;
+                    at.position = if after == at.length { 0 } else { after };
                     cursor.at = at.next;
                 }
                 Flow::Random => {
@@ -213,7 +196,8 @@ impl Code {
                     continue;
                 }
                 Flow::EndLoop => {
-                    cursor.at = at.end_round();
+                    at.position -= 1;
+                    cursor.at = if at.position == 0 { at.next } else { at.jump };
                     continue;
                 }
                 Flow::EndPoll => {
@@ -335,7 +319,7 @@ fn append(processor: &Processor, job: &Job, program: &Program, instructions: &mu
 /// A step by itself, without its place among others.
 fn resolve(processor: &Processor, job: &Job, step: Step) -> Instruction {
     let mut instruction = Instruction {
-        flow: Flow::Walk,
+        flow: Flow::Known,
         operation: Operation::Delay,
         side: Side::Producer,
         ring: 0,

@@ -140,15 +140,13 @@ impl Core {
         self.start_units(now, port_used, memory);
         let units = self.divider.due(now).min(self.port.due(now));
         self.due = units;
-        for number in 0..self.pipes.len() {
-            let others = self.pipes.iter().enumerate().filter(|&(other, _)| other != number);
-            let others_due = others.map(|(_, pipe)| pipe.due).min().unwrap_or(NEVER);
-            let pipe = &mut self.pipes[number];
+        let (fpx, divider) = (&mut self.shared[0], &mut self.divider);
+        let mut claim = Claim { pipe: 0, now, fpx, divider };
+        for (number, pipe) in self.pipes.iter_mut().enumerate() {
             if pipe.due == now {
                 // What a unit starts on in a cycle ends in a later one.
                 let limit = if pipe.waiting > 0 { end.min(units.saturating_add(1)) } else { end };
-                let (fpx, divider) = (&mut self.shared[0], &mut self.divider);
-                let mut claim = Claim { pipe: number, others_due, fpx, divider };
+                claim.pipe = number;
                 pipe.go_on(now + 1, limit, &mut self.strands, code, &mut claim);
             }
             self.due = self.due.min(pipe.due);

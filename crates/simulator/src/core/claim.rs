@@ -14,14 +14,15 @@ pub(super) type Clear = [u64; 2];
 pub(super) struct Claim<'a> {
     /// The pipe.
     pub(super) pipe: usize,
-    /// The cycle up to which every other pipe has been run.
-    pub(super) others_due: u64,
+    /// The cycle of the core's event, up to which every other pipe has been run at least.
+    pub(super) now: u64,
     pub(super) fpx: &'a mut Shared,
     pub(super) divider: &'a mut Divider,
 }
 
 impl Claim<'_> {
     /// Whether a strand of the pipe may fetch `operation` of `latency` cycles in cycle `now`, and have its unit at once. If so it has it.
+    #[inline(never)]
     pub(super) fn take(
         &mut self,
         (operation, latency): (Operation, u64),
@@ -52,7 +53,7 @@ impl Claim<'_> {
         let first = |strand: &Strand| {
             // One that waits for a unit has at least not been served yet.
             let ready_at = if strand.ready_at == NEVER { 0 } else { strand.ready_at };
-            self.others_due.max(ready_at).saturating_add(code.cycles_to(&strand.cursor, operation))
+            self.now.max(ready_at).saturating_add(code.cycles_to(&strand.cursor, operation))
         };
         strands.iter().filter(|strand| strand.pipe != self.pipe).map(first).min().unwrap_or(NEVER)
     }

@@ -6,7 +6,7 @@
 
 use super::claim::{Claim, Clear};
 use super::{MOST_STRANDS, NEVER, Strand, Units};
-use crate::code::{Code, Cursor, Operation};
+use crate::code::{Code, Operation};
 use std::ops::Range;
 
 /// The strands of a pipe and what the fetch unit remembers.
@@ -22,6 +22,7 @@ pub(super) struct Pipe {
     /// When the first strand that is not in the queue becomes ready.
     wakes: u64,
     queue: Queue,
+    /// When other pipes may want what this one takes by itself.
     clear: Clear,
 }
 
@@ -59,12 +60,8 @@ impl Pipe {
         let mut joining = ready & !self.queue.members;
         while joining != 0 {
             let slot = joining.trailing_zeros() as usize;
-            let (fetched, members) = (strands[slot].fetched, self.queue.members);
-            let older = |(other, strand): (usize, &Strand)| {
-                let is_older = strand.fetched < fetched || strand.fetched == fetched && other < slot;
-                members >> other & u32::from(is_older)
-            };
-            self.queue.insert(strands.iter().enumerate().map(older).sum::<u32>() as usize, slot);
+            let older = |other: &usize| (strands[*other].fetched, *other) < (strands[slot].fetched, slot);
+            self.queue.insert(self.queue.iter().filter(older).count(), slot);
             joining &= joining - 1;
         }
     }
@@ -130,22 +127,20 @@ impl Pipe {
                 self.take_turns(&mut now, limit.min(self.wakes), strands);
                 self.strands.start + self.queue.first()
             };
-            let Cursor { operation, value, .. } = strands[number].cursor;
-            let strand = match operation {
-                Operation::Alu => {
-                    strands[number].fetch_row(1, now, code);
-                    &strands[number]
-                }
-                _ if operation == Operation::Delay
-                    || claim.take((operation, value), now, &mut self.clear, strands, code) =>
-                {
+            let strand = &mut strands[number];
+            match strand.cursor.operation {
+                Operation::Alu => strand.fetch_row(1, now, code),
+                Operation::Delay => strand.fetch_delay(now, code),
+                operation => {
+                    let wanted = (operation, strand.cursor.value);
+                    if !claim.take(wanted, now, &mut self.clear, strands, code) {
+                        break;
+                    }
                     strands[number].fetch_delay(now, code);
-                    &strands[number]
                 }
-                _ => break,
-            };
+            }
             now += 1;
-            self.fetched(number, strand, now);
+            self.fetched(number, &strands[number], now);
         }
         self.due = now.min(limit);
     }
