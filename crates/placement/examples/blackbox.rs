@@ -22,12 +22,14 @@ const SEEDS: u64 = 5;
 /// Assignments measured in the selection phase, and those they are chosen from.
 const TOP: usize = 5;
 const RANKED: usize = 32;
-/// Windows that decide, and those of a climb.
+/// Windows that say how good an assignment of 24 threads is, those that decide on the way there, and those of a step.
+const JUDGING: f64 = 16.0;
 const DECIDING: f64 = 4.0;
 const CLIMBING: f64 = 2.0;
-/// Rounds of a climb on the machine from the best there is, and changes tried in each.
+/// Rounds of a climb on the machine from the best there is, changes tried in each, and how many of the best on the way are judged.
 const ROUNDS: usize = 5;
 const CHANGES: usize = 24;
+const JUDGED: usize = 8;
 
 type Performances = HashMap<Vec<u32>, f64>;
 
@@ -117,7 +119,7 @@ impl Study {
     /// The whole base time table, from longer windows, and the whole slowdown table, for as many instances as fit.
     fn tables(&self) -> Result<Tables, Box<dyn Error>> {
         let cast = Cast::new(self.testbed(8, 1)?.workload());
-        let whole = Profiling::new(&self.tree, cast.clone(), self.local()?, 1.0, WITHIN)?.ok_or("too many layouts")?;
+        let whole = Profiling::new(&self.tree, cast.clone(), self.local()?, 1.0, WITHIN)?;
         let base: Vec<Assignment> = BaseSpace::new(&self.tree, &cast, 0, 1)?.experiments().collect();
         let entries: Vec<(usize, usize)> = whole.entries().collect();
         let lines = self.kept("table", || {
@@ -158,8 +160,8 @@ impl Study {
         share: f64,
         seed: u64,
     ) -> Result<Profiling, Box<dyn Error>> {
-        let profiling = Profiling::new(&self.tree, cast.clone(), self.local()?, share, WITHIN)?;
-        let (mut profiling, mut random) = (profiling.ok_or("too many layouts")?, Random::new(seed));
+        let mut profiling = Profiling::new(&self.tree, cast.clone(), self.local()?, share, WITHIN)?;
+        let mut random = Random::new(seed);
         loop {
             let entries = profiling.next(space, &mut random);
             if entries.is_empty() {
@@ -179,11 +181,14 @@ impl Study {
     fn compare(&self, tables: &Tables, instances: usize) -> Result<(), Box<dyn Error>> {
         let cast = Cast::new(self.testbed(instances, 1)?.workload());
         let space = Space::new(self.tree.clone(), cast.threads(), PerContext::AtMost(1))?;
-        let best = |blackbox: &BlackBox| -> Vec<Vec<u32>> {
+        let ranked = |blackbox: &BlackBox| {
             let mut random = Random::new(9);
-            let found = blackbox.optima(&space, RANKED, &mut random, &mut |progress| progress.steps < 2_000_000);
-            let preferred = blackbox.preferred(&space, &found.ranked, TOP).into_iter();
-            preferred.map(|preferred| preferred.assignment.leaves().to_vec()).collect()
+            blackbox.optima(&space, RANKED, &mut random, &mut |progress| progress.steps < 2_000_000).ranked
+        };
+        let best = |blackbox: &BlackBox| -> Vec<Vec<u32>> {
+            let (found, spread) = (ranked(blackbox), ranked(&blackbox.spread()));
+            let selected = blackbox.selected(&space, &found, &spread, TOP).into_iter();
+            selected.map(|selected| selected.assignment.leaves().to_vec()).collect()
         };
         let full = self.profile(tables, &space, &cast, 1.0, 1)?;
         let reduced =
@@ -244,7 +249,7 @@ impl Study {
         let pinned = |leaves: &Vec<u32>| Setting::Pinned(Assignment::new(leaves.clone()));
         let decide = |all: &[Vec<u32>], seed| self.measure(8, seed, all.iter().map(pinned).collect(), DECIDING);
         let climbed = self.kept("climbed", || {
-            let mut known: Performances = start.iter().cloned().zip(decide(start, 3)?).collect();
+            let mut known: Performances = start.iter().cloned().zip(decide(start, 5)?).collect();
             let mut random = Random::new(11);
             for round in 0..ROUNDS as u64 {
                 let (from, _) = highest(&known);
@@ -268,10 +273,18 @@ impl Study {
             }
             Ok(known.into_iter().map(|(leaves, performance)| (format!("{leaves:?}"), performance)).collect())
         })?;
+        let mut climbed: Vec<(f64, Vec<u32>)> = climbed
+            .into_iter()
+            .map(|(name, performance)| Ok((performance, serde_json::from_str(&name)?)))
+            .collect::<Result<_, serde_json::Error>>()?;
+        climbed.sort_by(|a, b| b.0.total_cmp(&a.0));
+        candidates.extend(climbed.into_iter().take(JUDGED).map(|(_, leaves)| leaves));
         candidates.sort_unstable();
         candidates.dedup();
-        let known: Performances = candidates.iter().cloned().zip(decide(&candidates, 3)?).collect();
-        let best = climbed.iter().map(|(_, performance)| *performance).fold(highest(&known).1, f64::max);
+        // All in windows of which none was chosen for what it showed.
+        let judged = self.measure(8, 3, candidates.iter().map(pinned).collect(), JUDGING)?;
+        let known: Performances = candidates.iter().cloned().zip(judged).collect();
+        let (_, best) = highest(&known);
         Ok((known, best))
     }
 }

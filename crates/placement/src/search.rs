@@ -23,13 +23,13 @@ pub(crate) mod solo;
 pub(crate) mod tally;
 
 use crate::fresh::Fresh;
-use crate::{Forecast, Outcome, Question, StrategyName};
+use crate::{Budget, Forecast, Outcome, Question, StrategyName};
 use blackbox::Predicting;
 pub use blackbox::core_local;
 use budget::SEARCH_SHARE;
 use explorer::{Next, View, pinned, trial};
 use pinwise_campaign::{Purpose, Record, Step, Strategy, Trial};
-use pinwise_prediction::LocalError;
+use pinwise_prediction::{LocalError, ProfilingError};
 use pinwise_testbed::figures::percent;
 use pinwise_testbed::{Setting, Unit, Workload};
 use pinwise_topology::{Assignment, Random, SharingTree, Space, SpaceError};
@@ -62,18 +62,23 @@ pub enum SearchError {
         count: String,
     },
     /// No level to profile within.
-    #[error("{0}; name another level with --core-local")]
+    #[error("{0}: name another level with --core-local, or use --strategy auto, which needs none")]
     Local(LocalError),
-    /// Threads can be around another in too many ways.
+    /// The workload cannot be profiled.
+    #[error(transparent)]
+    Profiling(ProfilingError),
+    /// Fewer measurements than the least profile takes.
     #[error(
-        "a {level} has room for {threads} threads, which can be around another in more ways than can be profiled: name a level within it \
-         with --core-local, or use another strategy"
+        "a profile and what it predicts best take {least} measurements at least, more than the budget of {budget}: give --budget {enough}, or use \
+         --strategy auto, which needs no profile"
     )]
-    TooManyLayouts {
-        /// Of the core-local domains.
-        level: &'static str,
-        /// What one has room for.
-        threads: usize,
+    TooSmall {
+        /// Measurements of the least profile and selection.
+        least: u64,
+        /// Measurements there may be.
+        budget: u64,
+        /// A budget that does.
+        enough: u64,
     },
 }
 
@@ -115,7 +120,12 @@ impl Search {
         let space = narrow_space(question, tree, workload.threads.len())?;
         if question.strategy == StrategyName::Blackbox {
             // What it cannot do is known before anything is measured.
-            Predicting::new(question, tree, workload, 0.0)?;
+            let least = Predicting::new(question, tree, workload, 0.0)?.least() as u64;
+            if let Budget::Measurements(budget) = question.budget
+                && budget < least
+            {
+                return Err(SearchError::TooSmall { least, budget, enough: 2 * least });
+            }
         }
         let contexts = tree.leaves().len() as u32;
         // Threads in order over the contexts, in turn: in every space, and what many would do by hand.

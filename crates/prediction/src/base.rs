@@ -90,6 +90,12 @@ impl BaseTable {
         Self { space, values, best }
     }
 
+    /// The entries that `keep` picks.
+    pub(crate) fn only(&self, keep: impl Fn(&Assignment) -> bool) -> Self {
+        let kept = self.values.iter().filter(|(name, _)| keep(name)).map(|(name, value)| (name.clone(), *value));
+        Self::of(self.space.clone(), kept.collect())
+    }
+
     /// The performance of the instance alone on these contexts, threads in the order of [`crate::Instance::threads`]; `None` for
     /// an assignment that the space does not have.
     pub fn performance(&self, assignment: &Assignment) -> Option<f64> {

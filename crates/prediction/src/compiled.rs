@@ -172,7 +172,7 @@ impl Compiled {
         }
         let mut compiled =
             Self { packing, order, troupes, contents, content_count: possible.len(), rows: shares, narrow: None };
-        compiled.narrow = compiled.narrowed(&possible);
+        compiled.narrow = compiled.narrowed(kinds, &possible);
         Some(compiled)
     }
 
@@ -183,41 +183,38 @@ impl Compiled {
     }
 
     /// Its narrow form, if there is one; `possible` are the sums of contents.
-    fn narrowed(&self, possible: &[usize]) -> Option<Narrow> {
-        let Packing { packed, per_domain, stride, parts, .. } = &self.packing;
-        let span = possible.last()? + 1;
-        if *parts > 16 || span > usize::from(u8::MAX) {
-            return None;
+    fn narrowed(&self, kinds: usize, possible: &[usize]) -> Option<Narrow> {
+        let Packing { packed, slots, per_domain, stride, .. } = &self.packing;
+        let units = narrow::units(kinds, *slots)?;
+        let largest = slots * units.last()?;
+        let radix = slots + 1;
+        let mut contents = vec![None; largest + 1];
+        for (content, sum) in possible.iter().enumerate() {
+            let renamed: usize = (0..kinds).map(|kind| sum / radix.pow(kind as u32) % radix * units[kind]).sum();
+            contents[renamed] = Some(content);
         }
-        let mut rest = &self.order[..];
-        let mut troupes = Vec::new();
-        for troupe in &self.troupes {
-            let own;
-            (own, rest) = rest.split_at(troupe.bytes);
-            let kinds = troupe.roster.iter().map(|(_, kind)| *kind).collect();
-            let unit = |kind: usize| {
-                let (unit, _) = troupe.roster.iter().find(|(_, other)| *other == kind)?;
-                u8::try_from(*unit).ok()
-            };
-            let base = |own: &[usize]| {
-                let bytes: Vec<u8> = own.iter().map(|part| (part * stride) as u8).collect();
-                // Parts that are not there are not asked for.
-                troupe.base.get(self.packing.base(&bytes)).copied().unwrap_or(0.0)
-            };
-            troupes.push(narrow::Troupe::new(own.to_vec(), kinds, unit, base)?);
-        }
-        let leaves = packed.iter().map(|byte| byte / *stride as u8).collect();
         let width = per_domain * stride;
-        let row = |first: usize, second: usize| {
-            let content = |sum: usize| possible.binary_search(&sum).ok();
-            let row = if *per_domain == 2 {
-                content(first)? * self.content_count + content(second)?
-            } else {
-                content(first)?
-            };
-            self.rows.get(row * width..(row + 1) * width)
+        let kept = |own: usize, other: usize| {
+            let row =
+                if *per_domain == 2 { contents[own]? * self.content_count + contents[other]? } else { contents[own]? };
+            self.rows.get(row * width..row * width + stride)
         };
-        Narrow::new(leaves, troupes, (*per_domain, *stride, span), row)
+        let base = |troupe: &Troupe, own: &[usize]| {
+            let bytes: Vec<u8> = own.iter().map(|part| (part * stride) as u8).collect();
+            // Parts that are not there are not asked for.
+            troupe.base.get(self.packing.base(&bytes)).copied().unwrap_or(0.0)
+        };
+        let bases: Vec<_> = self.troupes.iter().map(|troupe| move |own: &[usize]| base(troupe, own)).collect();
+        let mut rest = &self.order[..];
+        let mut applications = Vec::new();
+        for (troupe, base) in self.troupes.iter().zip(&bases) {
+            let order;
+            (order, rest) = rest.split_at(troupe.bytes);
+            let kinds = troupe.roster.iter().map(|(_, kind)| *kind).collect();
+            applications.push(narrow::Played { order, kinds, base });
+        }
+        let parts = packed.iter().map(|byte| byte / *stride as u8).collect();
+        Narrow::new(parts, *per_domain, &applications, (&units, largest), kept)
     }
 
     /// An assignment in packed form: so many bytes for each, and the same for all.

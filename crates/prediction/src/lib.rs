@@ -8,7 +8,7 @@
 //! ([`Pipeline`]). [`draw`] draws assignments where a predictor expects good ones, so that measurements are spent there.
 //!
 //! [`BlackBox::optima`] finds the assignments that it predicts best, out of all there are, and says how sure that is;
-//! [`BlackBox::preferred`] tells those predicted alike apart.
+//! [`BlackBox::selected`] says which of them to measure.
 //!
 //! [`Profiling`] chooses the experiments that fill the tables: all of them, as published, or the few that decide.
 //!
@@ -54,6 +54,6 @@ pub use local::{Local, LocalError};
 pub use optimum::{Optima, Predicted, Progress};
 pub use pipeline::{Fitted, Pipeline};
 pub use predictor::Predictor;
-pub use profiling::{Checked, Entry, Profiling};
+pub use profiling::{Checked, Entry, Profiling, ProfilingError, Solo};
 pub use slowdown::SlowdownTable;
 pub use tilt::draw;

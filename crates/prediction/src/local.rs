@@ -25,7 +25,7 @@ pub struct Local {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LocalError {
     /// The machine has no such domains.
-    #[error("this machine has no {wanted}: choose one of its levels ({there})")]
+    #[error("this machine has no {wanted}, only {there}")]
     NoSuchLevel {
         /// Asked for.
         wanted: &'static str,
@@ -33,9 +33,7 @@ pub enum LocalError {
         there: String,
     },
     /// One table cannot serve for domains that differ.
-    #[error(
-        "the {level} domains of this machine are not all alike, so that one table cannot stand for all: use another strategy"
-    )]
+    #[error("the {level} domains of this machine are not all alike, so that one table cannot stand for all")]
     Irregular {
         /// Asked for.
         level: &'static str,
@@ -59,7 +57,10 @@ impl Local {
         // Whatever a context is called where it is alone in its core.
         let known = level == DomainKind::Pu || tree.levels().iter().any(|(kind, _)| *kind == level);
         if sizes.is_empty() && !known {
-            let there: Vec<&str> = tree.levels().iter().map(|(kind, _)| kind.name()).collect();
+            let mut there: Vec<&str> = tree.levels().iter().map(|(kind, _)| kind.name()).collect();
+            if there.is_empty() {
+                there.push(DomainKind::Pu.name());
+            }
             return Err(LocalError::NoSuchLevel { wanted: level.name(), there: there.join(", ") });
         }
         let size = sizes.last().copied().unwrap_or(1);

@@ -24,6 +24,7 @@ use crate::{BaseSpace, BaseTable, BlackBox, Cast, Experiment, Layouts, Local, Pl
 pub use check::Checked;
 use check::Checks;
 use forecast::{DEVIATIONS, Forecast};
+use num_bigint::BigUint;
 use pinwise_topology::{Assignment, Random, SharingTree, Space, SpaceError};
 use site::Sites;
 use std::collections::BTreeMap;
@@ -32,7 +33,56 @@ use std::collections::BTreeMap;
 const MOST_REDUCED: usize = 800;
 
 /// Fewer entries than this are not worth to be forecast from: a table that is not larger is measured.
-const LEAST_REDUCED: usize = 24;
+const LEAST_REDUCED: usize = 20;
+
+/// Entries of a slowdown table that are gone through, at most: one of eight roles on the UltraSPARC T2 has 653,400.
+const MOST_ENTRIES: usize = 1 << 20;
+
+/// Assignments of an instance alone that are gone through, at most: an application of eight threads on the UltraSPARC T2 has 74,376.
+const MOST_ALONE: u32 = 1_000_000;
+
+/// Why there is no profile of a workload.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ProfilingError {
+    /// An instance does not fit the machine.
+    #[error(transparent)]
+    Space(#[from] SpaceError),
+    /// More layouts of threads within a domain than can be gone through.
+    #[error(
+        "there are too many layouts of {kinds} kinds of threads on {slots} places of a {level}: choose a smaller level (--core-local), or use \
+         --strategy auto, which needs no profile"
+    )]
+    TooManyLayouts {
+        /// Kinds of threads.
+        kinds: usize,
+        /// Threads that a domain may hold.
+        slots: usize,
+        /// Of the domains.
+        level: &'static str,
+    },
+    /// One instance alone has more assignments than could be measured.
+    #[error(
+        "an instance of {threads} threads has {count} assignments alone, and all of them would have to be measured: use --strategy auto, which \
+         needs no profile"
+    )]
+    TooManyAlone {
+        /// Threads of an instance.
+        threads: usize,
+        /// Its assignments.
+        count: BigUint,
+    },
+}
+
+/// What the instances of a workload do alone.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Solo {
+    /// The sum over them of the best that each did; 0 before any was measured.
+    pub sum: f64,
+    /// Relative standard deviation of one measurement.
+    pub noise: f64,
+    /// Degrees of freedom of that: 0 where nothing says how measurements scatter.
+    pub degrees: f64,
+}
 
 /// One entry of a table to be measured.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,7 +106,7 @@ pub struct Profiling {
     measured: Vec<Option<f64>>,
     /// Performance beside nobody, by kind.
     alone: Vec<Option<f64>>,
-    /// Relative standard deviation of one measurement, from kinds of one application beside nobody: these measure the same.
+    /// Relative standard deviation of one measurement, as large as it may well be: [`Profiling::noise`].
     noise: f64,
     /// Slowdown entries that may be measured.
     most: usize,
@@ -81,26 +131,31 @@ enum Stage {
 }
 
 impl Profiling {
-    /// The profile of `cast` on `tree`, within the domains of `local`. `share` of the slowdown table is measured at most, all of it, as
+    /// The profile of `cast` on `tree`, within the domains of `local`. `share` of its experiments are made at most, all of them, as
     /// published, where that is 1; fewer where no assignment would be predicted better by more than `within`.
     ///
     /// # Errors
-    /// An instance that does not fit the machine. There are more layouts than can be numbered: `None` within.
-    pub fn new(
-        tree: &SharingTree,
-        cast: Cast,
-        local: Local,
-        share: f64,
-        within: f64,
-    ) -> Result<Option<Self>, SpaceError> {
-        let base = |application| BaseSpace::new(tree, &cast, application, local.per_context());
+    /// An instance that does not fit the machine, or has too many assignments; too many layouts of threads within a domain.
+    pub fn new(tree: &SharingTree, cast: Cast, local: Local, share: f64, within: f64) -> Result<Self, ProfilingError> {
+        let (kinds, slots, level) = (cast.kinds().len(), local.slots(), local.level().name());
+        let base = |application| {
+            let base = BaseSpace::new(tree, &cast, application, local.per_context())?;
+            let (threads, count) = (cast.roster(application).len(), base.count());
+            if count > MOST_ALONE.into() { Err(ProfilingError::TooManyAlone { threads, count }) } else { Ok(base) }
+        };
         let bases = (0..cast.applications()).map(base).collect::<Result<Vec<_>, _>>()?;
-        let Some(layouts) = Layouts::new(local.arities(), cast.kinds().len()) else { return Ok(None) };
-        let sites = Sites::new(&cast, &local, &layouts);
+        let layouts = Layouts::new(local.arities(), kinds);
+        let too_many = ProfilingError::TooManyLayouts { kinds, slots, level };
+        let layouts = layouts.ok_or(too_many.clone())?;
+        let entries = experiment::reachable(&cast, &layouts);
+        if entries.len() > MOST_ENTRIES {
+            return Err(too_many);
+        }
+        let sites = Sites::new(&cast, &local, &layouts, entries);
         let base_values = vec![BTreeMap::new(); cast.applications()];
-        let most = if share >= 1.0 { usize::MAX } else { Self::allowed(share, sites.len()) };
-        let kinds = cast.kinds().len();
-        Ok(Some(Self {
+        let alone: usize = bases.iter().map(|base| base.experiments().count()).sum();
+        let most = if share >= 1.0 { usize::MAX } else { Self::allowed(share, alone as f64, sites.len()) };
+        Ok(Self {
             measured: vec![None; sites.len()],
             alone: vec![None; kinds],
             noise: 0.0,
@@ -118,12 +173,16 @@ impl Profiling {
             checks: Checks::default(),
             ended: None,
             within,
-        }))
+        })
     }
 
-    /// How many of `entries` of a slowdown table `share` of them allows to measure: up to 24 always, and 800 at most unless all are.
-    pub fn allowed(share: f64, entries: usize) -> usize {
-        let allowed = if share >= 1.0 { entries } else { ((share * entries as f64) as usize).min(MOST_REDUCED) };
+    /// How many of `entries` of a slowdown table may be measured so that they and the `base` experiments of the base tables, which are all
+    /// made, are no more than `share` of both, or of the table alone where the base tables are more than that: up to 20 always, and 800 at most
+    /// unless all are.
+    pub fn allowed(share: f64, base: f64, entries: usize) -> usize {
+        let room = share * (base + entries as f64) - base;
+        let room = if room < 0.0 { share * entries as f64 } else { room };
+        let allowed = if share >= 1.0 { entries } else { (room as usize).min(MOST_REDUCED) };
         allowed.max(LEAST_REDUCED.min(entries))
     }
 
@@ -157,12 +216,11 @@ impl Profiling {
         self.base_values.iter().map(BTreeMap::len).sum()
     }
 
-    /// The sum over the instances of the best each did alone, 0 before that was measured; and its upper end at 95 % confidence, by the
-    /// noise of a measurement. That the best of several was taken makes it rather too high, which is the safe side.
-    pub fn solo(&self) -> (f64, f64) {
+    /// What the instances do alone. That the best of several measurements is taken makes it rather too high, which is the safe side of a bound.
+    pub fn solo(&self) -> Solo {
         let best = |application: usize| self.base_values[application].values().copied().fold(0.0, f64::max);
-        let sum: f64 = self.cast.instances().iter().map(|instance| best(instance.application)).sum();
-        (sum, sum * (1.0 + DEVIATIONS * self.noise()))
+        let (noise, degrees) = self.scatter();
+        Solo { sum: self.cast.instances().iter().map(|instance| best(instance.application)).sum(), noise, degrees }
     }
 
     /// How good forecasts were; nothing where everything was measured.
@@ -287,21 +345,32 @@ impl Profiling {
         sites.map(|site| Entry::Slowdown(site.kind, site.layout)).collect()
     }
 
-    fn noise(&self) -> f64 {
+    /// Relative standard deviation of one measurement and its degrees of freedom, from all that measure the same: an instance with each thread
+    /// in a domain of its own, as the base table has it and as each of its kinds has it beside nobody.
+    fn scatter(&self) -> (f64, f64) {
         let (mut squares, mut degrees) = (0.0, 0.0f64);
-        for application in 0..self.cast.applications() {
-            let of_it = self.cast.kinds().iter().zip(&self.alone).filter(|(kind, _)| kind.application == application);
-            let values: Vec<f64> = of_it.filter_map(|(_, alone)| *alone).collect();
+        for (application, known) in self.base_values.iter().enumerate() {
+            let kinds = (0..self.cast.kinds().len()).filter(|kind| self.cast.kinds()[*kind].application == application);
+            let spread = kinds.clone().next().and_then(|kind| self.experiment(&Entry::Slowdown(kind, 0)));
+            let name =
+                spread.map(|alone| self.bases[application].name(&Assignment::new(alone.instances[0].leaves.clone())));
+            let base = name.and_then(|name| known.get(&name)).copied();
+            let values: Vec<f64> = kinds.filter_map(|kind| self.alone[kind]).chain(base).collect();
             let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
             squares += values.iter().map(|value| (value / mean - 1.0).powi(2)).sum::<f64>();
             degrees += values.len().saturating_sub(1) as f64;
         }
+        ((squares / degrees.max(1.0)).sqrt(), degrees)
+    }
+
+    fn noise(&self) -> f64 {
+        let (scatter, degrees) = self.scatter();
         // From few, it may well be larger: the t-quantile over the normal one (Abramowitz and Stegun, 26.7.5).
         let (z, degrees) = (DEVIATIONS, degrees.max(1.0));
         let wide = 1.0
             + (z.powi(2) + 1.0) / (4.0 * degrees)
             + (5.0 * z.powi(4) + 16.0 * z.powi(2) + 3.0) / (96.0 * degrees.powi(2));
-        wide * (squares / degrees).sqrt()
+        wide * scatter
     }
 
     /// What the tables say of an entry, measured or not.
@@ -321,7 +390,7 @@ mod tests {
     /// The profile of a processor that keeps to the model, with relative noise on every measurement.
     fn profiled(obedient: &Obedient, share: f64, noise: f64, seed: u64) -> Profiling {
         let local = Local::new(&obedient.tree, obedient.level, 1).unwrap();
-        let mut profiling = Profiling::new(&obedient.tree, obedient.cast.clone(), local, share, 0.01).unwrap().unwrap();
+        let mut profiling = Profiling::new(&obedient.tree, obedient.cast.clone(), local, share, 0.01).unwrap();
         let (space, mut random) = (obedient.space(), Random::new(seed));
         let mut chance = Random::new(seed + 1);
         loop {

@@ -90,7 +90,9 @@ pub(crate) fn prepare(
     // Before anything is stored: a question that has no answer makes no campaign.
     let tree = SharingTree::new(&new.machine, new.alike);
     Search::new(&request.question, &tree, &new.workload).map_err(|error| match error {
-        SearchError::Local(_) | SearchError::TooManyLayouts { .. } => anyhow::Error::from(Usage(error.to_string())),
+        SearchError::Local(_) | SearchError::Profiling(_) | SearchError::TooSmall { .. } => {
+            anyhow::Error::from(Usage(error.to_string()))
+        }
         error => error.into(),
     })?;
     if let [only] = tree.leaves() {

@@ -3,7 +3,7 @@
 //! 1. The profile, by [`Profiling`]: pieces of the workload in chosen places.
 //! 2. The assignments predicted best, out of all there are ([`pinwise_prediction::BlackBox::optima`]).
 //! 3. The selection phase (blackbox-scheduler.txt, section 3.1.3): the best N of them are measured, of those predicted alike the ones with
-//!    the least company ([`pinwise_prediction::BlackBox::preferred`]). Where N is not given, the first [`FIRST`] are; how far measurements
+//!    the least company, and others that assume less ([`pinwise_prediction::BlackBox::selected`]). Where N is not given, the first [`FIRST`] are; how far measurements
 //!    scatter about predictions says which others may well be as good ([`crate::forecast::reach`]), and those are measured too, [`MOST`]
 //!    at most.
 //!
@@ -13,9 +13,10 @@ use crate::forecast::{Finalist, Forecast, reach, room};
 use crate::search::SearchError;
 use crate::search::explorer::{Explorer, Next, View, pinned, trial};
 use crate::search::tally::Tally;
+use crate::statistics::t_quantile;
 use crate::{Profile, Question};
 use pinwise_campaign::Purpose;
-use pinwise_prediction::{BlackBox, Cast, Entry, Local, Predicted, Predictor, Profiling};
+use pinwise_prediction::{BlackBox, Cast, Entry, Local, Predicted, Predictor, Profiling, Progress};
 use pinwise_testbed::{Setting, Workload};
 use pinwise_topology::{DomainKind, SharingTree};
 
@@ -25,6 +26,8 @@ const FIRST: usize = 5;
 const MOST: usize = 32;
 /// A core-local domain has at most so many contexts where nobody says otherwise: a core of the UltraSPARC T2.
 const USUAL: usize = 8;
+/// Steps of the search for the best predicted: seconds. Counted, so that a campaign repeats.
+const STEPS: u64 = 3_000_000;
 /// Share of what can be afforded that profiling may take.
 const PROFILE_SHARE: f64 = 0.8;
 
@@ -74,14 +77,19 @@ impl Predicting {
         let local = core_local(tree, workload.threads.len(), &question.profile, question.per_context)
             .map_err(SearchError::Local)?;
         let begin = |share: f64| {
-            let profiling = Profiling::new(tree, cast.clone(), local.clone(), share, question.precision)?;
-            profiling.ok_or(SearchError::TooManyLayouts { level: local.level().name(), threads: local.slots() })
+            Profiling::new(tree, cast.clone(), local.clone(), share, question.precision).map_err(SearchError::Profiling)
         };
         let whole = begin(question.profile.share)?;
-        let room = PROFILE_SHARE * affordable - whole.base_experiments() as f64;
-        let fits = room / whole.slowdown_entries().0.max(1) as f64;
-        let profiling = if fits < question.profile.share { begin(fits.max(0.0))? } else { whole };
+        let (base, entries) = (whole.base_experiments() as f64, whole.slowdown_entries().0);
+        let room = PROFILE_SHARE * affordable;
+        let fits = if room > base { room / (base + entries as f64) } else { 0.0 };
+        let profiling = if fits < question.profile.share { begin(fits)? } else { whole };
         Ok(Self { cast, local, profiling, asked: Vec::new(), stage: Stage::Profile, ranked: Vec::new(), ends: None })
+    }
+
+    /// What it takes at least: the profile, and what is measured first of what it predicts.
+    pub(crate) fn least(&self) -> usize {
+        self.profiling.base_experiments() + self.profiling.most() + FIRST
     }
 
     /// How the profile is made, in words.
@@ -136,10 +144,15 @@ impl Explorer for Predicting {
                 }
                 let most = top.unwrap_or(MOST).max(MOST);
                 let blackbox = self.profiling.blackbox();
-                let mut found = blackbox.optima(view.space, most, view.random, &mut |_| true).ranked;
-                found.retain(|ranked| ranked.performance > 0.0);
+                let mut ranked = |blackbox: &BlackBox| {
+                    let mut go_on = |progress: &Progress| progress.steps < STEPS;
+                    let mut found = blackbox.optima(view.space, most, view.random, &mut go_on).ranked;
+                    found.retain(|ranked| ranked.performance > 0.0);
+                    found
+                };
+                let (mut found, spread) = (ranked(&blackbox), ranked(&blackbox.spread()));
                 // The others after them, as predicted: how far down to go is decided later.
-                self.ranked = blackbox.preferred(view.space, &found, top.unwrap_or(FIRST));
+                self.ranked = blackbox.selected(view.space, &found, &spread, top.unwrap_or(FIRST));
                 found.retain(|ranked| !self.ranked.contains(ranked));
                 self.ranked.extend(found);
                 self.ends = Some(self.profiling.ends());
@@ -180,14 +193,18 @@ impl Explorer for Predicting {
             let measured = tally.mean(&ranked.assignment);
             Some(Finalist { assignment: ranked.assignment.clone(), predicted: ranked.performance, low, high, measured })
         };
+        // Where nothing says how measurements scatter, what instances did alone is no bound.
+        let solo = Some(self.profiling.solo()).filter(|solo| solo.degrees > 0.0);
+        let sum = solo.map_or(0.0, |solo| solo.sum);
+        let stray = solo.map_or(0.0, |solo| solo.noise * t_quantile(question.confidence, solo.degrees));
         Some(Forecast {
             base: self.profiling.base_measured(),
             slowdown,
             measured: self.profiling.slowdown_measured(),
             ended: self.profiling.ended().unwrap_or(unended).to_owned(),
             finalists: self.ranked[..count].iter().filter_map(finalist).collect(),
-            solo: self.profiling.solo().0,
-            solo_high: self.profiling.solo().1,
+            solo: sum,
+            solo_high: sum * (1.0 + stray),
             ..Forecast::new(&self.local, &question.profile.core_local_because, self.profiling.checked())
         })
     }

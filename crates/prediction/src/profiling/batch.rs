@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 /// So many batches, where each is not too small or too large for that.
 const BATCHES: usize = 12;
-const SMALLEST: usize = 8;
+const SMALLEST: usize = 4;
 const LARGEST: usize = 64;
 /// One entry in so many of a batch is drawn: the held-out check.
 const DRAWN: usize = 4;

@@ -23,10 +23,11 @@ pub(super) struct Sites {
 }
 
 impl Sites {
-    pub(super) fn new(cast: &Cast, local: &Local, layouts: &Layouts) -> Self {
+    /// Of `entries`, kinds with layouts, those that fit.
+    pub(super) fn new(cast: &Cast, local: &Local, layouts: &Layouts, entries: Vec<(usize, usize)>) -> Self {
         let fits = |(kind, layout): &(usize, usize)| experiment::stress(cast, local, layouts, *kind, *layout).is_some();
         let site = |(kind, layout): (usize, usize)| Site { kind, layout, counts: counts(local, layouts, layout) };
-        let all: Vec<Site> = experiment::reachable(cast, layouts).into_iter().filter(fits).map(site).collect();
+        let all: Vec<Site> = entries.into_iter().filter(fits).map(site).collect();
         let number = all.iter().enumerate().map(|(number, site)| ((site.kind, site.layout), number)).collect();
         Self { all, number, kinds: cast.kinds().len() }
     }
@@ -113,7 +114,7 @@ mod tests {
         let tree = SharingTree::new(&Machine::from_shape("2x2x4").unwrap(), Alike::ByStructure);
         let (cast, local) = (Cast::new(&workload("RP RP")), Local::new(&tree, DomainKind::Package, 1).unwrap());
         let layouts = Layouts::new(local.arities(), cast.kinds().len()).unwrap();
-        let sites = Sites::new(&cast, &local, &layouts);
+        let sites = Sites::new(&cast, &local, &layouts, experiment::reachable(&cast, &layouts));
         // By level, innermost first: R and P near, then R and P farther.
         assert!(sites.burdens(&[1.0, 0.0, 0.0, 1.0], &[1.0, 1.0, 0.0, 0.0]));
         assert!(!sites.burdens(&[1.0, 1.0, 0.0, 0.0], &[1.0, 0.0, 0.0, 1.0]));

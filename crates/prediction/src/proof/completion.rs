@@ -5,7 +5,7 @@ use super::price::Prices;
 use std::collections::HashMap;
 
 /// Steps of filling the table at most; beyond, the bound does without it.
-const MOST_STEPS: usize = 600_000_000;
+const MOST_STEPS: usize = 60_000_000;
 /// Entries at most.
 const MOST_ENTRIES: usize = 1 << 23;
 
@@ -21,13 +21,19 @@ pub(crate) enum Completion {
 impl Completion {
     /// For up to `domains` domains and `counts` threads of each kind.
     pub(crate) fn new(pieces: &Pieces, prices: &Prices, domains: usize, counts: &[usize], table: bool) -> Self {
+        let flat = || {
+            let values = pieces.holdings.iter().map(|holding| prices.value(holding));
+            Self::Flat(values.fold(f64::NEG_INFINITY, f64::max))
+        };
+        if !table {
+            return flat();
+        }
         let mut by_counts: HashMap<&[u8], f64> = HashMap::new();
         for holding in &pieces.holdings {
             let value = prices.value(holding);
             let best = by_counts.entry(&holding.counts).or_insert(value);
             *best = best.max(value);
         }
-        let flat = || Self::Flat(by_counts.values().copied().fold(f64::NEG_INFINITY, f64::max));
         let mut weights = Vec::with_capacity(counts.len());
         let mut entries = 1usize;
         for count in counts {
@@ -35,7 +41,7 @@ impl Completion {
             entries = entries.saturating_mul(count + 1);
         }
         let steps = entries.saturating_mul(by_counts.len()).saturating_mul(domains);
-        if !table || steps > MOST_STEPS || entries.saturating_mul(domains + 1) > MOST_ENTRIES {
+        if steps > MOST_STEPS || entries.saturating_mul(domains + 1) > MOST_ENTRIES {
             return flat();
         }
         // Threads of each kind that an entry has left, to see whether what a holding takes is there.

@@ -49,6 +49,8 @@ pub(crate) struct Pieces {
     pub(crate) cuts_of: Vec<Vec<usize>>,
     /// The empty one comes first.
     pub(crate) holdings: Vec<Holding>,
+    /// Of each, a number for the threads of each kind that it has, from 0.
+    pub(crate) groups: Vec<usize>,
 }
 
 /// The number of every piece, by what it holds; kinds tell the application.
@@ -95,7 +97,13 @@ impl Pieces {
         numbers.iter().for_each(|(held, number)| sizes[*number] = held.iter().filter(|held| **held > 0).count());
         let part_of = |piece: usize| (0..cuts.len()).filter(|cut| cuts[*cut].pieces.contains(&piece)).collect();
         let cuts_of = (0..sizes.len()).map(part_of).collect();
-        Some(Self { sizes, cuts, cuts_of, holdings })
+        let mut known: HashMap<Vec<u8>, usize> = HashMap::new();
+        let group = |holding: &Holding| {
+            let next = known.len();
+            *known.entry(holding.counts.clone()).or_insert(next)
+        };
+        let groups = holdings.iter().map(group).collect();
+        Some(Self { sizes, cuts, cuts_of, holdings, groups })
     }
 }
 

@@ -288,15 +288,16 @@ fn refined(pieces: &Pieces, prices: &Prices, known: &[usize]) -> Vec<f64> {
 
 /// The holdings that cost most, one for each number of threads of each kind.
 fn dearest(pieces: &Pieces, prices: &Prices) -> Vec<usize> {
-    let mut by_counts = std::collections::HashMap::new();
-    for (number, holding) in pieces.holdings.iter().enumerate() {
+    let groups = pieces.groups.iter().max().map_or(0, |last| last + 1);
+    let mut by_counts = vec![(f64::NEG_INFINITY, 0); groups];
+    for (number, (holding, group)) in pieces.holdings.iter().zip(&pieces.groups).enumerate() {
         let value = prices.value(holding);
-        let entry = by_counts.entry(&holding.counts).or_insert((value, number));
-        if value > entry.0 {
-            *entry = (value, number);
+        let dearest: &mut (f64, usize) = &mut by_counts[*group];
+        if value > dearest.0 {
+            *dearest = (value, number);
         }
     }
-    let mut dear: Vec<(f64, usize)> = by_counts.into_values().collect();
+    let mut dear = by_counts;
     dear.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
     dear.into_iter().take(MOST_ADDED).map(|(_, number)| number).collect()
 }

@@ -2,19 +2,19 @@
 
 use super::Place;
 use super::search::fraction;
-use super::testbed::{Bed, allowed, virtual_time};
+use super::testbed::{Bed, allowed, simulated, virtual_time};
 use crate::output::{self, Usage};
 use crate::request::{Request, Subject};
 use anyhow::Context;
 use clap::Args;
 use num_bigint::BigUint;
 use pinwise_campaign::Store;
-use pinwise_placement::{Budget, Profile, core_local};
+use pinwise_placement::{Budget, Profile, SearchError, core_local};
 use pinwise_prediction::{Cast, ExperimentCount, Profiling};
 use pinwise_simulator::Processor;
 use pinwise_simulator::program::Pipeline;
 use pinwise_testbed::{MeasureError, Thread, Workload, figures};
-use pinwise_topology::{Alike, CpuSet, Domain, DomainKind, Fingerprint, Machine, SharingTree};
+use pinwise_topology::{Alike, CpuSet, Domain, DomainKind, Fingerprint, Machine, PerContext, SharingTree, Space};
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -24,12 +24,14 @@ use std::time::Duration;
 const STARTING: Duration = Duration::from_secs(3);
 /// Share of a budget of time that profiling may take.
 const PROFILE_SHARE: f64 = 0.6;
+/// Where one instance alone has as many assignments, the search says itself that there is no profile.
+const MOST_SAID: f64 = 1e6;
 
 /// How the strategy goes about it.
 #[derive(Args)]
 pub(crate) struct BlackBoxArguments {
-    /// Measure at most this share of the slowdown table (up to 24 entries in any case), chosen on the way; 100% measures all of it, as
-    /// published [default: 10%].
+    /// Make at most this share of the experiments, chosen on the way; all of one instance alone and 20 of a thread beside others are made
+    /// in any case; 100% makes all, as published [default: 10%].
     #[arg(long, value_name = "PERCENT", value_parser = share)]
     profile: Option<f64>,
     /// Measure so many of the assignments predicted best [default: as many as may be the best, by how far predictions are off].
@@ -73,6 +75,18 @@ struct Document {
     seconds_published: f64,
     seconds: Option<f64>,
     seconds_reduced: Option<f64>,
+}
+
+/// What `--dry-run` is about.
+struct Paper {
+    machine: Machine,
+    workload: Workload,
+    /// Threads that a context may hold; open where nobody says.
+    per_context: Option<usize>,
+    /// An experiment takes so long,
+    seconds_each: f64,
+    /// of a model's time.
+    simulated: bool,
 }
 
 impl BlackBoxArguments {
@@ -160,12 +174,12 @@ pub(super) fn prepare(request: &mut Request, bed: &Bed, name: &str) -> anyhow::R
         return Ok(());
     };
     let count = ExperimentCount::new(&tree, &cast, &local).map_err(|error| Usage(error.to_string()))?;
-    let Some(entries) = count.slowdown else { return Ok(()) };
     let base = decimal(&count.base);
+    let Some(entries) = count.slowdown.filter(|_| base < MOST_SAID) else { return Ok(()) };
     let seconds = |experiments: f64| time(experiments * each.as_secs_f64());
     if let (Budget::Time(budget), false) = (question.budget, simulated) {
         let affordable = PROFILE_SHARE * budget.as_secs_f64() / each.as_secs_f64();
-        let least = base + Profiling::allowed(f64::MIN_POSITIVE, entries) as f64;
+        let least = base + Profiling::allowed(0.0, base, entries) as f64;
         if affordable < least {
             let enough = (each.as_secs_f64() * least / PROFILE_SHARE).ceil();
             let (each, all) = (figures::duration(each), seconds(least));
@@ -176,20 +190,25 @@ pub(super) fn prepare(request: &mut Request, bed: &Bed, name: &str) -> anyhow::R
             ))
             .into());
         }
-        let share = (affordable - base) / entries as f64;
+        let share = affordable / (base + entries as f64);
         question.profile.share = question.profile.share.min(share);
     }
-    let slowdown = Profiling::allowed(question.profile.share, entries);
+    let slowdown = Profiling::allowed(question.profile.share, base, entries);
     let all = base + slowdown as f64;
     let whose = if simulated { " of the model's time" } else { "" };
     output::aside(&format!(
-        "note: at most {} experiments, {}{whose}: {} of one instance alone, {} of a thread beside others",
-        figures::group(&all.to_string()),
+        "note: at most {}, {}{whose}: {} of one instance alone, {} of a thread beside others",
+        experiments(&all.to_string()),
         seconds(all),
         figures::group(&base.to_string()),
         figures::group(&slowdown.to_string())
     ));
     Ok(())
+}
+
+/// `1 experiment`, `2,111 experiments`.
+fn experiments(count: &str) -> String {
+    format!("{} experiment{}", figures::group(count), if count == "1" { "" } else { "s" })
 }
 
 /// A number of experiments, as near as it can be.
@@ -200,22 +219,23 @@ fn decimal(count: &BigUint) -> f64 {
 impl Place {
     /// Says what profiling would take.
     pub(super) fn rehearse(&self) -> anyhow::Result<()> {
-        let (machine, workload, seconds_each, simulated) = self.subject_on_paper()?;
-        let alike = Alike::ByStructure;
-        let tree = SharingTree::new(&machine, alike);
+        let Paper { machine, workload, per_context, seconds_each, simulated } = self.subject_on_paper()?;
+        let tree = SharingTree::new(&machine, Alike::ByStructure);
         let store = self.store.open_existing()?;
         let mut profile = self.blackbox.profile();
         decide(&mut profile, store.as_ref(), &Fingerprint::of(&machine))?;
         profile.core_local = profile.core_local.map(|level| merged(&machine, level));
         let cast = Cast::new(&workload);
-        let per_context = self.search.per_context;
         let local = core_local(&tree, workload.threads.len(), &profile, per_context)
-            .map_err(|error| Usage(format!("{error}; name another level with --core-local")))?;
+            .map_err(|error| Usage(SearchError::Local(error).to_string()))?;
+        let room = PerContext::AtMost(local.per_context());
+        Space::new(tree.clone(), workload.threads.len(), room).map_err(|error| Usage(error.to_string()))?;
         let count = ExperimentCount::new(&tree, &cast, &local).map_err(|error| Usage(error.to_string()))?;
         let seconds = |experiments: &BigUint| decimal(experiments) * seconds_each;
         let published = &count.base_published + &count.slowdown_published;
         let needed = count.needed();
-        let slowdown_reduced = count.slowdown.map(|entries| Profiling::allowed(profile.share, entries));
+        let base = decimal(&count.base);
+        let slowdown_reduced = count.slowdown.map(|entries| Profiling::allowed(profile.share, base, entries));
         let reduced = slowdown_reduced.map(|slowdown| &count.base + slowdown);
         let document = Document {
             machine: machine.name.clone(),
@@ -242,20 +262,31 @@ impl Place {
         if self.json { output::print_json(&document) } else { output::print(&text(&document, local.size(), simulated)) }
     }
 
-    /// The machine and the workload without starting anything, the seconds that an experiment takes, and whether these are of a model.
-    fn subject_on_paper(&self) -> anyhow::Result<(Machine, Workload, f64, bool)> {
-        let cpus = self.search.cpus.as_deref();
+    /// What is asked about, without starting anything.
+    fn subject_on_paper(&self) -> anyhow::Result<Paper> {
+        let (cpus, per_context) = (self.search.cpus.as_deref(), self.search.per_context);
         if let Some(roles) = &self.blackbox.roles {
-            let machine = allowed(self.subject.simulation.machine().load()?, cpus)?;
-            return Ok((machine, application(roles)?, self.subject.period().as_secs_f64(), false));
+            return Ok(Paper {
+                machine: allowed(self.subject.simulation.machine().load()?, cpus)?,
+                workload: application(roles)?,
+                per_context,
+                seconds_each: self.subject.period().as_secs_f64(),
+                simulated: false,
+            });
         }
         let request = self.request("pinwise")?;
         match &request.subject {
             Subject::Simulated(simulation) => {
                 let processor = Processor::model(&simulation.model).map_err(|error| Usage(error.to_string()))?;
-                let programs = simulation.programs().unwrap_or_default();
-                let seconds = virtual_time(simulation, &processor).as_secs_f64();
-                Ok((allowed(processor.machine(), cpus)?, Pipeline::workload(&programs), seconds, true))
+                // What the run refuses is refused here.
+                let bed = simulated(simulation, &request)?;
+                Ok(Paper {
+                    seconds_each: virtual_time(simulation, &processor).as_secs_f64(),
+                    machine: bed.testbed().machine().clone(),
+                    workload: bed.testbed().workload().clone(),
+                    per_context: request.question.per_context,
+                    simulated: true,
+                })
             }
             _ if self.built_in().is_some() => {
                 let named = self.built_in().unwrap_or_default();
@@ -263,8 +294,13 @@ impl Place {
                 let program = Pipeline::named(name).ok_or_else(|| Usage(format!("there is no workload {name}")))?;
                 let programs = vec![program; instances.parse().unwrap_or(2)];
                 let machine = pinwise_host::machine().context("cannot read this machine's topology")?;
-                let seconds = (STARTING + self.subject.period()).as_secs_f64();
-                Ok((allowed(machine, cpus)?, Pipeline::workload(&programs), seconds, false))
+                Ok(Paper {
+                    machine: allowed(machine, cpus)?,
+                    workload: Pipeline::workload(&programs),
+                    per_context,
+                    seconds_each: (STARTING + self.subject.period()).as_secs_f64(),
+                    simulated: false,
+                })
             }
             _ => {
                 let name = self.subject.command_name().unwrap_or("a running program");
@@ -310,9 +346,10 @@ fn text(document: &Document, size: usize, simulated: bool) -> String {
         if document.applications > 1 { format!(" of {} applications", document.applications) } else { String::new() };
     line("workload", format!("{workload}: {threads} threads{programs}"));
     let count = |base: &str, slowdown: &str, all: &str, seconds: f64| {
-        let [base, slowdown, all] = [base, slowdown, all].map(figures::group);
+        let [base, slowdown] = [base, slowdown].map(figures::group);
         format!(
-            "{all} experiments, {}: {base} of one instance alone, {slowdown} of a thread beside others",
+            "{}, {}: {base} of one instance alone, {slowdown} of a thread beside others",
+            experiments(all),
             time(seconds)
         )
     };

@@ -254,7 +254,7 @@ fn launch(command: &[String], request: &Request) -> Launch {
 }
 
 /// A program on a simulated processor.
-fn simulated(simulation: &Simulation, request: &Request) -> anyhow::Result<Bed> {
+pub(super) fn simulated(simulation: &Simulation, request: &Request) -> anyhow::Result<Bed> {
     let processor = Processor::model(&simulation.model).map_err(usage)?;
     let programs = simulation.programs().context("the model has no such program")?;
     let machine = allowed(processor.machine(), request.cpus.as_deref())?;
