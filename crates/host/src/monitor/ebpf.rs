@@ -11,6 +11,8 @@
 //!
 //! Looks only add to the accounts of threads that the kernel's side cannot know of. A thread may end, and its number may be another's, between a
 //! look and what is done about it: an account is taken away or begun anew only where it is known to be of another life.
+//!
+//! [`Layer::Ebpf`]: super::Layer::Ebpf
 
 mod account;
 mod obstacle;
