@@ -356,7 +356,8 @@ fn program<'a>(bpf: &'a mut aya::Ebpf, name: &str) -> Result<&'a mut BtfTracePoi
 mod tests {
     use super::*;
     use crate::roster::Scope;
-    use std::sync::mpsc::channel;
+    use std::io::Write;
+    use std::process::{Command, Stdio};
 
     fn own(tid: Option<Tid>) -> ThreadId {
         let pid = Pid(rustix::process::getpid().as_raw_nonzero().get());
@@ -394,23 +395,27 @@ mod tests {
             Ok(ebpf) => ebpf,
             Err(reason) => return println!("left out: {reason}"),
         };
-        let roster = Roster::new(Scope::Processes(vec![own(None).pid])).unwrap();
+        // A process of its own, whose threads nobody else begins: each line it reads has it go on.
+        let mut shell = Command::new("sh").args(["-c", "read a; (read b); :"]).stdin(Stdio::piped()).spawn().unwrap();
+        let mut lines = shell.stdin.take().unwrap();
+        let roster = Roster::new(Scope::Processes(vec![Pid(shell.id() as i32)])).unwrap();
         ebpf.begin(&roster).unwrap();
         let mut filled = 0u32;
         // Numbers that no thread has.
         while ebpf.threads.insert(u32::MAX - filled, [0; account::WORDS], 0).is_ok() {
             filled += 1;
         }
-        let (end, wait) = channel::<()>();
-        let late = std::thread::spawn(move || wait.recv().is_err());
-        let present = roster.threads().count() as u64;
-        assert!(present > 0 && filled > 0);
+        assert!(filled > 0 && roster.threads().count() == 1);
+        lines.write_all(b"\n").unwrap();
+        let begin = Instant::now();
+        while ebpf.missed().unwrap() == ebpf.missed_before && begin.elapsed() < Duration::from_secs(20) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
         ebpf.look(&roster, Duration::ZERO, true).unwrap();
         let seen = ebpf.end(&roster).unwrap();
+        drop(lines);
+        shell.wait().unwrap();
         assert!(seen.is_empty(), "{seen:?}");
-        // Other tests of this process may begin threads as well.
-        assert!(ebpf.lost() > present, "{} lost, {present} were there and one came", ebpf.lost());
-        drop(end);
-        late.join().unwrap();
+        assert_eq!(ebpf.lost(), 2, "one was there and one came");
     }
 }
