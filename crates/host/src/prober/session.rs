@@ -56,6 +56,8 @@ pub(super) struct Session {
     exit: Exit,
     pub(super) limits: Limits,
     instructions: Option<Counter>,
+    /// Why there is none, where that is to be told.
+    uncounted: Option<String>,
     /// Its processes, as of the last look at them.
     family: RefCell<(Instant, Vec<Pid>)>,
     /// The most threads that existed at a time.
@@ -78,7 +80,12 @@ impl Session {
         guardian: &mut Guardian,
         limits: Limits,
     ) -> Result<Self, ProbeError> {
-        let instructions = Counter::of_what_is_started(Event::Instructions).ok();
+        let (instructions, uncounted) = match Counter::of_what_is_started(Event::Instructions) {
+            Ok(counter) => (Some(counter), None),
+            Err(error) => {
+                (None, (error.kind() == io::ErrorKind::Unsupported).then(|| format!("no instructions: {error}")))
+            }
+        };
         let mut running = launch.start(guardian)?;
         let name = launch.name();
         if let (Some(most), Some(pid)) = (limits.most_written, RawPid::from_raw(running.pid().0)) {
@@ -90,7 +97,7 @@ impl Session {
         let (streams, exit) = (running.streams().map_err(failed)?, running.exit().map_err(failed)?);
         let (root, begin) = (running.pid(), running.begin);
         let session = Self::of(name, root, exit, limits);
-        Ok(Self { running: Some(running), streams, parameter, begin, instructions, ..session })
+        Ok(Self { running: Some(running), streams, parameter, begin, instructions, uncounted, ..session })
     }
 
     /// Of a process that runs already, and is left running.
@@ -116,6 +123,7 @@ impl Session {
             exit,
             limits,
             instructions: None,
+            uncounted: None,
             family: RefCell::new((Instant::now(), vec![root])),
             most_threads: Cell::new(0),
         }
@@ -154,13 +162,10 @@ impl Session {
         }
         let mut family = self.family.borrow_mut();
         if family.0.elapsed() >= FAMILY {
-            let descendants = process::descendants(&[self.root], &process::all().unwrap_or_default());
-            *family = (Instant::now(), [vec![self.root], descendants].concat());
+            *family = (Instant::now(), self.processes());
             self.check_written(&family.1)?;
         }
-        let threads: usize =
-            family.1.iter().filter_map(|&pid| process::threads(pid).ok()).map(|threads| threads.len()).sum();
-        self.most_threads.set(self.most_threads.get().max(threads as u32));
+        self.most_threads.set(self.most_threads.get().max(threads_of(&family.1)));
         Ok(())
     }
 
@@ -222,6 +227,7 @@ impl Session {
         Ok(Window {
             progress: Some(Progress { rate, error: None, measure }),
             unit: Some(Unit::rate(unit)),
+            notes: self.uncounted.iter().cloned().collect(),
             ..self.seen(one, Some(other), initialization)
         })
     }
@@ -274,28 +280,33 @@ impl Session {
         Ok(opened?)
     }
 
-    /// Changes the parameter of the running program, and waits until its threads are what they will be.
-    pub(super) fn set(&mut self, setter: &Setter, parameter: u32, guardian: &mut Guardian) -> Result<(), ProbeError> {
+    /// Changes the parameter of the running program, and waits until its threads are what they will be: so many.
+    pub(super) fn set(&mut self, setter: &Setter, parameter: u32, guardian: &mut Guardian) -> Result<u32, ProbeError> {
         self.parameter = parameter;
         let done = setter.set(self.root, parameter, guardian, SETTING, &|| self.check().is_err());
         self.check()?;
         done.map_err(|why| ProbeError::Set { n: parameter, why })?;
+        self.steady()
+    }
+
+    /// Waits until its number of threads stays the same, or for as long as it may take to follow; the threads of all its processes then.
+    pub(super) fn steady(&self) -> Result<u32, ProbeError> {
         let begin = Instant::now();
         let (mut count, mut since) = (0, begin);
         while since.elapsed() < UNCHANGED && begin.elapsed() < SETTING {
             self.check()?;
-            let present = self.threads();
+            let present = threads_of(&self.processes());
             if present != count {
                 (count, since) = (present, Instant::now());
             }
             self.pause(Duration::from_millis(4));
         }
-        Ok(())
+        Ok(count)
     }
 
-    /// Threads of its first process.
-    pub(super) fn threads(&self) -> u32 {
-        process::threads(self.root).map_or(0, |threads| threads.len() as u32)
+    /// It and all it has started.
+    fn processes(&self) -> Vec<Pid> {
+        [vec![self.root], process::descendants(&[self.root], &process::all().unwrap_or_default())].concat()
     }
 
     /// Watches from the start to the end, which has to come within `limit`, or only waits for it.
@@ -381,6 +392,11 @@ impl Session {
         waited?;
         Ok(usage)
     }
+}
+
+/// Those of these processes that exist.
+fn threads_of(family: &[Pid]) -> u32 {
+    family.iter().filter_map(|&pid| process::threads(pid).ok()).map(|threads| threads.len() as u32).sum()
 }
 
 fn warm_up(window: Duration) -> Duration {

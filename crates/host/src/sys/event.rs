@@ -86,8 +86,9 @@ fn count(event: Event, cores: u32, flags: u64) -> io::Result<OwnedFd> {
     Attributes { kind, size, config, flags, ..Attributes::default() }.open(0, -1)
 }
 
-/// The numbers of the kinds of cores that count for themselves, where `devices` lists any: Intel's hybrid processors, Arm's big and little
-/// cores. An event that names none would be counted on one kind alone.
+/// The numbers of the kinds of cores that count for themselves, where `devices` lists several: Intel's hybrid processors, Arm's big and little
+/// cores. An event that names none would be counted on one kind alone. Where there is one kind it needs no name, and kernels that know none
+/// (Arm's before Linux 6.6) refuse one: 0 then.
 fn kinds_of_cores(devices: &Path) -> io::Result<Vec<u32>> {
     let mut kinds = Vec::new();
     for device in std::fs::read_dir(devices)?.flatten() {
@@ -97,7 +98,20 @@ fn kinds_of_cores(devices: &Path) -> io::Result<Vec<u32>> {
             kinds.push(number.trim().parse().map_err(|_| io::ErrorKind::InvalidData)?);
         }
     }
-    Ok(kinds)
+    Ok(if kinds.len() > 1 { kinds } else { vec![0] })
+}
+
+/// `open` for each kind, or for none. [`io::ErrorKind::Unsupported`]: this kernel cannot count on each of several.
+fn on_each<T>(kinds: &[u32], open: impl Fn(u32) -> io::Result<T>) -> io::Result<Vec<T>> {
+    let counted: io::Result<Vec<T>> = kinds.iter().map(|&kind| open(kind)).collect();
+    counted.map_err(|error| match error.raw_os_error() {
+        Some(libc::ENOENT | libc::EINVAL) if kinds.len() > 1 => {
+            let refused =
+                "this kernel does not count them on every kind of core the machine has (Arm's: from Linux 6.6 on)";
+            io::Error::new(io::ErrorKind::Unsupported, refused)
+        }
+        _ => error,
+    })
 }
 
 /// A count that goes on until it is dropped.
@@ -106,13 +120,12 @@ pub(crate) struct Counter(Vec<OwnedFd>);
 
 impl Counter {
     /// Of `event` in the programs that the calling thread starts from now on, from their first instruction on, and in all that these create. The
-    /// calling thread itself is not counted.
+    /// calling thread itself is not counted. [`io::ErrorKind::Unsupported`]: there are several kinds of cores, and not all would count.
     pub(crate) fn of_what_is_started(event: Event) -> io::Result<Self> {
         let flags = Attributes::DISABLED | Attributes::INHERIT | Attributes::ENABLE_ON_EXEC;
-        // Where nothing is listed there is one kind.
-        let kinds = kinds_of_cores(Path::new("/sys/bus/event_source/devices")).unwrap_or_default();
-        let kinds = if kinds.is_empty() { vec![0] } else { kinds };
-        kinds.into_iter().map(|kind| count(event, kind, flags)).collect::<io::Result<_>>().map(Self)
+        // Where nothing can be listed there is one kind.
+        let kinds = kinds_of_cores(Path::new("/sys/bus/event_source/devices")).unwrap_or_else(|_| vec![0]);
+        on_each(&kinds, |kind| count(event, kind, flags)).map(Self)
     }
 
     /// What has been counted, those that have ended included.
@@ -199,14 +212,30 @@ mod tests {
                 std::fs::write(devices.path().join(name).join(file), text).unwrap();
             }
         };
-        device("cpu_core", &[("type", "4\n"), ("cpus", "0-15\n")]);
-        device("cpu_atom", &[("type", "10\n"), ("cpus", "16-23\n")]);
         device("uncore_imc_0", &[("type", "23\n"), ("cpumask", "0\n")]);
         device("software", &[("type", "1\n")]);
+        assert_eq!(kinds_of_cores(devices.path()).unwrap(), [0]);
+        // Arm's name their CPUs also where all are alike.
+        device("armv8_cortex_a72", &[("type", "8\n"), ("cpus", "0-3\n")]);
+        assert_eq!(kinds_of_cores(devices.path()).unwrap(), [0]);
+        std::fs::remove_dir_all(devices.path().join("armv8_cortex_a72")).unwrap();
+        device("cpu_core", &[("type", "4\n"), ("cpus", "0-15\n")]);
+        device("cpu_atom", &[("type", "10\n"), ("cpus", "16-23\n")]);
         let mut kinds = kinds_of_cores(devices.path()).unwrap();
         kinds.sort_unstable();
         assert_eq!(kinds, [4, 10]);
         device("odd", &[("type", "x\n"), ("cpus", "0\n")]);
         assert!(kinds_of_cores(devices.path()).is_err());
+    }
+
+    #[test]
+    fn one_of_several_kinds_of_cores_is_never_counted_alone() {
+        let old = |kind| if kind == 8 { Ok(kind) } else { Err(io::Error::from_raw_os_error(libc::ENOENT)) };
+        assert_eq!(on_each(&[8], old).unwrap(), [8]);
+        assert_eq!(on_each(&[8, 9], old).unwrap_err().kind(), io::ErrorKind::Unsupported);
+        // Without counters at all it is not the kinds.
+        assert_eq!(on_each(&[0], old).unwrap_err().raw_os_error(), Some(libc::ENOENT));
+        let forbidden = |_| Err::<(), _>(io::Error::from_raw_os_error(libc::EACCES));
+        assert_eq!(on_each(&[8, 9], forbidden).unwrap_err().raw_os_error(), Some(libc::EACCES));
     }
 }
