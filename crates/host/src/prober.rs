@@ -122,6 +122,8 @@ pub struct LinuxProber {
     live: Option<Session>,
     /// The threads it had before that.
     begun: Option<u32>,
+    /// And with each parameter, counted in the same way.
+    settled: Vec<(u32, u32)>,
     options: ProbeOptions,
     cancelled: Arc<AtomicBool>,
     guardian: Guardian,
@@ -138,7 +140,7 @@ pub struct LinuxProber {
 pub fn set_number(pid: Pid, command: &str, n: u32) -> Result<(), ProbeError> {
     let limits = Limits { most_written: None, until: None, cancelled: Arc::default() };
     let mut guardian = Guardian::start().map_err(crate::TargetError::from)?;
-    Session::attach(pid, limits)?.set(&Setter::Command(command.into()), n, &mut guardian)
+    Session::attach(pid, limits)?.set(&Setter::Command(command.into()), n, &mut guardian).map(drop)
 }
 
 impl LinuxProber {
@@ -150,8 +152,23 @@ impl LinuxProber {
         let monitor = Monitor::best(Scope::Processes(Vec::new()));
         let unlisted = |cause| crate::TargetError::Proc { name: "no process".into(), cause };
         let refused = monitor.map_err(unlisted)?.refused().to_vec();
-        let (live, begun, crowd, unit, error) = (None, None, Crowd::here().ok(), None, None);
-        Ok(Self { refused, subject, live, begun, options, cancelled, guardian, seen, notes, crowd, unit, error })
+        let (live, begun, settled) = (None, None, Vec::new());
+        let (crowd, unit, error) = (Crowd::here().ok(), None, None);
+        Ok(Self {
+            refused,
+            subject,
+            live,
+            begun,
+            settled,
+            options,
+            cancelled,
+            guardian,
+            seen,
+            notes,
+            crowd,
+            unit,
+            error,
+        })
     }
 
     /// What the probes showed, in their order.
@@ -278,8 +295,10 @@ impl LinuxProber {
                 session
             }
         };
-        self.begun.get_or_insert_with(|| session.threads());
-        session.set(set, parameter, &mut self.guardian)?;
+        if self.begun.is_none() {
+            self.begun = Some(session.steady()?);
+        }
+        self.settled.push((parameter, session.set(set, parameter, &mut self.guardian)?));
         powered(self.options.power.as_ref(), || session.window(window, &self.options.progress))
     }
 
@@ -293,12 +312,17 @@ impl LinuxProber {
         self.begun
     }
 
+    /// The parameters that process was probed with, and the threads it had with each, counted in the same way.
+    pub fn settled_with(&self) -> &[(u32, u32)] {
+        &self.settled
+    }
+
     /// Gives that process another parameter.
     pub fn set(&mut self, parameter: u32) -> Result<(), ProbeError> {
         match (&mut self.live, &self.subject) {
             (Some(session), Subject::Running(_, set) | Subject::Launched(_, set)) => {
                 session.limits.until = None;
-                session.set(set, parameter, &mut self.guardian)
+                session.set(set, parameter, &mut self.guardian).map(drop)
             }
             _ => Ok(()),
         }

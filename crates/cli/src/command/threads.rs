@@ -11,7 +11,7 @@ mod text;
 
 pub(crate) use arguments::{Asked, Edges, Files, Threads};
 pub(crate) use document::Document;
-pub(crate) use host::search as probe_host;
+pub(crate) use host::{search as probe_host, usable};
 pub(crate) use text::probed;
 
 use crate::interrupt::Interrupt;
@@ -31,18 +31,26 @@ impl Threads {
             return calibrate.run();
         }
         let interrupt = Interrupt::listen()?;
-        let document = match self.asked.machine.machine.as_str() {
+        let (document, settled) = match self.asked.machine.machine.as_str() {
             "host" => {
                 let (mut document, mut prober) = host::search(&self.asked, &self.edges, &interrupt, self.json)?;
-                document.notes.extend(host::settle(&self.asked, &mut prober, document.parameter)?);
-                document
+                let settled = host::settle(&self.asked, &mut prober, document.parameter);
+                let settled = settled.map(|note| document.notes.extend(note));
+                (document, settled)
             }
-            _ => model::search(&self.asked, &self.edges, &interrupt, self.json)?,
+            _ => (model::search(&self.asked, &self.edges, &interrupt, self.json)?, Ok(())),
         };
+        // The answer first: what went wrong after it does not take it away.
         if self.json {
-            return output::print_json(&document);
+            output::print_json(&document)?;
+        } else {
+            output::print(&text::result(&document, output::width()))?;
         }
-        output::print(&text::result(&document, output::width()))
+        settled?;
+        if document.interrupted {
+            return Err(Interrupted("interrupted after the answer was found, what was started has ended".into()).into());
+        }
+        Ok(())
     }
 }
 
@@ -62,6 +70,8 @@ struct Answer {
     advice: Option<Advice>,
     /// The program came into another phase between two of them.
     shift: Option<Shift>,
+    /// The user ended it before it was held against another probe.
+    interrupted: bool,
     /// What to know about it.
     notes: Vec<String>,
 }
@@ -83,7 +93,12 @@ fn search<P: Prober>(
             Ok(probe) => answer.attempts.push(Attempt { probe, ..first }),
             // There is an answer, only nothing to hold it against.
             Err(error) if error.expired => {}
-            Err(error) => return Err(error),
+            Err(error) => {
+                answer.interrupted = error.interrupted;
+                answer.notes.push(format!(
+                    "whether the program came into another phase meanwhile is not known: the probe that was to tell it failed: {error}"
+                ));
+            }
         }
     }
     answer.shift = Shift::of(&answer.attempts);
@@ -135,6 +150,7 @@ fn answer<P: Prober>(
                 why,
                 loss: None,
                 shift: None,
+                interrupted: false,
                 notes: cut_off(found.parameter, most),
                 advice: Some(in_parameters(found.advice, &convert, &threads)),
                 attempts: found.attempts,
@@ -147,8 +163,8 @@ fn answer<P: Prober>(
             let last = attempts.last().map_or(0, |attempt| attempt.probe.parameter);
             let (stopped, why) = stopped(choice.reason, last);
             let (stopped, notes) = (stopped.into(), Vec::new());
-            let (loss, advice, shift) = (None, None, None);
-            Ok(Answer { parameter, threads, attempts, stopped, why, loss, advice, shift, notes })
+            let (loss, advice, shift, interrupted) = (None, None, None, false);
+            Ok(Answer { parameter, threads, attempts, stopped, why, loss, advice, shift, interrupted, notes })
         }
         Method::Sweep => {
             let (rounds, tolerance) = (conditions.rounds, conditions.tolerance);
@@ -171,6 +187,7 @@ fn answer<P: Prober>(
                 loss: swept.loss(swept.threads),
                 advice: swept.advice.map(|advice| in_parameters(advice, &convert, &threads)),
                 shift: None,
+                interrupted: false,
                 notes: cut_off(swept.parameter, most),
                 attempts: swept.attempts,
             })
@@ -250,4 +267,62 @@ fn told(error: MeasureError, probes: usize) -> anyhow::Error {
 
 fn usage(error: impl std::fmt::Display) -> Usage {
     Usage(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pinwise_testbed::{Measure, Part, Probe, Profile, Progress};
+    use pinwise_threads::{Objective, Span, Thresholds};
+    use std::time::Duration;
+
+    /// A program that is as fast as it has threads, and fails after some probes.
+    struct Failing {
+        left: usize,
+        error: MeasureError,
+    }
+
+    impl Prober for Failing {
+        fn contexts(&self) -> u32 {
+            4
+        }
+
+        fn probe(&mut self, parameter: u32, window: Duration) -> Result<Probe, MeasureError> {
+            self.left = self.left.checked_sub(1).ok_or_else(|| self.error.clone())?;
+            let progress = Some(Progress { rate: f64::from(parameter), error: None, measure: Measure::Metric });
+            Ok(Probe { parameter, threads: parameter, profile: Profile::default(), progress, cost: window })
+        }
+
+        fn parts(&self) -> Vec<Part> {
+            Vec::new()
+        }
+    }
+
+    #[test]
+    fn an_answer_outlives_the_probe_that_was_to_check_it() {
+        let conditions = Conditions {
+            method: Method::Sweep,
+            span: Span { min: 1, max: 3, step: 1 },
+            thresholds: Thresholds::scaled(1, 4),
+            window: Duration::from_millis(1),
+            whole_runs: false,
+            pieces: None,
+            rounds: 1,
+            tolerance: 0.0,
+            objective: Objective::Time,
+            budget: Duration::MAX,
+            goes_on: true,
+        };
+        let search = |left, error: MeasureError| {
+            let mut prober = Observed::new(Failing { left, error }, conditions.objective);
+            search(&mut prober, &conditions, |threads| threads, |n| n)
+        };
+        let ended = MeasureError::new(Retry::Never, "the program has ended");
+        let answer = search(3, ended.clone()).unwrap();
+        assert_eq!((answer.parameter, answer.interrupted, answer.attempts.len()), (3, false, 3));
+        assert!(answer.notes.iter().any(|note| note.contains("the program has ended")), "{:?}", answer.notes);
+        let answer = search(3, MeasureError::interrupted()).unwrap();
+        assert_eq!((answer.parameter, answer.interrupted), (3, true));
+        assert!(search(2, ended).is_err(), "then there is none");
+    }
 }

@@ -71,7 +71,7 @@ impl Tune {
         let (surveyed, prober) =
             threads::probe_host(&asked.clone().within(budget.mul_f64(NUMBER)), &edges, &interrupt, self.json)?;
         let mut store = Store::open(&self.store.path()?)?;
-        let mut crew = Crew::new(&asked, &self.files, prober, &surveyed.threads_seen(), self.default, &interrupt)?;
+        let mut crew = Crew::new(&asked, &self.files, prober, self.default, &interrupt)?;
         let mut notes = surveyed.notes.clone();
         notes.extend(crew.note.clone());
 
@@ -100,7 +100,7 @@ impl Tune {
         let parameter = if choice == Choice::Default { crew.default } else { Some(n) };
         let plan = plan(&crew, choice, parameter, winner, &finals)?;
         let plan = plan.map(|plan| self.keep(&plan, &store)).transpose()?;
-        notes.extend(crew.settle(parameter.unwrap_or(n))?);
+        let settled = crew.settle(parameter.unwrap_or(n)).map(|note| notes.extend(note));
         let document = Document {
             seconds: begin.elapsed(),
             budget,
@@ -120,6 +120,7 @@ impl Tune {
         } else {
             output::print(&text::result(&document, output::width()))?;
         }
+        settled?;
         // There is an answer, by what was measured until then.
         interrupted.map_or(Ok(()), |interrupted| Err(interrupted.into()))
     }

@@ -39,6 +39,9 @@ pub(crate) struct Document {
     pub(super) monitor: Option<MonitorRow>,
     /// The program came into another phase between two probes.
     pub(super) shift: Option<Shift>,
+    /// The user ended it once there was an answer.
+    #[serde(skip)]
+    pub(super) interrupted: bool,
     pub(crate) notes: Vec<String>,
     /// Against the full sweep, where one is known.
     pub(super) loss: Option<f64>,
@@ -167,11 +170,6 @@ impl Document {
         self.probes.iter().filter_map(|row| Some((row.parameter, row.performance?))).collect()
     }
 
-    /// The parameter and the threads of every probe.
-    pub(crate) fn threads_seen(&self) -> Vec<(u32, u32)> {
-        self.probes.iter().map(|row| (row.parameter, row.threads)).collect()
-    }
-
     /// The threads that were seen with a parameter.
     pub(crate) fn threads_of(&self, parameter: u32) -> Option<u32> {
         self.probes.iter().find(|row| row.parameter == parameter).map(|row| row.threads)
@@ -206,6 +204,7 @@ impl Document {
             thresholds: (conditions.method == Method::Reinforcer).then_some(conditions.thresholds),
             monitor: None,
             shift: answer.shift,
+            interrupted: answer.interrupted,
             notes: answer.notes,
             loss: answer.loss,
         }

@@ -187,7 +187,7 @@ fn failed(error: MeasureError, because: Option<&ProbeError>, probes: usize) -> a
 
 /// The contexts that the program may keep busy, and what to know where these are not all the machine has. A program that is started has the
 /// limits of pinwise; the process `pid`, which runs already, its own.
-fn usable(machine: &Machine, pid: Option<Pid>) -> Result<(u32, Option<String>), TargetError> {
+pub(crate) fn usable(machine: &Machine, pid: Option<Pid>) -> Result<(u32, Option<String>), TargetError> {
     let cpus = match pid {
         Some(pid) => process::allowed(pid).map_err(|_| TargetError::NoProcess(pid))?,
         None => machine.allowed.clone(),

@@ -1,11 +1,11 @@
 //! The program with any number of threads, as something that placements are tried on.
 
 use crate::command::place::{self, Bed};
-use crate::command::threads::{Asked, Files};
+use crate::command::threads::{Asked, Files, usable};
 use crate::interrupt::Interrupt;
 use crate::output::Usage;
 use crate::request::{Request, Subject};
-use pinwise_host::{LinuxProber, Recipe};
+use pinwise_host::{LinuxProber, Pid, Recipe};
 use pinwise_placement::Budget;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -29,23 +29,22 @@ pub(super) struct Crew<'a> {
 }
 
 impl<'a> Crew<'a> {
-    /// `prober` is the one that found the number, `seen` the numbers it tried with the threads each made; `default` what the user says of the
-    /// program's own.
+    /// `prober` is the one that found the number; `default` what the user says of the program's own.
     pub(super) fn new(
         asked: &'a Asked,
         files: &'a Files,
         prober: LinuxProber,
-        seen: &[(u32, u32)],
         default: Option<u32>,
         interrupt: &'a Interrupt,
     ) -> anyhow::Result<Self> {
         let recipe = asked.recipe()?;
-        let cpus = pinwise_host::machine()?.allowed.len() as u32;
+        let (cpus, _) =
+            usable(&pinwise_host::machine()?, asked.process().map(Pid)).map_err(|error| Usage(error.to_string()))?;
         let by_variable = !asked.is_set() && recipe.as_ref().is_some_and(|recipe| !recipe.in_words());
         let begun = prober.begun_with().filter(|_| asked.is_set());
-        let own = begun.and_then(|threads| parameter_of(threads, seen));
-        let (default, note) = match (default.or(own), begun) {
-            (Some(default), _) => (Some(default), None),
+        let own = begun.and_then(|threads| Some((threads, parameter_of(threads, prober.settled_with())?)));
+        let (default, note) = match (default.map(|default| (default, None)).or_else(|| own.map(inferred)), begun) {
+            (Some((default, note)), _) => (Some(default), note),
             (None, _) if by_variable => (None, None),
             (None, begun) => {
                 let why = begun.map_or(String::new(), |threads| {
@@ -139,21 +138,21 @@ impl<'a> Crew<'a> {
     }
 }
 
-/// The number that makes so many threads, by the numbers that were tried and the threads each made: the one that made as many, or, where all made
-/// as many more than their number, by that difference. `None`: that does not tell.
-fn parameter_of(threads: u32, seen: &[(u32, u32)]) -> Option<u32> {
-    let mut alike: Vec<u32> = seen.iter().filter(|(_, made)| *made == threads).map(|(n, _)| *n).collect();
-    alike.sort_unstable();
-    alike.dedup();
+/// What `threads` before the search are taken to say, the number it began with, and how to say otherwise.
+fn inferred((threads, n): (u32, u32)) -> (u32, Option<String>) {
+    let told = "each number that was tried made as many more than itself";
+    let note =
+        format!("its {threads} threads before the search are taken for n = {n}, {told}; --default N says otherwise");
+    (n, Some(note))
+}
+
+/// The number that makes so many threads, where several were tried and all made as many more than their number; `settled` are those with the threads
+/// each made. `None`: that does not tell.
+fn parameter_of(threads: u32, settled: &[(u32, u32)]) -> Option<u32> {
     let more = |&(n, made): &(u32, u32)| i64::from(made) - i64::from(n);
-    let (first, last) = (seen.first()?, seen.last()?);
-    match alike[..] {
-        [n] => Some(n),
-        [] if seen.iter().any(|one| one.0 != last.0) && seen.iter().all(|one| more(one) == more(first)) => {
-            u32::try_from(i64::from(threads) - more(first)).ok().filter(|&n| n > 0)
-        }
-        _ => None,
-    }
+    let first = settled.first()?;
+    let tells = settled.iter().any(|one| one.0 != first.0) && settled.iter().all(|one| more(one) == more(first));
+    u32::try_from(i64::from(threads) - more(first)).ok().filter(|&n| tells && n > 0)
 }
 
 #[cfg(test)]
@@ -167,6 +166,7 @@ mod tests {
         assert_eq!(parameter_of(1, &workers), None, "no number makes one");
         assert_eq!(parameter_of(9, &[(2, 9), (4, 9)]), None, "a pool that keeps the others asleep");
         assert_eq!(parameter_of(11, &[(1, 5), (2, 9)]), None, "several threads for each");
-        assert_eq!((parameter_of(7, &[(2, 3)]), parameter_of(7, &[])), (None, None));
+        assert_eq!(parameter_of(5, &[(2, 3), (4, 5), (8, 12)]), None, "one that made as many is chance");
+        assert_eq!((parameter_of(3, &[(2, 3)]), parameter_of(7, &[])), (None, None), "one number is none to compare");
     }
 }
