@@ -1,8 +1,8 @@
 //! How good BlackBox's choice is, and from how few experiments: the tables of docs/PREDICTION.md.
 //!
 //! `cargo run --release -p pinwise-placement --example blackbox -- DIR [PROGRAM…]`, by default on the nine IPFwd programs of the paper, with 6 and
-//! 24 threads on the simulated UltraSPARC T2. What is measured (the full tables, all assignments of 6 threads, a climb on the processor from what
-//! the full tables predict best for 24) is kept in DIR and not measured again. Everything is seeded: the same text comes out again.
+//! 24 threads on the simulated UltraSPARC T2. What is measured (the full tables, all assignments of 6 threads, random ones of 24 and a climb on the
+//! processor from what the full tables predict best) is kept in DIR and not measured again. Everything is seeded: the same text comes out again.
 
 use pinwise_prediction::{BaseSpace, BlackBox, Cast, Entry, Experiment, Local, Placed, Profiling};
 use pinwise_simulator::program::Pipeline;
@@ -14,22 +14,26 @@ use std::error::Error;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-/// Share of the slowdown table that the reduced profile may measure, and by what share another prediction may be better in the end.
+/// Share of the experiments that the reduced profile may make, and by what share another prediction may be better in the end.
 const SHARE: f64 = 0.1;
 const WITHIN: f64 = 0.01;
 /// Reduced profiles of each program, from seeds of their own.
-const SEEDS: u64 = 5;
+const SEEDS: u64 = 3;
 /// Assignments measured in the selection phase, and those they are chosen from.
 const TOP: usize = 5;
 const RANKED: usize = 32;
+/// Steps of a search for the best predicted.
+const STEPS: u64 = 1_000_000;
 /// Windows that say how good an assignment of 24 threads is, those that decide on the way there, and those of a step.
-const JUDGING: f64 = 16.0;
+const JUDGING: f64 = 8.0;
 const DECIDING: f64 = 4.0;
 const CLIMBING: f64 = 2.0;
 /// Rounds of a climb on the machine from the best there is, changes tried in each, and how many of the best on the way are judged.
 const ROUNDS: usize = 5;
 const CHANGES: usize = 24;
 const JUDGED: usize = 8;
+/// Random assignments of 24 threads; as many of the best of them are judged.
+const RANDOM: usize = 300;
 
 type Performances = HashMap<Vec<u32>, f64>;
 
@@ -48,6 +52,15 @@ struct Tables {
     slowdown: HashMap<(usize, usize), f64>,
 }
 
+/// What assignments do.
+struct Known {
+    known: Performances,
+    /// The best known.
+    optimum: f64,
+    /// The best of random ones.
+    random: Option<f64>,
+}
+
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let folder = PathBuf::from(arguments.next().ok_or("usage: blackbox DIR [PROGRAM…]")?);
@@ -57,9 +70,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let programs = arguments.map(named).collect::<Result<Vec<_>, _>>()?;
     let programs = if programs.is_empty() { Pipeline::ALL[..9].to_vec() } else { programs };
     println!(
-        "| program | threads | full: experiments | top 1 | top 5 | reduced: experiments | top 1 | top 5 | check: held |"
+        "| program | threads | full: experiments | top 1 | top 5 | reduced: experiments | top 1 | top 5 | check: held | best of {RANDOM} random |"
     );
-    println!("|---|--:|--:|--:|--:|--:|--:|--:|--:|");
+    println!("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|");
     for pipeline in programs {
         let processor = Processor::model("ultrasparc-t2")?;
         let machine = processor.machine();
@@ -183,7 +196,7 @@ impl Study {
         let space = Space::new(self.tree.clone(), cast.threads(), PerContext::AtMost(1))?;
         let ranked = |blackbox: &BlackBox| {
             let mut random = Random::new(9);
-            blackbox.optima(&space, RANKED, &mut random, &mut |progress| progress.steps < 2_000_000).ranked
+            blackbox.optima(&space, RANKED, &mut random, &mut |progress| progress.steps < STEPS).ranked
         };
         let best = |blackbox: &BlackBox| -> Vec<Vec<u32>> {
             let (found, spread) = (ranked(blackbox), ranked(&blackbox.spread()));
@@ -196,8 +209,9 @@ impl Study {
         let chosen = best(&full.blackbox());
         let few: Vec<Vec<Vec<u32>>> = reduced.iter().map(|reduced| best(&reduced.blackbox())).collect();
         let candidates: Vec<Vec<u32>> = few.iter().flatten().chain(&chosen).cloned().collect();
-        let (known, optimum) =
+        let Known { known, optimum, random } =
             if instances == 2 { self.enumerated(&space)? } else { self.climbed(&space, &chosen, candidates)? };
+        let random = random.map_or("-".into(), |random| format!("{:.1} %", 100.0 * (1.0 - random / optimum)));
         let losses = |ranked: &[Vec<u32>]| {
             let performance = |leaves: &Vec<u32>| known.get(leaves).copied().unwrap_or(f64::NAN);
             let best = ranked.iter().map(performance).fold(f64::NEG_INFINITY, f64::max);
@@ -211,7 +225,7 @@ impl Study {
         let held: usize = reduced.iter().map(|reduced| reduced.checked().held).sum();
         let drawn: usize = reduced.iter().map(|reduced| reduced.checked().drawn).sum();
         println!(
-            "| {} | {} | {} | {:.2} % | {:.2} % | {} ({:.1} %) | {:.2} % | {:.2} % | {held} of {drawn} |",
+            "| {} | {} | {} | {:.2} % | {:.2} % | {} ({:.1} %) | {:.2} % | {:.2} % | {held} of {drawn} | {random} |",
             self.pipeline.name(),
             cast.threads(),
             full.base_measured() + entries,
@@ -226,7 +240,7 @@ impl Study {
     }
 
     /// What every assignment of 6 threads does, and the best of them.
-    fn enumerated(&self, space: &Space) -> Result<(Performances, f64), Box<dyn Error>> {
+    fn enumerated(&self, space: &Space) -> Result<Known, Box<dyn Error>> {
         let classes: Vec<Assignment> = space.classes().collect();
         let lines = self.kept("six", || {
             let settings = classes.iter().map(|class| Setting::Pinned(class.clone())).collect();
@@ -236,16 +250,16 @@ impl Study {
         let known: Performances =
             classes.iter().map(|class| class.leaves().to_vec()).zip(lines.iter().map(|(_, value)| *value)).collect();
         let optimum = known.values().copied().fold(f64::NEG_INFINITY, f64::max);
-        Ok((known, optimum))
+        Ok(Known { known, optimum, random: None })
     }
 
-    /// What the candidates do, and the best known: of these and of a climb on the processor from the best of `start`.
+    /// What the candidates do, and the best known: of these, of random ones, and of a climb on the processor from the best of `start`.
     fn climbed(
         &self,
         space: &Space,
         start: &[Vec<u32>],
         mut candidates: Vec<Vec<u32>>,
-    ) -> Result<(Performances, f64), Box<dyn Error>> {
+    ) -> Result<Known, Box<dyn Error>> {
         let pinned = |leaves: &Vec<u32>| Setting::Pinned(Assignment::new(leaves.clone()));
         let decide = |all: &[Vec<u32>], seed| self.measure(8, seed, all.iter().map(pinned).collect(), DECIDING);
         let climbed = self.kept("climbed", || {
@@ -273,20 +287,30 @@ impl Study {
             }
             Ok(known.into_iter().map(|(leaves, performance)| (format!("{leaves:?}"), performance)).collect())
         })?;
-        let mut climbed: Vec<(f64, Vec<u32>)> = climbed
-            .into_iter()
-            .map(|(name, performance)| Ok((performance, serde_json::from_str(&name)?)))
-            .collect::<Result<_, serde_json::Error>>()?;
-        climbed.sort_by(|a, b| b.0.total_cmp(&a.0));
-        candidates.extend(climbed.into_iter().take(JUDGED).map(|(_, leaves)| leaves));
+        let drawn = self.kept("random", || {
+            let mut random = Random::new(13);
+            let drawn: Vec<Vec<u32>> = (0..RANDOM).map(|_| space.sample(&mut random).leaves().to_vec()).collect();
+            let measured = self.measure(8, 60, drawn.iter().map(pinned).collect(), 1.0)?;
+            Ok(drawn.iter().map(|leaves| format!("{leaves:?}")).zip(measured).collect())
+        })?;
+        let drawn = highest_of(drawn)?;
+        candidates.extend(highest_of(climbed)?);
+        candidates.extend(drawn.iter().cloned());
         candidates.sort_unstable();
         candidates.dedup();
         // All in windows of which none was chosen for what it showed.
         let judged = self.measure(8, 3, candidates.iter().map(pinned).collect(), JUDGING)?;
         let known: Performances = candidates.iter().cloned().zip(judged).collect();
-        let (_, best) = highest(&known);
-        Ok((known, best))
+        let random = drawn.iter().map(|leaves| known[leaves]).fold(f64::NEG_INFINITY, f64::max);
+        let (_, optimum) = highest(&known);
+        Ok(Known { known, optimum, random: Some(random) })
     }
+}
+
+/// The best of assignments by name, as many as are judged.
+fn highest_of(mut lines: Vec<(String, f64)>) -> Result<Vec<Vec<u32>>, serde_json::Error> {
+    lines.sort_by(|a, b| b.1.total_cmp(&a.1));
+    lines.iter().take(JUDGED).map(|(name, _)| serde_json::from_str(name)).collect()
 }
 
 fn highest(known: &Performances) -> (Vec<u32>, f64) {

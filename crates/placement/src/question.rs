@@ -32,7 +32,7 @@ pub struct Profile {
     pub core_local: Option<DomainKind>,
     /// Who says so, for the user.
     pub core_local_because: String,
-    /// Share of the slowdown table that is measured at most; all of it, as published, where it is 1.
+    /// Share of the experiments that are made at most, [`pinwise_prediction::Profiling::allowed`]; all of them, as published, where it is 1.
     pub share: f64,
     /// How many of the assignments predicted best are measured; `None` for as many as the spread of the predictions asks for.
     pub top: Option<usize>,

@@ -22,9 +22,6 @@ use std::collections::{BTreeMap, BTreeSet};
 const ALIKE: f64 = 0.005;
 /// So many of the best predicted are looked at for others like them with less company.
 const RELIEVED: usize = 6;
-/// What is spread is measured first where it is predicted no worse than the best by this share. Chosen on the IPFwd programs with 24 threads: for
-/// hash1_Mem and intmul it is predicted 0.8 and 1.5 % worse and is 2 and 3 % better, for intdiv it is predicted 1.7 % worse and is 2 % worse.
-const ASSUMED: f64 = 0.016;
 /// Spread assignments are measured where they are predicted no worse than the best by this share.
 const BELIEVED: f64 = 0.1;
 
@@ -33,23 +30,17 @@ const BELIEVED: f64 = 0.1;
 type Reads = Vec<(usize, Assignment, Vec<usize>)>;
 
 impl BlackBox {
-    /// The `count` assignments to measure, the most promising first: in turn of `ranked` and of `spread`, which are as [`crate::Optima`] of these
-    /// tables and of [`BlackBox::spread`] has them, and of others predicted like the best of either; and the best secluded one if it is no
-    /// worse. The best spread one comes before the best of all where that assumes something and is not much better.
+    /// The `count` assignments to measure: what is predicted best comes first, then the best secluded one if the base tables promise no less of
+    /// it, then in turn one of `spread` and one of `ranked`, which are as [`crate::Optima`] of these tables and of [`BlackBox::spread`] has them,
+    /// with others predicted like the best of either.
     pub fn selected(&self, space: &Space, ranked: &[Predicted], spread: &[Predicted], count: usize) -> Vec<Predicted> {
         let best = ranked.first().map_or(0.0, |best| best.performance);
         let secluded = self.secluded(space).filter(|(alone, _)| *alone >= best).map(|(_, secluded)| secluded);
         let tables = self.spread();
         let mut first = self.preferred(space, ranked, count).into_iter();
         let believed = |one: &Predicted| one.performance >= best * (1.0 - BELIEVED);
-        let mut second = tables.preferred(space, spread, count).into_iter().filter(believed).peekable();
-        let leader = first.next();
-        let assumes = |one: &Predicted| {
-            self.company(one.assignment.leaves()) > 0 && tables.predict(one.assignment.leaves()) < one.performance
-        };
-        let near = |one: &Predicted| one.performance >= best * (1.0 - ASSUMED);
-        let before = if leader.as_ref().is_some_and(assumes) { second.next_if(near) } else { None };
-        let mut turns: Vec<Predicted> = before.into_iter().chain(leader).chain(secluded).collect();
+        let mut second = tables.preferred(space, spread, count).into_iter().filter(believed);
+        let mut turns: Vec<Predicted> = first.next().into_iter().chain(secluded).collect();
         loop {
             let turn = [second.next(), first.next()];
             if turn.iter().all(Option::is_none) {
@@ -284,7 +275,7 @@ mod tests {
         assert!((sum / best(&|(_, secluded)| secluded, &alone) - 1.0).abs() < 1e-12);
         let selected = blackbox.selected(&space, &ranked, &spread, 5);
         assert_eq!(selected.len(), 5);
-        assert!(selected[..2].contains(&blackbox.preferred(&space, &ranked, 1)[0]));
+        assert_eq!(selected[0], blackbox.preferred(&space, &ranked, 1)[0], "what is predicted best comes first");
         assert_eq!(selected.contains(&secluded), sum >= ranked[0].performance);
         assert!(selected.iter().any(|one| sort(&blackbox, one.assignment.leaves()).0), "{selected:?}");
     }

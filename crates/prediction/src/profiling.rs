@@ -177,13 +177,12 @@ impl Profiling {
     }
 
     /// How many of `entries` of a slowdown table may be measured so that they and the `base` experiments of the base tables, which are all
-    /// made, are no more than `share` of both, or of the table alone where the base tables are more than that: up to 20 always, and 800 at most
-    /// unless all are.
+    /// made, are no more than `share` of both. Up to 20 always, even where the base tables alone are more than that, and 800 at most unless all are.
     pub fn allowed(share: f64, base: f64, entries: usize) -> usize {
+        // Below 0 where the base tables are more; as a count that is none.
         let room = share * (base + entries as f64) - base;
-        let room = if room < 0.0 { share * entries as f64 } else { room };
         let allowed = if share >= 1.0 { entries } else { (room as usize).min(MOST_REDUCED) };
-        allowed.max(LEAST_REDUCED.min(entries))
+        allowed.max(LEAST_REDUCED).min(entries)
     }
 
     /// Entries of the slowdown table there are, and how many were asked for.
@@ -386,6 +385,7 @@ mod tests {
     use crate::profiling::batch::{STEPS, TEMPERATURE};
     use crate::{Predictor, draw};
     use pinwise_topology::DomainKind;
+    use proptest::prelude::*;
 
     /// The profile of a processor that keeps to the model, with relative noise on every measurement.
     fn profiled(obedient: &Obedient, share: f64, noise: f64, seed: u64) -> Profiling {
@@ -403,6 +403,30 @@ mod tests {
                 profiling.learn(&entry, Some(measured * (1.0 + noise * (chance.unit() - 0.5))));
             }
         }
+    }
+
+    proptest! {
+        #[test]
+        fn a_larger_share_allows_no_less_and_none_allows_more_than_itself(
+            shares in (0.0..=1.0, 0.0..=1.0),
+            base in 0..100_000_u32,
+            entries in 0..100_000_usize,
+        ) {
+            let base = f64::from(base);
+            let [allowed, other] = [shares.0, shares.1].map(|share| Profiling::allowed(share, base, entries));
+            let monotone = if shares.0 <= shares.1 { allowed <= other } else { allowed >= other };
+            prop_assert!(monotone, "{allowed} and {other}");
+            let least = LEAST_REDUCED.min(entries);
+            let most = (shares.0 * (base + entries as f64) - base).max(least as f64);
+            prop_assert!((least..=entries).contains(&allowed) && allowed as f64 <= most);
+            prop_assert_eq!(Profiling::allowed(1.0, base, entries), entries);
+        }
+    }
+
+    #[test]
+    fn base_tables_larger_than_the_share_leave_the_least() {
+        let allowed = |share| Profiling::allowed(share, 5_000.0, 20_000);
+        assert_eq!([0.0, 0.19, 0.2, 0.21, 0.5, 1.0].map(allowed), [20, 20, 20, 250, 800, 20_000]);
     }
 
     #[test]

@@ -67,7 +67,7 @@ struct Document {
     base: String,
     slowdown: Option<usize>,
     experiments: Option<String>,
-    /// At most this share of the slowdown table, as asked.
+    /// At most this share of the experiments, as asked.
     profile: f64,
     slowdown_reduced: Option<usize>,
     experiments_reduced: Option<String>,
