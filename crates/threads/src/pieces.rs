@@ -51,26 +51,58 @@ impl Evenness {
 }
 
 /// How long a run takes, in the time of a piece alone on a context, when the contexts are divided in proportion to `share`, asked for once for
-/// each thread. Once there are no more threads than contexts each has its own.
+/// each thread and above 0. A thread runs on one context at a time: what its share would give it beyond that goes to the others, in
+/// proportion again.
 fn duration(pieces: u32, threads: u32, contexts: u32, share: &mut impl FnMut() -> f64) -> f64 {
     let (each, over) = (pieces / threads, pieces % threads);
     let work = |thread: u32| f64::from(each + u32::from(thread < over));
-    let mut working: Vec<(f64, f64)> = (0..threads.min(pieces)).map(|thread| (work(thread), share())).collect();
-    // In the order in which they end: work over share.
-    working.sort_by(|one, other| (one.0 / one.1).total_cmp(&(other.0 / other.1)));
-    let mut shares: f64 = working.iter().map(|(_, share)| share).sum();
-    // What a share of 1 has done by then, and when.
+    // Those that take turns: what one with a share of 1 has done when they end, and their share; the next to end is the last.
+    let mut turns: Vec<(f64, f64)> = (0..threads.min(pieces))
+        .map(|thread| {
+            let share = share();
+            (work(thread) / share, share)
+        })
+        .collect();
+    turns.sort_by(|one, other| other.0.total_cmp(&one.0));
+    let greatest = turns.iter().map(|(_, share)| *share).fold(0.0, f64::max);
+    let mut shares: f64 = turns.iter().map(|(_, share)| share).sum();
+    // When those end that have a context of their own. They keep it: the fewer are left, the more there is for each.
+    let mut own: Vec<f64> = Vec::new();
     let (mut done, mut time) = (0.0, 0.0);
-    for (ended, &(work, share)) in working.iter().enumerate() {
-        if working.len() - ended <= contexts as usize {
-            let left = working[ended..].iter().map(|(work, share)| work - share * done);
-            return time + left.fold(0.0, f64::max);
+    loop {
+        let free = contexts as usize - own.len();
+        let enough = turns.len() <= free;
+        // What a share of 1 has of a context.
+        let rate = free as f64 / shares;
+        if enough || rate * greatest >= 1.0 {
+            let before = turns.len();
+            turns.retain(|&(end, share)| {
+                let whole = enough || rate * share >= 1.0;
+                if whole {
+                    own.push(time + (end - done) * share);
+                    shares -= share;
+                }
+                !whole
+            });
+            if turns.len() < before {
+                continue;
+            }
         }
-        time += (work / share - done) * shares / f64::from(contexts);
-        done = work / share;
-        shares -= share;
+        let Some(&(end, share)) = turns.last() else { return own.into_iter().fold(time, f64::max) };
+        let next = time + (end - done) / rate;
+        match own.iter().enumerate().min_by(|one, other| one.1.total_cmp(other.1)) {
+            Some((place, &first)) if first < next => {
+                own.swap_remove(place);
+                done += (first - time) * rate;
+                time = first;
+            }
+            _ => {
+                turns.pop();
+                shares -= share;
+                (done, time) = (end, next);
+            }
+        }
     }
-    time
 }
 
 #[cfg(test)]
@@ -103,14 +135,61 @@ mod tests {
         assert!((of(32).mean() + of(32).deviation()).exp() > 0.999 && of(32).deviation() > of(64).deviation());
     }
 
+    /// The same by its definition: in each span between two ends as much for a share of 1 as leaves no context without work.
+    fn defined(pieces: u32, shares: &[f64], contexts: u32) -> f64 {
+        let threads = shares.len() as u32;
+        let work = |thread: u32| f64::from(pieces / threads + u32::from(thread < pieces % threads));
+        let mut left: Vec<(f64, f64)> = shares
+            .iter()
+            .zip(0..)
+            .map(|(&share, thread)| (work(thread), share))
+            .filter(|(work, _)| *work > 0.0)
+            .collect();
+        let mut time = 0.0;
+        while !left.is_empty() {
+            let busy = f64::from(contexts).min(left.len() as f64);
+            let (mut low, mut high) = (0.0, 1e6);
+            for _ in 0..100 {
+                let middle: f64 = (low + high) / 2.0;
+                let granted: f64 = left.iter().map(|(_, share)| (share * middle).min(1.0)).sum();
+                if granted < busy { low = middle } else { high = middle }
+            }
+            let span = left.iter().map(|(work, share)| work / (share * high).min(1.0)).fold(f64::MAX, f64::min);
+            time += span;
+            left.iter_mut().for_each(|(work, share)| *work -= span * (*share * high).min(1.0));
+            left.retain(|(work, _)| *work > 1e-9);
+        }
+        time
+    }
+
+    /// 25 threads on 24 contexts, the first of them with 1.4 times the share of the others: it has one context, not 1.38, for its six pieces.
+    #[test]
+    fn no_thread_has_more_than_a_context() {
+        let mut shares = std::iter::once(1.4).chain(std::iter::repeat(1.0));
+        // Six for it, five for each of the others, which are done by then with 23 contexts for 24.
+        let time = duration(126, 25, 24, &mut || shares.next().unwrap_or(1.0));
+        assert!((time - 6.0).abs() < 1e-9, "{time}");
+        let mut shares = std::iter::once(1.4).chain(std::iter::repeat(1.0));
+        let time = duration(125, 25, 24, &mut || shares.next().unwrap_or(1.0));
+        // After five turns of the first the others have 5 / 24 of a piece to do, on a context each.
+        assert!((time - (5.0 + 5.0 / 24.0)).abs() < 1e-9, "{time}");
+    }
+
     proptest! {
-        /// Nobody is faster than all contexts at work all the time, nor than the longest share of one thread.
+        /// Nobody is faster than all contexts at work all the time, nor than the longest share of one thread; and it is what its definition says.
         #[test]
-        fn no_run_with_equal_shares_is_shorter_than_its_work(pieces in 1u32..300, threads in 1u32..100, contexts in 1u32..40) {
-            let time = duration(pieces, threads, contexts, &mut || 1.0);
+        fn no_run_is_shorter_than_its_work(
+            pieces in 1u32..300, contexts in 1u32..40, shares in prop::collection::vec(0.5f64..2.0, 1..100), alike in any::<bool>(),
+        ) {
+            let shares: Vec<f64> = if alike { vec![1.0; shares.len()] } else { shares };
+            let threads = shares.len() as u32;
+            let mut each = shares.iter().copied();
+            let time = duration(pieces, threads, contexts, &mut || each.next().unwrap_or(1.0));
             let least = f64::from(pieces) / f64::from(threads.min(contexts));
             prop_assert!(time >= least.max(f64::from(pieces.div_ceil(threads))) - 1e-6, "{time}");
             prop_assert!(time <= f64::from(pieces) + 1e-6, "{time}");
+            let defined = defined(pieces, &shares, contexts);
+            prop_assert!((time - defined).abs() < 1e-6 * time, "{time}, by definition {defined}");
         }
     }
 }
