@@ -216,10 +216,13 @@ impl RerunTestbed {
         // From here on its number may mean another process.
         let told = self.guardian.tell(&[Entry::Ended { pid: running.pid() }]);
         let waited = running.wait();
+        // Also after a failure: nothing is left behind.
+        let removed = self.options.remove.iter().try_for_each(|path| remove(path));
         told?;
         waited.map_err(|cause| TargetError::Launch { program: self.workload.name.clone(), cause })?;
-        self.options.remove.iter().try_for_each(|path| remove(path))?;
-        done
+        let done = done?;
+        removed?;
+        Ok(done)
     }
 
     fn follow(&mut self, running: &mut Running, places: Vec<(String, CpuSet)>) -> Result<Run, TargetError> {

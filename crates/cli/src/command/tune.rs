@@ -95,7 +95,7 @@ impl Tune {
         let left = budget.mul_f64(1.0 - NUMBER - PLACING);
         let finals = finals::measure(&mut crew, n, winner.searched.as_ref(), left, &mut notes)?;
         notes.extend(finals.note());
-        let interrupted = finals.interrupted();
+        let failure = finals.failure();
         let choice = finals.contest.choice(crew.default_count() > n, asked.tolerance());
         let parameter = if choice == Choice::Default { crew.default } else { Some(n) };
         let plan = plan(&crew, choice, parameter, winner, &finals)?;
@@ -122,7 +122,7 @@ impl Tune {
         }
         settled?;
         // There is an answer, by what was measured until then.
-        interrupted.map_or(Ok(()), |interrupted| Err(interrupted.into()))
+        failure.map_or(Ok(()), Err)
     }
 
     /// Writes the plan where the user wants it, or beside the store.

@@ -5,7 +5,8 @@
 //! say what a thread that gave up its CPU waits for, nor when it was woken: time waiting for a CPU stays the scheduler's account, and
 //! time at locks that of looks, as without privilege.
 //!
-//! Buffers are bounded. What did not fit is counted, and the figures are too low by it ([`Activity::lost`]).
+//! Buffers are bounded. What did not fit is counted, and a turn that was open then does not count: the figures are too low by it
+//! ([`Activity::lost`]). So are those of a CPU that comes while it is watched and cannot be, which is counted once.
 //!
 //! [`Activity::lost`]: super::Activity::lost
 
@@ -23,7 +24,7 @@ use crate::sys::Ring;
 use crate::thread::{Pid, StartTime, ThreadId, Tid};
 use pinwise_topology::{CpuId, CpuSet};
 use record::{Record, What, records};
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::io;
 use std::time::Duration;
 use turns::{Book, Turns};
@@ -32,6 +33,8 @@ use turns::{Book, Turns};
 #[derive(Debug)]
 pub(super) struct Perf {
     rings: Vec<(CpuId, Ring)>,
+    /// CPUs of this window that cannot be watched: they go away at that moment, or there is no more room for buffers.
+    unwatched: BTreeSet<CpuId>,
     /// What the records do not tell.
     looks: Sampling,
     book: Book,
@@ -45,10 +48,13 @@ pub(super) struct Perf {
 impl Perf {
     /// Prepares every CPU that is online; records for a moment to measure what it costs.
     pub(super) fn open() -> Result<Self, Unavailable> {
-        let (rings, book, later, bytes) = (Vec::new(), Book::default(), Vec::new(), Vec::new());
+        let (rings, unwatched) = (Vec::new(), BTreeSet::new());
+        let (book, later, bytes) = (Book::default(), Vec::new(), Vec::new());
         let (looks, switches, per_switch) = (Sampling::every(LOOK), 0, Duration::ZERO);
-        let mut perf = Self { rings, looks, book, later, bytes, switches, per_switch };
-        perf.prepare(&online().map_err(|error| refused(&error))?).map_err(|error| refused(&error))?;
+        let mut perf = Self { rings, unwatched, looks, book, later, bytes, switches, per_switch };
+        if let Some(error) = perf.prepare(&online().map_err(|error| refused(&error))?) {
+            return Err(refused(&error));
+        }
         perf.per_switch = calibration::per_switch(&mut |work| {
             // Emptied, so that what is measured is not what a full buffer costs.
             perf.take(u64::MAX);
@@ -58,22 +64,33 @@ impl Perf {
         Ok(perf)
     }
 
-    /// Prepares the CPUs that are online and not watched yet, and lets go of those that are offline; whether there were any.
-    fn prepare(&mut self, online: &CpuSet) -> io::Result<bool> {
-        let watched: CpuSet = self.rings.iter().map(|(cpu, _)| *cpu).collect();
-        if watched == *online {
-            return Ok(false);
-        }
+    /// Prepares the CPUs that are online and not watched yet, and lets go of those that are offline; why one of them is left out for this
+    /// window.
+    fn prepare(&mut self, online: &CpuSet) -> Option<io::Error> {
         self.rings.retain(|(cpu, _)| online.contains(*cpu));
-        for cpu in online.iter().filter(|cpu| !watched.contains(*cpu)) {
+        let watched: CpuSet = self.rings.iter().map(|(cpu, _)| *cpu).collect();
+        let mut refused = None;
+        for cpu in online.iter().filter(|cpu| !watched.contains(*cpu) && !self.unwatched.contains(cpu)) {
             // CPU numbers fit an int.
-            self.rings.push((cpu, Ring::switches(cpu.0 as i32)?));
+            match Ring::switches(cpu.0 as i32) {
+                Ok(ring) => self.rings.push((cpu, ring)),
+                Err(error) => {
+                    self.unwatched.insert(cpu);
+                    refused = Some(error);
+                }
+            }
         }
-        Ok(true)
+        refused
     }
 
     fn record(&self, work: bool) -> io::Result<()> {
         self.rings.iter().try_for_each(|(_, ring)| ring.record(work))
+    }
+
+    /// Has every CPU record that is still there, also those that do already.
+    fn record_all(&mut self) {
+        let unwatched = &mut self.unwatched;
+        self.rings.retain(|(cpu, ring)| ring.record(true).inspect_err(|_| drop(unwatched.insert(*cpu))).is_ok());
     }
 
     /// Empties the buffers; what lies before `until` goes to the book.
@@ -156,12 +173,15 @@ impl Source for Perf {
 
     fn begin(&mut self, roster: &Roster) -> io::Result<()> {
         self.looks.begin(roster)?;
-        self.prepare(&online()?)?;
+        self.unwatched.clear();
+        // Counted as lost where it is so.
+        let _ = self.prepare(&online()?);
         // What was recorded before the window.
         self.take(u64::MAX);
         self.switches = machine_switches();
         self.book = Book::new(now());
-        self.record(true)
+        self.record_all();
+        Ok(())
     }
 
     fn look(&mut self, roster: &Roster, at: Duration, counting: bool) -> io::Result<()> {
@@ -169,15 +189,19 @@ impl Source for Perf {
             self.book.watch(id.pid.0.unsigned_abs(), id.tid.0.unsigned_abs());
         }
         self.take(now());
-        if counting && self.prepare(&online()?)? {
-            self.record(true)?;
+        if counting {
+            let _ = self.prepare(&online()?);
+            self.record_all();
         }
         self.looks.look(roster, at, counting)
     }
 
     fn end(&mut self, roster: &Roster) -> io::Result<Vec<ThreadActivity>> {
         let end = now();
-        self.record(false)?;
+        for (_, ring) in &self.rings {
+            // A CPU that went away records nothing more.
+            let _ = ring.record(false);
+        }
         self.take(end);
         self.switches = machine_switches().saturating_sub(self.switches);
         let looked: Vec<ThreadActivity> = self.looks.end(roster)?;
@@ -188,7 +212,7 @@ impl Source for Perf {
     }
 
     fn lost(&self) -> u64 {
-        self.book.lost
+        self.book.lost + self.unwatched.len() as u64
     }
 
     fn charge(&self, overhead: &mut Overhead) {
@@ -215,5 +239,26 @@ fn refused(error: &io::Error) -> Unavailable {
             "use a kernel with CONFIG_PERF_EVENTS, or allow the system call in the container's seccomp profile",
         ),
         _ => refuse(format!("records of context switches: {error}"), "see perf_event_open(2)"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cpu_that_cannot_be_watched_is_counted_and_ends_nothing() {
+        let mut perf = match Perf::open() {
+            Ok(perf) => perf,
+            Err(reason) => return println!("left out: {reason}"),
+        };
+        let watched = perf.rings.len();
+        // One that no kernel has.
+        let more: CpuSet = online().unwrap().iter().chain([CpuId(1 << 20)]).collect();
+        for _ in 0..2 {
+            let _ = perf.prepare(&more);
+            perf.record_all();
+            assert_eq!((perf.rings.len(), perf.lost()), (watched, 1));
+        }
     }
 }

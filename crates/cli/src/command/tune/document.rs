@@ -90,6 +90,7 @@ impl Document {
             "lower_is_better": unit.reciprocal,
             "ways": contest.ways().iter().map(way).collect::<Vec<_>>(),
             "rounds": contest.rounds(),
+            "cut_short": self.finals.cut_short.as_ref().map(|error| format!("{error:#}")),
             "gain": self.gain(),
             "gain_of_pinning": contest.gain(Way::Placed, self.rival()),
             "advice": surveyed["advice"],

@@ -24,10 +24,11 @@ impl Finals {
         self.cut_short.as_ref().map(|error| format!("the last comparison ended after {rounds} rounds: {error:#}"))
     }
 
-    /// The user ended it.
-    pub(super) fn interrupted(&self) -> Option<Interrupted> {
-        let error = self.cut_short.as_ref().filter(|error| error.is::<Interrupted>())?;
-        Some(Interrupted(format!("{error:#}; what was measured until then is told")))
+    /// What ends the command after its answer, where the comparison ended before its time: by the user, or by a failure.
+    pub(super) fn failure(&self) -> Option<anyhow::Error> {
+        let error = self.cut_short.as_ref()?;
+        let told = format!("{error:#}; what was measured until then is told");
+        Some(if error.is::<Interrupted>() { Interrupted(told).into() } else { anyhow::anyhow!(told) })
     }
 }
 

@@ -49,12 +49,17 @@ impl Turns {
         Duration::from_nanos(self.preempted + rest)
     }
 
-    fn leave(&mut self, begin: u64, time: u64, preempted: bool) {
-        // A thread of which nothing is known had the CPU since the window began.
-        let (doing, since) = self.now.unwrap_or((Doing::Running, begin));
-        if doing == Doing::Running {
+    /// Gives up `cpu`, of which all is known since `known`.
+    fn leave(&mut self, known: u64, time: u64, cpu: CpuId, preempted: bool) {
+        // A thread of which nothing is known had the CPU all that time.
+        let (doing, since) = self.now.unwrap_or((Doing::Running, known));
+        let same = self.cpu.is_none_or(|last| last == cpu);
+        // It had another CPU last: how it left that and came here was lost.
+        if doing == Doing::Running && same {
             self.ran += time.saturating_sub(since);
         }
+        self.migrations += u64::from(!same);
+        self.cpu = Some(cpu);
         if preempted {
             self.involuntary += 1;
         } else {
@@ -65,7 +70,8 @@ impl Turns {
 
     /// Told by the one that had the CPU before, and again by itself.
     fn come(&mut self, time: u64, cpu: CpuId) {
-        if matches!(self.now, Some((Doing::Running, _))) {
+        // On another CPU: how it left that was lost, and the turn there with it.
+        if matches!(self.now, Some((Doing::Running, _))) && self.cpu == Some(cpu) {
             return;
         }
         if let Some((Doing::Preempted, since)) = self.now {
@@ -76,6 +82,18 @@ impl Turns {
         }
         (self.cpu, self.now) = (Some(cpu), Some((Doing::Running, time)));
     }
+
+    /// Records of `cpu` before `time` were lost: nobody knows how long a turn on it went on, nor whether a thread that waited got it.
+    fn cut(&mut self, time: u64, cpu: CpuId) {
+        let open = match self.now {
+            Some((Doing::Running, _)) => self.cpu == Some(cpu),
+            Some((Doing::Preempted, _)) => true,
+            _ => false,
+        };
+        if open {
+            self.now = Some((Doing::Away, time));
+        }
+    }
 }
 
 /// Of all threads of the processes that are watched.
@@ -84,6 +102,8 @@ pub(super) struct Book {
     begin: u64,
     pub(super) threads: HashMap<u32, Turns>,
     pub(super) lost: u64,
+    /// When records of a CPU were lost last.
+    gaps: HashMap<CpuId, u64>,
 }
 
 impl Book {
@@ -101,12 +121,16 @@ impl Book {
     pub(super) fn see(&mut self, cpu: CpuId, record: Record) {
         let Record { time, pid, tid, what } = record;
         match what {
-            What::Lost(count) => self.lost += count,
+            What::Lost(count) => {
+                self.lost += count;
+                self.gaps.insert(cpu, time);
+                self.threads.values_mut().for_each(|turns| turns.cut(time, cpu));
+            }
             _ if time < self.begin => {}
             What::Switch { next, preempted } => {
+                let known = self.gaps.get(&cpu).copied().unwrap_or(0).max(self.begin);
                 if let Some(turns) = self.threads.get_mut(&tid) {
-                    turns.cpu = turns.cpu.or(Some(cpu));
-                    turns.leave(self.begin, time, preempted);
+                    turns.leave(known, time, cpu, preempted);
                 }
                 if let Some(turns) = self.threads.get_mut(&next) {
                     turns.come(time, cpu);
@@ -215,6 +239,37 @@ mod tests {
         assert_eq!((born.ran(500), born.preempted(500)), (Some(ns(21)), ns(10)));
         assert_eq!((book.lost, book.threads.len()), (7, 2));
         assert_eq!(book.threads[&10].ran(500), Some(ns(20)));
+    }
+
+    #[test]
+    fn what_was_lost_makes_figures_too_low_and_never_too_high() {
+        let lost = |time| Record { time, pid: 0, tid: 0, what: What::Lost(3) };
+        let mut book = Book::new(100);
+        (10..14).for_each(|tid| book.watch(1, tid));
+        for (cpu, record) in [
+            (0, switch(110, 0, 10, false)),
+            (0, switch(120, 10, 11, false)),
+            (1, switch(125, 0, 12, false)),
+            // How 11 left CPU 0 is lost, and how 13 came to it.
+            (1, switch(150, 12, 11, false)),
+            (1, switch(160, 11, 0, false)),
+            (0, lost(170)),
+            (0, switch(180, 13, 10, true)),
+            (0, switch(185, 10, 12, false)),
+            (0, lost(190)),
+        ] {
+            book.see(CpuId(cpu), record);
+        }
+        let ran = |tid: u32| book.threads[&tid].ran(200);
+        assert_eq!(ran(10), Some(ns(10 + 5)));
+        assert_eq!(
+            (ran(11), book.threads[&11].migrations),
+            (Some(ns(10)), 1),
+            "the turn that nobody saw end does not count"
+        );
+        assert_eq!(ran(12), Some(ns(25)), "the turn that was open when records were lost does not count");
+        assert_eq!((ran(13), book.threads[&13].preempted(200)), (Some(ns(10)), ns(0)), "from the gap on");
+        assert_eq!(book.lost, 6);
     }
 
     #[test]
