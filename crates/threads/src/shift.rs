@@ -11,7 +11,10 @@
 //!
 //! E is by how much the squared scatter is less with the cut than without, and the cut is where it is greatest. One phase need not be slower with all
 //! numbers than the other: what counts is the size of the differences, sqrt(E / sum of w(n)), and F = E / (m s²) for m numbers on both sides, where s is the
-//! scatter that is left (known once some number has two probes on a side).
+//! scatter that is left. It is known, with its degrees of freedom, once some number has two probes on a side; else, for progress, by the standard
+//! errors that the probes tell themselves, one degree of freedom each. The change is beyond what probes scatter where chance makes an F as large in a twentieth of
+//! all searches at most (Fisher's distribution, that share divided by the number of cuts and signs). Where that cannot be said, because scatter is not known or from
+//! a handful of probes, a change is one that *may* be ([`Shift::sure`]).
 //!
 //! Limits: numbers probed once tell nothing. A program that is started anew for each probe shows the same part of its run each time: what comes
 //! later than a probe's end nobody has seen.
@@ -19,6 +22,7 @@
 use crate::Attempt;
 use pinwise_testbed::Probe;
 use serde::Serialize;
+use statrs::distribution::{ContinuousCDF, FisherSnedecor};
 use std::collections::BTreeMap;
 
 /// What differs between two phases.
@@ -55,6 +59,8 @@ pub struct Shift {
     pub parameter: u32,
     /// From the old phase to the new one with that parameter: of progress the ratio less 1, else in percentage points.
     pub change: f64,
+    /// Chance makes none as large; `false`: it may, there are too few probes to tell.
+    pub sure: bool,
 }
 
 impl Shift {
@@ -62,25 +68,41 @@ impl Shift {
     pub const LEAST_RATIO: f64 = 1.2;
     /// A smaller change of CPU_UTIL or LOCK is not reported, in percentage points.
     pub const LEAST_POINTS: f64 = 25.0;
-    /// The least F, where the scatter of probes is known: a great one, since the cut was chosen for it.
+    /// The least F that is reported at all, where the scatter of probes is known.
     pub const LEAST_F: f64 = 10.0;
+    /// Share of searches without a change in which chance may make a sure one.
+    pub const CHANCE: f64 = 0.05;
 
     /// The change of phase within a search that is largest against what is reported at all, if there is one.
     pub fn of(attempts: &[Attempt]) -> Option<Self> {
-        let found = [Sign::Progress, Sign::CpuUtil, Sign::Lock].into_iter().filter_map(|sign| {
+        let signs = [Sign::Progress, Sign::CpuUtil, Sign::Lock];
+        let found = signs.into_iter().filter_map(|sign| {
             let least = if sign == Sign::Progress { Self::LEAST_RATIO.ln() } else { Self::LEAST_POINTS };
             let values: Vec<(u32, Option<f64>)> =
                 attempts.iter().map(|attempt| (attempt.probe.parameter, sign.of(&attempt.probe))).collect();
             // The earliest of equals.
-            let cuts = (1..values.len()).filter_map(|at| Cut::new(&values, at));
-            let cut = cuts.reduce(|best, cut| if cut.explained > best.explained { cut } else { best })?;
+            let own = if sign == Sign::Progress { own_scatter(attempts) } else { None };
+            let cuts: Vec<Cut> = (1..values.len()).filter_map(|at| Cut::new(&values, at, own)).collect();
+            let chance = Self::CHANCE / (cuts.len() * signs.len()) as f64;
+            let cut = cuts.into_iter().reduce(|best, cut| if cut.explained > best.explained { cut } else { best })?;
             let (parameter, difference) = cut.greatest;
             let change = if sign == Sign::Progress { difference.exp_m1() } else { difference };
             let size = cut.size() / least;
-            (size >= 1.0 && cut.sure()).then_some((Self { at: cut.at, sign, parameter, change }, size))
+            let told = size >= 1.0 && cut.f().is_none_or(|f| f >= Self::LEAST_F);
+            told.then(|| (Self { at: cut.at, sign, parameter, change, sure: cut.sure(chance) }, size))
         });
         found.max_by(|one, other| one.1.total_cmp(&other.1)).map(|(shift, _)| shift)
     }
+}
+
+/// What the probes say themselves of the scatter of the logarithm of their progress, and how many do; `None`: not all.
+fn own_scatter(attempts: &[Attempt]) -> Option<(f64, usize)> {
+    let relative = |attempt: &Attempt| {
+        let progress = attempt.probe.progress?;
+        Some((progress.error? / progress.rate).powi(2))
+    };
+    let squares: Vec<f64> = attempts.iter().map(relative).collect::<Option<_>>()?;
+    Some((squares.iter().sum::<f64>() / squares.len() as f64, squares.len()))
 }
 
 /// A series of values of numbers, cut in two.
@@ -94,13 +116,13 @@ struct Cut {
     numbers: usize,
     /// The number that has the largest part of E, and its d.
     greatest: (u32, f64),
-    /// s², where it is known.
-    scatter: Option<f64>,
+    /// s² and its degrees of freedom, where it is known.
+    scatter: Option<(f64, usize)>,
 }
 
 impl Cut {
-    /// `None`: no number is on both sides, or a value is none.
-    fn new(values: &[(u32, Option<f64>)], at: usize) -> Option<Self> {
+    /// `own`: what the probes say of their scatter. `None`: no number is on both sides, or a value is none.
+    fn new(values: &[(u32, Option<f64>)], at: usize, own: Option<(f64, usize)>) -> Option<Self> {
         let mut sides: BTreeMap<u32, [Vec<f64>; 2]> = BTreeMap::new();
         for (index, &(number, value)) in values.iter().enumerate() {
             let value = value.filter(|value| value.is_finite())?;
@@ -128,7 +150,7 @@ impl Cut {
             weight: differences.iter().map(|(.., weight)| weight).sum(),
             numbers: differences.len(),
             greatest: (number, difference),
-            scatter: (freedom > 0).then(|| squares / freedom as f64),
+            scatter: (freedom > 0).then(|| (squares / freedom as f64, freedom)).or(own),
         })
     }
 
@@ -137,9 +159,15 @@ impl Cut {
         (self.explained / self.weight).sqrt()
     }
 
-    /// Whether chance makes none as large, as far as can be told.
-    fn sure(&self) -> bool {
-        self.scatter.is_none_or(|scatter| self.explained >= Shift::LEAST_F * self.numbers as f64 * scatter)
+    /// F, where the scatter is known.
+    fn f(&self) -> Option<f64> {
+        self.scatter.map(|(scatter, _)| self.explained / (self.numbers as f64 * scatter))
+    }
+
+    /// Whether chance makes one as large with this probability at most.
+    fn sure(&self, chance: f64) -> bool {
+        let Some(((_, freedom), f)) = self.scatter.zip(self.f()) else { return false };
+        FisherSnedecor::new(self.numbers as f64, freedom as f64).is_ok_and(|fisher| fisher.sf(f) <= chance)
     }
 }
 
@@ -173,7 +201,7 @@ mod tests {
             let slower = |index: usize, n: u32| f64::from(n) * if index < 7 { 1.0 } else { 0.6 };
             let shift = Shift::of(&noisy(seed, 0.05, &ROUNDS, slower)).unwrap();
             assert!((5..=9).contains(&shift.at) && shift.sign == Sign::Progress, "{shift:?}");
-            assert!((shift.change + 0.4).abs() < 0.15, "{shift:?}");
+            assert!((shift.change + 0.4).abs() < 0.15 && shift.sure, "{shift:?}");
         }
     }
 
@@ -182,7 +210,7 @@ mod tests {
         let search = [8, 4, 12, 6, 8];
         let shift = Shift::of(&attempts(&search, |index, n| f64::from(n) * if index < 3 { 1.0 } else { 1.5 })).unwrap();
         assert_eq!(shift.sign, Sign::Progress);
-        assert!((shift.change - 0.5).abs() < 1e-9, "{shift:?}");
+        assert!((shift.change - 0.5).abs() < 1e-9 && !shift.sure, "one probe a side: {shift:?}");
         assert_eq!(Shift::of(&attempts(&search, |_, n| f64::from(n))), None);
         assert_eq!(
             Shift::of(&attempts(&search[..4], |index, n| f64::from(n) * (index + 1) as f64)),
@@ -203,6 +231,30 @@ mod tests {
         let found =
             (0..200).filter(|&seed| Shift::of(&noisy(seed, 0.15, &ROUNDS, |_, n| f64::from(n))).is_some()).count();
         assert!(found <= 2, "{found} of 200");
+    }
+
+    #[test]
+    fn noise_of_a_short_search_is_no_sure_phase_and_a_change_beyond_it_is() {
+        const ERROR: f64 = 0.1;
+        // The deviates of a probe in a search, about normal.
+        let search = |seed: u64, numbers: &[u32], errors: bool, rate: &dyn Fn(usize) -> f64| {
+            let random = std::cell::RefCell::new(Random::new(seed));
+            let normal = || (0..12).map(|_| random.borrow_mut().unit()).sum::<f64>() - 6.0;
+            let mut search = attempts(numbers, |index, _| rate(index) * (ERROR * normal()).exp());
+            for progress in search.iter_mut().filter_map(|attempt| attempt.probe.progress.as_mut()).filter(|_| errors) {
+                progress.error = Some(ERROR * progress.rate);
+            }
+            Shift::of(&search).is_some_and(|shift| shift.sure)
+        };
+        for numbers in [&[8, 4, 12, 6, 8][..], &[4, 8, 6, 6, 4], &[8, 4, 4, 8, 8, 4], &ROUNDS] {
+            for errors in [false, true] {
+                let found = (0..400).filter(|&seed| search(seed, numbers, errors, &|_| 1.0)).count();
+                assert!(found <= 20, "{numbers:?}, told their errors: {errors}: {found} of 400");
+            }
+        }
+        let halved = |index: usize| if index < 3 { 1.0 } else { 0.3 };
+        let found = (0..400).filter(|&seed| search(seed, &[8, 4, 12, 6, 8], true, &halved)).count();
+        assert!(found >= 360, "{found} of 400");
     }
 
     #[test]

@@ -248,11 +248,16 @@ fn shifted(shift: &Shift) -> String {
         Sign::CpuUtil => format!("CPU_UTIL was {:+.0} points off", shift.change),
         Sign::Lock => format!("LOCK was {:+.0} points off", shift.change),
     };
+    let (at, n) = (shift.at + 1, shift.parameter);
+    if !shift.sure {
+        return format!(
+            "from probe {at} on the program, or the machine under it, may have been in another phase: with n = {n} {what}, and there are too few \
+             probes to tell that from chance; search again to see"
+        );
+    }
     format!(
-        "from probe {} on the program, or the machine under it, was in another phase: with n = {} {what}; numbers that were probed before \
-         and after do not compare, and the answer may hold for neither",
-        shift.at + 1,
-        shift.parameter
+        "from probe {at} on the program, or the machine under it, was in another phase: with n = {n} {what}; numbers that were probed before \
+         and after do not compare, and the answer may hold for neither"
     )
 }
 
