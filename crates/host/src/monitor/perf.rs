@@ -70,7 +70,9 @@ impl Perf {
         self.rings.retain(|(cpu, _)| online.contains(*cpu));
         let watched: CpuSet = self.rings.iter().map(|(cpu, _)| *cpu).collect();
         let mut refused = None;
-        for cpu in online.iter().filter(|cpu| !watched.contains(*cpu) && !self.unwatched.contains(cpu)) {
+        let new = |cpu: &CpuId| !watched.contains(*cpu) && !self.unwatched.contains(cpu);
+        let new: Vec<CpuId> = online.iter().filter(new).collect();
+        for cpu in new {
             // CPU numbers fit an int.
             match Ring::switches(cpu.0 as i32) {
                 Ok(ring) => self.rings.push((cpu, ring)),
