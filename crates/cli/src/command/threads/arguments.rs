@@ -230,6 +230,20 @@ impl Asked {
             let (probe, budget) = (figures::duration(self.probe), figures::duration(self.budget));
             return Err(Usage(format!("--probe {probe} is longer than --budget {budget}: not one probe fits")).into());
         }
+        if self.pieces.is_some() && self.method != Method::Survey {
+            let method = self.method.name();
+            return Err(Usage(format!(
+                "--pieces is for a survey, --method {method} does not count them: leave one out"
+            ))
+            .into());
+        }
+        if self.pieces.is_some() && self.whole_run {
+            return Err(Usage(
+                "whole runs show by themselves how pieces divide: leave --pieces out, or name a --metric to look at moments"
+                    .into(),
+            )
+            .into());
+        }
         let thresholds = match &self.thresholds {
             None => Thresholds::scaled(span.step, contexts),
             Some(path) => {

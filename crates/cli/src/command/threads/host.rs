@@ -2,7 +2,7 @@
 
 use super::arguments::{Asked, Edges, Method};
 use super::document::{Document, MonitorRow, Remains, SeenRow, rows};
-use super::observed::Observed;
+use super::observed::{Conditions, Observed};
 use super::{Answer, leave, told, usage};
 use crate::interrupt::Interrupt;
 use crate::output::{self, Usage};
@@ -89,7 +89,7 @@ pub(crate) fn search(
                 conditions.whole_runs = true;
                 progress = ProgressSource::Runs;
                 if !asked.whole_run {
-                    notes.push(format!("a run takes {run:.2?}: whole runs are measured"));
+                    notes.push(format!("a run takes {run:.2?}: {}", whole_runs(asked.pieces)));
                 }
             }
             (Err(_), Some(ProbeError::Long { .. })) if !asked.whole_run => {}
@@ -98,20 +98,23 @@ pub(crate) fn search(
         learning = begin.elapsed();
         conditions.budget = conditions.budget.saturating_sub(learning);
     }
-    let search = |progress: ProgressSource| -> anyhow::Result<(Observed<LinuxProber>, Result<Answer, MeasureError>)> {
+    let search = |progress: ProgressSource,
+                  conditions: &Conditions|
+     -> anyhow::Result<(Observed<LinuxProber>, Result<Answer, MeasureError>)> {
         let mut prober = prober(progress, asked.limit)?;
         let (convert, threads) = (|threads| formula.parameter(threads), |n| formula.threads(n));
-        let found = super::search(&mut prober, &conditions, convert, threads);
+        let found = super::search(&mut prober, conditions, convert, threads);
         prober.finish();
         Ok((prober, found))
     };
-    let (mut prober, mut found) = search(progress)?;
+    let (mut prober, mut found) = search(progress, &conditions)?;
     // A program that ends within a probe is short enough for whole runs.
     if let Some(ProbeError::Short { ran, .. }) =
         prober.inner.error().filter(|_| asked.metric().is_ok_and(|metric| metric.is_none()))
     {
-        notes.push(format!("the program ended by itself after {ran:.2?}: whole runs are measured"));
-        (prober, found) = search(ProgressSource::Runs)?;
+        notes.push(format!("the program ended by itself after {ran:.2?}: {}", whole_runs(asked.pieces)));
+        conditions.whole_runs = true;
+        (prober, found) = search(ProgressSource::Runs, &conditions)?;
     }
     let found = match found {
         Ok(found) => found,
@@ -173,6 +176,14 @@ const SEVERAL_RUNS: f64 = 3.0;
 const SOME_PROBES: f64 = 10.0;
 /// What others take of the contexts, and watching of the program's CPU time, is worth a word from here on.
 const NOTABLE: f64 = 0.05;
+
+/// What to tell where the time of whole runs turns out to be what can be measured.
+fn whole_runs(pieces: Option<u32>) -> String {
+    let told = pieces.map_or_else(String::new, |pieces| {
+        format!(", which show by themselves how its {pieces} pieces divide: --pieces is not counted on top")
+    });
+    format!("whole runs are measured{told}")
+}
 
 /// A failed search with the exit code it deserves.
 fn failed(error: MeasureError, because: Option<&ProbeError>, probes: usize) -> anyhow::Error {

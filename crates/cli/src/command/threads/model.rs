@@ -1,6 +1,6 @@
 //! A search on the model of an operating system's scheduler.
 
-use super::arguments::{Asked, Edges, Least};
+use super::arguments::{Asked, Edges, Least, Method};
 use super::document::{Document, Remains, rows};
 use super::observed::Observed;
 use super::{leave, told};
@@ -46,7 +46,8 @@ pub(super) fn search(asked: &Asked, edges: &Edges, interrupt: &Interrupt, json: 
     let contexts = platform.contexts() as u32;
     let mut conditions = asked.conditions(contexts)?;
     if let Structure::ForkJoin(shape) = &program.structure {
-        conditions.pieces = shape.units;
+        // The other methods do not look at them.
+        conditions.pieces = shape.units.filter(|_| conditions.method == Method::Survey);
     }
     let prober = ModelProber::new(platform, program.clone(), asked.seed.unwrap_or(1));
     let mut prober = Observed::new(prober.cancelled_by(interrupt.flag()), conditions.objective);
@@ -74,6 +75,9 @@ pub(super) fn search(asked: &Asked, edges: &Edges, interrupt: &Interrupt, json: 
     };
     let mut document = Document::new(name.clone(), machine.clone(), contexts, &conditions, found, probes);
     document.unit = Some(unit);
+    document.notes.extend(conditions.pieces.map(|pieces| {
+        format!("the description says that a run has {pieces} equal pieces, and the survey counts how they divide, as with --pieces {pieces}")
+    }));
     document.notes.push("simulated: times, rates and shares are those of the model".into());
     Ok(document)
 }

@@ -138,7 +138,7 @@ fn probes(rows: &[ProbeRow], unit: Option<&Unit>, method: &str) -> Table {
     let measured = rows.iter().any(|row| row.performance.is_some());
     let mut header = vec!["n", "threads", "LOCK", "VCX_RATE", "MIGR_RATE", "CPU_UTIL"];
     if measured {
-        header.extend([if unit.reciprocal { "time" } else { "progress" }, "±"]);
+        header.extend([if unit.reciprocal { "time" } else { "progress" }, "std. error"]);
     }
     let line = |line: &Line<'_>| {
         let mut cells = vec![
