@@ -92,7 +92,13 @@ impl Perf {
     /// Has every CPU record that is still there, also those that do already.
     fn record_all(&mut self) {
         let unwatched = &mut self.unwatched;
-        self.rings.retain(|(cpu, ring)| ring.record(true).inspect_err(|_| drop(unwatched.insert(*cpu))).is_ok());
+        self.rings.retain(|(cpu, ring)| {
+            let recorded = ring.record(true).is_ok();
+            if !recorded {
+                unwatched.insert(*cpu);
+            }
+            recorded
+        });
     }
 
     /// Empties the buffers; what lies before `until` goes to the book.
