@@ -8,7 +8,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use pinwise_campaign::{CampaignInfo, Record};
 use pinwise_placement::{DrawnMix, MixOutcome, MixSearch, PlacedMix};
 use pinwise_prediction::Cast;
-use pinwise_report::Files;
+use pinwise_report::{Files, Selection};
 use pinwise_testbed::figures::{self, Scale};
 use pinwise_topology::{Assignment, SharingTree};
 use serde_json::{Value, json};
@@ -34,6 +34,27 @@ pub(crate) fn print(
         return output::print_json(&told.document(&outcome));
     }
     output::print(&told.text(&outcome, Files { plan: None, store: named }, output::width()))
+}
+
+/// The page of a selection.
+pub(crate) fn page(
+    info: &CampaignInfo,
+    selected: &Selected,
+    records: &[Record],
+    files: Files<'_>,
+) -> anyhow::Result<String> {
+    let tree = SharingTree::new(&info.new.machine, info.new.alike);
+    let outcome = MixSearch::new(&selected.mix, &tree, &info.new.workload)?.outcome(records);
+    let told = Told { info, selected, tree, names: selected.names() };
+    let pieces = outcome.best.iter().flat_map(|best| &best.pieces);
+    let selection = Selection {
+        best: told.mix(pieces.map(|piece| piece.instance)),
+        names: outcome.selections.iter().map(|drawn| told.counted(&drawn.counts)).collect(),
+        alone: told.alone(),
+        ready: told.names.len(),
+        outcome: &outcome,
+    };
+    Ok(pinwise_report::selection_page(info, &selection, files)?)
 }
 
 struct Told<'a> {
@@ -141,7 +162,9 @@ impl Told<'_> {
         );
         sheet.text.push_str(&self.selections(outcome, &scale));
         let id = self.info.id.0;
-        sheet.text.push_str(&format!("\nEvery measurement: pinwise campaign export {id}{}\n", files.flag()));
+        let flag = files.flag();
+        sheet.text.push_str(&format!("\nSee it all on a page: pinwise report {id}{flag}\n"));
+        sheet.text.push_str(&format!("Every measurement: pinwise campaign export {id}{flag}\n"));
         sheet.text
     }
 

@@ -47,6 +47,9 @@ const VISIT_EVERY: usize = 20;
 /// Windows of the baseline per visit; the reference gets one.
 const BASELINE_PER_VISIT: usize = 2;
 
+/// Trials of visits per search trial.
+pub(crate) const VISITS: f64 = (BASELINE_PER_VISIT + 1) as f64 / VISIT_EVERY as f64;
+
 /// Why a question cannot be searched for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SearchError {
@@ -228,13 +231,18 @@ impl Search {
         used / self.seen.max(1) as f64
     }
 
+    /// The share of the budget that searching may use: more than usual where the fresh windows need less than the rest.
+    fn until(&self, used: f64) -> f64 {
+        let reserve = Selection::likely_trials(&self.question, &self.tally) * self.cost(used);
+        (1.0 - reserve).max(SEARCH_SHARE)
+    }
+
     fn open(&mut self, used: f64) {
         if self.tally.failed(&self.reference) {
             self.reference = self.space.sample(&mut self.random);
         }
         // Of what is left for searching, visits to baseline and reference take their share.
-        let visits = VISIT_EVERY as f64 / (VISIT_EVERY + BASELINE_PER_VISIT + 1) as f64;
-        let affordable = (SEARCH_SHARE - used) / self.cost(used) * visits;
+        let affordable = (SEARCH_SHARE - used) / self.cost(used) / (1.0 + VISITS);
         self.approach = Some(Approach::choose(&self.question, &self.space, &self.workload, affordable, used));
         self.phase = Phase::Looking;
     }
@@ -247,10 +255,12 @@ impl Search {
 
     /// Lets the explorers fill the queue; why they do not, once looking is over.
     fn look(&mut self, used: f64) -> Option<String> {
+        let (until, cost) = (self.until(used), self.cost(used));
         let approach = self.approach.as_mut()?;
         let explorer = approach.explorers.front_mut()?;
         let (tally, random) = (&self.tally, &mut self.random);
-        match explorer.next(&mut View { question: &self.question, space: &approach.space, tally, random, used }) {
+        let (question, space) = (&self.question, &approach.space);
+        match explorer.next(&mut View { question, space, tally, random, used, until, cost }) {
             Next::Sequence(trials) => {
                 self.since_visit += trials.len();
                 self.queue.extend(trials);
@@ -300,7 +310,7 @@ impl Strategy for Search {
         self.learn(history);
         let used = self.question.budget.used(history);
         loop {
-            if matches!(self.phase, Phase::Looking) && used >= SEARCH_SHARE {
+            if matches!(self.phase, Phase::Looking) && used >= SEARCH_SHARE && used >= self.until(used) {
                 self.select(format!("{} of the budget went into searching", percent(used)), used);
             }
             // One more trial has to fit; half a trial's grace absorbs rounding.

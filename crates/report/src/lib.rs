@@ -6,7 +6,7 @@
 //! every chart, tables. What can only be *seen* is a chart, sent as data (`chart`) in one JSON element and drawn by uPlot
 //! (`assets/`), which is inlined. Nothing is ever requested from anywhere.
 //!
-//! [`comparison_page()`] is such a page of ways of placing beside one another. [`latency_page()`] is another page of the same kind, without
+//! [`comparison_page()`] is such a page of ways of placing beside one another, [`selection_page()`] one of which programs run together. [`latency_page()`] is another page of the same kind, without
 //! charts: core-to-core latencies as a heat map.
 //!
 //! # Hostile input
@@ -29,6 +29,7 @@ mod page;
 mod progress;
 mod question;
 mod repetitions;
+mod selection;
 mod tail;
 
 pub use characterization::characterization_page;
@@ -36,3 +37,4 @@ pub use comparison::{caveat, comparison_page, lost};
 pub use latency::latency_page;
 pub use page::{ReportError, page};
 pub use question::{Files, is_simulated, quoted};
+pub use selection::{Selection, selection_page};

@@ -4,9 +4,9 @@ mod synthetic;
 
 use pinwise_campaign::CampaignState;
 use pinwise_evt::Method;
-use pinwise_placement::{Advice, Estimate};
-use pinwise_report::{Files, ReportError, page};
-use pinwise_testbed::Unit;
+use pinwise_placement::{Advice, DrawnMix, Estimate, MixOutcome, PlacedMix};
+use pinwise_report::{Files, ReportError, Selection, page, selection_page};
+use pinwise_testbed::{Piece, Unit};
 use pinwise_topology::Assignment;
 use serde_json::Value;
 use synthetic::{HOSTILE, Plot, Synthetic, campaign, exact, hostile};
@@ -188,4 +188,44 @@ fn the_commands_at_the_end_name_the_files_there_are() {
         assert!(text.contains(said), "{said}: {text}");
     }
     assert!(!self::text(&render(&campaign)).contains("pinwise apply"), "no plan, no command that needs one");
+}
+
+#[test]
+fn a_selection_says_what_runs_where_and_what_each_selection_gave() {
+    let campaign = campaign(&Plot::default());
+    let estimate =
+        |mean: f64, n: usize| Estimate { mean, low: mean - 0.1, high: mean + 0.1, n, confidence: 0.95, spread: 0.1 };
+    let drawn = |counts: [usize; 2], mean: f64| DrawnMix {
+        counts: counts.into(),
+        performance: estimate(mean, 40),
+        best: mean + 0.2,
+    };
+    let instance = campaign.info.new.workload.threads[0].instance;
+    let threads = campaign.info.new.workload.members(instance).len() as u32;
+    let outcome = MixOutcome {
+        best: Some(PlacedMix {
+            pieces: vec![Piece { instance, leaves: (0..threads).collect() }],
+            performance: estimate(1.8, 30),
+        }),
+        ties: Vec::new(),
+        chance: Some(estimate(1.4, 80)),
+        bound: campaign.outcome.bound.clone(),
+        selections: vec![drawn([2, 0], 1.6), drawn([0, 2], 1.2)],
+        different: 3,
+        measurements: 110,
+    };
+    let selection = Selection {
+        outcome: &outcome,
+        best: format!("{HOSTILE}:2"),
+        names: vec![format!("{HOSTILE}:2"), "intmul:2".to_owned()],
+        alone: vec![("intmul".to_owned(), "1.00 M packets/s".to_owned())],
+        ready: 4,
+    };
+    let html = selection_page(&campaign.info, &selection, Files::default()).unwrap();
+    assert_eq!(ids(&html), ["chart-selections"]);
+    assert!(!html.contains(HOSTILE), "a name is no markup");
+    let text = text(&html);
+    for said in ["Of 4 ready instances run these", "2 of 3 different selections", "intmul alone: 1.00 M packets/s"] {
+        assert!(text.contains(said), "{said}: {text}");
+    }
 }

@@ -31,7 +31,7 @@ pub struct Demand {
     pub needle: Option<f64>,
 }
 
-/// How the demands of the others in a thread's innermost domain slow it down. The processor's formula has a sum; the other two are for
+/// How the demands of the others in a thread's innermost domain slow it down. The processor's formula has a sum; the others are for
 /// asking what becomes of a predictor that expects a sum.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Crowding {
@@ -48,6 +48,38 @@ pub enum Crowding {
         /// What two cost.
         clash: f64,
     },
+    /// By 1 + L / (1 - L / full), L = sum of D, at most 20 L: a unit before which a queue grows.
+    Queue {
+        /// The demand at which it would grow without end, above 0.
+        full: f64,
+    },
+    /// By 1 + the greatest D among the others, and a share of what the rest demand: turns that are as long as the longest.
+    Greatest {
+        /// The share.
+        rest: f64,
+    },
+}
+
+impl Crowding {
+    /// What it multiplies the time of a thread of `role` by; `held` counts the threads in its domain by role, itself included.
+    fn factor(self, demand: &[f64], held: &[f64], role: usize) -> f64 {
+        let count = |other: usize| held[other] - f64::from(u8::from(other == role));
+        let sum: f64 = (0..held.len()).map(|other| count(other) * demand[other]).sum();
+        match self {
+            Self::Sum => 1.0 + sum,
+            Self::Full { free } => 1.0 + 2.0 * (sum - free).max(0.0),
+            Self::Clash { clash } => {
+                let unlike: f64 = (0..held.len()).map(|a| count(a) * (0..a).map(count).sum::<f64>()).sum();
+                1.0 + sum + clash * unlike
+            }
+            Self::Queue { full } => 1.0 + sum / (1.0 - sum / full).max(0.05),
+            Self::Greatest { rest } => {
+                let there = (0..held.len()).filter(|other| count(*other) > 0.0);
+                let greatest = there.map(|other| demand[other]).fold(0.0, f64::max);
+                1.0 + greatest + rest * (sum - greatest)
+            }
+        }
+    }
 }
 
 /// A workload of alike instances on a machine that behaves as [`Demand`] says.
@@ -128,35 +160,23 @@ impl Contention {
     pub fn rates(&self, leaves: &[u32]) -> Vec<f64> {
         let Demand { time, burden, distance, near, .. } = &self.demand;
         let contexts = self.domains.first().map_or(1, Vec::len);
-        let mut load = vec![0.0; contexts * burden.len()];
+        // Threads by level, domain and role.
+        let levels = burden.len().min(self.domains.len());
+        let mut held = vec![0.0; levels * contexts * self.roles];
+        let place = |level: usize, leaf: u32| (level * contexts + self.domains[level][leaf as usize]) * self.roles;
         for (thread, leaf) in leaves.iter().enumerate() {
-            for (level, burden) in burden.iter().enumerate().take(self.domains.len()) {
-                load[level * contexts + self.domains[level][*leaf as usize]] += burden[thread % self.roles];
-            }
-        }
-        let mut held = vec![0.0; contexts * self.roles];
-        if let Crowding::Clash { .. } = self.crowding {
-            for (thread, leaf) in leaves.iter().enumerate() {
-                held[self.domains[0][*leaf as usize] * self.roles + thread % self.roles] += 1.0;
-            }
+            (0..levels).for_each(|level| held[place(level, *leaf) + thread % self.roles] += 1.0);
         }
         let home = |thread: usize| self.domains[*near][leaves[thread] as usize];
         let rate = |instance: usize| {
             let first = instance * self.roles;
             let mut slowest = 0.0f64;
-            for role in 0..self.roles {
+            for (role, time) in time.iter().enumerate() {
                 let thread = first + role;
-                let mut needs = time[role];
-                for (level, burden) in burden.iter().enumerate().take(self.domains.len()) {
-                    let domain = self.domains[level][leaves[thread] as usize];
-                    let others = load[level * contexts + domain] - burden[role];
-                    needs *= match self.crowding {
-                        Crowding::Full { free } if level == 0 => 1.0 + 2.0 * (others - free).max(0.0),
-                        Crowding::Clash { clash } if level == 0 => {
-                            1.0 + others + clash * unlike(&held[domain * self.roles..][..self.roles], role)
-                        }
-                        _ => 1.0 + others,
-                    };
+                let mut needs = *time;
+                for (level, burden) in burden.iter().enumerate().take(levels) {
+                    let crowding = if level == 0 { self.crowding } else { Crowding::Sum };
+                    needs *= crowding.factor(burden, &held[place(level, leaves[thread])..][..self.roles], role);
                 }
                 let before = role > 0 && home(thread - 1) != home(thread);
                 let after = role + 1 < self.roles && home(thread + 1) != home(thread);
@@ -179,12 +199,6 @@ impl Contention {
         let threads = self.workload.threads.len();
         (0..threads).map(|thread| (thread * contexts / threads.max(1) % contexts) as u32).collect()
     }
-}
-
-/// How many pairs of different roles there are among threads, of which `held` counts those of each role, without one of `role`.
-fn unlike(held: &[f64], role: usize) -> f64 {
-    let others = |index: usize| held[index] - f64::from(u8::from(index == role));
-    (0..held.len()).map(|a| others(a) * (0..a).map(others).sum::<f64>()).sum()
 }
 
 impl Testbed for Contention {
@@ -270,6 +284,12 @@ mod tests {
         let clash = clash.crowded(Crowding::Clash { clash: 0.1 });
         let slow = |others: f64, pairs: f64, machine: f64| 2.0 * (1.0 + others + 0.1 * pairs) * (1.0 + machine);
         assert!((clash.truth(&[0, 1, 2, 3]) - 2.0 / slow(1.25, 2.0, 0.2)).abs() < 1e-12);
+        // The demands around that P are .5, .5 and .25.
+        let crowded = |crowding: Crowding| clash.clone().crowded(crowding).truth(&[0, 1, 2, 3]);
+        let queue = crowded(Crowding::Queue { full: 2.0 });
+        assert!((queue - 2.0 / slow(1.25 / (1.0 - 1.25 / 2.0), 0.0, 0.2)).abs() < 1e-12);
+        let greatest = crowded(Crowding::Greatest { rest: 0.2 });
+        assert!((greatest - 2.0 / slow(0.5 + 0.2 * 0.75, 0.0, 0.2)).abs() < 1e-12);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::place::{self, Bed, SearchArguments, SubjectArguments};
 use crate::comparison;
 use crate::interrupt::Interrupt;
 use crate::number::whole;
-use crate::output::{self, Interrupted};
+use crate::output::{self, Interrupted, Usage};
 use crate::request::{Compared, Request};
 use anyhow::Context;
 use clap::Args;
@@ -157,6 +157,13 @@ fn question(
         }
         question.profile.top = Some(TOP);
         place::decide(&mut question.profile, Some(store), &bed.fingerprint())?;
+        let mut asked = Request { question, ..request.clone() };
+        match place::prepare_profile(&mut asked, bed, &new.workload.name) {
+            Ok(()) => question = asked.question,
+            // Too short a budget, say: the other ways are compared, and the remedy is told.
+            Err(error) if error.is::<Usage>() => return Ok(Err(format!("{error:#}"))),
+            Err(error) => return Err(error),
+        }
     }
     let tree = SharingTree::new(&new.machine, new.alike);
     Ok(match Search::new(&question, &tree, &new.workload) {

@@ -9,7 +9,7 @@ mod subject;
 mod testbed;
 
 pub(crate) use arguments::Place;
-pub(crate) use blackbox::decide;
+pub(crate) use blackbox::{decide, prepare as prepare_profile};
 pub(crate) use search::{SearchArguments, confidence, fraction, time};
 pub(crate) use simulation::SimulationArguments;
 pub(crate) use subject::SubjectArguments;

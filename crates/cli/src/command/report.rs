@@ -2,7 +2,7 @@
 
 use crate::command::campaign::{self, Id};
 use crate::comparison;
-use crate::output::{self, Usage};
+use crate::output;
 use crate::selection;
 use clap::Args;
 use pinwise_report::Files;
@@ -13,7 +13,8 @@ use std::path::PathBuf;
 ///
 /// The placement drawn on the machine, every repetition of the best and of the baseline, the distribution of all sampled
 /// assignments, the bound and the plots by which to judge it, what was asked and what it cost. Also of a campaign that is
-/// still running or was killed. Of a comparison: the losses of all ways, what each measurement bought, and which claims stand.
+/// still running or was killed. Of a comparison: the losses of all ways, what each measurement bought, and which claims stand. Of a selection: what runs where,
+/// and what every selection gave.
 #[derive(Args)]
 #[command(after_help = "Examples:
   pinwise report 3                     writes pinwise-3.html
@@ -43,15 +44,10 @@ impl Report {
         let records = store.records(info.id)?;
         let plan = super::place::plan_path(&store, info.id);
         let files = Files { plan: plan.exists().then_some(plan.as_path()), store: self.campaign.store.named() };
-        if selection::of(&info).is_some() {
-            let (id, flag) = (info.id.0, files.flag());
-            let message =
-                format!("campaign {id} selects among programs, which has no page: pinwise campaign show {id}{flag}");
-            return Err(Usage(message).into());
-        }
-        let page = match comparison::of(&info) {
-            Some(compared) => comparison::page(&store, &info, &compared, &records, files)?,
-            None => pinwise_report::page(&info, &records, &campaign::outcome(&info, &records)?, files)?,
+        let page = match (comparison::of(&info), selection::of(&info)) {
+            (Some(compared), _) => comparison::page(&store, &info, &compared, &records, files)?,
+            (_, Some(selected)) => selection::page(&info, &selected, &records, files)?,
+            _ => pinwise_report::page(&info, &records, &campaign::outcome(&info, &records)?, files)?,
         };
         let file = self.output.unwrap_or_else(|| PathBuf::from(format!("pinwise-{}.html", info.id.0)));
         output::write(&file, page.as_bytes())?;

@@ -47,5 +47,5 @@ pub(crate) fn blackbox(case: &Case, finalists: usize) -> Run {
         (measured.map_or(0.0, |measured| measured.performance), assignment)
     });
     let best = measured.max_by(|a, b| a.0.total_cmp(&b.0)).map_or(0.0, |(_, best)| testbed.truth(best.leaves()));
-    Run { measurements: experiments + finalists as u64, best, early: best, upper: None, claimed: None }
+    Run { measurements: experiments + finalists as u64, best, early: best, upper: None, claimed: None, ended: false }
 }

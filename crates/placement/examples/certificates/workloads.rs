@@ -28,9 +28,9 @@ pub(crate) struct Case {
 pub(crate) enum Group {
     /// On paper; looked at while constants were chosen.
     Seen,
-    /// On paper, of a structure that the predictor does not have; never looked at while constants were chosen.
+    /// On paper, of a structure that nobody had looked at when constants were chosen.
     HeldOut,
-    /// On paper, with a needle for its optimum.
+    /// With a needle for its optimum.
     Needle,
     /// Programs on the simulated processor.
     Simulated,
@@ -82,11 +82,12 @@ impl Predictor for Truth {
 }
 
 const ROLES: [&str; 3] = ["R", "P", "T"];
-/// Workloads on paper that were looked at, and others.
-const SEEN: usize = 28;
-const HELD_OUT: usize = 14;
-/// Seeds from here on were not used for anything else.
-const UNUSED: u64 = 1042;
+/// Workloads on paper whose threads burden each other by a sum; whose threads do so otherwise; and those held out, otherwise again.
+const SUMS: usize = 28;
+const SEEN: usize = 42;
+const HELD_OUT: usize = 21;
+/// Seeds of the workloads held out, used for nothing else.
+const UNUSED: u64 = 2042;
 pub(crate) const NOISES: [f64; 3] = [0.0, 0.002, 0.01];
 /// Annealings of a workload that cannot be enumerated.
 const RESTARTS: u64 = 6;
@@ -95,37 +96,46 @@ const STEPS: usize = 150_000;
 const ENUMERABLE: u32 = 10_000;
 
 /// Workloads on paper: demands drawn from fixed seeds, noise 0, 0.2 and 1 % in turn. Most have 24 threads on an 8x2x4 processor, every
-/// seventh 6 and every seventh 12; number 9 has a needle for its optimum and number 20 a capped link. From [`SEEN`] on threads crowd
-/// each other otherwise than the predictor can express.
+/// seventh 6 and every seventh 12; number 9 has a needle for its optimum and number 20 a capped link. From [`SUMS`] on threads crowd
+/// each other otherwise, from [`SEEN`] on in ways that were not looked at before.
 pub(crate) fn on_paper() -> Vec<Case> {
     let numbers: Vec<usize> = (0..SEEN + HELD_OUT).collect();
     crate::each(&numbers, |number| Case::on_paper(*number))
 }
 
-/// Programs on the simulated UltraSPARC T2, alone and mixed: each with its instances. Noise 0, 0.2 and 1 % in turn, on top of the
-/// simulation's own chance.
+/// Which of the simulated workloads has a capped link, and which a needle for its optimum.
+const CAPPED: usize = 12;
+const NEEDLE: usize = 20;
+
+/// Programs on the simulated UltraSPARC T2: each of the twelve in two instances, some in four and eight, and mixes, each program with its
+/// instances. Noise 0, 0.2 and 1 % in turn, on top of the simulation's own chance.
 pub(crate) fn simulated() -> Vec<Case> {
     const MIXES: [&[(Pipeline, usize)]; 12] = [
         &[(Pipeline::Hash1L1, 2)],
-        &[(Pipeline::IntDiv, 2)],
-        &[(Pipeline::HashNMem, 2)],
         &[(Pipeline::HashNL1, 1), (Pipeline::IntMul, 1)],
-        &[(Pipeline::Stateful, 2)],
-        &[(Pipeline::PacketAnalyzer, 2)],
         &[(Pipeline::Hash1L2, 4)],
-        &[(Pipeline::Hash1Mem, 4)],
+        &[(Pipeline::HashNMem, 4)],
+        &[(Pipeline::Stateful, 4)],
+        &[(Pipeline::AhoCorasick, 4)],
         &[(Pipeline::Hash1L1, 2), (Pipeline::IntMul, 2)],
         &[(Pipeline::HashNL2, 2), (Pipeline::IntAdd, 2)],
-        &[(Pipeline::AhoCorasick, 8)],
+        &[(Pipeline::Hash1Mem, 4)],
         &[(Pipeline::Hash1L1, 4), (Pipeline::IntMul, 4)],
+        &[(Pipeline::PacketAnalyzer, 8)],
+        &[(Pipeline::AhoCorasick, 8)],
     ];
-    let numbered: Vec<(usize, &[(Pipeline, usize)])> = MIXES.into_iter().enumerate().collect();
+    let pairs = Pipeline::ALL.into_iter().map(|program| vec![(program, 2)]);
+    let numbered: Vec<(usize, Vec<(Pipeline, usize)>)> = pairs.chain(MIXES.map(<[_]>::to_vec)).enumerate().collect();
     crate::each(&numbered, |(number, mix)| Case::simulated(*number, mix))
 }
 
 impl Case {
     fn on_paper(number: usize) -> Self {
-        let seed = if number < SEEN { 1000 + number as u64 } else { UNUSED + (number - SEEN) as u64 };
+        let seed = match number {
+            ..SUMS => 1000 + number as u64,
+            SUMS..SEEN => 1042 + (number - SUMS) as u64,
+            _ => UNUSED + (number - SEEN) as u64,
+        };
         let mut random = Random::new(seed);
         let mut between = |low: f64, high: f64| low + (high - low) * random.unit();
         let mut each = |low: f64, high: f64| (0..3).map(|_| between(low, high)).collect::<Vec<f64>>();
@@ -154,15 +164,23 @@ impl Case {
                 demand.cap = Some(0.9 * free);
                 name.push_str(", capped link");
             }
-            SEEN.. if number.is_multiple_of(2) => {
-                (group, crowding) = (Group::HeldOut, Crowding::Full { free: each(0.05, 0.5)[0] });
+            ..SUMS => {}
+            SUMS..SEEN if number.is_multiple_of(2) => {
+                crowding = Crowding::Full { free: each(0.05, 0.5)[0] };
                 name.push_str(", felt when full");
             }
-            SEEN.. => {
-                (group, crowding) = (Group::HeldOut, Crowding::Clash { clash: each(0.05, 0.3)[0] });
+            SUMS..SEEN => {
+                crowding = Crowding::Clash { clash: each(0.05, 0.3)[0] };
                 name.push_str(", worse together");
             }
-            _ => {}
+            _ if number.is_multiple_of(2) => {
+                (group, crowding) = (Group::HeldOut, Crowding::Queue { full: each(0.8, 2.0)[0] });
+                name.push_str(", queueing");
+            }
+            _ => {
+                (group, crowding) = (Group::HeldOut, Crowding::Greatest { rest: each(0.0, 0.3)[0] });
+                name.push_str(", the greatest counts");
+            }
         }
         let (optimum, known) = best_on_paper(&demand, crowding, instances, &space);
         let subject = Subject::Paper { demand, crowding, instances };
@@ -180,18 +198,32 @@ impl Case {
             Space::new(tree.clone(), bed.workload().threads.len(), PerContext::AtMost(1)).expect("there is room");
         let name: Vec<String> =
             mix.iter().map(|(program, instances)| format!("{}:{instances}", program.name())).collect();
-        let frozen = Frozen::new(bed);
-        let mut known = String::new();
+        let (mut name, mut known) = (name.join("+"), String::new());
+        let mut group = Group::Simulated;
+        let mut frozen = Frozen::new(bed);
+        let simulate = |frozen: &Frozen, class| frozen.truth(&Setting::Pinned(class), 0).expect("all can be simulated");
+        if number == NEEDLE {
+            (group, known) = (Group::Needle, "every instance on a core of its own".to_owned());
+            name.push_str(", needle");
+            frozen = frozen.with_needle(1.12);
+            for class in alike_on_cores(mix.iter().map(|(_, instances)| instances).sum()) {
+                simulate(&frozen, space.canonical(&class));
+            }
+        }
         if space.count() <= ENUMERABLE.into() {
             // All are simulated now, and known from then on.
             space.classes().for_each(|class| {
-                frozen.truth(&Setting::Pinned(class), 0).expect("all can be simulated");
+                simulate(&frozen, class);
             });
             known.push_str("enumerated");
         }
+        if number == CAPPED {
+            name.push_str(", capped link");
+            frozen = frozen.capped(0.9);
+        }
         Self {
-            name: name.join("+"),
-            group: Group::Simulated,
+            name,
+            group,
             noise: NOISES[number % 3],
             optimum: frozen.best().0,
             subject: Subject::Simulated(frozen),
@@ -225,8 +257,9 @@ impl Case {
         if let Subject::Simulated(frozen) = &self.subject {
             let (best, count) = frozen.best();
             self.optimum = best;
-            if self.known.is_empty() {
-                self.known = format!("best of {count} simulated");
+            if !self.is_enumerated() {
+                let needle = if self.known.is_empty() { String::new() } else { format!(", {}", self.known) };
+                self.known = format!("best of {count} simulated{needle}");
             }
         } else if found > self.optimum * (1.0 + 1e-9) {
             let by = 100.0 * (found / self.optimum - 1.0);
@@ -252,6 +285,7 @@ fn best_on_paper(demand: &Demand, crowding: Crowding, instances: usize, space: &
     let best = ends.iter().copied().fold(0.0, f64::max);
     let reached = ends.iter().filter(|end| **end > best * 0.999).count();
     if demand.needle.is_some() {
+        debug_assert_eq!(truth.0.workload().threads.len(), 3 * instances);
         let needle = needle(&truth, instances);
         return (
             best.max(needle),
@@ -268,13 +302,18 @@ fn bed(demand: &Demand, crowding: Crowding, instances: usize, disturbance: Distu
 
 /// The best of the assignments in which all instances have a core each, and are alike.
 fn needle(truth: &Truth, instances: usize) -> f64 {
+    alike_on_cores(instances).map(|class| truth.predict(class.leaves())).fold(0.0, f64::max)
+}
+
+/// The assignments in which all instances have a core each, of an 8x2x4 machine, and are alike.
+fn alike_on_cores(instances: usize) -> impl Iterator<Item = Assignment> {
     let within = SharingTree::new(&Machine::from_shape("2x4").expect("a valid shape"), Alike::ByStructure);
     let core = Space::new(within, 3, PerContext::AtMost(1)).expect("3 threads on 8 contexts");
-    let everywhere = |class: &[u32]| -> Vec<u32> {
-        (0..instances as u32).flat_map(|instance| class.iter().map(move |leaf| instance * 8 + leaf)).collect()
+    let everywhere = move |class: Assignment| {
+        let on = |instance: u32| class.leaves().iter().map(move |leaf| instance * 8 + leaf).collect::<Vec<_>>();
+        Assignment::new((0..instances as u32).flat_map(on).collect())
     };
-    debug_assert_eq!(truth.0.workload().threads.len(), 3 * instances);
-    core.classes().map(|class| truth.predict(&everywhere(class.leaves()))).fold(0.0, f64::max)
+    core.classes().map(everywhere).collect::<Vec<_>>().into_iter()
 }
 
 impl Testbed for Bed {

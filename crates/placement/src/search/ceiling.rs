@@ -15,7 +15,6 @@
 //! **What it assumes.** That the predictor is wrong about the best assignment as it is about those drawn, or less. One
 //! arrangement that is better than anything near it suggests (a needle), never drawn, is beyond it, as it is beyond any sample.
 
-use crate::search::guided::BLOCK;
 use crate::search::model::{Model, Modeler};
 use crate::search::tally::Tally;
 use crate::statistics::{mean, variance};
@@ -53,7 +52,7 @@ pub(crate) struct Ceiling {
 impl Ceiling {
     /// From the last complete block of steered draws; `None` where there is none, or too few different assignments in it.
     pub(crate) fn of(tally: &Tally, modeler: &Modeler, space: &Space, confidence: f64, seed: u64) -> Option<Self> {
-        let (before, block) = tally.last_block(BLOCK)?;
+        let (before, block) = tally.last_block()?;
         let model = modeler.learn(&before).into_iter().next()?;
         let mut drawn: BTreeMap<&Assignment, Vec<f64>> = BTreeMap::new();
         block.iter().for_each(|(assignment, value)| drawn.entry(assignment).or_default().push(*value));

@@ -14,6 +14,10 @@ pub(crate) struct View<'a> {
     pub(crate) random: &'a mut Random,
     /// The share of the budget used so far.
     pub(crate) used: f64,
+    /// The share that searching may use.
+    pub(crate) until: f64,
+    /// What one trial costs, as a share of the budget.
+    pub(crate) cost: f64,
 }
 
 /// What an explorer wants next.

@@ -8,7 +8,8 @@
 //! 4. A *block* of steered draws, [`BLOCK`] in number, an equal share at each of [`STEERED`]. How many is decided before any of them is measured, and
 //!    the predictor does not learn meanwhile: they tell how wrong it is near the top, from which the bound follows ([`Ceiling`]).
 //! 5. If the best is not within reach of the bound: favourites again, with what was learned from the block, and as many steered draws again as
-//!    there were (each further look at the bound is another chance of a lucky stop, and doubling keeps them few).
+//!    there were. Every look at the bound is another chance of a lucky stop, at the same confidence each; doubling keeps them few, two
+//!    or three, and docs/CERTIFICATES.md tells how many campaigns ended by such a look, and how many of those wrongly.
 //! 6. The rest of the search's budget goes into climbing from the best.
 //!
 //! Where instances can run alone, what they do then bounds the whole from the beginning ([`Solo`]); if the best comes within reach of
@@ -18,6 +19,7 @@
 //! than it is about those drawn near the top, extrapolated; see [`Ceiling`].
 
 use crate::Bound;
+use crate::search::VISITS;
 use crate::search::ceiling::Ceiling;
 use crate::search::climb::Climb;
 use crate::search::explorer::{Explorer, Next, View, pinned};
@@ -39,16 +41,16 @@ const WARM_DRAWS: usize = 30;
 /// Temperatures of a block of steered draws, warm to cold, an equal share of the block each.
 const STEERED: [f64; 3] = [0.003, 0.0015, 0.0008];
 /// Draws of the first block.
-pub(crate) const BLOCK: usize = 150;
-/// Relative noise of a window from which a block has half as many assignments and each of them two windows: how much of their
-/// scatter is noise has to be known, too.
+const BLOCK: usize = 100;
+/// Relative noise of a window from which a block is of [`NOISY_BLOCK`] windows, two of each assignment: how much of their scatter is noise
+/// has to be known, too.
 const NOISY: f64 = 0.004;
+/// Windows of the first block then.
+const NOISY_BLOCK: usize = 150;
 /// Assignments predicted best that are measured at once.
 const FAVOURITES: usize = 12;
 /// Draws at most until one is different from those of its block, each at twice the temperature of the one before.
 const TRIES: usize = 8;
-/// Share of the budget left to the search, once the first block is over, from which no further block is begun: it is for climbing.
-const CLIMB_SHARE: f64 = 0.2;
 /// Trials that all but climbing takes with one block. A budget for fewer is better spent otherwise.
 pub(crate) const LEAST: f64 = 350.0;
 
@@ -71,26 +73,18 @@ pub(crate) struct Guided {
     /// What instances do alone, measured before.
     solo: Option<Solo>,
     stage: Stage,
-    /// Steered draws of the next block.
-    draws: usize,
     /// What the last block shows; `None` before the first.
     ceiling: Option<Ceiling>,
-    /// The share of the budget that searching may use, and what was used when it began.
-    until: f64,
-    from: f64,
 }
 
 impl Guided {
-    pub(crate) fn new(workload: &Workload, space: &Space, solo: Option<Solo>, from: f64, until: f64) -> Self {
+    pub(crate) fn new(workload: &Workload, space: &Space, solo: Option<Solo>) -> Self {
         Self {
             modeler: Modeler::new(workload, space),
             climb: Climb::new(workload),
             solo,
             stage: Stage::Uniform,
-            draws: BLOCK,
             ceiling: None,
-            until,
-            from,
         }
     }
 
@@ -152,21 +146,18 @@ impl Guided {
         Some(format!("the best came within {} of the {} bound ({asked} asked for)", percent(gap), bound.method))
     }
 
-    /// What follows when favourites find nothing better: the first block; another one where the budget has room for it; or climbing.
-    fn after_favourites(&mut self, view: &View<'_>) -> Stage {
-        let left = (self.until - view.used) / (self.until - self.from);
-        if self.ceiling.is_none() && view.tally.steered_draws() == 0 {
-            return Stage::Block;
-        }
-        // Another block doubles the draws there are: it costs what all blocks so far did.
-        let block = (view.used - self.from) / (self.until - self.from) * 0.6;
-        if left - block > CLIMB_SHARE {
-            if view.tally.steered_draws() > BLOCK {
-                self.draws *= 2;
-            }
-            return Stage::Block;
-        }
-        Stage::Climb
+    /// Windows of the next block, and of each assignment in it. Each block has as many as all before it.
+    fn block(tally: &Tally) -> (usize, usize) {
+        let noisy = tally.noise().is_some_and(|noise| noise > NOISY);
+        let (first, windows) = if noisy { (NOISY_BLOCK, 2) } else { (BLOCK, 1) };
+        (first.max(tally.steered_draws()), windows)
+    }
+
+    /// What follows when favourites find nothing better: a block, the first in any case, another one where the budget has room for it; or
+    /// climbing.
+    fn after_favourites(&self, view: &View<'_>) -> Stage {
+        let cost = Self::block(view.tally).0 as f64 * (1.0 + VISITS) * view.cost;
+        if view.tally.steered_draws() == 0 || view.used + cost <= view.until { Stage::Block } else { Stage::Climb }
     }
 }
 
@@ -196,8 +187,8 @@ impl Explorer for Guided {
                         }
                         self.stage = self.after_favourites(view);
                         if let (Stage::Block, Some(model)) = (&self.stage, self.learn(view.tally).into_iter().next()) {
-                            let windows = if view.tally.noise().is_some_and(|noise| noise > NOISY) { 2 } else { 1 };
-                            let each = self.draws / STEERED.len() / windows;
+                            let (draws, windows) = Self::block(view.tally);
+                            let each = draws.div_ceil(STEERED.len() * windows);
                             let round = Self::steered(&model, &STEERED, each, Purpose::Steered, view);
                             return Next::Round(std::iter::repeat_n(round, windows).flatten().collect());
                         }

@@ -100,7 +100,7 @@ impl Approach {
                     ),
                 );
                 alone(&mut explorers, &mut why);
-                explorers.push_back(Box::new(Guided::new(workload, &space, solo, used, SEARCH_SHARE)));
+                explorers.push_back(Box::new(Guided::new(workload, &space, solo)));
             }
             StrategyName::Auto | StrategyName::Guided => {
                 why.insert(

@@ -5,6 +5,7 @@ use crate::fresh::{BASELINE_WINDOWS, Fresh};
 use crate::search::FINALISTS;
 use crate::search::explorer::{pinned, trial};
 use crate::search::tally::Tally;
+use crate::statistics::{mean, t_quantile, variance};
 use pinwise_campaign::{Purpose, Trial};
 use pinwise_testbed::Setting;
 use pinwise_testbed::figures::percent;
@@ -15,6 +16,9 @@ pub(crate) const LEAST_ROUNDS: usize = 5;
 
 /// Rounds that the rest of the budget should allow: rather fewer rivals than intervals too wide to tell any from the baseline.
 const WANTED_ROUNDS: f64 = 10.0;
+
+/// Rounds from which their number is not foreseen.
+const MOST_ROUNDS: usize = 40;
 
 /// Rounds from one window of the reference to the next.
 const REFERENCE_EVERY: usize = 2;
@@ -32,6 +36,23 @@ pub(crate) struct Selection {
 }
 
 impl Selection {
+    /// Trials that fresh windows are likely to take, by the noise that was seen: as many rounds as make the intervals that will be announced as narrow
+    /// as wanted, each of all finalists. Infinite where the noise is not known, or asks for very many.
+    pub(crate) fn likely_trials(question: &Question, tally: &Tally) -> f64 {
+        let best = tally.ranking().first().map(|(_, mean)| *mean);
+        let unpinned = mean(&tally.baseline);
+        let (Some(noise), Some(best)) = (tally.noise(), best.filter(|_| unpinned > 0.0)) else { return f64::INFINITY };
+        let spread = variance(&tally.baseline).sqrt() / unpinned / (BASELINE_WINDOWS as f64).sqrt();
+        let gain = question.precision.max((best / unpinned - 1.0).abs() / 4.0);
+        let level = 1.0 - (1.0 - question.confidence) / FINALISTS as f64;
+        let is_enough = |rounds: &usize| {
+            let by = t_quantile(level, (rounds - 1) as f64) / (*rounds as f64).sqrt();
+            by * noise <= question.precision && by * noise.hypot(spread) <= gain
+        };
+        let round = (FINALISTS + BASELINE_WINDOWS) as f64 + 1.0 / REFERENCE_EVERY as f64;
+        (LEAST_ROUNDS..MOST_ROUNDS).find(is_enough).map_or(f64::INFINITY, |rounds| rounds as f64 * round)
+    }
+
     /// The best assignment of the search, and those whose intervals reach it, as far as `affordable` trials allow.
     pub(crate) fn new(question: &Question, tally: &Tally, affordable: f64) -> Self {
         let mut guesses = tally.guesses(question.confidence);
@@ -105,5 +126,38 @@ impl Selection {
                 .is_some_and(|gain| gain.half_width() <= question.precision.max((gain.value - 1.0).abs() / 4.0))
         };
         self.alive.iter().all(narrow) && (!self.baseline || decided())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Budget, StrategyName};
+    use pinwise_campaign::Record;
+    use pinwise_testbed::{Effort, Measurement};
+    use std::time::Duration;
+
+    #[test]
+    fn fresh_windows_are_foreseen_by_the_noise() {
+        let question = Question::new(StrategyName::Auto, Budget::Measurements(600));
+        let trials = |noise: f64| {
+            let mut tally = Tally::default();
+            let settings = [Setting::Unpinned, Setting::Pinned(Assignment::new(vec![0]))];
+            for (setting, performance) in settings.into_iter().zip([100.0, 150.0]) {
+                for sign in [1.0, -1.0, 1.0, -1.0, 1.0, -1.0] {
+                    let trial = trial(setting.clone(), Purpose::Reference);
+                    let trial = Trial { effort: Effort::default(), ..trial };
+                    let performance = performance * (1.0 + sign * noise);
+                    let measured = Measurement { performance, duration: Duration::ZERO, spread: None };
+                    tally.learn(&Record { number: 0, trial, outcome: Ok(measured), elapsed: Duration::ZERO });
+                }
+            }
+            Selection::likely_trials(&question, &tally)
+        };
+        assert_eq!(Selection::likely_trials(&question, &Tally::default()), f64::INFINITY);
+        // Eight finalists, two windows unpinned and half a reference, five times.
+        assert_eq!(trials(0.0), 52.5);
+        assert!(trials(0.01) > 100.0 && trials(0.01) < f64::INFINITY, "{}", trials(0.01));
+        assert_eq!(trials(0.1), f64::INFINITY);
     }
 }

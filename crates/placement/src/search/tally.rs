@@ -54,8 +54,8 @@ pub(crate) struct Tally {
     classes: BTreeMap<Assignment, Class>,
     /// Every performance of pieces of the workload, in order; nothing where they cannot run.
     profiles: BTreeMap<Setting, Vec<f64>>,
-    /// Every pinned window, in order: of what, and whether it was steered.
-    trail: Vec<(Assignment, f64, bool)>,
+    /// Every pinned window, in order: of what, and why.
+    trail: Vec<(Assignment, f64, Purpose)>,
     /// Every window of the unpinned baseline before the fresh ones.
     pub(crate) baseline: Vec<f64>,
     /// The target cannot be measured unpinned.
@@ -96,7 +96,7 @@ impl Tally {
                     Purpose::Steered => class.steered.push(measured.performance),
                     _ => {}
                 }
-                self.trail.push((assignment.clone(), measured.performance, purpose == Purpose::Steered));
+                self.trail.push((assignment.clone(), measured.performance, purpose));
                 self.noise.0 += relative_squares(&class.windows) - before;
                 self.noise.1 += if class.windows.len() > 1 { 1.0 } else { 0.0 };
             }
@@ -136,23 +136,31 @@ impl Tally {
         self.classes.values().filter(|class| !class.sampled.is_empty()).map(|class| mean(&class.sampled)).collect()
     }
 
-    /// What was measured before the last complete block of steered draws was decided on, and that block; `None` without any
-    /// such draw. Blocks are of `first`, `first`, twice and four times as many draws, and so on, so that each doubles what there is;
-    /// a first block that was not completed, or of which some could not be measured, counts as it is.
-    pub(crate) fn last_block(&self, first: usize) -> Option<(Windows, Windows)> {
-        let drawn: Vec<usize> = (0..self.trail.len()).filter(|index| self.trail[*index].2).collect();
-        let ends = std::iter::successors(Some(first), |whole| Some(2 * whole));
-        let whole = ends.take_while(|whole| *whole <= drawn.len()).last().unwrap_or(drawn.len());
-        let block = if whole > first { &drawn[whole / 2..whole] } else { &drawn[..whole] };
-        let begin = *block.first()?;
-        let window = |(assignment, value, _): &(Assignment, f64, bool)| (assignment.clone(), *value);
-        let before = self.trail[..begin].iter().map(window).collect();
+    /// What was measured before the last block of steered draws was decided on, and that block; `None` without any such draw. A block ends
+    /// where something else is tried. One that was cut short, to less than half of the largest, does not count.
+    pub(crate) fn last_block(&self) -> Option<(Windows, Windows)> {
+        let mut blocks: Vec<Vec<usize>> = Vec::new();
+        let mut open = false;
+        for (index, (_, _, purpose)) in self.trail.iter().enumerate() {
+            match (purpose, blocks.last_mut().filter(|_| open)) {
+                (Purpose::Steered, Some(block)) => block.push(index),
+                (Purpose::Steered, None) => blocks.push(vec![index]),
+                // The reference is measured in between.
+                (Purpose::Reference, _) => continue,
+                _ => {}
+            }
+            open = *purpose == Purpose::Steered;
+        }
+        let largest = blocks.iter().map(Vec::len).max()?;
+        let block = blocks.iter().rev().find(|block| 2 * block.len() >= largest)?;
+        let window = |(assignment, value, _): &(Assignment, f64, Purpose)| (assignment.clone(), *value);
+        let before = self.trail[..block[0]].iter().map(window).collect();
         Some((before, block.iter().map(|index| window(&self.trail[*index])).collect()))
     }
 
     /// How many steered windows.
     pub(crate) fn steered_draws(&self) -> usize {
-        self.trail.iter().filter(|(_, _, steered)| *steered).count()
+        self.trail.iter().filter(|(_, _, purpose)| *purpose == Purpose::Steered).count()
     }
 
     /// How many sampled windows.
@@ -240,6 +248,24 @@ mod tests {
         let records = [same(), record(0, Ok(1.0)), same(), same(), same(), record(1, Err(Retry::Other)), same()];
         let settled: Vec<bool> = settled(&records).map(|record| record.outcome.is_ok()).collect();
         assert_eq!(settled, [true, false, false]);
+    }
+
+    #[test]
+    fn a_block_ends_where_something_else_is_tried_and_one_cut_short_does_not_count() {
+        let mut tally = Tally::default();
+        let mut learn = |leaf: u32, purpose: Purpose| {
+            let mut record = record(leaf, Ok(1.0));
+            record.trial.purpose = purpose;
+            tally.learn(&record);
+            tally.last_block().map(|(before, block)| (before.len(), block.iter().map(|(at, _)| at.leaf(0)).collect()))
+        };
+        assert_eq!(learn(0, Purpose::Sample), None);
+        (1..4).for_each(|leaf| drop(learn(leaf, Purpose::Steered)));
+        learn(9, Purpose::Reference);
+        assert_eq!(learn(4, Purpose::Steered), Some((1, vec![1, 2, 3, 4])), "the reference is no part of it");
+        learn(5, Purpose::Climb);
+        assert_eq!(learn(6, Purpose::Steered), Some((1, vec![1, 2, 3, 4])));
+        assert_eq!(learn(7, Purpose::Steered), Some((7, vec![6, 7])));
     }
 
     #[test]

@@ -152,7 +152,7 @@ fn merged(machine: &Machine, level: DomainKind) -> DomainKind {
 
 /// Refuses what has no profile, and says what profiling will take; as much of it is done as the budget has time for. `name` is the
 /// workload's, for the user.
-pub(super) fn prepare(request: &mut Request, bed: &Bed, name: &str) -> anyhow::Result<()> {
+pub(crate) fn prepare(request: &mut Request, bed: &Bed, name: &str) -> anyhow::Result<()> {
     let testbed = bed.testbed();
     let (machine, workload) = (testbed.machine(), testbed.workload());
     let cast = Cast::new(workload);

@@ -1,0 +1,165 @@
+//! A selection as a page: which of the ready programs run together and where, what each selection gave over random placements, and how much better
+//! anything could be.
+
+use crate::chart::{Axis, Chart, Ink, Series, Shape};
+use crate::figure::{Figure, Table};
+use crate::floorplan::{self, Block};
+use crate::page::{ReportError, Shell};
+use crate::question::Files;
+use askama::Template;
+use pinwise_campaign::CampaignInfo;
+use pinwise_placement::{MixOutcome, PlacedMix};
+use pinwise_testbed::Thread;
+use pinwise_testbed::figures::{self, Scale};
+use pinwise_topology::{Assignment, SharingTree};
+
+/// Selections that the chart has room for; the table has all.
+const DRAWN: usize = 30;
+
+/// What the page tells of, beside the campaign.
+pub struct Selection<'a> {
+    /// What was found.
+    pub outcome: &'a MixOutcome,
+    /// What runs in the best selection: `intmul:2 + hash1_Mem`.
+    pub best: String,
+    /// The selections of the outcome, in its order.
+    pub names: Vec<String>,
+    /// Each program and what an instance of it does alone, with its unit.
+    pub alone: Vec<(String, String)>,
+    /// Instances that are ready.
+    pub ready: usize,
+}
+
+/// The page of a selection: a complete HTML document that needs nothing else.
+///
+/// # Errors
+/// The data could not be written, or the template not filled in.
+pub fn selection_page(info: &CampaignInfo, selection: &Selection<'_>, files: Files<'_>) -> Result<String, ReportError> {
+    let outcome = selection.outcome;
+    let scale = Scale::new(&info.new.unit, 1.0);
+    let document = SelectionDocument {
+        info,
+        verdict: verdict(selection, &scale),
+        plan: outcome.best.as_ref().map(|best| plan(info, best)),
+        bound: bound(outcome, &scale),
+        notes: &outcome.bound.notes,
+        figure: figure(selection, &scale),
+        alone: &selection.alone,
+        next: [(format!("pinwise campaign export {}{}", info.id.0, files.flag()), "every measurement")],
+        version: env!("CARGO_PKG_VERSION"),
+    };
+    let charts: Vec<&Chart> = document.figure.chart.iter().collect();
+    let title = format!("{}: selection, campaign {}", info.new.workload.name, info.id.0);
+    Shell::page(title, document.render()?, &charts)
+}
+
+/// What there is to read.
+#[derive(Template)]
+#[template(path = "selection.html")]
+struct SelectionDocument<'a> {
+    info: &'a CampaignInfo,
+    verdict: String,
+    plan: Option<Block>,
+    bound: String,
+    notes: &'a [String],
+    figure: Figure,
+    alone: &'a [(String, String)],
+    next: [(String, &'static str); 1],
+    version: &'static str,
+}
+
+fn verdict(selection: &Selection<'_>, scale: &Scale) -> String {
+    let outcome = selection.outcome;
+    let Some(best) = &outcome.best else {
+        return "Nothing is announced yet: no selection has had fresh windows.".to_owned();
+    };
+    let chance = outcome.chance.map_or(String::new(), |chance| {
+        format!(" All draws together, the choice and the placement left to chance, come to {}.", chance.show(scale))
+    });
+    let ties = match outcome.ties.len() {
+        0 => String::new(),
+        1 => " Another placement cannot be told apart from it.".to_owned(),
+        n => format!(" {n} others cannot be told apart from it."),
+    };
+    let (performance, name) = (best.performance.show(scale), &selection.best);
+    format!("Of {} ready instances run these: {name}. They reach {performance}.{chance}{ties}", selection.ready)
+}
+
+/// The threads that run, where they run.
+fn plan(info: &CampaignInfo, best: &PlacedMix) -> Block {
+    let tree = SharingTree::new(&info.new.machine, info.new.alike);
+    let members = best.pieces.iter().flat_map(|piece| info.new.workload.members(piece.instance));
+    let threads: Vec<Thread> = members.map(|thread| info.new.workload.threads[thread].clone()).collect();
+    let assignment = Assignment::new(best.pieces.iter().flat_map(|piece| piece.leaves.clone()).collect());
+    floorplan::draw(&info.new.machine, tree.leaves(), &threads, &assignment)
+}
+
+fn bound(outcome: &MixOutcome, scale: &Scale) -> String {
+    let bound = &outcome.bound;
+    match (bound.upb_high, bound.gap_high) {
+        (Some(high), Some(gap)) => format!(
+            "No selection on any placement is better than {} with {} confidence (n = {}): the gap is at most {}.",
+            scale.show(high),
+            figures::percent(bound.confidence),
+            figures::count(bound.n as u64),
+            figures::percent(gap)
+        ),
+        _ => "There is no bound on what the best selection could do.".to_owned(),
+    }
+}
+
+fn figure(selection: &Selection<'_>, scale: &Scale) -> Figure {
+    const TITLE: &str = "What each selection gives on random placements";
+    let outcome = selection.outcome;
+    let all: Vec<_> = selection.names.iter().zip(&outcome.selections).collect();
+    let (Some((best, first)), Some((worst, last))) = (all.first(), all.last()) else {
+        return Figure::absent(TITLE, "No selection has been drawn yet.");
+    };
+    let shown = &all[..all.len().min(DRAWN)];
+    let at = |index: usize| (shown.len() - 1 - index) as f64;
+    let y = Axis { names: shown.iter().rev().map(|(name, _)| (*name).clone()).collect(), ..Axis::default() };
+    let mut chart = Chart::new("chart-selections", Axis::new(&scale.label), y);
+    chart.bars_along_x = true;
+    let mut table = Table::new(["Selection", "Mean", "Interval", "Draws", "Best window"]);
+    for (name, drawn) in &all {
+        let performance = &drawn.performance;
+        let known = performance.low.is_finite() && performance.high.is_finite();
+        table.row([
+            (*name).clone(),
+            scale.show(performance.mean),
+            if known { scale.range(performance.low, performance.high) } else { String::new() },
+            figures::count(performance.n as u64),
+            scale.show(drawn.best),
+        ]);
+    }
+    for (index, (_, drawn)) in shown.iter().enumerate() {
+        let ends = [drawn.performance.low, drawn.performance.mean, drawn.performance.high].map(|end| scale.value(end));
+        chart = chart.bar(Ink::Data, at(index), (ends[0], ends[1], ends[2]));
+    }
+    let points = |value: fn(&pinwise_placement::DrawnMix) -> f64| {
+        shown.iter().enumerate().map(|(index, (_, drawn))| (scale.value(value(drawn)), at(index))).collect::<Vec<_>>()
+    };
+    chart = chart
+        .series(Series::new("mean of its draws", Shape::Dots, Ink::Data, points(|drawn| drawn.performance.mean)))
+        .series(Series::new("its best window", Shape::Rings, Ink::Data, points(|drawn| drawn.best)));
+    if let Some(best) = &outcome.best {
+        chart = chart.mark("announced", Ink::Best, scale.value(best.performance.mean), None);
+    }
+    if let Some(upb) = outcome.bound.upb {
+        chart = chart.mark("bound", Ink::Bound, scale.value(upb), outcome.bound.upb_high.map(|high| scale.value(high)));
+    }
+    Figure {
+        title: TITLE,
+        says: format!(
+            "{} of {} different selections were drawn. {best} is the best on the mean of its placements, {}; {worst} the worst, {}.",
+            all.len(),
+            figures::count(outcome.different),
+            first.performance.show(scale),
+            last.performance.show(scale)
+        ),
+        reading: "A dot is the mean over the random placements of a selection, the bar its interval, a ring the best single window. Far to the right \
+                  of the dots is what placing is worth, between the dots what choosing is worth. The announced one has windows of its own.",
+        chart: Some(chart),
+        table,
+    }
+}
