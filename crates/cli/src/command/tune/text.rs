@@ -13,7 +13,7 @@ use pinwise_topology::SharingTree;
 pub(super) fn result(document: &Document, width: usize) -> String {
     let mut sheet = Sheet { text: String::new(), width };
     for note in &document.notes {
-        sheet.paragraph("note:", 6, note);
+        sheet.paragraph("note: ", 6, note);
     }
     if !document.notes.is_empty() {
         sheet.text.push('\n');
