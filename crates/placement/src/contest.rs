@@ -92,8 +92,8 @@ impl Contest {
         Some(Gain { mean: ratio.value - 1.0, low: ratio.low - 1.0, high: ratio.high - 1.0 })
     }
 
-    /// What to do, where [`Way::Default`] takes part. `fewer`: the number that was found is below the default; then being as fast, but for a share of `within`, is enough.
-    /// Pinning has to be faster than the same number unpinned, and than doing nothing.
+    /// What to do, where [`Way::Default`] takes part. `fewer`: the number that was found is below the default; then being as fast, but
+    /// for a share of `within`, is enough. Pinning has to be faster than the same number unpinned, and than doing nothing.
     pub fn choice(&self, fewer: bool, within: f64) -> Choice {
         let better = |way, other| self.gain(way, other).is_some_and(|gain| gain.low > 0.0);
         let takes_part = |way| self.ways.contains(&way);
