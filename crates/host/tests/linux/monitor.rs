@@ -26,19 +26,21 @@ fn monitor(pid: Pid, layer: Layer) -> Option<Monitor> {
     }
 }
 
-/// What two monitors see of the same window.
-fn side_by_side(monitors: &mut [Monitor; 2], window: Duration) -> [Activity; 2] {
+/// What two monitors see of the same window; `None`: a busy machine held one of them up, and the windows were not the same.
+fn side_by_side(monitors: &mut [Monitor; 2], window: Duration) -> Option<[Activity; 2]> {
     let begin = Barrier::new(2);
     let watch = |monitor: &mut Monitor| {
         begin.wait();
         monitor.watch(window, &thread::sleep, &|| false).unwrap()
     };
     let [one, other] = monitors;
-    thread::scope(|scope| {
+    let [one, other] = thread::scope(|scope| {
         let one = scope.spawn(|| watch(one));
         let other = watch(other);
         [one.join().unwrap(), other]
-    })
+    });
+    let length = |activity: &Activity| activity.threads.iter().map(|thread| thread.elapsed).max().unwrap_or_default();
+    (length(&one).abs_diff(length(&other)) < window / 50).then_some([one, other])
 }
 
 /// Time of all threads, in seconds.
@@ -59,7 +61,10 @@ fn the_sampled_share_of_time_at_locks_is_the_exact_one_within_a_tenth() {
         // A share p of n looks is off by sqrt((1 - p) / (p n)) of itself (one standard deviation): until four of them are within
         // the tolerance, so that chance fails this once in 10,000 runs.
         let enough = loop {
-            let [proc, ebpf] = side_by_side(&mut monitors, Duration::from_secs(1));
+            if Instant::now() > deadline {
+                break false;
+            }
+            let Some([proc, ebpf]) = side_by_side(&mut monitors, Duration::from_secs(1)) else { continue };
             sampled += total(&proc, |thread| thread.locked.unwrap_or_default());
             truth += total(&ebpf, |thread| thread.locked.unwrap_or_default());
             elapsed += total(&ebpf, |thread| thread.elapsed);
@@ -71,9 +76,6 @@ fn the_sampled_share_of_time_at_locks_is_the_exact_one_within_a_tenth() {
             let share = sampled / slept;
             if 4.0 * ((1.0 - share).max(0.0) / (share * looks)).sqrt() < TOLERANCE && looks > 500.0 {
                 break true;
-            }
-            if Instant::now() > deadline {
-                break false;
             }
         };
         println!(
@@ -104,9 +106,14 @@ fn layers_with_privilege_count_what_the_kernel_counts() {
         let Some(exact) = monitor(program.pid(), layer) else { continue };
         program.threads("", 7);
         let mut monitors = [monitor(program.pid(), Layer::Proc).unwrap(), exact];
-        let stolen = stolen();
-        let [proc, exact] = side_by_side(&mut monitors, Duration::from_secs(2));
-        let stolen = self::stolen() - stolen;
+        let same = (0..8).find_map(|_| {
+            let before = stolen();
+            side_by_side(&mut monitors, Duration::from_secs(2)).map(|activities| (activities, stolen() - before))
+        });
+        let Some(([proc, exact], stolen)) = same else {
+            println!("{layer}: the windows were never the same on this busy machine, not judged");
+            continue;
+        };
         assert_eq!((exact.layer, exact.lost), (layer, 0));
         for thread in proc.threads.iter().chain(&exact.threads) {
             assert_eq!(thread.ran + thread.waited + thread.slept, thread.elapsed, "{thread:?}");
