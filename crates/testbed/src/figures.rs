@@ -144,17 +144,36 @@ pub fn group(digits: &str) -> String {
     grouped
 }
 
-/// `850 ms`, `12.3 s`, `4 min 10 s`, `2 h 5 min`.
+/// `1 probe`, `5,000 probes`: how many of what is called `noun`, whose plural ends in s.
+pub fn counted(number: u64, noun: &str) -> String {
+    format!("{} {noun}{}", count(number), if number == 1 { "" } else { "s" })
+}
+
+/// `350 µs`, `1.5 ms`, `195 ms`, `12.3 s`, `2 s`, `4 min 10 s`, `5 min`, `2 h 5 min`.
 pub fn duration(time: Duration) -> String {
-    let seconds = time.as_secs_f64();
-    if seconds < 1.0 {
-        format!("{:.0} ms", seconds * 1e3)
-    } else if seconds < 60.0 {
-        format!("{seconds:.1} s")
-    } else if seconds < 3600.0 {
-        format!("{} min {} s", time.as_secs() / 60, time.as_secs() % 60)
-    } else {
-        format!("{} h {} min", time.as_secs() / 3600, time.as_secs() / 60 % 60)
+    let tenths = |value: f64, unit: &str| {
+        let text = format!("{value:.1}");
+        format!("{} {unit}", text.strip_suffix(".0").unwrap_or(&text))
+    };
+    let parts = |large: u64, unit: &str, small: u64, part: &str| match small {
+        0 => format!("{large} {unit}"),
+        small => format!("{large} {unit} {small} {part}"),
+    };
+    // What would be rounded up to the next unit is told in that.
+    match time.as_secs_f64() {
+        0.0 => "0 s".to_owned(),
+        seconds if seconds < 999.5e-6 => format!("{:.0} µs", seconds * 1e6),
+        seconds if seconds < 9.95e-3 => tenths(seconds * 1e3, "ms"),
+        seconds if seconds < 0.9995 => format!("{:.0} ms", seconds * 1e3),
+        seconds if seconds < 59.95 => tenths(seconds, "s"),
+        seconds if seconds < 3599.5 => {
+            let seconds = seconds.round() as u64;
+            parts(seconds / 60, "min", seconds % 60, "s")
+        }
+        seconds => {
+            let minutes = (seconds / 60.0).round() as u64;
+            parts(minutes / 60, "h", minutes % 60, "min")
+        }
     }
 }
 
@@ -223,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn percentages_counts_and_durations_read_naturally() {
+    fn percentages_and_counts_read_naturally() {
         assert_eq!(percent(0.024), "2.4 %");
         assert_eq!(percent(0.0003), "0.03 %");
         assert_eq!(percent(0.95), "95 %");
@@ -231,8 +250,30 @@ mod tests {
         assert_eq!(change(0.1434), "+14.3 %");
         assert_eq!(change(-0.003), "−0.3 %");
         assert_eq!(count(5000), "5,000");
-        assert_eq!(duration(Duration::from_millis(850)), "850 ms");
-        assert_eq!(duration(Duration::from_secs(250)), "4 min 10 s");
+        assert_eq!(
+            [counted(0, "probe"), counted(1, "probe"), counted(2000, "probe")],
+            ["0 probes", "1 probe", "2,000 probes"]
+        );
+    }
+
+    #[test]
+    fn durations_are_told_in_the_unit_that_they_round_to() {
+        for (seconds, text) in [
+            (0.0, "0 s"),
+            (350e-6, "350 µs"),
+            (1.49e-3, "1.5 ms"),
+            (0.01, "10 ms"),
+            (0.19491, "195 ms"),
+            (0.9996, "1 s"),
+            (2.0, "2 s"),
+            (12.34, "12.3 s"),
+            (59.96, "1 min"),
+            (250.0, "4 min 10 s"),
+            (3599.7, "1 h"),
+            (7500.0, "2 h 5 min"),
+        ] {
+            assert_eq!(duration(Duration::from_secs_f64(seconds)), text);
+        }
     }
 
     #[test]
