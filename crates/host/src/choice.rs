@@ -74,7 +74,7 @@ impl Choice {
     }
 }
 
-/// One line for each reason: `left alone, below 1 % of a CPU each: eal-intr-thread, mc-worker (4 of them)`.
+/// One line for each reason: `threads not placed, since each uses less than 1 % of a CPU: eal-intr-thread, mc-worker (4 of them)`.
 pub(crate) fn told<'a>(left_alone: impl Iterator<Item = (Why, &'a str)>) -> Vec<String> {
     let mut reasons: BTreeMap<Why, BTreeMap<&str, usize>> = BTreeMap::new();
     for (why, comm) in left_alone {
@@ -82,15 +82,15 @@ pub(crate) fn told<'a>(left_alone: impl Iterator<Item = (Why, &'a str)>) -> Vec<
     }
     let line = |(why, comms): (Why, BTreeMap<&str, usize>)| {
         let reason = match why {
-            Why::HardlyRuns => format!("below {:.0} % of a CPU each", crate::HARDLY_RUNS * 100.0),
-            Why::NotIncluded => "not named by --include".to_owned(),
-            Why::Excluded => "named by --exclude".to_owned(),
-            Why::Unknown => "not placed when the campaign was begun".to_owned(),
+            Why::HardlyRuns => format!("since each uses less than {:.0} % of a CPU", crate::HARDLY_RUNS * 100.0),
+            Why::NotIncluded => "since --include does not name them".to_owned(),
+            Why::Excluded => "since --exclude names them".to_owned(),
+            Why::Unknown => "since they were not when the campaign was begun".to_owned(),
         };
         let count =
             |(comm, count): (&str, usize)| if count > 1 { format!("{comm} ({count} of them)") } else { comm.into() };
         let names: Vec<String> = comms.into_iter().map(count).collect();
-        format!("left alone, {reason}: {}", names.join(", "))
+        format!("threads not placed, {reason}: {}", names.join(", "))
     };
     reasons.into_iter().map(line).collect()
 }
@@ -134,8 +134,8 @@ mod tests {
             (Why::HardlyRuns, "mc-worker"),
         ];
         let lines = [
-            "left alone, below 1 % of a CPU each: eal-intr-thread, mc-worker (2 of them), telemetry-v1",
-            "left alone, named by --exclude: log",
+            "threads not placed, since each uses less than 1 % of a CPU: eal-intr-thread, mc-worker (2 of them), telemetry-v1",
+            "threads not placed, since --exclude names them: log",
         ];
         assert_eq!(told(left.into_iter()), lines);
         assert!(told(std::iter::empty()).is_empty());

@@ -4,6 +4,7 @@ use crate::guardian::{Entry, Guardian, MARK, marked};
 use crate::stream::{Streams, Tail, follow};
 use crate::target::TargetError;
 use crate::thread::Pid;
+use pinwise_testbed::figures::duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid as RawPid, PidfdFlags, Signal, WaitId, WaitIdOptions};
 use rustix::process::{getpgid, kill_process, kill_process_group, pidfd_open, waitid};
@@ -19,6 +20,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// How long a program may take to end after SIGTERM.
 pub(crate) const GRACE: Duration = Duration::from_secs(2);
+
+/// What to do about a program that did all it had to, while it should have gone on.
+const WHOLE_RUNS: &str = "; a program that runs to its end is measured by whole runs: --metric runtime, or --per-run for a number that it prints";
 
 /// Where a launched program's output goes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -102,10 +106,12 @@ impl Running {
     /// What to say about its end; many programs complain on their standard output.
     pub(crate) fn ended(&self, name: &str, status: ExitStatus) -> TargetError {
         let last = [&self.stderr, &self.stdout].into_iter().find_map(|tail| tail.as_ref()?.last());
+        let last = last.map(|line| format!("; its last line was: {line}")).unwrap_or_default();
+        let remedy = if status.success() { WHOLE_RUNS } else { "" };
         TargetError::Ended {
             name: name.into(),
-            how: format!(" ({status}) {:.1} s after its start", self.begin.elapsed().as_secs_f64()),
-            last: last.map(|line| format!("; its last line was: {line}")).unwrap_or_default(),
+            how: format!(" ({status}) {} after its start", duration(self.begin.elapsed())),
+            last: format!("{last}{remedy}"),
         }
     }
 

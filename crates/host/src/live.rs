@@ -14,6 +14,7 @@ use crate::roster::Changes;
 use crate::survey::{Surveyed, averaged, same_crew};
 use crate::target::{Target, TargetError, common_contexts, pause};
 use crate::thread::{Stat, ThreadId};
+use pinwise_testbed::figures::counted;
 use pinwise_testbed::{Effort, MeasureError, Measurement, Retry, Setting, Testbed, Thread, Unit, Workload};
 use pinwise_topology::{Assignment, CpuSet, Machine, Random};
 use std::collections::BTreeMap;
@@ -144,16 +145,16 @@ impl LiveTestbed {
         let mut notes = Vec::new();
         notes.extend(choice::told(self.left_alone.iter().map(|(why, comm)| (*why, comm.as_str()))));
         if self.respawned > 0 {
-            notes.push(format!(
-                "placed threads that ended were replaced by new ones of their name {} times",
-                self.respawned
-            ));
+            let times = counted(self.respawned as u64, "time");
+            notes.push(format!("placed threads that ended were replaced by new ones of their name {times}"));
         }
-        if self.late_seen > 0 {
-            notes.push(format!(
-                "{} threads or child processes appeared after the survey; they were not placed",
-                self.late_seen
-            ));
+        match self.late_seen {
+            0 => {}
+            1 => notes.push("a thread or child process appeared after the survey; it was not placed".to_owned()),
+            late => {
+                notes
+                    .push(format!("{late} threads or child processes appeared after the survey; they were not placed"));
+            }
         }
         notes.extend(self.not_punctual.clone());
         notes

@@ -387,6 +387,9 @@ fn remove(path: &Path) -> Result<(), MeasureError> {
 fn no_match(name: &str, stream: Stream, pattern: &Pattern, last: Option<String>) -> MeasureError {
     let stream = if stream == Stream::Stdout { "stdout" } else { "stderr" };
     let last = last.map_or_else(|| "it is empty".into(), |line| format!("its last line was: {line}"));
-    let message = format!("'{}' matches nothing in the {stream} of {name}; {last}", pattern.as_str());
+    let message = format!(
+        "'{}' matches nothing in the {stream} of {name}; {last}: correct the pattern, or time the run (--metric runtime)",
+        pattern.as_str()
+    );
     MeasureError::new(Retry::Never, message)
 }

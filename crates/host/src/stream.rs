@@ -39,6 +39,8 @@ struct Last {
     ended: bool,
 }
 
+/// Characters of a line that are quoted in a message.
+const QUOTED: usize = 100;
 /// Enough for a message; a program's usage text is not repeated in full.
 const KEPT: usize = 5;
 /// A line longer than this is cut: a program may print gigabytes without a newline.
@@ -49,16 +51,16 @@ const WAITING: usize = 65_536;
 const DRAINING: Duration = Duration::from_millis(500);
 
 impl Tail {
-    /// The last line that is not blank, once the stream has ended or half a second has passed.
+    /// The last line that is not blank, as it may stand in a message, once the stream has ended or half a second has passed.
     pub fn last(&self) -> Option<String> {
         self.wait();
         self.now()
     }
 
-    /// The last line so far that is not blank.
+    /// The last line so far that is not blank, as it may stand in a message.
     pub(crate) fn now(&self) -> Option<String> {
         let last = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
-        last.lines.iter().rev().find(|line| !line.trim().is_empty()).map(|line| line.trim().to_owned())
+        last.lines.iter().rev().find(|line| !line.trim().is_empty()).map(|line| quotable(line))
     }
 
     /// Waits until everything the stream had has been read.
@@ -71,6 +73,25 @@ impl Tail {
         change(&mut self.0.0.lock().unwrap_or_else(PoisonError::into_inner));
         self.0.1.notify_all();
     }
+}
+
+/// A line of a program as it may stand in a message: what would steer the terminal is written out, and a long line is cut.
+pub(crate) fn quotable(line: &str) -> String {
+    let (mut quoted, mut width) = (String::new(), 0);
+    for character in line.trim().chars() {
+        let before = quoted.len();
+        match character.is_control() {
+            true => quoted.extend(character.escape_default()),
+            false => quoted.push(character),
+        }
+        width += quoted[before..].chars().count();
+        if width > QUOTED {
+            quoted.truncate(before);
+            quoted.push('…');
+            break;
+        }
+    }
+    quoted
 }
 
 /// Reads `pipe` to its end on a thread of its own and gives every line to `take`.
@@ -125,6 +146,15 @@ mod tests {
         assert_eq!(lines.len(), 21);
         assert_eq!(lines[19], "line 19");
         assert_eq!(tail.last().as_deref(), Some("line 19"), "blank lines say nothing");
+    }
+
+    #[test]
+    fn what_is_quoted_does_not_steer_the_terminal() {
+        let (_lines, tail) = follow(&b"\x1b[31mfatal\x1b[0m\x07: \xff\n"[..]).unwrap();
+        assert_eq!(tail.last().as_deref(), Some("\\u{1b}[31mfatal\\u{1b}[0m\\u{7}: \u{fffd}"));
+        let long = quotable(&"ä".repeat(1000));
+        assert!(long.chars().count() == QUOTED + 1 && long.ends_with("ä…"), "{long}");
+        assert!(quotable(&"\x1b".repeat(1000)).len() <= QUOTED + "…".len());
     }
 
     #[test]

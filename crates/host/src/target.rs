@@ -49,7 +49,7 @@ pub enum TargetError {
         name: String,
         /// ` (exit status: 1) 0.2 s after its start`, or what is known of an attached one.
         how: String,
-        /// `; its last line was: …`, where there is one.
+        /// `; its last line was: …`, where there is one, and what to do where it ended as it should.
         last: String,
     },
     /// No thread runs.
@@ -270,6 +270,12 @@ impl Target {
             return Err(TargetError::Ended { name, how, last: String::new() });
         }
         Ok(())
+    }
+
+    /// Whether it was launched and has ended as it should.
+    pub fn finished(&self) -> bool {
+        let status = self.running.as_ref().and_then(Running::status);
+        status.is_some_and(|status| status.success())
     }
 
     /// The process that runs another program than when it was steady (exec), and that program.

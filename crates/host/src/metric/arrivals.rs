@@ -2,9 +2,9 @@
 
 use super::pattern::Pattern;
 use super::reading::{Interpretation, WITHIN_A_BLOCK};
-use super::source::{Failure, Sample, Source, shorten, sleep_until};
+use super::source::{Failure, Sample, Source, sleep_until};
 use super::tail::FileLines;
-use crate::stream::Line;
+use crate::stream::{Line, quotable};
 use pinwise_testbed::{MeasureError, Retry};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -119,7 +119,7 @@ impl Arrivals for MatchingLines {
                 self.from,
                 self.bytes,
                 self.pattern,
-                shorten(last.trim())
+                quotable(last)
             ),
             (None, lines) => format!("{} gave {lines} lines ({} bytes), then nothing more", self.from, self.bytes),
         }

@@ -2,6 +2,7 @@
 //! (`/ethdev/stats,0`), one an answer.
 
 use super::source::{Failure, Sample, Source};
+use pinwise_testbed::figures::duration;
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 use serde_json::Value;
@@ -134,7 +135,9 @@ impl Connection {
                 Ok((length, _)) => break length,
                 Err(Errno::AGAIN | Errno::INTR) if cancelled() => return Err(Failure::Cancelled),
                 Err(Errno::AGAIN | Errno::INTR) if Instant::now() < deadline => {}
-                Err(Errno::AGAIN) => return Err(Failure::on(&self.path, format_args!("no answer in {TIMEOUT:?}"))),
+                Err(Errno::AGAIN) => {
+                    return Err(Failure::on(&self.path, format_args!("no answer in {}", duration(TIMEOUT))));
+                }
                 Err(errno) => return Err(Failure::on(&self.path, errno)),
             }
         };

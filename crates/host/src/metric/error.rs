@@ -105,6 +105,8 @@ pub enum MetricError {
         metric: String,
         /// What ended, and what was seen last.
         reason: String,
+        /// How many numbers had come by then.
+        numbers: usize,
     },
     /// Readings that fit a counter as well as a value.
     #[error("metric '{metric}': it stayed at {value} for {}: say --counter or --gauge if that is right", duration(*.waited))]

@@ -5,6 +5,7 @@ use super::arrivals::read_dated;
 use super::reading::Summary;
 use super::source::{Source, sleep_until};
 use super::window::Window;
+use pinwise_testbed::figures::duration;
 use pinwise_testbed::{MeasureError, Retry};
 use std::time::{Duration, Instant};
 
@@ -48,7 +49,8 @@ impl MetricMeter for OnDemand {
         }
         let (summary, measured) = (window.rate()?, window.length());
         if measured < length / 2 {
-            let message = format!("the program's clock moved in {measured:.1?} of a window of {length:.1?} only");
+            let [measured, length] = [measured, length].map(duration);
+            let message = format!("the program's clock moved in {measured} of a window of {length} only");
             return Err(MeasureError::new(Retry::Same, message));
         }
         Ok((summary, measured))

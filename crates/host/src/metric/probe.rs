@@ -42,11 +42,11 @@ impl Known<'_> {
         MetricError::NeverRead { metric: self.metric.into(), waited, seen }
     }
 
-    fn failed(&self, stop: Stop, waited: Duration) -> MetricError {
+    fn failed(&self, stop: Stop, waited: Duration, numbers: usize) -> MetricError {
         match stop {
             Stop::Failed(Failure::Cancelled) => MetricError::Interrupted,
             Stop::Failed(Failure::Unreadable(why)) => self.never(waited, why),
-            Stop::Closed(reason) => MetricError::Closed { metric: self.metric.into(), reason },
+            Stop::Closed(reason) => MetricError::Closed { metric: self.metric.into(), reason, numbers },
         }
     }
 }
@@ -115,7 +115,7 @@ pub(crate) fn lines(
         match arrivals.next(Instant::now() + known.patience, cancelled) {
             Ok(Some(arrival)) => heard.push(arrival),
             Ok(None) => return Err(known.never(known.patience, arrivals.seen())),
-            Err(stop) => return Err(known.failed(stop, began.elapsed())),
+            Err(stop) => return Err(known.failed(stop, began.elapsed(), heard.len())),
         }
     }
 }
@@ -188,7 +188,7 @@ pub(crate) fn source(
             }
             // One bad reading among good ones (a file caught while it is written) is no reason to give up.
             Err(Failure::Unreadable(_)) if began.elapsed() <= known.patience => {}
-            Err(failure) => return Err(known.failed(failure.into(), began.elapsed())),
+            Err(failure) => return Err(known.failed(failure.into(), began.elapsed(), values.len())),
         }
     }
 }
@@ -226,7 +226,7 @@ fn found(
     let cost = cost_of(cost);
     let mut notes: Vec<String> = decision(known, interpretation).into_iter().collect();
     if cost > Duration::from_millis(1) {
-        notes.push(format!("a reading of the metric takes {cost:.1?} or more"));
+        notes.push(format!("a reading of the metric takes {} or more", duration(cost)));
     }
     // A reading or two without a change may be the program's doing; a number that is renewed stands still more often.
     let on_demand = source.exact() || unchanged * 4 <= changes.len();

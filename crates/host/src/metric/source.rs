@@ -1,6 +1,7 @@
 //! What is read on demand: a file, a command, a page, a socket.
 
 use super::reading::Interpretation;
+use crate::stream::quotable;
 use pinwise_testbed::{MeasureError, Retry};
 use std::time::{Duration, Instant};
 
@@ -68,17 +69,7 @@ pub(crate) fn sleep_until(deadline: Instant, cancelled: &dyn Fn() -> bool) -> Re
     }
 }
 
-/// The last line of a text that is not blank, cut for a message.
+/// The last line of a text that is not blank, as it may stand in a message.
 pub(crate) fn last_line(text: &str) -> Option<String> {
-    let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty())?;
-    Some(shorten(line))
-}
-
-/// A line cut to what fits a message.
-pub(crate) fn shorten(line: &str) -> String {
-    const WIDTH: usize = 100;
-    match line.char_indices().nth(WIDTH) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line.to_owned(),
-    }
+    text.lines().rev().find(|line| !line.trim().is_empty()).map(quotable)
 }

@@ -101,7 +101,11 @@ fn threads_are_pinned_measured_and_put_back() {
     let mut testbed = attach(&program);
     assert_eq!(names(&testbed), ["spin-0", "spin-1", "spin-2"]);
     assert_eq!(testbed.workload().threads[1].role, "spin");
-    assert!(testbed.notes()[0].contains("left alone, below 1 % of a CPU each: __program"), "{:?}", testbed.notes());
+    assert!(
+        testbed.notes()[0].contains("threads not placed, since each uses less than 1 % of a CPU: __program"),
+        "{:?}",
+        testbed.notes()
+    );
 
     let setting = Setting::Pinned(Assignment::new(vec![0, 1, 0]));
     let measured = testbed.measure(&setting, Effort { windows: 2.0 }).unwrap();
@@ -129,8 +133,11 @@ fn only_the_threads_that_were_chosen_are_pinned() {
     let mut testbed = testbed(target, options).unwrap();
     assert_eq!(names(&testbed), ["spin-0", "spin-2"]);
     let notes = testbed.notes();
-    assert!(notes.iter().any(|note| note.starts_with("left alone, not named by --include: __program")), "{notes:?}");
-    assert!(notes.contains(&"left alone, named by --exclude: spin-1".to_owned()), "{notes:?}");
+    assert!(
+        notes.iter().any(|note| note.starts_with("threads not placed, since --include does not name them: __program")),
+        "{notes:?}"
+    );
+    assert!(notes.contains(&"threads not placed, since --exclude names them: spin-1".to_owned()), "{notes:?}");
     assert_eq!(testbed.affinities().into_values().collect::<Vec<_>>(), [whole(), whole()]);
     testbed.measure(&all_on(&testbed, 0), Effort::default()).unwrap();
     assert_eq!(masks(&threads).iter().map(CpuSet::len).collect::<Vec<_>>(), [1, whole().len(), 1]);
@@ -161,7 +168,11 @@ fn a_busy_thread_that_gets_no_cpu_is_found_beside_one_that_does() {
         let (before, begin) = (ran(), Instant::now());
         let found = testbed(Target::attach(Scope::Processes(vec![program.pid()])).unwrap(), quick()).unwrap();
         assert_eq!(names(&found), ["spin-0", "spin-1"]);
-        assert!(found.notes()[0].contains("left alone, below 1 % of a CPU each: __program"), "{:?}", found.notes());
+        assert!(
+            found.notes()[0].contains("threads not placed, since each uses less than 1 % of a CPU: __program"),
+            "{:?}",
+            found.notes()
+        );
         if (ran() - before).as_secs_f64() < HARDLY_RUNS * begin.elapsed().as_secs_f64() {
             return;
         }

@@ -31,7 +31,11 @@ fn the_threads_of_every_run_are_found_and_placed() {
     let mut testbed = testbed(launch("work"), printed(r"confined to (\d+)"));
     let names: Vec<_> = testbed.workload().threads.iter().map(|thread| thread.name.clone()).collect();
     assert_eq!(names, ["w-0", "w-1"]);
-    assert!(testbed.notes()[0].starts_with("left alone, below 1 % of a CPU each: "), "{:?}", testbed.notes());
+    assert!(
+        testbed.notes()[0].starts_with("threads not placed, since each uses less than 1 % of a CPU: "),
+        "{:?}",
+        testbed.notes()
+    );
     let mut measure = |setting: &Setting| testbed.measure(setting, Effort::default()).unwrap().performance;
     assert_eq!(measure(&pinned(&[1, 0])), 10.0);
     assert_eq!(measure(&pinned(&[0, 1])), 1.0);
@@ -47,7 +51,11 @@ fn only_the_threads_that_were_chosen_are_placed() {
     let chosen = open(choice(Some("^w-"), Some("-0$"))).unwrap();
     assert_eq!(chosen.workload().threads.len(), 1);
     assert_eq!(chosen.workload().threads[0].name, "w-1");
-    assert!(chosen.notes().contains(&"left alone, named by --exclude: w-0".to_owned()), "{:?}", chosen.notes());
+    assert!(
+        chosen.notes().contains(&"threads not placed, since --exclude names them: w-0".to_owned()),
+        "{:?}",
+        chosen.notes()
+    );
     let error = open(choice(Some("nobody"), None)).err().unwrap().to_string();
     let told = "--include and --exclude leave no thread of linux";
     assert!(error.starts_with(told) && error.ends_with("those that run are w-0, w-1"), "{error}");
