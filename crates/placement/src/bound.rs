@@ -1,11 +1,11 @@
 //! What is known of the best possible performance.
 
-use crate::Question;
 use crate::fresh::Fresh;
 use crate::search::ceiling::Ceiling;
 use crate::search::solo::Alone;
 use crate::search::tally::{Guess, Tally};
 use crate::statistics::estimate;
+use crate::{Estimate, Question};
 use pinwise_evt::{Method, Options, Sample};
 use pinwise_testbed::figures::percent;
 use pinwise_topology::Assignment;
@@ -26,6 +26,9 @@ const REFUTED: &str = "the best was measured above the bound by prediction, whic
 
 /// How the note begins that holds of any random sample.
 const WHATEVER: &str = "whatever the distribution";
+
+/// The share of windows in which a metric may stand still: beyond it what is measured is when it moves, not how fast.
+const MOST_STILL: f64 = 0.5;
 
 /// What is known of the best possible performance.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -180,7 +183,10 @@ impl Bound {
             .filter_map(|finalist| estimate(&fresh.windows(finalist), level))
             .map(|estimate| estimate.high);
         let high = searched.chain(announced).fold(f64::NEG_INFINITY, f64::max);
-        let high = Some(high).filter(|high| high.is_finite());
+        if !high.is_finite() {
+            let few = "every assignment was measured, but too few times to say how far off that may be: raise --budget";
+            return Self::unknown(question, "exact", n, few.to_owned());
+        }
         let failed = tally.classes().filter(|(_, class)| class.failed).count();
         let mut notes = vec!["every assignment was measured: the bound rests on noise alone".to_owned()];
         if failed > 0 {
@@ -189,9 +195,9 @@ impl Bound {
         Self {
             upb: best,
             upb_low: best,
-            upb_high: high.map(|high| best.map_or(high, |best| high.max(best))),
+            upb_high: Some(best.map_or(high, |best| high.max(best))),
             gap: best.and_then(|best| gap(best, best)),
-            gap_high: best.zip(high).and_then(|(best, high)| gap(high.max(best), best)),
+            gap_high: best.and_then(|best| gap(high.max(best), best)),
             confidence: question.confidence,
             method: "exact".to_owned(),
             n,
@@ -251,6 +257,34 @@ impl Bound {
         }
     }
 
+    /// This bound, or none where what else was measured speaks against it. `best` is the best announced, `unpinned` what the program
+    /// did by itself, `still` the share of windows in which the metric did not move.
+    pub(crate) fn unless_doubtful(
+        self,
+        best: Option<&Estimate>,
+        unpinned: f64,
+        still: f64,
+        say: impl Fn(f64) -> String,
+    ) -> Self {
+        let reason = if still > MOST_STILL {
+            let still = percent(still);
+            format!(
+                "in {still} of the windows the metric did not move: measure longer ones (--period), ten times as long to begin with"
+            )
+        } else if self.upb_high.or(self.upb).is_some_and(|high| unpinned > high) {
+            let (unpinned, high) = (say(unpinned), say(self.upb_high.or(self.upb).unwrap_or(unpinned)));
+            format!(
+                "unpinned the program did better ({unpinned}) than the bound lets any assignment do ({high}): nothing is claimed"
+            )
+        } else if self.upb.is_some() && best.is_some_and(|best| best.n < 2) {
+            "the best has a single fresh window, from which nothing is claimed: raise --budget".to_owned()
+        } else {
+            return self;
+        };
+        let none = Self { upb: None, upb_low: None, upb_high: None, gap: None, gap_high: None, ..self };
+        Self { notes: vec![reason], ..none }
+    }
+
     fn unknown(question: &Question, method: &str, n: usize, reason: String) -> Self {
         Self {
             upb: None,
@@ -278,4 +312,46 @@ impl Bound {
 /// How far `best` is below `bound`, relative to it; 0 where it is above. `None` for a bound that is not positive.
 fn gap(bound: f64, best: f64) -> Option<f64> {
     (bound > 0.0 && bound.is_finite()).then(|| ((bound - best) / bound).max(0.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Budget, StrategyName};
+
+    fn bound() -> Bound {
+        let question = Question::new(StrategyName::Auto, Budget::Measurements(1));
+        let found = Some(100.0);
+        let bound = Bound::unknown(&question, "exact", 4, "every assignment was measured".into());
+        Bound { upb: found, upb_low: found, upb_high: Some(102.0), gap: Some(0.0), gap_high: Some(0.02), ..bound }
+    }
+
+    fn judged(n: usize, unpinned: f64, still: f64) -> Bound {
+        let best = Estimate { mean: 100.0, low: 98.0, high: 102.0, n, confidence: 0.95, spread: 1.0 };
+        bound().unless_doubtful(Some(&best), unpinned, still, |value| format!("{value} op/s"))
+    }
+
+    #[test]
+    fn nothing_is_claimed_where_what_else_was_measured_speaks_against_it() {
+        assert_eq!(judged(5, 101.0, 0.5), bound());
+        for (n, unpinned, still, reason) in [
+            (
+                5,
+                120.0,
+                0.0,
+                "unpinned the program did better (120 op/s) than the bound lets any assignment do (102 op/s): nothing is claimed",
+            ),
+            (1, 90.0, 0.0, "the best has a single fresh window, from which nothing is claimed: raise --budget"),
+            (
+                5,
+                90.0,
+                0.7,
+                "in 70 % of the windows the metric did not move: measure longer ones (--period), ten times as long to begin with",
+            ),
+        ] {
+            let Bound { upb, upb_high, gap, gap_high, notes, .. } = judged(n, unpinned, still);
+            assert_eq!([upb, upb_high, gap, gap_high], [None; 4], "{reason}");
+            assert_eq!(notes, [reason]);
+        }
+    }
 }

@@ -33,6 +33,6 @@ pub use judge::Judge;
 pub use lineup::{Claim, Contender, Entry, Lineup};
 pub use mix::{DrawnMix, MixError, MixOutcome, MixQuestion, MixSearch, PlacedMix};
 pub use outcome::{Advice, Best, Cost, Drift, Estimate, Outcome};
-pub use plan::{Measured, Number, Plan, PlanError, PlannedThread};
+pub use plan::{Measured, Number, Origin, Plan, PlanError, PlannedThread};
 pub use question::{Budget, Profile, Question, StrategyName};
 pub use search::{Search, SearchError, core_local};

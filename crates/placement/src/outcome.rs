@@ -220,6 +220,17 @@ impl Outcome {
         }
         Self { forecast, ..self }
     }
+
+    /// Without a bound where the unpinned program, or how the metric moved in `records`, speaks against it.
+    pub(crate) fn cautious(mut self, records: &[Record]) -> Self {
+        let best = self.best.as_ref().map(|best| best.performance);
+        // The mean of many windows; of the few before anything was pinned what they show at least.
+        let unpinned = self.baseline.map_or(f64::NEG_INFINITY, |baseline| baseline.mean);
+        let unpinned = self.as_found.map_or(unpinned, |found| unpinned.max(found.low));
+        let scale = Scale::new(&self.unit, best.map_or(unpinned, |best| best.mean));
+        self.bound = self.bound.unless_doubtful(best.as_ref(), unpinned, still(records), |value| scale.show(value));
+        self
+    }
 }
 
 /// The baseline's windows from before the first pinned trial. Later ones begin from wherever pinning left the threads, and a
@@ -228,6 +239,14 @@ fn as_found(records: &[Record], confidence: f64) -> Option<Estimate> {
     let undisturbed = records.iter().take_while(|record| record.trial.setting == Setting::Unpinned);
     let values: Vec<f64> = undisturbed.filter_map(|record| Some(record.outcome.as_ref().ok()?.performance)).collect();
     estimate(&values, confidence)
+}
+
+/// The share of the windows measured in which the metric did not move.
+fn still(records: &[Record]) -> f64 {
+    let measured = records.iter().filter_map(|record| record.outcome.as_ref().ok());
+    let (still, all) =
+        measured.fold((0, 0), |(still, all), window| (still + u32::from(window.performance == 0.0), all + 1));
+    f64::from(still) / f64::max(f64::from(all), 1.0)
 }
 
 /// What the gain says. How the program was found has no vote: that is a moment of one placement, which the scheduler may have

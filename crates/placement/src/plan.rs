@@ -4,7 +4,7 @@
 //! A plan is a small TOML file that people read, edit and keep with their configuration. CPUs are the kernel's numbers, so it means
 //! nothing on another machine; [`Plan::differences`] tells whether this is the machine it was made for.
 
-use crate::{Estimate, Outcome};
+use crate::{Advice, Estimate, Outcome};
 use pinwise_testbed::{Unit, Workload};
 use pinwise_topology::{CpuSet, Fingerprint, SharingTree};
 use serde::{Deserialize, Serialize};
@@ -30,6 +30,9 @@ pub struct Plan {
     version: u32,
     /// The command or the name of the program.
     pub program: String,
+    /// The search that found it; absent from a plan that was written otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
     /// What was measured. Information, nothing depends on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured: Option<Measured>,
@@ -41,6 +44,19 @@ pub struct Plan {
     /// The threads, in the order of their creation. None: they are left to the operating system, and the plan is its number.
     #[serde(rename = "thread", default, skip_serializing_if = "Vec::is_empty")]
     pub threads: Vec<PlannedThread>,
+}
+
+/// The search that found a plan, and what it advised.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Origin {
+    /// Which campaign of which store, and when it began: another one's differs.
+    pub campaign: String,
+    /// Whether pinning is better than leaving the threads to the operating system.
+    pub advice: Advice,
+    /// The machine is a model: its CPUs are no machine's.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub simulated: bool,
 }
 
 /// How a program gets its number of threads.
@@ -139,7 +155,7 @@ pub enum PlanError {
 impl Plan {
     /// A plan for threads with their CPUs.
     pub fn new(program: impl Into<String>, machine: Fingerprint, threads: Vec<PlannedThread>) -> Self {
-        Self { version: VERSION, program: program.into(), measured: None, number: None, machine, threads }
+        Self { version: VERSION, program: program.into(), origin: None, measured: None, number: None, machine, threads }
     }
 
     /// The plan of an outcome: its best assignment, whatever the advice is. `None` where nothing could be measured.
@@ -199,6 +215,26 @@ impl Plan {
         // The fields are numbers, texts, lists and tables with text keys: TOML has all of these.
         let body = toml::to_string(self).unwrap_or_default();
         format!("{HEADER}\n{body}")
+    }
+
+    /// What whoever uses the plan should know of it beforehand, one line each.
+    pub fn cautions(&self) -> Vec<String> {
+        let Some(origin) = &self.origin else { return Vec::new() };
+        let advice = match origin.advice {
+            Advice::Pin => None,
+            Advice::KeepDefault => Some(
+                "its search advised against the plan: nothing measured was better than leaving the threads unpinned"
+                    .to_owned(),
+            ),
+            Advice::Undecided => Some(
+                "the plan is of an undecided search: its measurements do not tell it from leaving the threads unpinned"
+                    .to_owned(),
+            ),
+        };
+        let model = origin.simulated.then(|| {
+            format!("the plan was found on a simulated processor: its CPU numbers are those of {}", self.machine.model)
+        });
+        advice.into_iter().chain(model).collect()
     }
 
     /// All CPUs that some thread uses.
@@ -295,6 +331,20 @@ mod tests {
         assert_eq!(Plan::parse(&text), Ok(plan()));
         let bare = Plan { measured: None, ..plan() };
         assert_eq!(Plan::parse(&bare.to_toml()), Ok(bare));
+    }
+
+    #[test]
+    fn a_plan_says_what_its_search_advised() {
+        let of = |advice, simulated| {
+            let origin = Some(Origin { campaign: "campaign 1 of a.db".into(), advice, simulated });
+            let plan = Plan { origin, ..plan() };
+            assert_eq!(Plan::parse(&plan.to_toml()), Ok(plan.clone()));
+            plan.cautions()
+        };
+        assert!(plan().cautions().is_empty() && of(Advice::Pin, false).is_empty());
+        assert!(of(Advice::Undecided, false)[0].contains("undecided"));
+        let both = of(Advice::KeepDefault, true);
+        assert!(both[0].contains("advised against") && both[1].contains("CPU numbers are those of 2x2x2"), "{both:?}");
     }
 
     #[test]

@@ -28,11 +28,12 @@ use blackbox::Predicting;
 pub use blackbox::core_local;
 use budget::SEARCH_SHARE;
 use explorer::{Next, View, pinned, trial};
+use num_bigint::BigUint;
 use pinwise_campaign::{Purpose, Record, Step, Strategy, Trial};
 use pinwise_prediction::{LocalError, ProfilingError};
 use pinwise_testbed::figures::percent;
 use pinwise_testbed::{Setting, Unit, Workload};
-use pinwise_topology::{Assignment, Random, SharingTree, Space, SpaceError};
+use pinwise_topology::{Assignment, PerContext, Random, SharingTree, Space, SpaceError};
 use plan::{Approach, narrow_space};
 use selection::Selection;
 use std::collections::VecDeque;
@@ -176,6 +177,14 @@ impl Search {
         self.approach.as_ref().map_or(&self.space, |approach| &approach.space)
     }
 
+    /// Whether there is one assignment only, also with as many threads on a context as the question leaves open.
+    pub fn has_no_choice(&self) -> bool {
+        let one = |space: &Space| space.count() == BigUint::from(1_u32);
+        let open = self.question.per_context.is_none() && self.question.strategy != StrategyName::Blackbox;
+        let wide = || Space::new(self.space.tree().clone(), self.space.threads(), PerContext::Any);
+        one(&self.space) && (!open || wide().is_ok_and(|wide| one(&wide)))
+    }
+
     /// The strategy in use and why it was chosen.
     pub fn describe(&self) -> String {
         self.approach.as_ref().map_or_else(|| "not chosen yet".to_owned(), |approach| approach.why.clone())
@@ -187,7 +196,7 @@ impl Search {
         let stopped_because = reasons.collect::<Vec<_>>().join("; ");
         let outcome =
             Outcome::new(&self.question, self.space(), &self.workload, unit, records, self.describe(), stopped_because);
-        outcome.with_forecast(self.forecast())
+        outcome.with_forecast(self.forecast()).cautious(records)
     }
 
     /// What was predicted, where that is how it searches.
@@ -311,7 +320,9 @@ impl Strategy for Search {
         let used = self.question.budget.used(history);
         loop {
             if matches!(self.phase, Phase::Looking) && used >= SEARCH_SHARE && used >= self.until(used) {
-                self.select(format!("{} of the budget went into searching", percent(used)), used);
+                let used_up =
+                    format!("searching had used {} of the budget, the rest is for fresh windows", percent(used));
+                self.select(used_up, used);
             }
             // One more trial has to fit; half a trial's grace absorbs rounding.
             if !matches!(self.phase, Phase::Stopped) && used + 0.5 * self.cost(used) >= 1.0 {

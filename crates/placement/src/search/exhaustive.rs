@@ -8,7 +8,7 @@
 use crate::search::FINALISTS;
 use crate::search::explorer::{Explorer, Next, View, pinned};
 use pinwise_campaign::Purpose;
-use pinwise_testbed::figures::percent;
+use pinwise_testbed::figures::{counted, percent};
 use pinwise_topology::{Assignment, Space};
 use std::collections::BTreeSet;
 
@@ -54,9 +54,8 @@ impl Explorer for Exhaustive {
             let widest = self.eliminate(view);
             let (left, classes, rounds) = (self.alive.len(), self.classes, self.rounds);
             if left <= FINALISTS {
-                return Next::Reached(format!(
-                    "of {classes} assignments measured in {rounds} rounds, {left} were left"
-                ));
+                let left = counted(left as u64, "assignment");
+                return Next::Reached(format!("{left} of {classes} could still be the best after {rounds} rounds"));
             }
             if widest <= view.question.precision {
                 let precision = percent(view.question.precision);
