@@ -4,6 +4,7 @@
 mod command;
 mod comparison;
 mod draw;
+mod hint;
 mod interrupt;
 mod machine;
 mod name;
@@ -23,17 +24,17 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 /// How many threads, on which hardware context, and how far from the best possible: from measurement.
-///
-/// Start here:
-///
-///   pinwise place                                     the built-in packet pipelines on this machine
-///   pinwise place --metric runtime -- pigz -kc file   a program of your own, run for each figure
-///   pinwise place --help                              programs that run already, and other metrics
-///   pinwise topo                                      this machine and its sharing levels
-///   pinwise doctor                                    what this machine allows and lacks
 #[derive(Parser)]
 #[command(name = "pinwise", version, max_term_width = 110, verbatim_doc_comment, infer_subcommands = true)]
-#[command(after_help = "Exit codes: 0 done; 1 failure; 2 bad usage, or what is named is not there; 130 interrupted.")]
+// The parser takes the place of n for the end of a line; an escape sequence without effect keeps it.
+#[command(after_help = "Start here:
+  pinwise place                                    where threads run best, on built-in pipelines
+  pinwise place -- pigz -p 4 -k -c file            the same of a program of your own, by its runtime
+  pinwise threads -- pigz -p {\x1b[0mn} -k -c file        how many threads it should run
+  pinwise tune -- pigz -p {\x1b[0mn} -k -c file           how many and where, one plan for both
+  pinwise doctor                                   what this machine allows and lacks
+
+Exit codes: 0 done; 1 failure; 2 bad usage, or what is named is not there; 130 interrupted.")]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -69,7 +70,14 @@ fn main() -> ExitCode {
         pinwise_host::guardian_main();
         return ExitCode::SUCCESS;
     }
-    let arguments = Arguments::try_parse_from(words()).unwrap_or_else(|error| one_suggestion(error).exit());
+    let words = words();
+    let arguments = match Arguments::try_parse_from(&words) {
+        Ok(arguments) => arguments,
+        Err(error) => match hint::hint(&error, &words) {
+            Some(usage) => return output::exit(Err(usage.into())),
+            None => fit_suggestions(error).exit(),
+        },
+    };
     output::exit(match arguments.command {
         Command::Place(command) => command.run(),
         Command::Threads(command) => command.run(),
@@ -103,8 +111,14 @@ fn words() -> Vec<OsString> {
     words
 }
 
-/// Of the commands with similar names, the parser's last is the most similar.
-fn one_suggestion(mut error: clap::Error) -> clap::Error {
+/// Of the commands with similar names, the parser's last is the most similar. That an unknown option might be a value is no help.
+fn fit_suggestions(mut error: clap::Error) -> clap::Error {
+    if let Some(ContextValue::StyledStrs(mut tips)) = error.remove(ContextKind::Suggested) {
+        tips.retain(|tip| !tip.to_string().contains("as a value"));
+        if !tips.is_empty() {
+            error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
+        }
+    }
     let similar = error.remove(ContextKind::SuggestedSubcommand);
     if let Some(ContextValue::Strings(names)) = similar {
         let best = names.into_iter().last().into_iter().collect();
@@ -150,11 +164,9 @@ mod tests {
     #[test]
     fn examples_fit_a_terminal_of_100_columns() {
         let root = super::Arguments::command();
-        let about = root.get_long_about().map(ToString::to_string).unwrap_or_default();
-        let mut texts = vec![("pinwise".to_owned(), about)];
-        for (path, command) in commands(&root, "pinwise") {
-            texts.push((path, command.get_after_help().map(ToString::to_string).unwrap_or_default()));
-        }
+        let every = [vec![("pinwise".to_owned(), root.clone())], commands(&root, "pinwise")].concat();
+        let after = |command: &clap::Command| command.get_after_help().map(ToString::to_string).unwrap_or_default();
+        let texts = every.iter().map(|(path, command)| (path, after(command)));
         for (path, text) in texts {
             assert!(text.lines().all(|line| line.chars().count() <= 100), "{path}: {text}");
         }
