@@ -20,8 +20,25 @@ const LARGEST_FILE: u64 = 256 << 20;
 pub(crate) struct MachineArgument {
     /// The machine: host, a built-in model (ultrasparc-t2, opteron-24), a shape (8x2x4 or 'package:2 core:4 pu:2', top level first), a
     /// directory or tar archive recorded with `topo --record`, or an hwloc XML file
-    #[arg(long, value_name = "MACHINE", default_value = "host")]
+    #[arg(long, alias = "input", value_name = "MACHINE", default_value = "host")]
     pub(crate) machine: String,
+}
+
+/// The machine of a command that only looks at one: with the option or, as with hwloc's tools, without.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct LookedAt {
+    /// The same as --machine
+    #[arg(value_name = "MACHINE", conflicts_with = "machine")]
+    named: Option<String>,
+    #[command(flatten)]
+    machine: MachineArgument,
+}
+
+impl LookedAt {
+    /// The machine that was meant.
+    pub(crate) fn argument(&self) -> MachineArgument {
+        self.named.clone().map_or_else(|| self.machine.clone(), |machine| MachineArgument { machine })
+    }
 }
 
 impl MachineArgument {

@@ -150,12 +150,9 @@ fn predicted(sheet: &mut Sheet, forecast: &Forecast, scale: &Scale) {
             ),
         );
     }
-    let [base, measured, slowdown] =
-        [forecast.base, forecast.measured, forecast.slowdown].map(|count| figures::count(count as u64));
-    sheet.line(
-        "profile",
-        &format!("{base} experiments with one instance, {measured} of {slowdown} with a thread beside others"),
-    );
+    let base = figures::counted(forecast.base as u64, "experiment");
+    let [measured, slowdown] = [forecast.measured, forecast.slowdown].map(|count| figures::count(count as u64));
+    sheet.line("profile", &format!("{base} with one instance, {measured} of {slowdown} with a thread beside others"));
     sheet.line("", &forecast.ended);
     if forecast.checked > 0 {
         let error = figures::percent(forecast.error);
@@ -203,10 +200,11 @@ fn gap(gap: Option<f64>, how: &str) -> String {
 fn cost(cost: &Cost, assignments: &str) -> String {
     let failed = if cost.failed > 0 { format!(" ({} failed)", figures::count(cost.failed)) } else { String::new() };
     format!(
-        "{} measurements{failed} of {} of {} different assignments in {}",
-        figures::count(cost.measurements),
+        "{}{failed} of {} of {} different assignment{} in {}",
+        figures::counted(cost.measurements, "measurement"),
         figures::count(cost.classes),
         figures::group(assignments),
+        if assignments == "1" { "" } else { "s" },
         figures::duration(cost.time)
     )
 }

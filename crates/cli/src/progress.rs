@@ -4,7 +4,7 @@
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use pinwise_campaign::Record;
 use pinwise_placement::Budget;
-use pinwise_testbed::figures::Scale;
+use pinwise_testbed::figures::{self, Scale};
 use pinwise_testbed::{Setting, Unit};
 use std::time::Duration;
 
@@ -53,7 +53,8 @@ impl Progress {
             false => "-".into(),
         };
         self.bar.set_message(format!(
-            "{made} measurements, best so far {} (unpinned {})",
+            "{}, best so far {} (unpinned {})",
+            figures::counted(made, "measurement"),
             show(self.best),
             show(self.baseline)
         ));

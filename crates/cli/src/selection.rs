@@ -152,7 +152,7 @@ impl Told<'_> {
         let alone =
             self.alone().into_iter().map(|(name, rate)| format!("{name} {rate}")).collect::<Vec<_>>().join(", ");
         sheet.line("alone", &format!("on the best placement of each: {alone}"));
-        sheet.line("cost", &format!("{} measurements", figures::count(outcome.measurements)));
+        sheet.line("cost", &figures::counted(outcome.measurements, "measurement"));
         sheet.text.push('\n');
         let seen = outcome.selections.len();
         sheet.paragraph(

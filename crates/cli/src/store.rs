@@ -15,6 +15,11 @@ pub(crate) fn data_folder(remedy: &str) -> Result<PathBuf, Usage> {
     Ok(data.join("pinwise"))
 }
 
+/// The store that commands find by themselves, if there is one.
+pub(crate) fn default_existing() -> anyhow::Result<Option<Store>> {
+    StoreArguments { store: None }.open_existing()
+}
+
 /// Where measurements are kept.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct StoreArguments {
@@ -35,6 +40,20 @@ impl StoreArguments {
     /// The file, where it is not the one that later commands find by themselves.
     pub(crate) fn named(&self) -> Option<&Path> {
         self.store.as_deref()
+    }
+
+    /// The store, made where there is none. Of one that is named the folder has to be there: it may be mistyped.
+    pub(crate) fn open(&self) -> anyhow::Result<Store> {
+        let folder = self.store.as_deref().and_then(Path::parent).filter(|folder| !folder.as_os_str().is_empty());
+        if let (Some(path), Some(folder)) = (&self.store, folder)
+            && !folder.is_dir()
+        {
+            let (path, folder) = (path.display(), folder.display());
+            return Err(
+                Usage(format!("--store {path}: there is no folder {folder}; make it, or name another file")).into()
+            );
+        }
+        Ok(Store::open(&self.path()?)?)
     }
 
     /// The store, if there is one: looking for campaigns makes no file.

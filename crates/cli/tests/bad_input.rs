@@ -7,7 +7,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
-use support::{PINWISE, Program, affinities};
+use std::time::Duration;
+use support::{PINWISE, Program, affinities, wait_until};
 use tempfile::TempDir;
 
 /// Runs `place` and gives its exit code and its complaint, which is the last line on stderr; checks that nothing comes after it.
@@ -53,11 +54,29 @@ fn a_program_that_ends_at_once_is_told_by_its_status_and_its_last_words() {
 }
 
 #[test]
+fn a_program_that_runs_to_its_end_without_a_number_is_measured_otherwise() {
+    let script = r"printf '\033[31mdone\033[0m\n'";
+    let (code, line) = refused(&["--metric", r"stdout:ops: (\d+)", "--", "sh", "-c", script]);
+    assert_eq!(code, 1, "{line}");
+    assert!(
+        line.starts_with(r"pinwise: --metric 'stdout:ops: (\d+)' matched no line: sh ended (exit status: 0) "),
+        "{line}"
+    );
+    assert!(
+        line.contains(r"; its last line was: \u{1b}[31mdone\u{1b}[0m; a program that runs to its end is "),
+        "{line}"
+    );
+    assert!(line.ends_with("--metric runtime, or --per-run for a number that it prints"), "{line}");
+    let (_, line) = refused(&["--per-run", "--metric", r"stdout:ops: (\d+)", "--", "sh", "-c", script]);
+    assert!(line.ends_with("correct the pattern, or time the run (--metric runtime)"), "{line}");
+}
+
+#[test]
 fn a_metric_that_never_matches_says_how_long_was_waited_and_what_was_seen() {
     let script = "while :; do echo all is well; sleep 0.05; done";
     let (code, line) = refused(&["--metric", r"stdout:ops: (\d+)", "--", "sh", "-c", script]);
     assert_eq!(code, 1);
-    assert!(line.contains("no number in 10.0 s") && line.contains("does not match the last: 'all is well'"), "{line}");
+    assert!(line.contains("no number in 10 s") && line.contains("does not match the last: 'all is well'"), "{line}");
 }
 
 #[test]
@@ -130,6 +149,17 @@ const PLAN: &str = "version = 1\nprogram = \"true\"\n[machine]\nsummary = \"1 co
                     [[thread]]\nname = \"true\"\nrole = \"r\"\ninstance = 0\ncpus = \"0\"\n";
 
 #[test]
+fn only_the_folder_of_the_default_store_is_made() {
+    let folder = TempDir::new().unwrap();
+    let store = folder.path().join("mistyped/x.db");
+    let output = support::pinwise(["place", "--store", store.to_str().unwrap()]);
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert!(text.contains("there is no folder ") && text.lines().count() == 1, "{text}");
+    assert!(!store.parent().unwrap().exists());
+}
+
+#[test]
 fn a_store_that_is_none_is_left_alone() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("letter.txt");
@@ -150,7 +180,9 @@ fn another_user_s_process_is_refused_with_the_capability_that_would_allow_it() {
         eprintln!("left out: only root can become another user");
         return;
     }
-    let target = Program::start(Command::new("sh").args(["-c", "while :; do :; done"]));
+    let workload = ["workload", "intadd", "--instances", "1", "--seconds", "60"];
+    let target = Program::start(Command::new(PINWISE).args(workload).stdout(Stdio::null()));
+    wait_until(Duration::from_secs(10), "the workload's threads", || affinities(target.pid()).len() >= 4);
     let before = affinities(target.pid());
     let folder = TempDir::new().unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();

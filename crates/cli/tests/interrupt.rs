@@ -90,6 +90,36 @@ fn an_interrupt_before_the_first_measurement_says_so() {
 }
 
 #[test]
+fn a_campaign_without_a_measurement_is_not_kept() {
+    let folder = TempDir::new().unwrap();
+    // The first run shows the threads; the second, which would be measured, does not end.
+    let runs = folder.path().join("runs");
+    let script = format!(
+        "echo >> {0}; [ $(wc -l < {0}) = 1 ] || exec sleep 300; (n=0; while [ $n -lt 300000 ]; do n=$((n + 1)); done) & \
+         n=0; while [ $n -lt 300000 ]; do n=$((n + 1)); done; wait",
+        runs.display()
+    );
+    let store = folder.path().join("pinwise.db");
+    let mut place = Program::start(
+        Command::new(PINWISE)
+            .args(["place", "--store", store.to_str().unwrap(), "--limit", "300s", "--", "sh", "-c", &script])
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped()),
+    );
+    let second = || std::fs::read_to_string(&runs).is_ok_and(|runs| runs.len() == 2);
+    wait_until(Duration::from_secs(60), "the run to be measured", second);
+    signal(&place, rustix::process::Signal::INT);
+    assert_eq!(place.ended(AT_ONCE).code(), Some(130));
+    let line = complaint(&mut place);
+    assert!(
+        line.starts_with("pinwise: interrupted before the first measurement: ") && line.ends_with("nothing is kept"),
+        "{line}"
+    );
+    let listed = support::json(&support::pinwise(["campaign", "list", "--json", "--store", store.to_str().unwrap()]));
+    assert_eq!(listed["campaigns"], serde_json::json!([]));
+}
+
+#[test]
 fn masks_that_the_user_set_are_respected_and_come_back() {
     let folder = TempDir::new().unwrap();
     let target = workload(&folder);

@@ -81,7 +81,9 @@ fn apply_pins_a_running_program_and_says_what_it_did_not_find() {
     assert_eq!(output.status.code(), Some(1), "{errors}");
     assert!(errors.contains("warning: the plan is for another topology (abacus: 1 core; here "), "{errors}");
     assert!(
-        errors.contains("1 of 2 threads of the plan are not where it wants them (1 not found, 0 refused)"),
+        errors.lines().last().unwrap().starts_with(
+            "pinwise: 1 of 2 threads of the plan not in place: there is no thread worker#1: the plan is for sh; is that the program"
+        ),
         "{errors}"
     );
     let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -100,15 +102,12 @@ fn a_dry_run_says_what_would_be_done_and_does_nothing() {
     let pid = shell.0.id().to_string();
     let dry_run = ["apply", plan.to_str().unwrap(), "--pid", &pid, "--force", "--dry-run"];
     let output = pinwise(&dry_run);
-    assert!(output.status.success());
+    assert_eq!(output.status.code(), Some(1), "a thread is missing, as it would be when this is done");
     let text = String::from_utf8(output.stdout).unwrap();
-    let expected = format!(
-        "{:<16} thread {pid} would be on CPU {}, may run on {before} now\n{:<16} not found\n",
-        "sh",
-        cpu(),
-        "worker"
-    );
+    let expected = format!("{:<16} thread {pid} would be on CPU {}, may run on {before} now\n", "sh", cpu());
     assert_eq!(text, expected);
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert!(errors.contains("there is no thread worker: the plan is for sh"), "{errors}");
     let document: serde_json::Value =
         serde_json::from_slice(&pinwise(&[&dry_run[..], &["--json"]].concat()).stdout).unwrap();
     assert_eq!(document["would_pin"][0]["now"], before.as_str());
@@ -207,6 +206,44 @@ fn run_pins_the_program_while_it_runs_and_ends_with_its_exit_code() {
 }
 
 #[test]
+fn what_a_search_did_not_advise_is_said_whenever_its_plan_is_used() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = plan(directory.path(), &["sh"]);
+    let text = fs::read_to_string(&path).unwrap();
+    let origin = "[origin]\ncampaign = \"campaign 1 of a.db\"\nadvice = \"undecided\"\nsimulated = true\n[machine]";
+    fs::write(&path, text.replacen("[machine]", origin, 1)).unwrap();
+    let path = path.to_str().unwrap();
+    let shell = Shell::start();
+    let pid = shell.0.id().to_string();
+    for words in [
+        &["apply", path, "--pid", &pid, "--force", "--dry-run"][..],
+        &["run", path, "--force", "--", "sh", "-c", "sleep 0.1"],
+        &["export", path, "--to", "taskset"],
+    ] {
+        let output = pinwise(words);
+        let errors = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{words:?}: {errors}");
+        let lines: Vec<&str> = errors.lines().take(2).collect();
+        assert!(lines[0].starts_with("warning: the plan is of an undecided search: "), "{words:?}: {errors}");
+        assert!(lines[1].starts_with("warning: the plan was found on a simulated processor: "), "{words:?}: {errors}");
+    }
+}
+
+#[test]
+fn a_place_for_a_number_that_the_plan_does_not_have_is_bad_usage() {
+    let directory = tempfile::tempdir().unwrap();
+    let plan = plan(directory.path(), &["a", "b"]);
+    let output = pinwise(&["run", plan.to_str().unwrap(), "--force", "--", "echo", "-p{n}"]);
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{errors}");
+    assert!(errors.starts_with("pinwise: {n}: the plan has no number of threads: "), "{errors}");
+    assert!(output.stdout.is_empty() && errors.lines().count() == 1, "{errors}");
+    let output = pinwise(&["run", plan.to_str().unwrap(), "--force", "--", "true"]);
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert!(errors.lines().last().unwrap().starts_with("warning: threads a and b: none was seen; "), "{errors}");
+}
+
+#[test]
 fn a_process_that_does_not_exist_is_named() {
     let directory = tempfile::tempdir().unwrap();
     let plan = plan(directory.path(), &["sh"]);
@@ -236,10 +273,12 @@ fn apply_with_watch_pins_a_thread_that_takes_its_name_later_and_ends_with_the_pr
     let pid = child.0.id();
     let mut apply = command(&["apply", plan.to_str().unwrap(), "--pid", &pid.to_string(), "--force", "--watch"])
         .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
         .spawn()
         .unwrap();
+    let notes = BufReader::new(apply.stderr.take().unwrap()).lines().map(Result::unwrap);
+    assert!(notes.skip_while(|line| !line.starts_with("note: there is no thread late: ")).next().is_some());
     let mut lines = BufReader::new(apply.stdout.take().unwrap()).lines();
-    assert_eq!(lines.next().unwrap().unwrap().split_whitespace().collect::<Vec<_>>(), ["late", "not", "found"]);
     std::io::Write::write_all(child.0.stdin.as_mut().unwrap(), b"go\n").unwrap();
     let line = lines.next().unwrap().unwrap();
     assert!(line.starts_with("late ") && line.ends_with(&format!("thread {pid} on CPU {}", cpu())), "{line}");

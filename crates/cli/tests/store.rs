@@ -77,6 +77,39 @@ fn a_store_that_another_program_locks_loses_nothing_and_is_named() {
 }
 
 #[test]
+fn the_answers_of_stores_in_one_folder_do_not_overwrite_one_another() {
+    let folder = TempDir::new().unwrap();
+    let run = |words: &[&str]| {
+        let mut command = Command::new(PINWISE);
+        json(&command.args(words).arg("--json").current_dir(folder.path()).stdin(Stdio::null()).output().unwrap())
+    };
+    let place = |store: &str| {
+        let words = ["--cpus", "0-7", "--cycles", "10000", "--starts", "1", "--budget", "30", "--store", store];
+        let what = ["place", "--machine", "ultrasparc-t2", "--workload", "intadd:1"];
+        run(&[&what[..], &words].concat())["plan"].as_str().unwrap().to_owned()
+    };
+    let read = |file: &str| fs::read_to_string(folder.path().join(file)).unwrap();
+    let plans = [place("a.db"), place("b.db")];
+    assert_eq!(plans, ["plans/1.toml", "plans/1-2.toml"]);
+    let first = read(&plans[0]);
+    assert!(first.contains("of a.db, ") && read(&plans[1]).contains("of b.db, "), "{first}");
+    for (store, plan) in ["a.db", "b.db"].iter().zip(&plans) {
+        assert_eq!(run(&["campaign", "show", "1", "--store", store])["plan"], plan.as_str());
+    }
+    let page = |store: &str| run(&["report", "1", "--store", store])["file"].as_str().unwrap().to_owned();
+    let pages = ["a.db", "b.db", "a.db", "b.db"].map(page);
+    assert_eq!(pages, ["pinwise-1.html", "pinwise-1-2.html", "pinwise-1.html", "pinwise-1-2.html"]);
+    // A store that is begun anew begins with number 1 again.
+    for file in fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().path()) {
+        if file.file_name().unwrap().to_str().unwrap().starts_with("a.db") {
+            fs::remove_file(file).unwrap();
+        }
+    }
+    assert_eq!(place("a.db"), "plans/1-3.toml");
+    assert_eq!(read("plans/1.toml"), first);
+}
+
+#[test]
 fn two_processes_measure_into_one_store() {
     let folder = TempDir::new().unwrap();
     let store = folder.path().join("pinwise.db");

@@ -6,6 +6,7 @@ use anyhow::Context as _;
 use clap::Args;
 use pinwise_host::{AffinityError, Ended, Ledger, Pid, Pinned, Pinner, Released, Scope, TargetError, Tid, process};
 use pinwise_placement::{Number, Plan};
+use pinwise_testbed::figures::counted;
 use pinwise_topology::CpuSet;
 use serde::Serialize;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -19,7 +20,8 @@ const CANNOT_LOOK: &str = "cannot look at the program's threads";
 /// Threads are found by name. Those that are not in the plan keep their affinity. Where the plan has a number of threads and a command
 /// that sets it, --set runs that first. The pins stay when pinwise ends; threads that the
 /// program creates later are only seen with --watch. The affinities replaced are noted in the user's data directory, and --undo
-/// gives them back while the program runs. Exit code 1 when a thread of the plan was not found or could not be pinned.
+/// gives them back while the program runs. Exit code 1 when a thread of the plan was not found or could not be pinned, with --dry-run
+/// too.
 #[derive(Args)]
 #[command(
     override_usage = "pinwise apply [OPTIONS] --pid <PID> <PLAN>\n       pinwise apply --undo --pid <PID> [--json]"
@@ -104,9 +106,9 @@ impl Apply {
         if self.json {
             output::print_json(&document(&pinned, &pinner))?;
         } else {
-            print(&pinned, &pinner)?;
+            print(&pinned)?;
         }
-        if self.watch { self.watch(&mut pinner) } else { complete(&plan, &pinned, &pinner) }
+        if self.watch { self.watch(&plan, &mut pinner) } else { complete(&plan, &pinned, &pinner) }
     }
 
     /// Gives the program the plan's number of threads, or says what to do about it. A plan may come from somebody else: its command is
@@ -143,14 +145,15 @@ impl Apply {
             plan.threads.iter().map(|thread| thread.name.as_str()).filter(|name| !found(name)).collect();
         if self.json {
             let would_pin = moves.iter().map(|(pinned, now)| Thread { now: Some(now.to_string()), ..thread(pinned) });
-            let would_pin = Some(would_pin.collect());
-            return output::print_json(&Document { pinned: None, would_pin, refused: Vec::new(), not_found });
+            let (would_pin, not_found) = (Some(would_pin.collect()), not_found.clone());
+            output::print_json(&Document { pinned: None, would_pin, refused: Vec::new(), not_found })?;
+        } else {
+            moves.iter().try_for_each(|(pinned, now)| {
+                let Pinned { name, tid, cpus, .. } = pinned;
+                output::print(&format!("{name:<16} thread {tid} would be on CPU {cpus}, may run on {now} now\n"))
+            })?;
         }
-        moves.iter().try_for_each(|(pinned, now)| {
-            let Pinned { name, tid, cpus, .. } = pinned;
-            output::print(&format!("{name:<16} thread {tid} would be on CPU {cpus}, may run on {now} now\n"))
-        })?;
-        not_found.iter().try_for_each(|name| output::print(&format!("{name:<16} not found\n")))
+        in_place(plan, &not_found, 0)
     }
 
     fn undo(&self) -> anyhow::Result<()> {
@@ -180,7 +183,10 @@ impl Apply {
         Ok(())
     }
 
-    fn watch(&self, pinner: &mut Pinner) -> anyhow::Result<()> {
+    fn watch(&self, plan: &Plan, pinner: &mut Pinner) -> anyhow::Result<()> {
+        if !pinner.missing().is_empty() {
+            output::aside(&format!("note: {}", not_there(plan, &pinner.missing())));
+        }
         let stop = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM] {
             signal_hook::flag::register(signal, stop.clone())?;
@@ -206,23 +212,35 @@ pub(crate) fn pin(pinner: &mut Pinner) -> anyhow::Result<Vec<Pinned>> {
     }
 }
 
-/// One line for each thread of the plan.
-pub(crate) fn print(pinned: &[Pinned], pinner: &Pinner) -> anyhow::Result<()> {
-    pinned.iter().try_for_each(|thread| output::print(&line(thread)))?;
-    pinner.missing().iter().try_for_each(|name| output::print(&format!("{name:<16} not found\n")))
+/// One line for each thread that was found.
+pub(crate) fn print(pinned: &[Pinned]) -> anyhow::Result<()> {
+    pinned.iter().try_for_each(|thread| output::print(&line(thread)))
 }
 
 /// An error unless every thread of the plan is in its place.
 pub(crate) fn complete(plan: &Plan, pinned: &[Pinned], pinner: &Pinner) -> anyhow::Result<()> {
-    let refused = pinned.iter().filter(|thread| thread.result.is_err()).count();
-    let missing = pinner.missing().len();
-    anyhow::ensure!(
-        refused + missing == 0,
-        "{} of {} threads of the plan are not where it wants them ({missing} not found, {refused} refused)",
-        refused + missing,
-        plan.threads.len()
-    );
-    Ok(())
+    in_place(plan, &pinner.missing(), pinned.iter().filter(|thread| thread.result.is_err()).count())
+}
+
+/// An error where threads of the plan are missing or refused.
+fn in_place(plan: &Plan, missing: &[&str], refused: usize) -> anyhow::Result<()> {
+    let why = match (missing, refused) {
+        ([], 0) => return Ok(()),
+        ([], refused) => format!("{refused} refused"),
+        (missing, 0) => not_there(plan, missing),
+        (missing, refused) => format!("{refused} refused, and {}", not_there(plan, missing)),
+    };
+    let (wrong, all) = (refused + missing.len(), plan.threads.len());
+    anyhow::bail!("{wrong} of {} of the plan not in place: {why}", counted(all as u64, "thread"))
+}
+
+/// Which threads are not there, and what to do.
+fn not_there(plan: &Plan, missing: &[&str]) -> String {
+    format!(
+        "there is no {}: the plan is for {}; is that the program, with as many threads as then (ps -T -p PID)?",
+        plan::named(missing),
+        plan.program
+    )
 }
 
 fn line(thread: &Pinned) -> String {

@@ -4,6 +4,7 @@ mod export;
 
 use crate::comparison;
 use crate::output::{Usage, print, print_json};
+use crate::plan;
 use crate::selection;
 use crate::store::StoreArguments;
 use clap::{Args, Subcommand};
@@ -216,11 +217,11 @@ fn delete(store: &StoreArguments, ids: &[i64]) -> anyhow::Result<()> {
     let mut store = existing(store)?;
     let infos = ids.iter().map(|id| find(&store, *id)).collect::<anyhow::Result<Vec<_>>>()?;
     for info in infos {
+        let plan = plan::beside(&store, &info);
         store.delete(info.id)?;
-        let measurements = figures::count(info.records);
-        let plan = super::place::plan_path(&store, info.id);
-        let kept = if plan.exists() { format!("; its plan stays: {}", plan.display()) } else { String::new() };
-        print(&format!("campaign {} deleted: {measurements} measurements{kept}\n", info.id.0))?;
+        let measurements = figures::counted(info.records, "measurement");
+        let kept = plan.map(|plan| format!("; its plan stays: {}", plan.display())).unwrap_or_default();
+        print(&format!("campaign {} deleted: {measurements}{kept}\n", info.id.0))?;
     }
     Ok(())
 }
@@ -234,8 +235,8 @@ fn show(one: &One) -> anyhow::Result<()> {
         return selection::print(&info, &selected, &store.records(info.id)?, one.id.store.named(), one.json);
     }
     let outcome = outcome(&info, &store.records(info.id)?)?;
-    let plan = super::place::plan_path(&store, info.id);
-    let files = Files { plan: plan.exists().then_some(plan.as_path()), store: one.id.store.named() };
+    let plan = plan::beside(&store, &info);
+    let files = Files { plan: plan.as_deref(), store: one.id.store.named() };
     if one.json {
         return print_json(&crate::outcome::document(&info, &outcome, files.plan));
     }

@@ -10,7 +10,6 @@ use crate::output::{self, Interrupted, Usage};
 use crate::store::StoreArguments;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use pinwise_campaign::Store;
 use pinwise_characterization::{Characterization, Conditions, Plan, PlanError, Reference, estimate, execute};
 use pinwise_host::HostBench;
 use pinwise_simulator::{ModelBench, Processor};
@@ -115,7 +114,7 @@ impl Characterize {
         };
         let plan = self.plan(&*bench)?;
         // A store that cannot be used is found out before, not after.
-        let mut store = Store::open(&self.store.path()?)?;
+        let mut store = self.store.open()?;
         let default = if self.machine == "host" { 3 } else { 1 };
         let conditions = Conditions {
             fame: Fame { maiv: self.maiv, ..Fame::default() },

@@ -38,10 +38,10 @@ pub(crate) struct Compare {
     subject: SubjectArguments,
     #[command(flatten, next_help_heading = "Search")]
     search: SearchArguments,
-    /// How many naive (random) and how many balanced placements are drawn
+    /// How many naive (random) and how many balanced placements are drawn; at least 2
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = whole::<u64>(2..=100_000), help_heading = "Comparison")]
     draws: u64,
-    /// Fresh windows of each that is compared, and as many before by which the best known and the worst draws are chosen
+    /// Fresh windows of each that is compared, at least 5, and as many before by which the best known and the worst draws are chosen
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = whole::<u64>(5..=100_000), help_heading = "Comparison")]
     rounds: u64,
     #[command(flatten, next_help_heading = "Output")]
@@ -82,7 +82,7 @@ impl Compare {
         let program = std::env::current_exe().context("cannot find this program's own file")?;
         let request = self.subject.request(&program.to_string_lossy(), &self.search)?;
         let interrupt = Interrupt::listen()?;
-        let mut store = Store::open(&self.store.path()?)?;
+        let mut store = self.store.open()?;
         let (request, mut bed, new) = place::prepare(request, self.subject.built_in(), begin, &store, &interrupt)?;
         let tree = SharingTree::new(&new.machine, new.alike);
         let mut lineup = self.chance(&request.question, &tree, new.workload.threads.len())?;
@@ -206,7 +206,7 @@ fn search(
         }
         Ending::Failed(reason) => {
             store.conclude(id, CampaignState::Stopped, None)?;
-            anyhow::bail!("{reason} (campaign {} keeps {} measurements)", id.0, records.len())
+            anyhow::bail!("{reason} ({} in campaign {})", place::kept(records.len()), id.0)
         }
     }
 }
@@ -289,7 +289,7 @@ fn judge(
         }
         Ending::Failed(reason) => {
             store.conclude(info.id, CampaignState::Stopped, None)?;
-            anyhow::bail!("{reason} ({} measurements are kept)", records.len())
+            anyhow::bail!("{reason} ({})", place::kept(records.len()))
         }
     }
 }

@@ -25,8 +25,8 @@ use crate::request::Request;
 use anyhow::Context;
 use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Ending, NewCampaign, Record, Store, Strategy, run};
 use pinwise_host::{Ended, Pinner, Scope};
-use pinwise_placement::{Advice, Budget, Outcome, Plan, Search, SearchError, StrategyName};
-use pinwise_report::Files;
+use pinwise_placement::{Advice, Budget, Origin, Outcome, Plan, Search, SearchError, StrategyName};
+use pinwise_report::{Files, is_simulated};
 use pinwise_testbed::figures;
 use pinwise_topology::{CpuSet, Fingerprint, Machine, SharingTree};
 use std::path::{Path, PathBuf};
@@ -41,7 +41,7 @@ impl Place {
         let program = std::env::current_exe().context("cannot find this program's own file")?;
         let request = self.request(&program.to_string_lossy())?;
         let interrupt = Interrupt::listen()?;
-        let mut store = Store::open(&self.store.path()?)?;
+        let mut store = self.store.open()?;
         let (request, bed, new) = prepare(request, self.built_in(), begin, &store, &interrupt)?;
         let id = store.create(&new)?;
         let told =
@@ -89,7 +89,7 @@ pub(crate) fn prepare(
     };
     // Before anything is stored: a question that has no answer makes no campaign.
     let tree = SharingTree::new(&new.machine, new.alike);
-    Search::new(&request.question, &tree, &new.workload).map_err(|error| match error {
+    let search = Search::new(&request.question, &tree, &new.workload).map_err(|error| match error {
         SearchError::Local(_) | SearchError::Profiling(_) | SearchError::TooSmall { .. } => {
             anyhow::Error::from(Usage(error.to_string()))
         }
@@ -103,6 +103,19 @@ pub(crate) fn prepare(
             None => "allow it more (taskset -apc LIST PID)",
         };
         anyhow::bail!("{name} may run on CPU {only} only, so there is nothing to choose: {remedy}");
+    }
+    if search.has_no_choice() {
+        let threads = figures::counted(new.workload.threads.len() as u64, "thread");
+        let remedy = match request.question.per_context {
+            _ if is_simulated(&new.question) => "; allow it more contexts (--cpus)".to_owned(),
+            Some(most) => format!("; allow more than {most} on each (--per-context)"),
+            None => String::new(),
+        };
+        anyhow::bail!(
+            "{} has {threads} for {} contexts, all alike: there is one assignment only, so there is nothing to choose{remedy}",
+            new.workload.name,
+            tree.leaves().len()
+        );
     }
     Ok((request, bed, new))
 }
@@ -133,16 +146,12 @@ pub(crate) fn search_stored(
         }
         Ending::Interrupted => {
             store.conclude(id, CampaignState::Stopped, None)?;
-            let kept = records.len();
-            Err(Interrupted(format!(
-                "interrupted: what was pinned is as it was, campaign {} keeps {kept} measurements",
-                id.0
-            ))
-            .into())
+            let kept = kept(records.len());
+            Err(Interrupted(format!("interrupted: what was pinned is as it was; {kept} in campaign {}", id.0)).into())
         }
         Ending::Failed(reason) => {
             store.conclude(id, CampaignState::Stopped, None)?;
-            anyhow::bail!("{reason} (campaign {} keeps {} measurements)", id.0, records.len())
+            anyhow::bail!("{reason} ({} in campaign {})", kept(records.len()), id.0)
         }
     }
 }
@@ -155,8 +164,7 @@ pub(crate) fn resume(mut store: Store, info: &CampaignInfo, named: Option<&Path>
     let interrupt = Interrupt::listen()?;
     let told = Told { json, plan: None, store: named.map(Path::to_owned), apply: false };
     if info.state == CampaignState::Finished {
-        let plan = plan_path(&store, id);
-        return tell(&store, id, &told, plan.exists().then_some(plan.as_path()));
+        return tell(&store, id, &told, plan::beside(&store, info).as_deref());
     }
     let bed = testbed::open(&request, &interrupt)?;
     if let Some(change) = changed(info, &request, &bed) {
@@ -246,22 +254,27 @@ fn conduct(
                 _ => Ok(()),
             }
         }
+        Ending::Interrupted if records.is_empty() => {
+            store.delete(id)?;
+            Err(Interrupted(format!("interrupted before the first measurement: {}nothing is kept", bed.restored()))
+                .into())
+        }
         Ending::Interrupted => {
             store.conclude(id, CampaignState::Stopped, None)?;
-            let kept = records.len();
-            let restored = match bed {
-                Bed::Simulated(_) => "",
-                _ => "the program's affinities are as they were, ",
-            };
-            Err(Interrupted(format!("interrupted: {restored}{kept} measurements are kept; go on with: {resume}"))
-                .into())
+            let (restored, kept) = (bed.restored(), kept(records.len()));
+            Err(Interrupted(format!("interrupted: {restored}{kept}; go on with: {resume}")).into())
         }
         Ending::Failed(reason) => {
             store.conclude(id, CampaignState::Stopped, None)?;
-            let kept = records.len();
-            anyhow::bail!("{reason} ({kept} measurements are kept; once the cause is gone: {resume})")
+            anyhow::bail!("{reason} ({}; once the cause is gone: {resume})", kept(records.len()))
         }
     }
+}
+
+/// `1 measurement is kept`, `20 measurements are kept`.
+pub(crate) fn kept(measurements: usize) -> String {
+    let are = if measurements == 1 { "is" } else { "are" };
+    format!("{} {are} kept", figures::counted(measurements as u64, "measurement"))
 }
 
 /// Runs a campaign's strategy, with a line that shows how far it is.
@@ -300,7 +313,7 @@ fn stay(outcome: &Outcome, scope: Scope, plan: &Path, json: bool) -> anyhow::Res
     let pinned = apply::pin(&mut pinner)?;
     // With --json the one document on stdout is the outcome.
     if !json {
-        apply::print(&pinned, &pinner)?;
+        apply::print(&pinned)?;
     }
     apply::complete(&plan, &pinned, &pinner)
 }
@@ -326,18 +339,16 @@ fn keep_plan(
     wanted: Option<&Path>,
 ) -> anyhow::Result<Option<PathBuf>> {
     let tree = SharingTree::new(&info.new.machine, info.new.alike);
-    let Some(plan) = Plan::from_outcome(&info.new.workload, &tree, fingerprint, outcome) else { return Ok(None) };
-    let path = wanted.map_or_else(|| plan_path(store, info.id), Path::to_owned);
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder).with_context(|| format!("{}: cannot make the folder", folder.display()))?;
+    let Some(mut plan) = Plan::from_outcome(&info.new.workload, &tree, fingerprint, outcome) else { return Ok(None) };
+    plan.origin = Some(Origin {
+        campaign: plan::identity(store, info),
+        advice: outcome.advice,
+        simulated: is_simulated(&info.new.question),
+    });
+    match wanted {
+        Some(path) => plan::write(path, &plan).map(|()| Some(path.to_owned())),
+        None => plan::keep(store, &info.id.0.to_string(), &plan).map(Some),
     }
-    output::write(&path, plan.to_toml().as_bytes())?;
-    Ok(Some(path))
-}
-
-/// Where the plan of a campaign is kept when the user names no file: beside the store.
-pub(crate) fn plan_path(store: &Store, id: CampaignId) -> PathBuf {
-    store.path().with_file_name("plans").join(format!("{}.toml", id.0))
 }
 
 /// What is known before the first measurement: the machine, the threads by role, the campaign.
@@ -349,9 +360,11 @@ fn opening(info: &CampaignInfo) -> String {
 pub(crate) fn subject(new: &NewCampaign) -> String {
     let machine = &new.machine;
     let contexts = machine.allowed.len();
-    let mut text = format!("{}: {contexts} contexts allowed ({})\n", machine.name, machine.allowed);
+    let contexts = figures::counted(contexts as u64, "context");
+    let mut text = format!("{}: {contexts} allowed ({})\n", machine.name, machine.allowed);
     let threads = &new.workload.threads;
-    text.push_str(&format!("{}: {} threads to place\n", new.workload.name, threads.len()));
+    let to_place = figures::counted(threads.len() as u64, "thread");
+    text.push_str(&format!("{}: {to_place} to place\n", new.workload.name));
     let mut roles: Vec<&str> = threads.iter().map(|thread| thread.role.as_str()).collect();
     roles.sort_unstable();
     roles.dedup();

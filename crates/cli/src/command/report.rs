@@ -3,10 +3,13 @@
 use crate::command::campaign::{self, Id};
 use crate::comparison;
 use crate::output;
+use crate::plan;
 use crate::selection;
 use clap::Args;
 use pinwise_report::Files;
+use pinwise_testbed::figures::counted;
 use serde::Serialize;
+use std::fs;
 use std::path::PathBuf;
 
 /// Write a campaign as one HTML page that works offline.
@@ -22,7 +25,7 @@ use std::path::PathBuf;
 pub(crate) struct Report {
     #[command(flatten)]
     campaign: Id,
-    /// The file to write [default: pinwise-ID.html in this directory]
+    /// The file to write [default: pinwise-ID.html in this directory, with another number behind it where that is another campaign's]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Print one JSON document
@@ -42,19 +45,31 @@ impl Report {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let (store, info) = self.campaign.open()?;
         let records = store.records(info.id)?;
-        let plan = super::place::plan_path(&store, info.id);
-        let files = Files { plan: plan.exists().then_some(plan.as_path()), store: self.campaign.store.named() };
+        let plan = plan::beside(&store, &info);
+        let files = Files { plan: plan.as_deref(), store: self.campaign.store.named() };
         let page = match (comparison::of(&info), selection::of(&info)) {
             (Some(compared), _) => comparison::page(&store, &info, &compared, &records, files)?,
             (_, Some(selected)) => selection::page(&info, &selected, &records, files)?,
             _ => pinwise_report::page(&info, &records, &campaign::outcome(&info, &records)?, files)?,
         };
-        let file = self.output.unwrap_or_else(|| PathBuf::from(format!("pinwise-{}.html", info.id.0)));
+        // The page says whose it is, so that another campaign's of the same number is not written over.
+        let mark = format!("<!-- {} -->\n", plan::identity(&store, &info).replace("--", "-"));
+        let page = page.replace("</html>", &format!("{mark}</html>"));
+        let file = self.output.unwrap_or_else(|| free(info.id.0, &mark));
         output::write(&file, page.as_bytes())?;
         if self.json {
             return output::print_json(&Document { campaign: info.id.0, file, bytes: page.len() });
         }
-        let size = page.len() / 1000;
-        output::print(&format!("{}: {} measurements, {size} kB\n", file.display(), records.len()))
+        let (measurements, size) = (counted(records.len() as u64, "measurement"), page.len() / 1000);
+        output::print(&format!("{}: {measurements}, {size} kB\n", file.display()))
     }
+}
+
+/// The file of a campaign's page in this directory: `pinwise-ID.html`, or where another campaign's page has that name, the first that
+/// is free or its own.
+fn free(id: i64, mark: &str) -> PathBuf {
+    let of_another = |path: &PathBuf| fs::read_to_string(path).is_ok_and(|page| !page.contains(mark));
+    let first = PathBuf::from(format!("pinwise-{id}.html"));
+    let mut next = (2..=u32::MAX).map(|copy| PathBuf::from(format!("pinwise-{id}-{copy}.html")));
+    if of_another(&first) { next.find(|path| !of_another(path)).unwrap_or(first) } else { first }
 }

@@ -5,7 +5,7 @@ use crate::plan::{self, PlanArgument};
 use anyhow::Context as _;
 use clap::Args;
 use pinwise_host::{Ended, Pid, Pinner, Scope};
-use pinwise_placement::Number;
+use pinwise_placement::{Number, Plan};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -42,6 +42,7 @@ pub(crate) struct Run {
 impl Run {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let plan = self.plan.load()?;
+        self.check_number(&plan)?;
         plan::check(&plan, self.force)?;
         // Ctrl-C reaches the program as it reaches us: it decides what to do, and we end with it. Other signals are passed on.
         let signal = Arc::new(AtomicUsize::new(0));
@@ -62,13 +63,29 @@ impl Run {
         let mut pinner = Pinner::new(Scope::Trees(vec![pid]), plan::wanted(&plan), Ended::Forgotten)
             .with_context(|| format!("cannot look at the threads of process {pid}"))?;
         let status = follow(&mut child, &mut pinner, &signal)?;
-        for name in pinner.missing() {
+        let missing = pinner.missing();
+        if !missing.is_empty() {
             crate::output::aside(&format!(
-                "warning: no thread {name} was seen: it ran for a few milliseconds at most, or the program has changed"
+                "warning: {}: none was seen; they ran for a few milliseconds at most, or this is not {}, which the plan is for, as it was \
+                 then",
+                plan::named(&missing),
+                plan.program
             ));
         }
         // The program's exit code is ours; everything has been printed.
         std::process::exit(status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0)))
+    }
+
+    /// Refuses a command that asks for a number where the plan has none.
+    fn check_number(&self, plan: &Plan) -> Result<(), Usage> {
+        let place = Number::PLACE;
+        let asks = |word: &OsString| word.to_str().is_some_and(|word| word.contains(place));
+        if plan.number.is_some() || !self.command.iter().any(asks) {
+            return Ok(());
+        }
+        Err(Usage(format!(
+            "{place}: the plan has no number of threads: write it in the place of {place}, or take a plan of `pinwise tune`"
+        )))
     }
 }
 

@@ -41,7 +41,7 @@ pub(crate) struct Select {
     /// Only these contexts
     #[arg(long, value_name = "LIST")]
     cpus: Option<String>,
-    /// Measurements, three quarters of them draws; those of the programs alone are not counted
+    /// Measurements, at least 50, three quarters of them draws; those of the programs alone are not counted
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = whole::<u64>(50..=1_000_000))]
     budget: u64,
     /// Of every interval and of the bound
@@ -70,7 +70,7 @@ impl Select {
         };
         let simulation = self.simulation.of(&model, &self.workload)?;
         let interrupt = Interrupt::listen()?;
-        let mut store = Store::open(&self.store.path()?)?;
+        let mut store = self.store.open()?;
         let processor = Processor::model(&model).map_err(|error| Usage(error.to_string()))?;
         let machine = allowed(processor.machine(), self.cpus.as_deref())?;
         let programs = simulation.programs().context("the model has no such program")?;
@@ -166,7 +166,7 @@ fn conduct(
     let budget = Budget::Measurements(selected.mix.budget);
     let (ending, records) = place::measure(store, info, budget, &mut search, &mut bed, interrupt)?;
     let resume = format!("pinwise campaign resume {}{}", info.id.0, Files { plan: None, store: named }.flag());
-    let kept = records.len();
+    let kept = place::kept(records.len());
     match ending {
         Ending::Finished(_) => {
             let outcome = search.outcome(&records);
@@ -175,11 +175,11 @@ fn conduct(
         }
         Ending::Interrupted => {
             store.conclude(info.id, CampaignState::Stopped, None)?;
-            Err(Interrupted(format!("interrupted: {kept} measurements are kept; go on with: {resume}")).into())
+            Err(Interrupted(format!("interrupted: {kept}; go on with: {resume}")).into())
         }
         Ending::Failed(reason) => {
             store.conclude(info.id, CampaignState::Stopped, None)?;
-            anyhow::bail!("{reason} ({kept} measurements are kept; once the cause is gone: {resume})")
+            anyhow::bail!("{reason} ({kept}; once the cause is gone: {resume})")
         }
     }
 }

@@ -1,6 +1,6 @@
 //! `pinwise space`: how many different assignments there are, and what it would take to measure them.
 
-use crate::machine::MachineArgument;
+use crate::machine::LookedAt;
 use crate::number::whole;
 use crate::output::{self, Usage};
 use clap::Args;
@@ -10,6 +10,7 @@ use pinwise_testbed::figures;
 use pinwise_topology::{Alike, PerContext, SharingTree, Space as Assignments};
 use serde::Serialize;
 use std::fmt::Write as _;
+use std::time::Duration;
 
 /// Count the different assignments of threads to a machine
 ///
@@ -25,7 +26,7 @@ pub(crate) struct Space {
     #[arg(long, value_name = "N", value_parser = whole::<u16>(1..=1024))]
     threads: u16,
     #[command(flatten)]
-    machine: MachineArgument,
+    machine: LookedAt,
     /// At most K threads on one hardware context, or `any` number [default: 1, any where the threads outnumber the contexts]
     #[arg(long, value_name = "K|any", value_parser = per_context)]
     per_context: Option<PerContext>,
@@ -57,7 +58,7 @@ struct Document {
 
 impl Space {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let machine = self.machine.load()?;
+        let machine = self.machine.argument().load()?;
         let tree = SharingTree::new(&machine, Alike::ByStructure);
         let threads = usize::from(self.threads);
         let contexts = tree.leaves().len();
@@ -94,7 +95,7 @@ fn text(machine: &str, space: &Assignments, document: &Document) -> String {
         let _ = writeln!(text, "{name:<13} {value}");
     };
     let shape = if shape.is_empty() { String::new() } else { format!(" ({})", shape.join(" x ")) };
-    line("machine", format!("{machine}: {} contexts{shape}", document.contexts));
+    line("machine", format!("{machine}: {}{shape}", figures::counted(document.contexts as u64, "context")));
     line("threads", format!("{}, {limit}", document.threads));
     line("assignments", figures::group(&document.assignments));
     line("labelled", format!("{} placements, alike hardware told apart", figures::group(&document.labelled)));
@@ -129,7 +130,7 @@ fn time(count: &BigUint, seconds: f64) -> String {
     // A number too large for a float reads as infinite.
     let total = count.to_string().parse::<f64>().unwrap_or(f64::INFINITY) * seconds;
     match total {
-        total if total < 120.0 => format!("{total:.1} s"),
+        total if total < 120.0 => figures::duration(Duration::from_secs_f64(total)),
         total if total < 7_200.0 => format!("{:.0} min", total / 60.0),
         total if total < 172_800.0 => format!("{:.0} h", total / 3_600.0),
         total if total < 2.0 * YEAR => format!("{:.0} days", total / 86_400.0),
@@ -146,7 +147,7 @@ mod tests {
     #[test]
     fn times_are_in_a_unit_that_can_be_grasped() {
         let time = |count: u64, seconds| time(&BigUint::from(count), seconds);
-        assert_eq!(time(11, 1.0), "11.0 s");
+        assert_eq!(time(11, 1.0), "11 s");
         assert_eq!(time(1_526, 1.0), "25 min");
         assert_eq!(time(592_573, 0.05), "8 h");
         assert_eq!(time(592_573, 1.0), "7 days");

@@ -1,6 +1,6 @@
 //! `pinwise topo`: the machine and its sharing levels, as a tree.
 
-use crate::machine::MachineArgument;
+use crate::machine::LookedAt;
 use crate::outline::{Entry, Outline, runs};
 use crate::output;
 use clap::Args;
@@ -21,11 +21,8 @@ use std::path::PathBuf;
     pinwise topo --machine box.tar.bz2 --json a recorded machine, as JSON\n  \
     pinwise topo --record box                 record this machine, to send it to someone")]
 pub(crate) struct Topo {
-    /// The same as --machine
-    #[arg(value_name = "MACHINE", conflicts_with = "machine")]
-    named: Option<String>,
     #[command(flatten)]
-    machine: MachineArgument,
+    machine: LookedAt,
     /// Print one JSON document
     #[arg(long)]
     json: bool,
@@ -36,7 +33,7 @@ pub(crate) struct Topo {
 
 impl Topo {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let asked = self.named.map_or(self.machine, |machine| MachineArgument { machine });
+        let asked = self.machine.argument();
         let machine = asked.load()?;
         let recorded = match &self.record {
             Some(directory) => Some((directory, pinwise_host::record(&asked.snapshot()?, directory)?)),
@@ -110,11 +107,13 @@ fn levels(machine: &Machine) -> Vec<Level> {
 
 fn text(machine: &Machine, width: usize) -> String {
     let counts = Document::new(machine).counts;
-    let plural = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
     let parts =
         [(counts.pu, "context"), (counts.core, "core"), (counts.package, "package"), (counts.numa, "NUMA node")];
-    let parts: Vec<String> =
-        parts.iter().filter(|(count, _)| *count > 0).map(|&(count, what)| plural(count, what)).collect();
+    let parts: Vec<String> = parts
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|&(count, what)| figures::counted(count as u64, what))
+        .collect();
     let mut text = format!("{}: {}\n", machine.name, parts.join(", "));
     let levels: Vec<String> = levels(machine)
         .into_iter()

@@ -14,6 +14,7 @@ use super::threads::{self, Asked, Edges, Files};
 use crate::interrupt::Interrupt;
 use crate::number::whole;
 use crate::output::{self, Interrupted, Usage};
+use crate::plan;
 use anyhow::Context;
 use clap::Args;
 use crew::Crew;
@@ -22,7 +23,7 @@ use pinwise_campaign::Store;
 use pinwise_placement::{Choice, Measured, Number, Plan, Way};
 use pinwise_threads::Shortlist;
 use pinwise_topology::SharingTree;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// Find how many threads a program should run and where, together, and save a plan for both
@@ -70,7 +71,7 @@ impl Tune {
         let edges = Edges { files: self.files.clone(), ..Edges::default() };
         let (surveyed, prober) =
             threads::probe_host(&asked.clone().within(budget.mul_f64(NUMBER)), &edges, &interrupt, self.json)?;
-        let mut store = Store::open(&self.store.path()?)?;
+        let mut store = self.store.open()?;
         let mut crew = Crew::new(&asked, &self.files, prober, self.default, &interrupt)?;
         let mut notes = surveyed.notes.clone();
         notes.extend(crew.note.clone());
@@ -127,12 +128,9 @@ impl Tune {
 
     /// Writes the plan where the user wants it, or beside the store.
     fn keep(&self, plan: &Plan, store: &Store) -> anyhow::Result<PathBuf> {
-        let beside = || store.path().with_file_name("plans").join(format!("tune-{}.toml", plan.program));
-        let path = self.plan.clone().unwrap_or_else(beside);
-        let what = || format!("{}: cannot write the plan", path.display());
-        std::fs::create_dir_all(path.parent().unwrap_or(Path::new("."))).with_context(what)?;
-        std::fs::write(&path, plan.to_toml()).with_context(what)?;
-        Ok(path)
+        let Some(path) = &self.plan else { return plan::keep(store, &format!("tune-{}", plan.program), plan) };
+        plan::write(path, plan)?;
+        Ok(path.clone())
     }
 }
 

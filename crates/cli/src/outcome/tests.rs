@@ -145,7 +145,7 @@ Core 1: free (2,3)
   bound     no assignment is better than 1.75 M packets/s with 95 % confidence: the gap is at most
             2.0 %
             every assignment was measured: the bound rests on noise alone
-  cost      240 measurements (3 failed) of 2 of 2 different assignments in 12.0 s
+  cost      240 measurements (3 failed) of 2 of 2 different assignments in 12 s
   strategy  exhaustive: the 2 assignments fit the budget 3 times over
   stopped   12 fresh windows each are precise to 1.0 %
 
@@ -178,7 +178,7 @@ Core 1: free (2,3)
             every assignment was measured: the bound rests
             on noise alone
   cost      240 measurements (3 failed) of 2 of 2 different
-            assignments in 12.0 s
+            assignments in 12 s
   strategy  exhaustive: the 2 assignments fit the budget 3
             times over
   stopped   12 fresh windows each are precise to 1.0 %
@@ -198,7 +198,7 @@ Core 1: free (2,3)
   gain      −2.0 % (95 % interval −3.0 % to −1.0 %)
   bound     no assignment is better than 1.96 s with 95 % confidence: the gap is at most 2.0 %
             every assignment was measured: the bound rests on noise alone
-  cost      240 measurements (3 failed) of 2 of 2 different assignments in 12.0 s
+  cost      240 measurements (3 failed) of 2 of 2 different assignments in 12 s
   strategy  exhaustive: the 2 assignments fit the budget 3 times over
   stopped   12 fresh windows each are precise to 1.0 %
 
@@ -212,7 +212,7 @@ Undecided: the budget ended before an assignment had fresh windows; raise --budg
   unpinned  not measured
   bound     none
             there are no values
-  cost      240 measurements (3 failed) of 2 of 2 different assignments in 12.0 s
+  cost      240 measurements (3 failed) of 2 of 2 different assignments in 12 s
   strategy  exhaustive: the 2 assignments fit the budget 3 times over
   stopped   nothing could be measured: no line matched
 

@@ -31,7 +31,7 @@ const MOST_SAID: f64 = 1e6;
 #[derive(Args)]
 pub(crate) struct BlackBoxArguments {
     /// Make at most this share of the experiments, chosen on the way; all of one instance alone and 20 of a thread beside others are made
-    /// in any case; 100% makes all, as published [default: 10%].
+    /// in any case, and below 100% never more than 800 of the latter; 100% makes all, as published [default: 10%].
     #[arg(long, value_name = "PERCENT", value_parser = share)]
     profile: Option<f64>,
     /// Measure so many of the assignments predicted best [default: as many as may be the best, by how far predictions are off].
@@ -334,7 +334,7 @@ fn text(document: &Document, size: usize, simulated: bool) -> String {
         let _ = writeln!(text, "{name:<13} {value}");
     };
     let Document { machine, contexts, workload, threads, core_local, core_local_because, .. } = document;
-    line("machine", format!("{machine}: {contexts} contexts"));
+    line("machine", format!("{machine}: {}", figures::counted(*contexts as u64, "context")));
     line(
         "core-local",
         format!(
@@ -344,7 +344,7 @@ fn text(document: &Document, size: usize, simulated: bool) -> String {
     );
     let programs =
         if document.applications > 1 { format!(" of {} applications", document.applications) } else { String::new() };
-    line("workload", format!("{workload}: {threads} threads{programs}"));
+    line("workload", format!("{workload}: {}{programs}", figures::counted(*threads as u64, "thread")));
     let count = |base: &str, slowdown: &str, all: &str, seconds: f64| {
         let [base, slowdown] = [base, slowdown].map(figures::group);
         format!(
@@ -390,7 +390,6 @@ fn time(seconds: f64) -> String {
     const YEAR: f64 = 365.25 * 24.0 * HOUR;
     let figure = |value: f64| if value < 10.0 { format!("{value:.1}") } else { format!("{value:.0}") };
     match seconds {
-        seconds if seconds < 1e-3 => format!("{:.0} us", seconds * 1e6),
         seconds if seconds < HOUR => figures::duration(std::time::Duration::from_secs_f64(seconds)),
         seconds if seconds < 48.0 * HOUR => format!("{} hours", figure(seconds / HOUR)),
         seconds if seconds < 2.0 * YEAR => format!("{} days", figure(seconds / HOUR / 24.0)),
@@ -423,7 +422,7 @@ mod tests {
     #[test]
     fn times_are_in_the_units_of_the_published_table() {
         assert_eq!([19_698.0, 214_732.0, 1_455_552.0].map(time), ["5.5 hours", "2.5 days", "17 days"]);
-        assert_eq!([208.3e-6, 0.5].map(time), ["208 us", "500 ms"]);
+        assert_eq!([208.3e-6, 0.5].map(time), ["208 µs", "500 ms"]);
         assert_eq!(time(2.8e31), "9e23 years");
     }
 

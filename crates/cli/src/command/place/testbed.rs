@@ -13,6 +13,7 @@ use pinwise_host::{
 use pinwise_simulator::{Processor, SimulatedTestbed, Window};
 use pinwise_testbed::{MeasureError, Testbed, Unit, figures};
 use pinwise_topology::{CpuSet, Fingerprint, Machine};
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
@@ -84,6 +85,14 @@ impl Bed {
             }
             (Self::Instances(bed), _) => Some((bed.experiment(request.period), false)),
             _ => None,
+        }
+    }
+
+    /// What is said of the program after an interruption, before more is.
+    pub(super) fn restored(&self) -> &'static str {
+        match self {
+            Self::Simulated(_) => "",
+            _ => "the program's affinities are as they were, ",
         }
     }
 
@@ -202,12 +211,18 @@ fn take_up(
 ) -> anyhow::Result<Metric> {
     let roots = target.pids();
     let ended = || roots.iter().all(|&pid| process::ended(pid));
+    // What it said at last is read before its end is taken for that of the metric.
+    let since: Cell<Option<Instant>> = Cell::new(None);
+    let silent = || {
+        since.set(ended().then(|| since.get().unwrap_or_else(Instant::now)));
+        since.get().is_some_and(|end| end.elapsed() > ENDING)
+    };
     let watched = roots.clone();
     let pids = Box::new(move || {
         let all = process::all().unwrap_or_default();
         watched.iter().copied().chain(process::descendants(&watched, &all)).collect()
     });
-    let error = match metric.open(options, streams, pids, &|| interrupt.came() || ended()) {
+    let error = match metric.open(options, streams, pids, &|| interrupt.came() || silent()) {
         Ok(metric) => return Ok(metric),
         Err(error) => error,
     };
@@ -220,7 +235,11 @@ fn take_up(
     while closed && !ended() && Instant::now() < soon {
         std::thread::sleep(Duration::from_millis(5));
     }
-    target.check().map_err(told)?;
+    if let Err(end) = target.check() {
+        let unmatched = matches!(error, MetricError::Closed { numbers: 0, .. }) && target.finished();
+        let told = told(end);
+        return Err(if unmatched { told.context(format!("--metric '{metric}' matched no line")) } else { told });
+    }
     Err(if error.is_usage() { usage(error).into() } else { error.into() })
 }
 
