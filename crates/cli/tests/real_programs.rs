@@ -90,11 +90,12 @@ fn a_compressor_is_started_anew_for_each_measurement() {
 #[test]
 fn what_a_running_program_reads_itself_is_its_performance() {
     let folder = TempDir::new().unwrap();
-    // A terabyte: it ends by itself, after minutes. The process itself reads, it has no children.
-    let dd = Program::start(
-        Command::new("dd").args(["if=/dev/zero", "of=/dev/null", "bs=64k", "count=20000000"]).stderr(Stdio::null()),
-    );
-    let result = place(&folder, &["--pid", &dd.pid().to_string(), "--metric", "io:rchar", "--budget", MEASUREMENTS]);
+    // A terabyte: each ends by itself, after minutes. The processes themselves read, they have no children. One thread alone would
+    // have nothing to choose.
+    let words = ["if=/dev/zero", "of=/dev/null", "bs=64k", "count=20000000"];
+    let dd = [(); 2].map(|()| Program::start(Command::new("dd").args(words).stderr(Stdio::null())));
+    let [first, second] = dd.each_ref().map(|dd| dd.pid().to_string());
+    let result = place(&folder, &["--pid", &first, "--pid", &second, "--metric", "io:rchar", "--budget", MEASUREMENTS]);
     check(&result);
 }
 

@@ -35,6 +35,9 @@ while time.monotonic() < end:
     done += 1
 "##;
 
+/// Ends by itself after tens of seconds.
+const SPIN: &str = "i=0; while [ $i -lt 20000000 ]; do i=$((i + 1)); done";
+
 #[test]
 fn a_foreign_exporter_s_counter_is_the_performance_of_its_program() {
     let Some(python) = tool("python3") else { return };
@@ -46,7 +49,10 @@ fn a_foreign_exporter_s_counter_is_the_performance_of_its_program() {
     let metric = format!(r#"prom:http://127.0.0.1:{}/metrics#jobs_total{{queue="a"}}"#, port.trim());
     let store = folder.path().join("pinwise.db");
     let pid = exporter.pid().to_string();
-    let words = ["place", "--json", "--pid", &pid, "--metric", &metric, "--budget", "20", "--store"];
+    // One thread alone would have nothing to choose.
+    let beside = Program::start(Command::new("sh").args(["-c", SPIN]));
+    let other = beside.pid().to_string();
+    let words = ["place", "--json", "--pid", &pid, "--pid", &other, "--metric", &metric, "--budget", "20", "--store"];
     let result = json(&pinwise(words.into_iter().chain([store.to_str().unwrap()])));
     assert_eq!(result["unit"], "jobs/s");
     assert!(result["best"]["performance"].as_f64().is_some_and(|jobs| jobs > 0.0), "{result:#}");
@@ -54,9 +60,7 @@ fn a_foreign_exporter_s_counter_is_the_performance_of_its_program() {
 
 #[test]
 fn every_thread_that_works_is_found_on_an_overloaded_machine() {
-    // Each ends by itself after tens of seconds.
-    let spin = "i=0; while [ $i -lt 20000000 ]; do i=$((i + 1)); done";
-    let mut crowd: Vec<Program> = (0..8).map(|_| Program::start(Command::new("sh").args(["-c", spin]))).collect();
+    let mut crowd: Vec<Program> = (0..8).map(|_| Program::start(Command::new("sh").args(["-c", SPIN]))).collect();
     let folder = TempDir::new().unwrap();
     let store = folder.path().join("pinwise.db");
     let words = ["place", "--json", "--workload", "hash1_L1:2", "--budget", "8", "--store"];

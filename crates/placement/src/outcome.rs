@@ -303,6 +303,8 @@ impl Drift {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::search::explorer::trial;
+    use pinwise_testbed::{MeasureError, Measurement};
 
     #[test]
     fn without_a_gain_the_width_of_its_interval_decides() {
@@ -310,6 +312,20 @@ mod tests {
         assert_eq!(advice(Some((-0.1, -0.3, -0.01)), 0.025), Advice::KeepDefault);
         assert_eq!(advice(Some((0.1, -0.2, 0.4)), 0.025), Advice::Undecided);
         assert_eq!(advice(None, 0.025), Advice::Undecided);
+    }
+
+    #[test]
+    fn windows_in_which_the_metric_stood_still_are_counted_among_those_measured() {
+        let record = |performance: Option<f64>| {
+            let trial = trial(Setting::Unpinned, Purpose::Baseline);
+            let outcome = match performance {
+                Some(performance) => Ok(Measurement { performance, duration: Duration::ZERO, spread: None }),
+                None => Err(MeasureError::interrupted()),
+            };
+            Record { number: 0, trial, outcome, elapsed: Duration::ZERO }
+        };
+        assert_eq!(still(&[Some(0.0), None, Some(25.0), Some(0.0), Some(0.0)].map(record)), 0.75);
+        assert_eq!(still(&[]), 0.0);
     }
 
     #[test]
