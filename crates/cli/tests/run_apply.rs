@@ -276,8 +276,8 @@ fn apply_with_watch_pins_a_thread_that_takes_its_name_later_and_ends_with_the_pr
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let notes = BufReader::new(apply.stderr.take().unwrap()).lines().map(Result::unwrap);
-    assert!(notes.skip_while(|line| !line.starts_with("note: there is no thread late: ")).next().is_some());
+    let mut notes = BufReader::new(apply.stderr.take().unwrap()).lines().map(Result::unwrap);
+    assert!(notes.any(|line| line.starts_with("note: there is no thread late: ")));
     let mut lines = BufReader::new(apply.stdout.take().unwrap()).lines();
     std::io::Write::write_all(child.0.stdin.as_mut().unwrap(), b"go\n").unwrap();
     let line = lines.next().unwrap().unwrap();
