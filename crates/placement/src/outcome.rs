@@ -303,8 +303,8 @@ impl Drift {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::search::explorer::trial;
-    use pinwise_testbed::{MeasureError, Measurement};
+    use pinwise_campaign::Trial;
+    use pinwise_testbed::{Effort, MeasureError, Measurement};
 
     #[test]
     fn without_a_gain_the_width_of_its_interval_decides() {
@@ -317,7 +317,8 @@ mod tests {
     #[test]
     fn windows_in_which_the_metric_stood_still_are_counted_among_those_measured() {
         let record = |performance: Option<f64>| {
-            let trial = trial(Setting::Unpinned, Purpose::Baseline);
+            let (setting, purpose) = (Setting::Unpinned, Purpose::Baseline);
+            let trial = Trial { setting, purpose, effort: Effort::default() };
             let outcome = match performance {
                 Some(performance) => Ok(Measurement { performance, duration: Duration::ZERO, spread: None }),
                 None => Err(MeasureError::interrupted()),
