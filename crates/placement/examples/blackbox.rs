@@ -4,7 +4,7 @@
 //! 24 threads on the simulated UltraSPARC T2. What is measured (the full tables, all assignments of 6 threads, random ones of 24 and a climb on the
 //! processor from what the full tables predict best) is kept in DIR and not measured again. Everything is seeded: the same text comes out again.
 
-use pinwise_prediction::{BaseSpace, BlackBox, Cast, Entry, Experiment, Local, Placed, Profiling};
+use pinwise_prediction::{BaseSpace, BlackBox, Cast, Entry, Experiment, Local, Placed, Predictor, Profiling};
 use pinwise_simulator::program::Pipeline;
 use pinwise_simulator::{Processor, SimulatedTestbed, Window};
 use pinwise_testbed::{Effort, Setting, Testbed};
@@ -57,7 +57,9 @@ struct Known {
     known: Performances,
     /// The best known.
     optimum: f64,
-    /// The best of random ones.
+    /// Random ones, each measured once; none where all there are were.
+    drawn: Vec<(Vec<u32>, f64)>,
+    /// The best of these.
     random: Option<f64>,
 }
 
@@ -70,9 +72,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let programs = arguments.map(named).collect::<Result<Vec<_>, _>>()?;
     let programs = if programs.is_empty() { Pipeline::ALL[..9].to_vec() } else { programs };
     println!(
-        "| program | threads | full: experiments | top 1 | top 5 | reduced: experiments | top 1 | top 5 | check: held | best of {RANDOM} random |"
+        "| program | threads | full: experiments | top 1 | top 5 | reduced: experiments | top 1 | top 5 | check: held | best of {RANDOM} random | of these alone, full: top 1, top 5 | reduced |"
     );
-    println!("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|");
+    println!("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|");
     for pipeline in programs {
         let processor = Processor::model("ultrasparc-t2")?;
         let machine = processor.machine();
@@ -209,7 +211,7 @@ impl Study {
         let chosen = best(&full.blackbox());
         let few: Vec<Vec<Vec<u32>>> = reduced.iter().map(|reduced| best(&reduced.blackbox())).collect();
         let candidates: Vec<Vec<u32>> = few.iter().flatten().chain(&chosen).cloned().collect();
-        let Known { known, optimum, random } =
+        let Known { known, optimum, drawn, random } =
             if instances == 2 { self.enumerated(&space)? } else { self.climbed(&space, &chosen, candidates)? };
         let random = random.map_or("-".into(), |random| format!("{:.1} %", 100.0 * (1.0 - random / optimum)));
         let losses = |ranked: &[Vec<u32>]| {
@@ -217,15 +219,23 @@ impl Study {
             let best = ranked.iter().map(performance).fold(f64::NEG_INFINITY, f64::max);
             [1.0 - performance(&ranked[0]) / optimum, 1.0 - best / optimum]
         };
+        let alone = |profiles: &[Profiling]| match drawn.is_empty() {
+            true => "-".to_owned(),
+            false => {
+                let losses: Vec<[f64; 2]> = profiles.iter().map(|profile| among(&profile.blackbox(), &drawn)).collect();
+                let worst = |top: usize| 100.0 * losses.iter().map(|losses| losses[top]).fold(0.0, f64::max);
+                format!("{:.2} %, {:.2} %", worst(0), worst(1))
+            }
+        };
         let of_few: Vec<[f64; 2]> = few.iter().map(|ranked| losses(ranked)).collect();
         let worst = |top: usize| of_few.iter().map(|losses| losses[top]).fold(f64::NEG_INFINITY, f64::max);
         let [one, five] = losses(&chosen);
         let (entries, _) = full.slowdown_entries();
         let asked = reduced.iter().map(|reduced| reduced.slowdown_entries().1).max().unwrap_or(0);
         let held: usize = reduced.iter().map(|reduced| reduced.checked().held).sum();
-        let drawn: usize = reduced.iter().map(|reduced| reduced.checked().drawn).sum();
+        let checks: usize = reduced.iter().map(|reduced| reduced.checked().drawn).sum();
         println!(
-            "| {} | {} | {} | {:.2} % | {:.2} % | {} ({:.1} %) | {:.2} % | {:.2} % | {held} of {drawn} | {random} |",
+            "| {} | {} | {} | {:.2} % | {:.2} % | {} ({:.1} %) | {:.2} % | {:.2} % | {held} of {checks} | {random} | {} | {} |",
             self.pipeline.name(),
             cast.threads(),
             full.base_measured() + entries,
@@ -234,7 +244,9 @@ impl Study {
             full.base_measured() + asked,
             100.0 * (full.base_measured() + asked) as f64 / (full.base_measured() + entries) as f64,
             100.0 * worst(0),
-            100.0 * worst(1)
+            100.0 * worst(1),
+            alone(std::slice::from_ref(&full)),
+            alone(&reduced)
         );
         Ok(())
     }
@@ -250,7 +262,7 @@ impl Study {
         let known: Performances =
             classes.iter().map(|class| class.leaves().to_vec()).zip(lines.iter().map(|(_, value)| *value)).collect();
         let optimum = known.values().copied().fold(f64::NEG_INFINITY, f64::max);
-        Ok(Known { known, optimum, random: None })
+        Ok(Known { known, optimum, drawn: Vec::new(), random: None })
     }
 
     /// What the candidates do, and the best known: of these, of random ones, and of a climb on the processor from the best of `start`.
@@ -293,18 +305,30 @@ impl Study {
             let measured = self.measure(8, 60, drawn.iter().map(pinned).collect(), 1.0)?;
             Ok(drawn.iter().map(|leaves| format!("{leaves:?}")).zip(measured).collect())
         })?;
-        let drawn = highest_of(drawn)?;
+        let best_drawn = highest_of(drawn.clone())?;
         candidates.extend(highest_of(climbed)?);
-        candidates.extend(drawn.iter().cloned());
+        candidates.extend(best_drawn.iter().cloned());
         candidates.sort_unstable();
         candidates.dedup();
         // All in windows of which none was chosen for what it showed.
         let judged = self.measure(8, 3, candidates.iter().map(pinned).collect(), JUDGING)?;
         let known: Performances = candidates.iter().cloned().zip(judged).collect();
-        let random = drawn.iter().map(|leaves| known[leaves]).fold(f64::NEG_INFINITY, f64::max);
+        let random = best_drawn.iter().map(|leaves| known[leaves]).fold(f64::NEG_INFINITY, f64::max);
         let (_, optimum) = highest(&known);
-        Ok(Known { known, optimum, random: Some(random) })
+        let parsed = |(name, value): (String, f64)| Ok::<_, serde_json::Error>((serde_json::from_str(&name)?, value));
+        let drawn = drawn.into_iter().map(parsed).collect::<Result<_, _>>()?;
+        Ok(Known { known, optimum, drawn, random: Some(random) })
     }
+}
+
+/// By how much the best predicted of random assignments, and the best of the five best predicted, are below the best of them: as the paper
+/// measures it for 24 threads (section 5.2), by one window each.
+fn among(blackbox: &BlackBox, drawn: &[(Vec<u32>, f64)]) -> [f64; 2] {
+    let mut ranked: Vec<(f64, f64)> =
+        drawn.iter().map(|(leaves, measured)| (blackbox.predict(leaves), *measured)).collect();
+    ranked.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let best = |ranked: &[(f64, f64)]| ranked.iter().map(|(_, measured)| *measured).fold(f64::NEG_INFINITY, f64::max);
+    [1, TOP].map(|top| 1.0 - best(&ranked[..top.min(ranked.len())]) / best(&ranked))
 }
 
 /// The best of assignments by name, as many as are judged.

@@ -79,7 +79,8 @@ impl Colocation {
         for thread in 0..self.cast.threads() {
             let kind = self.cast.kind(thread);
             let domain = &mut held[level[leaves[thread] as usize] * kinds..][..kinds];
-            domain.iter().enumerate().for_each(|(other, held)| tell(kind, other, *held));
+            let present = domain.iter().enumerate().filter(|(_, held)| **held > 0.0);
+            present.for_each(|(other, held)| tell(kind, other, *held));
             domain[kind] += 1.0;
         }
     }

@@ -53,7 +53,7 @@ pub use layout::Layouts;
 pub use local::{Local, LocalError};
 pub use optimum::{Optima, Predicted, Progress};
 pub use pipeline::{Fitted, Pipeline};
-pub use predictor::Predictor;
+pub use predictor::{Change, Predictor, Walk};
 pub use profiling::{Checked, Entry, Profiling, ProfilingError, Solo};
 pub use slowdown::SlowdownTable;
 pub use tilt::draw;

@@ -19,7 +19,7 @@ mod compact;
 mod fit;
 
 use crate::levels::Levels;
-use crate::{Cast, Predictor};
+use crate::{Cast, Predictor, Walk};
 use compact::Compact;
 use pinwise_topology::SharingTree;
 
@@ -53,11 +53,29 @@ pub struct Fitted {
 /// What one assignment goes through while fitting; kept from one to the next.
 #[derive(Default)]
 struct Workspace {
+    /// By level, whether nobody has company there in any assignment that is looked at, so that it makes no difference; where there are none, all
+    /// are looked at.
+    idle: Vec<bool>,
+    /// Pairs weigh nothing, and what they might is not asked.
+    without_pairs: bool,
     /// Threads by level, domain and kind.
     held: Vec<f64>,
     slow: Vec<f64>,
     /// By thread and level.
     loads: Vec<f64>,
+    /// By thread: how slow it is beside the slowest of its instance, to the power of β.
+    powers: Vec<f64>,
+    /// By instance.
+    rates: Vec<Rate>,
+}
+
+/// How slow an instance is.
+struct Rate {
+    /// The largest logarithm of its threads.
+    most: f64,
+    /// The sum of their powers.
+    powers: f64,
+    performance: f64,
 }
 
 /// How many pairs there are of each two kinds among the others of a thread of kind `own`, of which `held` counts all, itself included:
@@ -122,11 +140,14 @@ impl Pipeline {
 
     /// The logarithm of performance, and its derivatives where `gradient` is as long as there are parameters.
     fn log_performance(&self, leaves: &[u32], parameters: &[f64], work: &mut Workspace, gradient: &mut [f64]) -> f64 {
+        let (idle, with_pairs) = (&work.idle, !work.without_pairs);
+        let is_idle = |level: usize| idle.get(level).is_some_and(|idle| *idle);
+        let looked_at = || self.levels.domains.iter().enumerate().filter(|(level, _)| !is_idle(*level));
         let (kinds, levels) = (self.kinds, self.levels.domains.len());
         let (threads, wide) = (self.cast.threads(), self.levels.most_domains * kinds);
         work.held.clear();
         work.held.resize(levels * wide, 0.0);
-        for (level, domains) in self.levels.domains.iter().enumerate() {
+        for (level, domains) in looked_at() {
             for (thread, leaf) in leaves.iter().enumerate().take(threads) {
                 work.held[level * wide + domains[*leaf as usize] * kinds + self.cast.kind(thread)] += 1.0;
             }
@@ -138,13 +159,15 @@ impl Pipeline {
         for thread in 0..threads {
             let kind = self.cast.kind(thread);
             let mut slow = parameters[self.base(kind, leaves[thread])];
-            for (level, domains) in self.levels.domains.iter().enumerate() {
+            for (level, domains) in looked_at() {
                 let held = &work.held[level * wide + domains[leaves[thread] as usize] * kinds..][..kinds];
                 let weights = &parameters[self.weight(level, kind, 0)..][..kinds];
                 let singly: f64 = held.iter().zip(weights).map(|(held, weight)| held * weight).sum();
-                let worth = &parameters[self.pair(level, kind)];
-                let together: f64 = worth.iter().zip(pairs(held, kind)).map(|(worth, pairs)| worth * pairs).sum();
-                let load = singly - weights[kind] + together;
+                let mut load = singly - weights[kind];
+                if with_pairs {
+                    let worth = &parameters[self.pair(level, kind)];
+                    load += worth.iter().zip(pairs(held, kind)).map(|(worth, pairs)| worth * pairs).sum::<f64>();
+                }
                 work.loads[thread * levels + level] = load;
                 slow += load + parameters[self.curvature(level)] * load * load;
             }
@@ -153,7 +176,7 @@ impl Pipeline {
         for instance in &self.instances {
             for (index, &(a, kind_a)) in instance.iter().enumerate() {
                 for &(b, kind_b) in &instance[..index] {
-                    for (level, domains) in self.levels.domains.iter().enumerate() {
+                    for (level, domains) in looked_at() {
                         if domains[leaves[a] as usize] == domains[leaves[b] as usize] {
                             work.slow[a] += parameters[self.partner(level, kind_a, kind_b)];
                             work.slow[b] += parameters[self.partner(level, kind_b, kind_a)];
@@ -163,27 +186,33 @@ impl Pipeline {
             }
         }
         let sharpness = Self::sharpness(parameters);
+        work.powers.clear();
+        work.powers.resize(threads, 0.0);
+        work.rates.clear();
         let mut sum = 0.0;
-        let rate = |instance: &Vec<(usize, usize)>, slow: &[f64]| {
-            let most = instance.iter().map(|(thread, _)| slow[*thread]).fold(f64::NEG_INFINITY, f64::max);
-            let powers: f64 = instance.iter().map(|(thread, _)| (sharpness * (slow[*thread] - most)).exp()).sum();
-            (most + powers.ln() / sharpness, most, powers)
-        };
         for instance in &self.instances {
-            sum += (-rate(instance, &work.slow).0).exp();
+            let most = instance.iter().map(|(thread, _)| work.slow[*thread]).fold(f64::NEG_INFINITY, f64::max);
+            let mut powers = 0.0;
+            for (thread, _) in instance {
+                let power = (sharpness * (work.slow[*thread] - most)).exp();
+                work.powers[*thread] = power;
+                powers += power;
+            }
+            let performance = (-(most + powers.ln() / sharpness)).exp();
+            sum += performance;
+            work.rates.push(Rate { most, powers, performance });
         }
         if !gradient.is_empty() {
             gradient.fill(0.0);
-            for instance in &self.instances {
-                let (slowest, most, powers) = rate(instance, &work.slow);
-                let share = (-slowest).exp() / sum;
+            for (instance, rate) in self.instances.iter().zip(&work.rates) {
+                let share = rate.performance / sum;
                 let mut mean = 0.0;
                 for &(a, kind) in instance {
-                    let own = (sharpness * (work.slow[a] - most)).exp() / powers;
-                    mean += own * (work.slow[a] - most);
+                    let own = work.powers[a] / rate.powers;
+                    mean += own * (work.slow[a] - rate.most);
                     let by = -share * own;
                     gradient[self.base(kind, leaves[a])] += by;
-                    for (level, domains) in self.levels.domains.iter().enumerate() {
+                    for (level, domains) in looked_at() {
                         let load = work.loads[a * levels + level];
                         let slope = by * (1.0 + 2.0 * parameters[self.curvature(level)] * load);
                         let held = &work.held[level * wide + domains[leaves[a] as usize] * kinds..][..kinds];
@@ -192,7 +221,7 @@ impl Pipeline {
                             gradient[first + other] += slope * held;
                         }
                         gradient[first + kind] -= slope;
-                        let worth = &mut gradient[self.pair(level, kind)];
+                        let worth = &mut gradient[if with_pairs { self.pair(level, kind) } else { 0..0 }];
                         worth.iter_mut().zip(pairs(held, kind)).for_each(|(worth, pairs)| *worth += slope * pairs);
                         gradient[self.curvature(level)] += by * load * load;
                         for &(b, other) in instance {
@@ -203,7 +232,7 @@ impl Pipeline {
                     }
                 }
                 // d/dβ of ln(sum)/β, times β for log β.
-                gradient[self.sharpest()] -= share * (mean - powers.ln() / sharpness);
+                gradient[self.sharpest()] -= share * (mean - rate.powers.ln() / sharpness);
             }
         }
         sum.ln()
@@ -219,6 +248,11 @@ impl Pipeline {
     }
 }
 
+/// Performance by its logarithm: far outside of what was learned from, a prediction stays a number.
+fn bounded(logarithm: f64) -> f64 {
+    logarithm.clamp(-600.0, 600.0).exp()
+}
+
 impl Fitted {
     /// Root mean square of measured / predicted - 1, each measurement left out of what predicts it, by generalized cross-validation; the
     /// better count for more.
@@ -232,14 +266,18 @@ impl Predictor for Fitted {
         thread_local! {
             static WORK: std::cell::RefCell<compact::Workspace> = std::cell::RefCell::default();
         }
-        // Far outside of what was learned from, a prediction stays a number.
-        WORK.with(|work| self.compact.log_performance(leaves, &mut work.borrow_mut())).clamp(-600.0, 600.0).exp()
+        bounded(WORK.with(|work| self.compact.log_performance(leaves, &mut work.borrow_mut())))
+    }
+
+    fn walk<'a>(&'a self, leaves: &[u32]) -> Box<dyn Walk + 'a> {
+        Box::new(compact::Steps::new(&self.compact, leaves))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Change;
     use crate::cast::tests::workload;
     use pinwise_testbed::{Contention, Crowding, Demand, Disturbance, Effort, Setting, Testbed};
     use pinwise_topology::{Alike, Assignment, CpuSet, Machine, PerContext, Random, Space};
@@ -291,6 +329,34 @@ mod tests {
                 let mut work = compact::Workspace::default();
                 let compact = Compact::new(&pipeline, &at).log_performance(drawn.leaves(), &mut work);
                 assert!((plain - compact).abs() < 1e-12 * plain.abs().max(1.0), "{plain} {compact}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_walk_predicts_what_a_prediction_is() {
+        let cast = Cast::new(&workload("RPT RPT W"));
+        let mut random = Random::new(7);
+        for shape in ["2x2x2", "8"] {
+            let tree = SharingTree::new(&Machine::from_shape(shape).unwrap(), Alike::ByStructure);
+            let pipeline = Pipeline::new(&cast, &tree).unwrap();
+            let at: Vec<f64> = (0..pipeline.parameters).map(|_| random.unit() - 0.3).collect();
+            let fitted = Fitted { compact: Compact::new(&pipeline, &at), error: 0.0 };
+            let space = Space::new(tree, 7, PerContext::AtMost(2)).unwrap();
+            let mut leaves = space.sample(&mut random).leaves().to_vec();
+            let mut walk = fitted.walk(&leaves);
+            for _ in 0..2000 {
+                let (thread, to) = (random.below(7) as usize, random.below(8) as u32);
+                let other = (random.below(2) == 0).then(|| leaves.iter().position(|leaf| *leaf == to)).flatten();
+                let change = Change { thread, other: other.filter(|other| *other != thread), from: leaves[thread], to };
+                let before = leaves.clone();
+                leaves[thread] = to;
+                change.other.into_iter().for_each(|other| leaves[other] = change.from);
+                assert_eq!(walk.step(&leaves, change).to_bits(), fitted.predict(&leaves).to_bits());
+                if random.below(2) == 0 {
+                    walk.back();
+                    leaves = before;
+                }
             }
         }
     }

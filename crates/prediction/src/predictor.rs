@@ -4,4 +4,44 @@
 pub trait Predictor {
     /// The predicted performance, higher is better, of thread i on leaf `leaves[i]`; finite.
     fn predict(&self, leaves: &[u32]) -> f64;
+
+    /// A walk that begins there. A predictor that can tell the next of two neighbours for less than a whole prediction does so here.
+    fn walk<'a>(&'a self, _leaves: &[u32]) -> Box<dyn Walk + 'a> {
+        Box::new(Anew { predictor: self })
+    }
+}
+
+/// A thread goes elsewhere, or two change places.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// The thread that goes from leaf `from` to leaf `to`.
+    pub thread: usize,
+    /// The one that goes the other way, if any.
+    pub other: Option<usize>,
+    /// Where the first was.
+    pub from: u32,
+    /// Where it is now.
+    pub to: u32,
+}
+
+/// Predictions along a walk from assignment to assignment.
+pub trait Walk {
+    /// [`Predictor::predict`] of `leaves`, to the last bit; these differ by `change` from those before.
+    fn step(&mut self, leaves: &[u32], change: Change) -> f64;
+
+    /// Takes the last step back, once.
+    fn back(&mut self);
+}
+
+/// Predicts everything anew.
+struct Anew<'a, P: ?Sized> {
+    predictor: &'a P,
+}
+
+impl<P: Predictor + ?Sized> Walk for Anew<'_, P> {
+    fn step(&mut self, leaves: &[u32], _: Change) -> f64 {
+        self.predictor.predict(leaves)
+    }
+
+    fn back(&mut self) {}
 }

@@ -89,7 +89,7 @@ pub(crate) fn prove(
         };
         let mut ask = |nodes: u64, best: f64| go_on(&Progress { steps: nodes, best, upper: upper.max(best) });
         let mut findings =
-            Findings { podium, moving, floor, unresolved, elsewhere, nodes, ended: false, go_on: &mut ask };
+            Findings { podium, moving, floor, unresolved, elsewhere, nodes, looked: 0, ended: false, go_on: &mut ask };
         branch.give(domains, 0, &left, paid, &mut Vec::new(), &mut findings);
         (nodes, unresolved, elsewhere) = (findings.nodes, findings.unresolved, findings.elsewhere);
         if findings.ended {

@@ -9,7 +9,7 @@
 //! cools down over its first half, keeps its temperature over the second, and gives its last state. Every draw has a
 //! chain of its own, so that draws are independent.
 
-use crate::Predictor;
+use crate::{Change, Predictor, Walk};
 use pinwise_topology::{Assignment, PerContext, Random, Space};
 
 /// Temperature at which a chain begins: predictions that differ by less than half are all the same to it.
@@ -38,18 +38,18 @@ pub fn draw(
 }
 
 /// A walk over the labelled placements of a space.
-pub(crate) struct Chain<'a> {
-    predictor: &'a dyn Predictor,
-    pub(crate) leaves: Vec<u32>,
+struct Chain<'a> {
+    walk: Box<dyn Walk + 'a>,
+    leaves: Vec<u32>,
     /// The threads on every context.
     held: Vec<Vec<usize>>,
     capacity: usize,
-    pub(crate) predicted: f64,
+    predicted: f64,
 }
 
 impl<'a> Chain<'a> {
     /// A walk that begins anywhere.
-    pub(crate) fn new(predictor: &'a dyn Predictor, space: &Space, random: &mut Random) -> Self {
+    fn new(predictor: &'a dyn Predictor, space: &Space, random: &mut Random) -> Self {
         let leaves = space.sample(random).leaves().to_vec();
         let mut held = vec![Vec::new(); space.tree().leaves().len()];
         leaves.iter().enumerate().for_each(|(thread, leaf)| held[*leaf as usize].push(thread));
@@ -57,11 +57,11 @@ impl<'a> Chain<'a> {
             PerContext::AtMost(most) => most,
             PerContext::Any => usize::MAX,
         };
-        Self { predictor, predicted: predictor.predict(&leaves), leaves, held, capacity }
+        Self { walk: predictor.walk(&leaves), predicted: predictor.predict(&leaves), leaves, held, capacity }
     }
 
     /// One step at a temperature.
-    pub(crate) fn step(&mut self, temperature: f64, random: &mut Random) {
+    fn step(&mut self, temperature: f64, random: &mut Random) {
         if self.leaves.is_empty() {
             return;
         }
@@ -73,7 +73,7 @@ impl<'a> Chain<'a> {
         let there = &self.held[to as usize];
         let other = (there.len() >= self.capacity).then(|| there[random.below(there.len() as u64) as usize]);
         self.place(thread, other, from, to);
-        let predicted = self.predictor.predict(&self.leaves);
+        let predicted = self.walk.step(&self.leaves, Change { thread, other, from, to });
         let better = predicted >= self.predicted;
         if better || random.unit() < (predicted.max(0.0) / self.predicted).powf(1.0 / temperature) {
             self.predicted = predicted;
@@ -87,6 +87,7 @@ impl<'a> Chain<'a> {
                 None => self.held[to as usize].push(thread),
             }
         } else {
+            self.walk.back();
             self.place(thread, other, to, from);
         }
     }

@@ -4,7 +4,7 @@
 //! ([`Pipeline`]), and one that only counts what shares what ([`Colocation`]). The one with the smaller error steers; favourites
 //! are sought by both, since two models that are wrong are wrong in different places.
 
-use pinwise_prediction::{Cast, Colocation, Fitted, Learned, Pipeline, Predictor, draw};
+use pinwise_prediction::{Cast, Colocation, Fitted, Learned, Pipeline, Predictor, Walk, draw};
 use pinwise_testbed::Workload;
 use pinwise_topology::{Assignment, Random, Space};
 use std::collections::BTreeMap;
@@ -83,6 +83,13 @@ impl Predictor for Model {
         match self {
             Self::Pipeline(fitted) => fitted.predict(leaves),
             Self::Counts(learned) => learned.predict(leaves),
+        }
+    }
+
+    fn walk<'a>(&'a self, leaves: &[u32]) -> Box<dyn Walk + 'a> {
+        match self {
+            Self::Pipeline(fitted) => fitted.walk(leaves),
+            Self::Counts(learned) => learned.walk(leaves),
         }
     }
 }

@@ -67,22 +67,29 @@ impl Pipeline {
         rows.iter_mut().for_each(|row| row.weight /= mean);
         let level = rows.iter().map(|row| row.value).sum::<f64>() / rows.len() as f64;
         let slowest = (0..self.kinds.min(STARTS)).map(Some);
-        let plain = self.fitted(&rows, false);
+        let shared = self.shared(&rows);
+        let plain = self.fitted(&shared, false);
         let fits = slowest.chain([None]).map(|slowest| {
             let prior = self.prior_mean(level, slowest);
-            (self.descend(&rows, &prior, &prior, &plain), prior)
+            (self.descend(&rows, &shared, &prior, &prior, &plain), prior)
         });
         let (mut fit, prior) = fits.min_by(|a, b| a.0.minimized.total_cmp(&b.0.minimized))?;
-        let mut error = self.left_out(&rows, &fit, &plain)?;
-        let every = self.fitted(&rows, true);
+        let mut error = self.left_out(&rows, &shared, &fit, &plain)?;
+        let every = self.fitted(&shared, true);
         if every.len() > plain.len() {
-            let paired = self.descend(&rows, &prior, &fit.parameters, &every);
-            let then = self.left_out(&rows, &paired, &every);
+            let paired = self.descend(&rows, &shared, &prior, &fit.parameters, &every);
+            let then = self.left_out(&rows, &shared, &paired, &every);
             if let Some(then) = then.filter(|then| *then < PAIRS * error) {
                 (fit, error) = (paired, then);
             }
         }
         Some(Fitted { compact: Compact::new(self, &fit.parameters), error })
+    }
+
+    /// For assignments with company on the domains of `shared` levels, where `free` parameters are fitted and the other pairs are 0.
+    fn workspace(&self, shared: &[bool], free: &[usize]) -> Workspace {
+        let without_pairs = !free.iter().any(|parameter| (self.pairs..self.sharpest()).contains(parameter));
+        Workspace { idle: shared.iter().map(|shared| !shared).collect(), without_pairs, ..Workspace::default() }
     }
 
     /// What is expected where performance is e^`level` in the middle and threads of one kind, or none, are the slowest.
@@ -114,15 +121,19 @@ impl Pipeline {
         }
     }
 
-    /// The parameters that are fitted, with pairs or without. Of a level on whose domains nobody ever had company there is nothing to learn.
-    fn fitted(&self, rows: &[Row], pairs: bool) -> Vec<usize> {
+    /// By level, whether anybody ever had company on a domain.
+    fn shared(&self, rows: &[Row]) -> Vec<bool> {
         let is_shared = |domains: &Vec<usize>| {
             let mut seen = vec![usize::MAX; self.levels.most_domains];
             rows.iter().enumerate().any(|(number, row)| {
                 row.leaves.iter().any(|leaf| std::mem::replace(&mut seen[domains[*leaf as usize]], number) == number)
             })
         };
-        let shared: Vec<bool> = self.levels.domains.iter().map(is_shared).collect();
+        self.levels.domains.iter().map(is_shared).collect()
+    }
+
+    /// The parameters that are fitted, with pairs or without. Of a level on whose domains nobody ever had company there is nothing to learn.
+    fn fitted(&self, shared: &[bool], pairs: bool) -> Vec<usize> {
         let of_level = |index: usize, all: usize| shared[index * shared.len() / all.max(1)];
         let is_fitted = |parameter: &usize| match *parameter {
             own if own < self.bases => true,
@@ -134,10 +145,10 @@ impl Pipeline {
     }
 
     /// Levenberg-Marquardt from `begin` over the parameters `free`; what the prior expects is `prior`.
-    fn descend(&self, rows: &[Row], prior: &[f64], begin: &[f64], free: &[usize]) -> Fit {
+    fn descend(&self, rows: &[Row], shared: &[bool], prior: &[f64], begin: &[f64], free: &[usize]) -> Fit {
         let (n, p) = (rows.len(), self.parameters);
         let mut at = begin.to_vec();
-        let mut work = Workspace::default();
+        let mut work = self.workspace(shared, free);
         let mut damping = 1e-2;
         let mut error = 0.05f64;
         let residuals = |at: &[f64], work: &mut Workspace| -> f64 {
@@ -196,8 +207,8 @@ impl Pipeline {
     }
 
     /// The generalized cross-validation error of a fit, weighted as it was; `None` where it is no minimum.
-    fn left_out(&self, rows: &[Row], fit: &Fit, free: &[usize]) -> Option<f64> {
-        let mut work = Workspace::default();
+    fn left_out(&self, rows: &[Row], shared: &[bool], fit: &Fit, free: &[usize]) -> Option<f64> {
+        let mut work = self.workspace(shared, free);
         let mut gram = Gram::new(free.len());
         let mut gradient = vec![0.0; self.parameters];
         let mut squares = 0.0;

@@ -11,8 +11,8 @@ use crate::BlackBox;
 use crate::moving::Moving;
 use crate::optimum::Podium;
 
-/// Nodes between questions whether to go on.
-const ASK: u64 = 1 << 12;
+/// Holdings and parts looked at between questions whether to go on: a millisecond or so, however many there are at one node.
+const ASK: u64 = 1 << 18;
 /// What is not better than the floor by this share of it is not told from it: sums of the same numbers differ so much by their order.
 pub(crate) const ROUNDING: f64 = 1e-11;
 
@@ -39,6 +39,8 @@ pub(crate) struct Findings<'a, 'b> {
     /// The most that an assignment might be predicted which holds the same as one that was met, in other domains.
     pub(crate) elsewhere: f64,
     pub(crate) nodes: u64,
+    /// Looked at since it was last asked whether to go on.
+    pub(crate) looked: u64,
     pub(crate) ended: bool,
     /// Asked now and then, with the nodes so far and the best prediction.
     pub(crate) go_on: &'a mut dyn FnMut(u64, f64) -> bool,
@@ -68,10 +70,13 @@ impl Findings<'_, '_> {
         self.floor.max(self.podium.threshold()) * (1.0 + ROUNDING)
     }
 
-    fn count(&mut self) {
+    /// Counts a node at which so many holdings or parts are looked at.
+    fn count(&mut self, looked: usize) {
         self.nodes += 1;
-        if self.nodes.is_multiple_of(ASK) && !(self.go_on)(self.nodes, self.podium.best()) {
-            self.ended = true;
+        self.looked += 1 + looked as u64;
+        if self.looked >= ASK {
+            self.looked = 0;
+            self.ended |= !(self.go_on)(self.nodes, self.podium.best());
         }
     }
 }
@@ -88,7 +93,7 @@ impl Branch<'_> {
         given: &mut Vec<usize>,
         findings: &mut Findings<'_, '_>,
     ) {
-        findings.count();
+        findings.count(self.candidates.len() - from);
         if findings.ended {
             return;
         }
@@ -134,7 +139,7 @@ impl Branch<'_> {
 
     /// Joins the first part that is left with others, in every way; `worth` is what all instances can do at most.
     fn join(&self, joining: &mut Joining, worth: f64, findings: &mut Findings<'_, '_>) {
-        findings.count();
+        findings.count(joining.given.len());
         if findings.ended {
             return;
         }
