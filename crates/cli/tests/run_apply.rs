@@ -82,7 +82,7 @@ fn apply_pins_a_running_program_and_says_what_it_did_not_find() {
     assert!(errors.contains("warning: the plan is for another topology (abacus: 1 core; here "), "{errors}");
     assert!(
         errors.lines().last().unwrap().starts_with(
-            "pinwise: 1 of 2 threads of the plan not in place: there is no thread worker#1: the plan is for sh; is that the program"
+            "pinwise: 1 of 2 threads of the plan not in place: not found: thread worker#1; the plan is for sh: is that the program"
         ),
         "{errors}"
     );
@@ -107,7 +107,7 @@ fn a_dry_run_says_what_would_be_done_and_does_nothing() {
     let expected = format!("{:<16} thread {pid} would be on CPU {}, may run on {before} now\n", "sh", cpu());
     assert_eq!(text, expected);
     let errors = String::from_utf8(output.stderr).unwrap();
-    assert!(errors.contains("there is no thread worker: the plan is for sh"), "{errors}");
+    assert!(errors.contains("not found: thread worker; the plan is for sh"), "{errors}");
     let document: serde_json::Value =
         serde_json::from_slice(&pinwise(&[&dry_run[..], &["--json"]].concat()).stdout).unwrap();
     assert_eq!(document["would_pin"][0]["now"], before.as_str());
@@ -240,7 +240,7 @@ fn a_place_for_a_number_that_the_plan_does_not_have_is_bad_usage() {
     assert!(output.stdout.is_empty() && errors.lines().count() == 1, "{errors}");
     let output = pinwise(&["run", plan.to_str().unwrap(), "--force", "--", "true"]);
     let errors = String::from_utf8(output.stderr).unwrap();
-    assert!(errors.lines().last().unwrap().starts_with("warning: threads a and b: none was seen; "), "{errors}");
+    assert!(errors.lines().last().unwrap().starts_with("warning: not seen: threads a and b; "), "{errors}");
 }
 
 #[test]
@@ -277,7 +277,7 @@ fn apply_with_watch_pins_a_thread_that_takes_its_name_later_and_ends_with_the_pr
         .spawn()
         .unwrap();
     let mut notes = BufReader::new(apply.stderr.take().unwrap()).lines().map(Result::unwrap);
-    assert!(notes.any(|line| line.starts_with("note: there is no thread late: ")));
+    assert!(notes.any(|line| line.starts_with("note: not found: thread late; ")));
     let mut lines = BufReader::new(apply.stdout.take().unwrap()).lines();
     std::io::Write::write_all(child.0.stdin.as_mut().unwrap(), b"go\n").unwrap();
     let line = lines.next().unwrap().unwrap();

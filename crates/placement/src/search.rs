@@ -320,9 +320,9 @@ impl Strategy for Search {
         let used = self.question.budget.used(history);
         loop {
             if matches!(self.phase, Phase::Looking) && used >= SEARCH_SHARE && used >= self.until(used) {
-                let used_up =
-                    format!("searching had used {} of the budget, the rest is for fresh windows", percent(used));
-                self.select(used_up, used);
+                let share = percent(used.min(1.0));
+                let rest = if used < 1.0 { ", the rest is for fresh windows" } else { "" };
+                self.select(format!("searching had used {share} of the budget{rest}"), used);
             }
             // One more trial has to fit; half a trial's grace absorbs rounding.
             if !matches!(self.phase, Phase::Stopped) && used + 0.5 * self.cost(used) >= 1.0 {

@@ -237,7 +237,7 @@ fn in_place(plan: &Plan, missing: &[&str], refused: usize) -> anyhow::Result<()>
 /// Which threads are not there, and what to do.
 fn not_there(plan: &Plan, missing: &[&str]) -> String {
     format!(
-        "there is no {}: the plan is for {}; is that the program, with as many threads as then (ps -T -p PID)?",
+        "not found: {}; the plan is for {}: is that the program, with as many threads as then (ps -T -p PID)?",
         plan::named(missing),
         plan.program
     )

@@ -66,8 +66,7 @@ impl Run {
         let missing = pinner.missing();
         if !missing.is_empty() {
             crate::output::aside(&format!(
-                "warning: {}: none was seen; they ran for a few milliseconds at most, or this is not {}, which the plan is for, as it was \
-                 then",
+                "warning: not seen: {}; it ran for a few milliseconds at most, or this is not {}, which the plan is for, as it was then",
                 plan::named(&missing),
                 plan.program
             ));
