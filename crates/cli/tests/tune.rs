@@ -160,7 +160,7 @@ fn an_openmp_program_without_its_variable_is_the_default() {
 }
 
 #[test]
-fn ctrl_c_ends_a_search() {
+fn ctrl_c_ends_a_search_and_prints_what_was_found_by_then() {
     let Some(pigz) = tool("pigz") else { return };
     let folder = TempDir::new().unwrap();
     let (file, store) = (folder.path().join("data"), folder.path().join("tune.db"));
@@ -173,10 +173,12 @@ fn ctrl_c_ends_a_search() {
             .arg(pigz)
             .args(["-p", "{n}", "-k", "-c"])
             .arg(&file)
-            .stdout(Stdio::null())
+            .stdout(Stdio::piped())
             .stderr(Stdio::piped()),
     );
     wait_until(Duration::from_secs(60), "its first campaign", || store.exists());
     rustix::process::kill_process(rustix::process::Pid::from_child(&search.0), rustix::process::Signal::INT).unwrap();
     assert_eq!(search.ended(Duration::from_secs(20)).code(), Some(130));
+    let told = std::io::read_to_string(search.0.stdout.take().unwrap()).unwrap();
+    assert!(told.contains("The number alone:") && told.contains("there is no plan"), "{told}");
 }

@@ -16,4 +16,9 @@ pub trait Meter: Send {
         window: Duration,
         cancelled: &dyn Fn() -> bool,
     ) -> Result<Measurement, MeasureError>;
+
+    /// Standard error of the last performance that was measured, in its unit; `None` where its window had no parts to tell it.
+    fn error(&self) -> Option<f64> {
+        None
+    }
 }

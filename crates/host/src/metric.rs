@@ -181,7 +181,7 @@ impl MetricSpec {
         let Found { meter, interpretation, notes, shortest_window } = found?;
         let quantity = self.quantity().or_else(|| picked.and_then(spec::quantity));
         let unit = unit(options, interpretation, quantity);
-        Ok(Metric { meter: Box::new(Converted { meter, unit }), notes, shortest_window })
+        Ok(Metric { meter: Box::new(Converted { meter, unit, error: None }), notes, shortest_window })
     }
 }
 
@@ -210,6 +210,8 @@ pub(crate) trait MetricMeter: Send {
 struct Converted {
     meter: Box<dyn MetricMeter>,
     unit: Unit,
+    /// Of the last performance.
+    error: Option<f64>,
 }
 
 impl Meter for Converted {
@@ -231,7 +233,12 @@ impl Meter for Converted {
             );
             return Err(MeasureError::new(Retry::Same, why));
         };
+        self.error = performance.error();
         Ok(Measurement { performance: performance.value, duration, spread: performance.spread })
+    }
+
+    fn error(&self) -> Option<f64> {
+        self.error
     }
 }
 

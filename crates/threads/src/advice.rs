@@ -53,6 +53,8 @@ pub struct Advice {
     pub ended: Ended,
     /// Probes that were made.
     pub probes: usize,
+    /// Different numbers that were probed. With a single one everything said of others is what the laws believed before.
+    pub numbers: usize,
 }
 
 impl Advice {
@@ -81,6 +83,7 @@ impl Advice {
             more: (choice < last).then_some((candidates[last], more)),
             ended: Ended::AllTried,
             probes: 0,
+            numbers: 0,
         }
     }
 }
@@ -106,6 +109,10 @@ impl fmt::Display for Advice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (low, high) = self.between;
         write!(f, "n = {} ({low}-{high}{})", self.threads, if self.probed { "" } else { ", not probed" })?;
+        if self.numbers == 1 && low < high {
+            let only = if self.probed { "the only number probed" } else { "by probes of a single other number" };
+            return write!(f, ", {only}: no speed-up is known");
+        }
         let about = if self.referred && self.probed { "" } else { "about " };
         let half = (self.gain.high - self.gain.low) / 2.0;
         let decimals = [0.1, 0.01].iter().position(|&least| half >= least).map_or(3, |index| index + 1);
@@ -146,6 +153,7 @@ mod tests {
             more: Some((72, Interval { value: 0.04, low: 0.02, high: 0.06 })),
             ended: Ended::Settled,
             probes: 7,
+            numbers: 6,
         }
     }
 
@@ -166,5 +174,9 @@ mod tests {
         let of = |value, low, high| Advice { more: Some((72, Interval { value, low, high })), ..fewest.clone() };
         assert_eq!(of(0.001, -0.004, 0.006).to_string(), "n = 1 (1-3), n = 72 is as fast (± 0.5 %)");
         assert_eq!(of(-0.12, -0.20, -0.04).to_string(), "n = 1 (1-3), n = 72 gains 12 ± 8 %");
+        let single = Advice { numbers: 1, ..advice() };
+        assert_eq!(single.to_string(), "n = 26 (23-29), the only number probed: no speed-up is known");
+        let only = Advice { between: (26, 26), more: None, reference: 26, ..single };
+        assert_eq!(only.to_string(), "n = 26 (26-26)", "there is no other");
     }
 }

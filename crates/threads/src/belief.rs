@@ -29,8 +29,27 @@ pub(crate) struct Prior {
 pub(crate) struct Departure {
     /// Covariance of the departures of all candidates.
     pub(crate) covariance: Matrix,
-    /// How many times larger measurements' errors are than they say.
-    pub(crate) noise: f64,
+    /// How far measurements are off.
+    pub(crate) noise: Noise,
+}
+
+/// How far measurements are off.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Noise {
+    /// How many times larger errors are than measurements say.
+    pub(crate) times: f64,
+    /// Standard deviation of what comes on top of that and no measurement can say of itself: the machine is not the same a moment later.
+    pub(crate) beside: f64,
+}
+
+impl Noise {
+    /// Errors are what measurements say.
+    pub(crate) const TOLD: Self = Self { times: 1.0, beside: 0.0 };
+
+    /// Variance of a measurement that says so of itself.
+    fn variance(self, error: f64) -> f64 {
+        (error * self.times).powi(2) + self.beside.powi(2)
+    }
 }
 
 /// One measurement.
@@ -49,8 +68,10 @@ pub(crate) struct Reading {
 pub(crate) struct Belief {
     pub(crate) mean: Vec<f64>,
     pub(crate) covariance: Matrix,
-    /// How many times larger measurements' errors are than they say, mean.
-    pub(crate) noise: f64,
+    /// How far measurements are off, by root mean square.
+    noise: Noise,
+    /// Probability with which there is something that they cannot say of themselves.
+    noisy: f64,
 }
 
 /// Standard deviation of the level, beside which nothing else is wide.
@@ -80,7 +101,13 @@ impl Belief {
         let most = hypotheses.iter().map(|(evidence, ..)| *evidence).fold(f64::NEG_INFINITY, f64::max);
         let total: f64 = hypotheses.iter().map(|(evidence, ..)| (evidence - most).exp()).sum();
         let weight = |evidence: f64| (evidence - most).exp() / total;
-        let mut belief = Self { mean: vec![0.0; size], covariance: Matrix::from_fn(size, |_, _| 0.0), noise: 0.0 };
+        let mut belief = Self {
+            mean: vec![0.0; size],
+            covariance: Matrix::from_fn(size, |_, _| 0.0),
+            noise: Noise::TOLD,
+            noisy: 0.0,
+        };
+        let (mut times, mut beside) = (0.0, 0.0);
         // Predictions are linear in the law: the mean of a condition's predictions is that of its mean law.
         for (condition, its) in conditions.iter().zip(hypotheses.chunks_exact(prior.laws.len())) {
             let share: f64 = its.iter().map(|(evidence, ..)| weight(*evidence)).sum();
@@ -93,9 +120,12 @@ impl Belief {
                 values.iter().zip(readings).map(|(value, reading)| share * value - law[reading.place]).collect();
             let prediction = condition.predict(&law, &left);
             belief.mean.iter_mut().zip(&prediction).for_each(|(mean, value)| *mean += value);
-            belief.noise += share * condition.noise;
+            times += share * condition.noise.times.powi(2);
+            beside += share * condition.noise.beside.powi(2);
+            belief.noisy += if condition.noise.beside > 0.0 { share } else { 0.0 };
             belief.covariance.add(&condition.covariance, share);
         }
+        belief.noise = Noise { times: times.sqrt(), beside: beside.sqrt() };
         // How far they disagree, from representatives at equal distances of cumulated weight.
         let mut cumulated = 0.0;
         let mut taken = 0.0;
@@ -124,11 +154,16 @@ impl Belief {
         (0..self.mean.len()).max_by(|&a, &b| self.mean[a].total_cmp(&self.mean[b])).unwrap_or(0)
     }
 
+    /// Whether measurements of the same candidate contradict what they say of their errors: something beside these is more likely than not.
+    pub(crate) fn noisy(&self) -> bool {
+        self.noisy > 0.5
+    }
+
     /// By how much the greatest mean is expected to rise by one more measurement of `place` with `error`: what it is worth to know (P.
     /// Frazier, W. Powell, S. Dayanik, "The knowledge-gradient policy for correlated normal beliefs", INFORMS J. on Computing 21(4), 2009).
     pub(crate) fn worth(&self, place: usize, error: f64) -> f64 {
         let moves = self.covariance.row(place);
-        let scale = (moves[place] + (error * self.noise).powi(2)).max(FLOOR).sqrt();
+        let scale = (moves[place] + self.noise.variance(error)).max(FLOOR).sqrt();
         let best = self.mean[self.best()];
         let mut worth = 0.0;
         let mut weights = 0.0;
@@ -162,7 +197,7 @@ pub(crate) fn normal(random: &mut Random) -> f64 {
 
 /// One covariance, given which candidates were measured.
 struct Condition {
-    noise: f64,
+    noise: Noise,
     lower: Matrix,
     /// For each candidate the weights of the measurements in its prediction.
     weights: Vec<Vec<f64>>,
@@ -174,7 +209,7 @@ impl Condition {
     fn new(departure: &Departure, readings: &[Reading], size: usize) -> Self {
         let prior = |a: usize, b: usize| departure.covariance.at(a, b) + LEVEL * LEVEL;
         let among = Matrix::from_fn(readings.len(), |a, b| {
-            let noise = if a == b { (readings[a].error * departure.noise).powi(2) } else { 0.0 };
+            let noise = if a == b { departure.noise.variance(readings[a].error) } else { 0.0 };
             prior(readings[a].place, readings[b].place) + noise
         });
         let lower = among.cholesky(FLOOR);

@@ -41,7 +41,7 @@ pub use objective::Objective;
 pub use reinforcer::{Choice, Next, Reason, Reinforcer};
 pub use shift::{Shift, Sign};
 pub use shortlist::Shortlist;
-pub use span::{Span, SpanError};
+pub use span::{Span, SpanError, standing};
 pub use survey::{SurveyFailure, Surveyed, survey};
 pub use surveyor::{CONFIDENCE, Question, Sample, Step, SurveyError, Surveyor};
 pub use sweep::{Sweep, Swept, sweep};

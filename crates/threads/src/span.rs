@@ -59,18 +59,22 @@ impl Span {
     }
 
     /// Its numbers of threads, each of which starts another program, ascending. `parameter` is the program's Convert(), `threads` how many
-    /// threads it makes for a parameter: where several make the same, the number they make stands for them, unless it is below the first
-    /// number and another is not.
+    /// threads it makes for a parameter: where several numbers make the same, [`standing`] stands for them, or none where that is outside of
+    /// the span. Empty where nothing is in it: 8 to 9 threads, of a program that makes 7 or 11.
     pub fn candidates(self, parameter: impl Fn(u32) -> u32, threads: impl Fn(u32) -> u32) -> Vec<u32> {
-        let made = |asked: u32| {
-            let made = threads(parameter(asked));
-            if parameter(made) == parameter(asked) { made } else { asked }
-        };
-        let mut all: Vec<u32> = (self.min..=self.max).step_by(self.step.max(1) as usize).map(made).collect();
+        let numbers = (self.min..=self.max).step_by(self.step.max(1) as usize);
+        let mut all: Vec<u32> = numbers.map(|asked| standing(parameter(asked), &parameter, &threads)).collect();
         all.dedup();
-        let enough = all.partition_point(|&threads| threads < self.min);
-        if enough < all.len() { all.split_off(enough) } else { all }
+        all.retain(|threads| (self.min..=self.max).contains(threads));
+        all
     }
+}
+
+/// The number of threads that stands for the parameter `n` of a program: those it makes, or n itself where Convert() takes a number as it is, since
+/// each n makes one thread.
+pub fn standing(n: u32, parameter: impl Fn(u32) -> u32, threads: impl Fn(u32) -> u32) -> u32 {
+    let made = threads(n);
+    if parameter(made) == n { made } else { n }
 }
 
 #[cfg(test)]
@@ -102,7 +106,8 @@ mod tests {
         // Ferret: 7 threads for n = 1, 11 for n = 2.
         assert_eq!(candidates("3+4n", 1, 20, 1), [7, 11, 15, 19]);
         assert_eq!(candidates("3+4n", 8, 20, 1), [11, 15, 19], "7 are fewer than 8");
-        assert_eq!(candidates("3+4n", 8, 9, 1), [7], "there is nothing else");
+        assert_eq!(candidates("3+4n", 8, 10, 1), [0; 0], "7 are too few, 11 too many");
+        assert_eq!(candidates("3+4n", 1, 6, 1), [0; 0], "7 are too many");
         assert_eq!(candidates("4", 1, 3, 1), [1, 2, 3], "n changes something else");
     }
 
@@ -121,7 +126,8 @@ mod tests {
         ) {
             let formula: Formula = format!("{constant}+{slope}n").parse().unwrap();
             let all = candidates(&formula.to_string(), min, min + more, step);
-            prop_assert!(!all.is_empty() && all[0] > 0);
+            prop_assert!(all.iter().all(|threads| (min..=min + more).contains(threads)), "{:?}", all);
+            prop_assert!(slope > 1 || !all.is_empty());
             let of = |threads: &u32| formula.parameter(*threads);
             prop_assert!(all.windows(2).all(|pair| pair[0] < pair[1] && of(&pair[0]) < of(&pair[1])), "{:?}", all);
         }

@@ -11,17 +11,20 @@
 //! start, is rated by how much the best speed known is expected to rise by a probe there (the knowledge gradient), per second.
 //! The first probe has as many threads as contexts.
 //!
-//! **Choice.** The fewest threads that are, with a probability of [`CONFIDENCE`], within the tolerance of the candidate that is fastest on average.
+//! **Choice.** The fewest threads that are, with a probability of [`CONFIDENCE`], within the tolerance of the candidate that is fastest on average. More
+//! threads than contexts are chosen from two probes beyond the contexts at least and, where readings of the same number contradict what they tell of their
+//! errors, only if the best number up to the contexts loses more than the tolerance with a probability of 90 %.
 //!
 //! **End.** When the choice is expected to lose less than the tolerance against the best there is, or no probe promises anything; if time is
-//! left, fewer threads that may be fast enough are probed then, and the choice itself where it was not. Otherwise when the next probe
+//! left, fewer threads that may be fast enough are probed then, and the choice itself until it was twice: single readings do not tell how far
+//! they are off, those of the same number do. Otherwise when the next probe
 //! would exceed the number of probes or the time that were allowed.
 //!
 //! Limits: a probe of a moment knows neither what comes later in a run (see [`crate::Shift`]) nor how a fixed number of pieces divides
 //! among the threads at its end; where that number is known, [`Question::pieces`] lets it count.
 
 use crate::advice::{Advice, Ended, expected_loss};
-use crate::belief::{Belief, Departure, Prior, Reading};
+use crate::belief::{Belief, Departure, Noise, Prior, Reading};
 use crate::law::Law;
 use crate::matrix::Matrix;
 use crate::pieces::Evenness;
@@ -104,6 +107,9 @@ pub enum Step {
 
 /// Probability with which fewer threads have to be good enough to be chosen.
 pub const CONFIDENCE: f64 = 0.7;
+/// Where readings of the same number contradict what they tell of their errors: probability with which no number up to the contexts may be good
+/// enough for more threads than contexts to be chosen.
+const CLEAR: f64 = 0.9;
 /// Windows that a probe may have, as multiples of the ordinary one.
 const WINDOWS: [f64; 5] = [0.25, 0.5, 1.0, 2.0, 4.0];
 /// Relative standard error of a value over the ordinary window where nothing is known of it.
@@ -116,6 +122,15 @@ const SETTLED: f64 = 0.5;
 const WORTHLESS: f64 = 0.1;
 /// Fewer threads that may be fast enough are probed so often at most.
 const DOUBTS: usize = 3;
+/// What is announced is probed so often, and more threads than contexts are not chosen by fewer probes of such numbers.
+const REPEATS: usize = 2;
+/// How far readings are off, and how likely that is: as far as they say, or more; or, on a machine that others use, by several percent from one
+/// to the next, whatever they say.
+const NOISES: [(Noise, f64); 3] = [
+    (Noise { times: 0.8, beside: 0.0 }, 0.5),
+    (Noise { times: 2.4, beside: 0.0 }, 0.35),
+    (Noise { times: 0.8, beside: 0.08 }, 0.15),
+];
 /// Draws behind the intervals.
 const DRAWS: usize = 400;
 /// Their seed: a replayed search says the same.
@@ -176,14 +191,16 @@ impl Surveyor {
     /// What `belief` says, with what no probe can tell: in which of two ways turns are taken at the end of a run.
     fn verdict(&self, belief: &Belief) -> Verdict {
         let ends: Vec<f64> = self.ends.iter().map(Evenness::deviation).collect();
-        Verdict::new(&self.question, belief, &ends)
+        let above = self.samples.iter().filter(|(place, ..)| self.question.candidates[*place] > self.question.contexts);
+        Verdict::new(&self.question, belief, &ends, above.count())
     }
 
     fn advice(&self, verdict: &Verdict, ended: Ended) -> Advice {
         let Question { candidates, tolerance, .. } = &self.question;
         let drawn = Advice::drawn(candidates, &verdict.draws, verdict.choice, *tolerance);
-        let (probed, referred) = (self.probed(verdict.choice), self.probed(0));
-        Advice { probed, referred, ended, probes: self.samples.len(), ..drawn }
+        let (probed, referred) = (self.times(verdict.choice) > 0, self.times(0) > 0);
+        let numbers = (0..candidates.len()).filter(|&place| self.times(place) > 0).count();
+        Advice { probed, referred, ended, probes: self.samples.len(), numbers, ..drawn }
     }
 
     fn decide(&self) -> Step {
@@ -228,20 +245,23 @@ impl Surveyor {
         }
     }
 
-    /// What is probed once it is settled what is fast: fewer threads that may be fast enough, on a plateau; what is announced, if it was not
-    /// probed before; and the least number, for the report.
+    /// What is probed once it is settled what is fast: fewer threads that may be fast enough, on a plateau; where more threads than contexts seem
+    /// fastest, these and the fastest up to the contexts; what is announced, twice, since only repeats tell how far single readings are off; and the
+    /// least number, for the report.
     fn confirm(&self, verdict: &Verdict, affordable: impl Fn(usize, Duration) -> bool) -> Option<Step> {
-        let times = |place: usize| self.samples.iter().filter(|(probed, ..)| *probed == place).count();
         let doubtful = (verdict.fewest < verdict.choice).then_some((verdict.fewest, DOUBTS));
-        let wanted = doubtful.into_iter().chain([(verdict.choice, 1), (0, 1)]);
+        let contested = verdict.rival.filter(|_| self.question.candidates[verdict.best] > self.question.contexts);
+        let sides = contested.into_iter().flat_map(|rival| [(verdict.best, DOUBTS), (rival, DOUBTS)]);
+        let wanted = doubtful.into_iter().chain(sides).chain([(verdict.choice, REPEATS), (0, 1)]);
         let window = self.question.window;
-        let (place, _) = wanted.into_iter().find(|&(place, most)| times(place) < most && affordable(place, window))?;
+        let lacking = |&(place, most): &(usize, usize)| self.times(place) < most && affordable(place, window);
+        let (place, _) = wanted.into_iter().find(lacking)?;
         Some(Step::Probe { threads: self.question.candidates[place], window })
     }
 
-    /// Whether this candidate was probed.
-    fn probed(&self, place: usize) -> bool {
-        self.samples.iter().any(|(probed, ..)| *probed == place)
+    /// How often this candidate was probed.
+    fn times(&self, place: usize) -> usize {
+        self.samples.iter().filter(|(probed, ..)| *probed == place).count()
     }
 
     /// Time of all probes so far.
@@ -287,6 +307,10 @@ impl Surveyor {
 /// What the belief says about the choice.
 struct Verdict {
     choice: usize,
+    /// The fastest on average.
+    best: usize,
+    /// The fastest on average of those with a context for each thread, where there are any.
+    rival: Option<usize>,
     /// The fewest that are within the tolerance on average, whether or not that is sure enough to be chosen.
     fewest: usize,
     loss: f64,
@@ -294,8 +318,8 @@ struct Verdict {
 }
 
 impl Verdict {
-    /// Half of the draws differ from the belief by `ends`, the others by their opposites.
-    fn new(question: &Question, belief: &Belief, ends: &[f64]) -> Self {
+    /// Half of the draws differ from the belief by `ends`, the others by their opposites. So many probes had more threads than contexts: `above`.
+    fn new(question: &Question, belief: &Belief, ends: &[f64], above: usize) -> Self {
         let mut draws = belief.draws(DRAWS, &mut Random::new(SEED));
         for (draw, sign) in draws.iter_mut().zip([1.0, -1.0].into_iter().cycle()) {
             draw.iter_mut().zip(ends).for_each(|(value, end)| *value += sign * end);
@@ -303,12 +327,22 @@ impl Verdict {
         let (mean, best) = (&belief.mean, belief.best());
         let enough = (1.0 - question.tolerance).ln();
         let fewest = (0..best).find(|&place| mean[place] >= mean[best] + enough).unwrap_or(best);
-        let good = |&place: &usize| {
+        let good = |place: usize| {
             let times = draws.iter().filter(|draw| draw[place] >= draw[best] + enough).count();
-            mean[place] >= mean[best] + enough && times as f64 >= CONFIDENCE * draws.len() as f64
+            times as f64 / draws.len() as f64
         };
-        let choice = (fewest..best).find(good).unwrap_or(best);
-        Self { choice, fewest, loss: expected_loss(&draws, choice), draws }
+        let sure = |&place: &usize| mean[place] >= mean[best] + enough && good(place) >= CONFIDENCE;
+        let mut choice = (fewest..best).find(sure).unwrap_or(best);
+        let own = question.candidates.partition_point(|&threads| threads <= question.contexts);
+        let rival = (0..own).rev().max_by(|&a, &b| mean[a].total_cmp(&mean[b]));
+        // More threads than contexts can hide waiting and nothing else: that they are faster has to be told by more than one reading, and
+        // beyond doubt where readings contradict each other.
+        if let Some(rival) = rival.filter(|_| choice >= own)
+            && (above < REPEATS || belief.noisy() && good(rival) > 1.0 - CLEAR)
+        {
+            choice = rival;
+        }
+        Self { choice, best, rival, fewest, loss: expected_loss(&draws, choice), draws }
     }
 }
 
@@ -344,7 +378,7 @@ fn prior(question: &Question) -> Prior {
     let mut departures = Vec::new();
     for (smooth, smooth_weight) in [(0.02, 0.5), (0.06, 0.3), (0.2, 0.2)] {
         for (rough, rough_weight) in [(0.003, 0.5), (0.02, 0.5)] {
-            for (noise, noise_weight) in [(0.8, 0.6), (2.4, 0.4)] {
+            for (noise, noise_weight) in NOISES {
                 let covariance = Matrix::from_fn(candidates.len(), |a, b| {
                     let (a, b) = (candidates[a], candidates[b]);
                     let apart = (f64::from(a) / f64::from(b)).ln().abs();

@@ -82,6 +82,7 @@ pub fn sweep(sweep: &Sweep, prober: &mut impl Prober, convert: impl Fn(u32) -> u
         probed: true,
         referred: true,
         probes: attempts.len(),
+        numbers: curve.len(),
         ..Advice::drawn(&sweep.candidates, &draws, choice, sweep.tolerance)
     });
     Ok(Swept { threads, parameter: convert(threads), curve, advice, attempts })
@@ -117,6 +118,7 @@ fn draws(rates: &[Vec<f64>]) -> Option<Vec<Vec<f64>>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::advice::Interval;
     use pinwise_testbed::{Measure, Part, Probe, Profile, Progress};
 
     /// Speeds by parameter; each later round is slower, as on a machine that others begin to use.
@@ -179,23 +181,61 @@ mod tests {
         assert_eq!((exact.threads, exact.advice), (4, None), "one round does not tell how sure it is");
     }
 
-    /// Of many sweeps of the same program nine in ten have the truth within what they tell.
-    #[test]
-    fn intervals_hold_what_they_are_about_nine_times_in_ten() {
-        let truth = [1.0f64, 1.8, 2.0, 1.9];
-        let (mut gains, mut counts, sweeps) = (0, 0, 300);
-        let mut random = Random::new(7);
-        for _ in 0..sweeps {
-            let slower: Vec<f64> = (0..3).map(|_| 0.2 * normal(&mut random)).collect();
-            let mut rate = |value: f64, slower: &f64| (value.ln() + slower + 0.03 * normal(&mut random)).exp();
-            let rates: Vec<Vec<f64>> =
-                truth.iter().map(|&value| slower.iter().map(|slower| rate(value, slower)).collect()).collect();
-            let advice = Advice::drawn(&[1, 2, 3, 4], &draws(&rates).unwrap(), 2, 0.01);
-            gains += usize::from((advice.gain.low..=advice.gain.high).contains(&2.0));
-            counts += usize::from((advice.between.0..=advice.between.1).contains(&3));
+    /// Speeds of parameters from 1 on that chance changes, by 3 % from probe to probe and by 20 % from round to round.
+    struct Noisy<'a> {
+        truth: &'a [f64],
+        slower: f64,
+        random: Random,
+    }
+
+    impl Prober for Noisy<'_> {
+        fn contexts(&self) -> u32 {
+            4
         }
-        assert!((255..=285).contains(&gains), "{gains} of {sweeps}");
-        assert!(counts >= 255, "{counts} of {sweeps}");
+
+        fn probe(&mut self, parameter: u32, window: Duration) -> Result<Probe, MeasureError> {
+            if parameter == 1 {
+                self.slower = 0.2 * normal(&mut self.random);
+            }
+            let rate = self.truth[parameter as usize - 1] * (self.slower + 0.03 * normal(&mut self.random)).exp();
+            let progress = Some(Progress { rate, error: None, measure: Measure::Runs });
+            Ok(Probe { parameter, threads: parameter, profile: Profile::default(), progress, cost: window })
+        }
+
+        fn parts(&self) -> Vec<Part> {
+            Vec::new()
+        }
+    }
+
+    /// Of how many sweeps among 100 the intervals hold what they are about: the gain of the number that was chosen, the fewest threads within
+    /// the tolerance, and the cost of the most threads. Each chooses by the speeds that it also judges its choice by.
+    fn covered(truth: &[f64]) -> [usize; 3] {
+        let candidates: Vec<u32> = (1..=truth.len() as u32).collect();
+        let best = truth.iter().copied().fold(0.0, f64::max);
+        let fewest = truth.iter().position(|&speed| speed >= best * 0.99).unwrap() as u32 + 1;
+        let mut random = Random::new(7);
+        let mut covered = [0; 3];
+        for _ in 0..100 {
+            let mut noisy = Noisy { truth, slower: 0.0, random: Random::new(random.bits()) };
+            let swept = sweep(&of(&candidates, 3, 0.01), &mut noisy, |n| n).unwrap();
+            let advice = swept.advice.unwrap();
+            let chosen = truth[swept.threads as usize - 1];
+            let holds = |interval: &Interval<f64>, value: f64| interval.low <= value && value <= interval.high;
+            let cost = 1.0 - truth[truth.len() - 1] / chosen;
+            covered[0] += usize::from(holds(&advice.gain, chosen / truth[0]));
+            covered[1] += usize::from(advice.between.0 <= fewest && fewest <= advice.between.1);
+            covered[2] += usize::from(advice.more.is_none_or(|(_, interval)| holds(&interval, cost)));
+        }
+        covered
+    }
+
+    /// Where several numbers are alike fast the luckiest of them is judged by its luck: somewhat fewer than nine in ten.
+    #[test]
+    fn intervals_hold_what_they_are_about_nine_times_in_ten_or_a_little_less_on_a_plateau() {
+        let [gains, counts, costs] = covered(&[1.0, 1.8, 2.0, 1.9]);
+        assert!(gains >= 83 && counts >= 83 && costs >= 83, "{gains} {counts} {costs}");
+        let [gains, counts, costs] = covered(&[1.0, 1.8, 2.0, 2.0, 2.0, 2.0]);
+        assert!(gains >= 78 && counts >= 83 && costs >= 75, "{gains} {counts} {costs}");
     }
 
     #[test]

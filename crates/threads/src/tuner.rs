@@ -6,7 +6,7 @@
 //! that depend on cores, packages and on being placed at all. What is measured next, and when it is known enough, is decided as by
 //! [`crate::Surveyor`].
 
-use crate::belief::{Belief, Departure, Prior, Reading};
+use crate::belief::{Belief, Departure, Noise, Prior, Reading};
 use crate::law::Law;
 use crate::matrix::Matrix;
 use serde::{Deserialize, Serialize};
@@ -80,7 +80,7 @@ fn prior(arms: &[Arm], contexts: u32) -> Prior {
                     let on_cores = cores * cores * near(left.cores, right.cores) * placed * threads;
                     in_packages + on_cores + if a == b { own * own } else { 0.0 }
                 });
-                departures.push((Departure { covariance, noise: 1.0 }, 1.0 / 18.0));
+                departures.push((Departure { covariance, noise: Noise::TOLD }, 1.0 / 18.0));
             }
         }
     }

@@ -22,7 +22,7 @@ use observed::{Conditions, Observed};
 use pinwise_testbed::{MeasureError, Prober, Retry, figures};
 use pinwise_threads::{
     Advice, Attempt, Ended, Found, Question, Reason, Reinforcer, Shift, Sign, SurveyFailure, Surveyor, Sweep, find,
-    survey, sweep,
+    standing, survey, sweep,
 };
 
 impl Threads {
@@ -87,7 +87,8 @@ fn search<P: Prober>(
     convert: impl Fn(u32) -> u32,
     threads: impl Fn(u32) -> u32,
 ) -> Result<Answer, MeasureError> {
-    let mut answer = answer(prober, conditions, convert, threads)?;
+    let mut answer = answer(prober, conditions, &convert, &threads)?;
+    answer.notes.extend(translated(conditions, convert, threads));
     if let Some(&first) = answer.attempts.first().filter(|_| conditions.goes_on) {
         match prober.probe(first.probe.parameter, conditions.window) {
             Ok(probe) => answer.attempts.push(Attempt { probe, ..first }),
@@ -208,6 +209,28 @@ fn cut_off(parameter: u32, most: Option<u32>) -> Vec<String> {
     most.filter(|most| *most == parameter).map(|_| note()).into_iter().collect()
 }
 
+/// What `--min`, `--max` and `--step` mean for a program whose threads are not n.
+fn translated(conditions: &Conditions, convert: impl Fn(u32) -> u32, threads: impl Fn(u32) -> u32) -> Option<String> {
+    let span = conditions.span;
+    let (first, last) = match conditions.method {
+        Method::Reinforcer => (convert(span.min), convert(span.max)),
+        Method::Survey | Method::Sweep => {
+            let candidates = span.candidates(&convert, &threads);
+            (convert(*candidates.first()?), convert(*candidates.last()?))
+        }
+    };
+    let made = [first, last].map(&threads);
+    let from = |from: u32, to: u32| if from == to { from.to_string() } else { format!("{from} to {to}") };
+    let counted = if standing(last, convert, threads) == last { "n" } else { "threads" };
+    (made != [first, last]).then(|| {
+        format!(
+            "--min, --max and --step count {counted}: searched is n = {}, which makes {} threads",
+            from(first, last),
+            from(made[0], made[1])
+        )
+    })
+}
+
 /// Advice about numbers of threads as advice about the parameters they stand for.
 fn in_parameters(advice: Advice, convert: impl Fn(u32) -> u32, threads: impl Fn(u32) -> u32) -> Advice {
     Advice {
@@ -264,8 +287,12 @@ fn shifted(shift: &Shift) -> String {
 /// A failed search with the exit code it deserves.
 fn told(error: MeasureError, probes: usize) -> anyhow::Error {
     if error.interrupted {
-        let made = if probes == 1 { "1 probe was made".to_owned() } else { format!("{probes} probes were made") };
-        return Interrupted(format!("interrupted: {made}, what was started has ended")).into();
+        let were = if probes == 1 { "was" } else { "were" };
+        return Interrupted(format!(
+            "interrupted: {} {were} made, what was started has ended",
+            figures::counted(probes as u64, "probe")
+        ))
+        .into();
     }
     anyhow::anyhow!("{error}")
 }

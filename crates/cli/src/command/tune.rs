@@ -18,7 +18,7 @@ use crate::plan;
 use anyhow::Context;
 use clap::Args;
 use crew::Crew;
-use document::{Document, Placement};
+use document::{Document, Placement, Remains};
 use pinwise_campaign::Store;
 use pinwise_placement::{Choice, Measured, Number, Plan, Way};
 use pinwise_threads::Shortlist;
@@ -76,25 +76,28 @@ impl Tune {
         let mut notes = surveyed.notes.clone();
         notes.extend(crew.note.clone());
 
-        let mut list = Shortlist::new(&surveyed.rates(), surveyed.parameter);
         let mut placements: Vec<Placement> = Vec::new();
-        let round = budget.mul_f64(PLACING) / list.rounds();
-        for _ in 0..list.rounds() {
-            let each = round / list.numbers().len() as u32;
-            for &n in list.numbers() {
-                let placement = search(&mut crew, &mut store, n, each, &interrupt)?;
-                placements.retain(|earlier| earlier.parameter != n);
-                placements.push(placement);
-            }
-            list.halve(|n| placements.iter().find(|placement| placement.parameter == n)?.best());
-        }
+        let placed = place(&mut crew, &mut store, &surveyed, budget.mul_f64(PLACING), &mut placements, &interrupt);
         notes.extend(placements.iter().filter_map(Placement::note));
-        // One is left.
-        let n = list.numbers()[0];
-        let winner = placements.iter().find(|placement| placement.parameter == n).context("no number was placed")?;
-
         let left = budget.mul_f64(1.0 - NUMBER - PLACING);
-        let finals = finals::measure(&mut crew, n, winner.searched.as_ref(), left, &mut notes)?;
+        let compared = placed.and_then(|n| {
+            let searched =
+                placements.iter().find(|placement| placement.parameter == n).and_then(|it| it.searched.as_ref());
+            Ok((n, finals::measure(&mut crew, n, searched, left, &mut notes)?))
+        });
+        let (n, finals) = match compared {
+            Ok(compared) => compared,
+            Err(error) => {
+                let remains = Remains { surveyed, placements, notes, error: format!("{error:#}") };
+                if self.json {
+                    output::print_json(&remains.json())?;
+                } else {
+                    output::print(&text::remains(&remains, output::width()))?;
+                }
+                return Err(error);
+            }
+        };
+        let winner = placements.iter().find(|placement| placement.parameter == n).context("no number was placed")?;
         notes.extend(finals.note());
         let failure = finals.failure();
         let choice = finals.contest.choice(crew.default_count() > n, asked.tolerance());
@@ -132,6 +135,29 @@ impl Tune {
         plan::write(path, plan)?;
         Ok(path.clone())
     }
+}
+
+/// Places the numbers near the best, into `placements`, until one is left.
+fn place(
+    crew: &mut Crew<'_>,
+    store: &mut Store,
+    surveyed: &threads::Document,
+    time: Duration,
+    placements: &mut Vec<Placement>,
+    interrupt: &Interrupt,
+) -> anyhow::Result<u32> {
+    let mut list = Shortlist::new(&surveyed.rates(), surveyed.parameter);
+    let round = time / list.rounds();
+    for _ in 0..list.rounds() {
+        let each = round / list.numbers().len() as u32;
+        for &n in list.numbers() {
+            let placement = search(crew, store, n, each, interrupt)?;
+            placements.retain(|earlier| earlier.parameter != n);
+            placements.push(placement);
+        }
+        list.halve(|n| placements.iter().find(|placement| placement.parameter == n)?.best());
+    }
+    Ok(list.numbers()[0])
 }
 
 /// Places the program with `n`, in a campaign of its own. What keeps a number from being placed is told and does not end the search for others.

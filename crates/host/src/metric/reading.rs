@@ -30,6 +30,15 @@ pub struct Summary {
     pub value: f64,
     /// Standard deviation of the parts, where there are two or more.
     pub spread: Option<f64>,
+    /// How many parts: readings of a value, stretches between those of a counter.
+    pub parts: usize,
+}
+
+impl Summary {
+    /// Standard error of the value, as if its parts were independent; `None` of a single one.
+    pub fn error(&self) -> Option<f64> {
+        self.spread.map(|spread| spread / (self.parts as f64).sqrt())
+    }
 }
 
 /// Why readings give no rate.
@@ -83,7 +92,8 @@ pub fn rate(readings: &[Reading]) -> Result<Summary, RateError> {
     }
     let total = last.seconds - first.seconds;
     let value = (last.value - first.value) / total;
-    let parts = (readings.len() - 1) as f64;
+    let count = readings.len() - 1;
+    let parts = count as f64;
     let variance = readings
         .windows(2)
         .map(|pair| {
@@ -93,7 +103,8 @@ pub fn rate(readings: &[Reading]) -> Result<Summary, RateError> {
         })
         .sum::<f64>()
         / total;
-    Ok(Summary { value, spread: (parts >= 2.0).then(|| (variance * parts / (parts - 1.0)).sqrt()) })
+    let spread = (count >= 2).then(|| (variance * parts / (parts - 1.0)).sqrt());
+    Ok(Summary { value, spread, parts: count })
 }
 
 /// The mean of values that cover equal times, and their sample standard deviation; `None` when there is no value.
@@ -104,7 +115,8 @@ pub fn mean(values: &[f64]) -> Option<Summary> {
     }
     let value = values.iter().sum::<f64>() / n;
     let squares = values.iter().map(|v| (v - value) * (v - value)).sum::<f64>();
-    Some(Summary { value, spread: (values.len() >= 2).then(|| (squares / (n - 1.0)).sqrt()) })
+    let spread = (values.len() >= 2).then(|| (squares / (n - 1.0)).sqrt());
+    Some(Summary { value, spread, parts: values.len() })
 }
 
 /// A summary as performance, which is higher-is-better: a quantity that is better when lower becomes its reciprocal, its spread
@@ -112,7 +124,7 @@ pub fn mean(values: &[f64]) -> Option<Summary> {
 pub fn performance(summary: Summary, lower_is_better: bool) -> Option<Summary> {
     let performance = if lower_is_better {
         let square = summary.value * summary.value;
-        Summary { value: 1.0 / summary.value, spread: summary.spread.map(|spread| spread / square) }
+        Summary { value: 1.0 / summary.value, spread: summary.spread.map(|spread| spread / square), ..summary }
     } else {
         summary
     };
@@ -201,7 +213,7 @@ mod tests {
     #[test]
     fn a_rate_is_growth_over_time() {
         let summary = rate(&readings(&[(10.0, 500.0), (12.0, 900.0)])).unwrap();
-        assert_eq!(summary, Summary { value: 200.0, spread: None });
+        assert_eq!(summary, Summary { value: 200.0, spread: None, parts: 1 });
     }
 
     #[test]
@@ -210,7 +222,11 @@ mod tests {
         let summary = rate(&readings(&[(0.0, 0.0), (1.0, 100.0), (2.0, 300.0), (3.0, 600.0)])).unwrap();
         assert_eq!(summary.value, 200.0);
         assert!((summary.spread.unwrap() - 100.0).abs() < 1e-9);
-        assert_eq!(mean(&[100.0, 200.0, 300.0]).unwrap(), Summary { value: 200.0, spread: Some(100.0) });
+        let mean = mean(&[100.0, 200.0, 300.0]).unwrap();
+        assert_eq!(mean, Summary { value: 200.0, spread: Some(100.0), parts: 3 });
+        // The standard error of three is theirs over the root of 3.
+        assert!((mean.error().unwrap() - 57.735).abs() < 1e-3 && (summary.error().unwrap() - 57.735).abs() < 1e-3);
+        assert_eq!(rate(&readings(&[(0.0, 0.0), (1.0, 100.0)])).unwrap().error(), None);
     }
 
     #[test]
@@ -223,13 +239,13 @@ mod tests {
 
     #[test]
     fn a_cost_becomes_its_reciprocal_with_the_spread_of_the_delta_method() {
-        let cost = Summary { value: 4.0, spread: Some(0.4) };
+        let cost = Summary { value: 4.0, spread: Some(0.4), parts: 5 };
         let performance = performance(cost, true).unwrap();
         assert_eq!(performance.value, 0.25);
         // The relative spread stays the same to first order.
         assert!((performance.spread.unwrap() / performance.value - 0.1).abs() < 1e-12);
         assert_eq!(super::performance(cost, false), Some(cost));
-        assert_eq!(super::performance(Summary { value: 0.0, spread: None }, true), None);
+        assert_eq!(super::performance(Summary { value: 0.0, spread: None, parts: 1 }, true), None);
     }
 
     #[test]

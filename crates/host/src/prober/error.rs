@@ -3,6 +3,7 @@
 use crate::metric::MetricError;
 use crate::power::PowerError;
 use crate::target::TargetError;
+use pinwise_testbed::figures::duration;
 use pinwise_testbed::{MeasureError, Retry};
 use std::io;
 use std::path::PathBuf;
@@ -22,7 +23,8 @@ pub enum ProbeError {
     Power(#[from] PowerError),
     /// It ended by itself, successfully, before it had been watched for long enough.
     #[error(
-        "{name} with n = {n} ended by itself after {ran:.2?}, before a probe was over: measure whole runs (--whole-run)"
+        "{name} with n = {n} ended by itself after {ran}, before a probe was over: measure whole runs (--whole-run)",
+        ran = duration(*ran)
     )]
     Short {
         /// Which program.
@@ -39,8 +41,9 @@ pub enum ProbeError {
     Failed(String),
     /// It has a single thread where there should be more.
     #[error(
-        "{name} never started workers: {waited:.0?} after its start with n = {n} it has one thread; is {{n}} where it takes its number \
-         of threads? For a long initialization raise --limit; --after REGEX tells its end by a line of output"
+        "{name} never started workers: {waited} after its start with n = {n} it has one thread; is {{n}} where it takes its number \
+         of threads? For a long initialization raise --limit; --after REGEX tells its end by a line of output",
+        waited = duration(*waited)
     )]
     NoWorkers {
         /// Which program.
@@ -52,8 +55,9 @@ pub enum ProbeError {
     },
     /// Its threads exist and do nothing.
     #[error(
-        "the workers of {name} do not work: {waited:.0?} after its start with n = {n} it has {threads} threads, none of which runs; put \
-         it under load, or raise --limit"
+        "the workers of {name} do not work: {waited} after its start with n = {n} it has {threads} threads, none of which runs; put \
+         it under load, or raise --limit",
+        waited = duration(*waited)
     )]
     Idle {
         /// Which program.
@@ -66,7 +70,10 @@ pub enum ProbeError {
         waited: Duration,
     },
     /// The line that ends its initialization did not come.
-    #[error("no line of {name} matched --after '{pattern}' within {waited:.0?} of its start with n = {n}{last}")]
+    #[error(
+        "no line of {name} matched --after '{pattern}' within {waited} of its start with n = {n}{last}",
+        waited = duration(*waited)
+    )]
     NeverSaid {
         /// Which program.
         name: String,
@@ -130,7 +137,8 @@ pub enum ProbeError {
     },
     /// A whole run takes too long.
     #[error(
-        "{name} with n = {n} ran longer than {limit:.0?} and was ended: raise --limit, or measure a window without --whole-run"
+        "{name} with n = {n} ran longer than {limit} and was ended: raise --limit, or measure a window without --whole-run",
+        limit = duration(*limit)
     )]
     Long {
         /// Which program.
@@ -142,8 +150,9 @@ pub enum ProbeError {
     },
     /// The time for all probes is over.
     #[error(
-        "the time of --budget was over before {name} with n = {n} had been probed, {ran:.1?} after its start, with {threads} threads: \
-         raise --budget; is {{n}} where it takes its number of threads?"
+        "the time of --budget was over before {name} with n = {n} had been probed, {ran} after its start, with {threads} threads: \
+         raise --budget; is {{n}} where it takes its number of threads?",
+        ran = duration(*ran)
     )]
     Expired {
         /// Which program.

@@ -6,6 +6,7 @@ use super::window::Window;
 use super::{ProbeError, ProbeOptions, ProgressSource};
 use crate::guardian::{Entry, Guardian};
 use crate::launch::{Exit, Launch, Output, Running};
+use crate::metric::reading::{RateError, Reading, Summary, rate};
 use crate::metric::{Metric, MetricOptions, MetricSpec};
 use crate::monitor::{Activity, Monitor};
 use crate::process;
@@ -214,18 +215,23 @@ impl Session {
         self.pause(warm_up(window));
         self.check()?;
         let initialization = self.begin.elapsed();
-        let before = self.executed();
-        let one = self.watch(&mut monitor, window / 2, &|| false)?;
-        let other = self.watch(&mut monitor, window - window / 2, &|| false)?;
-        let executed = self.executed().zip(before).map(|(after, before)| after - before);
-        let elapsed = (one.elapsed + other.elapsed).as_secs_f64();
+        let (counted, begin) = (RefCell::new(Vec::new()), Instant::now());
+        let count = || {
+            let reading = self.executed().map(|value| Reading { value, seconds: begin.elapsed().as_secs_f64() });
+            counted.borrow_mut().extend(reading);
+            false
+        };
+        let one = self.watch(&mut monitor, window / 2, &count)?;
+        let other = self.watch(&mut monitor, window - window / 2, &count)?;
+        count();
         // A counter that counts nothing counts another kind of core, or was refused.
-        let (rate, measure, unit) = match executed.filter(|&executed| executed > 0.0) {
-            Some(executed) => (executed / elapsed, Measure::Instructions, "instructions/s"),
-            None => ((one.ran() + other.ran()).as_secs_f64() / elapsed, Measure::CpuTime, "s of CPU/s"),
+        let executed = rate(&counted.into_inner()).ok().filter(|summary| summary.value > 0.0);
+        let (summary, measure, unit) = match executed {
+            Some(summary) => (summary, Measure::Instructions, "instructions/s"),
+            None => (cpu_time(&one, &other).map_err(MeasureError::from)?, Measure::CpuTime, "s of CPU/s"),
         };
         Ok(Window {
-            progress: Some(Progress { rate, error: None, measure }),
+            progress: Some(Progress { rate: summary.value, error: summary.error(), measure }),
             unit: Some(Unit::rate(unit)),
             notes: self.uncounted.iter().cloned().collect(),
             ..self.seen(one, Some(other), initialization)
@@ -259,7 +265,8 @@ impl Session {
         let (one, other) = halves?;
         let measured =
             measured.map_err(|_| io::Error::other("the metric's thread failed")).map_err(|e| self.unreadable(e))?;
-        let progress = Progress { rate: measured?.performance, error: None, measure: Measure::Metric };
+        let (rate, error) = (measured?.performance, metric.meter.error());
+        let progress = Progress { rate, error, measure: Measure::Metric };
         let notes = metric.notes.clone();
         self.metric = Some(metric);
         Ok(Window { progress: Some(progress), unit: Some(unit), notes, ..self.seen(one, Some(other), initialization) })
@@ -392,6 +399,17 @@ impl Session {
         waited?;
         Ok(usage)
     }
+}
+
+/// The CPU time that threads had per second, over two stretches that follow each other.
+fn cpu_time(one: &Activity, other: &Activity) -> Result<Summary, RateError> {
+    let start = Reading { value: 0.0, seconds: 0.0 };
+    let after = |before: Reading, stretch: &Activity| Reading {
+        value: before.value + stretch.ran().as_secs_f64(),
+        seconds: before.seconds + stretch.elapsed.as_secs_f64(),
+    };
+    let half = after(start, one);
+    rate(&[start, half, after(half, other)])
 }
 
 /// Those of these processes that exist.

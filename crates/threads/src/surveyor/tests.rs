@@ -35,7 +35,7 @@ fn a_law_with_a_maximum_is_found_from_a_few_probes() {
     let law = Law { sigma: 0.02, kappa: 0.0012, knee: f64::INFINITY, decline: 0.0, uneven: 0.0 };
     let speed = |threads: u32| law.speedup(f64::from(threads)) * 350.0;
     let question = question(72, 24);
-    let seeds = 1..=8;
+    let seeds = 1..=16;
     let mut covered = 0;
     for seed in seeds.clone() {
         let (advice, probed) = run(&question, speed, 0.01, seed);
@@ -48,7 +48,8 @@ fn a_law_with_a_maximum_is_found_from_a_few_probes() {
         assert!(most == 72 && cost.high - cost.low < 0.2, "{advice}");
         covered += usize::from(cost.low <= truth && truth <= cost.high);
     }
-    assert!(covered >= seeds.count() - 3, "{covered} intervals hold the truth");
+    // 72 threads are read once.
+    assert!(covered * 8 >= seeds.count() * 5, "{covered} intervals hold the truth");
 }
 
 /// Where thirty numbers are equally fast, noise may prefer a higher one now and then.
@@ -59,6 +60,42 @@ fn a_plateau_gets_few_threads() {
     let mut chosen: Vec<u32> = (0..5).map(|seed| run(&question, speed, 0.004, seed).0.threads).collect();
     chosen.sort_unstable();
     assert!(chosen[0] >= 23 && chosen[2] <= 30 && chosen[4] <= 48, "{chosen:?}");
+}
+
+/// A search on two contexts of a machine that others use: readings are off by 8 % from one to the next, and tell 1.5 % of themselves.
+fn busy(curve: [f64; 4], seed: u64) -> Advice {
+    let mut random = Random::new(seed);
+    let question = Question { most_time: Some(Duration::from_secs(1)), ..question(4, 2) };
+    let mut surveyor = Surveyor::new(question).unwrap();
+    loop {
+        match surveyor.next().clone() {
+            Step::Probe { threads, window } => {
+                let value = curve[threads as usize - 1] * (0.08 * crate::belief::normal(&mut random)).exp();
+                let cost = window + Duration::from_millis(20);
+                surveyor.observe(Sample { value, error: Some(0.015 * value), cost }).unwrap();
+            }
+            Step::Stop(advice) => return advice,
+        }
+    }
+}
+
+/// Of twelve searches each: those that chose so many threads, and those whose interval holds what the choice gains.
+fn searched(curve: [f64; 4]) -> ([usize; 4], usize) {
+    let found: Vec<Advice> = (0..12).map(|seed| busy(curve, seed)).collect();
+    let gain = |advice: &Advice| curve[advice.threads as usize - 1];
+    let held = |advice: &&Advice| (advice.gain.low..=advice.gain.high).contains(&gain(advice));
+    let chose = |n: u32| found.iter().filter(|advice| advice.threads == n).count();
+    ([1, 2, 3, 4].map(chose), found.iter().filter(held).count())
+}
+
+#[test]
+fn lucky_readings_seldom_make_more_threads_than_contexts_and_intervals_know_of_them() {
+    let (slower, held) = searched([1.0, 1.93, 1.72, 1.49]);
+    assert!(slower[1] >= 11 && held >= 8, "{slower:?}, {held}");
+    let (equal, held) = searched([1.0, 1.94, 1.94, 1.94]);
+    assert!(equal[1] >= 6 && held >= 9, "{equal:?}, {held}");
+    let (faster, held) = searched([1.0, 1.2, 1.6, 2.0]);
+    assert!(faster[3] >= 11 && held >= 8, "{faster:?}, {held}");
 }
 
 /// No law says so: 24 threads on 24 contexts are a third slower than 22, as with threads that spin at barriers beside other programs.

@@ -12,7 +12,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use pinwise_host::metric::{Interpretation, MetricOptions, MetricSpec, Pattern};
 use pinwise_host::{POWERCAP, Power, Setter};
 use pinwise_testbed::figures;
-use pinwise_threads::{Formula, Objective, Span, Thresholds};
+use pinwise_threads::{Formula, Objective, Span, Thresholds, standing};
 use regex::Regex;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -77,10 +77,10 @@ pub(crate) struct Asked {
     /// How the number is found
     #[arg(long, value_enum, default_value = "survey", help_heading = "Search")]
     pub(super) method: Method,
-    /// The fewest threads [default: 1]
+    /// The fewest threads; as --max and --step it counts n itself where each n makes one thread [default: 1]
     #[arg(long, value_name = "N", help_heading = "Search")]
     pub(super) min: Option<u32>,
-    /// The most threads [default: twice the contexts the program may use, or what its CPU quota is worth]
+    /// The most threads [default: twice the contexts the program may use, or what its CPU quota is worth; those of n = 2 at least]
     #[arg(long, value_name = "N", help_heading = "Search")]
     pub(super) max: Option<u32>,
     /// So many more each time [default: 1; for the published search a third of the contexts, at least 2]
@@ -165,7 +165,7 @@ pub(crate) struct Files {
         long,
         value_name = "PATH",
         help_heading = "Target",
-        help = "Remove this file after each run ({\x1b[0mn} in it is the number); may be repeated"
+        help = "Remove this file ({\x1b[0mn} in it is the number) after each run that is one measurement; may be repeated"
     )]
     pub(crate) remove: Vec<PathBuf>,
     #[arg(
@@ -213,11 +213,18 @@ impl Method {
 }
 
 impl Asked {
-    /// What is searched and how, on so many contexts.
-    pub(super) fn conditions(&self, contexts: u32) -> anyhow::Result<Conditions> {
+    /// What is searched and how, on so many contexts. `convert` is the program's Convert(), `threads` how many threads it makes for its parameter.
+    pub(super) fn conditions(
+        &self,
+        contexts: u32,
+        convert: impl Fn(u32) -> u32,
+        threads: impl Fn(u32) -> u32,
+    ) -> anyhow::Result<Conditions> {
+        // Where one n makes more than that there are two at least to choose from.
+        let most = || self.min.unwrap_or(1).max(self.most(contexts)).max(standing(2, &convert, &threads));
         let span = Span {
             min: self.min.unwrap_or(1),
-            max: self.max.unwrap_or_else(|| self.min.unwrap_or(1).max(self.most(contexts))),
+            max: self.max.unwrap_or_else(most),
             step: self.step.unwrap_or(match self.method {
                 Method::Reinforcer => (contexts / 3).max(2),
                 Method::Survey | Method::Sweep => 1,
@@ -226,6 +233,14 @@ impl Asked {
         // Only the published search takes half a step.
         let least = if self.method == Method::Reinforcer { 2 } else { 1 };
         let span = span.check(least).map_err(usage)?;
+        if self.method != Method::Reinforcer && span.candidates(&convert, &threads).is_empty() {
+            let n = convert(span.max);
+            let made = [n, n + 1].map(|n| format!("n = {n} makes {}", threads(n)));
+            let (Span { min, max, .. }, made) = (span, made.join(", "));
+            return Err(
+                Usage(format!("no n makes {min} to {max} threads: {made}; --min and --max count threads")).into()
+            );
+        }
         if self.method == Method::Survey && self.probe > self.budget {
             let (probe, budget) = (figures::duration(self.probe), figures::duration(self.budget));
             return Err(Usage(format!("--probe {probe} is longer than --budget {budget}: not one probe fits")).into());

@@ -43,7 +43,8 @@ pub(crate) fn search(
     let machine = pinwise_host::machine().context("cannot read this machine's topology")?;
     let (contexts, limit) = usable(&machine, asked.pid.map(Pid)).map_err(usage)?;
     let formula = asked.threads_per_n.clone().unwrap_or_else(Formula::identity);
-    let mut conditions = asked.conditions(contexts)?;
+    let (convert, threads) = (|threads| formula.parameter(threads), |n| formula.threads(n));
+    let mut conditions = asked.conditions(contexts, convert, threads)?;
     conditions.goes_on = asked.set.is_some();
     let (objective, power) = (conditions.objective, asked.power()?);
     let progress = match asked.metric()? {
@@ -77,7 +78,9 @@ pub(crate) fn search(
         // Whole runs are worth it where some fit into the time.
         let limit = if asked.whole_run { asked.limit } else { SHORT.min(asked.budget / FEWEST_RUNS) };
         let mut trial = prober(ProgressSource::Runs, limit)?;
-        let first = formula.parameter(contexts.clamp(conditions.span.min, conditions.span.max));
+        let candidates = conditions.span.candidates(convert, threads);
+        let within = candidates.iter().rev().find(|&&threads| threads <= contexts);
+        let first = convert(within.or(candidates.first()).copied().unwrap_or(1));
         let ran = trial.probe(first, Duration::ZERO);
         trial.finish();
         match (ran, trial.inner.error()) {
@@ -89,7 +92,7 @@ pub(crate) fn search(
                 conditions.whole_runs = true;
                 progress = ProgressSource::Runs;
                 if !asked.whole_run {
-                    notes.push(format!("a run takes {run:.2?}: {}", whole_runs(asked.pieces)));
+                    notes.push(format!("a run takes {}: {}", figures::duration(run), whole_runs(asked.pieces)));
                 }
             }
             (Err(_), Some(ProbeError::Long { .. })) if !asked.whole_run => {}
@@ -102,7 +105,6 @@ pub(crate) fn search(
                   conditions: &Conditions|
      -> anyhow::Result<(Observed<LinuxProber>, Result<Answer, MeasureError>)> {
         let mut prober = prober(progress, asked.limit)?;
-        let (convert, threads) = (|threads| formula.parameter(threads), |n| formula.threads(n));
         let found = super::search(&mut prober, conditions, convert, threads);
         prober.finish();
         Ok((prober, found))
@@ -112,7 +114,8 @@ pub(crate) fn search(
     if let Some(ProbeError::Short { ran, .. }) =
         prober.inner.error().filter(|_| asked.metric().is_ok_and(|metric| metric.is_none()))
     {
-        notes.push(format!("the program ended by itself after {ran:.2?}: {}", whole_runs(asked.pieces)));
+        let ran = figures::duration(*ran);
+        notes.push(format!("the program ended by itself after {ran}: {}", whole_runs(asked.pieces)));
         conditions.whole_runs = true;
         (prober, found) = search(ProgressSource::Runs, &conditions)?;
     }

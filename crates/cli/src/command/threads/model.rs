@@ -44,14 +44,14 @@ pub(super) fn search(asked: &Asked, edges: &Edges, interrupt: &Interrupt, json: 
         Program::built_in(name).map_err(|error| Usage(format!("{error}{}", did_you_mean(name, Program::names()))))?;
     let platform = platform(&asked.machine)?;
     let contexts = platform.contexts() as u32;
-    let mut conditions = asked.conditions(contexts)?;
+    let (convert, threads) = (|threads| program.parameter(threads), |n| program.threads(n));
+    let mut conditions = asked.conditions(contexts, convert, threads)?;
     if let Structure::ForkJoin(shape) = &program.structure {
         // The other methods do not look at them.
         conditions.pieces = shape.units.filter(|_| conditions.method == Method::Survey);
     }
     let prober = ModelProber::new(platform, program.clone(), asked.seed.unwrap_or(1));
     let mut prober = Observed::new(prober.cancelled_by(interrupt.flag()), conditions.objective);
-    let (convert, threads) = (|threads| program.parameter(threads), |n| program.threads(n));
     let found = super::search(&mut prober, &conditions, convert, threads);
     prober.finish();
     let probes = std::mem::take(&mut prober.probes);

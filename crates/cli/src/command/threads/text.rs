@@ -5,6 +5,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use pinwise_testbed::figures::{self, Scale};
 use pinwise_testbed::{Part, Unit};
 use std::fmt::Write as _;
+use std::time::Duration;
 
 /// The whole answer, `width` columns wide.
 pub(super) fn result(document: &Document, width: usize) -> String {
@@ -24,9 +25,9 @@ pub(super) fn result(document: &Document, width: usize) -> String {
     facts.push((
         "search",
         format!(
-            "{} probes, {:.1} s{}",
-            document.probes.len(),
-            document.search_seconds,
+            "{}, {}{}",
+            figures::counted(document.probes.len() as u64, "probe"),
+            figures::duration(Duration::from_secs_f64(document.search_seconds)),
             if document.simulated { " of the model" } else { "" }
         ),
     ));
@@ -85,7 +86,7 @@ fn critical(roles: &[Part]) -> String {
         .map(|role| format!("{} ({})", role.role, share(wanted(role).min(1.0))))
         .collect();
     if names.is_empty() {
-        return "no thread ran".into();
+        return "none: no thread ran in the window, or none was caught at it".into();
     }
     format!("{}: had work to do for so much of the time", names.join(", "))
 }

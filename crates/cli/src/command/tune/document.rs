@@ -32,6 +32,46 @@ impl Placement {
     }
 }
 
+/// What there is of a search that ended before the last comparison told anything.
+pub(super) struct Remains {
+    /// The search for the number alone.
+    pub(super) surveyed: threads::Document,
+    /// The placements that were found until then.
+    pub(super) placements: Vec<Placement>,
+    pub(super) notes: Vec<String>,
+    /// Why there is no answer.
+    pub(super) error: String,
+}
+
+impl Remains {
+    /// The fields of a finished search that are known by then.
+    pub(super) fn json(&self) -> Value {
+        let surveyed = json!(self.surveyed);
+        let unit = unit(&self.placements);
+        json!({
+            "program": self.surveyed.program,
+            "machine": "host",
+            "contexts": self.surveyed.contexts,
+            "unit": unit.name,
+            "lower_is_better": unit.reciprocal,
+            "advice": surveyed["advice"],
+            "probes": surveyed["probes"],
+            "search_seconds": surveyed["search_seconds"],
+            "stopped_because": surveyed["stopped_because"],
+            "monitor": surveyed["monitor"],
+            "placements": self.placements.iter().map(|placement| row(placement, &unit)).collect::<Vec<_>>(),
+            "notes": self.notes,
+            "error": self.error,
+        })
+    }
+}
+
+/// What the placed program's performance is counted in.
+pub(super) fn unit(placements: &[Placement]) -> Unit {
+    let searched = placements.iter().find_map(|placement| placement.searched.as_ref());
+    searched.map_or_else(|| Unit::rate("1/s"), |searched| searched.info.new.unit.clone())
+}
+
 /// Everything that was found.
 pub(super) struct Document {
     /// The search for the number alone.

@@ -1,27 +1,20 @@
 //! What was found, as text.
 
-use super::document::{Document, Placement, shown};
+use super::document::{Document, Placement, Remains, shown, unit};
 use crate::command::threads;
 use crate::outcome::Sheet;
 use comfy_table::{CellAlignment, Table, presets};
 use pinwise_placement::{Choice, Number, Way};
 use pinwise_report::quoted;
+use pinwise_testbed::Unit;
 use pinwise_testbed::figures::{self, Scale};
 use pinwise_topology::SharingTree;
 
 /// The whole answer, `width` columns wide.
 pub(super) fn result(document: &Document, width: usize) -> String {
-    let mut sheet = Sheet { text: String::new(), width };
-    for note in &document.notes {
-        sheet.paragraph("note: ", 6, note);
-    }
-    if !document.notes.is_empty() {
-        sheet.text.push('\n');
-    }
-    sheet.text.push_str("The number alone:\n");
-    sheet.text.push_str(&threads::probed(&document.surveyed));
+    let mut sheet = head(&document.notes, &document.surveyed, width);
     sheet.text.push_str("The numbers near the best, placed:\n");
-    sheet.text.push_str(&placements(document));
+    sheet.text.push_str(&placements(&document.placements, &document.finals.unit));
     sheet.text.push('\n');
     finals(&mut sheet, document);
     let (took, budget) = (figures::duration(document.seconds), figures::duration(document.budget));
@@ -49,9 +42,38 @@ pub(super) fn result(document: &Document, width: usize) -> String {
     sheet.text
 }
 
-fn placements(document: &Document) -> String {
-    let unit = &document.finals.unit;
-    let typical = document.placements.iter().find_map(Placement::best).unwrap_or(1.0);
+/// What is known of a search that has no answer.
+pub(super) fn remains(remains: &Remains, width: usize) -> String {
+    let mut sheet = head(&remains.notes, &remains.surveyed, width);
+    if !remains.placements.is_empty() {
+        sheet.text.push_str("The numbers near the best that were placed by then:\n");
+        sheet.text.push_str(&placements(&remains.placements, &unit(&remains.placements)));
+        sheet.text.push('\n');
+    }
+    sheet.paragraph(
+        "",
+        0,
+        "Fresh windows, which alone would be announced, were not measured, or too few of them: there is no plan.",
+    );
+    sheet.text
+}
+
+/// The notes, and the number alone.
+fn head(notes: &[String], surveyed: &threads::Document, width: usize) -> Sheet {
+    let mut sheet = Sheet { text: String::new(), width };
+    for note in notes {
+        sheet.paragraph("note: ", 6, note);
+    }
+    if !notes.is_empty() {
+        sheet.text.push('\n');
+    }
+    sheet.text.push_str("The number alone:\n");
+    sheet.text.push_str(&threads::probed(surveyed));
+    sheet
+}
+
+fn placements(placements: &[Placement], unit: &Unit) -> String {
+    let typical = placements.iter().find_map(Placement::best).unwrap_or(1.0);
     let scale = Scale::new(unit, typical);
     let row = |placement: &Placement| {
         let searched = placement.searched.as_ref();
@@ -67,7 +89,7 @@ fn placements(document: &Document) -> String {
         ]
     };
     let header = vec!["n", "threads placed", "measurements", "unpinned", "pinned", "campaign"];
-    table(header, document.placements.iter().map(row))
+    table(header, placements.iter().map(row))
 }
 
 fn finals(sheet: &mut Sheet, document: &Document) {
