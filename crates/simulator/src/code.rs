@@ -1,15 +1,16 @@
 //! Programs made ready to run: latencies looked up, jumps resolved, loops and walks with their positions.
 
+mod reach;
+
 use crate::processor::Processor;
 use crate::program::{Address, Job, Program, Ring, Side, Step};
 use pinwise_topology::Random;
+use reach::{Reach, reach};
 
-/// What a strand does next, as far as its core has to know.
+/// What a strand does after a row of one-cycle instructions, as far as its core has to know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {
-    /// A row of one-cycle instructions.
-    Alu,
-    /// Nothing but time: a branch, an access to an interface.
+    /// Nothing but time: the last of a row, a branch, an access to an interface.
     Delay,
     /// An operation of the pipelined floating-point unit.
     Fpx,
@@ -57,13 +58,15 @@ struct Instruction {
     operation: Operation,
     side: Side,
     ring: u32,
+    /// One-cycle instructions before it.
+    row: u32,
     /// The step that follows.
     next: u32,
     /// Of a loop or poll: the step after its end. Of an end: where the next round begins.
     jump: u32,
     /// Of a loop: its end.
     end: u32,
-    /// The length of a row, the latency, the address or the first one, the least number of rounds.
+    /// The latency, the address or the first one, the least number of rounds.
     value: u64,
     /// What [`Flow`] says; from one access to the next, in bytes.
     stride: u64,
@@ -105,23 +108,24 @@ struct Traffic {
 pub(crate) struct Code {
     instructions: Vec<Instruction>,
     rings: Vec<Traffic>,
-    /// For each step the fewest cycles from it to the next operation of the pipelined floating-point unit, and to the next division.
-    reach: Vec<[u32; 2]>,
+    reach: Vec<Reach>,
 }
 
-/// There is none to come.
-const NONE: u32 = u32::MAX;
-
-/// Where a thread is in its program, and its next instruction.
+/// Where a thread is in its program: its next instructions.
 #[derive(Clone, Debug)]
 pub(crate) struct Cursor {
-    /// Of the next instruction.
+    /// One-cycle instructions that come first.
+    pub(crate) row: u32,
+    /// What comes after them.
     pub(crate) operation: Operation,
-    /// The instructions left in the row, the latency, or the address of a load or store.
+    /// Its latency, or the address of a load or store.
     pub(crate) value: u64,
-    /// Units of work done, and the cycle of the last.
+    /// Instructions up to and with it since the beginning.
+    instructions: u64,
+    /// Units of work done, the cycle of the last, and that of the last even one.
     pub(crate) work: u64,
     pub(crate) worked_at: u64,
+    pub(crate) paired_at: u64,
     /// The step after it, or the poll or publication itself.
     at: u32,
     random: Random,
@@ -138,25 +142,21 @@ impl Code {
         (Self { instructions, rings, reach }, begins)
     }
 
-    /// The fewest cycles that pass from the next fetch of `cursor` to one of `operation`, which is [`Operation::Fpx`] or [`Operation::Fpd`].
-    pub(crate) fn cycles_to(&self, cursor: &Cursor, operation: Operation) -> u64 {
-        let own = match cursor.operation {
-            next if next == operation => return 0,
-            Operation::Alu | Operation::Delay => cursor.value,
-            // The cursor stands at it, not behind it.
-            Operation::Poll | Operation::Publish => 0,
-            _ => 1,
-        };
-        match self.reach[cursor.at as usize][usize::from(operation == Operation::Fpd)] {
-            NONE => u64::MAX,
-            after => own + u64::from(after),
-        }
-    }
-
     /// A thread before its first instruction, which stands at `begin`.
     pub(crate) fn enter(&mut self, begin: u32, seed: u64) -> Cursor {
         let random = Random::new(seed);
-        let mut cursor = Cursor { operation: Operation::Alu, value: 0, work: 0, worked_at: 0, at: begin, random };
+        let operation = Operation::Delay;
+        let mut cursor = Cursor {
+            row: 0,
+            operation,
+            value: 0,
+            instructions: 0,
+            work: 0,
+            worked_at: 0,
+            paired_at: 0,
+            at: begin,
+            random,
+        };
         self.advance(&mut cursor, 0);
         cursor
     }
@@ -207,12 +207,17 @@ impl Code {
                 Flow::Done => {
                     cursor.work += 1;
                     cursor.worked_at = now;
+                    if cursor.work.is_multiple_of(2) {
+                        cursor.paired_at = now;
+                    }
                     cursor.at = at.next;
                     continue;
                 }
             }
             cursor.value = value;
             cursor.operation = at.operation;
+            cursor.row = at.row;
+            cursor.instructions += u64::from(at.row) + 1;
             return;
         }
     }
@@ -237,6 +242,13 @@ impl Code {
     }
 }
 
+impl Cursor {
+    /// Instructions behind it.
+    pub(crate) fn fetched(&self) -> u64 {
+        self.instructions - u64::from(self.row) - 1
+    }
+}
+
 impl Traffic {
     /// Whether there is a slot to fill or an item to read.
     fn ready(&self, side: Side) -> bool {
@@ -252,39 +264,6 @@ fn other(side: Side) -> Side {
     match side {
         Side::Producer => Side::Consumer,
         Side::Consumer => Side::Producer,
-    }
-}
-
-/// For each instruction the fewest cycles to a fetch of the pipelined floating-point unit's and of a division: the shortest way there, as if
-/// every loop could be left after any round and every load hit.
-fn reach(instructions: &[Instruction]) -> Vec<[u32; 2]> {
-    let mut reach = vec![[NONE; 2]; instructions.len()];
-    loop {
-        let mut settled = true;
-        for (at, instruction) in instructions.iter().enumerate().rev() {
-            let [next, jump] = [instruction.next, instruction.jump].map(|step| reach[step as usize]);
-            let either = [next[0].min(jump[0]), next[1].min(jump[1])];
-            let (after, cycles) = match (instruction.flow, instruction.operation) {
-                (Flow::Loop | Flow::EndLoop, _) => (either, 0),
-                (Flow::EndPoll, _) => (jump, 0),
-                (Flow::Done, _) => (next, 0),
-                (_, Operation::Poll) => (either, 1),
-                (_, Operation::Alu | Operation::Delay) => (next, u32::try_from(instruction.value).unwrap_or(NONE)),
-                _ => (next, 1),
-            };
-            let mut least =
-                after.map(|after| if after == NONE { NONE } else { after.saturating_add(cycles).min(NONE - 1) });
-            match instruction.operation {
-                Operation::Fpx => least[0] = 0,
-                Operation::Fpd => least[1] = 0,
-                _ => {}
-            }
-            settled &= least == reach[at];
-            reach[at] = least;
-        }
-        if settled {
-            return reach;
-        }
     }
 }
 
@@ -313,7 +292,28 @@ fn append(processor: &Processor, job: &Job, program: &Program, instructions: &mu
         }
         instructions.push(instruction);
     }
+    join_rows(program.steps(), &mut instructions[begin as usize..]);
     begin
+}
+
+/// Makes one instruction of a row of one-cycle instructions and what follows it, if that is ready as soon as the row is over; a store may have to
+/// wait for the one before. Nothing else leads to the second of two steps of which the first is no loop, poll or end.
+fn join_rows(steps: &[Step], instructions: &mut [Instruction]) {
+    for at in 1..steps.len() {
+        if let (
+            Step::Alu(row),
+            Step::Branch
+            | Step::Multiply
+            | Step::FpAdd
+            | Step::Divide(_)
+            | Step::FpDivide
+            | Step::Load(_)
+            | Step::Wait { .. },
+        ) = (steps[at - 1], steps[at])
+        {
+            instructions[at - 1] = Instruction { row, ..instructions[at] };
+        }
+    }
 }
 
 /// A step by itself, without its place among others.
@@ -323,6 +323,7 @@ fn resolve(processor: &Processor, job: &Job, step: Step) -> Instruction {
         operation: Operation::Delay,
         side: Side::Producer,
         ring: 0,
+        row: 0,
         next: 0,
         jump: 0,
         end: 0,
@@ -334,7 +335,10 @@ fn resolve(processor: &Processor, job: &Job, step: Step) -> Instruction {
     };
     let (fpx, fpd) = (&processor.intra_core.fpx, &processor.intra_core.fpd);
     let (operation, value) = match step {
-        Step::Alu(count) => (Operation::Alu, count),
+        Step::Alu(count) => {
+            instruction.row = count - 1;
+            (Operation::Delay, 1)
+        }
         Step::Branch => (Operation::Delay, processor.intra_pipe.integer.taken_branch),
         Step::Multiply => (Operation::Fpx, fpx.multiply),
         Step::FpAdd => (Operation::Fpx, fpx.fp_add),

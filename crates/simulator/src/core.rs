@@ -57,6 +57,9 @@ pub(crate) struct Core {
     l1_latency: u64,
     /// When it has to be looked at.
     pub(crate) due: u64,
+    /// The pipe that is due then, and whether nothing else is.
+    first: usize,
+    by_itself: bool,
 }
 
 impl Core {
@@ -84,6 +87,8 @@ impl Core {
             }),
             l1_latency: u64::from(core.l1d.latency),
             due: 0,
+            first: 0,
+            by_itself: false,
         }
     }
 
@@ -114,6 +119,9 @@ impl Core {
     pub(crate) fn event(&mut self, end: u64, code: &mut Code, memory: &mut Hierarchy) {
         let now = self.due;
         let denied = self.shut(now);
+        if self.by_itself {
+            return self.event_of(self.first, denied, end, code, memory);
+        }
         let mut picks = [None; MOST_PIPES];
         let (mut wanted, mut contended) = (0, false);
         for (pipe, pick) in self.pipes.iter_mut().zip(&mut picks) {
@@ -139,16 +147,51 @@ impl Core {
         }
         self.start_units(now, port_used, memory);
         let units = self.divider.due(now).min(self.port.due(now));
-        self.due = units;
-        let (fpx, divider) = (&mut self.shared[0], &mut self.divider);
-        let mut claim = Claim { pipe: 0, now, fpx, divider };
-        for (number, pipe) in self.pipes.iter_mut().enumerate() {
-            if pipe.due == now {
-                // What a unit starts on in a cycle ends in a later one.
-                let limit = if pipe.waiting > 0 { end.min(units.saturating_add(1)) } else { end };
-                claim.pipe = number;
-                pipe.go_on(now + 1, limit, &mut self.strands, code, &mut claim);
+        for number in 0..self.pipes.len() {
+            if self.pipes[number].due == now {
+                self.go_on(number, now, end.min(units.saturating_add(1)), end, code);
             }
+        }
+        self.look_ahead(units);
+    }
+
+    /// The same where pipe `number` alone is due, and no unit can start: nobody to compete with.
+    #[inline]
+    fn event_of(&mut self, number: usize, denied: Units, end: u64, code: &mut Code, memory: &mut Hierarchy) {
+        let now = self.due;
+        let pipe = &mut self.pipes[number];
+        pipe.rouse(now, &self.strands);
+        if let Some(strand) = pipe.pick(now, denied, &self.strands) {
+            let waiting = pipe.waiting;
+            let port_used = self.strands[strand].unit() == LSU;
+            self.issue(number, strand, now, code, memory);
+            self.pipes[number].fetched(strand, &self.strands[strand], now + 1);
+            if self.pipes[number].waiting > waiting {
+                self.start_units(now, port_used, memory);
+            }
+        }
+        let units = self.divider.due(now).min(self.port.due(now));
+        self.go_on(number, now, end.min(units.saturating_add(1)), end, code);
+        self.look_ahead(units);
+    }
+
+    /// Lets pipe `number` go on by itself behind cycle `now`, at most to `end`; to `known`, if a strand of it waits for a unit.
+    #[inline]
+    fn go_on(&mut self, number: usize, now: u64, known: u64, end: u64, code: &mut Code) {
+        let mut claim = Claim { pipe: number, now, fpx: &mut self.shared[0], divider: &mut self.divider };
+        let pipe = &mut self.pipes[number];
+        // What a unit starts on in a cycle ends in a later one.
+        let limit = if pipe.waiting > 0 { known } else { end };
+        pipe.go_on(now + 1, limit, &mut self.strands, code, &mut claim);
+    }
+
+    /// Finds out what is due next. `units`: when a unit can start.
+    #[inline]
+    fn look_ahead(&mut self, units: u64) {
+        (self.due, self.by_itself) = (units, false);
+        for (number, pipe) in self.pipes.iter().enumerate() {
+            self.by_itself = if pipe.due < self.due { true } else { self.by_itself && pipe.due > self.due };
+            self.first = if pipe.due < self.due { number } else { self.first };
             self.due = self.due.min(pipe.due);
         }
     }
@@ -218,8 +261,10 @@ impl Core {
         let chosen = &mut self.strands[strand];
         let operation = chosen.cursor.operation;
         let value = chosen.cursor.value;
+        if chosen.cursor.row > 0 {
+            return chosen.fetch_row(1, now + 1);
+        }
         match operation {
-            Operation::Alu => return chosen.fetch_row(1, now, code),
             Operation::Delay => return chosen.fetch_delay(now, code),
             Operation::Fpx => {
                 chosen.ready_at = now + value;
@@ -252,7 +297,6 @@ impl Core {
                 chosen.counters.l2_misses += u64::from(from_memory);
             }
         }
-        chosen.counters.instructions += 1;
         chosen.fetched = now + 1;
         match operation {
             Operation::Poll => code.polled(&mut chosen.cursor, now),

@@ -141,7 +141,15 @@ fn demanding() -> impl Strategy<Value = Program> {
         2 => (1u32..4).prop_map(Step::Alu),
         1 => Just(Step::Branch),
     ];
-    prop::collection::vec(step, 1..6).prop_map(|steps| Program::new(steps).expect("begins with an instruction"))
+    // Rounds without a unit, after which one is wanted: how many are left is known.
+    let rounds = (1u32..20, 0u32..3, 1u32..9).prop_map(|(times, spread, row)| {
+        let spread = spread.min(times);
+        vec![Step::Loop { times, spread }, Step::Alu(row), Step::Branch, Step::End]
+    });
+    let block = prop_oneof![4 => step.prop_map(|step| vec![step]), 1 => rounds];
+    prop::collection::vec(block, 1..6).prop_map(|blocks| {
+        Program::new([vec![Step::Alu(1)], blocks.concat()].concat()).expect("begins with an instruction")
+    })
 }
 
 /// A core all of whose strands want its units all the time, under either arbitration.

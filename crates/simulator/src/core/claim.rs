@@ -22,7 +22,7 @@ pub(super) struct Claim<'a> {
 
 impl Claim<'_> {
     /// Whether a strand of the pipe may fetch `operation` of `latency` cycles in cycle `now`, and have its unit at once. If so it has it.
-    #[inline(never)]
+    #[inline]
     pub(super) fn take(
         &mut self,
         (operation, latency): (Operation, u64),
@@ -49,6 +49,7 @@ impl Claim<'_> {
     }
 
     /// The first cycle in which another pipe may want the unit of `operation`.
+    #[inline(never)]
     fn clear(&self, operation: Operation, strands: &[Strand], code: &Code) -> u64 {
         let first = |strand: &Strand| {
             // One that waits for a unit has at least not been served yet.

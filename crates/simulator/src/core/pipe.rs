@@ -51,18 +51,23 @@ impl Pipe {
 
     fn fill_queue(&mut self, now: u64, strands: &[Strand]) {
         let strands = &strands[self.strands.clone()];
-        let (mut ready, mut wakes) = (0, NEVER);
-        for (slot, strand) in strands.iter().enumerate() {
-            ready |= u32::from(strand.ready_at <= now) << slot;
-            wakes = wakes.min(if strand.ready_at <= now { NEVER } else { strand.ready_at });
-        }
-        self.wakes = wakes;
-        let mut joining = ready & !self.queue.members;
-        while joining != 0 {
-            let slot = joining.trailing_zeros() as usize;
-            let older = |other: &usize| (strands[*other].fetched, *other) < (strands[slot].fetched, slot);
-            self.queue.insert(self.queue.iter().filter(older).count(), slot);
-            joining &= joining - 1;
+        self.wakes = NEVER;
+        let mut absent = !self.queue.members & ((1 << strands.len()) - 1);
+        while absent != 0 {
+            let slot = absent.trailing_zeros() as usize;
+            absent &= absent - 1;
+            if strands[slot].ready_at <= now {
+                let older = |other: usize| (strands[other].fetched, other) < (strands[slot].fetched, slot);
+                // Who comes back has mostly waited for longer than all others.
+                let before = if self.queue.length > 0 && older(self.queue.first()) {
+                    self.queue.iter().take_while(|&other| older(other)).count()
+                } else {
+                    0
+                };
+                self.queue.insert(before, slot);
+            } else {
+                self.wakes = self.wakes.min(strands[slot].ready_at);
+            }
         }
     }
 
@@ -70,6 +75,10 @@ impl Pipe {
     #[inline]
     pub(super) fn pick(&self, now: u64, denied: Units, strands: &[Strand]) -> Option<usize> {
         let strand = |slot: usize| &strands[self.strands.start + slot];
+        let first = self.queue.first();
+        if self.queue.length > 0 && denied == 0 && (self.after_load != now || !strand(first).is_load()) {
+            return Some(self.strands.start + first);
+        }
         let mut candidates = self.queue.iter().filter(|&slot| strand(slot).unit() & denied == 0);
         let first = candidates.next()?;
         let yields = self.after_load == now && strand(first).is_load();
@@ -125,19 +134,20 @@ impl Pipe {
                 self.pick(now, 0, strands).unwrap_or(self.strands.start)
             } else {
                 self.take_turns(&mut now, limit.min(self.wakes), strands);
+                if now >= limit.min(self.wakes) {
+                    continue;
+                }
                 self.strands.start + self.queue.first()
             };
             let strand = &mut strands[number];
-            match strand.cursor.operation {
-                Operation::Alu => strand.fetch_row(1, now, code),
-                Operation::Delay => strand.fetch_delay(now, code),
-                operation => {
-                    let wanted = (operation, strand.cursor.value);
-                    if !claim.take(wanted, now, &mut self.clear, strands, code) {
-                        break;
-                    }
-                    strands[number].fetch_delay(now, code);
+            if strand.cursor.row > 0 {
+                strand.fetch_row(1, now + 1);
+            } else {
+                let wanted = (strand.cursor.operation, strand.cursor.value);
+                if wanted.0 != Operation::Delay && !claim.take(wanted, now, &mut self.clear, strands, code) {
+                    break;
                 }
+                strands[number].fetch_delay(now, code);
             }
             now += 1;
             self.fetched(number, &strands[number], now);
@@ -145,21 +155,18 @@ impl Pipe {
         self.due = now.min(limit);
     }
 
-    /// While each of those in the queue whose turn it is has more than one instruction left in its row, they fetch in turn, from cycle
-    /// `now` on, up to the cycle before `end`.
+    /// While the one whose turn it is has a row before it, those in the queue fetch in turn, from cycle `now` on, up to the cycle before `end`.
     #[inline]
     fn take_turns(&mut self, now: &mut u64, end: u64, strands: &mut [Strand]) {
         let strands = &mut strands[self.strands.clone()];
         let mut queue = self.queue;
-        while *now + 1 < end {
+        while *now < end {
             let strand = &mut strands[queue.first()];
-            if strand.cursor.operation != Operation::Alu || strand.cursor.value == 1 {
+            if strand.cursor.row == 0 {
                 break;
             }
-            strand.cursor.value -= 1;
-            strand.counters.instructions += 1;
             *now += 1;
-            strand.fetched = *now;
+            strand.fetch_row(1, *now);
             queue.rotate();
         }
         self.queue = queue;
@@ -204,12 +211,17 @@ impl Queue {
         if self.first() == slot {
             self.slots >>= 8;
         } else {
-            let before = self.iter().take_while(|&other| other != slot).count();
-            let front = (1 << (8 * before)) - 1;
-            self.slots = self.slots & front | self.slots >> 8 & !front;
+            self.remove_from_within(slot);
         }
         self.length -= 1;
         self.members &= !(1 << slot);
+    }
+
+    #[cold]
+    fn remove_from_within(&mut self, slot: usize) {
+        let before = self.iter().take_while(|&other| other != slot).count();
+        let front = (1 << (8 * before)) - 1;
+        self.slots = self.slots & front | self.slots >> 8 & !front;
     }
 }
 

@@ -12,6 +12,8 @@ pub struct Counters {
     pub work: u64,
     /// The cycle of the last of them.
     pub worked_at: u64,
+    /// The cycle of the last that made their number even: units differ by what is drawn, and draws come in pairs.
+    pub paired_at: u64,
     /// Loads that missed the first-level cache.
     pub l1_misses: u64,
     /// Loads and stores that missed the second-level cache.
@@ -44,14 +46,16 @@ impl Strand {
 
     /// What its thread has done.
     pub(crate) fn counters(&self) -> Counters {
-        Counters { work: self.cursor.work, worked_at: self.cursor.worked_at, ..self.counters }
+        let Cursor { work, worked_at, paired_at, .. } = self.cursor;
+        Counters { instructions: self.cursor.fetched(), work, worked_at, paired_at, ..self.counters }
     }
 
     /// The unit its next instruction has to get.
     #[inline]
     pub(super) fn unit(&self) -> Units {
         match self.cursor.operation {
-            Operation::Alu | Operation::Delay | Operation::Fpd => 0,
+            _ if self.cursor.row > 0 => 0,
+            Operation::Delay | Operation::Fpd => 0,
             Operation::Fpx => FPX,
             Operation::Load | Operation::Poll | Operation::Store | Operation::Publish => LSU,
         }
@@ -59,48 +63,43 @@ impl Strand {
 
     #[inline]
     pub(super) fn is_load(&self) -> bool {
-        matches!(self.cursor.operation, Operation::Load | Operation::Poll)
+        self.cursor.row == 0 && matches!(self.cursor.operation, Operation::Load | Operation::Poll)
     }
 
-    /// Fetches `count` instructions of a row, one after the other, the last in cycle `last`.
+    /// Fetches `count` instructions of its row, one after the other, the last in the cycle before `now`.
     #[inline]
-    pub(super) fn fetch_row(&mut self, count: u64, last: u64, code: &mut Code) {
-        self.counters.instructions += count;
-        self.fetched = last + 1;
-        self.cursor.value -= count;
-        if self.cursor.value == 0 {
-            code.advance(&mut self.cursor, last);
-            self.wait_for_store_buffer();
-        }
+    pub(super) fn fetch_row(&mut self, count: u32, now: u64) {
+        self.cursor.row -= count;
+        self.fetched = now;
     }
 
     /// Fetches an instruction in cycle `now` that takes time and nothing else.
     #[inline]
     pub(super) fn fetch_delay(&mut self, now: u64, code: &mut Code) {
-        self.counters.instructions += 1;
         self.fetched = now + 1;
         self.ready_at = now + self.cursor.value;
         code.advance(&mut self.cursor, now);
         self.wait_for_store_buffer();
     }
 
-    /// Fetches whenever it is ready, from cycle `now` on, in which it is, up to cycle `end`; `now` becomes the cycle after its last fetch.
+    /// Fetches whenever it is ready, from cycle `now` on, in which it is, up to the cycle before `end`; `now` becomes the cycle after its last fetch.
     /// Stops and returns true when it is ready for an instruction that needs a unit.
     #[inline]
     pub(super) fn run_alone(&mut self, now: &mut u64, end: u64, code: &mut Code) -> bool {
         loop {
-            match self.cursor.operation {
-                Operation::Alu => {
-                    let count = self.cursor.value.min(end - *now);
-                    *now += count;
-                    self.fetch_row(count, *now - 1, code);
+            if self.cursor.row > 0 {
+                let count = u64::from(self.cursor.row).min(end - *now);
+                *now += count;
+                self.fetch_row(count as u32, *now);
+                if *now == end {
+                    return false;
                 }
-                Operation::Delay => {
-                    self.fetch_delay(*now, code);
-                    *now += 1;
-                }
-                _ => return true,
             }
+            if self.cursor.operation != Operation::Delay {
+                return true;
+            }
+            self.fetch_delay(*now, code);
+            *now += 1;
             let next = self.ready_at.max(*now);
             if next >= end {
                 return false;
