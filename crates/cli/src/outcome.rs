@@ -81,6 +81,9 @@ fn verdict(outcome: &Outcome, state: CampaignState, simulated: bool) -> &'static
         Advice::Undecided if outcome.best.is_none() && state != CampaignState::Finished => {
             "Undecided so far: no assignment has had fresh windows yet."
         }
+        Advice::Undecided if outcome.cost.classes == 0 && outcome.cost.failed > 0 => {
+            "Undecided: no assignment could be measured."
+        }
         Advice::Undecided if outcome.best.is_none() => {
             "Undecided: the budget ended before an assignment had fresh windows; raise --budget."
         }
@@ -127,6 +130,9 @@ fn evidence(sheet: &mut Sheet, info: &CampaignInfo, outcome: &Outcome, tree: &Sh
     }
     let model = if is_simulated(&info.new.question) { " of the model's time" } else { "" };
     sheet.line("cost", &format!("{}{model}", cost(&outcome.cost, &outcome.assignments)));
+    if let Some(failure) = &outcome.failure {
+        sheet.line("failed", &format!("the last: {failure}"));
+    }
     sheet.line("strategy", &outcome.strategy);
     sheet.line("stopped", &outcome.stopped_because);
 }

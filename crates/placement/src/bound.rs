@@ -183,6 +183,9 @@ impl Bound {
             .filter_map(|finalist| estimate(&fresh.windows(finalist), level))
             .map(|estimate| estimate.high);
         let high = searched.chain(announced).fold(f64::NEG_INFINITY, f64::max);
+        if n == 0 {
+            return Self::unknown(question, "exact", n, "no assignment could be measured".to_owned());
+        }
         if !high.is_finite() {
             let few = "every assignment was measured, but too few times to say how far off that may be: raise --budget";
             return Self::unknown(question, "exact", n, few.to_owned());

@@ -133,6 +133,9 @@ pub struct Outcome {
     pub drift: Option<Drift>,
     /// What it cost.
     pub cost: Cost,
+    /// Why the last measurement that failed did.
+    #[serde(default)]
+    pub failure: Option<String>,
     /// The strategy used and why it was chosen.
     pub strategy: String,
     /// Why the search stopped.
@@ -205,6 +208,7 @@ impl Outcome {
             assignments: count.to_string(),
             drift,
             cost: Cost::of(records),
+            failure: records.iter().rev().find_map(|record| Some(record.outcome.as_ref().err()?.message.clone())),
             strategy,
             stopped_because,
             forecast: None,

@@ -5,7 +5,6 @@ use clap::Args;
 use comfy_table::{ContentArrangement, Table, presets};
 use pinwise_host::doctor::{Check, examine};
 use serde::Serialize;
-use std::io::stdout;
 
 /// Say what this machine allows and what is missing, with the remedy for each lack.
 ///
@@ -35,7 +34,8 @@ impl Doctor {
         if self.json {
             return output::print_json(&Document { checks });
         }
-        let columns = rustix::termios::tcgetwinsize(stdout()).map_or(80, |size| size.ws_col.max(40));
+        // A terminal fits what its 16 bits can tell.
+        let columns = output::width().clamp(40, usize::from(u16::MAX)) as u16;
         output::print(&text(&machine.name, &checks, columns))
     }
 }

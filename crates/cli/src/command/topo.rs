@@ -42,7 +42,7 @@ impl Topo {
         if self.json {
             output::print_json(&Document::new(&machine))?;
         } else {
-            output::print(&text(&machine, width()))?;
+            output::print(&text(&machine, output::width().max(40)))?;
         }
         if let Some((directory, files)) = recorded {
             let directory = directory.display();
@@ -174,11 +174,6 @@ fn wrap(text: &mut String, line: &str, indent: usize, width: usize) {
         column += part.len();
     }
     text.push('\n');
-}
-
-/// Columns of the terminal, or 100 where stdout is none.
-fn width() -> usize {
-    rustix::termios::tcgetwinsize(std::io::stdout()).map_or(100, |size| usize::from(size.ws_col)).max(40)
 }
 
 /// `L2 L#0-5 (1280 KiB)`: one domain of each of some alike nodes.

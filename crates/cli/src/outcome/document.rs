@@ -68,6 +68,7 @@ pub(crate) fn document(info: &CampaignInfo, outcome: &Outcome, plan: Option<&Pat
         "drift": outcome.drift,
         "measurements": outcome.cost.measurements,
         "failed": outcome.cost.failed,
+        "failure": outcome.failure,
         "classes": outcome.cost.classes,
         "seconds": outcome.cost.time.as_secs_f64(),
         "strategy": outcome.strategy,

@@ -59,6 +59,7 @@ fn outcome(unit: Unit, mean: f64) -> Outcome {
         assignments: "2".into(),
         drift: None,
         cost: Cost { measurements: 240, failed: 3, classes: 2, time: Duration::from_secs(12) },
+        failure: Some("thread 125 may not run on CPU 3".into()),
         strategy: "exhaustive: the 2 assignments fit the budget 3 times over".into(),
         stopped_because: "12 fresh windows each are precise to 1.0 %".into(),
         forecast: None,
@@ -124,8 +125,8 @@ fn without_anything_measured_nothing_is_claimed() {
             notes: vec!["there are no values".into()],
             ..outcome(unit.clone(), 1.0).bound
         },
-        stopped_because: "nothing could be measured: no line matched".into(),
-        forecast: None,
+        cost: Cost { measurements: 3, failed: 3, classes: 0, time: Duration::from_secs(12) },
+        stopped_because: "no assignment could be measured".into(),
         ..outcome(unit.clone(), 1.0)
     };
     assert_text(&tell(&campaign(unit), &nothing, Files::default(), 100), UNDECIDED);
@@ -146,6 +147,7 @@ Core 1: free (2,3)
             2.0 %
             every assignment was measured: the bound rests on noise alone
   cost      240 measurements (3 failed) of 2 of 2 different assignments in 12 s
+  failed    the last: thread 125 may not run on CPU 3
   strategy  exhaustive: the 2 assignments fit the budget 3 times over
   stopped   12 fresh windows each are precise to 1.0 %
 
@@ -179,6 +181,7 @@ Core 1: free (2,3)
             on noise alone
   cost      240 measurements (3 failed) of 2 of 2 different
             assignments in 12 s
+  failed    the last: thread 125 may not run on CPU 3
   strategy  exhaustive: the 2 assignments fit the budget 3
             times over
   stopped   12 fresh windows each are precise to 1.0 %
@@ -199,6 +202,7 @@ Core 1: free (2,3)
   bound     no assignment is better than 1.96 s with 95 % confidence: the gap is at most 2.0 %
             every assignment was measured: the bound rests on noise alone
   cost      240 measurements (3 failed) of 2 of 2 different assignments in 12 s
+  failed    the last: thread 125 may not run on CPU 3
   strategy  exhaustive: the 2 assignments fit the budget 3 times over
   stopped   12 fresh windows each are precise to 1.0 %
 
@@ -206,15 +210,16 @@ Core 1: free (2,3)
               pinwise report 7
 ";
 const UNDECIDED: &str = "\
-Undecided: the budget ended before an assignment had fresh windows; raise --budget.
+Undecided: no assignment could be measured.
 
   best      none
   unpinned  not measured
   bound     none
             there are no values
-  cost      240 measurements (3 failed) of 2 of 2 different assignments in 12 s
+  cost      3 measurements (3 failed) of 0 of 2 different assignments in 12 s
+  failed    the last: thread 125 may not run on CPU 3
   strategy  exhaustive: the 2 assignments fit the budget 3 times over
-  stopped   nothing could be measured: no line matched
+  stopped   no assignment could be measured
 
   next      see every measurement on a page:
               pinwise report 7
