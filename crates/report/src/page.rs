@@ -211,7 +211,7 @@ fn facts(outcome: &Outcome, scale: &Scale) -> Vec<Fact> {
 fn bound_fact(outcome: &Outcome, scale: &Scale) -> Fact {
     let bound = &outcome.bound;
     let name = "Left to gain";
-    if bound.method == EXACT {
+    if bound.method == EXACT && bound.upb.is_some() {
         let value =
             bound.gap_high.map_or("nothing but noise".to_owned(), |gap| format!("at most {}", figures::percent(gap)));
         let all = figures::group(&outcome.assignments);
