@@ -12,6 +12,10 @@
 //! s² - σ² + 1.645 √(2 s⁴/(n-1) + 2 σ⁴/ν). The extrapolated excess is scaled by its square root over s. Where noise makes a quarter of
 //! the scatter's variance, what was extrapolated is the tail of the noise; then five standard deviations of the error are taken.
 //!
+//! **Looks.** A search may look at the bound after every block, and each look is a chance of a lucky stop. So they share the error that is
+//! allowed: of what is left, each spends half (alpha spending; Lan and DeMets, Biometrika 70, 1983), 2.5, 1.25, 0.6 % of 5 %. However many there
+//! are, together they are wrong no more often than one would be.
+//!
 //! **What it assumes.** That the predictor is wrong about the best assignment as it is about those drawn, or less. One
 //! arrangement that is better than anything near it suggests (a needle), never drawn, is beyond it, as it is beyond any sample.
 
@@ -50,9 +54,10 @@ pub(crate) struct Ceiling {
 }
 
 impl Ceiling {
-    /// From the last complete block of steered draws; `None` where there is none, or too few different assignments in it.
+    /// From the last complete block of steered draws, at the confidence that is left to it where all blocks together have `confidence`; `None`
+    /// where there is none, or too few different assignments in it.
     pub(crate) fn of(tally: &Tally, modeler: &Modeler, space: &Space, confidence: f64, seed: u64) -> Option<Self> {
-        let (before, block) = tally.last_block()?;
+        let (before, block, look) = tally.last_block()?;
         let model = modeler.learn(&before).into_iter().next()?;
         let mut drawn: BTreeMap<&Assignment, Vec<f64>> = BTreeMap::new();
         block.iter().for_each(|(assignment, value)| drawn.entry(assignment).or_default().push(*value));
@@ -65,7 +70,7 @@ impl Ceiling {
         let windows = block.len() as f64 / ratios.len() as f64;
         let noise = tally.noise().map(|noise| (noise / windows.sqrt(), tally.noise_degrees()));
         let share = systematic_share(deviation * deviation, ratios.len(), noise);
-        let (point, upper) = extrapolated(&ratios, confidence).unwrap_or((f64::INFINITY, f64::INFINITY));
+        let (point, upper) = extrapolated(&ratios, shared(confidence, look)).unwrap_or((f64::INFINITY, f64::INFINITY));
         let seen = before.iter().chain(&block).map(|(assignment, _)| assignment);
         let peak = Self::peak(&model, seen, space, seed);
         // Too few different ratios to extrapolate (a predictor that is exact) are no tail either.
@@ -83,6 +88,11 @@ impl Ceiling {
         let seen = seen.map(|assignment| model.predict(assignment.leaves()));
         seen.fold(model.peak(space, &mut Random::new(seed)), f64::max)
     }
+}
+
+/// The confidence of one of many looks, numbered from 1, that together have `confidence`.
+fn shared(confidence: f64, look: u32) -> f64 {
+    1.0 - (1.0 - confidence) / 2f64.powi(look.min(30) as i32)
 }
 
 /// The largest ratio there is: by the median of the posterior, and at the confidence. `None` from fewer different ratios than that takes.
@@ -104,6 +114,14 @@ fn systematic_share(variance: f64, n: usize, noise: Option<(f64, f64)>) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn looks_share_what_error_there_may_be() {
+        let spent: Vec<f64> = (1..=20).map(|look| 1.0 - shared(0.95, look)).collect();
+        assert!((spent[0] - 0.025).abs() < 1e-12 && (spent[2] - 0.00625).abs() < 1e-12, "{spent:?}");
+        let all: f64 = spent.iter().sum();
+        assert!(all < 0.05 && all > 0.0499, "{all}");
+    }
 
     #[test]
     fn noise_is_taken_out_only_as_far_as_it_is_known() {

@@ -8,8 +8,8 @@
 //! 4. A *block* of steered draws, [`BLOCK`] in number, an equal share at each of [`STEERED`]. How many is decided before any of them is measured, and
 //!    the predictor does not learn meanwhile: they tell how wrong it is near the top, from which the bound follows ([`Ceiling`]).
 //! 5. If the best is not within reach of the bound: favourites again, with what was learned from the block, and as many steered draws again as
-//!    there were. Every look at the bound is another chance of a lucky stop, at the same confidence each; doubling keeps them few, two
-//!    or three, and docs/CERTIFICATES.md tells how many campaigns ended by such a look, and how many of those wrongly.
+//!    there were. Every look at the bound is another chance of a lucky stop: they share one error budget ([`Ceiling`]), and doubling keeps them
+//!    few, two or three.
 //! 6. The rest of the search's budget goes into climbing from the best.
 //!
 //! Where instances can run alone, what they do then bounds the whole from the beginning ([`Solo`]); if the best comes within reach of

@@ -136,9 +136,9 @@ impl Tally {
         self.classes.values().filter(|class| !class.sampled.is_empty()).map(|class| mean(&class.sampled)).collect()
     }
 
-    /// What was measured before the last block of steered draws was decided on, and that block; `None` without any such draw. A block ends
-    /// where something else is tried. One that was cut short, to less than half of the largest, does not count.
-    pub(crate) fn last_block(&self) -> Option<(Windows, Windows)> {
+    /// What was measured before the last block of steered draws was decided on, and that block, as which of them it came, from 1; `None` without
+    /// any such draw. A block ends where something else is tried. One that was cut short, to less than half of the largest, does not count.
+    pub(crate) fn last_block(&self) -> Option<(Windows, Windows, u32)> {
         let mut blocks: Vec<Vec<usize>> = Vec::new();
         let mut open = false;
         for (index, (_, _, purpose)) in self.trail.iter().enumerate() {
@@ -152,10 +152,11 @@ impl Tally {
             open = *purpose == Purpose::Steered;
         }
         let largest = blocks.iter().map(Vec::len).max()?;
-        let block = blocks.iter().rev().find(|block| 2 * block.len() >= largest)?;
+        let last = blocks.iter().rposition(|block| 2 * block.len() >= largest)?;
+        let block = &blocks[last];
         let window = |(assignment, value, _): &(Assignment, f64, Purpose)| (assignment.clone(), *value);
         let before = self.trail[..block[0]].iter().map(window).collect();
-        Some((before, block.iter().map(|index| window(&self.trail[*index])).collect()))
+        Some((before, block.iter().map(|index| window(&self.trail[*index])).collect(), 1 + last as u32))
     }
 
     /// How many steered windows.
@@ -257,15 +258,16 @@ mod tests {
             let mut record = record(leaf, Ok(1.0));
             record.trial.purpose = purpose;
             tally.learn(&record);
-            tally.last_block().map(|(before, block)| (before.len(), block.iter().map(|(at, _)| at.leaf(0)).collect()))
+            let leaves = |block: Windows| block.iter().map(|(at, _)| at.leaf(0)).collect();
+            tally.last_block().map(|(before, block, number)| (before.len(), leaves(block), number))
         };
         assert_eq!(learn(0, Purpose::Sample), None);
         (1..4).for_each(|leaf| drop(learn(leaf, Purpose::Steered)));
         learn(9, Purpose::Reference);
-        assert_eq!(learn(4, Purpose::Steered), Some((1, vec![1, 2, 3, 4])), "the reference is no part of it");
+        assert_eq!(learn(4, Purpose::Steered), Some((1, vec![1, 2, 3, 4], 1)), "the reference is no part of it");
         learn(5, Purpose::Climb);
-        assert_eq!(learn(6, Purpose::Steered), Some((1, vec![1, 2, 3, 4])));
-        assert_eq!(learn(7, Purpose::Steered), Some((7, vec![6, 7])));
+        assert_eq!(learn(6, Purpose::Steered), Some((1, vec![1, 2, 3, 4], 1)));
+        assert_eq!(learn(7, Purpose::Steered), Some((7, vec![6, 7], 2)));
     }
 
     #[test]
