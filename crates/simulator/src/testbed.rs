@@ -1,12 +1,14 @@
 //! A simulated processor as something to measure assignments on.
 //!
-//! **A measurement** runs the packet pipelines from a start drawn by chance: each thread begins within the first 4,096 cycles and draws
-//! its jitter from a seed of its own. After a quarter of the window has passed unmeasured, packets are counted, of each instance
-//! from the last one before the window to the last one in it, both of even number where there are such: draws come in pairs that make up for each other, so
-//! that pairs of packets differ by much less than packets. Performance is packets per second of virtual time, all instances together. Each of several *starts* has a window of its own, and the mean counts. Most assignments give the same from every start. In some,
-//! threads that share a pipe or the divide unit fall into one of several rhythms and keep it for hundreds of packets, so that a longer window
-//! tells little more: as long as the starts differ so much that their mean is not known to within [`CERTAIN`], more are added, up to
-//! [`MOST_STARTS`]. A single start has nothing to differ from.
+//! **A measurement** runs the packet pipelines from a start drawn by chance: each thread begins within the first 4,096 cycles
+//! and draws its jitter from a seed of its own. After a quarter of the window has passed unmeasured, packets are counted, of
+//! each instance from the last one before the window to the last one in it, both of even number where there are such: draws
+//! come in pairs that make up for each other, so that pairs of packets differ by much less than packets. Performance is packets
+//! per second of virtual time, all instances together. Each of several *starts* has a window of its own, and the mean counts.
+//! Most assignments give the same from every start. In some, threads that share a pipe or the divide unit fall into one of
+//! several rhythms and keep it for hundreds of packets, so that a longer window tells little more: as long as the starts differ
+//! so much that their mean is not known to within [`CERTAIN`], more are added, up to [`MOST_STARTS`]. A single start has
+//! nothing to differ from.
 //!
 //! Everything is drawn from the testbed's seed and the number of the measurement in its campaign: a campaign repeats bit for
 //! bit, and measuring the same assignment again gives another start, as on a real machine.
