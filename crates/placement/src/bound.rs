@@ -272,7 +272,7 @@ impl Bound {
         let reason = if still > MOST_STILL {
             let still = percent(still);
             format!(
-                "in {still} of the windows the metric did not move: measure longer ones (--period), ten times as long to begin with"
+                "in {still} of the windows the metric did not move: measure longer ones (--period; on a model --cycles), ten times as long to begin with"
             )
         } else if self.upb_high.or(self.upb).is_some_and(|high| unpinned > high) {
             let (unpinned, high) = (say(unpinned), say(self.upb_high.or(self.upb).unwrap_or(unpinned)));
@@ -349,7 +349,7 @@ mod tests {
                 5,
                 90.0,
                 0.7,
-                "in 70 % of the windows the metric did not move: measure longer ones (--period), ten times as long to begin with",
+                "in 70 % of the windows the metric did not move: measure longer ones (--period; on a model --cycles), ten times as long to begin with",
             ),
         ] {
             let Bound { upb, upb_high, gap, gap_high, notes, .. } = judged(n, unpinned, still);
