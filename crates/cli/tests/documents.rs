@@ -236,6 +236,18 @@ fn a_report_is_one_page_written_anew_each_time() {
 }
 
 #[test]
+fn a_file_that_is_no_text_keeps_its_name_from_a_report() {
+    let folder = TempDir::new().unwrap();
+    let foreign = folder.path().join("pinwise-1.html");
+    fs::write(&foreign, b"<html>caf\xe9</html>").unwrap();
+    let mut command = Command::new(support::PINWISE);
+    command.args(["report", "1", "--json", "--store"]).arg(store().0.path().join("pinwise.db"));
+    let told = json(&command.current_dir(folder.path()).output().unwrap());
+    assert_eq!(told["file"], "pinwise-1-2.html");
+    assert_eq!(fs::read(&foreign).unwrap(), b"<html>caf\xe9</html>");
+}
+
+#[test]
 fn a_report_that_cannot_be_made_says_why_on_one_line() {
     let folder = store().0;
     let store = folder.path().join("pinwise.db");

@@ -68,7 +68,7 @@ impl Report {
 /// The file of a campaign's page in this directory: `pinwise-ID.html`, or where another campaign's page has that name, the first that
 /// is free or its own.
 fn free(id: i64, mark: &str) -> PathBuf {
-    let of_another = |path: &PathBuf| fs::read_to_string(path).is_ok_and(|page| !page.contains(mark));
+    let of_another = |path: &PathBuf| fs::read(path).is_ok_and(|page| !String::from_utf8_lossy(&page).contains(mark));
     let first = PathBuf::from(format!("pinwise-{id}.html"));
     let mut next = (2..=u32::MAX).map(|copy| PathBuf::from(format!("pinwise-{id}-{copy}.html")));
     if of_another(&first) { next.find(|path| !of_another(path)).unwrap_or(first) } else { first }
