@@ -41,8 +41,15 @@ impl PlanArgument {
     fn of_campaign(&self) -> anyhow::Result<Option<PathBuf>> {
         let number = self.path.to_str().and_then(|word| word.parse().ok());
         let Some(number) = number else { return Ok(None) };
-        let Some(store) = store::default_existing()? else { return Ok(None) };
-        Ok(store.get(CampaignId(number)).ok().and_then(|info| beside(&store, &info)))
+        let store = store::default_existing()?;
+        let plan = store.and_then(|store| beside(&store, &store.get(CampaignId(number)).ok()?));
+        let none = || {
+            format!(
+                "there is no file {number}, and no plan of campaign {number} beside the default store: name the plan's file (those of \
+                 `pinwise tune` have names, no numbers)"
+            )
+        };
+        plan.map(Some).ok_or_else(|| Usage(none()).into())
     }
 }
 
@@ -58,7 +65,8 @@ fn folder(store: &Store) -> PathBuf {
     store.path().with_file_name("plans")
 }
 
-/// The plan of a campaign beside its store, where there is one.
+/// The plan of a campaign beside its store, where there is one: the latest that says so, or else `N.toml` if that does not say whose it is
+/// (written by hand, or before plans did).
 pub(crate) fn beside(store: &Store, info: &CampaignInfo) -> Option<PathBuf> {
     let identity = identity(store, info);
     let number = info.id.0.to_string();
@@ -66,12 +74,14 @@ pub(crate) fn beside(store: &Store, info: &CampaignInfo) -> Option<PathBuf> {
         let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
         name == number || name.strip_prefix(&number).is_some_and(|rest| rest.starts_with('-'))
     };
-    let its_own = |path: &PathBuf| {
-        let plan = fs::read_to_string(path).ok().and_then(|text| Plan::parse(&text).ok());
-        plan.and_then(|plan| plan.origin).is_some_and(|origin| origin.campaign == identity)
-    };
+    let origin = |path: &Path| Some(Plan::parse(&fs::read_to_string(path).ok()?).ok()?.origin);
+    let its_own = |path: &PathBuf| origin(path).flatten().is_some_and(|origin| origin.campaign == identity);
     let files = fs::read_dir(folder(store)).ok()?.filter_map(|entry| Some(entry.ok()?.path()));
-    files.filter(of_number).filter(its_own).max_by_key(|path| fs::metadata(path).and_then(|file| file.modified()).ok())
+    let latest = files
+        .filter(of_number)
+        .filter(its_own)
+        .max_by_key(|path| fs::metadata(path).and_then(|file| file.modified()).ok());
+    latest.or_else(|| Some(folder(store).join(format!("{number}.toml"))).filter(|path| origin(path) == Some(None)))
 }
 
 /// Writes a plan beside the store as `NAME.toml`, or where that is taken as `NAME-2.toml` and so on: another campaign's answer, or
@@ -83,8 +93,11 @@ pub(crate) fn keep(store: &Store, name: &str, plan: &Plan) -> anyhow::Result<Pat
     for path in names.map(|name| folder.join(name)) {
         match OpenOptions::new().write(true).create_new(true).open(&path) {
             Ok(mut file) => {
-                file.write_all(plan.to_toml().as_bytes())
-                    .with_context(|| format!("cannot write {}", path.display()))?;
+                if let Err(error) = file.write_all(plan.to_toml().as_bytes()) {
+                    // What there is of it is no plan, and would take its name.
+                    let _ = fs::remove_file(&path);
+                    return Err(error).with_context(|| format!("cannot write {}", path.display()));
+                }
                 return Ok(path);
             }
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}

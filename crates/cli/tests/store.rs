@@ -110,6 +110,32 @@ fn the_answers_of_stores_in_one_folder_do_not_overwrite_one_another() {
 }
 
 #[test]
+fn a_plan_that_does_not_say_whose_it_is_belongs_to_the_campaign_of_its_number() {
+    let folder = TempDir::new().unwrap();
+    let store = folder.path().join("pinwise.db");
+    let shown = || {
+        let words = [Path::new("campaign"), Path::new("show"), Path::new("1"), Path::new("--json")];
+        json(&pinwise(words.into_iter().chain([Path::new("--store"), &store])))["plan"].clone()
+    };
+    let words = ["--cpus", "0-7", "--cycles", "10000", "--starts", "1", "--budget", "30", "--json", "--store"];
+    let what = ["place", "--machine", "ultrasparc-t2", "--workload", "intadd:1"];
+    json(&pinwise(what.iter().chain(&words).map(Path::new).chain([store.as_path()])));
+    let [first, second, third] = ["1.toml", "1-2.toml", "1-3.toml"].map(|name| folder.path().join("plans").join(name));
+    assert_eq!(shown(), first.to_str().unwrap());
+    let text = fs::read_to_string(&first).unwrap();
+    let mut plan = pinwise_placement::Plan::parse(&text).unwrap();
+    plan.origin = None;
+    fs::rename(&first, &second).unwrap();
+    fs::write(&third, plan.to_toml()).unwrap();
+    fs::write(&first, plan.to_toml()).unwrap();
+    assert_eq!(shown(), second.to_str().unwrap(), "its own before one that may be");
+    fs::remove_file(&second).unwrap();
+    assert_eq!(shown(), first.to_str().unwrap());
+    fs::remove_file(&first).unwrap();
+    assert!(shown().is_null(), "1-3.toml is not what a plan of before was called");
+}
+
+#[test]
 fn two_processes_measure_into_one_store() {
     let folder = TempDir::new().unwrap();
     let store = folder.path().join("pinwise.db");
