@@ -52,24 +52,24 @@ impl Remains {
             "program": self.surveyed.program,
             "machine": "host",
             "contexts": self.surveyed.contexts,
-            "unit": unit.name,
-            "lower_is_better": unit.reciprocal,
+            "unit": unit.map(|unit| &unit.name),
+            "lower_is_better": unit.map(|unit| unit.reciprocal),
             "advice": surveyed["advice"],
             "probes": surveyed["probes"],
             "search_seconds": surveyed["search_seconds"],
             "stopped_because": surveyed["stopped_because"],
             "monitor": surveyed["monitor"],
-            "placements": self.placements.iter().map(|placement| row(placement, &unit)).collect::<Vec<_>>(),
+            "placements": self.placements.iter().map(row).collect::<Vec<_>>(),
             "notes": self.notes,
             "error": self.error,
         })
     }
 }
 
-/// What the placed program's performance is counted in.
-pub(super) fn unit(placements: &[Placement]) -> Unit {
-    let searched = placements.iter().find_map(|placement| placement.searched.as_ref());
-    searched.map_or_else(|| Unit::rate("1/s"), |searched| searched.info.new.unit.clone())
+/// What the placed program's performance is counted in; `None` where nothing was placed.
+pub(super) fn unit(placements: &[Placement]) -> Option<&Unit> {
+    let searched = placements.iter().find_map(|placement| placement.searched.as_ref())?;
+    Some(&searched.info.new.unit)
 }
 
 /// Everything that was found.
@@ -148,7 +148,7 @@ impl Document {
             "upb_high": of("upb_high"),
             "gap_high": of("gap_high"),
             "measurements": of("measurements"),
-            "placements": self.placements.iter().map(|placement| row(placement, unit)).collect::<Vec<_>>(),
+            "placements": self.placements.iter().map(row).collect::<Vec<_>>(),
             "notes": self.notes,
             "budget_seconds": self.budget.as_secs_f64(),
             "seconds": self.seconds.as_secs_f64(),
@@ -180,16 +180,17 @@ fn figure(estimate: &Estimate, unit: &Unit) -> Value {
     json!({"performance": unit.quantity(estimate.mean), "low": finite(low), "high": finite(high), "n": estimate.n})
 }
 
-fn row(placement: &Placement, unit: &Unit) -> Value {
+fn row(placement: &Placement) -> Value {
     let searched = placement.searched.as_ref();
     let outcome = searched.map(|searched| &searched.outcome);
+    let shown = |estimate: Option<&Estimate>| Some(figure(estimate?, &searched?.info.new.unit));
     json!({
         "parameter": placement.parameter,
         "campaign": searched.map(|searched| searched.info.id),
         "threads": searched.map(|searched| searched.info.new.workload.threads.len()),
         "measurements": outcome.map(|outcome| outcome.cost.measurements),
-        "placed": outcome.and_then(|outcome| Some(figure(&outcome.best.as_ref()?.performance, unit))),
-        "unpinned": outcome.and_then(|outcome| Some(figure(outcome.baseline.as_ref()?, unit))),
+        "placed": shown(outcome.and_then(|outcome| Some(&outcome.best.as_ref()?.performance))),
+        "unpinned": shown(outcome.and_then(|outcome| outcome.baseline.as_ref())),
         "reason": placement.reason,
     })
 }
@@ -198,4 +199,17 @@ fn row(placement: &Placement, unit: &Unit) -> Value {
 pub(super) fn shown(gain: pinwise_placement::Gain) -> String {
     let [mean, low, high] = [gain.mean, gain.low, gain.high].map(figures::change);
     format!("{mean} (interval {low} to {high})")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_placed_has_no_unit() {
+        let placement = Placement { parameter: 2, searched: None, reason: Some("it has ended".into()) };
+        let row = row(&placement);
+        assert!(row["placed"].is_null() && row["unpinned"].is_null() && row["campaign"].is_null(), "{row:#}");
+        assert_eq!(unit(&[placement]), None);
+    }
 }

@@ -45,9 +45,10 @@ pub(super) fn result(document: &Document, width: usize) -> String {
 /// What is known of a search that has no answer.
 pub(super) fn remains(remains: &Remains, width: usize) -> String {
     let mut sheet = head(&remains.notes, &remains.surveyed, width);
-    if !remains.placements.is_empty() {
+    // Where none could be placed the notes say why of each.
+    if let Some(unit) = unit(&remains.placements) {
         sheet.text.push_str("The numbers near the best that were placed by then:\n");
-        sheet.text.push_str(&placements(&remains.placements, &unit(&remains.placements)));
+        sheet.text.push_str(&placements(&remains.placements, unit));
         sheet.text.push('\n');
     }
     sheet.paragraph(
