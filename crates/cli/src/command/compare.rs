@@ -84,6 +84,7 @@ impl Compare {
         let interrupt = Interrupt::listen()?;
         let mut store = self.store.open()?;
         let (request, mut bed, new) = place::prepare(request, self.subject.built_in(), begin, &store, &interrupt)?;
+        place::ensure_choice(&request, &new)?;
         let tree = SharingTree::new(&new.machine, new.alike);
         let mut lineup = self.chance(&request.question, &tree, new.workload.threads.len())?;
         if !self.json {

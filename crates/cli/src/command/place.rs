@@ -43,6 +43,7 @@ impl Place {
         let interrupt = Interrupt::listen()?;
         let mut store = self.store.open()?;
         let (request, bed, new) = prepare(request, self.built_in(), begin, &store, &interrupt)?;
+        ensure_choice(&request, &new)?;
         let id = store.create(&new)?;
         let told =
             Told { json: self.json, plan: self.plan, store: self.store.named().map(Path::to_owned), apply: self.apply };
@@ -89,7 +90,7 @@ pub(crate) fn prepare(
     };
     // Before anything is stored: a question that has no answer makes no campaign.
     let tree = SharingTree::new(&new.machine, new.alike);
-    let search = Search::new(&request.question, &tree, &new.workload).map_err(|error| match error {
+    Search::new(&request.question, &tree, &new.workload).map_err(|error| match error {
         SearchError::Local(_) | SearchError::Profiling(_) | SearchError::TooSmall { .. } => {
             anyhow::Error::from(Usage(error.to_string()))
         }
@@ -104,20 +105,28 @@ pub(crate) fn prepare(
         };
         anyhow::bail!("{name} may run on CPU {only} only, so there is nothing to choose: {remedy}");
     }
-    if search.has_no_choice() {
-        let threads = figures::counted(new.workload.threads.len() as u64, "thread");
-        let remedy = match request.question.per_context {
-            _ if is_simulated(&new.question) => "; allow it more contexts (--cpus)".to_owned(),
-            Some(most) => format!("; allow more than {most} on each (--per-context)"),
-            None => String::new(),
-        };
-        anyhow::bail!(
-            "{} has {threads} for {} contexts, all alike: there is one assignment only, so there is nothing to choose{remedy}",
-            new.workload.name,
-            tree.leaves().len()
-        );
-    }
     Ok((request, bed, new))
+}
+
+/// An error where there is one assignment only. Not for a search among several numbers of threads: one that has a single assignment may
+/// be the best of them.
+pub(crate) fn ensure_choice(request: &Request, new: &NewCampaign) -> anyhow::Result<()> {
+    let tree = SharingTree::new(&new.machine, new.alike);
+    if !Search::new(&request.question, &tree, &new.workload)?.has_no_choice() {
+        return Ok(());
+    }
+    let count = new.workload.threads.len();
+    let threads = figures::counted(count as u64, "thread");
+    let remedy = match request.question.per_context {
+        _ if is_simulated(&new.question) => "; allow it more contexts (--cpus)".to_owned(),
+        Some(most) if count > 1 => format!("; allow more than {most} on each (--per-context)"),
+        _ => String::new(),
+    };
+    anyhow::bail!(
+        "{} has {threads} for {} contexts, all alike: there is one assignment only, so there is nothing to choose{remedy}",
+        new.workload.name,
+        tree.leaves().len()
+    );
 }
 
 /// A search that has ended, as it is in the store.
@@ -375,3 +384,6 @@ pub(crate) fn subject(new: &NewCampaign) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests;

@@ -207,3 +207,39 @@ fn plan(
     (plan.measured, plan.number) = (measured, Some(number));
     Ok(Some(plan))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::place::Place;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        place: Place,
+    }
+
+    #[test]
+    fn a_number_that_has_one_assignment_only_may_be_the_best() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = Store::open(&folder.path().join("tune.db")).unwrap();
+        let mut placed = |parameter, workload, cpus| {
+            let what = ["place", "--machine", "ultrasparc-t2", "--workload", workload, "--cpus", cpus];
+            let short = ["--cycles", "50000", "--starts", "1", "--budget", "30"];
+            let line = Line::try_parse_from(what.iter().chain(&short)).unwrap();
+            let request = line.place.request("pinwise").unwrap();
+            let searched = place::search_stored(request, &mut store, &Interrupt::default());
+            let reason = searched.as_ref().err().map(|error| format!("{error:#}"));
+            Placement { parameter, searched: searched.ok(), reason }
+        };
+        // Three threads on three contexts of one pipe, and of a program that is four times slower on two pipes.
+        let placements = [placed(1, "intadd:1", "0-2"), placed(2, "aho-corasick:1", "0-7")];
+        assert!(placements.iter().all(|placement| placement.reason.is_none()), "{:?}", placements[0].note());
+        let best = |n: u32| placements.iter().find(|placement| placement.parameter == n)?.best();
+        assert!(best(1) > best(2), "{:?} {:?}", best(1), best(2));
+        let mut list = Shortlist::new(&[(1, 1.0), (2, 1.0)], 2);
+        list.halve(best);
+        assert_eq!(list.numbers(), [1]);
+    }
+}

@@ -144,7 +144,7 @@ impl Place {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use clap::Parser;
     use pinwise_report::is_simulated;
@@ -155,7 +155,8 @@ mod tests {
         place: Place,
     }
 
-    fn request(words: &[&str]) -> Result<Request, String> {
+    /// What `place WORDS` asks.
+    pub(in crate::command::place) fn request(words: &[&str]) -> Result<Request, String> {
         let line = Line::try_parse_from([&["place"], words].concat()).map_err(|error| error.to_string())?;
         line.place.request("/bin/pinwise").map_err(|error| error.to_string())
     }

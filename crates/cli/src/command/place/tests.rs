@@ -1,0 +1,29 @@
+use super::*;
+use pinwise_testbed::{Thread, Unit, Workload};
+use pinwise_topology::Alike;
+
+/// What a program of so many threads is refused with on two contexts that are alike.
+fn refused(threads: usize, words: &[&str]) -> Option<String> {
+    let request = arguments::tests::request(&[words, &["--", "true"]].concat()).unwrap();
+    let thread = |number| Thread { name: format!("t{number}"), role: "t".into(), instance: 0 };
+    let new = NewCampaign {
+        command: Vec::new(),
+        machine: Machine::from_shape("2").unwrap(),
+        alike: Alike::ByStructure,
+        workload: Workload { name: "true".into(), threads: (0..threads).map(thread).collect() },
+        unit: Unit::cost("s"),
+        question: serde_json::to_value(&request).unwrap(),
+        seed: 1,
+    };
+    ensure_choice(&request, &new).err().map(|error| error.to_string())
+}
+
+#[test]
+fn one_assignment_only_is_refused_with_a_remedy_where_there_is_one() {
+    assert_eq!(refused(2, &[]), None, "both on one, or apart");
+    assert_eq!(refused(3, &["--per-context", "2"]), None);
+    let alone = refused(1, &["--per-context", "2"]).unwrap();
+    assert!(alone.ends_with("so there is nothing to choose"), "{alone}");
+    let apart = refused(2, &["--per-context", "1"]).unwrap();
+    assert!(apart.ends_with("; allow more than 1 on each (--per-context)"), "{apart}");
+}
