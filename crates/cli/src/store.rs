@@ -42,17 +42,21 @@ impl StoreArguments {
         self.store.as_deref()
     }
 
-    /// The store, made where there is none. Of one that is named the folder has to be there: it may be mistyped.
-    pub(crate) fn open(&self) -> anyhow::Result<Store> {
+    /// Of a store that is named the folder has to be there: it may be mistyped.
+    pub(crate) fn check(&self) -> Result<(), Usage> {
         let folder = self.store.as_deref().and_then(Path::parent).filter(|folder| !folder.as_os_str().is_empty());
         if let (Some(path), Some(folder)) = (&self.store, folder)
             && !folder.is_dir()
         {
             let (path, folder) = (path.display(), folder.display());
-            return Err(
-                Usage(format!("--store {path}: there is no folder {folder}; make it, or name another file")).into()
-            );
+            return Err(Usage(format!("--store {path}: there is no folder {folder}; make it, or name another file")));
         }
+        Ok(())
+    }
+
+    /// The store, made where there is none.
+    pub(crate) fn open(&self) -> anyhow::Result<Store> {
+        self.check()?;
         Ok(Store::open(&self.path()?)?)
     }
 

@@ -66,6 +66,8 @@ impl Tune {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let begin = Instant::now();
         let asked = self.asked.clone().for_placing()?;
+        // The store is made when there is something to keep; that it can be is known before a quarter of the time is spent.
+        self.store.check()?;
         let interrupt = Interrupt::listen()?;
         let budget = asked.budget();
         let edges = Edges { files: self.files.clone(), ..Edges::default() };

@@ -92,7 +92,9 @@ fn the_sampled_share_of_time_at_locks_is_the_exact_one_within_a_tenth() {
         if enough {
             assert!((sampled / truth - 1.0).abs() < TOLERANCE, "{kind}: sampled {sampled} s, exact {truth} s");
         } else {
-            not_judged(&format!("the sampled share of time at locks of {kind}: this busy machine gave it too few looks"));
+            not_judged(&format!(
+                "the sampled share of time at locks of {kind}: this busy machine gave it too few looks"
+            ));
         }
     }
 }
