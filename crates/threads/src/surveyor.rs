@@ -13,12 +13,13 @@
 //!
 //! **Choice.** The fewest threads that are, with a probability of [`CONFIDENCE`], within the tolerance of the candidate that is fastest on average. More
 //! threads than contexts are chosen from two probes beyond the contexts at least and, where readings of the same number contradict what they tell of their
-//! errors, only if the best number up to the contexts loses more than the tolerance with a probability of 90 %.
+//! errors, only if the best number up to the contexts loses more than the tolerance with a probability of 90 %. Where they are not, the choice is made
+//! in the same way among the numbers up to the contexts.
 //!
 //! **End.** When the choice is expected to lose less than the tolerance against the best there is, or no probe promises anything; if time is
-//! left, fewer threads that may be fast enough are probed then, and the choice itself until it was twice: single readings do not tell how far
-//! they are off, those of the same number do. Otherwise when the next probe
-//! would exceed the number of probes or the time that were allowed.
+//! left, fewer threads that may be fast enough are probed then; where more threads than contexts are the fastest on average, these and the best
+//! number up to the contexts; and the choice itself until it was twice: single readings do not tell how far they are off, those of the same
+//! number do. Otherwise when the next probe would exceed the number of probes or the time that were allowed.
 //!
 //! Limits: a probe of a moment knows neither what comes later in a run (see [`crate::Shift`]) nor how a fixed number of pieces divides
 //! among the threads at its end; where that number is known, [`Question::pieces`] lets it count.
@@ -107,8 +108,8 @@ pub enum Step {
 
 /// Probability with which fewer threads have to be good enough to be chosen.
 pub const CONFIDENCE: f64 = 0.7;
-/// Where readings of the same number contradict what they tell of their errors: probability with which no number up to the contexts may be good
-/// enough for more threads than contexts to be chosen.
+/// Where readings of the same number contradict what they tell of their errors: probability with which the best number up to the contexts has to
+/// lose more than the tolerance for more threads than contexts to be chosen.
 const CLEAR: f64 = 0.9;
 /// Windows that a probe may have, as multiples of the ordinary one.
 const WINDOWS: [f64; 5] = [0.25, 0.5, 1.0, 2.0, 4.0];
@@ -311,7 +312,7 @@ struct Verdict {
     best: usize,
     /// The fastest on average of those with a context for each thread, where there are any.
     rival: Option<usize>,
-    /// The fewest that are within the tolerance on average, whether or not that is sure enough to be chosen.
+    /// The choice by averages alone, whether or not it is sure enough.
     fewest: usize,
     loss: f64,
     draws: Vec<Vec<f64>>,
@@ -326,22 +327,24 @@ impl Verdict {
         }
         let (mean, best) = (&belief.mean, belief.best());
         let enough = (1.0 - question.tolerance).ln();
-        let fewest = (0..best).find(|&place| mean[place] >= mean[best] + enough).unwrap_or(best);
-        let good = |place: usize| {
-            let times = draws.iter().filter(|draw| draw[place] >= draw[best] + enough).count();
+        // Within the tolerance: on average, and how probably.
+        let near = |place: usize, fastest: usize| mean[place] >= mean[fastest] + enough;
+        let good = |place: usize, fastest: usize| {
+            let times = draws.iter().filter(|draw| draw[place] >= draw[fastest] + enough).count();
             times as f64 / draws.len() as f64
         };
-        let sure = |&place: &usize| mean[place] >= mean[best] + enough && good(place) >= CONFIDENCE;
-        let mut choice = (fewest..best).find(sure).unwrap_or(best);
+        let sure = |fastest: usize| {
+            let chosen = |&place: &usize| near(place, fastest) && good(place, fastest) >= CONFIDENCE;
+            (0..fastest).find(chosen).unwrap_or(fastest)
+        };
         let own = question.candidates.partition_point(|&threads| threads <= question.contexts);
         let rival = (0..own).rev().max_by(|&a, &b| mean[a].total_cmp(&mean[b]));
         // More threads than contexts can hide waiting and nothing else: that they are faster has to be told by more than one reading, and
         // beyond doubt where readings contradict each other.
-        if let Some(rival) = rival.filter(|_| choice >= own)
-            && (above < REPEATS || belief.noisy() && good(rival) > 1.0 - CLEAR)
-        {
-            choice = rival;
-        }
+        let doubted = |rival: &usize| above < REPEATS || belief.noisy() && good(*rival, best) > 1.0 - CLEAR;
+        let fastest = rival.filter(|_| sure(best) >= own).filter(doubted).unwrap_or(best);
+        let fewest = (0..fastest).find(|&place| near(place, fastest)).unwrap_or(fastest);
+        let choice = sure(fastest);
         Self { choice, best, rival, fewest, loss: expected_loss(&draws, choice), draws }
     }
 }

@@ -93,9 +93,25 @@ fn lucky_readings_seldom_make_more_threads_than_contexts_and_intervals_know_of_t
     let (slower, held) = searched([1.0, 1.93, 1.72, 1.49]);
     assert!(slower[1] >= 11 && held >= 8, "{slower:?}, {held}");
     let (equal, held) = searched([1.0, 1.94, 1.94, 1.94]);
-    assert!(equal[1] >= 6 && held >= 9, "{equal:?}, {held}");
+    assert!(equal[1] >= 6 && equal[2] + equal[3] <= 4 && held >= 9, "{equal:?}, {held}");
     let (faster, held) = searched([1.0, 1.2, 1.6, 2.0]);
     assert!(faster[3] >= 11 && held >= 8, "{faster:?}, {held}");
+}
+
+/// One reading beyond four contexts is the fastest of all, and 2, 3 and 4 threads are equally fast: neither that one nor the fastest of these.
+#[test]
+fn of_a_plateau_up_to_the_contexts_the_fewest_are_chosen_where_a_reading_beyond_is_not_believed() {
+    let mut surveyor = Surveyor::new(question(8, 4)).unwrap();
+    let window = Duration::from_millis(100);
+    let plateau = [(1, 1.95), (2, 1.952), (3, 1.954)];
+    let readings = std::iter::repeat_n(plateau, 4).flatten().chain([(0, 1.0), (6, 2.1)]);
+    surveyor.samples = readings
+        .map(|(place, value)| (place, window, Sample { value, error: Some(0.003 * value), cost: window }))
+        .collect();
+    let verdict = surveyor.verdict(&surveyor.belief());
+    assert!(verdict.best >= 4 && verdict.rival > Some(1), "{} and {:?}", verdict.best, verdict.rival);
+    assert_eq!((verdict.choice, verdict.fewest), (1, 1));
+    assert_eq!(surveyor.expired().unwrap().threads, 2);
 }
 
 /// No law says so: 24 threads on 24 contexts are a third slower than 22, as with threads that spin at barriers beside other programs.
