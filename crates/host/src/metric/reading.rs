@@ -107,6 +107,22 @@ pub fn rate(readings: &[Reading]) -> Result<Summary, RateError> {
     Ok(Summary { value, spread, parts: count })
 }
 
+/// Of readings in the order of their times the first, the last, and between them as many as leave `seconds` at least from each to the next. A
+/// program stays fast or slow for a while, so that short parts resemble their neighbours: the error that they tell, as if they were
+/// independent, is too small.
+pub(crate) fn apart(readings: &[Reading], seconds: f64) -> Vec<Reading> {
+    let Some((last, before)) = readings.split_last() else { return Vec::new() };
+    let mut kept: Vec<Reading> = Vec::new();
+    for reading in before {
+        let far = |other: &Reading| (reading.seconds - other.seconds).abs() >= seconds;
+        if kept.last().is_none_or(|other| far(other) && far(last)) {
+            kept.push(*reading);
+        }
+    }
+    kept.push(*last);
+    kept
+}
+
 /// The mean of values that cover equal times, and their sample standard deviation; `None` when there is no value.
 pub fn mean(values: &[f64]) -> Option<Summary> {
     let n = values.len() as f64;
@@ -227,6 +243,28 @@ mod tests {
         // The standard error of three is theirs over the root of 3.
         assert!((mean.error().unwrap() - 57.735).abs() < 1e-3 && (summary.error().unwrap() - 57.735).abs() < 1e-3);
         assert_eq!(rate(&readings(&[(0.0, 0.0), (1.0, 100.0)])).unwrap().error(), None);
+    }
+
+    #[test]
+    fn parts_shorter_than_the_programs_phases_tell_an_error_that_is_too_small() {
+        // 80 ms read every 10 ms, the first 40 ms at a rate of 100 and the others at 300.
+        let rates = [1.0, 1.0, 1.0, 1.0, 3.0, 3.0, 3.0, 3.0];
+        let mut all = vec![Reading { value: 0.0, seconds: 0.0 }];
+        for (number, step) in rates.into_iter().enumerate() {
+            let value = all[number].value + step;
+            all.push(Reading { value, seconds: (number + 1) as f64 / 100.0 });
+        }
+        let times = |seconds: f64| -> Vec<u32> {
+            apart(&all, seconds).iter().map(|reading| (reading.seconds * 100.0).round() as u32).collect()
+        };
+        assert_eq!(times(0.035), [0, 4, 8]);
+        // What is left at the end belongs to the last part.
+        assert_eq!(times(0.025), [0, 3, 8]);
+        assert_eq!((times(0.0).len(), times(1.0)), (9, vec![0, 8]));
+        let error = |readings: &[Reading]| rate(readings).unwrap().error().unwrap();
+        // Two parts, 100 and 300: 141.4 / sqrt(2). Eight as if they were independent: 106.9 / sqrt(8).
+        assert!((error(&apart(&all, 0.035)) - 100.0).abs() < 1e-6 && (error(&all) - 37.8).abs() < 0.01);
+        assert_eq!((apart(&[], 1.0).len(), apart(&all[..1], 1.0)), (0, all[..1].to_vec()));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::window::Window;
 use super::{ProbeError, ProbeOptions, ProgressSource};
 use crate::guardian::{Entry, Guardian};
 use crate::launch::{Exit, Launch, Output, Running};
-use crate::metric::reading::{RateError, Reading, Summary, rate};
+use crate::metric::reading::{RateError, Reading, Summary, apart, rate};
 use crate::metric::{Metric, MetricOptions, MetricSpec};
 use crate::monitor::{Activity, Monitor};
 use crate::process;
@@ -30,6 +30,8 @@ const FAMILY: Duration = Duration::from_millis(100);
 const SETTING: Duration = Duration::from_secs(5);
 /// It has followed when its number of threads has not changed for so long.
 const UNCHANGED: Duration = Duration::from_millis(50);
+/// A window in which instructions are counted has so many parts at most, which tell its error.
+const PARTS: u32 = 8;
 /// A fifth of the window passes before it, and at least this.
 const LEAST_WARM_UP: Duration = Duration::from_millis(10);
 
@@ -225,7 +227,8 @@ impl Session {
         let other = self.watch(&mut monitor, window - window / 2, &count)?;
         count();
         // A counter that counts nothing counts another kind of core, or was refused.
-        let executed = rate(&counted.into_inner()).ok().filter(|summary| summary.value > 0.0);
+        let parts = apart(&counted.into_inner(), (window / PARTS).as_secs_f64());
+        let executed = rate(&parts).ok().filter(|summary| summary.value > 0.0);
         let (summary, measure, unit) = match executed {
             Some(summary) => (summary, Measure::Instructions, "instructions/s"),
             None => (cpu_time(&one, &other).map_err(MeasureError::from)?, Measure::CpuTime, "s of CPU/s"),
