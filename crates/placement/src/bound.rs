@@ -105,23 +105,29 @@ impl Bound {
     }
 
     /// From what a learned predictor supports, where there is such a bound and nothing above it was measured; else from the random
-    /// draws. Hard bounds are not among these: see [`Bound::or_solo`] and [`Bound::or_cap`]. `say` says a performance with its unit.
+    /// draws. Hard bounds are not among these: see [`Bound::or_solo`] and [`Bound::or_cap`]. `confidence` is what the claim's leaves to
+    /// this bound alone ([`Alone::beside`]), `say` says a performance with its unit.
     pub(crate) fn from_draws(
         question: &Question,
+        confidence: f64,
         ceiling: Option<Ceiling>,
         tally: &Tally,
         best: Option<f64>,
         say: impl Fn(f64) -> String,
     ) -> Self {
-        let uncapped = Question { cap: None, ..question.clone() };
+        let alone = Question { cap: None, confidence, ..question.clone() };
+        let sampled = || {
+            let bound = Self::from_sample(&alone, tally.sample(), best, &say);
+            Self { confidence: question.confidence, ..bound }
+        };
         match ceiling {
             Some(ceiling) if best.is_none_or(|best| best <= ceiling.upper) => Self::predicted(question, ceiling, best),
             Some(ceiling) => {
-                let mut bound = Self::from_sample(&uncapped, tally.sample(), best, &say);
+                let mut bound = sampled();
                 bound.notes.push(format!("{REFUTED} ({})", say(ceiling.upper)));
                 bound
             }
-            None => Self::from_sample(&uncapped, tally.sample(), best, say),
+            None => sampled(),
         }
     }
 

@@ -187,10 +187,12 @@ impl Outcome {
             let unpinned = baseline.or(as_found).map(|unpinned| unpinned.mean);
             let scale = Scale::new(unit, performance.or(unpinned).unwrap_or(1.0));
             let modeler = Modeler::new(workload, space);
-            let ceiling = Ceiling::of(&tally, &modeler, space, confidence, question.seed);
-            let bound = Bound::from_draws(question, ceiling, &tally, performance, |value| scale.show(value));
+            let alone = Solo::new(question, workload, space).and_then(|solo| solo.alone(&tally, confidence));
+            let beside = Alone::beside(alone, confidence);
+            let ceiling = Ceiling::of(&tally, &modeler, space, beside, question.seed);
+            let bound = Bound::from_draws(question, beside, ceiling, &tally, performance, |value| scale.show(value));
             let announced = best.as_ref().map(|best| (best.performance.mean, best.performance.low));
-            let bound = match Solo::new(question, workload, space).and_then(|solo| solo.alone(&tally, confidence)) {
+            let bound = match alone {
                 Some(alone) => bound.or_solo(alone, announced, |value| scale.show(value)),
                 None => bound,
             };

@@ -72,12 +72,32 @@ fn a_budget_too_small_to_learn_from_has_the_bound_too() {
 }
 
 #[test]
+fn what_is_predicted_beside_it_is_at_half_the_error() {
+    let (outcome, records) = run(600, None, bed(8, demand(), 0.0));
+    let space = Space::new(tree(), 24, PerContext::AtMost(1)).unwrap();
+    let bed = bed(8, demand(), 0.0);
+    let bound = |pieces: bool| {
+        let question = Question { pieces, ..Question::new(StrategyName::Auto, Budget::Measurements(600)) };
+        let (strategy, stopped) = (String::new(), String::new());
+        Outcome::new(&question, &space, bed.workload(), bed.unit(), &records, strategy, stopped).bound
+    };
+    // The same records, with and without that the instances alone are a bound.
+    let (beside, only) = (bound(true), bound(false));
+    assert_eq!(beside.upb_high, outcome.bound.upb_high);
+    for bound in [&beside, &only] {
+        assert_eq!((bound.method.as_str(), bound.confidence), ("predicted", 0.95), "{bound:?}");
+    }
+    assert!(beside.upb_high > only.upb_high, "{beside:?}, {only:?}");
+}
+
+#[test]
 fn company_that_helps_refutes_it() {
     // Every instance by itself on a core is worth a fifth more than any instance does alone, says this made-up machine.
     let (outcome, _) = run(600, None, bed(8, Demand { needle: Some(1.2), ..demand() }, 0.0));
     let bound = &outcome.bound;
     let best = outcome.best.as_ref().unwrap().performance.mean;
     assert_ne!(bound.method, "solo");
+    assert_eq!(bound.confidence, 0.95);
     assert!(bound.notes.iter().any(|note| note.contains("company helps here")), "{bound:?}");
     assert!(bound.upb_high.is_none_or(|high| high >= best) || bound.gap_high.is_none(), "{bound:?}");
 }

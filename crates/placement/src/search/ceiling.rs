@@ -14,7 +14,8 @@
 //!
 //! **Looks.** A search may look at the bound after every block, and each look is a chance of a lucky stop. So they share the error that is
 //! allowed: of what is left, each spends half (alpha spending; Lan and DeMets, Biometrika 70, 1983), 2.5, 1.25, 0.6 % of 5 %. However many there
-//! are, together they are wrong no more often than one would be.
+//! are, together they are wrong no more often than one would be. Where what instances do alone is a bound too, all looks together have half of
+//! that error ([`crate::search::solo`]).
 //!
 //! **What it assumes.** That the predictor is wrong about the best assignment as it is about those drawn, or less. One
 //! arrangement that is better than anything near it suggests (a needle), never drawn, is beyond it, as it is beyond any sample.

@@ -24,7 +24,7 @@ use crate::search::ceiling::Ceiling;
 use crate::search::climb::Climb;
 use crate::search::explorer::{Explorer, Next, View, pinned};
 use crate::search::model::{Model, Modeler};
-use crate::search::solo::Solo;
+use crate::search::solo::{Alone, Solo};
 use crate::search::tally::Tally;
 use pinwise_campaign::{Purpose, Trial};
 use pinwise_testbed::Workload;
@@ -134,13 +134,17 @@ impl Guided {
         drawn.iter().map(|drawn| pinned(drawn, purpose)).collect()
     }
 
+    /// What instances did alone, once that is known.
+    fn alone(&self, view: &View<'_>) -> Option<Alone> {
+        self.solo.as_ref()?.alone(view.tally, view.question.confidence)
+    }
+
     /// Whether the best so far is within reach of the bound: the words that say so.
     fn reached(&self, view: &View<'_>) -> Option<String> {
         let confidence = view.question.confidence;
         let guesses = view.tally.guesses(confidence).into_iter().map(|(_, guess)| guess);
         let best = guesses.max_by(|a, b| a.mean.total_cmp(&b.mean));
-        let solo = self.solo.as_ref().and_then(|solo| solo.alone(view.tally, confidence));
-        let bound = Bound::while_searching(view.question, self.ceiling, solo, best);
+        let bound = Bound::while_searching(view.question, self.ceiling, self.alone(view), best);
         let gap = bound.gap_high.filter(|gap| *gap <= view.question.within)?;
         let asked = percent(view.question.within);
         Some(format!("the best came within {} of the {} bound ({asked} asked for)", percent(gap), bound.method))
@@ -202,9 +206,8 @@ impl Explorer for Guided {
                     }
                 }
                 Stage::Block => {
-                    let question = view.question;
-                    self.ceiling =
-                        Ceiling::of(view.tally, &self.modeler, view.space, question.confidence, question.seed);
+                    let confidence = Alone::beside(self.alone(view), view.question.confidence);
+                    self.ceiling = Ceiling::of(view.tally, &self.modeler, view.space, confidence, view.question.seed);
                     if let Some(why) = self.reached(view) {
                         return Next::Reached(why);
                     }

@@ -6,7 +6,8 @@
 //!
 //! Every assignment of one instance of each application is measured [`WINDOWS`] times; where noise matters, those that may be the
 //! best [`AGAIN`] times more. The upper end takes for each application the highest upper end of any of its assignments: the one that is the
-//! best in truth is among them, and no allowance for having several is needed. Half of the error that the confidence leaves is spent on it.
+//! best in truth is among them, and no allowance for having several is needed. Half of the error that the confidence leaves is spent on it, the
+//! other half is left to the bound beside it ([`Alone::beside`]): the lower of the two is claimed.
 
 use crate::Question;
 use crate::search::explorer::{Explorer, Next, View, trial};
@@ -50,6 +51,13 @@ pub(crate) struct Alone {
     pub(crate) high: f64,
     /// Experiments it rests on.
     pub(crate) n: usize,
+}
+
+impl Alone {
+    /// The confidence that another bound needs so that the lower of it and this one, where there is this one, has `confidence`.
+    pub(crate) fn beside(alone: Option<Self>, confidence: f64) -> f64 {
+        if alone.is_some() { (1.0 + confidence) / 2.0 } else { confidence }
+    }
 }
 
 impl Solo {
@@ -243,6 +251,8 @@ mod tests {
         // One window scatters by sqrt(2) %, known from two pairs; t(0.975, 2) = 4.302653; two windows each.
         let alone = solo.alone(&tally, 0.95).unwrap();
         assert_eq!(alone.sum, 200.0);
+        // The other side of 95 % is left to another bound.
+        assert_eq!((Alone::beside(Some(alone), 0.95), Alone::beside(None, 0.95)), (0.975, 0.95));
         assert!((alone.high - 200.0 * (1.0 + 4.302653 * 0.02f64.powi(2).sqrt() / 2.0)).abs() < 1e-3, "{alone:?}");
         assert_eq!(solo.contenders(&tally, 0.95).len(), 2);
     }
