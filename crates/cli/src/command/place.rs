@@ -368,8 +368,7 @@ fn opening(info: &CampaignInfo) -> String {
 /// What is placed where.
 pub(crate) fn subject(new: &NewCampaign) -> String {
     let machine = &new.machine;
-    let contexts = machine.allowed.len();
-    let contexts = figures::counted(contexts as u64, "context");
+    let contexts = figures::counted(machine.allowed.len() as u64, "context");
     let mut text = format!("{}: {contexts} allowed ({})\n", machine.name, machine.allowed);
     let threads = &new.workload.threads;
     let to_place = figures::counted(threads.len() as u64, "thread");
