@@ -1,7 +1,7 @@
 //! What was probably meant by a command line that the parser refuses, where the parser's own tips lead astray.
 
 use crate::output::Usage;
-use clap::error::{ContextKind, ContextValue};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use pinwise_report::quoted;
 use std::ffi::OsString;
 
@@ -14,10 +14,15 @@ const ELSEWHERE: [(&str, &str, &str); 1] =
 
 /// One line that says what to type, where that is known.
 pub(crate) fn hint(error: &clap::Error, words: &[OsString]) -> Option<Usage> {
-    let refused = error.get(ContextKind::InvalidArg).or_else(|| error.get(ContextKind::InvalidSubcommand));
-    let Some(ContextValue::String(refused)) = refused else { return None };
     let words: Vec<_> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let command = words.get(1).filter(|word| !word.is_empty())?;
+    let disagrees = matches!(error.kind(), ErrorKind::ArgumentConflict | ErrorKind::MissingRequiredArgument);
+    if disagrees && command == "apply" && words.iter().any(|word| word == "--undo") {
+        let pid = words.iter().skip_while(|word| *word != "--pid").nth(1).map_or("PID", String::as_str);
+        return Some(Usage(format!("--undo takes a process and no plan: pinwise apply --undo --pid {pid}")));
+    }
+    let refused = error.get(ContextKind::InvalidArg).or_else(|| error.get(ContextKind::InvalidSubcommand));
+    let Some(ContextValue::String(refused)) = refused else { return None };
     if refused.starts_with('-') {
         let (_, option, instead) = ELSEWHERE.iter().find(|(name, option, _)| name == command && option == refused)?;
         return Some(Usage(format!("{command} has no {option}, {instead}")));
@@ -32,6 +37,26 @@ pub(crate) fn hint(error: &clap::Error, words: &[OsString]) -> Option<Usage> {
     Some(Usage(format!(
         "'{refused}' is no option of {name}: a program goes behind --, as in: pinwise {options} -- {program}"
     )))
+}
+
+/// What to say of options of pinwise that stand behind `--`, where they are the program's: whoever has no other of that name before it
+/// may have meant pinwise.
+pub(crate) fn behind(root: &clap::Command, words: &[OsString]) -> Option<String> {
+    let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
+    let dashes = words.iter().position(|word| word == "--")?;
+    let (before, program) = (&words[1..dashes], &words[dashes + 1..]);
+    let name = WITH_PROGRAM.iter().find(|name| before.first().is_some_and(|word| name.starts_with(&**word)))?;
+    let command = root.find_subcommand(name)?;
+    let own = |word: &str| {
+        let option = word.split('=').next().unwrap_or(word);
+        let long = option.strip_prefix("--").filter(|long| !long.is_empty())?;
+        let is_own = command.get_arguments().any(|known| known.get_long() == Some(long));
+        let elsewhere = before.iter().any(|word| word.split('=').next() == Some(option));
+        (is_own && !elsewhere).then(|| option.to_owned())
+    };
+    let option = program.iter().skip(1).find_map(|word| own(word))?;
+    let program = program.first()?;
+    Some(format!("{option} stands behind --, so {program} gets it; an option of pinwise {name} goes before --"))
 }
 
 #[cfg(test)]
@@ -57,6 +82,33 @@ mod tests {
         ] {
             let told = of(line).unwrap_or_else(|| panic!("{line}: no hint"));
             assert!(told.ends_with(&format!(": a program goes behind --, as in: {meant}")), "{told}");
+        }
+    }
+
+    #[test]
+    fn undoing_says_what_to_type_instead() {
+        for line in ["pinwise apply 4 --undo", "pinwise apply plan.toml --undo --pid 42", "pinwise apply --undo"] {
+            let pid = if line.contains("42") { "42" } else { "PID" };
+            let told = of(line).unwrap_or_else(|| panic!("{line}: no hint"));
+            assert!(told.ends_with(&format!(": pinwise apply --undo --pid {pid}")), "{told}");
+        }
+    }
+
+    #[test]
+    fn an_option_of_ours_behind_the_dashes_is_pointed_out_unless_one_is_before_them() {
+        use clap::CommandFactory;
+        let of = |line: &str| behind(&Arguments::command(), &line.split(' ').map(Into::into).collect::<Vec<_>>());
+        let told = of("pinwise place -- xz -k f --budget 10s").unwrap();
+        assert!(told.starts_with("--budget stands behind --, so xz gets it"), "{told}");
+        assert!(of("pinwise thr -- xz --budget=10s").is_some_and(|told| told.contains("pinwise threads goes before")));
+        for line in [
+            "pinwise place --budget 5s -- xz --budget 10s",
+            "pinwise place -- xz -- -k file",
+            "pinwise place -- --budget",
+            "pinwise place --budget 5s",
+            "pinwise topo -- --budget",
+        ] {
+            assert_eq!(of(line), None, "{line}");
         }
     }
 

@@ -19,7 +19,7 @@ mod selection;
 mod store;
 
 use clap::error::{ContextKind, ContextValue};
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -78,6 +78,9 @@ fn main() -> ExitCode {
             None => fit_suggestions(error).exit(),
         },
     };
+    if let Some(note) = hint::behind(&Arguments::command(), &words) {
+        output::aside(&format!("note: {note}"));
+    }
     output::exit(match arguments.command {
         Command::Place(command) => command.run(),
         Command::Threads(command) => command.run(),
@@ -129,7 +132,7 @@ fn fit_suggestions(mut error: clap::Error) -> clap::Error {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
+    use clap::CommandFactory as _;
 
     #[test]
     fn the_command_line_is_consistent() {

@@ -4,8 +4,9 @@ use crate::output::{self, Usage, aside, read_input};
 use crate::store;
 use anyhow::Context as _;
 use clap::Args;
-use pinwise_campaign::{CampaignId, CampaignInfo, Store};
-use pinwise_placement::Plan;
+use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Store};
+use pinwise_placement::{Outcome, Plan};
+use pinwise_report::quoted;
 use pinwise_topology::CpuSet;
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write};
@@ -42,22 +43,66 @@ impl PlanArgument {
         let number = self.path.to_str().and_then(|word| word.parse().ok());
         let Some(number) = number else { return Ok(None) };
         let store = store::default_existing()?;
-        let plan = store.and_then(|store| beside(&store, &store.get(CampaignId(number)).ok()?));
-        let none = || {
-            format!(
-                "there is no file {number}, and no plan of campaign {number} beside the default store: name the plan's file (those of \
-                 `pinwise tune` have names, no numbers)"
-            )
+        let campaign = store.and_then(|store| store.get(CampaignId(number)).ok().map(|info| (store, info)));
+        let Some((store, info)) = campaign else {
+            let none = format!(
+                "there is no file {number}, and no campaign {number} in the default store (pinwise campaign list): name the plan's file"
+            );
+            return Err(Usage(none).into());
         };
-        plan.map(Some).ok_or_else(|| Usage(none()).into())
+        beside(&store, &info).map(Some).ok_or_else(|| Usage(without_plan(&info)).into())
+    }
+}
+
+/// Why there is no plan beside the store of this campaign, and what to do.
+fn without_plan(info: &CampaignInfo) -> String {
+    let number = info.id.0;
+    let outcome = info.conclusion.clone().map(serde_json::from_value::<Outcome>);
+    match (info.state, outcome) {
+        (CampaignState::Finished, Some(Ok(outcome))) if outcome.best.is_none() => {
+            let again: Vec<String> = info.new.command.iter().map(|word| quoted(word)).collect();
+            format!(
+                "campaign {number} ended undecided and has no plan ({}): search again with a larger --budget, as it was: {}",
+                outcome.stopped_because,
+                again.join(" ")
+            )
+        }
+        (CampaignState::Finished, Some(Ok(_))) => format!(
+            "the plan of campaign {number} is not beside the store, since it was moved or written elsewhere (--plan): name its file"
+        ),
+        (CampaignState::Finished, _) => {
+            format!(
+                "campaign {number} is no search for a placement, and has no plan: those of `pinwise tune` have names"
+            )
+        }
+        _ if info.running => format!("campaign {number} is still running, and has no plan yet"),
+        _ => {
+            format!("campaign {number} has not ended, and has no plan yet: go on with pinwise campaign resume {number}")
+        }
     }
 }
 
 /// Which campaign of which store, and when it began: what tells the files of one campaign from another's of the same number.
 pub(crate) fn identity(store: &Store, info: &CampaignInfo) -> String {
     let file = store.path().file_name().unwrap_or_default().to_string_lossy();
+    let (number, begun) = number_and_begin(info);
+    format!("{number}{file}{begun}")
+}
+
+/// What tells a campaign apart but the name of its store, which may have another by now.
+fn number_and_begin(info: &CampaignInfo) -> (String, String) {
     let begun = pinwise_testbed::figures::date(info.started);
-    format!("campaign {} of {file}, begun {begun} ({})", info.id.0, info.started)
+    (format!("campaign {} of ", info.id.0), format!(", begun {begun} ({})", info.started))
+}
+
+/// Whether the plan of `origin` is this campaign's: 2 where it says so, 1 where it names a store that is no longer there (this one has
+/// another name since), 0 where it is not.
+fn likeness(origin: &str, store: &Store, info: &CampaignInfo) -> u8 {
+    let (number, begun) = number_and_begin(info);
+    let named = origin.strip_prefix(&number).and_then(|rest| rest.strip_suffix(&begun));
+    let Some(named) = named else { return 0 };
+    let other = store.path().with_file_name(named);
+    if other == store.path() { 2 } else { u8::from(!other.exists()) }
 }
 
 /// The folder of the plans of a store.
@@ -65,22 +110,21 @@ fn folder(store: &Store) -> PathBuf {
     store.path().with_file_name("plans")
 }
 
-/// The plan of a campaign beside its store, where there is one: the latest that says so, or else `N.toml` if that does not say whose it is
+/// The plan of a campaign beside its store, where there is one: the latest that says so, or that did under another name of the store, or else `N.toml` if that does not say whose it is
 /// (written by hand, or before plans did).
 pub(crate) fn beside(store: &Store, info: &CampaignInfo) -> Option<PathBuf> {
-    let identity = identity(store, info);
     let number = info.id.0.to_string();
     let of_number = |path: &PathBuf| {
         let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
         name == number || name.strip_prefix(&number).is_some_and(|rest| rest.starts_with('-'))
     };
     let origin = |path: &Path| Some(Plan::parse(&fs::read_to_string(path).ok()?).ok()?.origin);
-    let its_own = |path: &PathBuf| origin(path).flatten().is_some_and(|origin| origin.campaign == identity);
+    let like = |path: &PathBuf| origin(path).flatten().map_or(0, |origin| likeness(&origin.campaign, store, info));
     let files = fs::read_dir(folder(store)).ok()?.filter_map(|entry| Some(entry.ok()?.path()));
     let latest = files
         .filter(of_number)
-        .filter(its_own)
-        .max_by_key(|path| fs::metadata(path).and_then(|file| file.modified()).ok());
+        .filter(|path| like(path) > 0)
+        .max_by_key(|path| (like(path), fs::metadata(path).and_then(|file| file.modified()).ok()));
     latest.or_else(|| Some(folder(store).join(format!("{number}.toml"))).filter(|path| origin(path) == Some(None)))
 }
 
@@ -153,6 +197,68 @@ pub(crate) fn wanted(plan: &Plan) -> Vec<(String, CpuSet)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pinwise_campaign::NewCampaign;
+    use pinwise_testbed::{Unit, Workload};
+    use pinwise_topology::{Alike, Machine};
+
+    fn campaign(state: CampaignState, conclusion: Option<serde_json::Value>) -> CampaignInfo {
+        CampaignInfo {
+            id: CampaignId(3),
+            new: NewCampaign {
+                command: ["pinwise", "place", "--budget", "5s", "--", "./a b"].map(String::from).to_vec(),
+                machine: Machine::from_shape("2").unwrap(),
+                alike: Alike::ByStructure,
+                workload: Workload { name: "a".into(), threads: Vec::new() },
+                unit: Unit::cost("s"),
+                question: serde_json::Value::Null,
+                seed: 1,
+            },
+            started: 1_790_000_000,
+            state,
+            conclusion,
+            records: 1,
+            running: false,
+        }
+    }
+
+    #[test]
+    fn a_campaign_without_a_plan_says_why_and_what_to_do() {
+        let told = |state, conclusion| without_plan(&campaign(state, conclusion));
+        let undecided = serde_json::json!({
+            "advice": "undecided", "unit": Unit::cost("s"), "best": null, "baseline": null, "gain": null, "ties": [],
+            "bound": {
+                "upb": null, "upb_low": null, "upb_high": null, "gap": null, "gap_high": null, "confidence": 0.95,
+                "method": "none", "n": 0, "notes": [],
+            },
+            "assignments": "2", "drift": null, "strategy": "none", "stopped_because": "the budget is used up",
+            "cost": { "measurements": 1, "failed": 0, "classes": 0, "time": { "secs": 5, "nanos": 0 } },
+        });
+        assert_eq!(
+            told(CampaignState::Finished, Some(undecided)),
+            "campaign 3 ended undecided and has no plan (the budget is used up): search again with a larger --budget, as it was: \
+             pinwise place --budget 5s -- './a b'"
+        );
+        assert!(told(CampaignState::Stopped, None).ends_with("go on with pinwise campaign resume 3"));
+        let other = told(CampaignState::Finished, Some(serde_json::json!({ "rows": [] })));
+        assert!(other.contains("no search for a placement"), "{other}");
+    }
+
+    #[test]
+    fn a_plan_is_found_under_another_name_of_its_store_after_those_of_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&folder.path().join("new.db")).unwrap();
+        let info = campaign(CampaignState::Finished, None);
+        let own = identity(&store, &info);
+        let likeness = |origin: &str| likeness(origin, &store, &info);
+        assert_eq!(likeness(&own), 2);
+        assert_eq!(likeness(&own.replace("new.db", "old.db")), 1);
+        std::fs::write(folder.path().join("old.db"), "").unwrap();
+        assert_eq!(likeness(&own.replace("new.db", "old.db")), 0, "it is the other store's");
+        for other in [own.replace("campaign 3", "campaign 13"), own.replace("1790000000", "1790000001"), String::new()]
+        {
+            assert_eq!(likeness(&other), 0, "{other}");
+        }
+    }
 
     #[test]
     fn many_threads_are_named_in_one_line() {

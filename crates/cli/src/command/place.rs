@@ -273,6 +273,10 @@ fn conduct(
             let (restored, kept) = (bed.restored(), kept(records.len()));
             Err(Interrupted(format!("interrupted: {restored}{kept}; go on with: {resume}")).into())
         }
+        Ending::Failed(reason) if records.is_empty() => {
+            store.delete(id)?;
+            anyhow::bail!("{reason}")
+        }
         Ending::Failed(reason) => {
             store.conclude(id, CampaignState::Stopped, None)?;
             anyhow::bail!("{reason} ({}; once the cause is gone: {resume})", kept(records.len()))

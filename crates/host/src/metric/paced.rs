@@ -2,7 +2,7 @@
 
 use super::MetricMeter;
 use super::arrivals::{Arrival, Arrivals};
-use super::reading::{Interpretation, Summary, mean};
+use super::reading::{Growth, Interpretation, Reading, Summary, mean};
 use super::source::sleep_until;
 use super::window::Window;
 use pinwise_testbed::figures::duration;
@@ -16,6 +16,8 @@ pub(crate) struct Paced {
     pub(crate) interpretation: Interpretation,
     /// How long to wait for a number before giving up.
     pub(crate) patience: Duration,
+    /// What a value did from the first one on; `None` where more than its name says that it is one.
+    pub(crate) growth: Option<(Growth, Instant)>,
 }
 
 impl MetricMeter for Paced {
@@ -89,6 +91,7 @@ impl Paced {
                     arrival
                 }
             };
+            self.doubt(arrival)?;
             if let Some(previous) = previous.filter(|&previous| previous >= start) {
                 if kept.is_empty() {
                     began = previous;
@@ -101,6 +104,22 @@ impl Paced {
         // The loop ends only with a value; its error would be a bug, and is told as one rather than a panic.
         let summary = mean(&values).ok_or_else(|| MeasureError::new(Retry::Same, "no value in the window"))?;
         Ok((summary, kept[kept.len() - 1].at.duration_since(began)))
+    }
+
+    /// An error once the values so far are a total's: their mean says when they were read, and nothing of the program.
+    fn doubt(&mut self, arrival: Arrival) -> Result<(), MeasureError> {
+        let Some((growth, origin)) = &mut self.growth else { return Ok(()) };
+        let seconds = arrival.at.saturating_duration_since(*origin).as_secs_f64();
+        growth.see(Reading { value: arrival.sample.value, seconds });
+        let Some((first, last)) = growth.of_a_total() else { return Ok(()) };
+        let message = format!(
+            "the metric only ever grew, as evenly as a total does, from {} to {} in {}: say --counter, and its rate is measured; or, if it is a \
+             rate that still grows, wait until the program has warmed up or say --gauge",
+            first.value,
+            last.value,
+            duration(Duration::from_secs_f64(last.seconds - first.seconds))
+        );
+        Err(MeasureError::new(Retry::Never, message))
     }
 
     /// The next number after `deadline`, as long as it may reasonably take.
@@ -123,7 +142,8 @@ mod tests {
     use crate::metric::arrivals::tests::script;
 
     fn paced(interpretation: Interpretation, arrivals: &[(u64, f64)]) -> Paced {
-        Paced { arrivals: Box::new(script(arrivals)), interpretation, patience: Duration::from_secs(1) }
+        let patience = Duration::from_secs(1);
+        Paced { arrivals: Box::new(script(arrivals)), interpretation, patience, growth: None }
     }
 
     /// Settling takes no time here; the script's times are those after its construction, an instant before measuring begins.
@@ -183,6 +203,18 @@ mod tests {
         let mut paced = paced(Interpretation::Value, &[(0, 1.0), (400, 2.0), (800, 3.0), (1_000_000, 4.0)]);
         assert_eq!(measure(&mut paced, 50, 10).unwrap().0.value, 3.0);
         assert!(measure(&mut paced, 50, 10).is_err(), "there is no value after it in the time of patience");
+    }
+
+    #[test]
+    fn a_value_that_turns_out_to_be_a_total_ends_it_unless_the_user_says_that_it_is_none() {
+        let lines: Vec<(u64, f64)> = (0..40).map(|line| (line * 10, 5000.0 + line as f64)).collect();
+        let said = &mut paced(Interpretation::Value, &lines);
+        assert!((0..3).all(|_| measure(said, 0, 100).is_ok()));
+        let unsaid =
+            &mut Paced { growth: Some((Growth::default(), Instant::now())), ..paced(Interpretation::Value, &lines) };
+        let error = (0..3).find_map(|_| measure(unsaid, 0, 100).err()).unwrap();
+        assert_eq!(error.retry, Retry::Never);
+        assert!(error.message.contains("from 5000 to 5020") && error.message.contains("say --counter"), "{error}");
     }
 
     #[test]

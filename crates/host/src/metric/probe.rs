@@ -6,7 +6,7 @@ use super::MetricMeter;
 use super::arrivals::{Arrival, Arrivals, Blocks, Renewals, Stop, read_dated};
 use super::on_demand::OnDemand;
 use super::paced::Paced;
-use super::reading::{Interpretation, RISES_OF_A_COUNTER, Rhythm, interpret, rhythm};
+use super::reading::{Growth, Interpretation, RISES_OF_A_COUNTER, Rhythm, interpret, rhythm};
 use super::source::{Failure, Source, sleep_until};
 use pinwise_testbed::figures::duration;
 use std::time::{Duration, Instant};
@@ -34,6 +34,13 @@ pub(crate) struct Found {
 }
 
 impl Known<'_> {
+    fn paced(&self, arrivals: Box<dyn Arrivals>, interpretation: Interpretation) -> Paced {
+        // A value by its name alone; one that went down is none by its readings.
+        let by_name = self.stated.is_none() && self.hint.is_some();
+        let growth = by_name.then(|| (Growth::default(), Instant::now()));
+        Paced { arrivals, interpretation, patience: self.patience, growth }
+    }
+
     fn undecided(&self, value: f64, waited: Duration) -> MetricError {
         MetricError::Undecided { metric: self.metric.into(), value, waited }
     }
@@ -105,7 +112,7 @@ pub(crate) fn lines(
                         duration(period * 2)
                     ));
                 }
-                let meter = Box::new(Paced { arrivals, interpretation, patience: known.patience });
+                let meter = Box::new(known.paced(arrivals, interpretation));
                 return Ok(Found { meter, interpretation, notes, shortest_window: period });
             }
             if began.elapsed() > known.patience && values.windows(2).all(|pair| pair[0] == pair[1]) {
@@ -246,6 +253,6 @@ fn found(
         _ => format!("it is renewed about every {}: shorter windows are stretched", duration(period)),
     });
     let arrivals = Box::new(Renewals::new(source, interpretation, poll, period));
-    let meter = Box::new(Paced { arrivals, interpretation, patience: known.patience });
+    let meter = Box::new(known.paced(arrivals, interpretation));
     Found { meter, interpretation, notes, shortest_window: period }
 }

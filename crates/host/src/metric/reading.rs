@@ -161,6 +161,57 @@ pub fn interpret(values: &[f64]) -> Option<Interpretation> {
     (different >= RISES_OF_A_COUNTER).then_some(Interpretation::Counter)
 }
 
+/// Rises of a value, none of its readings below the one before, from which it may be a total.
+const RISES_OF_A_TOTAL: usize = 20;
+
+/// The share of its growth that a total makes in a third of the time, at least and at most.
+const THIRD: std::ops::RangeInclusive<f64> = 0.2..=0.45;
+
+/// What a value did since it was first read, as long as it only grew.
+///
+/// A total that is taken for a rate by its name tells itself by growing with time: of readings in any order one in 20! never falls, and a
+/// rate that drifts falls now and then by its noise. One that rises while a program warms up nears a level, so that it does not grow as
+/// much in the last third of the time as in the first.
+#[derive(Clone, Debug, Default)]
+pub struct Growth {
+    /// Every reading that was another than the one before.
+    rises: Vec<Reading>,
+    fell: bool,
+}
+
+impl Growth {
+    /// Takes the next reading into account.
+    pub fn see(&mut self, reading: Reading) {
+        match self.rises.last() {
+            _ if self.fell => {}
+            Some(last) if reading.value < last.value => *self = Self { rises: Vec::new(), fell: true },
+            Some(last) if reading.value == last.value || reading.seconds <= last.seconds => {}
+            _ => self.rises.push(reading),
+        }
+    }
+
+    /// The first reading and the last, where the value is that of a total: it rose often enough without a fall, and evenly.
+    pub fn of_a_total(&self) -> Option<(Reading, Reading)> {
+        let (first, last) = (*self.rises.first()?, *self.rises.last()?);
+        let share = |third: f64| {
+            let at = first.seconds + (last.seconds - first.seconds) * third / 3.0;
+            (self.value(at) - first.value) / (last.value - first.value)
+        };
+        let even = || {
+            let (one, two) = (share(1.0), share(2.0));
+            [one, two - one, 1.0 - two].iter().all(|part| THIRD.contains(part))
+        };
+        (self.rises.len() > RISES_OF_A_TOTAL && even()).then_some((first, last))
+    }
+
+    /// The value at a time between the first reading and the last, on the line between its neighbours.
+    fn value(&self, seconds: f64) -> f64 {
+        let after = self.rises.partition_point(|reading| reading.seconds <= seconds).clamp(1, self.rises.len() - 1);
+        let (a, b) = (self.rises[after - 1], self.rises[after]);
+        a.value + (b.value - a.value) * (seconds - a.seconds) / (b.seconds - a.seconds)
+    }
+}
+
 /// The rhythm in which a program reports.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Rhythm {
@@ -295,6 +346,31 @@ mod tests {
         assert_eq!(interpret(&[]), None);
     }
 
+    /// Whether these readings, at even times, are a total's.
+    fn is_total(values: impl IntoIterator<Item = f64>) -> bool {
+        let mut growth = Growth::default();
+        values.into_iter().zip(0..).for_each(|(value, at)| growth.see(Reading { value, seconds: f64::from(at) }));
+        growth.of_a_total().is_some()
+    }
+
+    #[test]
+    fn a_total_is_known_after_twenty_rises_and_not_by_standing_still() {
+        let total = |rises: i32| (0..=rises).map(|at| 1e9 + f64::from(at));
+        assert!(!is_total(total(19)) && is_total(total(20)));
+        // It may stand still for a reading, and does not count then.
+        assert!(is_total(total(20).flat_map(|value| [value, value])));
+        assert!(!is_total([7.0; 100]) && !is_total([]));
+    }
+
+    #[test]
+    fn a_program_that_warms_up_is_no_total() {
+        // 63 % of the way after 20 readings, and so on: nearing a level.
+        let warming = |readings: i32| (0..readings).map(|at| 100.0 - 50.0 * (-f64::from(at) / 20.0).exp());
+        assert!([30, 40, 60, 200].into_iter().all(|readings| !is_total(warming(readings))));
+        // All of it at once, between readings that creep.
+        assert!(!is_total((0..60).map(|at| f64::from(at) + if at < 50 { 0.0 } else { 1000.0 })));
+    }
+
     #[test]
     fn single_lines_have_a_period_however_uneven() {
         let rhythm = rhythm(&[0.0, 0.9, 2.0, 3.1, 4.0]).unwrap();
@@ -351,6 +427,23 @@ mod tests {
             if let Some(spread) = summary.spread {
                 prop_assert!(spread < 1e-6 * f64::from(rate_per_second));
             }
+        }
+
+        #[test]
+        fn a_total_is_known_whatever_its_start_and_however_its_rate_changes_by_half(
+            start in 0.0f64..1e9, steps in proptest::collection::vec(1.0f64..1.5, 60..100), rate in 1.0f64..1e6,
+        ) {
+            let totals = steps.iter().scan(start, |total, step| { *total += step * rate; Some(*total) });
+            prop_assert!(is_total(totals));
+        }
+
+        #[test]
+        fn a_rate_that_fell_once_is_none_however_it_drifts(
+            start in 1.0f64..1e6, drift in 0.001f64..0.1, readings in 25usize..100, at in 0usize..25,
+        ) {
+            let rate = |reading: usize| start * (1.0 + drift * reading as f64);
+            let dip = |reading: usize| if reading == at + 1 { rate(at) * (1.0 - 1e-9) } else { rate(reading) };
+            prop_assert!(is_total((0..readings).map(rate)) && !is_total((0..readings).map(dip)));
         }
 
         #[test]

@@ -96,7 +96,7 @@ impl MetricSpec {
 /// Counter or value, from the words of a pattern or the name of a series. Only words that leave no doubt: the readings decide
 /// otherwise.
 pub(crate) fn hint(text: &str) -> Option<Interpretation> {
-    const RATES: [&str; 20] = [
+    const RATES: [&str; 19] = [
         "pps",
         "bps",
         "fps",
@@ -104,7 +104,6 @@ pub(crate) fn hint(text: &str) -> Option<Interpretation> {
         "qps",
         "tps",
         "rps",
-        "ops",
         "mbps",
         "gbps",
         "kbps",
@@ -350,7 +349,7 @@ mod tests {
             assert_eq!(hint(text), Some(Interpretation::Value), "{text}");
         }
         assert_eq!(hint("http_requests_total"), Some(Interpretation::Counter));
-        for text in [r"packets: (\d+)", "total_commands_processed:(.*)", r"(\d+)", r"drops (\d+)"] {
+        for text in [r"packets: (\d+)", "total_commands_processed:(.*)", r"(\d+)", r"drops (\d+)", r"ops=(\d+)"] {
             assert_eq!(hint(text), None, "{text}");
         }
     }

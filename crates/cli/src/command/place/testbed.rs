@@ -10,6 +10,7 @@ use pinwise_host::{
     Choice, Launch, LiveOptions, LiveTestbed, Output, Pid, RerunOptions, RerunTestbed, RunMetric, Scope, Stream,
     Streams, Target, TargetError, process,
 };
+use pinwise_placement::Budget;
 use pinwise_simulator::{Processor, SimulatedTestbed, Window};
 use pinwise_testbed::{MeasureError, Testbed, Unit, figures};
 use pinwise_topology::{CpuSet, Fingerprint, Machine};
@@ -123,12 +124,17 @@ fn whole(request: &Request, interrupt: &Interrupt) -> anyhow::Result<Bed> {
     let metric: MetricSpec = request.metric.parse().map_err(usage)?;
     let pattern = |text: &String| Pattern::new(text).map_err(usage);
     let counter = |counter: bool| if counter { Interpretation::Counter } else { Interpretation::Value };
+    let usual = MetricOptions::default();
     let options = MetricOptions {
+        // A number that comes after the budget's end is of no use.
+        patience: match request.question.budget {
+            Budget::Time(budget) => usual.patience.min(budget),
+            Budget::Measurements(_) => usual.patience,
+        },
         pick: request.reading.pick.as_ref().map(pattern).transpose()?,
         interpretation: request.reading.counter.map(counter),
         lower_is_better: request.reading.lower_is_better,
         unit: request.reading.unit.clone(),
-        ..MetricOptions::default()
     };
     let choice = Choice::new(request.include.as_deref(), request.exclude.as_deref()).map_err(usage)?;
     let choice = choice.known(request.affinities.keys().cloned());
@@ -240,7 +246,12 @@ fn take_up(
         let told = told(end);
         return Err(if unmatched { told.context(format!("--metric '{metric}' matched no line")) } else { told });
     }
-    Err(if error.is_usage() { usage(error).into() } else { error.into() })
+    let hasty = matches!(error, MetricError::NeverRead { .. }) && options.patience < MetricOptions::default().patience;
+    Err(match error {
+        error if error.is_usage() => usage(error).into(),
+        error if hasty => anyhow::Error::from(error).context("the budget ended before there was a number"),
+        error => error.into(),
+    })
 }
 
 /// An error of the target with the exit code it deserves.
