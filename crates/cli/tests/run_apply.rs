@@ -230,14 +230,11 @@ fn what_a_search_did_not_advise_is_said_whenever_its_plan_is_used() {
 }
 
 #[test]
-fn the_number_of_a_campaign_without_a_plan_is_bad_usage() {
+fn the_number_of_a_campaign_that_does_not_exist_is_bad_usage() {
     let output = pinwise(&["apply", "7", "--pid", &std::process::id().to_string()]);
     let errors = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{errors}");
-    assert!(
-        errors.starts_with("pinwise: there is no file 7, and no plan of campaign 7 beside the default store: "),
-        "{errors}"
-    );
+    assert!(errors.starts_with("pinwise: there is no file 7, and no campaign 7 in the default store "), "{errors}");
 }
 
 #[test]
