@@ -340,4 +340,16 @@ mod tests {
         });
         assert!(asked == 1 && optima.ranked.len() == 3 && optima.gap() > 0.0, "{optima:?}");
     }
+
+    #[test]
+    fn it_ends_in_the_midst_of_listing_what_domains_may_hold() {
+        let obedient = Obedient::new("4x2x2", DomainKind::Package, "RPT RPT");
+        let (blackbox, mut asked) = (obedient.profile(), 0);
+        let optima = blackbox.optima(&obedient.space(), 1, &mut Random::new(1), &mut |_| {
+            asked += 1;
+            asked < RESTARTS + 3
+        });
+        assert!(asked == RESTARTS + 3 && !optima.complete, "{optima:?}");
+        assert_eq!(optima.upper, blackbox.ceiling());
+    }
 }

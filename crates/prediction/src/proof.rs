@@ -16,7 +16,6 @@ use crate::optimum::{Podium, Progress};
 use branch::{Branch, Findings, ROUNDING};
 use completion::Completion;
 use piece::Pieces;
-use price::Prices;
 
 /// Shares between which prices are linear, at most.
 const MOST_KNOTS: usize = 10;
@@ -42,27 +41,23 @@ pub(crate) fn prove(
     moving: &mut Moving<'_>,
     go_on: &mut dyn FnMut(&Progress) -> bool,
 ) -> Option<Proof> {
-    let pieces = Pieces::new(blackbox)?;
+    let best = podium.best();
+    let pieces = Pieces::new(blackbox, || go_on(&Progress { steps: 0, best, upper: ceiling }))?;
     let (cast, domains) = (blackbox.cast(), blackbox.local().domains());
     let mut instances = vec![0; cast.applications()];
     cast.instances().iter().for_each(|instance| instances[instance.application] += 1);
     let counts = cast.counts();
     let left: Vec<u8> = counts.iter().map(|count| u8::try_from(*count).ok()).collect::<Option<_>>()?;
     let knots = knots(&pieces, podium, moving)?;
-    let rest = |prices: &Prices| -> f64 { prices.rest.iter().zip(&instances).map(|(rest, n)| rest * *n as f64).sum() };
-    let bound = |prices: &Prices, table: bool| {
-        let completion = Completion::new(&pieces, prices, domains, &counts, table);
-        (rest(prices) + completion.most(domains, &left), completion)
-    };
     let mut nodes = 0;
-    let prices = price::best(&pieces, knots, &instances, domains, &|prices| bound(prices, false).0, &mut |upper| {
+    let prices = price::best(&pieces, knots, &instances, domains, &mut |upper| {
         nodes += 1;
-        go_on(&Progress { steps: nodes, best: podium.best(), upper: upper.min(ceiling) })
+        go_on(&Progress { steps: nodes, best, upper: upper.min(ceiling) })
     });
-    let (most, completion) = bound(&prices, true);
-    let mut upper = most.min(ceiling);
-    let values: Vec<f64> = pieces.holdings.iter().map(|holding| prices.value(holding)).collect();
-    let paid = rest(&prices);
+    let values = pieces.values(|piece, share| prices.of(piece, share));
+    let completion = Completion::new(&pieces, &values, domains, &counts);
+    let paid = prices.besides(&instances);
+    let mut upper = (paid + completion.most(domains, &left)).min(ceiling);
     let (mut unresolved, mut elsewhere) = (f64::NEG_INFINITY, f64::NEG_INFINITY);
     let mut step = FIRST_STEP * (upper - podium.best()).max(ROUNDING * upper.abs());
     loop {

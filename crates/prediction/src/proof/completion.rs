@@ -1,7 +1,6 @@
 //! The most that further domains can be worth, by the threads of each kind that are left.
 
 use super::piece::Pieces;
-use super::price::Prices;
 use std::collections::HashMap;
 
 /// Steps of filling the table at most; beyond, the bound does without it.
@@ -19,18 +18,11 @@ pub(crate) enum Completion {
 }
 
 impl Completion {
-    /// For up to `domains` domains and `counts` threads of each kind.
-    pub(crate) fn new(pieces: &Pieces, prices: &Prices, domains: usize, counts: &[usize], table: bool) -> Self {
-        let flat = || {
-            let values = pieces.holdings.iter().map(|holding| prices.value(holding));
-            Self::Flat(values.fold(f64::NEG_INFINITY, f64::max))
-        };
-        if !table {
-            return flat();
-        }
+    /// For up to `domains` domains and `counts` threads of each kind; `values` are the prices of all holdings.
+    pub(crate) fn new(pieces: &Pieces, values: &[f64], domains: usize, counts: &[usize]) -> Self {
+        let flat = || Self::Flat(values.iter().copied().fold(f64::NEG_INFINITY, f64::max));
         let mut by_counts: HashMap<&[u8], f64> = HashMap::new();
-        for holding in &pieces.holdings {
-            let value = prices.value(holding);
+        for (holding, &value) in pieces.holdings.iter().zip(values) {
             let best = by_counts.entry(&holding.counts).or_insert(value);
             *best = best.max(value);
         }

@@ -39,6 +39,9 @@ pub(crate) struct Part {
     pub(crate) slots: Vec<usize>,
 }
 
+/// A piece and the share that its threads keep: what has a price.
+type Offer = (usize, f64);
+
 /// All pieces, cuts and holdings of a workload.
 #[derive(Clone, Debug)]
 pub(crate) struct Pieces {
@@ -51,14 +54,19 @@ pub(crate) struct Pieces {
     pub(crate) holdings: Vec<Holding>,
     /// Of each, a number for the threads of each kind that it has, from 0.
     pub(crate) groups: Vec<usize>,
+    /// What all holdings have, each once: few beside so many holdings, and these are valued again and again.
+    offers: Vec<Offer>,
+    /// By holding, how many parts it has, and of one after the other the numbers of their offers.
+    parts: Vec<usize>,
+    offered: Vec<u32>,
 }
 
 /// The number of every piece, by what it holds; kinds tell the application.
 type Numbers = HashMap<Vec<u8>, usize>;
 
 impl Pieces {
-    /// `None` where there are too many to go through.
-    pub(crate) fn new(blackbox: &BlackBox) -> Option<Self> {
+    /// `None` where there are too many to go through, or `go_on`, asked before each content, says no.
+    pub(crate) fn new(blackbox: &BlackBox, mut go_on: impl FnMut() -> bool) -> Option<Self> {
         let mut numbers = Numbers::new();
         let mut cuts = Vec::new();
         for application in 0..blackbox.cast().applications() {
@@ -69,18 +77,29 @@ impl Pieces {
         blackbox.cast().instances().iter().for_each(|instance| instances[instance.application] += 1);
         let mut holdings = Vec::new();
         for held in contents(blackbox.local().arities(), &counts)? {
+            if !go_on() {
+                return None;
+            }
             let shares = blackbox.slowdown().shares_within(&held);
             if held.iter().zip(&shares).any(|(held, (_, share))| *held > 0 && share.is_nan()) {
                 // What the tables do not know of is predicted as 0.
                 continue;
             }
-            let mut division =
-                Division { blackbox, numbers: &numbers, held: &held, shares: &shares, found: BTreeMap::new() };
+            let mut division = Division {
+                blackbox,
+                numbers: &numbers,
+                held: &held,
+                shares: &shares,
+                sets: Vec::new(),
+                known: HashMap::new(),
+                names: BTreeMap::new(),
+                found: BTreeMap::new(),
+            };
             division.divide(&mut vec![false; held.len()], &mut Vec::new());
-            let found = std::mem::take(&mut division.found);
             let number = |kind: usize| held.iter().filter(|held| usize::from(**held) == 1 + kind).count() as u8;
             let counts: Vec<u8> = (0..counts.len()).map(number).collect();
-            for parts in found.into_values() {
+            for sets in division.found.values() {
+                let parts: Vec<Part> = sets.iter().map(|set| division.sets[*set].1.clone()).collect();
                 let of = |application: usize| {
                     parts.iter().filter(|part| division.application(part.slots[0]) == application).count()
                 };
@@ -103,7 +122,25 @@ impl Pieces {
             *known.entry(holding.counts.clone()).or_insert(next)
         };
         let groups = holdings.iter().map(group).collect();
-        Some(Self { sizes, cuts, cuts_of, holdings, groups })
+        let mut numbered: HashMap<(usize, u64), u32> = HashMap::new();
+        let mut offers = Vec::new();
+        let offer = |part: &Part| {
+            *numbered.entry((part.piece, part.share.to_bits())).or_insert_with(|| {
+                offers.push((part.piece, part.share));
+                offers.len() as u32 - 1
+            })
+        };
+        let offered = holdings.iter().flat_map(|holding| &holding.parts).map(offer).collect();
+        let parts = holdings.iter().map(|holding| holding.parts.len()).collect();
+        Some(Self { sizes, cuts, cuts_of, holdings, groups, offers, parts, offered })
+    }
+
+    /// What every holding costs where a piece whose threads keep a share has this price.
+    pub(crate) fn values(&self, price: impl Fn(usize, f64) -> f64) -> Vec<f64> {
+        let prices: Vec<f64> = self.offers.iter().map(|(piece, share)| price(*piece, *share)).collect();
+        let mut offered = self.offered.iter();
+        let value = |parts: &usize| offered.by_ref().take(*parts).map(|offer| prices[*offer as usize]).sum();
+        self.parts.iter().map(value).collect()
     }
 }
 
@@ -189,18 +226,22 @@ struct Division<'a> {
     held: &'a [u8],
     /// Layout and share by slot.
     shares: &'a [(usize, f64)],
-    /// By pieces, and kinds and layouts of their threads.
-    found: BTreeMap<Vec<Name>, Vec<Part>>,
+    /// The parts met so far, each with the number of its name, and by slots, which they are; `None` for what no instance can have in a domain.
+    sets: Vec<(usize, Part)>,
+    known: HashMap<Vec<usize>, Option<usize>>,
+    names: BTreeMap<Name, usize>,
+    /// By the names of their parts, the parts.
+    found: BTreeMap<Vec<usize>, Vec<usize>>,
 }
 
 impl Division<'_> {
-    fn divide(&mut self, taken: &mut Vec<bool>, parts: &mut Vec<Part>) {
+    /// Divides what is not taken, beside these parts.
+    fn divide(&mut self, taken: &mut Vec<bool>, parts: &mut Vec<usize>) {
         let Some(first) = (0..self.held.len()).find(|slot| self.held[*slot] > 0 && !taken[*slot]) else {
-            let mut named: Vec<(Name, &Part)> = parts.iter().map(|part| (self.name(part), part)).collect();
-            named.sort_by(|a, b| a.0.cmp(&b.0));
-            let (name, parts): (Vec<Name>, Vec<Part>) =
-                named.into_iter().map(|(name, part)| (name, part.clone())).unzip();
-            self.found.entry(name).or_insert(parts);
+            let mut sorted = parts.clone();
+            sorted.sort_by_key(|set| self.sets[*set].0);
+            let names = sorted.iter().map(|set| self.sets[*set].0).collect();
+            self.found.entry(names).or_insert(sorted);
             return;
         };
         let application = self.application(first);
@@ -209,23 +250,34 @@ impl Division<'_> {
         let mut partners = BTreeSet::new();
         self.extend(&mut vec![first], first + 1, &mut room, taken, &mut partners);
         for slots in partners {
-            let mut piece = vec![0; self.held.len()];
-            slots.iter().for_each(|slot| piece[*slot] = self.held[*slot]);
-            arrange(&mut piece, self.blackbox.local().arities());
-            let Some(&piece) = self.numbers.get(&piece) else { continue };
-            let share = slots.iter().map(|slot| self.shares[*slot].1).fold(f64::INFINITY, f64::min);
+            let Some(set) = self.set(&slots) else { continue };
             slots.iter().for_each(|slot| taken[*slot] = true);
-            parts.push(Part { piece, share, slots: slots.clone() });
+            parts.push(set);
             self.divide(taken, parts);
             parts.pop();
             slots.iter().for_each(|slot| taken[*slot] = false);
         }
     }
 
-    fn name(&self, part: &Part) -> Name {
-        let mut threads: Vec<_> = part.slots.iter().map(|slot| (self.held[*slot], self.shares[*slot].0)).collect();
-        threads.sort_unstable();
-        (part.piece, threads)
+    /// The part on these slots, if an instance can have that.
+    fn set(&mut self, slots: &[usize]) -> Option<usize> {
+        if let Some(known) = self.known.get(slots) {
+            return *known;
+        }
+        let mut piece = vec![0; self.held.len()];
+        slots.iter().for_each(|slot| piece[*slot] = self.held[*slot]);
+        arrange(&mut piece, self.blackbox.local().arities());
+        let set = self.numbers.get(&piece).map(|&piece| {
+            let mut threads: Vec<_> = slots.iter().map(|slot| (self.held[*slot], self.shares[*slot].0)).collect();
+            threads.sort_unstable();
+            let next = self.names.len();
+            let name = *self.names.entry((piece, threads)).or_insert(next);
+            let share = slots.iter().map(|slot| self.shares[*slot].1).fold(f64::INFINITY, f64::min);
+            self.sets.push((name, Part { piece, share, slots: slots.to_vec() }));
+            self.sets.len() - 1
+        });
+        self.known.insert(slots.to_vec(), set);
+        set
     }
 
     fn application(&self, slot: usize) -> usize {

@@ -58,8 +58,13 @@ impl Prices {
     }
 
     /// The price of all pieces of a holding.
-    pub(crate) fn value(&self, holding: &Holding) -> f64 {
+    fn value(&self, holding: &Holding) -> f64 {
         holding.parts.iter().map(|part| self.of(part.piece, part.share)).sum()
+    }
+
+    /// What is paid besides for all instances, so many of each application.
+    pub(crate) fn besides(&self, instances: &[usize]) -> f64 {
+        self.rest.iter().zip(instances).map(|(rest, n)| rest * *n as f64).sum()
     }
 
     /// Those whose prices are given: what they leave to pay for an instance follows.
@@ -195,23 +200,23 @@ fn holding_terms(holding: &Holding, knots: &[f64], rises: &[Vec<Variable>], doma
     terms
 }
 
-/// The best prices found, in rounds of which each asks `go_on` with the bound so far, as `bound` tells it. Prices are linear between
-/// `knots` first, then also at the shares of the holdings that turn out to matter.
+/// The best prices found, in rounds of which each asks `go_on` with the bound so far: what `domains` domains can be worth at most, whatever they
+/// hold, and what is paid besides. Prices are linear between `knots` first, then also at the shares of the holdings that turn out to matter.
 pub(crate) fn best(
     pieces: &Pieces,
     knots: Vec<f64>,
     instances: &[usize],
     domains: usize,
-    bound: &dyn Fn(&Prices) -> f64,
     go_on: &mut dyn FnMut(f64) -> bool,
 ) -> Prices {
     let mut best = Prices::by_size(pieces, knots, instances.len());
-    let mut least = bound(&best);
-    let mut known = dearest(pieces, &best);
+    let bound = |prices: &Prices, most: f64| prices.besides(instances) + domains as f64 * most;
+    let (most, mut known) = dearest(pieces, &best);
+    let mut least = bound(&best, most);
     for _ in 0..MOST_REFINED {
         let before = least;
         let Some(program) = Program::new(pieces, &best.knots, instances, domains, &known) else { break };
-        let going = plane(pieces, program, &mut best, &mut least, &mut known, bound, go_on);
+        let going = plane(pieces, program, &mut best, &mut least, &mut known, &bound, go_on);
         let finer = refined(pieces, &best, &known);
         if !going || before - least < WORTHWHILE * least || finer.len() == best.knots.len() {
             break;
@@ -228,7 +233,7 @@ fn plane(
     best: &mut Prices,
     least: &mut f64,
     known: &mut Vec<usize>,
-    bound: &dyn Fn(&Prices) -> f64,
+    bound: &dyn Fn(&Prices, f64) -> f64,
     go_on: &mut dyn FnMut(f64) -> bool,
 ) -> bool {
     for _ in 0..MOST_ROUNDS {
@@ -237,11 +242,12 @@ fn plane(
         let promised = program.unit * program.solution.objective();
         let mut added = Vec::new();
         for prices in [best.halfway(&solved, pieces), solved.clone()] {
-            let value = bound(&prices);
+            let (most, dear) = dearest(pieces, &prices);
+            let value = bound(&prices, most);
             let exceeds = |holding: &usize| {
                 !known.contains(holding) && solved.value(&pieces.holdings[*holding]) > limit + EXCEEDS * program.unit
             };
-            added = dearest(pieces, &prices).into_iter().filter(exceeds).collect();
+            added = dear.into_iter().filter(exceeds).collect();
             if value < *least {
                 (*best, *least) = (prices, value);
             }
@@ -286,12 +292,12 @@ fn refined(pieces: &Pieces, prices: &Prices, known: &[usize]) -> Vec<f64> {
     knots
 }
 
-/// The holdings that cost most, one for each number of threads of each kind.
-fn dearest(pieces: &Pieces, prices: &Prices) -> Vec<usize> {
+/// The highest price of a holding, and the holdings that cost most, one for each number of threads of each kind.
+fn dearest(pieces: &Pieces, prices: &Prices) -> (f64, Vec<usize>) {
     let groups = pieces.groups.iter().max().map_or(0, |last| last + 1);
     let mut by_counts = vec![(f64::NEG_INFINITY, 0); groups];
-    for (number, (holding, group)) in pieces.holdings.iter().zip(&pieces.groups).enumerate() {
-        let value = prices.value(holding);
+    let values = pieces.values(|piece, share| prices.of(piece, share));
+    for (number, (value, group)) in values.into_iter().zip(&pieces.groups).enumerate() {
         let dearest: &mut (f64, usize) = &mut by_counts[*group];
         if value > dearest.0 {
             *dearest = (value, number);
@@ -299,5 +305,6 @@ fn dearest(pieces: &Pieces, prices: &Prices) -> Vec<usize> {
     }
     let mut dear = by_counts;
     dear.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-    dear.into_iter().take(MOST_ADDED).map(|(_, number)| number).collect()
+    let most = dear.first().map_or(f64::NEG_INFINITY, |(most, _)| *most);
+    (most, dear.into_iter().take(MOST_ADDED).map(|(_, number)| number).collect())
 }
