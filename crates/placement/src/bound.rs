@@ -104,10 +104,29 @@ impl Bound {
         }
     }
 
+    /// All that is known: what a learned predictor or random draws support, what instances did `alone`, and the user's cap; the lowest is claimed. `best`
+    /// is the best performance and the lower end of its interval, `say` says a performance with its unit.
+    pub(crate) fn of_all(
+        question: &Question,
+        ceiling: Option<Ceiling>,
+        alone: Option<Alone>,
+        tally: &Tally,
+        best: Option<(f64, f64)>,
+        say: impl Fn(f64) -> String + Copy,
+    ) -> Self {
+        let mean = best.map(|(mean, _)| mean);
+        let confidence = Alone::beside(alone, question.confidence);
+        let bound = Self::from_draws(question, confidence, ceiling, tally, mean, say);
+        let bound = match alone {
+            Some(alone) => bound.or_solo(alone, best, say),
+            None => bound,
+        };
+        bound.or_cap(question, mean, say)
+    }
+
     /// From what a learned predictor supports, where there is such a bound and nothing above it was measured; else from the random
-    /// draws. Hard bounds are not among these: see [`Bound::or_solo`] and [`Bound::or_cap`]. `confidence` is what the claim's leaves to
-    /// this bound alone ([`Alone::beside`]), `say` says a performance with its unit.
-    pub(crate) fn from_draws(
+    /// draws. `confidence` is what the claim's leaves to this bound alone ([`Alone::beside`]).
+    fn from_draws(
         question: &Question,
         confidence: f64,
         ceiling: Option<Ceiling>,
@@ -215,7 +234,7 @@ impl Bound {
     }
 
     /// This bound, or the user's cap where that is lower or there is no bound.
-    pub(crate) fn or_cap(self, question: &Question, best: Option<f64>, say: impl Fn(f64) -> String) -> Self {
+    fn or_cap(self, question: &Question, best: Option<f64>, say: impl Fn(f64) -> String) -> Self {
         let Some(cap) = question.cap else { return self };
         if best.is_some_and(|best| best > cap) {
             let wrong = format!("the best is above the cap of {}, which is wrong and not used", say(cap));

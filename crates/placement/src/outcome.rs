@@ -188,15 +188,9 @@ impl Outcome {
             let scale = Scale::new(unit, performance.or(unpinned).unwrap_or(1.0));
             let modeler = Modeler::new(workload, space);
             let alone = Solo::new(question, workload, space).and_then(|solo| solo.alone(&tally, confidence));
-            let beside = Alone::beside(alone, confidence);
-            let ceiling = Ceiling::of(&tally, &modeler, space, beside, question.seed);
-            let bound = Bound::from_draws(question, beside, ceiling, &tally, performance, |value| scale.show(value));
+            let ceiling = Ceiling::of(&tally, &modeler, space, Alone::beside(alone, confidence), question.seed);
             let announced = best.as_ref().map(|best| (best.performance.mean, best.performance.low));
-            let bound = match alone {
-                Some(alone) => bound.or_solo(alone, announced, |value| scale.show(value)),
-                None => bound,
-            };
-            bound.or_cap(question, performance, |value| scale.show(value))
+            Bound::of_all(question, ceiling, alone, &tally, announced, |value| scale.show(value))
         };
         Self {
             advice: advice(gain, question.within),

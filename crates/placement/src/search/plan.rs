@@ -111,7 +111,7 @@ impl Approach {
                     ),
                 );
                 alone(&mut explorers, &mut why);
-                explorers.push_back(Box::new(Sample::new(None, used + (SEARCH_SHARE - used) / 2.0, start)));
+                explorers.push_back(Box::new(Sample::new(None, used + (SEARCH_SHARE - used) / 2.0, start, solo)));
                 explorers.push_back(Box::new(Climb::new(workload)));
             }
             StrategyName::Exhaustive => {
@@ -125,7 +125,7 @@ impl Approach {
             }
             StrategyName::Random => {
                 why.insert(0, format!("random sampling, as asked: {count} assignments"));
-                explorers.push_back(Box::new(Sample::new(None, SEARCH_SHARE, start)));
+                explorers.push_back(Box::new(Sample::new(None, SEARCH_SHARE, start, None)));
             }
             StrategyName::Blackbox => match Predicting::new(question, narrow.tree(), workload, affordable) {
                 Ok(predicting) => {
@@ -140,7 +140,7 @@ impl Approach {
                     0,
                     format!("climbing from the best of {START} random assignments, as asked: {count} in all"),
                 );
-                explorers.push_back(Box::new(Sample::new(Some(START), SEARCH_SHARE, start)));
+                explorers.push_back(Box::new(Sample::new(Some(START), SEARCH_SHARE, start, None)));
                 explorers.push_back(Box::new(Climb::new(workload)));
             }
         }

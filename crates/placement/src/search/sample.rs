@@ -3,10 +3,12 @@
 //! The iterative algorithm of the paper (optimal-assignment-evt, section 5.3): measure a first sample, estimate the best
 //! possible performance, stop if the best measured one is close enough to it, otherwise enlarge the sample and look again.
 //! Assignments are drawn with replacement, uniformly over labelled placements. Each further look is another chance for a lucky
-//! stop; looking only whenever the sample has doubled keeps them few.
+//! stop; looking only whenever the sample has doubled keeps them few. What is looked at is what the claim would say: with the bound by what instances
+//! did alone, where that was measured before.
 
 use crate::Bound;
 use crate::search::explorer::{Explorer, Next, View, pinned};
+use crate::search::solo::Solo;
 use pinwise_campaign::Purpose;
 use pinwise_testbed::figures::percent;
 
@@ -22,6 +24,8 @@ pub(crate) struct Sample {
     most: Option<u64>,
     /// Ends when this share of the budget is used.
     until: f64,
+    /// What instances do alone, measured before.
+    solo: Option<Solo>,
     next_look: u64,
     proposed: u64,
     /// The sample's size when a batch last added to it, and batches since.
@@ -29,8 +33,8 @@ pub(crate) struct Sample {
 }
 
 impl Sample {
-    pub(crate) fn new(most: Option<u64>, until: f64, start: u64) -> Self {
-        Self { most, until, next_look: start.max(1), proposed: 0, grown: (0, 0) }
+    pub(crate) fn new(most: Option<u64>, until: f64, start: u64, solo: Option<Solo>) -> Self {
+        Self { most, until, solo, next_look: start.max(1), proposed: 0, grown: (0, 0) }
     }
 }
 
@@ -38,8 +42,11 @@ impl Explorer for Sample {
     fn next(&mut self, view: &mut View<'_>) -> Next {
         let drawn = view.tally.sampled();
         if drawn >= self.next_look {
-            let best = view.tally.ranking().first().map(|(_, mean)| *mean);
-            let bound = Bound::from_sample(view.question, view.tally.sample(), best, |value| value.to_string());
+            let confidence = view.question.confidence;
+            let alone = self.solo.as_ref().and_then(|solo| solo.alone(view.tally, confidence));
+            let guesses = view.tally.guesses(confidence).into_iter().map(|(_, guess)| guess);
+            let best = guesses.max_by(|a, b| a.mean.total_cmp(&b.mean)).map(|best| (best.mean, best.mean - best.half));
+            let bound = Bound::of_all(view.question, None, alone, view.tally, best, |value| value.to_string());
             if let Some(gap) = bound.deciding_gap(view.question.method)
                 && gap <= view.question.within
             {
@@ -64,5 +71,48 @@ impl Explorer for Sample {
         self.proposed += batch;
         let draws = (0..batch).map(|_| pinned(&view.space.sample(view.random), Purpose::Sample));
         Next::Round(draws.collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::search::solo::tests::{filled, question, space, workload};
+    use crate::{Budget, Question, StrategyName};
+    use pinwise_campaign::Record;
+    use pinwise_testbed::Measurement;
+    use pinwise_topology::Random;
+    use std::time::Duration;
+
+    #[test]
+    fn it_stops_by_what_the_claim_will_say() {
+        let (workload, space) = (workload(&[false; 4]), space(8));
+        let solo = Solo::new(&question(), &workload, &space).unwrap();
+        // Alone they do more than any sum that is drawn, so that the draws bound it, with the half of the error that is theirs.
+        let mut tally = filled(&solo, |_, _| Some(1000.0), 2);
+        let mut random = Random::new(1);
+        for (number, class) in space.classes().enumerate() {
+            let performance = 100.0 * (1.0 - random.unit() * random.unit());
+            let outcome = Ok(Measurement { performance, duration: Duration::ZERO, spread: None });
+            let (trial, elapsed) = (pinned(&class, Purpose::Sample), Duration::ZERO);
+            tally.learn(&Record { number: number as u64, trial, outcome, elapsed });
+        }
+        let alone = solo.alone(&tally, 0.95);
+        let gap = |alone| {
+            let best = tally.ranking().first().map(|(_, mean)| (*mean, *mean));
+            Bound::of_all(&question(), None, alone, &tally, best, |value| value.to_string()).gap_high.unwrap()
+        };
+        let (whole, half) = (gap(None), gap(alone));
+        assert!(whole < half, "{whole} {half}");
+        let reached = |solo: Option<Solo>, within: f64| {
+            let question =
+                Question { within, start: 1, ..Question::new(StrategyName::Auto, Budget::Measurements(600)) };
+            let (space, tally, random) = (&space, &tally, &mut Random::new(1));
+            let mut view = View { question: &question, space, tally, random, used: 0.1, until: 0.5, cost: 0.001 };
+            matches!(Sample::new(None, 0.5, 1, solo).next(&mut view), Next::Reached(_))
+        };
+        let between = (whole + half) / 2.0;
+        assert!(reached(None, between) && !reached(Some(solo.clone()), between));
+        assert!(reached(Some(solo), half * 1.001));
     }
 }

@@ -170,7 +170,7 @@ impl Explorer for Solo {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::{Budget, StrategyName};
     use pinwise_campaign::Record;
@@ -178,12 +178,12 @@ mod tests {
     use pinwise_topology::{Alike, Machine, SharingTree};
     use std::time::Duration;
 
-    fn question() -> Question {
+    pub(crate) fn question() -> Question {
         Question { pieces: true, ..Question::new(StrategyName::Auto, Budget::Measurements(600)) }
     }
 
     /// Instances of two threads each; those marked have another second role.
-    fn workload(instances: &[bool]) -> Workload {
+    pub(crate) fn workload(instances: &[bool]) -> Workload {
         let thread = |index: usize| {
             let other = index % 2 == 1 && instances[index / 2];
             Thread {
@@ -195,7 +195,7 @@ mod tests {
         Workload { name: "made up".into(), threads: (0..2 * instances.len()).map(thread).collect() }
     }
 
-    fn space(threads: usize) -> Space {
+    pub(crate) fn space(threads: usize) -> Space {
         let tree = SharingTree::new(&Machine::from_shape("4x2").unwrap(), Alike::ByStructure);
         Space::new(tree, threads, PerContext::AtMost(1)).unwrap()
     }
@@ -211,7 +211,7 @@ mod tests {
     }
 
     /// What `performance` says of the application and the leaves.
-    fn filled(solo: &Solo, performance: impl Fn(usize, &[u32]) -> Option<f64>, windows: usize) -> Tally {
+    pub(crate) fn filled(solo: &Solo, performance: impl Fn(usize, &[u32]) -> Option<f64>, windows: usize) -> Tally {
         let mut tally = Tally::default();
         for (number, application) in solo.applications.iter().enumerate() {
             for setting in &application.settings {
