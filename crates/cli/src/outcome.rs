@@ -6,12 +6,13 @@ mod sheet;
 pub(crate) use document::document;
 
 use pinwise_campaign::{CampaignInfo, CampaignState};
-use pinwise_placement::{Advice, Best, Bound, Cost, Forecast, Outcome};
+use pinwise_placement::{Advice, Best, Bound, Budget, Cost, Estimate, Forecast, Outcome, Question, Search};
 use pinwise_report::{Files, is_simulated, quoted};
 use pinwise_testbed::figures::{self, Scale};
 use pinwise_topology::{CpuId, SharingTree};
 use sheet::INDENT;
 pub(crate) use sheet::Sheet;
+use std::time::Duration;
 
 /// Rivals beyond this many are counted, not listed.
 const RIVALS_SHOWN: usize = 8;
@@ -29,17 +30,9 @@ pub(crate) fn tell(info: &CampaignInfo, outcome: &Outcome, files: Files<'_>, wid
             &format!("Simulated on a model of {machine}: performances and times are those of the model."),
         );
     }
-    sheet.paragraph("", 0, verdict(outcome, info.state, simulated));
-    if let (Some(found), Some(best)) = (&outcome.as_found, &outcome.best)
-        && outcome.advice == Advice::Pin
-        && !simulated
-        && found.mean > best.performance.mean
-    {
-        sheet.paragraph(
-            "",
-            0,
-            "For a moment before anything was pinned the program did as well by itself; in the unpinned windows after it did not.",
-        );
+    sheet.paragraph("", 0, &verdict(info, outcome, &tree));
+    if let Some(apart) = apart(outcome).filter(|_| !simulated) {
+        sheet.paragraph("", 0, &apart);
     }
     if let Some(drift) = &outcome.drift
         && drift.significant
@@ -55,7 +48,7 @@ pub(crate) fn tell(info: &CampaignInfo, outcome: &Outcome, files: Files<'_>, wid
     if let Some(best) = &outcome.best {
         let names: Vec<String> = info.new.workload.threads.iter().map(|thread| thread.name.clone()).collect();
         let machine = &info.new.machine;
-        sheet.paragraph("", 0, "The best assignment found:");
+        sheet.paragraph("", 0, heading(outcome, simulated));
         sheet.text.push_str(&crate::draw::draw_assignment(machine, tree.leaves(), &names, &best.assignment, width));
         sheet.text.push('\n');
     }
@@ -66,30 +59,93 @@ pub(crate) fn tell(info: &CampaignInfo, outcome: &Outcome, files: Files<'_>, wid
 }
 
 /// The answer in a sentence. A model has no operating system: balanced placements stand for its default.
-fn verdict(outcome: &Outcome, state: CampaignState, simulated: bool) -> &'static str {
+fn verdict(info: &CampaignInfo, outcome: &Outcome, tree: &SharingTree) -> String {
     // A verdict on what was measured: nothing bounds what BlackBox did not look at but its own profile.
     let few = outcome.forecast.is_some();
-    match outcome.advice {
-        Advice::Pin if simulated => {
+    let verdict = match outcome.advice {
+        Advice::Pin if is_simulated(&info.new.question) => {
             "Pin: the best assignment beats balanced placements, which are the default of the model."
         }
-        Advice::Pin => "Pin: the best assignment beats the operating system's own placement.",
+        Advice::Pin if beats_as_found(outcome) => {
+            "Pin: the best assignment beats the operating system's own placement."
+        }
+        Advice::Pin => {
+            "Pin: the best assignment beats the unpinned windows, though not the placement in which the program was found."
+        }
         Advice::KeepDefault if few => {
             "Keep the default: none of the assignments measured is better than leaving the threads unpinned."
         }
         Advice::KeepDefault => "Keep the default: no assignment is better than leaving the threads unpinned.",
-        Advice::Undecided if outcome.best.is_none() && state != CampaignState::Finished => {
+        Advice::Undecided if outcome.best.is_none() && info.state != CampaignState::Finished => {
             "Undecided so far: no assignment has had fresh windows yet."
         }
         Advice::Undecided if outcome.cost.classes == 0 && outcome.cost.failed > 0 => {
             "Undecided: no assignment could be measured."
         }
         Advice::Undecided if outcome.best.is_none() => {
-            "Undecided: the budget ended before an assignment had fresh windows; raise --budget."
+            let remedy = enough(info, outcome, tree).unwrap_or_else(|| "raise --budget".to_owned());
+            return format!("Undecided: the budget ended before an assignment had fresh windows: {remedy}.");
         }
         Advice::Undecided if outcome.baseline.is_none() => "Undecided: the program was not measured unpinned.",
         Advice::Undecided => "Undecided: the measurements do not tell the best assignment from the default.",
+    };
+    verdict.to_owned()
+}
+
+/// Whether the best is better than the program as it was found, where that was otherwise than unpinned after.
+fn beats_as_found(outcome: &Outcome) -> bool {
+    outcome.found_apart().is_none() || outcome.gain_as_found().is_none_or(|(_, low, _)| low > 0.0)
+}
+
+/// That the program was found doing otherwise than it did unpinned after, and what the gain is over that.
+fn apart(outcome: &Outcome) -> Option<String> {
+    let (apart, found, unpinned) = (outcome.found_apart()?, outcome.as_found?, outcome.baseline?);
+    let [windows, after] = [found.n, unpinned.n].map(|n| figures::count(n as u64));
+    let gain = outcome.gain_as_found().filter(|_| outcome.advice == Advice::Pin).map(|(gain, low, high)| {
+        let [gain, low, high] = [gain, low, high].map(figures::change);
+        format!(", and over what it was found doing the gain is {gain} ({low} to {high}, from both intervals)")
+    });
+    Some(format!(
+        "As found, before anything was pinned, the program did {} {} than unpinned afterwards ({windows} and {after} windows, intervals \
+         apart): left to the operating system it varies{}.",
+        figures::percent(apart.abs()),
+        if apart > 0.0 { "better" } else { "worse" },
+        gain.unwrap_or_default()
+    ))
+}
+
+/// What to call the best assignment: it may have done worse than the program without it.
+fn heading(outcome: &Outcome, simulated: bool) -> &'static str {
+    let best = outcome.best.as_ref().map_or(f64::INFINITY, |best| best.performance.mean);
+    let better = |unpinned: Option<Estimate>| unpinned.is_some_and(|unpinned| unpinned.mean > best);
+    if better(outcome.baseline) {
+        "The best assignment measured, which did worse than unpinned:"
+    } else if !simulated && better(outcome.as_found) {
+        "The best assignment measured, which did worse than the program as it was found:"
+    } else {
+        "The best assignment found:"
     }
+}
+
+/// The budget that would do, where measurements go on taking as long as they did.
+fn enough(info: &CampaignInfo, outcome: &Outcome, tree: &SharingTree) -> Option<String> {
+    let question: Question = serde_json::from_value(info.new.question.clone()).ok()?;
+    let search = Search::new(&question, tree, &info.new.workload).ok()?;
+    let each = outcome.cost.time.checked_div(outcome.cost.measurements.try_into().ok()?)?;
+    Some(budget_for(search.enough(), matches!(question.budget, Budget::Time(_)).then_some(each)))
+}
+
+/// What budget so many measurements take, and so much time each where it is one in time.
+pub(crate) fn budget_for(measurements: u64, each: Option<Duration>) -> String {
+    let about = figures::counted(measurements, "measurement");
+    let Some(each) = each else { return format!("a verdict takes about {about}: --budget {measurements}") };
+    // Rounded up, with one more for getting to know the program.
+    let seconds = each.as_secs_f64() * (measurements + 1) as f64;
+    let budget = match seconds {
+        seconds if seconds <= 120.0 => format!("{:.0}s", (seconds / 10.0).ceil() * 10.0),
+        seconds => format!("{:.0}m", (seconds / 60.0).ceil()),
+    };
+    format!("a verdict takes about {about}, {} each: --budget {budget}", figures::duration(each))
 }
 
 fn evidence(sheet: &mut Sheet, info: &CampaignInfo, outcome: &Outcome, tree: &SharingTree, files: Files<'_>) {

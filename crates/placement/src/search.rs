@@ -22,7 +22,7 @@ mod selection;
 pub(crate) mod solo;
 pub(crate) mod tally;
 
-use crate::fresh::Fresh;
+use crate::fresh::{BASELINE_WINDOWS, Fresh};
 use crate::{Budget, Forecast, Outcome, Question, StrategyName};
 use blackbox::Predicting;
 pub use blackbox::core_local;
@@ -31,7 +31,7 @@ use explorer::{Next, View, pinned, trial};
 use num_bigint::BigUint;
 use pinwise_campaign::{Purpose, Record, Step, Strategy, Trial};
 use pinwise_prediction::{LocalError, ProfilingError};
-use pinwise_testbed::figures::percent;
+use pinwise_testbed::figures::{duration, percent};
 use pinwise_testbed::{Setting, Unit, Workload};
 use pinwise_topology::{Assignment, PerContext, Random, SharingTree, Space, SpaceError};
 use plan::{Approach, narrow_space};
@@ -41,6 +41,12 @@ use tally::{Tally, settled};
 
 /// How many assignments get fresh windows, at most.
 pub(crate) const FINALISTS: usize = 8;
+
+/// Windows of the baseline, and then of the reference, before anything else.
+const OPENING: [usize; 2] = [4, 2];
+
+/// A share of the budget whose rest has to be explained.
+const NOTABLE: f64 = 0.05;
 
 /// Search trials between two visits to the baseline and the reference.
 const VISIT_EVERY: usize = 20;
@@ -153,7 +159,9 @@ impl Search {
         let baseline = trial(Setting::Unpinned, Purpose::Baseline);
         let reference = pinned(&search.reference, Purpose::Reference);
         // The baseline first: only now is the program as it was found.
-        search.queue.extend([&baseline, &baseline, &baseline, &baseline, &reference, &reference].map(Clone::clone));
+        for (trial, times) in [baseline, reference].into_iter().zip(OPENING) {
+            search.queue.extend(std::iter::repeat_n(trial, times));
+        }
         Ok(search)
     }
 
@@ -183,6 +191,27 @@ impl Search {
         let open = self.question.per_context.is_none() && self.question.strategy != StrategyName::Blackbox;
         let wide = || Space::new(self.space.tree().clone(), self.space.threads(), PerContext::Any);
         one(&self.space) && (!open || wide().is_ok_and(|wide| one(&wide)))
+    }
+
+    /// How many measurements a search takes, about, to end with as many fresh windows of two assignments as a verdict needs: after the rounds
+    /// from which assignments may be dropped, or of many assignments after as much of the budget as searching may use.
+    pub fn enough(&self) -> u64 {
+        if let Some(least) = self.least_profile() {
+            return 2 * least;
+        }
+        let count = u64::try_from(self.space().count()).map_or(f64::INFINITY, |count| count as f64);
+        let rounds = selection::LEAST_ROUNDS as f64;
+        let fresh = rounds * (count.min(2.0) + BASELINE_WINDOWS as f64) + rounds / selection::REFERENCE_EVERY as f64;
+        let visits = (count / VISIT_EVERY as f64).ceil() * (BASELINE_PER_VISIT + 1) as f64;
+        let looking = OPENING.iter().sum::<usize>() as f64 + exhaustive::LEAST_ROUNDS as f64 * (count + visits);
+        (looking + fresh).min(fresh / (1.0 - SEARCH_SHARE)).ceil() as u64
+    }
+
+    /// Measurements of the least profile and what it predicts best, where there is to be one.
+    fn least_profile(&self) -> Option<u64> {
+        let profiles = self.question.strategy == StrategyName::Blackbox;
+        let predicting = || Predicting::new(&self.question, self.space.tree(), &self.workload, 0.0).ok();
+        profiles.then(predicting).flatten().map(|predicting| predicting.least() as u64)
     }
 
     /// The strategy in use and why it was chosen.
@@ -307,6 +336,19 @@ impl Search {
         self.phase = Phase::Selecting(Selection::new(&self.question, &self.tally, (1.0 - used) / self.cost(used)));
     }
 
+    /// That the budget is used up, and why where much of it is left.
+    fn all_used(&self, used: f64) -> String {
+        let left = 1.0 - used;
+        match self.question.budget {
+            Budget::Time(whole) if left >= NOTABLE => format!(
+                "the budget is used up: another measurement takes about {}, {} are left",
+                duration(whole.mul_f64(self.cost(used))),
+                duration(whole.mul_f64(left))
+            ),
+            _ => "the budget is used up".to_owned(),
+        }
+    }
+
     fn stop(&mut self, why: String) -> Step {
         self.reasons.push(why);
         self.phase = Phase::Stopped;
@@ -326,7 +368,7 @@ impl Strategy for Search {
             }
             // One more trial has to fit; half a trial's grace absorbs rounding.
             if !matches!(self.phase, Phase::Stopped) && used + 0.5 * self.cost(used) >= 1.0 {
-                return self.stop("the budget is used up".to_owned());
+                return self.stop(self.all_used(used));
             }
             if let Some(trial) = self.pop() {
                 return Step::Measure(trial);

@@ -319,6 +319,34 @@ fn a_small_budget_measures_each_of_few_assignments_rather_than_some_at_random() 
 }
 
 #[test]
+fn what_is_told_to_be_enough_is_and_half_of_it_is_not() {
+    for (shape, threads) in [("2x1", 2), ("1x2x2", 3), ("2x2x2", 4), ("4x2x2", 6)] {
+        let case = Case::new(shape, threads, scattered).disturbed(0.02, 3);
+        let windows = |budget| {
+            let (outcome, records) = case.run(&question(StrategyName::Auto, budget, 1));
+            assert!(records.len() as u64 <= budget);
+            (outcome.best.map_or(0, |best| best.performance.n), outcome.baseline.map_or(0, |unpinned| unpinned.n))
+        };
+        let enough = case.search(&question(StrategyName::Auto, 1, 1)).enough();
+        let (best, unpinned) = windows(enough);
+        assert!(best >= 4 && unpinned >= 8, "{shape}: {enough} gave {best} and {unpinned} windows");
+        assert!(windows(enough / 2).0 < 4, "{shape}: half of {enough} is enough too");
+    }
+}
+
+#[test]
+fn a_rest_of_the_budget_that_no_measurement_fits_into_is_explained() {
+    let case = small();
+    let asked = Question { budget: Budget::Time(Duration::from_secs(8)), ..question(StrategyName::Auto, 0, 1) };
+    let mut search = case.search(&asked);
+    let Step::Measure(trial) = search.step(&[]) else { panic!("nothing to measure") };
+    let outcome = case.testbed().measure(&trial.setting, trial.effort);
+    let record = Record { number: 0, trial, outcome, elapsed: Duration::from_millis(5500) };
+    let Step::Stop(why) = search.step(&[record]) else { panic!("a second one does not fit") };
+    assert_eq!(why, "the budget is used up: another measurement takes about 5.5 s, 2.5 s are left");
+}
+
+#[test]
 fn the_interval_of_the_best_allows_for_its_having_been_chosen() {
     let mut missed = 0;
     for seed in 0..400 {

@@ -30,7 +30,10 @@ use pinwise_report::{Files, is_simulated};
 use pinwise_testbed::figures;
 use pinwise_topology::{CpuSet, Fingerprint, Machine, SharingTree};
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// The share of a budget from which it is said that it was spent before the first measurement.
+const NOTABLE: f64 = 0.2;
 
 impl Place {
     pub(crate) fn run(self) -> anyhow::Result<()> {
@@ -42,7 +45,16 @@ impl Place {
         let request = self.request(&program.to_string_lossy())?;
         let interrupt = Interrupt::listen()?;
         let mut store = self.store.open()?;
+        let asked = request.question.budget;
         let (request, bed, new) = prepare(request, self.built_in(), begin, &store, &interrupt)?;
+        if let (Budget::Time(asked), Budget::Time(left)) = (asked, request.question.budget)
+            && left < asked.mul_f64(1.0 - NOTABLE)
+        {
+            let [spent, left] = [asked - left, left].map(figures::duration);
+            output::aside(&format!(
+                "note: {spent} of the budget went into getting to know the program, {left} are left"
+            ));
+        }
         ensure_choice(&request, &new)?;
         let id = store.create(&new)?;
         let told =
@@ -69,10 +81,14 @@ pub(crate) fn prepare(
         blackbox::prepare(&mut request, &bed, &name)?;
     }
     let spent = begin.elapsed();
-    request.question.budget = request.question.budget.after(spent).with_context(|| {
-        let spent = figures::duration(spent);
-        format!("{spent} went into getting to know the program, which is all of the budget: raise --budget")
-    })?;
+    let Some(left) = request.question.budget.after(spent) else {
+        let remedy = remedy(&request, &bed, spent).unwrap_or_else(|| "raise --budget".to_owned());
+        anyhow::bail!(
+            "{} went into getting to know the program, which is all of the budget: {remedy}",
+            figures::duration(spent)
+        );
+    };
+    request.question.budget = left;
     // The user's cap is in the unit shown; performance is higher-is-better.
     request.question.cap = request.question.cap.map(|cap| unit.quantity(cap));
     let mut workload = bed.testbed().workload().clone();
@@ -106,6 +122,15 @@ pub(crate) fn prepare(
         anyhow::bail!("{name} may run on CPU {only} only, so there is nothing to choose: {remedy}");
     }
     Ok((request, bed, new))
+}
+
+/// The budget that would do, where `spent` went before the first measurement: into a run, of a program that is started anew.
+fn remedy(request: &Request, bed: &Bed, spent: Duration) -> Option<String> {
+    let tree = SharingTree::new(bed.testbed().machine(), request.question.alike);
+    let search = Search::new(&request.question, &tree, bed.testbed().workload()).ok()?;
+    let each = if matches!(bed, Bed::Rerun(_)) { spent } else { request.period };
+    let enough = each.saturating_mul(u32::try_from(search.enough()).ok()?);
+    (enough > spent).then(|| outcome::budget_for(search.enough(), Some(each)))
 }
 
 /// An error where there is one assignment only. Not for a search among several numbers of threads: one that has a single assignment may

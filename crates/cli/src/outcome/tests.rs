@@ -132,6 +132,72 @@ fn without_anything_measured_nothing_is_claimed() {
     assert_text(&tell(&campaign(unit), &nothing, Files::default(), 100), UNDECIDED);
 }
 
+/// What is said before the best assignment.
+fn said(info: &CampaignInfo, outcome: &Outcome) -> String {
+    let text = tell(info, outcome, Files::default(), 1000);
+    text.split("\n\n").next().unwrap_or_default().replace('\n', " ")
+}
+
+#[test]
+fn a_program_found_doing_otherwise_than_unpinned_after_qualifies_the_verdict() {
+    let unit = Unit::rate("packets/s");
+    let info = campaign(unit.clone());
+    // 1.38 unpinned; the best is 1.72.
+    let found = |mean: f64| Outcome { as_found: Some(figure(mean, 2e4)), ..outcome(unit.clone(), 1.72e6) };
+    assert_eq!(said(&info, &found(1.4e6)), "Pin: the best assignment beats the operating system's own placement.");
+    let better = said(&info, &found(1.6e6));
+    assert!(
+        better.starts_with("Pin: the best assignment beats the operating system's own placement. As found, "),
+        "{better}"
+    );
+    assert!(better.contains("16.3 % better than unpinned afterwards (12 and 12 windows"), "{better}");
+    assert!(
+        better.ends_with("over what it was found doing the gain is +7.5 % (+5.1 % to +9.9 %, from both intervals)."),
+        "{better}"
+    );
+    let as_good = said(&info, &found(1.71e6));
+    assert!(
+        as_good.starts_with("Pin: the best assignment beats the unpinned windows, though not the placement "),
+        "{as_good}"
+    );
+    let kept = Outcome { advice: Advice::KeepDefault, ..found(1.6e6) };
+    assert!(said(&info, &kept).ends_with("left to the operating system it varies."), "{}", said(&info, &kept));
+}
+
+#[test]
+fn the_best_is_called_what_it_is_where_the_program_did_better_without_it() {
+    let unit = Unit::rate("packets/s");
+    let of = |unpinned: f64, found: f64| {
+        let outcome = Outcome {
+            baseline: Some(figure(unpinned, 1.0)),
+            as_found: Some(figure(found, 1.0)),
+            ..outcome(unit.clone(), 10.0)
+        };
+        heading(&outcome, false)
+    };
+    assert_eq!(of(9.0, 9.0), "The best assignment found:");
+    assert!(of(11.0, 9.0).ends_with("did worse than unpinned:"));
+    assert!(of(9.0, 11.0).ends_with("did worse than the program as it was found:"));
+}
+
+#[test]
+fn a_budget_that_ended_early_names_one_that_does() {
+    let unit = Unit::cost("s");
+    let ended = |budget: Budget| {
+        let mut info = campaign(unit.clone());
+        let question = Question::new(pinwise_placement::StrategyName::Auto, budget);
+        info.new.question = serde_json::to_value(question).unwrap();
+        let cost = Cost { measurements: 2, failed: 0, classes: 0, time: Duration::from_secs(10) };
+        said(&info, &Outcome { advice: Advice::Undecided, best: None, cost, ..outcome(unit.clone(), 0.2) })
+    };
+    // Two assignments: each three times, and five rounds of both and of the unpinned program.
+    let told =
+        "Undecided: the budget ended before an assignment had fresh windows: a verdict takes about 44 measurements";
+    assert_eq!(ended(Budget::Time(Duration::from_secs(20))), format!("{told}, 5 s each: --budget 4m."));
+    assert_eq!(ended(Budget::Measurements(2)), format!("{told}: --budget 44."));
+    assert_eq!(budget_for(44, Some(Duration::from_millis(50))).rsplit_once(' ').unwrap().1, "10s");
+}
+
 const PIN: &str = "\
 Pin: the best assignment beats the operating system's own placement.
 

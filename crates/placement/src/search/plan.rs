@@ -13,7 +13,7 @@ use crate::search::solo::Solo;
 use crate::{Question, StrategyName};
 use num_bigint::BigUint;
 use pinwise_testbed::Workload;
-use pinwise_testbed::figures::group;
+use pinwise_testbed::figures::{counted, group};
 use pinwise_topology::{PerContext, SharingTree, Space};
 use std::collections::VecDeque;
 
@@ -106,8 +106,9 @@ impl Approach {
                 why.insert(
                     0,
                     format!(
-                        "random sampling for the bound, then climbing from its best: {count} assignments are too many to measure \
-                         each, and the budget is too small to learn from"
+                        "random sampling for the bound, then climbing from its best: searching has room for about {}, too few to measure \
+                         each of {count} assignments or to learn from",
+                        counted(affordable.max(0.0) as u64, "measurement")
                     ),
                 );
                 alone(&mut explorers, &mut why);

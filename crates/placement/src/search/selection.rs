@@ -21,7 +21,7 @@ const WANTED_ROUNDS: f64 = 10.0;
 const MOST_ROUNDS: usize = 40;
 
 /// Rounds from one window of the reference to the next.
-const REFERENCE_EVERY: usize = 2;
+pub(crate) const REFERENCE_EVERY: usize = 2;
 
 /// How many times, at most, rivals are looked at to drop beaten ones: after 5, 10, 20, … rounds.
 const LOOKS: f64 = 10.0;
