@@ -58,6 +58,16 @@ fn a_foreign_exporter_s_counter_is_the_performance_of_its_program() {
     assert!(result["best"]["performance"].as_f64().is_some_and(|jobs| jobs > 0.0), "{result:#}");
 }
 
+/// The threads that were placed, by name, without the workload's first one: it prints, which is as much as a worker gets done where others
+/// leave it little.
+fn workers(result: &serde_json::Value) -> Vec<&str> {
+    let threads = result["threads"].as_array().unwrap().iter();
+    let mut names: Vec<&str> = threads.filter_map(|thread| thread["name"].as_str()).collect();
+    names.retain(|name| name.starts_with("ipfwd"));
+    names.sort_unstable();
+    names
+}
+
 #[test]
 fn every_thread_that_works_is_found_on_an_overloaded_machine() {
     let mut crowd: Vec<Program> = (0..8).map(|_| Program::start(Command::new("sh").args(["-c", SPIN]))).collect();
@@ -65,11 +75,7 @@ fn every_thread_that_works_is_found_on_an_overloaded_machine() {
     let store = folder.path().join("pinwise.db");
     let words = ["place", "--json", "--workload", "hash1_L1:2", "--budget", "8", "--store"];
     let result = json(&pinwise(words.into_iter().chain([store.to_str().unwrap()])));
-    let mut names: Vec<&str> =
-        result["threads"].as_array().unwrap().iter().filter_map(|thread| thread["name"].as_str()).collect();
-    names.sort_unstable();
-    // The main thread, which prints, is left alone.
-    assert_eq!(names, ["ipfwd0-P", "ipfwd0-R", "ipfwd0-T", "ipfwd1-P", "ipfwd1-R", "ipfwd1-T"]);
+    assert_eq!(workers(&result), ["ipfwd0-P", "ipfwd0-R", "ipfwd0-T", "ipfwd1-P", "ipfwd1-R", "ipfwd1-T"]);
     assert!(
         crowd.iter_mut().all(|spinner| spinner.0.try_wait().unwrap().is_none()),
         "it was not overloaded all the time"
@@ -110,10 +116,7 @@ fn the_processes_of_a_cgroup_of_version_2_are_placed() {
     let pid = target.pid().to_string();
     let words = [group.to_str().unwrap(), &pid, PINWISE, &metric, store.to_str().unwrap()];
     let result = json(&inside(place, &words));
-    let mut names: Vec<&str> =
-        result["threads"].as_array().unwrap().iter().filter_map(|thread| thread["name"].as_str()).collect();
-    names.sort_unstable();
-    assert!(names.len() == 3 && names.iter().all(|name| name.starts_with("ipfwd0-")), "{names:?}");
+    assert_eq!(workers(&result), ["ipfwd0-P", "ipfwd0-R", "ipfwd0-T"]);
     assert!(result["best"]["performance"].as_f64().is_some_and(|packets| packets > 0.0), "{result:#}");
     assert_eq!(affinities(target.pid()), before);
     target.0.kill().unwrap();

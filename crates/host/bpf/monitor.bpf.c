@@ -226,6 +226,16 @@ int woken(u64 *context)
 	return 0;
 }
 
+// A thread or a process found no room.
+INLINE void miss(void)
+{
+	u32 zero = 0;
+	u64 *missed = map_lookup(&lost, &zero);
+
+	if (missed)
+		__sync_fetch_and_add(missed, 1);
+}
+
 // (struct task_struct *parent, struct task_struct *child)
 SEC("tp_btf/sched_process_fork")
 int forked(u64 *context)
@@ -233,7 +243,7 @@ int forked(u64 *context)
 	struct task_struct *parent = (void *)context[0], *child = (void *)context[1];
 	u32 from = parent->tgid, process = child->tgid, tid = child->pid, zero = 0;
 	struct account account = {};
-	u64 now, *missed;
+	u64 now;
 	long failed = 0;
 
 	if (!map_lookup(&processes, &from))
@@ -247,11 +257,38 @@ int forked(u64 *context)
 	account.start = child->start_boottime;
 	account.runtime = child->se.sum_exec_runtime;
 	failed |= map_update(&threads, &tid, &account, 0);
-	if (failed) {
-		missed = map_lookup(&lost, &zero);
-		if (missed)
-			__sync_fetch_and_add(missed, 1);
-	}
+	if (failed)
+		miss();
+	return 0;
+}
+
+// (struct task_struct *task, int before, ...)
+// A thread that is not the first of its process has the number of the first from its exec on, and no other thread is left: an account
+// under that number begins, and the one under its own ends.
+SEC("tp_btf/sched_process_exec")
+int replaced(u64 *context)
+{
+	struct task_struct *task = (void *)context[0];
+	u32 before = context[1], tid = task->pid;
+	struct account *old = before == tid ? 0 : account_of(before);
+	struct account account = {};
+	u64 now, runtime;
+
+	if (!old)
+		return 0;
+	now = monotonic_time();
+	runtime = task->se.sum_exec_runtime;
+	catch_up(old, now, runtime);
+	enter(old, now, RUNNING, ENDED);
+	read_kernel(old->comm, sizeof(old->comm), task->comm);
+	account.begin = now;
+	account.mark = now << 3 | RUNNING;
+	account.processor = processor() + 1;
+	account.id = (u64)task->tgid << 32 | tid;
+	account.start = task->start_boottime;
+	account.runtime = runtime;
+	if (map_update(&threads, &tid, &account, 0))
+		miss();
 	return 0;
 }
 

@@ -152,7 +152,7 @@ fn answer<P: Prober>(
                 loss: None,
                 shift: None,
                 interrupted: false,
-                notes: cut_off(found.parameter, most),
+                notes: cut_off(found.parameter, most, conditions).into_iter().collect(),
                 advice: Some(in_parameters(found.advice, &convert, &threads)),
                 attempts: found.attempts,
             })
@@ -189,7 +189,7 @@ fn answer<P: Prober>(
                 advice: swept.advice.map(|advice| in_parameters(advice, &convert, &threads)),
                 shift: None,
                 interrupted: false,
-                notes: cut_off(swept.parameter, most),
+                notes: cut_off(swept.parameter, most, conditions).into_iter().collect(),
                 attempts: swept.attempts,
             })
         }
@@ -203,10 +203,10 @@ fn never(error: &dyn std::fmt::Display) -> MeasureError {
     MeasureError::new(Retry::Never, error.to_string())
 }
 
-/// What to know about an answer that `--max` may have cut off; `most` is the largest n of several.
-fn cut_off(parameter: u32, most: Option<u32>) -> Vec<String> {
-    let note = || format!("n = {parameter} is the most that --max allows: more may be faster, raise it to see");
-    most.filter(|most| *most == parameter).map(|_| note()).into_iter().collect()
+/// What to know about an answer that is the largest n of several, `most`, and might be larger.
+fn cut_off(parameter: u32, most: Option<u32>, conditions: &Conditions) -> Option<String> {
+    let bound = conditions.bound.filter(|_| most == Some(parameter))?;
+    Some(format!("n = {parameter} is the most that {bound}"))
 }
 
 /// What `--min`, `--max` and `--step` mean for a program whose threads are not n.
@@ -335,6 +335,7 @@ mod tests {
         let conditions = Conditions {
             method: Method::Sweep,
             span: Span { min: 1, max: 3, step: 1 },
+            bound: None,
             thresholds: Thresholds::scaled(1, 4),
             window: Duration::from_millis(1),
             whole_runs: false,

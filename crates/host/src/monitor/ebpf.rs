@@ -1,6 +1,6 @@
 //! Watching by a program in the kernel that keeps the accounts ([`Layer::Ebpf`]).
 //!
-//! `bpf/monitor.bpf.c` runs at every context switch, wake-up and fork of the machine and updates one account per watched thread;
+//! `bpf/monitor.bpf.c` runs at every context switch, wake-up, fork and exec of the machine and updates one account per watched thread;
 //! nothing is sent, so nothing can overflow but the number of threads. Attaching waits for all CPUs, which takes a tenth of a second and
 //! more beside busy ones: it is attached by the first window and stays so. A window is what was added to the accounts in it. The account
 //! of a living thread is thrown away only while it is detached, because the kernel gives the room of one to the next at once, whoever
@@ -39,8 +39,9 @@ use std::time::{Duration, Instant};
 /// Built from `bpf/monitor.bpf.c` by `bpf/build.sh`.
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("CARGO_MANIFEST_DIR"), "/bpf/monitor.bpf.o"));
 /// Its programs, and the tracepoints they belong to; new threads are caught before anything is said about old ones.
-const PROGRAMS: [(&str, &str); 4] = [
+const PROGRAMS: [(&str, &str); 5] = [
     ("forked", "sched_process_fork"),
+    ("replaced", "sched_process_exec"),
     ("ends", "sched_process_exit"),
     ("woken", "sched_wakeup"),
     ("switched", "sched_switch"),

@@ -45,6 +45,7 @@ fn __program() {
             drop(counter);
         }
         ["monitor"] => monitor::ask_for_the_best(),
+        ["replace", go] => monitor::replace(go),
         ["breed"] => breeder(),
         ["parent"] => {
             let child = Program::start("spin 1");

@@ -8,6 +8,7 @@ use crate::programs::{PROGRAM, Program, arguments};
 use pinwise_host::{Activity, Layer, Monitor, MonitorError, Pid, Scope, ThreadActivity};
 use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::Command;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -196,6 +197,39 @@ fn layers_with_privilege_miss_no_thread_however_short_its_life() {
         let seen = brief.iter().filter(|thread| thread.ran > Duration::ZERO).count();
         assert_eq!(seen, THREADS, "{layer}: whose only turn was seen");
     }
+}
+
+/// The program of the test below: once there is a file `go`, its second thread becomes a shell that computes for 30 s at most.
+pub(crate) fn replace(go: &str) {
+    let go = go.to_owned();
+    let second = thread::Builder::new().name("second".into()).spawn(move || {
+        while !Path::new(&go).exists() {
+            thread::sleep(Duration::from_millis(2));
+        }
+        panic!("{}", Command::new("sh").args(["-c", "ulimit -t 30; while :; do :; done"]).exec())
+    });
+    second.unwrap().join().unwrap();
+}
+
+#[test]
+fn a_program_that_a_second_thread_replaces_is_watched_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let go = folder.path().join("go");
+    let program = Program::start(&format!("replace {}", go.display()));
+    let pid = program.pid();
+    let Some(mut monitor) = monitor(pid, Layer::Ebpf) else { return };
+    program.threads("second", 1);
+    // The first pause is after the first look.
+    let pause = |time| {
+        std::fs::write(&go, "").unwrap();
+        thread::sleep(time);
+    };
+    let file = |name: &str| std::fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap_or_default();
+    let ran = || file("schedstat").split_whitespace().next().and_then(|ran| ran.parse::<u64>().ok()).unwrap_or(0);
+    let computed = || file("comm") == "sh\n" && ran() > 300_000_000;
+    let activity = monitor.watch(Duration::from_secs(60), &pause, &computed).unwrap();
+    let shell = activity.threads.iter().find(|thread| thread.id.tid.0 == pid.0).unwrap();
+    assert!(shell.comm == "sh" && shell.ran > Duration::from_millis(150), "{:?}", activity.threads);
 }
 
 /// The program of the test below.

@@ -276,9 +276,16 @@ impl Asked {
             Least::Edp => Objective::Edp,
         };
         let (pieces, goes_on) = (self.pieces, false);
+        let bound = match self.max {
+            Some(_) => Some("--max allows: more may be faster, raise it to see"),
+            // More contexts than there are cannot be granted.
+            None if self.grants() => None,
+            None => Some("is tried without --max: more may be faster, --max N tries up to N"),
+        };
         Ok(Conditions {
             method,
             span,
+            bound,
             thresholds,
             window,
             whole_runs,
@@ -293,8 +300,12 @@ impl Asked {
 
     /// The most that makes sense where nothing is said: more than there are contexts cannot be granted, but may be started.
     fn most(&self, contexts: u32) -> u32 {
-        let granted = self.set.as_ref().is_some_and(Setter::counts_contexts);
-        if granted { contexts } else { contexts.saturating_mul(2) }
+        if self.grants() { contexts } else { contexts.saturating_mul(2) }
+    }
+
+    /// n is how many contexts the program may use.
+    fn grants(&self) -> bool {
+        self.set.as_ref().is_some_and(Setter::counts_contexts)
     }
 
     /// The counters of energy, where the objective takes them.

@@ -1,7 +1,7 @@
 //! A search with a program on this machine.
 
 use super::arguments::{Asked, Edges, Method};
-use super::document::{Document, MonitorRow, Remains, SeenRow, rows};
+use super::document::{Document, MonitorRow, ProbeRow, Remains, SeenRow, rows};
 use super::observed::{Conditions, Observed};
 use super::{Answer, leave, told, usage};
 use crate::interrupt::Interrupt;
@@ -235,7 +235,7 @@ fn disturbances(seen: &[Seen], monitor: Option<&MonitorRow>) -> Vec<String> {
     if others >= NOTABLE {
         notes.push(format!(
             "the machine was busy: other programs took {} of the contexts' time during the probes, and the answer is for what they \
-             left; try again when they rest",
+             left, of which more threads get a larger share; try again when they rest",
             figures::percent(others)
         ));
     }
@@ -264,6 +264,16 @@ fn told_by(document: &Document) -> Vec<String> {
              shows whether the answer holds",
             drifting.join(", ")
         ));
+    }
+    let alone = |row: &&ProbeRow| {
+        let same = document.probes.iter().filter(|other| other.parameter == row.parameter);
+        row.error.is_none() && (document.method != Method::Sweep.name() || same.count() == 1)
+    };
+    if document.probes.iter().filter(alone).any(|row| row.measure == Some(Measure::Runs)) {
+        notes.push(
+            "a probe of a single run does not tell its standard error (-), only probes with the same n do; a longer --probe has several runs"
+                .to_owned(),
+        );
     }
     if document.probes.iter().any(|row| row.measure == Some(Measure::CpuTime)) {
         notes.push(

@@ -11,6 +11,8 @@ use std::time::Duration;
 pub(super) struct Conditions {
     pub(super) method: Method,
     pub(super) span: Span,
+    /// What keeps the search from more threads than that, where they may be faster.
+    pub(super) bound: Option<&'static str>,
     pub(super) thresholds: Thresholds,
     pub(super) window: Duration,
     /// A survey's probes are whole runs.
