@@ -1,9 +1,11 @@
 //! Programs made ready to run: latencies looked up, jumps resolved, loops and walks with their positions.
 
+mod kept;
 mod reach;
 
 use crate::processor::Processor;
 use crate::program::{Address, Job, Program, Ring, Side, Step};
+use kept::Kept;
 use pinwise_topology::Random;
 use reach::{Reach, reach};
 
@@ -17,7 +19,10 @@ pub(crate) enum Operation {
     /// A division.
     Fpd,
     /// A load.
-    Load,
+    Load {
+        /// Whether a line that it finds in the first level is there whatever other cores do meanwhile.
+        kept: bool,
+    },
     /// A load of a ring's index, which decides whether to go on.
     Poll,
     /// A store.
@@ -109,6 +114,8 @@ pub(crate) struct Code {
     instructions: Vec<Instruction>,
     rings: Vec<Traffic>,
     reach: Vec<Reach>,
+    /// Whether loads can be of lines that no other core takes away.
+    pub(crate) keeps: bool,
 }
 
 /// Where a thread is in its program: its next instructions.
@@ -135,11 +142,13 @@ impl Code {
     /// The programs of `job`, which was checked, for `processor`; and the first step of each thread.
     pub(crate) fn new(processor: &Processor, job: &Job) -> (Self, Vec<u32>) {
         let mut instructions = Vec::new();
-        let begins = job.threads.iter().map(|program| append(processor, job, program, &mut instructions)).collect();
+        let kept = Kept::new(processor, job);
+        let mut append = |program: &Program| append(processor, job, &kept, program, &mut instructions);
+        let begins = job.threads.iter().map(&mut append).collect();
         let traffic = |&ring: &Ring| Traffic { ring, published: [0; 2], slots: [ring.slot(0); 2] };
         let rings = job.rings.iter().map(traffic).collect();
         let reach = reach(&instructions);
-        (Self { instructions, rings, reach }, begins)
+        (Self { instructions, rings, reach, keeps: kept.fits }, begins)
     }
 
     /// A thread before its first instruction, which stands at `begin`.
@@ -268,13 +277,19 @@ fn other(side: Side) -> Side {
 }
 
 /// Appends a program; returns where it begins.
-fn append(processor: &Processor, job: &Job, program: &Program, instructions: &mut Vec<Instruction>) -> u32 {
+fn append(
+    processor: &Processor,
+    job: &Job,
+    kept: &Kept,
+    program: &Program,
+    instructions: &mut Vec<Instruction>,
+) -> u32 {
     let begin = instructions.len() as u32;
     let last = begin + program.steps().len() as u32 - 1;
     let mut open: Vec<u32> = Vec::new();
     for (at, &step) in (begin..).zip(program.steps()) {
         let next = if at == last { begin } else { at + 1 };
-        let mut instruction = Instruction { next, ..resolve(processor, job, step) };
+        let mut instruction = Instruction { next, ..resolve(processor, job, kept, step) };
         match step {
             Step::Loop { .. } | Step::Poll { .. } => open.push(at),
             Step::End => {
@@ -317,7 +332,7 @@ fn join_rows(steps: &[Step], instructions: &mut [Instruction]) {
 }
 
 /// A step by itself, without its place among others.
-fn resolve(processor: &Processor, job: &Job, step: Step) -> Instruction {
+fn resolve(processor: &Processor, job: &Job, kept: &Kept, step: Step) -> Instruction {
     let mut instruction = Instruction {
         flow: Flow::Known,
         operation: Operation::Delay,
@@ -357,7 +372,10 @@ fn resolve(processor: &Processor, job: &Job, step: Step) -> Instruction {
             instruction.length = 2 * u64::from(spread) + 1;
             (Operation::Delay, times - spread)
         }
-        Step::Load(address) => return Instruction { operation: Operation::Load, ..access(instruction, address) },
+        Step::Load(address) => {
+            let kept = kept.is_kept(job, address);
+            return Instruction { operation: Operation::Load { kept }, ..access(instruction, address) };
+        }
         Step::Store(address) => return Instruction { operation: Operation::Store, ..access(instruction, address) },
         Step::Poll { ring, side } => {
             let value = job.rings[ring].index(other(side));

@@ -5,7 +5,8 @@
 //! docs/SIMULATOR.md.
 //!
 //! [`Core::cycle`] does that and nothing else, cycle by cycle. [`Core::event`] does it in the cycles in which a unit is needed, and lets
-//! each pipe by itself get from one of them to the next ([`pipe`]); it gives the same result in less time.
+//! each pipe by itself get from one of them to the next ([`pipe`]); it gives the same result in less time. What other cores could still do to a line
+//! that it loads is asked nowhere: either no core can take the line away, or the core waits for its turn.
 
 mod claim;
 mod divider;
@@ -13,7 +14,7 @@ mod pipe;
 mod port;
 mod strand;
 
-use crate::code::{Code, Operation};
+use crate::code::{Code, Cursor, Operation};
 use crate::memory::{Hierarchy, Load};
 use crate::processor::{Arbitration, Processor};
 use claim::Claim;
@@ -120,7 +121,8 @@ impl Core {
         let now = self.due;
         let denied = self.shut(now);
         if self.by_itself {
-            return self.event_of(self.first, denied, end, code, memory);
+            self.event_of(self.first, denied, end, code, memory);
+            return self.go_on_alone(end, code, memory);
         }
         let mut picks = [None; MOST_PIPES];
         let (mut wanted, mut contended) = (0, false);
@@ -149,7 +151,7 @@ impl Core {
         let units = self.divider.due(now).min(self.port.due(now));
         for number in 0..self.pipes.len() {
             if self.pipes[number].due == now {
-                self.go_on(number, now, end.min(units.saturating_add(1)), end, code);
+                self.go_on(number, now, end.min(units.saturating_add(1)), end, code, memory);
             }
         }
         self.look_ahead(units);
@@ -171,14 +173,54 @@ impl Core {
             }
         }
         let units = self.divider.due(now).min(self.port.due(now));
-        self.go_on(number, now, end.min(units.saturating_add(1)), end, code);
+        self.go_on(number, now, end.min(units.saturating_add(1)), end, code, memory);
         self.look_ahead(units);
+    }
+
+    /// As long as what comes next is a load of one pipe, of a line that no other core can take away, there is no need to wait for a turn
+    /// among the cores.
+    #[inline]
+    fn go_on_alone(&mut self, end: u64, code: &mut Code, memory: &mut Hierarchy) {
+        while code.keeps && self.by_itself && self.due < end && self.port.is_idle(self.due) {
+            let (now, number) = (self.due, self.first);
+            let pipe = &mut self.pipes[number];
+            pipe.rouse(now, &self.strands);
+            let Some(strand) = pipe.pick(now, 0, &self.strands) else { return };
+            let Cursor { row: 0, operation: Operation::Load { kept: true }, value, .. } = self.strands[strand].cursor
+            else {
+                return;
+            };
+            if !memory.hits(self.number, value) {
+                return;
+            }
+            self.shared[1].last_user = number;
+            let chosen = &mut self.strands[strand];
+            chosen.fetch(now, self.l1_latency, code);
+            pipe.after_load = now + 1;
+            pipe.fetched(strand, chosen, now + 1);
+            let units = self.divider.due(now).min(self.port.due(now));
+            self.go_on(number, now, end.min(units.saturating_add(1)), end, code, memory);
+            self.look_ahead(units);
+        }
     }
 
     /// Lets pipe `number` go on by itself behind cycle `now`, at most to `end`; to `known`, if a strand of it waits for a unit.
     #[inline]
-    fn go_on(&mut self, number: usize, now: u64, known: u64, end: u64, code: &mut Code) {
-        let mut claim = Claim { pipe: number, now, fpx: &mut self.shared[0], divider: &mut self.divider };
+    fn go_on(&mut self, number: usize, now: u64, known: u64, end: u64, code: &mut Code, memory: &mut Hierarchy) {
+        let others = self.pipes.iter().enumerate().filter(|&(other, _)| other != number);
+        let [fpx, lsu] = &mut self.shared;
+        let mut claim = Claim {
+            pipe: number,
+            now,
+            others_due: if code.keeps { others.map(|(_, pipe)| pipe.due).min().unwrap_or(NEVER) } else { 0 },
+            fpx,
+            lsu,
+            divider: &mut self.divider,
+            port: &self.port,
+            l1_latency: self.l1_latency,
+            core: self.number,
+            memory,
+        };
         let pipe = &mut self.pipes[number];
         // What a unit starts on in a cycle ends in a later one.
         let limit = if pipe.waiting > 0 { known } else { end };
@@ -265,7 +307,7 @@ impl Core {
             return chosen.fetch_row(1, now + 1);
         }
         match operation {
-            Operation::Delay => return chosen.fetch_delay(now, code),
+            Operation::Delay => return chosen.fetch(now, value, code),
             Operation::Fpx => {
                 chosen.ready_at = now + value;
                 self.shared[0].last_user = number;
@@ -275,7 +317,7 @@ impl Core {
                 self.pipes[number].waiting += 1;
                 self.divider.enqueue(number, strand, value);
             }
-            Operation::Load | Operation::Poll => {
+            Operation::Load { .. } | Operation::Poll => {
                 self.shared[1].last_user = number;
                 self.pipes[number].after_load = now + 1;
                 match memory.load(core, value, now) {

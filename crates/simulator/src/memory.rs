@@ -124,6 +124,12 @@ impl Hierarchy {
         Load::Arrives { at, from_memory }
     }
 
+    /// A load of core `core`, if it hits the first level; otherwise nothing happens.
+    #[inline]
+    pub(crate) fn hits(&mut self, core: usize, address: u64) -> bool {
+        self.l1[core].access((address >> self.l1_shift) as u32).is_some()
+    }
+
     /// The line of `address` arrives in the first level of `core`.
     pub(crate) fn fill(&mut self, core: usize, address: u64) {
         self.l1[core].insert((address >> self.l1_shift) as u32);
@@ -151,7 +157,7 @@ impl Hierarchy {
         if let Some(place) = self.l2.access(line) {
             return (started, place, false);
         }
-        let (place, evicted) = self.l2.insert(line);
+        let (place, evicted) = self.l2.insert_new(line);
         let holders = std::mem::take(&mut self.holders[place]);
         if let Some(evicted) = evicted {
             self.remove_parts(evicted, holders);

@@ -134,8 +134,13 @@ impl SimulatedTestbed {
         Ok(Self { processor, machine, tree, programs, workload, unit, unplaced, alone, window, seed, number: 0 })
     }
 
-    /// Measurement `number` of `setting`.
-    fn simulate(&self, number: u64, setting: &Setting, effort: Effort) -> Result<Measurement, MeasureError> {
+    /// Measurement `number` of `setting`, so many starts at once; how many does not change the result.
+    fn simulate(
+        &self,
+        number: u64,
+        (setting, effort): &(Setting, Effort),
+        at_once: usize,
+    ) -> Result<Measurement, MeasureError> {
         let mut random = Random::new(self.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(number));
         // What a packet of each thread counts.
         let whole = || vec![1.0; self.workload.threads.len()];
@@ -166,9 +171,19 @@ impl SimulatedTestbed {
         let contexts = contexts.ok_or_else(|| MeasureError::new(Retry::Other, "a context that is not allowed"))?;
         let cycles = ((self.window.cycles as f64 * effort.windows).round() as u64).max(1);
         let least = self.window.starts.max(1) as usize;
-        let mut rates = Vec::with_capacity(least);
-        while rates.len() < least || (rates.len() < MOST_STARTS as usize && !certain(&rates)) {
-            rates.push(self.run(&unplaced, &contexts, &weights, cycles, &mut random).map_err(broken)?);
+        let mut rates: Vec<f64> = Vec::with_capacity(least);
+        let more = |rates: &[f64]| rates.len() < least || (rates.len() < MOST_STARTS as usize && !certain(rates));
+        while more(&rates) {
+            // Those that turn out not to be needed ran on processors that would have been idle.
+            let count = least.saturating_sub(rates.len()).max(1).next_multiple_of(at_once);
+            let starts: Vec<_> = (0..count).map(|_| start(&contexts, &mut random)).collect();
+            let run = |placed: &Vec<Placed>| self.run(&unplaced, placed, &weights, cycles);
+            let run: Result<Vec<f64>, _> = starts.par_iter().with_max_len(1).map(run).collect();
+            for rate in run.map_err(broken)? {
+                if more(&rates) {
+                    rates.push(rate);
+                }
+            }
         }
         let (mean, spread) = mean_and_spread(&rates);
         if mean == 0.0 {
@@ -181,19 +196,8 @@ impl SimulatedTestbed {
     }
 
     /// Packets per second of all threads, each times its weight, from one start.
-    fn run(
-        &self,
-        unplaced: &Unplaced,
-        contexts: &[usize],
-        weights: &[f64],
-        cycles: u64,
-        random: &mut Random,
-    ) -> Result<f64, PlacementError> {
-        let placed: Vec<Placed> = contexts
-            .iter()
-            .map(|&context| Placed { context, start: random.below(LATEST_START), seed: random.bits() })
-            .collect();
-        let mut chip = unplaced.place(&placed, Pace::Events)?;
+    fn run(&self, unplaced: &Unplaced, placed: &[Placed], weights: &[f64], cycles: u64) -> Result<f64, PlacementError> {
+        let mut chip = unplaced.place(placed, Pace::Events)?;
         chip.run(LATEST_START + cycles / 4);
         let before = chip.counters();
         chip.run(cycles);
@@ -221,6 +225,12 @@ impl SimulatedTestbed {
         let CpuId(context) = *self.tree.leaves().get(leaf as usize)?;
         Some(context as usize)
     }
+}
+
+/// A start drawn by chance.
+fn start(contexts: &[usize], random: &mut Random) -> Vec<Placed> {
+    let place = |&context: &usize| Placed { context, start: random.below(LATEST_START), seed: random.bits() };
+    contexts.iter().map(place).collect()
 }
 
 /// Mean, and standard deviation of two rates or more.
@@ -256,7 +266,7 @@ impl Testbed for SimulatedTestbed {
     fn measure(&mut self, setting: &Setting, effort: Effort) -> Result<Measurement, MeasureError> {
         let number = self.number;
         self.number += 1;
-        self.simulate(number, setting, effort)
+        self.simulate(number, &(setting.clone(), effort), rayon::current_num_threads())
     }
 
     fn profiles(&self) -> bool {
@@ -277,7 +287,8 @@ impl Testbed for SimulatedTestbed {
         self.number += trials.len() as u64;
         let numbered: Vec<_> = (first..).zip(trials).collect();
         let each = numbered.into_par_iter().with_max_len(1);
-        each.map(|(number, (setting, effort))| self.simulate(number, setting, *effort)).collect()
+        let at_once = rayon::current_num_threads() / trials.len().max(1);
+        each.map(|(number, trial)| self.simulate(number, trial, at_once.max(1))).collect()
     }
 }
 

@@ -92,16 +92,17 @@ fn at_own_ends(program: &Program, thread: usize, threads: usize) -> Program {
     Program::new(program.steps().iter().map(step).collect()).expect("as balanced as before")
 }
 
-/// The T2, or one with fewer ways, other latencies, more pipes.
+/// The T2, or one with other latencies, more pipes, a second level that holds all that is used or does not.
 fn processor() -> impl Strategy<Value = Processor> {
     let t2 = Processor::model("ultrasparc-t2").unwrap();
-    (1u32..4, 0u32..9, 0u32..6, 1u32..4).prop_map(move |(pipes, patience, handover, fill)| {
+    let l2 = select(vec![64, 1024]);
+    (1u32..4, 0u32..9, 0u32..6, 1u32..4, l2).prop_map(move |(pipes, patience, handover, fill, l2)| {
         let mut processor = t2.clone();
         processor.intra_core.pipes = pipes;
         processor.intra_core.lsu.fill_patience = patience;
         processor.intra_core.lsu.fill = fill;
         processor.intra_core.fpd.handover = handover;
-        processor.inter_core.l2.size_kib = 64;
+        processor.inter_core.l2.size_kib = l2;
         processor.inter_core.cores = 3;
         processor
     })
@@ -169,6 +170,39 @@ fn crowd() -> impl Strategy<Value = (Processor, Job, Vec<Placed>)> {
     })
 }
 
+/// Threads anywhere that load a few lines again and again, half of which some store to; one may drive them out of a small second level.
+fn sharers() -> impl Strategy<Value = (Processor, Job, Vec<Placed>)> {
+    let line = |lines: u64| (0..lines).prop_map(|line| Address::Fixed(line * 16));
+    let step = prop_oneof![
+        4 => line(8).prop_map(Step::Load),
+        1 => line(4).prop_map(Step::Store),
+        2 => (1u32..10).prop_map(Step::Alu),
+        1 => Just(Step::Branch),
+        1 => (1u32..80).prop_map(|mean| Step::Wait { mean, spread: mean / 2 }),
+    ];
+    let program = prop::collection::vec(step, 1..6);
+    let threads = prop::collection::vec((program, 0u64..400, any::<u64>()), 2..7);
+    let contexts = Just((0..24).collect::<Vec<usize>>()).prop_shuffle();
+    (processor(), threads, contexts, any::<bool>()).prop_map(|(mut processor, mut threads, mut contexts, walks)| {
+        if walks {
+            // Eight sets of 16 lines, and 32 lines of one of them.
+            processor.inter_core.l2.size_kib = 8;
+            let array = Address::Walk { base: 1 << 20, stride: 512, length: 1 << 14 };
+            threads.insert(0, (vec![Step::Load(array); 4], 0, 0));
+        }
+        contexts.retain(|&context| context < processor.contexts());
+        let (threads, placed) = threads
+            .into_iter()
+            .zip(contexts)
+            .map(|((steps, start, seed), context)| {
+                let program = Program::new([vec![Step::Alu(1)], steps].concat()).expect("begins with an instruction");
+                (program, Placed { context, start, seed })
+            })
+            .unzip();
+        (processor, Job::independent(threads), placed)
+    })
+}
+
 /// Packet pipelines on contexts of the T2.
 fn packets() -> impl Strategy<Value = (Processor, Job, Vec<Placed>)> {
     let contexts = Just((0..64).collect::<Vec<usize>>()).prop_shuffle();
@@ -210,6 +244,11 @@ proptest! {
 
     #[test]
     fn both_paces_agree_where_every_strand_wants_a_unit(scene in crowd(), spans in prop::collection::vec(1u64..1500, 1..4)) {
+        prop_assert_eq!(watch(&scene, Pace::EveryCycle, &spans), watch(&scene, Pace::Events, &spans));
+    }
+
+    #[test]
+    fn both_paces_agree_where_cores_take_lines_from_each_other(scene in sharers(), spans in prop::collection::vec(1u64..4000, 1..4)) {
         prop_assert_eq!(watch(&scene, Pace::EveryCycle, &spans), watch(&scene, Pace::Events, &spans));
     }
 

@@ -2,10 +2,15 @@
 //!
 //! From where a thread stands in its program there is a least number of cycles to its next multiplication or division ([`Code::cycles_to`]).
 //! Until the first that this allows any thread of the other pipes, there is nothing to arbitrate. That stays true whatever happens.
+//!
+//! A load needs more: no fill may come in its way, and it must find its line in the first level, where no other core can take it out before.
+//! Loads follow each other too closely for such a bound to be worth its time: they go on until a cycle in which another pipe is due.
 
 use super::divider::Divider;
+use super::port::Port;
 use super::{NEVER, Shared, Strand};
 use crate::code::{Code, Operation};
+use crate::memory::Hierarchy;
 
 /// The cycles before which no other pipe of the core wants the floating-point unit, and the divide unit, as far as has been looked.
 pub(super) type Clear = [u64; 2];
@@ -16,36 +21,57 @@ pub(super) struct Claim<'a> {
     pub(super) pipe: usize,
     /// The cycle of the core's event, up to which every other pipe has been run at least.
     pub(super) now: u64,
+    /// The first cycle in which another pipe is due.
+    pub(super) others_due: u64,
     pub(super) fpx: &'a mut Shared,
+    pub(super) lsu: &'a mut Shared,
     pub(super) divider: &'a mut Divider,
+    pub(super) port: &'a Port,
+    pub(super) l1_latency: u64,
+    /// The core, as the memory counts.
+    pub(super) core: usize,
+    pub(super) memory: &'a mut Hierarchy,
 }
 
 impl Claim<'_> {
-    /// Whether a strand of the pipe may fetch `operation` of `latency` cycles in cycle `now`, and have its unit at once. If so it has it.
+    /// Whether a strand of the pipe may fetch `operation` with `value`, its latency or address, in cycle `now`, and have its unit at once. If so it
+    /// has it; the latency is returned.
     #[inline]
     pub(super) fn take(
         &mut self,
-        (operation, latency): (Operation, u64),
+        (operation, value): (Operation, u64),
         now: u64,
         clear: &mut Clear,
         strands: &[Strand],
         code: &Code,
-    ) -> bool {
+    ) -> Option<u64> {
         let clear = match operation {
             Operation::Fpx => &mut clear[0],
             Operation::Fpd if self.divider.is_free(self.pipe, now) => &mut clear[1],
-            _ => return false,
+            Operation::Load { kept: true } if now < self.others_due => return self.load(value, now),
+            _ => return None,
         };
         if now >= *clear {
             *clear = self.clear(operation, strands, code);
+            if now >= *clear {
+                return None;
+            }
         }
-        let free = now < *clear;
         match operation {
-            Operation::Fpx if free => self.fpx.last_user = self.pipe,
-            _ if free => self.divider.occupy(self.pipe, now + latency),
-            _ => {}
+            Operation::Fpx => self.fpx.last_user = self.pipe,
+            _ => self.divider.occupy(self.pipe, now + value),
         }
-        free
+        Some(value)
+    }
+
+    /// The same for a load of a line that is kept, if no other pipe wants the load/store unit.
+    #[inline]
+    fn load(&mut self, address: u64, now: u64) -> Option<u64> {
+        if !self.port.is_idle(now) || !self.memory.hits(self.core, address) {
+            return None;
+        }
+        self.lsu.last_user = self.pipe;
+        Some(self.l1_latency)
     }
 
     /// The first cycle in which another pipe may want the unit of `operation`.

@@ -144,10 +144,16 @@ impl Pipe {
                 strand.fetch_row(1, now + 1);
             } else {
                 let wanted = (strand.cursor.operation, strand.cursor.value);
-                if wanted.0 != Operation::Delay && !claim.take(wanted, now, &mut self.clear, strands, code) {
-                    break;
+                let latency = match wanted.0 {
+                    Operation::Delay => Some(wanted.1),
+                    _ => claim.take(wanted, now, &mut self.clear, strands, code),
+                };
+                let Some(latency) = latency else { break };
+                let strand = &mut strands[number];
+                if strand.is_load() {
+                    self.after_load = now + 1;
                 }
-                strands[number].fetch_delay(now, code);
+                strand.fetch(now, latency, code);
             }
             now += 1;
             self.fetched(number, &strands[number], now);

@@ -37,6 +37,12 @@ impl Port {
         now < self.free_at || self.fills.first().is_some_and(|fill| fill.arrives + self.patience <= now)
     }
 
+    /// Whether there is no fill, under way or to come, from cycle `now` on.
+    #[inline]
+    pub(crate) fn is_idle(&self, now: u64) -> bool {
+        self.fills.is_empty() && now >= self.free_at
+    }
+
     /// A line will arrive.
     pub(crate) fn expect(&mut self, fill: Fill) {
         let place = self.fills.partition_point(|other| other.arrives <= fill.arrives);

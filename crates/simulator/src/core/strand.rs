@@ -57,13 +57,13 @@ impl Strand {
             _ if self.cursor.row > 0 => 0,
             Operation::Delay | Operation::Fpd => 0,
             Operation::Fpx => FPX,
-            Operation::Load | Operation::Poll | Operation::Store | Operation::Publish => LSU,
+            Operation::Load { .. } | Operation::Poll | Operation::Store | Operation::Publish => LSU,
         }
     }
 
     #[inline]
     pub(super) fn is_load(&self) -> bool {
-        self.cursor.row == 0 && matches!(self.cursor.operation, Operation::Load | Operation::Poll)
+        self.cursor.row == 0 && matches!(self.cursor.operation, Operation::Load { .. } | Operation::Poll)
     }
 
     /// Fetches `count` instructions of its row, one after the other, the last in the cycle before `now`.
@@ -73,11 +73,11 @@ impl Strand {
         self.fetched = now;
     }
 
-    /// Fetches an instruction in cycle `now` that takes time and nothing else.
+    /// Fetches an instruction in cycle `now` that takes so many cycles, and goes on behind it.
     #[inline]
-    pub(super) fn fetch_delay(&mut self, now: u64, code: &mut Code) {
+    pub(super) fn fetch(&mut self, now: u64, latency: u64, code: &mut Code) {
         self.fetched = now + 1;
-        self.ready_at = now + self.cursor.value;
+        self.ready_at = now + latency;
         code.advance(&mut self.cursor, now);
         self.wait_for_store_buffer();
     }
@@ -98,7 +98,7 @@ impl Strand {
             if self.cursor.operation != Operation::Delay {
                 return true;
             }
-            self.fetch_delay(*now, code);
+            self.fetch(*now, self.cursor.value, code);
             *now += 1;
             let next = self.ready_at.max(*now);
             if next >= end {

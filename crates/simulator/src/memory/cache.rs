@@ -59,9 +59,14 @@ impl Cache {
 
     /// Puts `line` in, unless it is there; returns its place and the line that gave way.
     pub(crate) fn insert(&mut self, line: u32) -> (usize, Option<u32>) {
-        if let Some(place) = self.access(line) {
-            return (place, None);
+        match self.access(line) {
+            Some(place) => (place, None),
+            None => self.insert_new(line),
         }
+    }
+
+    /// The same for a line that is not there.
+    pub(crate) fn insert_new(&mut self, line: u32) -> (usize, Option<u32>) {
         let set = self.set(line);
         let way = match self.find(set, EMPTY) {
             Some(place) => place - set * self.ways,
@@ -90,9 +95,13 @@ impl Cache {
     fn find(&self, set: usize, line: u32) -> Option<usize> {
         let first = set * self.ways;
         let tags = &self.tags[first..first + self.ways];
-        let found = match <&[u32; 4]>::try_from(tags) {
-            Ok(four) => matches(four, line),
-            Err(_) => matches(tags, line),
+        // Those of the T2, whose length the compiler then knows.
+        let found = if let Ok(four) = <&[u32; 4]>::try_from(tags) {
+            matches(four, line)
+        } else if let Ok(sixteen) = <&[u32; 16]>::try_from(tags) {
+            matches(sixteen, line)
+        } else {
+            matches(tags, line)
         };
         (found != 0).then(|| first + found.trailing_zeros() as usize)
     }
