@@ -3,7 +3,9 @@
 //! The kernel tells for how long each CPU was busy, in ticks of 10 ms and whoever kept it so, the hypervisor's other guests included
 //! (`/proc/stat`, proc_stat(5)). Others are who is left when the program and pinwise itself are taken away.
 
+use crate::process;
 use crate::sys;
+use crate::thread::Pid;
 use pinwise_topology::{CpuId, CpuSet};
 use rustix::thread::ClockId;
 use std::io;
@@ -54,6 +56,43 @@ pub struct CrowdShare {
     pub of: f64,
 }
 
+/// What others take while processes are measured that run for long, or are started one after another.
+#[derive(Clone, Copy, Debug)]
+pub struct CrowdWatch {
+    before: Moment,
+    program: Duration,
+}
+
+impl CrowdWatch {
+    /// From now on; `pids` are the program's processes, without their children. `None` where the kernel does not tell.
+    pub fn begin(pids: &[Pid]) -> Option<Self> {
+        Some(Self { before: Crowd::here().ok()?.moment()?, program: taken(pids) })
+    }
+
+    /// Until now; `pids` are the program's processes now.
+    pub fn end(self, pids: &[Pid]) -> Option<CrowdShare> {
+        Crowd::here().ok()?.since(Some(self.before), taken(pids).saturating_sub(self.program))
+    }
+}
+
+/// CPU time that these processes took, their descendants, and every child of ours that has ended.
+fn taken(pids: &[Pid]) -> Duration {
+    let children = process::descendants(pids, &process::all().unwrap_or_default());
+    let of = |pid: &Pid| ticks(&std::fs::read(format!("/proc/{pid}/stat")).ok()?);
+    let ticks: u64 = pids.iter().chain(&children).filter_map(of).sum();
+    let second = rustix::param::clock_ticks_per_second().max(1);
+    sys::usage_of_children().cpu + Duration::from_secs_f64(ticks as f64 / second as f64)
+}
+
+/// Ticks that a process and the children it waited for took: fields 14 to 17 of proc_pid_stat(5). The name before them may hold anything.
+fn ticks(stat: &[u8]) -> Option<u64> {
+    let close = stat.iter().rposition(|&byte| byte == b')')?;
+    let fields = std::str::from_utf8(&stat[close + 1..]).ok()?;
+    let times: Vec<u64> =
+        fields.split_ascii_whitespace().skip(11).take(4).filter_map(|time| time.parse().ok()).collect();
+    (times.len() == 4).then(|| times.iter().sum())
+}
+
 /// For how long these CPUs were busy since boot.
 fn busy(stat: &str, cpus: &CpuSet) -> Option<Duration> {
     let ticks = |line: &str| -> Option<(CpuId, u64)> {
@@ -82,6 +121,24 @@ mod tests {
         assert!((of("0-1").unwrap() * ticks - 181.0).abs() < 1e-6);
         assert_eq!(of("7"), None);
         assert_eq!(busy("", &CpuSet::parse_list("0").unwrap()), None);
+    }
+
+    #[test]
+    fn a_process_has_its_own_ticks_and_those_of_children_it_waited_for() {
+        let stat = b"7 (a ) b) S 1 7 7 0 -1 4194560 1 2 3 4 10 20 30 40 20 0 1 0 99 0 0";
+        assert_eq!((ticks(stat), ticks(b"7 (a) S 1"), ticks(b"")), (Some(100), None, None));
+    }
+
+    #[test]
+    fn a_child_counts_while_it_runs_and_when_it_has_ended() {
+        let before = taken(&[]);
+        let mut child = std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+        let pid = Pid(child.id() as i32);
+        let long = Duration::from_millis(50);
+        while taken(&[pid]) < before + long {}
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(taken(&[]) >= before + long);
     }
 
     #[test]

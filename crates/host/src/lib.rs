@@ -41,7 +41,7 @@ pub mod thread;
 pub use affinity::AffinityError;
 pub use capture::{CaptureError, capture, machine, record};
 pub use choice::{Choice, ChoiceError};
-pub use crowd::CrowdShare;
+pub use crowd::{CrowdShare, CrowdWatch};
 pub use fingerprint::fingerprint;
 pub use guardian::{ARGUMENT as GUARDIAN_ARGUMENT, Guardian, GuardianError, guardian_main};
 pub use latency::{DirectedLatency, Latencies, LatencyError, Quantiles};

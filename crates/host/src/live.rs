@@ -13,7 +13,7 @@ use crate::process;
 use crate::roster::Changes;
 use crate::survey::{Surveyed, averaged, same_crew};
 use crate::target::{Target, TargetError, common_contexts, pause};
-use crate::thread::{Stat, ThreadId};
+use crate::thread::{Pid, Stat, ThreadId};
 use pinwise_testbed::figures::counted;
 use pinwise_testbed::{Effort, MeasureError, Measurement, Retry, Setting, Testbed, Thread, Unit, Workload};
 use pinwise_topology::{Assignment, CpuSet, Machine, Random};
@@ -158,6 +158,11 @@ impl LiveTestbed {
         }
         notes.extend(self.not_punctual.clone());
         notes
+    }
+
+    /// The program's processes.
+    pub fn pids(&self) -> Vec<Pid> {
+        self.target.pids()
     }
 
     /// On which CPUs each thread to place may run as far as anyone but us decides, by name.

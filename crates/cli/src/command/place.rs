@@ -16,6 +16,7 @@ pub(crate) use subject::SubjectArguments;
 pub(crate) use testbed::{Bed, allowed, open, ready};
 
 use super::apply;
+use super::threads::crowded;
 use crate::interrupt::Interrupt;
 use crate::outcome;
 use crate::output::{self, Interrupted, Usage};
@@ -24,7 +25,7 @@ use crate::progress::Progress;
 use crate::request::Request;
 use anyhow::Context;
 use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Ending, NewCampaign, Record, Store, Strategy, run};
-use pinwise_host::{Ended, Pinner, Scope};
+use pinwise_host::{CrowdWatch, Ended, Pinner, Scope};
 use pinwise_placement::{Advice, Budget, Origin, Outcome, Plan, Search, SearchError, StrategyName};
 use pinwise_report::{Files, is_simulated};
 use pinwise_testbed::figures;
@@ -328,11 +329,14 @@ pub(crate) fn measure(
     let before = bed.notes();
     let start = Instant::now();
     let clock = || start.elapsed();
+    let watch = bed.pids().and_then(|pids| CrowdWatch::begin(&pids));
     let ended = run(store, info.id, strategy, bed.testbed_mut(), &clock, &|| interrupt.came(), &mut |record| {
         progress.observe(record);
     })?;
     progress.finish();
-    for note in bed.notes().iter().filter(|note| !before.contains(note)) {
+    let others = watch.and_then(|watch| watch.end(&bed.pids()?));
+    let others = crowded(others.as_slice(), "measurements", "");
+    for note in bed.notes().iter().filter(|note| !before.contains(note)).chain(&others) {
         output::aside(&format!("note: {note}"));
     }
     Ok(ended)

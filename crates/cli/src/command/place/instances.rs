@@ -5,7 +5,7 @@
 //! started again when it is to be measured as a whole. Where nothing is profiled it is the program that was started, and nothing else.
 
 use crate::output::Interrupted;
-use pinwise_host::LiveTestbed;
+use pinwise_host::{LiveTestbed, Pid};
 use pinwise_testbed::{Effort, MeasureError, Measurement, Piece, Retry, Setting, Testbed, Thread, Unit, Workload};
 use pinwise_topology::{Assignment, CpuSet, Machine};
 use std::collections::BTreeMap;
@@ -56,6 +56,11 @@ impl Instances {
     /// How long an experiment of a profile with windows of `window` takes, about: two programs are started for it.
     pub(super) fn experiment(&self, window: Duration) -> Duration {
         2 * self.starting + window
+    }
+
+    /// The processes of the whole, while it runs.
+    pub(super) fn pids(&self) -> Vec<Pid> {
+        self.whole.as_ref().map(LiveTestbed::pids).unwrap_or_default()
     }
 
     /// On which CPUs the threads may run by themselves.

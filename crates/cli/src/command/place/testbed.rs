@@ -77,6 +77,16 @@ impl Bed {
         }
     }
 
+    /// The program's processes, where they run on; `None` on a model.
+    pub(super) fn pids(&self) -> Option<Vec<Pid>> {
+        match self {
+            Self::Live(bed, _) => Some(bed.pids()),
+            Self::Instances(bed) => Some(bed.pids()),
+            Self::Rerun(_) => Some(Vec::new()),
+            Self::Simulated(_) => None,
+        }
+    }
+
     /// How long an experiment of a profile takes, about, and whether that is time of a model; `None` where there can be none.
     pub(super) fn experiment(&self, request: &Request) -> Option<(Duration, bool)> {
         match (self, &request.subject) {

@@ -226,19 +226,24 @@ pub(crate) fn usable(machine: &Machine, pid: Option<Pid>) -> Result<(u32, Option
     Ok((allowed.max(1), note))
 }
 
+/// That other programs took much of the machine while a program was measured, and what is to be known of what they `left`.
+pub(crate) fn crowded(shares: &[CrowdShare], meanwhile: &str, left: &str) -> Option<String> {
+    let sum = |of: fn(&CrowdShare) -> f64| shares.iter().map(of).sum::<f64>();
+    let others = sum(|share| share.taken) / sum(|share| share.of);
+    (others >= NOTABLE).then(|| {
+        format!(
+            "the machine was busy: other programs took {} of the contexts' time during the {meanwhile}, and the answer is for what they left{left}; \
+             try again when they rest",
+            figures::percent(others)
+        )
+    })
+}
+
 /// What took from the program while it was probed.
 fn disturbances(seen: &[Seen], monitor: Option<&MonitorRow>) -> Vec<String> {
     let mut notes = Vec::new();
     let shares: Vec<CrowdShare> = seen.iter().filter_map(|seen| seen.others).collect();
-    let sum = |of: fn(&CrowdShare) -> f64| shares.iter().map(of).sum::<f64>();
-    let others = sum(|share| share.taken) / sum(|share| share.of);
-    if others >= NOTABLE {
-        notes.push(format!(
-            "the machine was busy: other programs took {} of the contexts' time during the probes, and the answer is for what they \
-             left, of which more threads get a larger share; try again when they rest",
-            figures::percent(others)
-        ));
-    }
+    notes.extend(crowded(&shares, "probes", ", of which more threads get a larger share"));
     let watching = monitor.and_then(|monitor| monitor.overhead).filter(|_| seen.iter().any(|seen| seen.disturbed));
     if let Some(share) = watching.filter(|share| *share >= NOTABLE) {
         notes.push(format!(
@@ -282,4 +287,18 @@ fn told_by(document: &Document) -> Vec<String> {
         );
     }
     notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn others_are_told_from_a_twentieth_of_the_machine_on() {
+        let share = |taken: f64| CrowdShare { taken, of: 10.0 };
+        assert_eq!(crowded(&[], "probes", ""), None);
+        assert_eq!(crowded(&[share(0.3), share(0.6)], "probes", ""), None);
+        let told = crowded(&[share(-0.1), share(2.1)], "measurements", "").unwrap();
+        assert!(told.contains("took 10 % of the contexts' time during the measurements"), "{told}");
+    }
 }
