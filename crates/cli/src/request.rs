@@ -47,6 +47,9 @@ pub(crate) struct Request {
     pub(crate) floor: Option<f64>,
     /// A program that is started anew may run this long.
     pub(crate) limit: Duration,
+    /// A number of the metric that takes longer to come at first is of no use; `None`: as long as is usual. Not for a campaign that is resumed.
+    #[serde(skip)]
+    pub(crate) patience: Option<Duration>,
 }
 
 /// What `compare` measures at last: what every way came to, on the program of a request.

@@ -43,10 +43,13 @@ impl Place {
             return self.rehearse();
         }
         let program = std::env::current_exe().context("cannot find this program's own file")?;
-        let request = self.request(&program.to_string_lossy())?;
+        let mut request = self.request(&program.to_string_lossy())?;
         let interrupt = Interrupt::listen()?;
         let mut store = self.store.open()?;
         let asked = request.question.budget;
+        if let Budget::Time(budget) = asked {
+            request.patience = Some(budget);
+        }
         let (request, bed, new) = prepare(request, self.built_in(), begin, &store, &interrupt)?;
         if let (Budget::Time(asked), Budget::Time(left)) = (asked, request.question.budget)
             && left < asked.mul_f64(1.0 - NOTABLE)

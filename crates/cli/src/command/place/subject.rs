@@ -138,6 +138,7 @@ impl SubjectArguments {
             period: self.period,
             floor: self.floor,
             limit: self.limit,
+            patience: None,
         })
     }
 
@@ -184,6 +185,7 @@ impl SubjectArguments {
             period: self.period,
             floor: None,
             limit: self.limit,
+            patience: None,
         })
     }
 

@@ -10,7 +10,6 @@ use pinwise_host::{
     Choice, Launch, LiveOptions, LiveTestbed, Output, Pid, RerunOptions, RerunTestbed, RunMetric, Scope, Stream,
     Streams, Target, TargetError, process,
 };
-use pinwise_placement::Budget;
 use pinwise_simulator::{Processor, SimulatedTestbed, Window};
 use pinwise_testbed::{MeasureError, Testbed, Unit, figures};
 use pinwise_topology::{CpuSet, Fingerprint, Machine};
@@ -136,11 +135,7 @@ fn whole(request: &Request, interrupt: &Interrupt) -> anyhow::Result<Bed> {
     let counter = |counter: bool| if counter { Interpretation::Counter } else { Interpretation::Value };
     let usual = MetricOptions::default();
     let options = MetricOptions {
-        // A number that comes after the budget's end is of no use.
-        patience: match request.question.budget {
-            Budget::Time(budget) => usual.patience.min(budget),
-            Budget::Measurements(_) => usual.patience,
-        },
+        patience: request.patience.map_or(usual.patience, |patience| patience.min(usual.patience)),
         pick: request.reading.pick.as_ref().map(pattern).transpose()?,
         interpretation: request.reading.counter.map(counter),
         lower_is_better: request.reading.lower_is_better,
