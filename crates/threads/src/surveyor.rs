@@ -12,14 +12,15 @@
 //! The first probe has as many threads as contexts.
 //!
 //! **Choice.** The fewest threads that are, with a probability of [`CONFIDENCE`], within the tolerance of the candidate that is fastest on average. More
-//! threads than contexts are chosen from two probes beyond the contexts at least and, where readings of the same number contradict what they tell of their
-//! errors, only if the best number up to the contexts loses more than the tolerance with a probability of 90 %. Where they are not, the choice is made
-//! in the same way among the numbers up to the contexts.
+//! threads than contexts are chosen from two probes beyond the contexts at least; where readings of the same number contradict what they tell of their
+//! errors, only if the best number up to the contexts loses more than the tolerance with a probability of 90 %; where both were probed several times,
+//! only if it does on average. Where they are not, the choice is made in the same way among the numbers up to the contexts.
 //!
 //! **End.** When the choice is expected to lose less than the tolerance against the best there is, or no probe promises anything; if time is
-//! left, fewer threads that may be fast enough are probed then; where more threads than contexts are the fastest on average, these and the best
-//! number up to the contexts; and the choice itself until it was twice: single readings do not tell how far they are off, those of the same
-//! number do. Otherwise when the next probe would exceed the number of probes or the time that were allowed.
+//! left, the two numbers that the choice is between are probed in turn then: fewer threads that may be fast enough and the fastest, or where that has more
+//! threads than contexts, it and the best number up to the contexts, for as long as these may be mistaken for each other; and the choice itself until it
+//! was twice: single readings do not tell how far they are off, those of the same number do. Otherwise when the next probe would exceed the
+//! number of probes or the time that were allowed.
 //!
 //! Limits: a probe of a moment knows neither what comes later in a run (see [`crate::Shift`]) nor how a fixed number of pieces divides
 //! among the threads at its end; where that number is known, [`Question::pieces`] lets it count.
@@ -121,16 +122,19 @@ const LEAST_ERROR: f64 = 0.002;
 const SETTLED: f64 = 0.5;
 /// A probe that is expected to gain less than this share of the tolerance is not made.
 const WORTHLESS: f64 = 0.1;
-/// Fewer threads that may be fast enough are probed so often at most.
+/// Fewer threads that may be fast enough, and those they may be as fast as, are probed so often at most.
 const DOUBTS: usize = 3;
+/// More threads than contexts that may be faster, and the best number up to the contexts, are probed so often at most.
+const PAIRS: usize = 8;
 /// What is announced is probed so often, and more threads than contexts are not chosen by fewer probes of such numbers.
 const REPEATS: usize = 2;
-/// How far readings are off, and how likely that is: as far as they say, or more; or, on a machine that others use, by several percent from one
-/// to the next, whatever they say.
-const NOISES: [(Noise, f64); 3] = [
+/// How far readings are off, and how likely that is: as far as they say, or more; or, on a machine that others use, by 8 or 20 % from one to the
+/// next, whatever they say.
+const NOISES: [(Noise, f64); 4] = [
     (Noise { times: 0.8, beside: 0.0 }, 0.5),
     (Noise { times: 2.4, beside: 0.0 }, 0.35),
-    (Noise { times: 0.8, beside: 0.08 }, 0.15),
+    (Noise { times: 0.8, beside: 0.08 }, 0.1),
+    (Noise { times: 0.8, beside: 0.2 }, 0.05),
 ];
 /// Draws behind the intervals.
 const DRAWS: usize = 400;
@@ -192,8 +196,7 @@ impl Surveyor {
     /// What `belief` says, with what no probe can tell: in which of two ways turns are taken at the end of a run.
     fn verdict(&self, belief: &Belief) -> Verdict {
         let ends: Vec<f64> = self.ends.iter().map(Evenness::deviation).collect();
-        let above = self.samples.iter().filter(|(place, ..)| self.question.candidates[*place] > self.question.contexts);
-        Verdict::new(&self.question, belief, &ends, above.count())
+        Verdict::new(&self.question, belief, &ends, |place| self.times(place))
     }
 
     fn advice(&self, verdict: &Verdict, ended: Ended) -> Advice {
@@ -246,14 +249,16 @@ impl Surveyor {
         }
     }
 
-    /// What is probed once it is settled what is fast: fewer threads that may be fast enough, on a plateau; where more threads than contexts seem
-    /// fastest, these and the fastest up to the contexts; what is announced, twice, since only repeats tell how far single readings are off; and the
+    /// What is probed once it is settled what is fast: the two candidates that the choice is between, in turn, so that what changes on the machine
+    /// meets both; fewer threads that may be fast enough; what is announced, twice, since only repeats tell how far single readings are off; and the
     /// least number, for the report.
     fn confirm(&self, verdict: &Verdict, affordable: impl Fn(usize, Duration) -> bool) -> Option<Step> {
+        let contest = verdict.contest.map(|Contest { few, fast, most }| {
+            let behind = if self.times(fast) < self.times(few) { fast } else { few };
+            (behind, most)
+        });
         let doubtful = (verdict.fewest < verdict.choice).then_some((verdict.fewest, DOUBTS));
-        let contested = verdict.rival.filter(|_| self.question.candidates[verdict.best] > self.question.contexts);
-        let sides = contested.into_iter().flat_map(|rival| [(verdict.best, DOUBTS), (rival, DOUBTS)]);
-        let wanted = doubtful.into_iter().chain(sides).chain([(verdict.choice, REPEATS), (0, 1)]);
+        let wanted = contest.into_iter().chain(doubtful).chain([(verdict.choice, REPEATS), (0, 1)]);
         let window = self.question.window;
         let lacking = |&(place, most): &(usize, usize)| self.times(place) < most && affordable(place, window);
         let (place, _) = wanted.into_iter().find(lacking)?;
@@ -308,19 +313,24 @@ impl Surveyor {
 /// What the belief says about the choice.
 struct Verdict {
     choice: usize,
-    /// The fastest on average.
-    best: usize,
-    /// The fastest on average of those with a context for each thread, where there are any.
-    rival: Option<usize>,
     /// The choice by averages alone, whether or not it is sure enough.
     fewest: usize,
+    contest: Option<Contest>,
     loss: f64,
     draws: Vec<Vec<f64>>,
 }
 
+/// Two candidates that the choice is between, and how often each is worth a probe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Contest {
+    few: usize,
+    fast: usize,
+    most: usize,
+}
+
 impl Verdict {
-    /// Half of the draws differ from the belief by `ends`, the others by their opposites. So many probes had more threads than contexts: `above`.
-    fn new(question: &Question, belief: &Belief, ends: &[f64], above: usize) -> Self {
+    /// Half of the draws differ from the belief by `ends`, the others by their opposites. `times`: how often a candidate was probed.
+    fn new(question: &Question, belief: &Belief, ends: &[f64], times: impl Fn(usize) -> usize) -> Self {
         let mut draws = belief.draws(DRAWS, &mut Random::new(SEED));
         for (draw, sign) in draws.iter_mut().zip([1.0, -1.0].into_iter().cycle()) {
             draw.iter_mut().zip(ends).for_each(|(value, end)| *value += sign * end);
@@ -333,19 +343,33 @@ impl Verdict {
             let times = draws.iter().filter(|draw| draw[place] >= draw[fastest] + enough).count();
             times as f64 / draws.len() as f64
         };
-        let sure = |fastest: usize| {
-            let chosen = |&place: &usize| near(place, fastest) && good(place, fastest) >= CONFIDENCE;
-            (0..fastest).find(chosen).unwrap_or(fastest)
-        };
+        let clear = |place: usize| good(place, best) <= 1.0 - CLEAR;
         let own = question.candidates.partition_point(|&threads| threads <= question.contexts);
         let rival = (0..own).rev().max_by(|&a, &b| mean[a].total_cmp(&mean[b]));
-        // More threads than contexts can hide waiting and nothing else: that they are faster has to be told by more than one reading, and
-        // beyond doubt where readings contradict each other.
-        let doubted = |rival: &usize| above < REPEATS || belief.noisy() && good(*rival, best) > 1.0 - CLEAR;
+        // More threads than contexts can hide waiting and nothing else: that they are faster has to be told by more than one reading, beyond
+        // doubt where readings contradict each other, and on average where there are several of both.
+        let above: usize = (own..mean.len()).map(&times).sum();
+        let contradicted = |rival: usize| belief.noisy() && !clear(rival);
+        let level = |rival: usize| times(rival).min(times(best)) >= DOUBTS && near(rival, best);
+        let doubted = |rival: &usize| above < REPEATS || contradicted(*rival) || level(*rival);
+        let sure = |fastest: usize| {
+            let chosen = |place: usize| near(place, fastest) && good(place, fastest) >= CONFIDENCE;
+            // What is lost against the best up to the contexts comes on top of what that may lose.
+            let much = |place: usize| fastest != best && level(fastest) && mean[place] < mean[fastest] + enough / 2.0;
+            (0..fastest).find(|&place| chosen(place) && !much(place)).unwrap_or(fastest)
+        };
         let fastest = rival.filter(|_| sure(best) >= own).filter(doubted).unwrap_or(best);
         let fewest = (0..fastest).find(|&place| near(place, fastest)).unwrap_or(fastest);
         let choice = sure(fastest);
-        Self { choice, best, rival, fewest, loss: expected_loss(&draws, choice), draws }
+        let loss = expected_loss(&draws, choice);
+        let contest = match rival.filter(|_| best >= own) {
+            Some(rival) => {
+                let open = if choice < own { loss >= question.tolerance * SETTLED } else { !clear(rival) };
+                Some(Contest { few: rival, fast: best, most: if open { PAIRS } else { DOUBTS } })
+            }
+            None => (fewest < choice).then_some(Contest { few: fewest, fast: fastest, most: DOUBTS }),
+        };
+        Self { choice, fewest, contest, loss, draws }
     }
 }
 

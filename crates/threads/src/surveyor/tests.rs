@@ -109,9 +109,34 @@ fn of_a_plateau_up_to_the_contexts_the_fewest_are_chosen_where_a_reading_beyond_
         .map(|(place, value)| (place, window, Sample { value, error: Some(0.003 * value), cost: window }))
         .collect();
     let verdict = surveyor.verdict(&surveyor.belief());
-    assert!(verdict.best >= 4 && verdict.rival > Some(1), "{} and {:?}", verdict.best, verdict.rival);
+    let contest = verdict.contest.unwrap();
+    assert!(contest.fast >= 4 && contest.few > 1, "{contest:?}");
     assert_eq!((verdict.choice, verdict.fewest), (1, 1));
     assert_eq!(surveyor.expired().unwrap().threads, 2);
+}
+
+/// Two contexts, readings that differ by a tenth from one to the next.
+#[test]
+fn more_threads_than_contexts_that_may_be_faster_are_probed_in_turn_with_the_best_up_to_the_contexts_until_it_is_clear()
+{
+    let window = Duration::from_millis(100);
+    let sample = |value: f64| Sample { value, error: Some(0.005 * value), cost: window };
+    let mut surveyor = Surveyor::new(question(4, 2)).unwrap();
+    let readings = [(0, 1.0), (3, 1.0), (3, 1.1), (1, 1.2), (2, 1.3), (1, 1.3), (2, 1.45), (1, 1.1), (2, 1.15)];
+    surveyor.samples = readings.map(|(place, value)| (place, window, sample(value))).to_vec();
+    let next = |surveyor: &Surveyor| {
+        let verdict = surveyor.verdict(&surveyor.belief());
+        (verdict.choice, verdict.contest.map(|contest| contest.most), surveyor.confirm(&verdict, |_, _| true))
+    };
+    let probe = |threads| Some(Step::Probe { threads, window });
+    assert_eq!(next(&surveyor), (1, Some(PAIRS), probe(2)), "a gain of a tenth is possible, and not clear");
+    surveyor.samples.push((1, window, sample(1.15)));
+    assert_eq!(next(&surveyor).2, probe(3));
+    for (few, fast) in [(1.1, 1.35), (1.2, 1.45), (1.15, 1.4)] {
+        surveyor.samples.extend([(2, window, sample(fast)), (1, window, sample(few))]);
+    }
+    let (choice, most, _) = next(&surveyor);
+    assert_eq!((choice, most), (2, Some(DOUBTS)), "clear from a handful of pairs");
 }
 
 /// No law says so: 24 threads on 24 contexts are a third slower than 22, as with threads that spin at barriers beside other programs.
