@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use clap::Args;
 use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Store};
 use pinwise_placement::{Outcome, Plan};
-use pinwise_report::quoted;
+use pinwise_report::shell;
 use pinwise_topology::CpuSet;
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write};
@@ -60,11 +60,10 @@ fn without_plan(info: &CampaignInfo) -> String {
     let outcome = info.conclusion.clone().map(serde_json::from_value::<Outcome>);
     match (info.state, outcome) {
         (CampaignState::Finished, Some(Ok(outcome))) if outcome.best.is_none() => {
-            let again: Vec<String> = info.new.command.iter().map(|word| quoted(word)).collect();
             format!(
                 "campaign {number} ended undecided and has no plan ({}): search again with a larger --budget, as it was: {}",
                 outcome.stopped_because,
-                again.join(" ")
+                shell(&info.new.command)
             )
         }
         (CampaignState::Finished, Some(Ok(_))) => format!(

@@ -6,7 +6,7 @@ use pinwise_topology::CpuSet;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A placement request. Stored with its campaign, read back by `campaign resume`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -47,9 +47,10 @@ pub(crate) struct Request {
     pub(crate) floor: Option<f64>,
     /// A program that is started anew may run this long.
     pub(crate) limit: Duration,
-    /// A number of the metric that takes longer to come at first is of no use; `None`: as long as is usual. Not for a campaign that is resumed.
+    /// When the budget ends: numbers of the metric that come later at first are of no use. `None`: they are waited for as long as is usual.
+    /// Not for a campaign that is resumed.
     #[serde(skip)]
-    pub(crate) patience: Option<Duration>,
+    pub(crate) deadline: Option<Instant>,
 }
 
 /// What `compare` measures at last: what every way came to, on the program of a request.

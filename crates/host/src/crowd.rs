@@ -1,7 +1,8 @@
 //! What other programs take of the contexts while one is measured: what is left to it is less, and so is what its speed tells.
 //!
 //! The kernel tells for how long each CPU was busy, in ticks of 10 ms and whoever kept it so, the hypervisor's other guests included
-//! (`/proc/stat`, proc_stat(5)). Others are who is left when the program and pinwise itself are taken away.
+//! (`/proc/stat`, proc_stat(5)). Others are who is left when the program and pinwise itself are taken away. Interrupts are nobody's: the kernel does
+//! not tell for whom they were, and may leave those of a program that sends packets out of its time.
 
 use crate::process;
 use crate::sys;
@@ -40,10 +41,14 @@ impl Crowd {
     /// CPU time that others took since `before`, in seconds, while the program took `program`. Right on average: of a moment alone it is
     /// off by some ticks, and may be below 0.
     pub(crate) fn since(&self, before: Option<Moment>, program: Duration) -> Option<CrowdShare> {
-        let (before, after) = (before?, self.moment()?);
-        let [busy, own] = [after.busy - before.busy, after.own - before.own].map(|time| time.as_secs_f64());
-        let seconds = (after.at - before.at).as_secs_f64() * self.0.len() as f64;
-        Some(CrowdShare { taken: busy - own - program.as_secs_f64(), of: seconds })
+        self.between(before?, self.moment()?, program)
+    }
+
+    /// `None` where the kernel's times went back: a guest that was moved to another host, or a CPU that was taken away and came back.
+    fn between(&self, before: Moment, after: Moment, program: Duration) -> Option<CrowdShare> {
+        let [busy, own] = [after.busy.checked_sub(before.busy)?, after.own.checked_sub(before.own)?];
+        let seconds = after.at.duration_since(before.at).as_secs_f64() * self.0.len() as f64;
+        Some(CrowdShare { taken: busy.as_secs_f64() - own.as_secs_f64() - program.as_secs_f64(), of: seconds })
     }
 }
 
@@ -57,21 +62,24 @@ pub struct CrowdShare {
 }
 
 /// What others take while processes are measured that run for long, or are started one after another.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct CrowdWatch {
+    crowd: Crowd,
     before: Moment,
     program: Duration,
 }
 
 impl CrowdWatch {
-    /// From now on; `pids` are the program's processes, without their children. `None` where the kernel does not tell.
-    pub fn begin(pids: &[Pid]) -> Option<Self> {
-        Some(Self { before: Crowd::here().ok()?.moment()?, program: taken(pids) })
+    /// From now on, on `cpus`, those that the program may use; `pids` are its processes, without their children. `None` where the kernel
+    /// does not tell.
+    pub fn begin(cpus: &CpuSet, pids: &[Pid]) -> Option<Self> {
+        let crowd = Crowd(cpus.clone());
+        Some(Self { before: crowd.moment()?, crowd, program: taken(pids) })
     }
 
-    /// Until now; `pids` are the program's processes now.
+    /// Until now; `pids` are the program's processes now. `None` where the kernel does not tell, as of CPUs that were taken away meanwhile.
     pub fn end(self, pids: &[Pid]) -> Option<CrowdShare> {
-        Crowd::here().ok()?.since(Some(self.before), taken(pids).saturating_sub(self.program))
+        self.crowd.since(Some(self.before), taken(pids).saturating_sub(self.program))
     }
 }
 
@@ -93,19 +101,20 @@ fn ticks(stat: &[u8]) -> Option<u64> {
     (times.len() == 4).then(|| times.iter().sum())
 }
 
-/// For how long these CPUs were busy since boot.
+/// For how long these CPUs were busy since boot, interrupts aside; `None` where one of them is not told of, as while it is offline.
 fn busy(stat: &str, cpus: &CpuSet) -> Option<Duration> {
     let ticks = |line: &str| -> Option<(CpuId, u64)> {
         let (number, times) = line.strip_prefix("cpu")?.split_once(' ')?;
         let times: Vec<u64> = times.split_whitespace().map(str::parse).collect::<Result<_, _>>().ok()?;
-        // user nice system (idle iowait) irq softirq steal; what guests take is contained in the first two.
-        let busy = [0, 1, 2, 5, 6, 7].into_iter().filter_map(|index| times.get(index)).sum();
+        // user nice system (idle iowait irq softirq) steal; what guests take is contained in the first two.
+        let busy = [0, 1, 2, 7].into_iter().filter_map(|index| times.get(index)).sum();
         Some((CpuId(number.parse().ok()?), busy))
     };
     let own: Vec<u64> =
         stat.lines().filter_map(ticks).filter(|(cpu, _)| cpus.contains(*cpu)).map(|(_, busy)| busy).collect();
     let second = rustix::param::clock_ticks_per_second().max(1);
-    (!own.is_empty()).then(|| Duration::from_secs_f64(own.iter().sum::<u64>() as f64 / second as f64))
+    (!own.is_empty() && own.len() == cpus.len())
+        .then(|| Duration::from_secs_f64(own.iter().sum::<u64>() as f64 / second as f64))
 }
 
 #[cfg(test)]
@@ -117,9 +126,9 @@ mod tests {
         let stat = "cpu  9 9 9 9 9 9 9 9 9 9\ncpu0 10 20 30 400 500 6 7 8 9 9\ncpu1 100 0 0 0 0 0 0 0 0 0\ncpu2 1 1 1\nintr 5\n";
         let of = |list: &str| busy(stat, &CpuSet::parse_list(list).unwrap()).map(|time| time.as_secs_f64() * 100.0);
         let ticks = rustix::param::clock_ticks_per_second() as f64 / 100.0;
-        assert!((of("0").unwrap() * ticks - 81.0).abs() < 1e-6);
-        assert!((of("0-1").unwrap() * ticks - 181.0).abs() < 1e-6);
-        assert_eq!(of("7"), None);
+        assert!((of("0").unwrap() * ticks - 68.0).abs() < 1e-6);
+        assert!((of("0-1").unwrap() * ticks - 168.0).abs() < 1e-6);
+        assert_eq!((of("7"), of("0,7"), of("")), (None, None, None));
         assert_eq!(busy("", &CpuSet::parse_list("0").unwrap()), None);
     }
 
@@ -132,13 +141,30 @@ mod tests {
     #[test]
     fn a_child_counts_while_it_runs_and_when_it_has_ended() {
         let before = taken(&[]);
-        let mut child = std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
-        let pid = Pid(child.id() as i32);
-        let long = Duration::from_millis(50);
-        while taken(&[pid]) < before + long {}
-        child.kill().unwrap();
-        child.wait().unwrap();
+        let script = "ulimit -t 10; while :; do :; done";
+        let child = std::process::Command::new("sh").args(["-c", script]).spawn().unwrap();
+        let mut child = crate::fixture::Killed(child);
+        let pid = Pid(child.0.id() as i32);
+        let (long, deadline) = (Duration::from_millis(50), Instant::now() + Duration::from_secs(10));
+        while taken(&[pid]) < before + long {
+            assert!(Instant::now() < deadline, "it took too little");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        child.0.kill().unwrap();
+        child.0.wait().unwrap();
         assert!(taken(&[]) >= before + long);
+    }
+
+    #[test]
+    fn times_that_went_back_tell_nothing_of_others() {
+        let crowd = Crowd(CpuSet::parse_list("0-1").unwrap());
+        let (start, second) = (Instant::now(), Duration::from_secs(1));
+        let moment =
+            |at: u32, busy: u32, own: u32| Moment { at: start + second * at, busy: second * busy, own: second * own };
+        let share = |after: Moment| crowd.between(moment(1, 100, 10), after, second);
+        assert_eq!(share(moment(4, 106, 11)), Some(CrowdShare { taken: 4.0, of: 6.0 }));
+        // What a CPU did since boot is gone; and the others of it are not told of later.
+        assert_eq!((share(moment(4, 99, 11)), share(moment(4, 106, 9))), (None, None));
     }
 
     #[test]

@@ -9,6 +9,7 @@ use crate::affinity;
 use crate::choice::{self, Choice, Why};
 use crate::fifo::Fifo;
 use crate::meter::Meter;
+use crate::metric::reading::Growth;
 use crate::process;
 use crate::roster::Changes;
 use crate::survey::{Surveyed, averaged, same_crew};
@@ -83,8 +84,8 @@ pub struct LiveTestbed {
     /// Mean performance of the unpinned windows and their number.
     baseline: Option<(f64, f64)>,
     not_punctual: Option<String>,
-    /// The threads are pinned, or were until the last setting.
-    pinned: bool,
+    /// The last one.
+    setting: Setting,
     /// Where [`Self::scatter`] deals to.
     random: Random,
 }
@@ -135,7 +136,7 @@ impl LiveTestbed {
             respawned: 0,
             baseline: None,
             not_punctual: None,
-            pinned: false,
+            setting: Setting::Unpinned,
             random: Random::new(0),
         })
     }
@@ -157,7 +158,19 @@ impl LiveTestbed {
             }
         }
         notes.extend(self.not_punctual.clone());
+        notes.extend(self.meter.growth().and_then(Growth::doubt).map(str::to_owned));
         notes
+    }
+
+    /// Whether the number turned out to be a total, though it is taken for a value by its name: then all that was measured with it says
+    /// nothing.
+    pub fn measures_a_total(&self) -> bool {
+        self.meter.growth().is_some_and(|growth| growth.of_a_total().is_some())
+    }
+
+    /// Time per measurement at [`Effort`] 1.
+    pub fn period(&self) -> Duration {
+        self.options.period
     }
 
     /// The program's processes.
@@ -362,9 +375,11 @@ impl Testbed for LiveTestbed {
             }
         };
         let settle = self.options.period / 5;
-        let was_pinned = self.pinned;
+        if self.setting != *setting {
+            self.meter.moved();
+        }
         // Also where moving fails half-way.
-        self.pinned = *setting != Setting::Unpinned;
+        let was_pinned = std::mem::replace(&mut self.setting, setting.clone()) != Setting::Unpinned;
         if *setting == Setting::Unpinned && was_pinned {
             self.scatter()?;
             self.apply(setting)?;

@@ -1,5 +1,6 @@
 //! What is measured while a program runs.
 
+use crate::metric::reading::Growth;
 use pinwise_testbed::{MeasureError, Measurement, Unit};
 use std::time::Duration;
 
@@ -19,6 +20,14 @@ pub trait Meter: Send {
 
     /// Standard error of the last performance that was measured, in its unit; `None` where its window had no parts to tell it.
     fn error(&self) -> Option<f64> {
+        None
+    }
+
+    /// The program runs in another setting from here on: its threads elsewhere, or another number of them.
+    fn moved(&mut self) {}
+
+    /// What the number did so far, where it is taken for a value by its name alone.
+    fn growth(&self) -> Option<&Growth> {
         None
     }
 }

@@ -47,9 +47,9 @@ use crate::{Meter, Streams};
 use arrivals::{Lines, MatchingLines};
 use pinwise_testbed::{MeasureError, Measurement, Retry, Unit};
 use probe::{Found, Known};
-use reading::Summary;
+use reading::{Growth, Summary};
 use source::Source;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How a metric is to be read, beside what it is.
 #[derive(Clone, Debug, PartialEq)]
@@ -64,12 +64,21 @@ pub struct MetricOptions {
     pub unit: Option<String>,
     /// How long to wait for a number before giving up.
     pub patience: Duration,
+    /// When all waiting for the first numbers ends; `None`: when patience does.
+    pub until: Option<Instant>,
 }
 
 impl Default for MetricOptions {
     /// Everything found out; 10 s of patience.
     fn default() -> Self {
-        Self { pick: None, interpretation: None, lower_is_better: false, unit: None, patience: Duration::from_secs(10) }
+        Self {
+            pick: None,
+            interpretation: None,
+            lower_is_better: false,
+            unit: None,
+            patience: Duration::from_secs(10),
+            until: None,
+        }
     }
 }
 
@@ -135,6 +144,7 @@ impl MetricSpec {
             stated: options.interpretation,
             hint: self.hint().or_else(|| picked.and_then(spec::hint)),
             patience: options.patience,
+            until: options.until,
         };
         let missing = |stream| MetricError::NoStream { metric: metric.clone(), stream };
         let lines = |lines, pattern: &Pattern, from: String| {
@@ -204,6 +214,14 @@ pub(crate) trait MetricMeter: Send {
         window: Duration,
         cancelled: &dyn Fn() -> bool,
     ) -> Result<(Summary, Duration), MeasureError>;
+
+    /// See [`Meter::moved`].
+    fn moved(&mut self) {}
+
+    /// See [`Meter::growth`].
+    fn growth(&self) -> Option<&Growth> {
+        None
+    }
 }
 
 /// A quantity as performance.
@@ -239,6 +257,14 @@ impl Meter for Converted {
 
     fn error(&self) -> Option<f64> {
         self.error
+    }
+
+    fn moved(&mut self) {
+        self.meter.moved();
+    }
+
+    fn growth(&self) -> Option<&Growth> {
+        self.meter.growth()
     }
 }
 

@@ -153,7 +153,7 @@ pub(crate) fn next(info: &CampaignInfo, outcome: &Outcome, files: Files<'_>) -> 
 }
 
 /// The words as a shell takes them.
-pub(crate) fn shell(words: &[String]) -> String {
+pub fn shell(words: &[String]) -> String {
     words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
 }
 

@@ -27,7 +27,7 @@ use anyhow::Context;
 use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Ending, NewCampaign, Record, Store, Strategy, run};
 use pinwise_host::{CrowdWatch, Ended, Pinner, Scope};
 use pinwise_placement::{Advice, Budget, Origin, Outcome, Plan, Search, SearchError, StrategyName};
-use pinwise_report::{Files, is_simulated};
+use pinwise_report::{Files, is_simulated, shell};
 use pinwise_testbed::figures;
 use pinwise_topology::{CpuSet, Fingerprint, Machine, SharingTree};
 use std::path::{Path, PathBuf};
@@ -48,7 +48,7 @@ impl Place {
         let mut store = self.store.open()?;
         let asked = request.question.budget;
         if let Budget::Time(budget) = asked {
-            request.patience = Some(budget);
+            request.deadline = Some(begin + budget);
         }
         let (request, bed, new) = prepare(request, self.built_in(), begin, &store, &interrupt)?;
         if let (Budget::Time(asked), Budget::Time(left)) = (asked, request.question.budget)
@@ -187,6 +187,10 @@ pub(crate) fn search_stored(
             let kept = kept(records.len());
             Err(Interrupted(format!("interrupted: what was pinned is as it was; {kept} in campaign {}", id.0)).into())
         }
+        Ending::Failed(reason) if bed.measures_a_total() => {
+            store.delete(id)?;
+            anyhow::bail!("{}", again(&reason, &info.new))
+        }
         Ending::Failed(reason) => {
             store.conclude(id, CampaignState::Stopped, None)?;
             anyhow::bail!("{reason} ({} in campaign {})", kept(records.len()), id.0)
@@ -306,11 +310,23 @@ fn conduct(
             store.delete(id)?;
             anyhow::bail!("{reason}")
         }
+        Ending::Failed(reason) if bed.measures_a_total() => {
+            store.delete(id)?;
+            anyhow::bail!("{}", again(&reason, &info.new))
+        }
         Ending::Failed(reason) => {
             store.conclude(id, CampaignState::Stopped, None)?;
             anyhow::bail!("{reason} ({}; once the cause is gone: {resume})", kept(records.len()))
         }
     }
+}
+
+/// What to type where the metric was a total: nothing that was measured of it is of use.
+fn again(reason: &str, new: &NewCampaign) -> String {
+    let mut words = new.command.clone();
+    let end = words.iter().position(|word| word == "--").unwrap_or(words.len());
+    words.insert(end, "--counter".to_owned());
+    format!("{reason} (nothing is kept; with --counter: {})", shell(&words))
 }
 
 /// `1 measurement is kept`, `20 measurements are kept`.
@@ -332,7 +348,7 @@ pub(crate) fn measure(
     let before = bed.notes();
     let start = Instant::now();
     let clock = || start.elapsed();
-    let watch = bed.pids().and_then(|pids| CrowdWatch::begin(&pids));
+    let watch = bed.pids().and_then(|pids| CrowdWatch::begin(&bed.testbed().machine().allowed, &pids));
     let ended = run(store, info.id, strategy, bed.testbed_mut(), &clock, &|| interrupt.came(), &mut |record| {
         progress.observe(record);
     })?;

@@ -1,6 +1,6 @@
 //! What can be wrong with a metric.
 
-use pinwise_testbed::figures::duration;
+use pinwise_testbed::figures::{counted, duration};
 use std::time::Duration;
 
 /// Why performance cannot be read. One line each: what, why, what to do.
@@ -97,6 +97,18 @@ pub enum MetricError {
         waited: Duration,
         /// What was seen instead.
         seen: String,
+    },
+    /// Some numbers, and then none for long.
+    #[error("metric '{metric}': {} in {}, and then none for {}: too few to tell when they come", counted(*.numbers as u64, "number"), duration(*.waited), duration(*.silent))]
+    TooFew {
+        /// The metric.
+        metric: String,
+        /// How many numbers came.
+        numbers: usize,
+        /// How long was waited in all.
+        waited: Duration,
+        /// How long since the last number.
+        silent: Duration,
     },
     /// The program closed the stream.
     #[error("metric '{metric}': {reason}")]

@@ -35,6 +35,16 @@ impl MetricMeter for Paced {
             Interpretation::Value => self.values(start, window, cancelled),
         }
     }
+
+    fn moved(&mut self) {
+        if let Some((growth, _)) = &mut self.growth {
+            growth.moved();
+        }
+    }
+
+    fn growth(&self) -> Option<&Growth> {
+        self.growth.as_ref().map(|(growth, _)| growth)
+    }
 }
 
 impl Paced {
@@ -113,8 +123,8 @@ impl Paced {
         growth.see(Reading { value: arrival.sample.value, seconds });
         let Some((first, last)) = growth.of_a_total() else { return Ok(()) };
         let message = format!(
-            "the metric only ever grew, as evenly as a total does, from {} to {} in {}: say --counter, and its rate is measured; or, if it is a \
-             rate that still grows, wait until the program has warmed up or say --gauge",
+            "the metric only ever grew, as evenly as a total does and wherever the threads were, from {} to {} in {}: say --counter, and its rate \
+             is measured; or, if it is a rate that still grows, wait until the program has warmed up or say --gauge",
             first.value,
             last.value,
             duration(Duration::from_secs_f64(last.seconds - first.seconds))
@@ -207,14 +217,19 @@ mod tests {
 
     #[test]
     fn a_value_that_turns_out_to_be_a_total_ends_it_unless_the_user_says_that_it_is_none() {
-        let lines: Vec<(u64, f64)> = (0..40).map(|line| (line * 10, 5000.0 + line as f64)).collect();
+        let lines: Vec<(u64, f64)> = (0..120).map(|line| (line * 10, 5000.0 + line as f64)).collect();
+        let measure = |paced: &mut Paced| {
+            paced.moved();
+            measure(paced, 0, 100)
+        };
         let said = &mut paced(Interpretation::Value, &lines);
-        assert!((0..3).all(|_| measure(said, 0, 100).is_ok()));
+        assert!((0..9).all(|_| measure(said).is_ok()) && said.growth().is_none());
         let unsaid =
             &mut Paced { growth: Some((Growth::default(), Instant::now())), ..paced(Interpretation::Value, &lines) };
-        let error = (0..3).find_map(|_| measure(unsaid, 0, 100).err()).unwrap();
+        assert!((0..5).all(|_| measure(unsaid).is_ok()) && unsaid.growth().is_some_and(|seen| seen.doubt().is_some()));
+        let error = (0..9).find_map(|_| measure(unsaid).err()).unwrap();
         assert_eq!(error.retry, Retry::Never);
-        assert!(error.message.contains("from 5000 to 5020") && error.message.contains("say --counter"), "{error}");
+        assert!(error.message.contains("from 5000 to 5060") && error.message.contains("say --counter"), "{error}");
     }
 
     #[test]

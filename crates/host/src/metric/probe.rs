@@ -21,6 +21,8 @@ pub(crate) struct Known<'a> {
     pub(crate) hint: Option<Interpretation>,
     /// How long to wait for a number.
     pub(crate) patience: Duration,
+    /// When all waiting ends; `None`: when patience does.
+    pub(crate) until: Option<Instant>,
 }
 
 /// What was found.
@@ -34,11 +36,18 @@ pub(crate) struct Found {
 }
 
 impl Known<'_> {
-    fn paced(&self, arrivals: Box<dyn Arrivals>, interpretation: Interpretation) -> Paced {
+    /// `declared` by the source itself, which is more than its name.
+    fn paced(&self, arrivals: Box<dyn Arrivals>, interpretation: Interpretation, declared: bool) -> Paced {
         // A value by its name alone; one that went down is none by its readings.
-        let by_name = self.stated.is_none() && self.hint.is_some();
+        let by_name = self.stated.is_none() && !declared && self.hint.is_some();
         let growth = by_name.then(|| (Growth::default(), Instant::now()));
         Paced { arrivals, interpretation, patience: self.patience, growth }
+    }
+
+    /// When patience with a number ends that is waited for since `begin`.
+    fn end(&self, begin: Instant) -> Instant {
+        let end = begin + self.patience;
+        self.until.map_or(end, |until| until.min(end))
     }
 
     fn undecided(&self, value: f64, waited: Duration) -> MetricError {
@@ -112,16 +121,21 @@ pub(crate) fn lines(
                         duration(period * 2)
                     ));
                 }
-                let meter = Box::new(known.paced(arrivals, interpretation));
+                let meter = Box::new(known.paced(arrivals, interpretation, false));
                 return Ok(Found { meter, interpretation, notes, shortest_window: period });
             }
-            if began.elapsed() > known.patience && values.windows(2).all(|pair| pair[0] == pair[1]) {
+            if Instant::now() > known.end(began) && values.windows(2).all(|pair| pair[0] == pair[1]) {
                 return Err(known.undecided(values[0], began.elapsed()));
             }
         }
-        match arrivals.next(Instant::now() + known.patience, cancelled) {
+        let asked = Instant::now();
+        match arrivals.next(known.end(asked), cancelled) {
             Ok(Some(arrival)) => heard.push(arrival),
-            Ok(None) => return Err(known.never(known.patience, arrivals.seen())),
+            Ok(None) if heard.is_empty() => return Err(known.never(known.end(began) - began, arrivals.seen())),
+            Ok(None) => {
+                let (metric, numbers, waited) = (known.metric.into(), heard.len(), began.elapsed());
+                return Err(MetricError::TooFew { metric, numbers, waited, silent: asked.elapsed() });
+            }
             Err(stop) => return Err(known.failed(stop, began.elapsed(), heard.len())),
         }
     }
@@ -165,14 +179,15 @@ pub(crate) fn source(
             // Readings for the cost alone.
             Some(Interpretation::Counter) if source.exact() => values.len() >= RISES_OF_A_COUNTER,
             Some(Interpretation::Counter) => changes.len() + 1 >= RISES_OF_A_COUNTER,
-            Some(Interpretation::Value) => changes.len() >= RENEWALS || began.elapsed() > known.patience,
+            Some(Interpretation::Value) => changes.len() >= RENEWALS || Instant::now() > known.end(began),
             None => false,
         };
         if let Some(interpretation) = interpretation.filter(|_| enough) {
             let known = Known { hint: source.declared().or(known.hint), ..*known };
             return Ok(found(source, &known, interpretation, &changes, unchanged, cost));
         }
-        if began.elapsed() > known.patience.max(cost_of(cost) * 20) {
+        let expired = known.until.is_some_and(|until| Instant::now() > until);
+        if expired || began.elapsed() > known.patience.max(cost_of(cost) * 20) {
             let constant = values[values.len() - 1];
             return Err(known.undecided(constant, began.elapsed()));
         }
@@ -194,7 +209,7 @@ pub(crate) fn source(
                 values.push(sample.value);
             }
             // One bad reading among good ones (a file caught while it is written) is no reason to give up.
-            Err(Failure::Unreadable(_)) if began.elapsed() <= known.patience => {}
+            Err(Failure::Unreadable(_)) if Instant::now() <= known.end(began) => {}
             Err(failure) => return Err(known.failed(failure.into(), began.elapsed(), values.len())),
         }
     }
@@ -212,7 +227,7 @@ fn first_reading(source: &mut dyn Source, known: &Known<'_>, cancelled: &dyn Fn(
         match source.read(cancelled) {
             Ok(sample) => return Ok(sample.value),
             Err(Failure::Cancelled) => return Err(MetricError::Interrupted),
-            Err(Failure::Unreadable(why)) if began.elapsed() >= known.patience => {
+            Err(Failure::Unreadable(why)) if Instant::now() >= known.end(began) => {
                 return Err(known.never(began.elapsed(), why));
             }
             Err(Failure::Unreadable(_)) => {
@@ -230,7 +245,7 @@ fn found(
     unchanged: usize,
     cost: Duration,
 ) -> Found {
-    let cost = cost_of(cost);
+    let (cost, declared) = (cost_of(cost), source.declared().is_some());
     let mut notes: Vec<String> = decision(known, interpretation).into_iter().collect();
     if cost > Duration::from_millis(1) {
         notes.push(format!("a reading of the metric takes {} or more", duration(cost)));
@@ -253,6 +268,55 @@ fn found(
         _ => format!("it is renewed about every {}: shorter windows are stretched", duration(period)),
     });
     let arrivals = Box::new(Renewals::new(source, interpretation, poll, period));
-    let meter = Box::new(known.paced(arrivals, interpretation));
+    let meter = Box::new(known.paced(arrivals, interpretation, declared));
     Found { meter, interpretation, notes, shortest_window: period }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::arrivals::tests::script;
+    use super::super::source::Sample;
+    use super::*;
+
+    fn known(until: Option<Instant>) -> Known<'static> {
+        let hint = Some(Interpretation::Value);
+        Known { metric: "m", stated: None, hint, patience: Duration::from_secs(10), until }
+    }
+
+    #[test]
+    fn waiting_for_a_number_after_the_first_ends_with_all_waiting() {
+        let script = || script(&[(250, 1.0), (400, 2.0), (550, 3.0), (700, 4.0), (850, 5.0)]);
+        let learn = |until: Option<u64>| {
+            let script = script();
+            let until = until.map(|millis| script.start + Duration::from_millis(millis));
+            lines(Box::new(script), &known(until), &|| false).map(|found| found.interpretation)
+        };
+        assert_eq!(learn(None), Ok(Interpretation::Value));
+        assert!(matches!(learn(Some(300)), Err(MetricError::TooFew { numbers: 1, .. })), "{:?}", learn(Some(300)));
+        assert!(matches!(learn(Some(200)), Err(MetricError::NeverRead { .. })), "{:?}", learn(Some(200)));
+    }
+
+    /// Another number at each reading, of a kind that the source may declare.
+    struct Growing(f64, Option<Interpretation>);
+
+    impl Source for Growing {
+        fn read(&mut self, _: &dyn Fn() -> bool) -> Result<Sample, Failure> {
+            self.0 += 1.0;
+            Ok(Sample { value: self.0, seconds: None })
+        }
+
+        fn declared(&self) -> Option<Interpretation> {
+            self.1
+        }
+    }
+
+    #[test]
+    fn a_value_by_its_name_alone_is_looked_at_and_one_that_the_source_declares_is_not() {
+        let looked_at = |declared: Option<Interpretation>| {
+            let found = source(Box::new(Growing(0.0, declared)), &known(None), &|| false).ok().unwrap();
+            assert_eq!(found.interpretation, Interpretation::Value);
+            found.meter.growth().is_some()
+        };
+        assert!(looked_at(None) && !looked_at(Some(Interpretation::Value)));
+    }
 }

@@ -6,6 +6,7 @@ use super::window::Window;
 use super::{ProbeError, ProbeOptions, ProgressSource};
 use crate::guardian::{Entry, Guardian};
 use crate::launch::{Exit, Launch, Output, Running};
+use crate::metric::reading::Growth;
 use crate::metric::reading::{RateError, Reading, Summary, apart, rate};
 use crate::metric::{Metric, MetricOptions, MetricSpec};
 use crate::monitor::{Activity, Monitor};
@@ -270,7 +271,8 @@ impl Session {
             measured.map_err(|_| io::Error::other("the metric's thread failed")).map_err(|e| self.unreadable(e))?;
         let (rate, error) = (measured?.performance, metric.meter.error());
         let progress = Progress { rate, error, measure: Measure::Metric };
-        let notes = metric.notes.clone();
+        let mut notes = metric.notes.clone();
+        notes.extend(metric.meter.growth().and_then(Growth::doubt).map(str::to_owned));
         self.metric = Some(metric);
         Ok(Window { progress: Some(progress), unit: Some(unit), notes, ..self.seen(one, Some(other), initialization) })
     }
@@ -293,6 +295,9 @@ impl Session {
     /// Changes the parameter of the running program, and waits until its threads are what they will be: so many.
     pub(super) fn set(&mut self, setter: &Setter, parameter: u32, guardian: &mut Guardian) -> Result<u32, ProbeError> {
         self.parameter = parameter;
+        if let Some(metric) = &mut self.metric {
+            metric.meter.moved();
+        }
         let done = setter.set(self.root, parameter, guardian, SETTING, &|| self.check().is_err());
         self.check()?;
         done.map_err(|why| ProbeError::Set { n: parameter, why })?;

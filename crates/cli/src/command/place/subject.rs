@@ -138,7 +138,7 @@ impl SubjectArguments {
             period: self.period,
             floor: self.floor,
             limit: self.limit,
-            patience: None,
+            deadline: None,
         })
     }
 
@@ -185,7 +185,7 @@ impl SubjectArguments {
             period: self.period,
             floor: None,
             limit: self.limit,
-            patience: None,
+            deadline: None,
         })
     }
 

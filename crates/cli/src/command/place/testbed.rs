@@ -86,6 +86,11 @@ impl Bed {
         }
     }
 
+    /// Whether the metric turned out to be a total, though its name says that it is a rate.
+    pub(super) fn measures_a_total(&self) -> bool {
+        matches!(self, Self::Live(bed, _) if bed.measures_a_total())
+    }
+
     /// How long an experiment of a profile takes, about, and whether that is time of a model; `None` where there can be none.
     pub(super) fn experiment(&self, request: &Request) -> Option<(Duration, bool)> {
         match (self, &request.subject) {
@@ -135,7 +140,10 @@ fn whole(request: &Request, interrupt: &Interrupt) -> anyhow::Result<Bed> {
     let counter = |counter: bool| if counter { Interpretation::Counter } else { Interpretation::Value };
     let usual = MetricOptions::default();
     let options = MetricOptions {
-        patience: request.patience.map_or(usual.patience, |patience| patience.min(usual.patience)),
+        patience: request
+            .deadline
+            .map_or(usual.patience, |end| usual.patience.min(end.saturating_duration_since(Instant::now()))),
+        until: request.deadline,
         pick: request.reading.pick.as_ref().map(pattern).transpose()?,
         interpretation: request.reading.counter.map(counter),
         lower_is_better: request.reading.lower_is_better,
@@ -251,12 +259,14 @@ fn take_up(
         let told = told(end);
         return Err(if unmatched { told.context(format!("--metric '{metric}' matched no line")) } else { told });
     }
-    let hasty = matches!(error, MetricError::NeverRead { .. }) && options.patience < MetricOptions::default().patience;
-    Err(match error {
-        error if error.is_usage() => usage(error).into(),
-        error if hasty => anyhow::Error::from(error).context("the budget ended before there was a number"),
-        error => error.into(),
-    })
+    let over = options.until.is_some_and(|until| Instant::now() >= until);
+    let missing = match error {
+        MetricError::NeverRead { .. } if over => "was a number",
+        MetricError::TooFew { .. } if over => "were enough numbers",
+        error if error.is_usage() => return Err(usage(error).into()),
+        error => return Err(error.into()),
+    };
+    Err(anyhow::Error::from(error).context(format!("the budget ended before there {missing}")))
 }
 
 /// An error of the target with the exit code it deserves.

@@ -129,7 +129,7 @@ impl Asked {
             period: self.probe,
             floor: None,
             limit: self.limit,
-            patience: None,
+            deadline: None,
         }
     }
 }
