@@ -16,9 +16,9 @@ const ELSEWHERE: [(&str, &str, &str); 1] =
 pub(crate) fn hint(error: &clap::Error, words: &[OsString]) -> Option<Usage> {
     let words: Vec<_> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let command = words.get(1).filter(|word| !word.is_empty())?;
-    let disagrees = matches!(error.kind(), ErrorKind::ArgumentConflict | ErrorKind::MissingRequiredArgument);
-    if disagrees && command == "apply" && words.iter().any(|word| word == "--undo") {
-        let pid = words.iter().skip_while(|word| *word != "--pid").nth(1).map_or("PID", String::as_str);
+    if command == "apply" && words.iter().any(|word| word == "--undo") && concerns_plan_or_pid(error) {
+        let next = || words.iter().skip_while(|word| *word != "--pid").nth(1).map(String::as_str);
+        let pid = words.iter().find_map(|word| word.strip_prefix("--pid=")).or_else(next).unwrap_or("PID");
         return Some(Usage(format!("--undo takes a process and no plan: pinwise apply --undo --pid {pid}")));
     }
     let refused = error.get(ContextKind::InvalidArg).or_else(|| error.get(ContextKind::InvalidSubcommand));
@@ -39,22 +39,41 @@ pub(crate) fn hint(error: &clap::Error, words: &[OsString]) -> Option<Usage> {
     )))
 }
 
+/// Whether `--undo` disagrees with the plan alone, or the process is missing.
+fn concerns_plan_or_pid(error: &clap::Error) -> bool {
+    let named = |kind| match error.get(kind) {
+        Some(ContextValue::String(name)) => std::slice::from_ref(name),
+        Some(ContextValue::Strings(names)) => names,
+        _ => &[],
+    };
+    let mut all = named(ContextKind::InvalidArg).iter().chain(named(ContextKind::PriorArg));
+    match error.kind() {
+        ErrorKind::ArgumentConflict => all.all(|name| name == "--undo" || name.contains("PLAN")),
+        ErrorKind::MissingRequiredArgument => all.any(|name| name.starts_with("--pid")),
+        _ => false,
+    }
+}
+
+/// Without these a search goes on with a default that was surely not meant.
+const MEANT: [&str; 2] = ["--budget", "--metric"];
+
 /// What to say of options of pinwise that stand behind `--`, where they are the program's: whoever has no other of that name before it
 /// may have meant pinwise.
 pub(crate) fn behind(root: &clap::Command, words: &[OsString]) -> Option<String> {
     let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
     let dashes = words.iter().position(|word| word == "--")?;
-    let (before, program) = (&words[1..dashes], &words[dashes + 1..]);
+    let (before, program) = (words.get(1..dashes)?, &words[dashes + 1..]);
     let name = WITH_PROGRAM.iter().find(|name| before.first().is_some_and(|word| name.starts_with(&**word)))?;
     let command = root.find_subcommand(name)?;
     let own = |word: &str| {
         let option = word.split('=').next().unwrap_or(word);
-        let long = option.strip_prefix("--").filter(|long| !long.is_empty())?;
+        let long = MEANT.contains(&option).then(|| option.strip_prefix("--"))??;
         let is_own = command.get_arguments().any(|known| known.get_long() == Some(long));
         let elsewhere = before.iter().any(|word| word.split('=').next() == Some(option));
         (is_own && !elsewhere).then(|| option.to_owned())
     };
-    let option = program.iter().skip(1).find_map(|word| own(word))?;
+    // Another -- is the program's own, and so is what stands behind it.
+    let option = program.iter().skip(1).take_while(|word| *word != "--").find_map(|word| own(word))?;
     let program = program.first()?;
     Some(format!("{option} stands behind --, so {program} gets it; an option of pinwise {name} goes before --"))
 }
@@ -87,10 +106,19 @@ mod tests {
 
     #[test]
     fn undoing_says_what_to_type_instead() {
-        for line in ["pinwise apply 4 --undo", "pinwise apply plan.toml --undo --pid 42", "pinwise apply --undo"] {
+        for line in [
+            "pinwise apply 4 --undo",
+            "pinwise apply plan.toml --undo --pid 42",
+            "pinwise apply plan.toml --undo --pid=42",
+            "pinwise apply --undo",
+        ] {
             let pid = if line.contains("42") { "42" } else { "PID" };
             let told = of(line).unwrap_or_else(|| panic!("{line}: no hint"));
             assert!(told.ends_with(&format!(": pinwise apply --undo --pid {pid}")), "{told}");
+        }
+        // Typed without the option it would do what was not asked.
+        for option in ["--dry-run", "--watch", "--force", "--set"] {
+            assert_eq!(of(&format!("pinwise apply --undo --pid 42 {option}")), None, "{option}");
         }
     }
 
@@ -107,6 +135,10 @@ mod tests {
             "pinwise place -- --budget",
             "pinwise place --budget 5s",
             "pinwise topo -- --budget",
+            "pinwise run plan.toml -- xz --budget 10s",
+            "pinwise place -- xz --seed 4 --json",
+            "pinwise place -- sh -c x -- --budget 10s",
+            "-- xz --budget 10s",
         ] {
             assert_eq!(of(line), None, "{line}");
         }

@@ -6,7 +6,7 @@ mod sheet;
 pub(crate) use document::document;
 
 use pinwise_campaign::{CampaignInfo, CampaignState};
-use pinwise_placement::{Advice, Best, Bound, Budget, Cost, Estimate, Forecast, Outcome, Question, Search};
+use pinwise_placement::{Advice, Best, Bound, Budget, Cost, Drift, Forecast, Outcome, Question, Search};
 use pinwise_report::{Files, is_simulated, quoted};
 use pinwise_testbed::figures::{self, Scale};
 use pinwise_topology::{CpuId, SharingTree};
@@ -92,60 +92,73 @@ fn verdict(info: &CampaignInfo, outcome: &Outcome, tree: &SharingTree) -> String
     verdict.to_owned()
 }
 
-/// Whether the best is better than the program as it was found, where that was otherwise than unpinned after.
+/// Whether the best is better than the program as it was found, where that was otherwise than unpinned after or than the best.
 fn beats_as_found(outcome: &Outcome) -> bool {
-    outcome.found_apart().is_none() || outcome.gain_as_found().is_none_or(|(_, low, _)| low > 0.0)
+    let apart = outcome.found_apart().is_some() || worse_than_found(outcome);
+    !apart || outcome.gain_as_found().is_none_or(|(_, low, _)| low > 0.0)
 }
 
-/// That the program was found doing otherwise than it did unpinned after, and what the gain is over that.
+/// Whether the program as it was found did better than the best, beyond the intervals.
+fn worse_than_found(outcome: &Outcome) -> bool {
+    let best = outcome.best.as_ref().map(|best| best.performance);
+    outcome.as_found.zip(best).is_some_and(|(found, best)| found.low > best.high)
+}
+
+/// That the program was found doing otherwise than it did unpinned after, and what the gain is over that, unless the reference changed in the
+/// same direction meanwhile.
 fn apart(outcome: &Outcome) -> Option<String> {
     let (apart, found, unpinned) = (outcome.found_apart()?, outcome.as_found?, outcome.baseline?);
     let [windows, after] = [found.n, unpinned.n].map(|n| figures::count(n as u64));
-    let gain = outcome.gain_as_found().filter(|_| outcome.advice == Advice::Pin).map(|(gain, low, high)| {
-        let [gain, low, high] = [gain, low, high].map(figures::change);
-        format!(", and over what it was found doing the gain is {gain} ({low} to {high}, from both intervals)")
-    });
+    let drifted = |drift: &Drift| drift.significant && (drift.change > 0.0) == (apart < 0.0);
+    let ending = if outcome.drift.as_ref().is_some_and(drifted) {
+        ", or what changed meanwhile made the difference".to_owned()
+    } else if let Some((gain, low, high)) = outcome.gain_as_found().filter(|_| outcome.advice == Advice::Pin) {
+        let (gain, low) = (figures::change(gain), figures::change(low));
+        let interval =
+            if high.is_finite() { format!("{low} to {}", figures::change(high)) } else { format!("at least {low}") };
+        format!("; over what it was found doing the gain is {gain} ({interval}, from both intervals)")
+    } else {
+        String::new()
+    };
     Some(format!(
         "As found, before anything was pinned, the program did {} {} than unpinned afterwards ({windows} and {after} windows, intervals \
-         apart): left to the operating system it varies{}.",
+         apart): either the operating system places it differently from time to time, or it was still starting{ending}.",
         figures::percent(apart.abs()),
         if apart > 0.0 { "better" } else { "worse" },
-        gain.unwrap_or_default()
     ))
 }
 
-/// What to call the best assignment: it may have done worse than the program without it.
+/// What to call the best assignment: it may have done worse than the program without it, beyond the intervals.
 fn heading(outcome: &Outcome, simulated: bool) -> &'static str {
-    let best = outcome.best.as_ref().map_or(f64::INFINITY, |best| best.performance.mean);
-    let better = |unpinned: Option<Estimate>| unpinned.is_some_and(|unpinned| unpinned.mean > best);
-    if better(outcome.baseline) {
+    if outcome.gain.is_some_and(|(_, _, high)| high < 0.0) {
         "The best assignment measured, which did worse than unpinned:"
-    } else if !simulated && better(outcome.as_found) {
+    } else if !simulated && worse_than_found(outcome) {
         "The best assignment measured, which did worse than the program as it was found:"
     } else {
         "The best assignment found:"
     }
 }
 
-/// The budget that would do, where measurements go on taking as long as they did.
+/// The budget that may do, where measurements go on taking as long as they did: more than what did not.
 fn enough(info: &CampaignInfo, outcome: &Outcome, tree: &SharingTree) -> Option<String> {
     let question: Question = serde_json::from_value(info.new.question.clone()).ok()?;
     let search = Search::new(&question, tree, &info.new.workload).ok()?;
     let each = outcome.cost.time.checked_div(outcome.cost.measurements.try_into().ok()?)?;
-    Some(budget_for(search.enough(), matches!(question.budget, Budget::Time(_)).then_some(each)))
+    let enough = search.enough().max(outcome.cost.measurements.saturating_mul(2));
+    // Getting to know the program takes a measurement or more.
+    Some(budget_for(enough, matches!(question.budget, Budget::Time(_)).then_some(each), each))
 }
 
-/// What budget so many measurements take, and so much time each where it is one in time.
-pub(crate) fn budget_for(measurements: u64, each: Option<Duration>) -> String {
+/// What budget so many measurements take, and so much time each where it is one in time, of which `spent` goes into getting to know the program.
+pub(crate) fn budget_for(measurements: u64, each: Option<Duration>, spent: Duration) -> String {
     let about = figures::counted(measurements, "measurement");
-    let Some(each) = each else { return format!("a verdict takes about {about}: --budget {measurements}") };
-    // Rounded up, with one more for getting to know the program.
-    let seconds = each.as_secs_f64() * (measurements + 1) as f64;
+    let Some(each) = each else { return format!("a verdict takes at least about {about}: --budget {measurements}") };
+    let seconds = each.as_secs_f64() * measurements as f64 + spent.as_secs_f64();
     let budget = match seconds {
         seconds if seconds <= 120.0 => format!("{:.0}s", (seconds / 10.0).ceil() * 10.0),
         seconds => format!("{:.0}m", (seconds / 60.0).ceil()),
     };
-    format!("a verdict takes about {about}, {} each: --budget {budget}", figures::duration(each))
+    format!("a verdict takes at least about {about}, {} each: --budget {budget}", figures::duration(each))
 }
 
 fn evidence(sheet: &mut Sheet, info: &CampaignInfo, outcome: &Outcome, tree: &SharingTree, files: Files<'_>) {

@@ -1,5 +1,7 @@
 //! What every command says the same way: results on stdout, errors on one line, exit codes.
 
+use pinwise_host::CrowdShare;
+use pinwise_testbed::figures;
 use std::fmt;
 use std::fs;
 use std::io::{self, Write};
@@ -102,6 +104,22 @@ pub(crate) fn aside(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 
+/// What others take of the contexts is worth a word from here on.
+const CROWD_NOTABLE: f64 = 0.05;
+
+/// That other programs took much of the machine while a program was measured, and what is to be known of what they `left`.
+pub(crate) fn crowded(shares: &[CrowdShare], meanwhile: &str, left: &str) -> Option<String> {
+    let sum = |of: fn(&CrowdShare) -> f64| shares.iter().map(of).sum::<f64>();
+    let others = sum(|share| share.taken) / sum(|share| share.of);
+    (others >= CROWD_NOTABLE).then(|| {
+        format!(
+            "the machine was busy: other programs took {} of the contexts' time during the {meanwhile}, and the answer is for what they left{left}; \
+             try again when they rest",
+            figures::percent(others)
+        )
+    })
+}
+
 /// Columns to write for: the terminal's, or 100 where stdout is none.
 pub(crate) fn width() -> usize {
     rustix::termios::tcgetwinsize(io::stdout())
@@ -109,4 +127,18 @@ pub(crate) fn width() -> usize {
         .map(|size| usize::from(size.ws_col))
         .filter(|&columns| columns > 0)
         .unwrap_or(100)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn others_are_told_from_a_twentieth_of_the_machine_on() {
+        let share = |taken: f64| CrowdShare { taken, of: 10.0 };
+        assert_eq!(crowded(&[], "probes", ""), None);
+        assert_eq!(crowded(&[share(0.3), share(0.6)], "probes", ""), None);
+        let told = crowded(&[share(-0.1), share(2.1)], "measurements", "").unwrap();
+        assert!(told.contains("took 10 % of the contexts' time during the measurements"), "{told}");
+    }
 }

@@ -1,13 +1,15 @@
 //! Plan files: on the command line, and beside the store.
 
 use crate::output::{self, Usage, aside, read_input};
-use crate::store;
+use crate::request::Request;
+use crate::{comparison, store};
 use anyhow::Context as _;
 use clap::Args;
 use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Store};
 use pinwise_placement::{Outcome, Plan};
 use pinwise_report::shell;
 use pinwise_topology::CpuSet;
+use serde::Deserialize;
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -57,23 +59,25 @@ impl PlanArgument {
 /// Why there is no plan beside the store of this campaign, and what to do.
 fn without_plan(info: &CampaignInfo) -> String {
     let number = info.id.0;
-    let outcome = info.conclusion.clone().map(serde_json::from_value::<Outcome>);
+    // A comparison has a request too.
+    let places = comparison::of(info).is_none() && Request::deserialize(&info.new.question).is_ok();
+    let outcome = info.conclusion.as_ref().and_then(|conclusion| Outcome::deserialize(conclusion).ok());
     match (info.state, outcome) {
-        (CampaignState::Finished, Some(Ok(outcome))) if outcome.best.is_none() => {
+        (CampaignState::Finished, _) if !places => {
+            format!(
+                "campaign {number} is no search for a placement, and has no plan: those of `pinwise tune` have names"
+            )
+        }
+        (CampaignState::Finished, Some(outcome)) if outcome.best.is_none() => {
             format!(
                 "campaign {number} ended undecided and has no plan ({}): search again with a larger --budget, as it was: {}",
                 outcome.stopped_because,
                 shell(&info.new.command)
             )
         }
-        (CampaignState::Finished, Some(Ok(_))) => format!(
-            "the plan of campaign {number} is not beside the store, since it was moved or written elsewhere (--plan): name its file"
+        (CampaignState::Finished, _) => format!(
+            "the plan of campaign {number} is not beside the store: it may have been moved, deleted or written elsewhere (--plan): name its file"
         ),
-        (CampaignState::Finished, _) => {
-            format!(
-                "campaign {number} is no search for a placement, and has no plan: those of `pinwise tune` have names"
-            )
-        }
         _ if info.running => format!("campaign {number} is still running, and has no plan yet"),
         _ => {
             format!("campaign {number} has not ended, and has no plan yet: go on with pinwise campaign resume {number}")
@@ -197,8 +201,22 @@ pub(crate) fn wanted(plan: &Plan) -> Vec<(String, CpuSet)> {
 mod tests {
     use super::*;
     use pinwise_campaign::NewCampaign;
+    use pinwise_placement::{Budget, Question, StrategyName};
     use pinwise_testbed::{Unit, Workload};
     use pinwise_topology::{Alike, Machine};
+
+    /// What `place` was asked.
+    fn question() -> serde_json::Value {
+        let mut question = serde_json::to_value(Question::new(StrategyName::Auto, Budget::Measurements(1))).unwrap();
+        let second = serde_json::to_value(std::time::Duration::from_secs(1)).unwrap();
+        let reading = serde_json::json!({ "pick": null, "counter": null, "lower_is_better": false, "unit": null });
+        let request = serde_json::json!({
+            "subject": { "rerun": ["./a b"] }, "metric": "runtime", "reading": reading, "cpus": null, "floor": null, "period": second,
+            "limit": second,
+        });
+        question.as_object_mut().unwrap().extend(request.as_object().unwrap().clone());
+        question
+    }
 
     fn campaign(state: CampaignState, conclusion: Option<serde_json::Value>) -> CampaignInfo {
         CampaignInfo {
@@ -209,7 +227,7 @@ mod tests {
                 alike: Alike::ByStructure,
                 workload: Workload { name: "a".into(), threads: Vec::new() },
                 unit: Unit::cost("s"),
-                question: serde_json::Value::Null,
+                question: question(),
                 seed: 1,
             },
             started: 1_790_000_000,
@@ -238,8 +256,14 @@ mod tests {
              pinwise place --budget 5s -- './a b'"
         );
         assert!(told(CampaignState::Stopped, None).ends_with("go on with pinwise campaign resume 3"));
-        let other = told(CampaignState::Finished, Some(serde_json::json!({ "rows": [] })));
-        assert!(other.contains("no search for a placement"), "{other}");
+        // What an older version concluded, or none.
+        for conclusion in [Some(serde_json::json!({ "rows": [] })), None] {
+            let told = told(CampaignState::Finished, conclusion);
+            assert!(told.contains("it may have been moved, deleted or written elsewhere"), "{told}");
+        }
+        let mut other = campaign(CampaignState::Finished, None);
+        other.new.question = serde_json::json!({ "alone": [] });
+        assert!(without_plan(&other).contains("no search for a placement"), "{}", without_plan(&other));
     }
 
     #[test]

@@ -211,18 +211,21 @@ impl Outcome {
         }
     }
 
-    /// How the program did as it was found beside the unpinned windows after, found / unpinned - 1, where their intervals are apart: then
-    /// the operating system has placements of its own that differ, and what the gain is depends on which of them one would have.
+    /// How the program did as it was found beside the unpinned windows after, found / unpinned - 1, where their intervals are apart: the
+    /// operating system has placements of its own that differ, or the program was still starting, or something else changed.
     pub fn found_apart(&self) -> Option<f64> {
         let (found, unpinned) = (self.as_found?, self.baseline?);
         (found.low > unpinned.high || found.high < unpinned.low).then(|| found.mean / unpinned.mean - 1.0)
     }
 
     /// best / as found - 1 with its interval, (estimate, low, high): the ends of their intervals against each other, since they were not
-    /// measured in turn.
+    /// measured in turn. Without an upper end (infinity) where the interval of the program as found reaches 0, `None` where its mean does.
     pub fn gain_as_found(&self) -> Option<(f64, f64, f64)> {
         let (best, found) = (self.best.as_ref()?.performance, self.as_found?);
-        let over = |best: f64, found: f64| best / found - 1.0;
+        if found.mean <= 0.0 {
+            return None;
+        }
+        let over = |best: f64, found: f64| if found > 0.0 { best / found - 1.0 } else { f64::INFINITY };
         Some((over(best.mean, found.mean), over(best.low, found.high), over(best.high, found.low)))
     }
 
@@ -374,7 +377,10 @@ mod tests {
         assert_eq!(outcome(150.0, 100.0).found_apart(), Some(0.5));
         let (gain, low, high) = outcome(120.0, 100.0).gain_as_found().unwrap();
         assert_eq!((gain, low, high), (0.0, 114.0 / 125.0 - 1.0, 126.0 / 115.0 - 1.0));
-        assert_eq!(empty.gain_as_found(), None);
+        // Four windows that tell little: 1 ± 5.
+        let (gain, low, high) = outcome(1.0, 100.0).gain_as_found().unwrap();
+        assert_eq!((gain, low, high), (119.0, 114.0 / 6.0 - 1.0, f64::INFINITY));
+        assert_eq!((outcome(0.0, 100.0).gain_as_found(), empty.gain_as_found()), (None, None));
     }
 
     #[test]

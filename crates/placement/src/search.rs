@@ -46,7 +46,7 @@ pub(crate) const FINALISTS: usize = 8;
 const OPENING: [usize; 2] = [4, 2];
 
 /// A share of the budget whose rest has to be explained.
-const NOTABLE: f64 = 0.05;
+const LEFT_NOTABLE: f64 = 0.05;
 
 /// Search trials between two visits to the baseline and the reference.
 const VISIT_EVERY: usize = 20;
@@ -340,7 +340,7 @@ impl Search {
     fn all_used(&self, used: f64) -> String {
         let left = 1.0 - used;
         match self.question.budget {
-            Budget::Time(whole) if left >= NOTABLE => format!(
+            Budget::Time(whole) if left >= LEFT_NOTABLE => format!(
                 "the budget is used up: another measurement takes about {}, {} are left",
                 duration(whole.mul_f64(self.cost(used))),
                 duration(whole.mul_f64(left))

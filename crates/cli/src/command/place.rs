@@ -16,10 +16,9 @@ pub(crate) use subject::SubjectArguments;
 pub(crate) use testbed::{Bed, allowed, open, ready};
 
 use super::apply;
-use super::threads::crowded;
 use crate::interrupt::Interrupt;
 use crate::outcome;
-use crate::output::{self, Interrupted, Usage};
+use crate::output::{self, Interrupted, Usage, crowded};
 use crate::plan::{self, PlanArgument};
 use crate::progress::Progress;
 use crate::request::Request;
@@ -34,7 +33,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// The share of a budget from which it is said that it was spent before the first measurement.
-const NOTABLE: f64 = 0.2;
+const SPENT_NOTABLE: f64 = 0.2;
 
 impl Place {
     pub(crate) fn run(self) -> anyhow::Result<()> {
@@ -52,7 +51,7 @@ impl Place {
         }
         let (request, bed, new) = prepare(request, self.built_in(), begin, &store, &interrupt)?;
         if let (Budget::Time(asked), Budget::Time(left)) = (asked, request.question.budget)
-            && left < asked.mul_f64(1.0 - NOTABLE)
+            && left < asked.mul_f64(1.0 - SPENT_NOTABLE)
         {
             let [spent, left] = [asked - left, left].map(figures::duration);
             output::aside(&format!(
@@ -128,13 +127,16 @@ pub(crate) fn prepare(
     Ok((request, bed, new))
 }
 
-/// The budget that would do, where `spent` went before the first measurement: into a run, of a program that is started anew.
+/// The budget that may do, where `spent` went before the first measurement: into a run, of a program that is started anew.
 fn remedy(request: &Request, bed: &Bed, spent: Duration) -> Option<String> {
     let tree = SharingTree::new(bed.testbed().machine(), request.question.alike);
     let search = Search::new(&request.question, &tree, bed.testbed().workload()).ok()?;
-    let each = if matches!(bed, Bed::Rerun(_)) { spent } else { request.period };
-    let enough = each.saturating_mul(u32::try_from(search.enough()).ok()?);
-    (enough > spent).then(|| outcome::budget_for(search.enough(), Some(each)))
+    let each = match bed {
+        Bed::Rerun(_) => spent,
+        Bed::Live(bed, _) => bed.period(),
+        Bed::Instances(_) | Bed::Simulated(_) => request.period,
+    };
+    Some(outcome::budget_for(search.enough(), Some(each), spent))
 }
 
 /// An error where there is one assignment only. Not for a search among several numbers of threads: one that has a single assignment may

@@ -11,7 +11,7 @@ mod text;
 
 pub(crate) use arguments::{Asked, Edges, Files, Threads};
 pub(crate) use document::Document;
-pub(crate) use host::{crowded, search as probe_host, usable};
+pub(crate) use host::{search as probe_host, usable};
 pub(crate) use text::probed;
 
 use crate::interrupt::Interrupt;

@@ -5,7 +5,7 @@ use super::document::{Document, MonitorRow, ProbeRow, Remains, SeenRow, rows};
 use super::observed::{Conditions, Observed};
 use super::{Answer, leave, told, usage};
 use crate::interrupt::Interrupt;
-use crate::output::{self, Usage};
+use crate::output::{self, Usage, crowded};
 use anyhow::Context as _;
 use pinwise_host::{
     CrowdShare, LinuxProber, Monitor, Pid, ProbeError, ProbeOptions, ProgressSource, Quota, Recipe, Scope, Seen,
@@ -154,7 +154,7 @@ pub(crate) fn search(
     document.unit = prober.inner.unit().cloned().map(|unit| objective.unit(unit));
     document.monitor = MonitorRow::of(seen, prober.inner.refused());
     notes.extend(prober.inner.notes().iter().cloned());
-    notes.extend(told_by(&document));
+    notes.extend(told_by(&document, conditions.method));
     notes.extend(disturbances(prober.inner.seen(), document.monitor.as_ref()));
     notes.append(&mut document.notes);
     document.notes = notes;
@@ -177,8 +177,8 @@ const FEWEST_RUNS: u32 = 6;
 /// A probe has so many runs where the budget has room for so many probes.
 const SEVERAL_RUNS: f64 = 3.0;
 const SOME_PROBES: f64 = 10.0;
-/// What others take of the contexts, and watching of the program's CPU time, is worth a word from here on.
-const NOTABLE: f64 = 0.05;
+/// What watching takes of the program's CPU time is worth a word from here on.
+const WATCHING_NOTABLE: f64 = 0.05;
 
 /// What to tell where the time of whole runs turns out to be what can be measured.
 fn whole_runs(pieces: Option<u32>) -> String {
@@ -226,26 +226,13 @@ pub(crate) fn usable(machine: &Machine, pid: Option<Pid>) -> Result<(u32, Option
     Ok((allowed.max(1), note))
 }
 
-/// That other programs took much of the machine while a program was measured, and what is to be known of what they `left`.
-pub(crate) fn crowded(shares: &[CrowdShare], meanwhile: &str, left: &str) -> Option<String> {
-    let sum = |of: fn(&CrowdShare) -> f64| shares.iter().map(of).sum::<f64>();
-    let others = sum(|share| share.taken) / sum(|share| share.of);
-    (others >= NOTABLE).then(|| {
-        format!(
-            "the machine was busy: other programs took {} of the contexts' time during the {meanwhile}, and the answer is for what they left{left}; \
-             try again when they rest",
-            figures::percent(others)
-        )
-    })
-}
-
 /// What took from the program while it was probed.
 fn disturbances(seen: &[Seen], monitor: Option<&MonitorRow>) -> Vec<String> {
     let mut notes = Vec::new();
     let shares: Vec<CrowdShare> = seen.iter().filter_map(|seen| seen.others).collect();
     notes.extend(crowded(&shares, "probes", ", of which more threads get a larger share"));
     let watching = monitor.and_then(|monitor| monitor.overhead).filter(|_| seen.iter().any(|seen| seen.disturbed));
-    if let Some(share) = watching.filter(|share| *share >= NOTABLE) {
+    if let Some(share) = watching.filter(|share| *share >= WATCHING_NOTABLE) {
         notes.push(format!(
             "watching took {} of the program's CPU time, which slows it down and not with every n alike: a longer --probe is watched for less",
             figures::percent(share)
@@ -255,7 +242,7 @@ fn disturbances(seen: &[Seen], monitor: Option<&MonitorRow>) -> Vec<String> {
 }
 
 /// What the user should know about the probes.
-fn told_by(document: &Document) -> Vec<String> {
+fn told_by(document: &Document, method: Method) -> Vec<String> {
     let mut notes = Vec::new();
     let drifting: Vec<String> = document
         .probes
@@ -272,11 +259,11 @@ fn told_by(document: &Document) -> Vec<String> {
     }
     let alone = |row: &&ProbeRow| {
         let same = document.probes.iter().filter(|other| other.parameter == row.parameter);
-        row.error.is_none() && (document.method != Method::Sweep.name() || same.count() == 1)
+        row.error.is_none() && (method != Method::Sweep || same.count() == 1)
     };
     if document.probes.iter().filter(alone).any(|row| row.measure == Some(Measure::Runs)) {
         notes.push(
-            "a probe of a single run does not tell its standard error (-), only probes with the same n do; a longer --probe has several runs"
+            "the table has no standard error (-) where n was run once: a longer --probe runs it several times"
                 .to_owned(),
         );
     }
@@ -287,18 +274,4 @@ fn told_by(document: &Document) -> Vec<String> {
         );
     }
     notes
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn others_are_told_from_a_twentieth_of_the_machine_on() {
-        let share = |taken: f64| CrowdShare { taken, of: 10.0 };
-        assert_eq!(crowded(&[], "probes", ""), None);
-        assert_eq!(crowded(&[share(0.3), share(0.6)], "probes", ""), None);
-        let told = crowded(&[share(-0.1), share(2.1)], "measurements", "").unwrap();
-        assert!(told.contains("took 10 % of the contexts' time during the measurements"), "{told}");
-    }
 }
