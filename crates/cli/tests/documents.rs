@@ -5,18 +5,18 @@ mod support;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 use support::{Program, json, pinwise};
 use tempfile::TempDir;
 
 /// A store with one campaign, number 1: a hundred measurements of a pipeline.
-fn store() -> (&'static TempDir, &'static Value) {
-    static STORE: OnceLock<(TempDir, Value)> = OnceLock::new();
+fn store() -> (&'static Path, &'static Value) {
+    static STORE: OnceLock<(PathBuf, Value)> = OnceLock::new();
     let (folder, placed) = STORE.get_or_init(|| {
-        let folder = TempDir::new().unwrap();
-        let store = folder.path().join("pinwise.db");
+        let folder = support::shared_folder("store");
+        let store = folder.join("pinwise.db");
         let placed = json(&pinwise(
             ["place", "--workload", "intadd:1", "--budget", "100", "--json", "--store"]
                 .map(Path::new)
@@ -30,7 +30,7 @@ fn store() -> (&'static TempDir, &'static Value) {
 
 /// A command about the campaign.
 fn about(words: &[&str]) -> Value {
-    let path = store().0.path().join("pinwise.db");
+    let path = store().0.join("pinwise.db");
     json(&pinwise(words.iter().map(Path::new).chain([Path::new("--store"), &path])))
 }
 
@@ -55,7 +55,7 @@ fn placed(profiled: &str) -> Value {
 /// The real document of every command.
 fn documents() -> BTreeMap<&'static str, Value> {
     let folder = store().0;
-    let file = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let file = |name: &str| folder.join(name).to_str().unwrap().to_owned();
     let values: String = (0..500).map(|n| format!("{}\n", 100.0 - f64::from(n * n) / 5000.0)).collect();
     fs::write(file("values"), values).unwrap();
     let sleep = Program::start(Command::new("sleep").arg("60"));
@@ -222,7 +222,7 @@ fn showing_a_campaign_says_what_placing_said() {
 #[test]
 fn a_report_is_one_page_written_anew_each_time() {
     let folder = store().0;
-    let page = folder.path().join("page.html");
+    let page = folder.join("page.html");
     fs::write(&page, "older").unwrap();
     let told = about(&["report", "1", "-o", page.to_str().unwrap(), "--json"]);
     let html = fs::read_to_string(&page).unwrap();
@@ -241,7 +241,7 @@ fn a_file_that_is_no_text_keeps_its_name_from_a_report() {
     let foreign = folder.path().join("pinwise-1.html");
     fs::write(&foreign, b"<html>caf\xe9</html>").unwrap();
     let mut command = Command::new(support::PINWISE);
-    command.args(["report", "1", "--json", "--store"]).arg(store().0.path().join("pinwise.db"));
+    command.args(["report", "1", "--json", "--store"]).arg(store().0.join("pinwise.db"));
     let told = json(&command.current_dir(folder.path()).output().unwrap());
     assert_eq!(told["file"], "pinwise-1-2.html");
     assert_eq!(fs::read(&foreign).unwrap(), b"<html>caf\xe9</html>");
@@ -250,9 +250,9 @@ fn a_file_that_is_no_text_keeps_its_name_from_a_report() {
 #[test]
 fn a_report_that_cannot_be_made_says_why_on_one_line() {
     let folder = store().0;
-    let store = folder.path().join("pinwise.db");
-    let missing = folder.path().join("missing.db");
-    let nowhere = folder.path().join("no/such/folder/page.html");
+    let store = folder.join("pinwise.db");
+    let missing = folder.join("missing.db");
+    let nowhere = folder.join("no/such/folder/page.html");
     let run = |campaign: &str, store: &Path, output: &Path| {
         let words = [Path::new("report"), Path::new(campaign), Path::new("--store"), store, Path::new("-o"), output];
         let done = pinwise(words);
@@ -260,11 +260,11 @@ fn a_report_that_cannot_be_made_says_why_on_one_line() {
         assert!(said.starts_with("pinwise: ") && said.lines().count() == 1, "{said}");
         (done.status.code().unwrap(), said)
     };
-    let (code, said) = run("1", &missing, &folder.path().join("x.html"));
+    let (code, said) = run("1", &missing, &folder.join("x.html"));
     assert!(code == 2 && said.contains("no store yet") && !missing.exists(), "{code} {said}");
     let (code, said) = run("1", &store, &nowhere);
     assert!(code == 2 && said.contains("its folder does not exist"), "{code} {said}");
-    let (code, said) = run("9", &store, &folder.path().join("x.html"));
+    let (code, said) = run("9", &store, &folder.join("x.html"));
     assert!(code == 2 && said.contains("there is no campaign 9"), "{code} {said}");
 }
 
@@ -272,7 +272,7 @@ fn a_report_that_cannot_be_made_says_why_on_one_line() {
 fn deleting_names_what_is_gone_and_deletes_nothing_when_one_does_not_exist() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("copy.db");
-    let store = pinwise_campaign::Store::open(&store().0.path().join("pinwise.db")).unwrap();
+    let store = pinwise_campaign::Store::open(&store().0.join("pinwise.db")).unwrap();
     let kept = store.list().unwrap().remove(0);
     let id = pinwise_campaign::Store::open(&path).unwrap().create(&kept.new).unwrap().0.to_string();
     let run = |words: &[&str]| {

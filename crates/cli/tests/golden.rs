@@ -4,13 +4,11 @@
 mod support;
 
 use std::fs;
-use std::path::Path;
 
 #[test]
 fn every_transcript_is_what_the_program_prints() {
     // The store that commands find by themselves.
-    let data = Path::new(env!("CARGO_TARGET_TMPDIR")).join("golden");
-    let _ = fs::remove_dir_all(&data);
+    let data = support::shared_folder("data");
     fs::create_dir_all(data.join("pinwise")).unwrap();
     support::campaigns::store(&data.join("pinwise/pinwise.db"));
     trycmd::TestCases::new()

@@ -1,17 +1,18 @@
 //! `run` and `apply` on real processes.
 
+mod support;
+
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::LazyLock;
-use tempfile::TempDir;
 
 /// The program; what it notes of replaced affinities goes to a folder of this test run.
 fn command(arguments: &[&str]) -> Command {
-    static DATA: LazyLock<TempDir> = LazyLock::new(|| tempfile::tempdir().unwrap());
+    static DATA: LazyLock<PathBuf> = LazyLock::new(|| support::shared_folder("data"));
     let mut command = Command::new(env!("CARGO_BIN_EXE_pinwise"));
-    command.args(arguments).env("XDG_DATA_HOME", DATA.path());
+    command.args(arguments).env("XDG_DATA_HOME", &*DATA);
     command
 }
 

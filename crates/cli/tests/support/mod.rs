@@ -8,7 +8,7 @@ pub(crate) mod source;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::LazyLock;
 use std::thread;
@@ -48,10 +48,18 @@ impl Drop for Program {
     }
 }
 
+/// An empty folder in the build folder, for what all tests of a program share: what is static is never dropped, and a temporary folder would stay.
+pub(crate) fn shared_folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(env!("CARGO_CRATE_NAME")).join(name);
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
 /// Runs pinwise to its end; what it keeps goes to a folder of this test run where the words name no other.
 pub(crate) fn pinwise<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(words: I) -> Output {
-    static DATA: LazyLock<tempfile::TempDir> = LazyLock::new(|| tempfile::tempdir().unwrap());
-    Command::new(PINWISE).args(words).env("XDG_DATA_HOME", DATA.path()).stdin(Stdio::null()).output().unwrap()
+    static DATA: LazyLock<PathBuf> = LazyLock::new(|| shared_folder("data"));
+    Command::new(PINWISE).args(words).env("XDG_DATA_HOME", &*DATA).stdin(Stdio::null()).output().unwrap()
 }
 
 /// The JSON document on stdout of a run that must succeed.
