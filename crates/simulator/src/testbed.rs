@@ -174,8 +174,9 @@ impl SimulatedTestbed {
         let mut rates: Vec<f64> = Vec::with_capacity(least);
         let more = |rates: &[f64]| rates.len() < least || (rates.len() < MOST_STARTS as usize && !certain(rates));
         while more(&rates) {
-            // Those that turn out not to be needed ran on processors that would have been idle.
-            let count = least.saturating_sub(rates.len()).max(1).next_multiple_of(at_once);
+            let wanted = least.saturating_sub(rates.len()).max(1);
+            // Those that turn out not to be needed ran on processors that nothing else of this run had use for.
+            let count = wanted.next_multiple_of(at_once).min((MOST_STARTS as usize).max(least) - rates.len());
             let starts: Vec<_> = (0..count).map(|_| start(&contexts, &mut random)).collect();
             let run = |placed: &Vec<Placed>| self.run(&unplaced, placed, &weights, cycles);
             let run: Result<Vec<f64>, _> = starts.par_iter().with_max_len(1).map(run).collect();

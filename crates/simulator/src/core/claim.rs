@@ -4,7 +4,9 @@
 //! Until the first that this allows any thread of the other pipes, there is nothing to arbitrate. That stays true whatever happens.
 //!
 //! A load needs more: no fill may come in its way, and it must find its line in the first level, where no other core can take it out before.
-//! Loads follow each other too closely for such a bound to be worth its time: they go on until a cycle in which another pipe is due.
+//! What such a load changes - the recency of the line, the last user of the unit - is seen by its own core alone, whose loads stay in order:
+//! a pipe goes on with them only until a cycle in which another is due, and one that waits for a unit is due by the cycle after the unit
+//! can start. Loads follow each other too closely for a bound as above to be worth its time.
 
 use super::divider::Divider;
 use super::port::Port;
