@@ -6,7 +6,7 @@ mod sheet;
 pub(crate) use document::document;
 
 use pinwise_campaign::{CampaignInfo, CampaignState};
-use pinwise_placement::{Advice, Best, Bound, Budget, Cost, Drift, Forecast, Outcome, Question, Search};
+use pinwise_placement::{Advice, Best, Bound, Budget, Cost, Forecast, Outcome, Question, Search};
 use pinwise_report::{Files, is_simulated, quoted};
 use pinwise_testbed::figures::{self, Scale};
 use pinwise_topology::{CpuId, SharingTree};
@@ -31,7 +31,7 @@ pub(crate) fn tell(info: &CampaignInfo, outcome: &Outcome, files: Files<'_>, wid
         );
     }
     sheet.paragraph("", 0, &verdict(info, outcome, &tree));
-    if let Some(apart) = apart(outcome).filter(|_| !simulated) {
+    if let Some(apart) = outcome.qualification().filter(|_| !simulated) {
         sheet.paragraph("", 0, &apart);
     }
     if let Some(drift) = &outcome.drift
@@ -66,7 +66,7 @@ fn verdict(info: &CampaignInfo, outcome: &Outcome, tree: &SharingTree) -> String
         Advice::Pin if is_simulated(&info.new.question) => {
             "Pin: the best assignment beats balanced placements, which are the default of the model."
         }
-        Advice::Pin if beats_as_found(outcome) => {
+        Advice::Pin if outcome.beats_as_found() => {
             "Pin: the best assignment beats the operating system's own placement."
         }
         Advice::Pin => {
@@ -92,47 +92,11 @@ fn verdict(info: &CampaignInfo, outcome: &Outcome, tree: &SharingTree) -> String
     verdict.to_owned()
 }
 
-/// Whether the best is better than the program as it was found, where that was otherwise than unpinned after or than the best.
-fn beats_as_found(outcome: &Outcome) -> bool {
-    let apart = outcome.found_apart().is_some() || worse_than_found(outcome);
-    !apart || outcome.gain_as_found().is_none_or(|(_, low, _)| low > 0.0)
-}
-
-/// Whether the program as it was found did better than the best, beyond the intervals.
-fn worse_than_found(outcome: &Outcome) -> bool {
-    let best = outcome.best.as_ref().map(|best| best.performance);
-    outcome.as_found.zip(best).is_some_and(|(found, best)| found.low > best.high)
-}
-
-/// That the program was found doing otherwise than it did unpinned after, and what the gain is over that, unless the reference changed in the
-/// same direction meanwhile.
-fn apart(outcome: &Outcome) -> Option<String> {
-    let (apart, found, unpinned) = (outcome.found_apart()?, outcome.as_found?, outcome.baseline?);
-    let [windows, after] = [found.n, unpinned.n].map(|n| figures::count(n as u64));
-    let drifted = |drift: &Drift| drift.significant && (drift.change > 0.0) == (apart < 0.0);
-    let ending = if outcome.drift.as_ref().is_some_and(drifted) {
-        ", or what changed meanwhile made the difference".to_owned()
-    } else if let Some((gain, low, high)) = outcome.gain_as_found().filter(|_| outcome.advice == Advice::Pin) {
-        let (gain, low) = (figures::change(gain), figures::change(low));
-        let interval =
-            if high.is_finite() { format!("{low} to {}", figures::change(high)) } else { format!("at least {low}") };
-        format!("; over what it was found doing the gain is {gain} ({interval}, from both intervals)")
-    } else {
-        String::new()
-    };
-    Some(format!(
-        "As found, before anything was pinned, the program did {} {} than unpinned afterwards ({windows} and {after} windows, intervals \
-         apart): either the operating system places it differently from time to time, or it was still starting{ending}.",
-        figures::percent(apart.abs()),
-        if apart > 0.0 { "better" } else { "worse" },
-    ))
-}
-
 /// What to call the best assignment: it may have done worse than the program without it, beyond the intervals.
 fn heading(outcome: &Outcome, simulated: bool) -> &'static str {
     if outcome.gain.is_some_and(|(_, _, high)| high < 0.0) {
         "The best assignment measured, which did worse than unpinned:"
-    } else if !simulated && worse_than_found(outcome) {
+    } else if !simulated && outcome.is_worse_than_found() {
         "The best assignment measured, which did worse than the program as it was found:"
     } else {
         "The best assignment found:"

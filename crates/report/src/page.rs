@@ -85,7 +85,7 @@ pub fn page(
         info,
         outcome,
         simulated: question::is_simulated(&info.new.question),
-        verdict: question::verdict(outcome, &scale),
+        verdict: question::verdict(info, outcome, &scale),
         facts: facts(outcome, &scale),
         state: state(info),
         drawings: drawings(info, outcome, tree.leaves(), &scale),

@@ -83,7 +83,18 @@ pub fn is_simulated(question: &serde_json::Value) -> bool {
 }
 
 /// The verdict: a heading and a sentence.
-pub(crate) fn verdict(outcome: &Outcome, scale: &Scale) -> (&'static str, String) {
+pub(crate) fn verdict(info: &CampaignInfo, outcome: &Outcome, scale: &Scale) -> (&'static str, String) {
+    let (heading, mut sentence) = compared(outcome, scale);
+    // A model is in no placement before it is placed.
+    if let Some(qualification) = outcome.qualification().filter(|_| !is_simulated(&info.new.question)) {
+        sentence.push(' ');
+        sentence.push_str(&qualification);
+    }
+    (heading, sentence)
+}
+
+/// The verdict on the best beside the unpinned windows.
+fn compared(outcome: &Outcome, scale: &Scale) -> (&'static str, String) {
     let gain = outcome.gain.map(|(gain, low, high)| {
         format!("{} ({} to {})", figures::change(gain), figures::change(low), figures::change(high))
     });

@@ -229,3 +229,20 @@ fn a_selection_says_what_runs_where_and_what_each_selection_gave() {
         assert!(text.contains(said), "{said}: {text}");
     }
 }
+
+#[test]
+fn a_program_found_doing_otherwise_than_unpinned_after_qualifies_the_verdict() {
+    let mut campaign = campaign(&Plot::default());
+    let unpinned = campaign.outcome.baseline.unwrap();
+    let found = |share: f64| Estimate {
+        mean: unpinned.mean * share,
+        low: unpinned.low * share,
+        high: unpinned.high * share,
+        ..unpinned
+    };
+    campaign.outcome.as_found = Some(found(1.0));
+    assert!(!text(&render(&campaign)).contains("As found"));
+    campaign.outcome.as_found = Some(found(0.5));
+    let text = text(&render(&campaign));
+    assert!(text.contains("against leaving the threads to the operating system. As found, before anything was pinned, the program did 50"), "{text}");
+}

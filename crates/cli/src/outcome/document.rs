@@ -34,6 +34,9 @@ pub(crate) fn document(info: &CampaignInfo, outcome: &Outcome, plan: Option<&Pat
         figure["assignment"] = json!(cpus(&best.assignment));
         figure
     };
+    let gain = |(mean, low, high)| json!({"mean": mean, "low": finite(low), "high": finite(high)});
+    // A model is in no placement before it is placed.
+    let simulated = is_simulated(&info.new.question);
     let bound = &outcome.bound;
     let shown = |performance: Option<f64>| performance.map(|performance| unit.quantity(performance));
     // As with `pinwise bound --minimize`: the lowest value is the low end, whichever direction is better.
@@ -45,7 +48,7 @@ pub(crate) fn document(info: &CampaignInfo, outcome: &Outcome, plan: Option<&Pat
         "campaign": info.id,
         "advice": outcome.advice,
         "machine": info.new.machine.name,
-        "simulated": is_simulated(&info.new.question),
+        "simulated": simulated,
         "workload": info.new.workload.name,
         "threads": info.new.workload.threads,
         "unit": unit.name,
@@ -53,7 +56,9 @@ pub(crate) fn document(info: &CampaignInfo, outcome: &Outcome, plan: Option<&Pat
         "best": outcome.best.as_ref().map(placed),
         "baseline": outcome.baseline.as_ref().map(figure),
         "as_found": outcome.as_found.as_ref().map(figure),
-        "gain": outcome.gain.map(|(mean, low, high)| json!({"mean": mean, "low": finite(low), "high": finite(high)})),
+        "found_apart": outcome.found_apart().filter(|_| !simulated),
+        "gain": outcome.gain.map(gain),
+        "gain_as_found": outcome.gain_as_found().filter(|_| !simulated).map(gain),
         "ties": outcome.ties.iter().map(placed).collect::<Vec<_>>(),
         "assignments": outcome.assignments,
         "upb": shown(bound.upb),

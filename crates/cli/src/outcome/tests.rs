@@ -1,6 +1,6 @@
 use super::*;
 use pinwise_campaign::{CampaignId, NewCampaign};
-use pinwise_placement::Estimate;
+use pinwise_placement::{Drift, Estimate};
 use pinwise_testbed::{Thread, Unit, Workload};
 use pinwise_topology::{Alike, Assignment, Machine};
 use serde_json::Value;
@@ -175,6 +175,24 @@ fn a_program_found_doing_otherwise_than_unpinned_after_qualifies_the_verdict() {
         );
     }
     assert!(told(1.6e6, 0.1).contains("the gain is +7.5 %"), "{}", told(1.6e6, 0.1));
+    let fields = |outcome: &Outcome| {
+        let document = document(&info, outcome, None);
+        ["found_apart", "gain_as_found"].map(|field| document[field].clone())
+    };
+    let [apart, gain] = fields(&found(1.6e6));
+    assert!(apart.as_f64().is_some_and(|apart| (apart - (1.6 / 1.376 - 1.0)).abs() < 1e-9), "{apart}");
+    assert!(gain["mean"] == 1.72e6 / 1.6e6 - 1.0 && gain["low"].is_f64() && gain["high"].is_f64(), "{gain}");
+    assert_eq!(fields(&found(1.4e6))[0], Value::Null);
+    assert_eq!(fields(&outcome(unit.clone(), 1.72e6)), [Value::Null, Value::Null]);
+    let model = CampaignInfo {
+        new: NewCampaign { question: serde_json::json!({ "subject": { "simulated": {} } }), ..info.new.clone() },
+        ..info.clone()
+    };
+    assert_eq!(
+        document(&model, &found(1.6e6), None)["found_apart"],
+        Value::Null,
+        "a model is not found in a placement"
+    );
 }
 
 #[test]
@@ -184,7 +202,7 @@ fn the_best_is_called_what_it_is_where_the_program_did_better_without_it() {
     let of = |gain: f64, found: f64, half: f64| {
         let gain = Some((gain, gain - 0.02, gain + 0.02));
         let outcome = Outcome { gain, as_found: Some(figure(found, half)), ..outcome(unit.clone(), 10.0) };
-        (heading(&outcome, false), beats_as_found(&outcome))
+        (heading(&outcome, false), outcome.beats_as_found())
     };
     let found = "The best assignment found:";
     assert_eq!(of(0.1, 9.0, 0.5), (found, true));
