@@ -107,9 +107,9 @@ impl Line<'_> {
         known.then(|| self.mean(|row| row.performance.unwrap_or_default()))
     }
 
-    /// Its standard error, relative: what one probe tells of itself, or what several show.
+    /// Its standard error, relative: what one probe tells of itself, or what several show. `None` where nothing got done.
     fn error(&self) -> Option<f64> {
-        let mean = self.performance()?;
+        let mean = self.performance().filter(|&mean| mean > 0.0)?;
         let [row] = &self.rows[..] else {
             let count = self.rows.len() as f64;
             let square = self.mean(|row| (row.performance.unwrap_or_default() - mean).powi(2));
@@ -223,4 +223,31 @@ fn wrapped(text: &mut String, name: &str, fact: &str, width: usize) {
         line.push_str(word);
     }
     let _ = writeln!(text, "{}", line.trim_end());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::threads::document::rows;
+    use pinwise_testbed::{Measure, Probe, Profile, Progress};
+
+    fn probed(rate: f64, error: Option<f64>) -> ProbeRow {
+        let progress = Some(Progress { rate, error, measure: Measure::CpuTime });
+        let profile = Profile { lock: 0.0, vcx_rate: 0.0, migr_rate: 0.0, cpu_util: 0.0 };
+        let probe = Probe { parameter: 2, threads: 2, profile, progress, cost: Duration::from_millis(100) };
+        rows(vec![(probe, Vec::new())]).remove(0)
+    }
+
+    #[test]
+    fn a_probe_that_got_nothing_done_has_no_relative_error() {
+        let unit = Unit::rate("s of CPU/s");
+        let shown = |rows: &[ProbeRow], method| probes(rows, Some(&unit), method).trim_fmt();
+        let idle = [probed(0.0, Some(0.0)), probed(0.0, Some(0.0))];
+        for method in ["survey", "sweep"] {
+            let text = shown(&idle, method);
+            assert!(text.lines().skip(1).all(|line| line.ends_with(" -")), "{text}");
+        }
+        let text = shown(&[probed(2.0, Some(0.1))], "survey");
+        assert!(text.ends_with("5.0 %"), "{text}");
+    }
 }
