@@ -158,8 +158,12 @@ impl LiveTestbed {
             }
         }
         notes.extend(self.not_punctual.clone());
-        notes.extend(self.meter.growth().and_then(Growth::doubt).map(str::to_owned));
         notes
+    }
+
+    /// What the user should know at the end where the number may be a total's.
+    pub fn doubt(&self) -> Option<String> {
+        self.meter.growth().and_then(Growth::doubt).map(str::to_owned)
     }
 
     /// Whether the number turned out to be a total, though it is taken for a value by its name: then all that was measured with it says

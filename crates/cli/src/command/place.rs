@@ -357,7 +357,8 @@ pub(crate) fn measure(
     progress.finish();
     let others = watch.and_then(|watch| watch.end(&bed.pids()?));
     let others = crowded(others.as_slice(), "measurements", "");
-    for note in bed.notes().iter().filter(|note| !before.contains(note)).chain(&others) {
+    let doubt = bed.doubt();
+    for note in bed.notes().iter().filter(|note| !before.contains(note)).chain(&others).chain(&doubt) {
         output::aside(&format!("note: {note}"));
     }
     Ok(ended)

@@ -91,6 +91,14 @@ impl Bed {
         matches!(self, Self::Live(bed, _) if bed.measures_a_total())
     }
 
+    /// What to say of the metric at the end where it may be a total.
+    pub(super) fn doubt(&self) -> Option<String> {
+        match self {
+            Self::Live(bed, _) => bed.doubt(),
+            _ => None,
+        }
+    }
+
     /// How long an experiment of a profile takes, about, and whether that is time of a model; `None` where there can be none.
     pub(super) fn experiment(&self, request: &Request) -> Option<(Duration, bool)> {
         match (self, &request.subject) {
