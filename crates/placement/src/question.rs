@@ -98,6 +98,9 @@ pub struct Question {
     /// bounds what they do together.
     #[serde(default)]
     pub pieces: bool,
+    /// How long an instance by itself takes to be measured, about, where it is started for that; `None` where it takes a window.
+    #[serde(default)]
+    pub restart: Option<Duration>,
 }
 
 impl Question {
@@ -119,6 +122,7 @@ impl Question {
             seed: 1,
             profile: Profile::default(),
             pieces: false,
+            restart: None,
         }
     }
 }

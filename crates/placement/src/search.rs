@@ -280,8 +280,9 @@ impl Search {
             self.reference = self.space.sample(&mut self.random);
         }
         // Of what is left for searching, visits to baseline and reference take their share.
-        let affordable = (SEARCH_SHARE - used) / self.cost(used) / (1.0 + VISITS);
-        self.approach = Some(Approach::choose(&self.question, &self.space, &self.workload, affordable, used));
+        let cost = self.cost(used);
+        let affordable = (SEARCH_SHARE - used) / cost / (1.0 + VISITS);
+        self.approach = Some(Approach::choose(&self.question, &self.space, &self.workload, affordable, cost, used));
         self.phase = Phase::Looking;
     }
 

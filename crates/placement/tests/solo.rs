@@ -1,6 +1,6 @@
 //! What instances do alone as a bound, on a processor on paper where every performance is known.
 
-use pinwise_campaign::{Record, Step, Strategy};
+use pinwise_campaign::{Purpose, Record, Step, Strategy};
 use pinwise_placement::{Budget, Outcome, Question, Search, StrategyName};
 use pinwise_testbed::{Contention, Demand, Disturbance, Setting, Testbed};
 use pinwise_topology::{Alike, Machine, PerContext, SharingTree, Space};
@@ -69,6 +69,39 @@ fn a_budget_too_small_to_learn_from_has_the_bound_too() {
     let (outcome, _) = run(200, None, bed(2, demand(), 0.0));
     assert_eq!(outcome.bound.method, "solo");
     assert!(outcome.bound.gap_high.unwrap() < 0.05, "{:?}", outcome.bound);
+}
+
+/// How many of the first 200 trials are of instances alone, and how many of random assignments, where that takes 1.5 s and a trial takes 50 ms.
+fn shares(seconds: u64) -> (usize, usize) {
+    let mut testbed = bed(4, demand(), 0.002);
+    let budget = Budget::Time(Duration::from_secs(seconds));
+    let start = Duration::from_millis(1500);
+    let usual = Question::new(StrategyName::Auto, budget);
+    let question = Question { per_context: Some(1), pieces: true, restart: Some(start), ..usual };
+    let mut search = Search::new(&question, &tree(), testbed.workload()).unwrap();
+    let mut records: Vec<Record> = Vec::new();
+    let mut elapsed = Duration::ZERO;
+    while let (Step::Measure(trial), ..200) = (search.step(&records), records.len()) {
+        elapsed += match trial.setting {
+            Setting::Profile(_) => start,
+            _ => Duration::from_millis(50),
+        };
+        testbed.seek(records.len() as u64);
+        let outcome = testbed.measure(&trial.setting, trial.effort);
+        records.push(Record { number: records.len() as u64, trial, outcome, elapsed });
+    }
+    let alone = records.iter().filter(|record| matches!(record.trial.setting, Setting::Profile(_))).count();
+    let drawn = records.iter().filter(|record| record.trial.purpose == Purpose::Sample).count();
+    (alone, drawn)
+}
+
+#[test]
+fn instances_that_take_a_start_to_measure_do_not_use_up_the_time() {
+    let (alone, drawn) = shares(30);
+    assert!(alone == 0 && drawn >= 50, "{alone}, {drawn}");
+    // 11 assignments of 1.5 s, up to 6 times: 99 s of the 675 s that searching has.
+    let (alone, drawn) = shares(900);
+    assert!(alone >= 22 && drawn >= 50, "{alone}, {drawn}");
 }
 
 #[test]

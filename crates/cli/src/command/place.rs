@@ -78,6 +78,7 @@ pub(crate) fn prepare(
     let unit = bed.testbed().unit().clone();
     request.affinities = bed.affinities();
     request.question.pieces = bed.testbed().profiles();
+    request.question.restart = bed.restart(request.period);
     if request.question.strategy == StrategyName::Blackbox {
         blackbox::decide(&mut request.question.profile, Some(store), &bed.fingerprint())?;
         let name = built_in.map_or_else(|| bed.testbed().workload().name.clone(), str::to_owned);

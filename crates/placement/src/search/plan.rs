@@ -22,7 +22,7 @@ use std::collections::VecDeque;
 /// cost more than the first ones did.
 const ONCE: f64 = 1.5;
 
-/// Share of the trials that can be afforded that may go into what instances do alone.
+/// Share of what can be afforded that may go into what instances do alone.
 const SOLO_SHARE: f64 = 0.2;
 
 /// The random start of a climb.
@@ -56,8 +56,15 @@ pub(crate) fn narrow_space(question: &Question, tree: &SharingTree, threads: usi
 }
 
 impl Approach {
-    /// Chooses, where about `affordable` trials can be spent on searching and a share `used` of the budget is gone.
-    pub(crate) fn choose(question: &Question, narrow: &Space, workload: &Workload, affordable: f64, used: f64) -> Self {
+    /// Chooses, where about `affordable` trials, each `cost` of the budget, can be spent on searching and a share `used` of it is gone.
+    pub(crate) fn choose(
+        question: &Question,
+        narrow: &Space,
+        workload: &Workload,
+        affordable: f64,
+        cost: f64,
+        used: f64,
+    ) -> Self {
         let fits = |space: &Space, rounds: f64| {
             space.count() <= BigUint::from((affordable.max(0.0) / rounds) as u64)
                 && space.count() <= MOST_CLASSES.into()
@@ -78,7 +85,8 @@ impl Approach {
         let count = group(&space.count().to_string());
         let mut explorers: VecDeque<Box<dyn Explorer>> = VecDeque::new();
         let start = question.start;
-        let solo = Solo::new(question, workload, &space).filter(|solo| solo.cost() as f64 <= SOLO_SHARE * affordable);
+        let solo =
+            Solo::new(question, workload, &space).filter(|solo| solo.cost(question, cost) <= SOLO_SHARE * affordable);
         let alone = |explorers: &mut VecDeque<Box<dyn Explorer>>, why: &mut Vec<String>| {
             if let Some(solo) = &solo {
                 why.push("first what instances do alone, which bounds what they do together".to_owned());

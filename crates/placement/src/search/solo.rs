@@ -9,10 +9,10 @@
 //! best in truth is among them, and no allowance for having several is needed. Half of the error that the confidence leaves is spent on it, the
 //! other half is left to the bound beside it ([`Alone::beside`]): the lower of the two is claimed.
 
-use crate::Question;
 use crate::search::explorer::{Explorer, Next, View, trial};
 use crate::search::tally::Tally;
 use crate::statistics::{mean, squares, t_quantile};
+use crate::{Budget, Question};
 use num_bigint::BigUint;
 use pinwise_campaign::Purpose;
 use pinwise_prediction::{BaseSpace, Cast, Experiment, Placed};
@@ -96,9 +96,17 @@ impl Solo {
         self.applications.iter().flat_map(|application| &application.settings)
     }
 
-    /// Trials, where there is little noise.
-    pub(crate) fn cost(&self) -> usize {
-        WINDOWS * self.experiments()
+    /// What it costs, in trials that take a share `trial` of the budget each: with little noise, or, where instances are started to be measured,
+    /// with all of them measured again, since no two starts are the same.
+    pub(crate) fn cost(&self, question: &Question, trial: f64) -> f64 {
+        let experiments = self.experiments() as f64;
+        match (question.restart, question.budget) {
+            (Some(restart), Budget::Time(whole)) => {
+                let each = restart.as_secs_f64() / whole.as_secs_f64() / trial;
+                (WINDOWS + AGAIN) as f64 * experiments * each
+            }
+            _ => WINDOWS as f64 * experiments,
+        }
     }
 
     /// What was measured bounds the whole by this; `None` before everything was, [`WINDOWS`] times, and where something could not be.
@@ -255,6 +263,18 @@ pub(crate) mod tests {
         assert_eq!((Alone::beside(Some(alone), 0.95), Alone::beside(None, 0.95)), (0.975, 0.95));
         assert!((alone.high - 200.0 * (1.0 + 4.302653 * 0.02f64.powi(2).sqrt() / 2.0)).abs() < 1e-3, "{alone:?}");
         assert_eq!(solo.contenders(&tally, 0.95).len(), 2);
+    }
+
+    #[test]
+    fn its_cost_is_what_starting_instances_takes() {
+        let solo = Solo::new(&question(), &workload(&[false, false, true]), &space(6)).unwrap();
+        // Four experiments. A trial is 50 ms of 30 s, an instance takes 1.5 s to be started and measured.
+        let restart = Some(Duration::from_millis(1500));
+        let timed = Question { restart, budget: Budget::Time(Duration::from_secs(30)), ..question() };
+        assert!((solo.cost(&timed, 0.05 / 30.0) - 4.0 * 6.0 * 30.0).abs() < 1e-6);
+        assert_eq!(solo.cost(&Question { restart: None, ..timed }, 0.05 / 30.0), 8.0);
+        // Where measurements are what is counted, each is one.
+        assert_eq!(solo.cost(&Question { restart, ..question() }, 1.0 / 600.0), 8.0);
     }
 
     #[test]

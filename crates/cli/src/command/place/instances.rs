@@ -55,7 +55,12 @@ impl Instances {
 
     /// How long an experiment of a profile with windows of `window` takes, about: two programs are started for it.
     pub(super) fn experiment(&self, window: Duration) -> Duration {
-        2 * self.starting + window
+        self.starting + self.alone(window)
+    }
+
+    /// How long one instance alone takes to be measured for `window`, about.
+    pub(super) fn alone(&self, window: Duration) -> Duration {
+        self.starting + window
     }
 
     /// The processes of the whole, while it runs.

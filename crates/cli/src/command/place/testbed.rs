@@ -111,6 +111,14 @@ impl Bed {
         }
     }
 
+    /// How long an instance alone takes to be measured, about, where it is started for that.
+    pub(super) fn restart(&self, window: Duration) -> Option<Duration> {
+        match self {
+            Self::Instances(bed) => Some(bed.alone(window)),
+            _ => None,
+        }
+    }
+
     /// What is said of the program after an interruption, before more is.
     pub(super) fn restored(&self) -> &'static str {
         match self {
