@@ -3,10 +3,11 @@
 use super::Answer;
 use super::arguments::Method;
 use super::observed::Conditions;
-use pinwise_host::{Activity, Drift, Seen, Unavailable};
+use pinwise_host::{Activity, Drift, Pid, Seen, ThreadActivity, Tid, Unavailable};
 use pinwise_testbed::{Measure, Part, Probe, Unit};
 use pinwise_threads::{Advice, Shift, Span, Thresholds};
 use serde::Serialize;
+use std::time::Duration;
 
 /// The answer of a search.
 #[derive(Serialize)]
@@ -81,6 +82,44 @@ pub(super) struct SeenRow {
     pub(super) drift: Option<Drift>,
     /// Of the processor, where it was asked for.
     pub(super) watts: Option<f64>,
+    /// Each thread that was seen in the window.
+    pub(super) individuals: Vec<ThreadRow>,
+}
+
+/// One thread: shares of the time it was watched, as a role has them, and events per second of it.
+#[derive(Serialize)]
+pub(super) struct ThreadRow {
+    pid: Pid,
+    tid: Tid,
+    name: String,
+    ran: f64,
+    waited: f64,
+    /// `None`: may not be seen, and is part of `slept`.
+    locked: Option<f64>,
+    slept: f64,
+    voluntary_rate: f64,
+    involuntary_rate: f64,
+    migration_rate: Option<f64>,
+}
+
+impl From<&ThreadActivity> for ThreadRow {
+    fn from(thread: &ThreadActivity) -> Self {
+        let elapsed = thread.elapsed.as_secs_f64();
+        let per_second = |amount: f64| if elapsed > 0.0 { amount / elapsed } else { 0.0 };
+        let share = |time: Duration| per_second(time.as_secs_f64());
+        Self {
+            pid: thread.id.pid,
+            tid: thread.id.tid,
+            name: thread.comm.clone(),
+            ran: share(thread.ran),
+            waited: share(thread.waited),
+            locked: thread.locked.map(share),
+            slept: share(thread.slept.saturating_sub(thread.locked.unwrap_or_default())),
+            voluntary_rate: per_second(thread.voluntary as f64),
+            involuntary_rate: per_second(thread.involuntary as f64),
+            migration_rate: thread.migrations.map(|migrations| per_second(migrations as f64)),
+        }
+    }
 }
 
 /// How the threads were watched.
@@ -208,5 +247,48 @@ impl Document {
             notes: answer.notes,
             loss: answer.loss,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pinwise_host::{StartTime, ThreadId};
+
+    fn activity(elapsed: u64, locked: Option<u64>) -> ThreadActivity {
+        let part = |share: u64| Duration::from_millis(elapsed * share / 10);
+        ThreadActivity {
+            id: ThreadId { pid: Pid(7), tid: Tid(9), start: StartTime(0) },
+            comm: "worker".into(),
+            elapsed: Duration::from_millis(elapsed),
+            ran: part(4),
+            waited: part(1),
+            slept: part(5),
+            locked: locked.map(part),
+            looks: 0,
+            voluntary: 30,
+            involuntary: 20,
+            migrations: None,
+            cpu: None,
+        }
+    }
+
+    #[test]
+    fn a_thread_s_time_is_divided_without_counting_locks_twice() {
+        let near = |one: f64, other: f64| assert!((one - other).abs() < 1e-12, "{one} {other}");
+        let seen = ThreadRow::from(&activity(200, Some(2)));
+        near(seen.ran + seen.waited + seen.slept + seen.locked.unwrap(), 1.0);
+        near(seen.slept, 0.3);
+        near(seen.voluntary_rate, 150.0);
+        near(seen.involuntary_rate, 100.0);
+        let unseen = ThreadRow::from(&activity(200, None));
+        assert_eq!((unseen.locked, unseen.migration_rate), (None, None));
+        near(unseen.slept, 0.5);
+    }
+
+    #[test]
+    fn a_thread_that_was_not_watched_has_no_shares() {
+        let seen = ThreadRow::from(&activity(0, Some(0)));
+        assert_eq!((seen.ran, seen.locked, seen.voluntary_rate), (0.0, Some(0.0), 0.0));
     }
 }

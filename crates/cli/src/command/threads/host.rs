@@ -1,7 +1,7 @@
 //! A search with a program on this machine.
 
 use super::arguments::{Asked, Edges, Method};
-use super::document::{Document, MonitorRow, ProbeRow, Remains, SeenRow, rows};
+use super::document::{Document, MonitorRow, ProbeRow, Remains, SeenRow, ThreadRow, rows};
 use super::observed::{Conditions, Observed};
 use super::{Answer, leave, told, usage};
 use crate::interrupt::Interrupt;
@@ -148,6 +148,7 @@ pub(crate) fn search(
             initialization_seconds: seen.initialization.as_secs_f64(),
             drift: seen.drift,
             watts: seen.watts,
+            individuals: seen.activity.threads.iter().map(ThreadRow::from).collect(),
         });
     }
     document.search_seconds += learning.as_secs_f64();
