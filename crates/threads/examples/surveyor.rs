@@ -9,7 +9,7 @@ use pinwise_scheduler::{Platform, Program};
 use pinwise_threads::Thresholds;
 use published::Published;
 use std::error::Error;
-use sweep::{SHARE, Sweep, median, survey_model};
+use sweep::{PAIR, SHARE, Sweep, quantile, survey_model};
 
 /// Searches of each program, with consecutive seeds.
 const SEARCHES: u64 = 5;
@@ -48,7 +48,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn compare(platform: &Platform, thresholds: Thresholds, row: &Published) -> Result<(String, bool), Box<dyn Error>> {
     let program = Program::built_in(&row.program)?;
     let sequential = row.parallel_s * row.found_speedup;
-    let mut sweep = Sweep::new(platform, &program, sequential)?;
+    let mut sweep = Sweep::new(platform, &program, sequential, PAIR)?;
     let (best_n, best) = sweep.best();
     let reinforcer = published::choice(platform, &program, thresholds, published::SEARCHES)?;
     let of_published = sweep.speed(reinforcer.parameter)?;
@@ -60,7 +60,6 @@ fn compare(platform: &Platform, thresholds: Thresholds, row: &Published) -> Resu
         shares.push(found.cost().as_secs_f64() * speed / sequential);
         chosen.push(row.reported(&program, found.parameter).to_string());
     }
-    let most = |values: &[f64]| values.iter().copied().fold(0.0, f64::max);
     let mean = losses.iter().sum::<f64>() / losses.len() as f64;
     let line = format!(
         "| {} | {} ({best:.2}) | {} | {:.1} % | {:.1} % | {:.1} % | {:.1} % | {} | {:.1} % | {:.1} % |",
@@ -68,12 +67,12 @@ fn compare(platform: &Platform, thresholds: Thresholds, row: &Published) -> Resu
         row.reported(&program, best_n),
         chosen.join(" "),
         mean * 100.0,
-        median(&losses) * 100.0,
-        most(&losses) * 100.0,
-        most(&shares) * 100.0,
+        quantile(&losses, 0.5) * 100.0,
+        quantile(&losses, 1.0) * 100.0,
+        quantile(&shares, 1.0) * 100.0,
         row.reported(&program, reinforcer.parameter),
         (1.0 - of_published / best).max(0.0) * 100.0,
         reinforcer.cost.as_secs_f64() * of_published / sequential * 100.0,
     );
-    Ok((line, mean.max(median(&losses)) <= 0.02 && most(&shares) <= SHARE))
+    Ok((line, mean.max(quantile(&losses, 0.5)) <= 0.02 && quantile(&shares, 1.0) <= SHARE))
 }

@@ -4,27 +4,35 @@ use pinwise_scheduler::{ModelProber, Platform, Program, Structure, speedup};
 use pinwise_threads::{Question, Span, Surveyed, Surveyor, survey};
 use std::collections::BTreeMap;
 use std::error::Error;
+use std::ops::Range;
 use std::time::Duration;
 
 /// What the search may take, of the parallel run: the most that the published one took (the paper's Table IX).
 pub(crate) const SHARE: f64 = 0.042;
 /// Whole runs are made this long, in seconds of the sequential program, so that creating threads hardly counts.
 const LENGTH: f64 = 6.0;
-/// Runs that a speed is the mean of.
-const RUNS: u64 = 2;
+/// Seeds of the runs that a speed is the mean of, where two are enough.
+pub(crate) const PAIR: Range<u64> = 500..502;
 
 /// Speed-ups of whole runs by parameter, as far as they were asked for.
 pub(crate) struct Sweep {
     platform: Platform,
     long: Program,
+    seeds: Range<u64>,
     speeds: BTreeMap<u32, f64>,
 }
 
 impl Sweep {
     /// Every number of threads up to 32, every fourth up to 72. `published`: what the paper's run would take as a sequential program, in seconds.
-    pub(crate) fn new(platform: &Platform, program: &Program, published: f64) -> Result<Self, Box<dyn Error>> {
+    /// Every speed is the mean of runs with these `seeds`.
+    pub(crate) fn new(
+        platform: &Platform,
+        program: &Program,
+        published: f64,
+        seeds: Range<u64>,
+    ) -> Result<Self, Box<dyn Error>> {
         let threads = (1..=32).chain((36..=Span::PUBLISHED.max).step_by(4));
-        Self::at(platform, program, published, threads.map(|threads| program.parameter(threads)))
+        Self::at(platform, program, published, seeds, threads.map(|threads| program.parameter(threads)))
     }
 
     /// These parameters, to begin with.
@@ -32,6 +40,7 @@ impl Sweep {
         platform: &Platform,
         program: &Program,
         published: f64,
+        seeds: Range<u64>,
         parameters: impl Iterator<Item = u32>,
     ) -> Result<Self, Box<dyn Error>> {
         let mut long = program.clone();
@@ -44,7 +53,7 @@ impl Sweep {
             Structure::ForkJoin(shape) => shape.iterations *= times,
             Structure::Pipeline(shape) => shape.items *= times,
         }
-        let mut sweep = Self { platform: platform.clone(), long, speeds: BTreeMap::new() };
+        let mut sweep = Self { platform: platform.clone(), long, seeds, speeds: BTreeMap::new() };
         for parameter in parameters {
             sweep.speed(parameter)?;
         }
@@ -56,18 +65,23 @@ impl Sweep {
         if let Some(speed) = self.speeds.get(&parameter) {
             return Ok(*speed);
         }
-        let mut sum = 0.0;
-        for seed in 0..RUNS {
-            sum += speedup(&self.platform, &self.long, parameter, 500 + seed)?;
-        }
-        self.speeds.insert(parameter, sum / RUNS as f64);
-        Ok(sum / RUNS as f64)
+        let runs = self.seeds.clone().map(|seed| speedup(&self.platform, &self.long, parameter, seed));
+        let runs = runs.collect::<Result<Vec<f64>, _>>()?;
+        let speed = runs.iter().sum::<f64>() / runs.len() as f64;
+        self.speeds.insert(parameter, speed);
+        Ok(speed)
     }
 
     /// The parameter with the greatest speed-up, and that.
     pub(crate) fn best(&self) -> (u32, f64) {
-        let speeds = self.speeds.iter().map(|(parameter, speed)| (*parameter, *speed));
-        speeds.max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or((1, 1.0))
+        self.fewest(0.0)
+    }
+
+    /// The least parameter that loses at most `tolerance` of the greatest speed-up, and its own.
+    pub(crate) fn fewest(&self, tolerance: f64) -> (u32, f64) {
+        let enough = self.speeds.values().copied().fold(0.0, f64::max) * (1.0 - tolerance);
+        let fewest = self.speeds.iter().find(|(_, speed)| **speed >= enough);
+        fewest.map_or((1, 1.0), |(parameter, speed)| (*parameter, *speed))
     }
 }
 
@@ -89,9 +103,10 @@ pub(crate) fn survey_model(
     Ok(survey(Surveyor::new(question)?, &mut prober, |threads| program.parameter(threads))?)
 }
 
-/// The middle of `values`, the upper of two.
-pub(crate) fn median(values: &[f64]) -> f64 {
+/// The value that a share of `values`, from 0 to 1, do not exceed: one of them, of two in the middle the upper one.
+pub(crate) fn quantile(values: &[f64], share: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
-    sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
+    let last = sorted.len().saturating_sub(1) as f64;
+    sorted.get((last * share).round() as usize).copied().unwrap_or(f64::NAN)
 }
