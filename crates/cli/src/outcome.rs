@@ -158,6 +158,15 @@ fn evidence(sheet: &mut Sheet, info: &CampaignInfo, outcome: &Outcome, tree: &Sh
         predicted(sheet, forecast, &scale);
     }
     sheet.line("bound", &bound(&outcome.bound, &scale));
+    if let Some((certified, within)) = certified(info, &outcome.bound) {
+        let [within, confidence] = [within, outcome.bound.confidence].map(figures::percent);
+        let text = if certified {
+            format!("certified: within {within} of the best possible, {confidence} confidence")
+        } else {
+            format!("{within} asked for, not reached")
+        };
+        sheet.line("", &text);
+    }
     for note in &outcome.bound.notes {
         sheet.line("", note);
     }
@@ -230,6 +239,12 @@ fn bound(bound: &Bound, scale: &Scale) -> String {
         ),
         (None, _) => "none".to_owned(),
     }
+}
+
+/// Whether the upper end of the gap is what was asked for, and what that is; `None` where nothing is claimed of the gap.
+fn certified(info: &CampaignInfo, bound: &Bound) -> Option<(bool, f64)> {
+    let question: Question = serde_json::from_value(info.new.question.clone()).ok()?;
+    Some((bound.gap_high? <= question.within, question.within))
 }
 
 fn gap(gap: Option<f64>, how: &str) -> String {

@@ -14,6 +14,7 @@ use pinwise_placement::{
     Budget, Claim, Comparison, Contender, Entry, Judge, Lineup, Outcome, Question, Search, StrategyName,
 };
 use pinwise_report::Files;
+use pinwise_testbed::figures;
 use pinwise_topology::{Assignment, PerContext, Random, SharingTree, Space, balanced};
 use std::path::Path;
 use std::time::Instant;
@@ -92,7 +93,11 @@ impl Compare {
         }
         bed.notes().iter().for_each(|note| output::aside(&format!("note: {note}")));
         for (index, way) in WAYS.iter().enumerate() {
-            let request = match question(way, &request, &new, &bed, &store)? {
+            let mut asked = request.clone();
+            if let (StrategyName::Blackbox, Bed::Instances(_), None) = (way.strategy, &bed, self.search.budget) {
+                asked.question.budget = Budget::Time(place::PROFILING);
+            }
+            let request = match question(way, &asked, &new, &bed, &store)? {
                 Ok(question) => Request { question, ..request.clone() },
                 Err(reason) => {
                     lineup.left_out.push((way.name.into(), reason));
@@ -103,6 +108,9 @@ impl Compare {
             let Some(searched) = search(&mut store, &request, &new, &mut bed, &interrupt)? else {
                 return Err(interrupted(&format!("{index} of {} searches are kept", WAYS.len())).into());
             };
+            if let Some(note) = unlooked(way, &searched.outcome) {
+                output::aside(&note);
+            }
             enter(&mut lineup, way, &searched);
         }
         output::aside("everything beside everything");
@@ -210,6 +218,20 @@ fn search(
             anyhow::bail!("{reason} ({} in campaign {})", place::kept(records.len()), id.0)
         }
     }
+}
+
+/// That a search ended before its first look at the bound, where it did.
+fn unlooked(way: &Way, outcome: &Outcome) -> Option<String> {
+    let (first, _) = way.looks?;
+    let made = outcome.cost.measurements;
+    (made < first).then(|| {
+        format!(
+            "note: {} first looks at its bound after {} random assignments, as published; the budget ended after {}, so that it claims nothing",
+            way.name,
+            figures::count(first),
+            figures::counted(made, "measurement")
+        )
+    })
 }
 
 /// Adds what a search came to.

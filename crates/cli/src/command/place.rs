@@ -8,7 +8,7 @@ mod simulation;
 mod subject;
 mod testbed;
 
-pub(crate) use arguments::Place;
+pub(crate) use arguments::{PROFILING, Place};
 pub(crate) use blackbox::{decide, prepare as prepare_profile};
 pub(crate) use search::{SearchArguments, confidence, fraction, time};
 pub(crate) use simulation::SimulationArguments;

@@ -66,6 +66,7 @@ pub(crate) fn document(info: &CampaignInfo, outcome: &Outcome, plan: Option<&Pat
         "upb_high": high,
         "gap": bound.gap,
         "gap_high": bound.gap_high,
+        "certified": super::certified(info, bound).is_some_and(|(certified, _)| certified),
         "confidence": bound.confidence,
         "method": bound.method,
         "n": bound.n,

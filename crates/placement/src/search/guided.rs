@@ -51,8 +51,9 @@ const NOISY_BLOCK: usize = 150;
 const FAVOURITES: usize = 12;
 /// Draws at most until one is different from those of its block, each at twice the temperature of the one before.
 const TRIES: usize = 8;
-/// Trials that all but climbing takes with one block. A budget for fewer is better spent otherwise.
-pub(crate) const LEAST: f64 = 350.0;
+/// Trials that all but climbing takes with one block, where there is little noise; where there is more, the budget may end in the block, which
+/// counts as far as it came. A budget for fewer is better spent otherwise.
+pub(crate) const LEAST: f64 = (UNIFORM as usize + WARM.len() * WARM_DRAWS + FAVOURITES + BLOCK) as f64;
 
 #[derive(Debug)]
 enum Stage {

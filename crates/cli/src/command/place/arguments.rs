@@ -98,7 +98,7 @@ enum BoundMethod {
 }
 
 /// What a search that profiles instances on this machine may take where nothing is said: an experiment takes seconds.
-const PROFILING: Duration = Duration::from_secs(300);
+pub(crate) const PROFILING: Duration = Duration::from_secs(300);
 
 impl Place {
     /// The request with every default decided. `program` is this executable, which runs the built-in workloads.

@@ -14,7 +14,7 @@ pub(crate) struct SearchArguments {
     /// Of every interval and of the bound.
     #[arg(long, value_name = "P", default_value = "0.95", value_parser = confidence)]
     confidence: f64,
-    /// Measurements (600) or time (90s, 5m); by default 30 s for a built-in workload (with --strategy blackbox 5 min), 1 min for a program that is
+    /// Measurements (600) or time (90s, 5m); by default 30 s for a built-in workload (5 min for BlackBox), 1 min for a program that is
     /// re-pinned, 5 min for one that is started anew, 4,000 measurements on a model. A time is for everything, from starting the program to the last
     /// confirming measurement, and is exceeded by one measurement at most.
     #[arg(long, value_name = "N|TIME", value_parser = budget)]

@@ -117,6 +117,11 @@ impl SubjectArguments {
             }
             let workload = self.built_in().unwrap_or(DEFAULT_WORKLOAD);
             let (name, instances) = workload.split_once(':').unwrap_or((workload, "2"));
+            if workload.contains('+') {
+                return Err(Usage(format!(
+                    "programs side by side ({workload}) are built in on a model only: add --machine ultrasparc-t2, or start them and name each with --pid"
+                )));
+            }
             Workload::parse(&format!("{name}:{instances}")).map_err(|error| no_workload(&error))?;
             let command = [program, "workload", name, "--instances", instances, "--interval", "10ms"];
             reading.counter = Some(true);
