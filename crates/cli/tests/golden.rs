@@ -8,7 +8,7 @@ use std::fs;
 #[test]
 fn every_transcript_is_what_the_program_prints() {
     // The store that commands find by themselves.
-    let data = support::shared_folder("data");
+    let data = support::shared_folder("found");
     fs::create_dir_all(data.join("pinwise")).unwrap();
     support::campaigns::store(&data.join("pinwise/pinwise.db"));
     trycmd::TestCases::new()

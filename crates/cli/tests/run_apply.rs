@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 
 /// The program; what it notes of replaced affinities goes to a folder of this test run.
 fn command(arguments: &[&str]) -> Command {
-    static DATA: LazyLock<PathBuf> = LazyLock::new(|| support::shared_folder("data"));
+    static DATA: LazyLock<PathBuf> = LazyLock::new(|| support::shared_folder("applied"));
     let mut command = Command::new(env!("CARGO_BIN_EXE_pinwise"));
     command.args(arguments).env("XDG_DATA_HOME", &*DATA);
     command

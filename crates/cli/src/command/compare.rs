@@ -226,7 +226,7 @@ fn unlooked(way: &Way, outcome: &Outcome) -> Option<String> {
     let made = outcome.cost.measurements;
     (made < first).then(|| {
         format!(
-            "note: {} first looks at its bound after {} random assignments, as published; the budget ended after {}, so that it claims nothing",
+            "note: {} first looks at its bound after {} random assignments, as published; the budget ended after {}, so that it could not stop by it",
             way.name,
             figures::count(first),
             figures::counted(made, "measurement")

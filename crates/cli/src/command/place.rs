@@ -190,13 +190,11 @@ pub(crate) fn search_stored(
             let kept = kept(records.len());
             Err(Interrupted(format!("interrupted: what was pinned is as it was; {kept} in campaign {}", id.0)).into())
         }
-        Ending::Failed(reason) if bed.measures_a_total() => {
-            store.delete(id)?;
-            anyhow::bail!("{}", again(&reason, &info.new))
-        }
         Ending::Failed(reason) => {
             store.conclude(id, CampaignState::Stopped, None)?;
-            anyhow::bail!("{reason} ({} in campaign {})", kept(records.len()), id.0)
+            let kept = format!("{} in campaign {}", kept(records.len()), id.0);
+            let again = bed.measures_a_total().then(|| format!("; with --counter: {}", again(&info.new)));
+            anyhow::bail!("{reason} ({kept}{})", again.unwrap_or_default())
         }
     }
 }
@@ -313,23 +311,23 @@ fn conduct(
             store.delete(id)?;
             anyhow::bail!("{reason}")
         }
-        Ending::Failed(reason) if bed.measures_a_total() => {
-            store.delete(id)?;
-            anyhow::bail!("{}", again(&reason, &info.new))
-        }
         Ending::Failed(reason) => {
             store.conclude(id, CampaignState::Stopped, None)?;
-            anyhow::bail!("{reason} ({}; once the cause is gone: {resume})", kept(records.len()))
+            let next = match bed.measures_a_total() {
+                true => format!("with --counter: {}", again(&info.new)),
+                false => format!("once the cause is gone: {resume}"),
+            };
+            anyhow::bail!("{reason} ({} in campaign {}; {next})", kept(records.len()), id.0)
         }
     }
 }
 
-/// What to type where the metric was a total: nothing that was measured of it is of use.
-fn again(reason: &str, new: &NewCampaign) -> String {
+/// What to type where the metric was a total, which a campaign that was begun without --counter cannot go on with.
+fn again(new: &NewCampaign) -> String {
     let mut words = new.command.clone();
     let end = words.iter().position(|word| word == "--").unwrap_or(words.len());
     words.insert(end, "--counter".to_owned());
-    format!("{reason} (nothing is kept; with --counter: {})", shell(&words))
+    shell(&words)
 }
 
 /// `1 measurement is kept`, `20 measurements are kept`.

@@ -48,9 +48,16 @@ impl Drop for Program {
     }
 }
 
-/// An empty folder in the build folder, for what all tests of a program share: what is static is never dropped, and a temporary folder would stay.
+/// An empty folder in the build folder, for what all tests of this process share. What is static is never dropped: those of processes
+/// that are gone are removed here.
 pub(crate) fn shared_folder(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(env!("CARGO_CRATE_NAME")).join(name);
+    let all = Path::new(env!("CARGO_TARGET_TMPDIR")).join(env!("CARGO_CRATE_NAME")).join(name);
+    for old in fs::read_dir(&all).into_iter().flatten().flatten() {
+        if !Path::new("/proc").join(old.file_name()).exists() {
+            let _ = fs::remove_dir_all(old.path());
+        }
+    }
+    let folder = all.join(std::process::id().to_string());
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).unwrap();
     folder

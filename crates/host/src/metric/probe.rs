@@ -188,8 +188,14 @@ pub(crate) fn source(
         }
         let expired = known.until.is_some_and(|until| Instant::now() > until);
         if expired || began.elapsed() > known.patience.max(cost_of(cost) * 20) {
-            let constant = values[values.len() - 1];
-            return Err(known.undecided(constant, began.elapsed()));
+            let waited = began.elapsed();
+            return Err(match changes.last() {
+                Some(last) => {
+                    let (metric, numbers) = (known.metric.into(), changes.len() + 1);
+                    MetricError::TooFew { metric, numbers, waited, silent: last.elapsed() }
+                }
+                None => known.undecided(first, waited),
+            });
         }
         pause = if unchanged > 0 { (pause * 3 / 2).min(LONGEST_PAUSE) } else { pause.max(cost_of(cost)) };
         // A renewal is dated to within a pause: while one is being timed the pauses stay short.

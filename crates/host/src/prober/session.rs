@@ -272,7 +272,7 @@ impl Session {
         let (rate, error) = (measured?.performance, metric.meter.error());
         let progress = Progress { rate, error, measure: Measure::Metric };
         let mut notes = metric.notes.clone();
-        notes.extend(metric.meter.growth().and_then(Growth::doubt).map(str::to_owned));
+        notes.extend(metric.meter.growth().and_then(Growth::doubt).map(|doubt| format!("in a probe {doubt}")));
         self.metric = Some(metric);
         Ok(Window { progress: Some(progress), unit: Some(unit), notes, ..self.seen(one, Some(other), initialization) })
     }

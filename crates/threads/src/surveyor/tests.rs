@@ -6,7 +6,7 @@ fn question(most: u32, contexts: u32) -> Question {
     Question::new((1..=most).collect(), contexts, Duration::from_millis(100))
 }
 
-/// Up to 72 threads on 24 contexts. A search thinks for each candidate: one in three of them, close together where it gets interesting.
+/// Up to 72 threads on 24 contexts. A search thinks for each candidate: two in five of them, close together where it gets interesting.
 fn question_72() -> Question {
     let candidates = (1..=72).filter(|&n| n <= 4 || n % 4 == 0 || (20..=32).contains(&n));
     Question { candidates: candidates.collect(), ..question(72, 24) }
