@@ -392,7 +392,7 @@ fn a_guided_search_finds_the_best_and_claims_nothing_false() {
 fn a_budget_too_small_to_learn_from_goes_into_sampling_and_climbing() {
     let case = Case::new("2x4x2", 6, |_, class| pairs(class)).disturbed(0.002, 5);
     assert!(case.population.len() > 600, "{}", case.population.len());
-    let (outcome, records) = case.run(&question(StrategyName::Auto, 500, 5));
+    let (outcome, records) = case.run(&question(StrategyName::Auto, 400, 5));
     assert!(outcome.strategy.starts_with("random sampling for the bound, then climbing"), "{}", outcome.strategy);
     assert!(case.announces_an_optimum(&outcome), "{:?}", outcome.best);
     assert_eq!(outcome.bound.method, "bayes");
