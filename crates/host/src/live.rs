@@ -9,7 +9,7 @@ use crate::affinity;
 use crate::choice::{self, Choice, Why};
 use crate::fifo::Fifo;
 use crate::meter::Meter;
-use crate::metric::reading::Growth;
+use crate::metric::growth::Growth;
 use crate::process;
 use crate::roster::Changes;
 use crate::survey::{Surveyed, averaged, same_crew};

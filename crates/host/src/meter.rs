@@ -1,6 +1,6 @@
 //! What is measured while a program runs.
 
-use crate::metric::reading::Growth;
+use crate::metric::growth::Growth;
 use pinwise_testbed::{MeasureError, Measurement, Unit};
 use std::time::Duration;
 

@@ -20,6 +20,7 @@ mod arrivals;
 mod command;
 mod dpdk;
 mod error;
+pub(crate) mod growth;
 mod netdev;
 mod number;
 mod on_demand;
@@ -45,9 +46,10 @@ pub use spec::MetricSpec;
 
 use crate::{Meter, Streams};
 use arrivals::{Lines, MatchingLines};
+use growth::Growth;
 use pinwise_testbed::{MeasureError, Measurement, Retry, Unit};
 use probe::{Found, Known};
-use reading::{Growth, Summary};
+use reading::Summary;
 use source::Source;
 use std::time::{Duration, Instant};
 

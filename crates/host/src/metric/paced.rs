@@ -2,7 +2,8 @@
 
 use super::MetricMeter;
 use super::arrivals::{Arrival, Arrivals};
-use super::reading::{Growth, Interpretation, Reading, Summary, mean};
+use super::growth::Growth;
+use super::reading::{Interpretation, Reading, Summary, mean};
 use super::source::sleep_until;
 use super::window::Window;
 use pinwise_testbed::figures::duration;

@@ -4,9 +4,10 @@
 use super::MetricError;
 use super::MetricMeter;
 use super::arrivals::{Arrival, Arrivals, Blocks, Renewals, Stop, read_dated};
+use super::growth::Growth;
 use super::on_demand::OnDemand;
 use super::paced::Paced;
-use super::reading::{Growth, Interpretation, RISES_OF_A_COUNTER, Rhythm, interpret, rhythm};
+use super::reading::{Interpretation, RISES_OF_A_COUNTER, Rhythm, interpret, rhythm};
 use super::source::{Failure, Source, sleep_until};
 use pinwise_testbed::figures::duration;
 use std::time::{Duration, Instant};

@@ -6,7 +6,7 @@ use super::window::Window;
 use super::{ProbeError, ProbeOptions, ProgressSource};
 use crate::guardian::{Entry, Guardian};
 use crate::launch::{Exit, Launch, Output, Running};
-use crate::metric::reading::Growth;
+use crate::metric::growth::Growth;
 use crate::metric::reading::{RateError, Reading, Summary, apart, rate};
 use crate::metric::{Metric, MetricOptions, MetricSpec};
 use crate::monitor::{Activity, Monitor};
