@@ -55,19 +55,19 @@ fn main() -> ExitCode {
     let (chosen, strategies) = (of(&STUDIES), of(&strategies));
     let mut judged: Vec<Study> = Vec::new();
     for name in STUDIES.iter().filter(|name| chosen.iter().any(|chosen| chosen == *name)) {
-        println!("\n### {name}");
-        let cases = match *name {
-            "paper" => workloads::on_paper(&kept),
-            "simulated" => workloads::simulated(&kept),
-            _ => beyond::beyond(&kept),
+        let (title, cases) = match *name {
+            "paper" => ("On paper", workloads::on_paper(&kept)),
+            "simulated" => ("Simulated", workloads::simulated(&kept)),
+            _ => ("What no published method does", beyond::beyond(&kept)),
         };
+        println!("\n### {title}");
         let study = Study::of(cases, &strategies, &kept);
         study.print();
         if *name != "beyond" {
             judged.push(study);
         }
         if *name == "simulated" && judged.len() > 1 {
-            println!("\n### paper and simulated");
+            println!("\n### On paper and simulated");
             table::strategies(&together(&judged), &[]);
         }
     }
