@@ -25,6 +25,10 @@ pub struct Program {
     pub suite: String,
     /// Why it is described so, for people.
     pub about: String,
+    /// How long the whole run takes as a sequential program, in seconds, where that is known: of the built-in programs the published parallel time
+    /// times the speed-up (the paper's Tables VII, IX, X and XII). What is simulated to its end ([`Self::sequential`]) is shorter.
+    #[serde(default)]
+    pub whole_s: Option<f64>,
     /// What is known of it.
     pub structure: Structure,
     /// What was fitted.
@@ -247,6 +251,9 @@ impl Program {
             ("sleep_ms", fitted.sleep_ms),
             ("working_set_kib", fitted.working_set_kib),
         ];
+        if self.whole_s.is_some_and(|whole| !(whole > 0.0 && whole <= 1e7)) {
+            return Err(self.senseless(format!("whole_s = {:?}: has to be positive, at most 10,000,000", self.whole_s)));
+        }
         let stages = fitted.stage_ms.iter().map(|&span| ("stage_ms", span));
         for (name, span) in spans.into_iter().chain(stages) {
             if !(0.0..=1e7).contains(&span) {

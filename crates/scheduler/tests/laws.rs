@@ -30,6 +30,7 @@ fn fork_join(iterations: u32, fitted: Fitted) -> Program {
         name: "test".into(),
         suite: "tests".into(),
         about: String::new(),
+        whole_s: None,
         structure: Structure::ForkJoin(shape),
         fitted,
     }
@@ -40,7 +41,7 @@ fn pipeline(stage_ms: Vec<f64>, items: u32) -> Program {
     let stages = (0..stage_ms.len()).map(|index| Stage { name: name(index), many: index == 1 }).collect();
     let fitted = Fitted { work_ms: stage_ms.iter().sum(), stage_ms, ..Fitted::default() };
     let structure = Structure::Pipeline(Pipeline { stages, items, capacity: 8 });
-    Program { name: "test".into(), suite: "tests".into(), about: String::new(), structure, fitted }
+    Program { name: "test".into(), suite: "tests".into(), about: String::new(), whole_s: None, structure, fitted }
 }
 
 #[test]

@@ -5,9 +5,10 @@
 mod sweep;
 
 use pinwise_scheduler::{Fitted, ForkJoin, Pipeline, Platform, Program, Stage, Structure};
+use pinwise_threads::SHARE;
 use pinwise_topology::Random;
 use std::error::Error;
-use sweep::{PAIR, SHARE, Sweep, quantile, survey_model};
+use sweep::{PAIR, Sweep, quantile, survey_model, whole};
 
 /// What keeps a program from being n times as fast with n threads.
 const KINDS: [&str; 6] = ["serial", "memory", "io", "locks", "pieces", "pipeline"];
@@ -27,11 +28,10 @@ const RUNS_TO_TELL: u64 = 8;
 /// Runs of the best and the chosen numbers, for each of the sweep's.
 const ANEW: u64 = 4;
 
-/// A program of a kind, and the seconds that its run takes as a sequential one, by which the time of a search is bounded.
+/// A program of a kind.
 struct Drawn {
     kind: &'static str,
     program: Program,
-    sequential: f64,
 }
 
 /// A search of a program.
@@ -96,23 +96,23 @@ fn row<'a>(name: &str, searched: impl Iterator<Item = &'a Searched> + Clone) -> 
 /// The searches of one program. The best number of so many that were measured with noise is better by luck, too: it and what was chosen are measured
 /// anew, longer.
 fn search(platform: &Platform, drawn: &Drawn, each: bool) -> Result<Vec<Searched>, Box<dyn Error>> {
-    let Drawn { kind, program, sequential } = drawn;
+    let Drawn { kind, program } = drawn;
     let own = program.parameter(platform.contexts() as u32);
-    let runs = (0..RUNS_TO_TELL)
-        .map(|seed| Sweep::at(platform, program, *sequential, seed..seed + 1, std::iter::empty())?.speed(own));
+    let runs =
+        (0..RUNS_TO_TELL).map(|seed| Sweep::at(platform, program, seed..seed + 1, std::iter::empty())?.speed(own));
     let speeds = runs.collect::<Result<Vec<f64>, Box<dyn Error>>>()?;
     let deviation = relative_deviation(&speeds);
     let runs = ((deviation / ERROR).powi(2).ceil() as u64).clamp(PAIR.end - PAIR.start, MOST_RUNS);
-    let sweep = Sweep::new(platform, program, *sequential, PAIR.start..PAIR.start + runs)?;
-    let mut anew = Sweep::at(platform, program, *sequential, 1000..1000 + runs * ANEW, std::iter::empty())?;
+    let sweep = Sweep::new(platform, program, PAIR.start..PAIR.start + runs)?;
+    let mut anew = Sweep::at(platform, program, 1000..1000 + runs * ANEW, std::iter::empty())?;
     let ((best_n, _), (fewest, _)) = (sweep.best(), sweep.fewest(TOLERANCE));
     let best = anew.speed(best_n)?;
     let error = deviation / ((runs * ANEW) as f64).sqrt();
     let mut all = Vec::new();
     for seed in 1..=SEARCHES {
-        let found = survey_model(platform, program, sequential / best, seed)?;
+        let found = survey_model(platform, program, seed)?;
         let speed = anew.speed(found.parameter)?;
-        let share = found.cost().as_secs_f64() * speed / sequential;
+        let share = found.cost().as_secs_f64() * speed / whole(program)?;
         let loss = (1.0 - speed / best).max(0.0);
         let (low, high) = found.advice.between;
         let held = (low..=high).contains(&program.threads(fewest));
@@ -152,7 +152,7 @@ fn drawn(index: usize, random: &mut Random) -> Drawn {
         ..Fitted::default()
     };
     let mut shape = ForkJoin { main_works: within(0.5, 2.0) > 1.0, helpers: 0, iterations: 60, units: None, locks: 0 };
-    let sequential = within(200.0, 3000.0);
+    let whole_s = Some(within(200.0, 3000.0));
     match kind {
         "serial" => fitted.serial = within(0.02, 0.25),
         "memory" => fitted.memory = within(0.06, 0.25),
@@ -186,6 +186,6 @@ fn drawn(index: usize, random: &mut Random) -> Drawn {
         Structure::ForkJoin(shape)
     };
     let name = format!("{kind} {}", index / KINDS.len() + 1);
-    let program = Program { name, suite: "drawn".into(), about: String::new(), structure, fitted };
-    Drawn { kind, program, sequential }
+    let program = Program { name, suite: "drawn".into(), about: String::new(), whole_s, structure, fitted };
+    Drawn { kind, program }
 }

@@ -6,10 +6,10 @@ mod published;
 mod sweep;
 
 use pinwise_scheduler::{Platform, Program};
-use pinwise_threads::Thresholds;
+use pinwise_threads::{SHARE, Thresholds};
 use published::Published;
 use std::error::Error;
-use sweep::{PAIR, SHARE, Sweep, quantile, survey_model};
+use sweep::{PAIR, Sweep, quantile, survey_model, whole};
 
 /// Searches of each program, with consecutive seeds.
 const SEARCHES: u64 = 5;
@@ -47,14 +47,14 @@ fn main() -> Result<(), Box<dyn Error>> {
 /// One program's line, and whether its searches are within 2 % of the best, in the mean and in the median, and took no longer than they may.
 fn compare(platform: &Platform, thresholds: Thresholds, row: &Published) -> Result<(String, bool), Box<dyn Error>> {
     let program = Program::built_in(&row.program)?;
-    let sequential = row.parallel_s * row.found_speedup;
-    let mut sweep = Sweep::new(platform, &program, sequential, PAIR)?;
+    let sequential = whole(&program)?;
+    let mut sweep = Sweep::new(platform, &program, PAIR)?;
     let (best_n, best) = sweep.best();
     let reinforcer = published::choice(platform, &program, thresholds, published::SEARCHES)?;
     let of_published = sweep.speed(reinforcer.parameter)?;
     let (mut losses, mut shares, mut chosen) = (Vec::new(), Vec::new(), Vec::new());
     for seed in 1..=SEARCHES {
-        let found = survey_model(platform, &program, sequential / best, seed)?;
+        let found = survey_model(platform, &program, seed)?;
         let speed = sweep.speed(found.parameter)?;
         losses.push((1.0 - speed / best).max(0.0));
         shares.push(found.cost().as_secs_f64() * speed / sequential);

@@ -46,6 +46,17 @@ fn the_built_in_thresholds_are_the_calibrated_ones() -> Result<(), Box<dyn Error
     Ok(())
 }
 
+/// Parallel time times speed-up, as the table of figures has them.
+#[test]
+fn whole_runs_are_as_long_as_published() -> Result<(), Box<dyn Error>> {
+    let Some(folder) = published::folder() else { return Ok(()) };
+    for row in published::published(&std::fs::read_to_string(folder.join("thread_reinforcer.csv"))?)? {
+        let whole = Program::built_in(&row.program)?.whole_s.ok_or("no length")?;
+        assert!((whole - row.parallel_s * row.found_speedup).abs() < 0.06, "{}: {whole}", row.program);
+    }
+    Ok(())
+}
+
 #[test]
 fn speedups_are_the_published_ones_they_were_fitted_to() -> Result<(), Box<dyn Error>> {
     let Some(folder) = published::folder() else { return Ok(()) };

@@ -21,8 +21,8 @@ use document::Remains;
 use observed::{Conditions, Observed};
 use pinwise_testbed::{MeasureError, Prober, Retry, figures};
 use pinwise_threads::{
-    Advice, Attempt, Ended, Found, Question, Reason, Reinforcer, Shift, Sign, SurveyFailure, Surveyor, Sweep, find,
-    standing, survey, sweep,
+    Advice, Attempt, Ended, Found, Question, Reason, Reinforcer, SHARE, Shift, Sign, SurveyFailure, Surveyor, Sweep,
+    find, standing, survey, sweep,
 };
 
 impl Threads {
@@ -125,6 +125,7 @@ fn answer<P: Prober>(
                 tolerance: conditions.tolerance,
                 most_probes: MOST_PROBES,
                 most_time: Some(conditions.budget),
+                work: conditions.work,
                 pieces: conditions.pieces,
                 whole_runs: conditions.whole_runs,
             };
@@ -139,7 +140,16 @@ fn answer<P: Prober>(
                 (Ended::Probes | Ended::AllTried, _) => {
                     ("PROBES", "enough probes; --budget and --within decide how sure the answer is".into())
                 }
-                (Ended::Time, None) => ("TIME", "what is left of --budget is too short for another probe".into()),
+                (Ended::Time, None) => match conditions.work {
+                    None => ("TIME", "what is left of --budget is too short for another probe".into()),
+                    Some(_) => (
+                        "TIME",
+                        format!(
+                            "what is left of {} of the run is too short for another probe; --budget may allow more",
+                            figures::percent(SHARE)
+                        ),
+                    ),
+                },
                 (Ended::Time, Some(n)) => {
                     ("TIME", format!("the time of --budget is used up: the probe with n = {n} was broken off"))
                 }
@@ -344,6 +354,7 @@ mod tests {
             tolerance: 0.0,
             objective: Objective::Time,
             budget: Duration::MAX,
+            work: None,
             goes_on: true,
         };
         let search = |left, error: MeasureError| {

@@ -7,8 +7,6 @@ use std::error::Error;
 use std::ops::Range;
 use std::time::Duration;
 
-/// What the search may take, of the parallel run: the most that the published one took (the paper's Table IX).
-pub(crate) const SHARE: f64 = 0.042;
 /// Whole runs are made this long, in seconds of the sequential program, so that creating threads hardly counts.
 const LENGTH: f64 = 6.0;
 /// Seeds of the runs that a speed is the mean of, where two are enough.
@@ -23,32 +21,25 @@ pub(crate) struct Sweep {
 }
 
 impl Sweep {
-    /// Every number of threads up to 32, every fourth up to 72. `published`: what the paper's run would take as a sequential program, in seconds.
-    /// Every speed is the mean of runs with these `seeds`.
-    pub(crate) fn new(
-        platform: &Platform,
-        program: &Program,
-        published: f64,
-        seeds: Range<u64>,
-    ) -> Result<Self, Box<dyn Error>> {
+    /// Every number of threads up to 32, every fourth up to 72. Every speed is the mean of runs with these `seeds`.
+    pub(crate) fn new(platform: &Platform, program: &Program, seeds: Range<u64>) -> Result<Self, Box<dyn Error>> {
         let threads = (1..=32).chain((36..=Span::PUBLISHED.max).step_by(4));
-        Self::at(platform, program, published, seeds, threads.map(|threads| program.parameter(threads)))
+        Self::at(platform, program, seeds, threads.map(|threads| program.parameter(threads)))
     }
 
     /// These parameters, to begin with.
     pub(crate) fn at(
         platform: &Platform,
         program: &Program,
-        published: f64,
         seeds: Range<u64>,
         parameters: impl Iterator<Item = u32>,
     ) -> Result<Self, Box<dyn Error>> {
         let mut long = program.clone();
         let times = (LENGTH / program.sequential().seconds()).ceil().max(1.0) as u32;
         match &mut long.structure {
-            // How a fixed number of pieces ends matters the less the longer they are: as long as the paper's.
+            // How a fixed number of pieces ends matters the less the longer they are: as long as the whole run's.
             Structure::ForkJoin(shape) if shape.units.is_some() => {
-                long.fitted.work_ms *= published / program.sequential().seconds();
+                long.fitted.work_ms *= whole(program)? / program.sequential().seconds();
             }
             Structure::ForkJoin(shape) => shape.iterations *= times,
             Structure::Pipeline(shape) => shape.items *= times,
@@ -85,17 +76,17 @@ impl Sweep {
     }
 }
 
-/// One search on the model, over the numbers of threads from 1 to the published Tmax, within [`SHARE`] of a run of `parallel` seconds.
-pub(crate) fn survey_model(
-    platform: &Platform,
-    program: &Program,
-    parallel: f64,
-    seed: u64,
-) -> Result<Surveyed, Box<dyn Error>> {
+/// How long the whole run takes as a sequential program, in seconds.
+pub(crate) fn whole(program: &Program) -> Result<f64, Box<dyn Error>> {
+    Ok(program.whole_s.ok_or("a program without the length of its run")?)
+}
+
+/// One search on the model, over the numbers of threads from 1 to the published Tmax, within [`SHARE`](pinwise_threads::SHARE) of the run.
+pub(crate) fn survey_model(platform: &Platform, program: &Program, seed: u64) -> Result<Surveyed, Box<dyn Error>> {
     let span = Span { min: 1, step: 1, ..Span::PUBLISHED };
     let candidates = span.candidates(|threads| program.parameter(threads), |n| program.threads(n));
     let mut question = Question::new(candidates, platform.contexts() as u32, Duration::from_millis(100));
-    question.most_time = Some(Duration::from_secs_f64(parallel * SHARE));
+    question.work = Some(whole(program)?);
     if let Structure::ForkJoin(shape) = &program.structure {
         question.pieces = shape.units;
     }

@@ -221,6 +221,18 @@ fn when_the_time_is_over_there_is_advice_from_what_was_seen() {
     assert!(advice.between.0 < advice.between.1, "{advice}");
 }
 
+/// A run of 10 s with the best number, which is not known beforehand: 0.42 s for probes of 75 ms and more.
+#[test]
+fn of_a_run_of_known_length_no_more_than_its_share_is_taken() {
+    let speed = |threads: u32| f64::from(threads.min(20));
+    for seed in 0..3 {
+        let (advice, probed) = run(&Question { work: Some(200.0), ..question_72() }, speed, 0.01, seed);
+        assert_eq!(advice.ended, Ended::Time);
+        // The first takes 150 ms.
+        assert!((2..=4).contains(&probed.len()), "{advice} after {probed:?}");
+    }
+}
+
 /// Whole runs: with one thread a run takes eight times the window.
 #[test]
 fn a_run_for_which_too_little_time_is_left_is_not_begun() {

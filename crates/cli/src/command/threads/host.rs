@@ -66,7 +66,7 @@ pub(crate) fn search(
             progress,
             remove: edges.files.remove.clone(),
             most_written: Some(asked.most_written),
-            until: survey.then(|| begin + asked.budget),
+            until: survey.then(|| begin + asked.budget()),
             power: power.clone(),
         };
         LinuxProber::new(subject.clone(), options, interrupt.flag()).map(|prober| Observed::new(prober, objective))
@@ -76,7 +76,7 @@ pub(crate) fn search(
     let mut progress = progress;
     if survey && matches!(subject, Subject::Anew(_)) && !matches!(progress, ProgressSource::Metric(..)) {
         // Whole runs are worth it where some fit into the time.
-        let limit = if asked.whole_run { asked.limit } else { SHORT.min(asked.budget / FEWEST_RUNS) };
+        let limit = if asked.whole_run { asked.limit } else { SHORT.min(asked.budget() / FEWEST_RUNS) };
         let mut trial = prober(ProgressSource::Runs, limit)?;
         let candidates = conditions.span.candidates(convert, threads);
         let within = candidates.iter().rev().find(|&&threads| threads <= contexts);
@@ -87,7 +87,7 @@ pub(crate) fn search(
             (Ok(probe), _) => {
                 let run = probe.progress.map_or(probe.cost, |progress| Duration::from_secs_f64(1.0 / progress.rate));
                 // A single run does not tell how much it may be off; several do, where the time allows.
-                let affordable = asked.budget.as_secs_f64() / (run.as_secs_f64() * SOME_PROBES);
+                let affordable = asked.budget().as_secs_f64() / (run.as_secs_f64() * SOME_PROBES);
                 conditions.window = conditions.window.max(run.mul_f64(affordable.floor().clamp(1.0, SEVERAL_RUNS)));
                 conditions.whole_runs = true;
                 progress = ProgressSource::Runs;

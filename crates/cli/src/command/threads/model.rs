@@ -10,6 +10,7 @@ use crate::name::did_you_mean;
 use crate::output::Usage;
 use pinwise_scheduler::{ModelProber, Platform, Program, Structure};
 use pinwise_testbed::Unit;
+use std::time::Duration;
 
 pub(super) fn search(asked: &Asked, edges: &Edges, interrupt: &Interrupt, json: bool) -> anyhow::Result<Document> {
     let machine = &asked.machine.machine;
@@ -49,6 +50,10 @@ pub(super) fn search(asked: &Asked, edges: &Edges, interrupt: &Interrupt, json: 
     if let Structure::ForkJoin(shape) = &program.structure {
         // The other methods do not look at them.
         conditions.pieces = shape.units.filter(|_| conditions.method == Method::Survey);
+    }
+    if let (None, Some(seconds)) = (asked.budget, program.whole_s) {
+        // The progress of a model is a speed-up, its work the run's as a sequential program.
+        (conditions.work, conditions.budget) = (Some(seconds), Duration::MAX);
     }
     let prober = ModelProber::new(platform, program.clone(), asked.seed.unwrap_or(1));
     let mut prober = Observed::new(prober.cancelled_by(interrupt.flag()), conditions.objective);

@@ -51,14 +51,9 @@ impl Asked {
         Ok(self)
     }
 
-    /// What may be spent on everything.
-    pub(crate) fn budget(&self) -> Duration {
-        self.budget
-    }
-
     /// The same with another budget.
     pub(crate) fn within(self, budget: Duration) -> Self {
-        Self { budget, ..self }
+        Self { budget: Some(budget), ..self }
     }
 
     /// Share of the best speed that fewer threads may cost.
