@@ -5,7 +5,7 @@ mod ahead;
 use crate::store::assignment_text;
 use crate::{CampaignId, CampaignState, Record, Store, StoreError, Trial};
 use ahead::Ahead;
-use pinwise_testbed::{MeasureError, Measurement, Retry, Testbed};
+use pinwise_testbed::{MeasureError, Measurement, Retry, Testbed, Time};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -72,6 +72,8 @@ pub fn run(
     store.get(id)?;
     let _claim = store.claim(id)?;
     store.conclude(id, CampaignState::Open, None)?;
+    // What can be measured again bit for bit need not wait for the disk.
+    store.sync_each(testbed.time() == Time::Real)?;
     let recorded = store.records(id)?;
     let mut ahead = Ahead::new(testbed, clock);
     let mut replayed = 0;

@@ -50,8 +50,11 @@ fn a_store_that_another_program_locks_loses_nothing_and_is_named() {
     let Some(sqlite) = tool("sqlite3") else { return };
     let folder = TempDir::new().unwrap();
     let store = folder.path().join("pinwise.db");
-    let place = place(&store, "60s");
-    wait_until(Duration::from_secs(60), "some measurements", || recorded(&store).first().is_some_and(|n| *n > 5));
+    let mut place = place(&store, "60s");
+    let mut ended = || place.try_wait().unwrap().is_some();
+    let measured = || recorded(&store).first().is_some_and(|n| *n > 5);
+    wait_until(Duration::from_secs(60), "some measurements", || measured() || ended());
+    assert!(measured(), "{:?}", place.wait_with_output());
     let mut other =
         Program(Command::new(sqlite).arg(&store).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap());
     let mut input = other.0.stdin.take().unwrap();

@@ -1,14 +1,13 @@
 //! A model as a bench: the microbenchmarks of the characterization, any set of them on any contexts.
 //!
-//! Programs whose arrays lie beyond the first-level cache begin first and load the second level: 4.8 M cycles for an array of
-//! 1.5 MiB; one that does not fit is walked through [`PASSES`] times, since what is found of it in the second level
-//! settles over several passes. Everything else begins when they are through, since
-//! arithmetic would only be slow to simulate meanwhile and does not change what is in the second level. From then on FAME decides.
+//! Arrays that lie beyond the first-level cache are read through before anything runs ([`Chip::read_through`]): what is in the second level then depends on
+//! how long hits and misses take and hardly on the cores. Where they do not fit together that happens [`PASSES`] times, since what is found of
+//! them settles over several passes. From then on all programs run, and FAME decides.
 //!
 //! A repetition is a pass through `L2cache`'s array, a fifth of one through `mem`'s (hits are not spread evenly over it, and FAME makes at
 //! least five repetitions), and some thousand operations otherwise.
 
-use crate::program::{Job, Microbenchmark as Program};
+use crate::program::{Job, Microbenchmark as Program, Region};
 use crate::{Chip, Pace as Stepping, Placed, Processor};
 use pinwise_testbed::{Bench, Fame, MeasureError, Microbenchmark, Pace, PaceUnit, Retry, Seat};
 use pinwise_topology::{Alike, DomainKind, Machine, Random, SharingTree};
@@ -18,15 +17,17 @@ use std::time::Duration;
 
 /// Start offsets are uniform below this many cycles: longer than any instruction.
 const OFFSETS: u64 = 1000;
-/// Passes through an array that does not fit the second level, before anything is looked at.
+/// Passes through arrays that do not fit the second level, before anything runs.
 const PASSES: u64 = 3;
+/// What a load costs to simulate while arrays are read through, in instructions of a program.
+const READ: f64 = 0.25;
 /// Cycles between two looks at the counters.
 const LOOK: u64 = 1000;
 /// Cycles that all programs run together before repetitions count.
 const SETTLING: u64 = 20_000;
-/// No set of programs is looked at for longer than this many cycles after loading: where arrays do not fit the second level, it may
-/// change its regime for ever.
-const LONGEST: u64 = 60_000_000;
+/// No set of programs is looked at for longer than this many cycles, six passes of `L2cache` through memory: where arrays do not fit the
+/// second level, it may change its regime for ever.
+const LONGEST: u64 = 30_000_000;
 
 /// A processor model on which sets of microbenchmarks run.
 #[derive(Debug)]
@@ -48,14 +49,10 @@ impl ModelBench {
         Self { processor, machine, contexts, benchmarks: Program::ALL.map(describe).to_vec(), cancelled }
     }
 
-    /// Cycles until programs that load the second level have done so; 0 where none does.
-    fn loading(&self, programs: &[Program]) -> u64 {
-        let passes = |program: &Program| if self.fits(program.array()) { 1 } else { PASSES };
-        let lines =
-            |program: &Program| passes(program) * program.array() / u64::from(self.processor.inter_core.l2.line);
-        let longest = programs.iter().filter(|&&program| self.beyond_first_level(program)).map(lines).max();
-        // A miss, and something for those that wait for the same controller.
-        longest.unwrap_or(0) * u64::from(self.processor.inter_core.memory.latency) * 21 / 20
+    /// How often the arrays of these programs are read through beforehand.
+    fn passes(&self, programs: &[Program]) -> u64 {
+        let arrays = programs.iter().filter(|&&program| self.beyond_first_level(program));
+        if self.fits(arrays.map(|program| program.array()).sum()) { 1 } else { PASSES }
     }
 
     /// Whether the second level holds so many bytes.
@@ -129,24 +126,24 @@ impl Bench for ModelBench {
         let programs: Vec<Program> = layout.iter().map(|seat| Program::ALL[seat.benchmark]).collect();
         let memory = u64::from(self.processor.inter_core.memory.latency);
         // Arrays that together do not fit drive each other out of the second level, however small one of them is.
-        let beyond = programs.iter().filter(|&&program| self.beyond_first_level(program));
-        let crowded = !self.fits(beyond.map(|program| program.array()).sum());
+        let passes = self.passes(&programs);
+        let crowded = passes > 1;
         let cpi = |program: Program| match crowded && self.beyond_first_level(program) {
             true => memory,
             false => usual_cpi(program),
         };
+        let lines = |program: Program| program.array() / u64::from(self.processor.inter_core.l2.line);
         let looked_at = |program: Program, cpi: u64| fame.least as u64 * self.repetition(program) * cpi;
-        // What costs time is instructions. Who does not load begins when the others have loaded.
-        let instructions = |program: Program, loading: u64, looked_at: u64, cpi: u64| {
-            let loaded = if self.beyond_first_level(program) { loading / memory } else { 0 };
-            (loaded + (OFFSETS + SETTLING + looked_at) / cpi) as f64
+        // What costs time is instructions.
+        let instructions = |program: Program, passes: u64, looked_at: u64, cpi: u64| {
+            let read = if self.beyond_first_level(program) { passes * lines(program) } else { 0 };
+            READ * read as f64 + ((OFFSETS + SETTLING + looked_at) / cpi) as f64
         };
-        let loading = self.loading(&programs);
         let longest = programs.iter().map(|&program| looked_at(program, cpi(program))).max().unwrap_or(0);
         let seats = layout.iter().zip(&programs).map(|(seat, &program)| {
             let usual = usual_cpi(program);
-            let once = instructions(program, self.loading(&[program]), looked_at(program, usual), usual);
-            alone[seat.benchmark].as_secs_f64() * instructions(program, loading, longest, cpi(program)) / once
+            let once = instructions(program, self.passes(&[program]), looked_at(program, usual), usual);
+            alone[seat.benchmark].as_secs_f64() * instructions(program, passes, longest, cpi(program)) / once
         });
         Duration::from_secs_f64(seats.sum())
     }
@@ -154,18 +151,18 @@ impl Bench for ModelBench {
     fn run(&self, layout: &[Seat], fame: &Fame, seed: u64) -> Result<Vec<Pace>, MeasureError> {
         let failed = |message: String| MeasureError::new(Retry::Never, message);
         let programs: Vec<Program> = layout.iter().map(|seat| Program::ALL[seat.benchmark]).collect();
-        let loading = self.loading(&programs);
         let mut random = Random::new(seed);
-        let place = |(seat, &program): (&Seat, &Program)| Placed {
-            context: self.contexts[seat.leaf as usize],
-            start: random.below(OFFSETS) + if self.beyond_first_level(program) { 0 } else { loading },
-            seed: 0,
-        };
-        let placed: Vec<Placed> = layout.iter().zip(&programs).map(place).collect();
+        let place =
+            |seat: &Seat| Placed { context: self.contexts[seat.leaf as usize], start: random.below(OFFSETS), seed: 0 };
+        let placed: Vec<Placed> = layout.iter().map(place).collect();
         let job = Job::independent((0..).zip(&programs).map(|(instance, program)| program.program(instance)).collect());
         let mut chip =
             Chip::new(&self.processor, &job, &placed, Stepping::Events).map_err(|error| failed(error.to_string()))?;
-        chip.run(loading + OFFSETS + SETTLING);
+        let arrays = (0..).zip(&programs).zip(&placed).filter(|&((_, &program), _)| self.beyond_first_level(program));
+        let arrays: Vec<(Region, u64)> =
+            arrays.map(|((instance, program), placed)| (program.region(instance), placed.start)).collect();
+        chip.read_through(&arrays, self.passes(&programs));
+        chip.run(OFFSETS + SETTLING);
         let mut series: Vec<Series> = (chip.counters().iter().zip(&programs))
             .map(|(counters, &program)| Series::new(self.repetition(program), chip.now(), counters.instructions))
             .collect();

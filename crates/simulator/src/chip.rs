@@ -4,7 +4,7 @@ use crate::code::Code;
 use crate::core::{Core, Counters, Strand};
 use crate::memory::Hierarchy;
 use crate::processor::Processor;
-use crate::program::{Job, JobError, Step};
+use crate::program::{Job, JobError, Region, Step};
 
 /// Where and how a thread of a job runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,6 +128,12 @@ impl Chip {
     /// `job` on `processor`, thread *i* at `placed[i]`. Errors: see [`PlacementError`].
     pub fn new(processor: &Processor, job: &Job, placed: &[Placed], pace: Pace) -> Result<Self, PlacementError> {
         Unplaced::new(processor, job)?.place(placed, pace)
+    }
+
+    /// Puts into the second level what threads leave there that go through `arrays` line by line, each from the cycle beside it on, when all
+    /// have made so many passes; only latencies decide in what order they load. No time passes.
+    pub fn read_through(&mut self, arrays: &[(Region, u64)], passes: u64) {
+        self.memory.read_through(arrays, passes);
     }
 
     /// Cycles since the beginning.

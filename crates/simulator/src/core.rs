@@ -125,20 +125,14 @@ impl Core {
             return self.go_on_alone(end, code, memory);
         }
         let mut picks = [None; MOST_PIPES];
-        let (mut wanted, mut contended) = (0, false);
         for (pipe, pick) in self.pipes.iter_mut().zip(&mut picks) {
             if pipe.due == now {
                 pipe.rouse(now, &self.strands);
                 *pick = pipe.pick(now, denied, &self.strands);
-                let unit = pick.map_or(0, |strand| self.strands[strand].unit());
-                contended |= wanted & unit != 0;
-                wanted |= unit;
             }
         }
-        if contended {
-            let pick = |core: &Self, number: usize, denied| core.pipes[number].pick(now, denied, &core.strands);
-            self.arbitrate(denied, &mut picks, pick);
-        }
+        let pick = |core: &Self, number: usize, denied| core.pipes[number].pick(now, denied, &core.strands);
+        self.arbitrate(denied, &mut picks, pick);
         let mut port_used = false;
         for (number, strand) in picks.iter().enumerate() {
             if let Some(strand) = *strand {
@@ -269,32 +263,46 @@ impl Core {
     /// Where several pipes picked for one unit, its arbitration says which has it; the others pick again. No pipe can have the units in
     /// `shut`.
     fn arbitrate(&self, shut: Units, picks: &mut Picks, pick: impl Fn(&Self, usize, Units) -> Option<usize>) {
-        let pipes = self.pipes.len();
         let mut denied = [shut; MOST_PIPES];
         loop {
-            let mut settled = true;
-            for Shared { unit, arbitration, last_user } in self.shared {
-                let wants = |strand: &usize| self.strands[*strand].unit() == unit;
-                let mut turns = (1..=pipes)
-                    .map(|step| (last_user + step) % pipes)
-                    .filter_map(|number| picks[number].filter(wants).map(|strand| (number, strand)));
-                let winner = match arbitration {
-                    Arbitration::LastUserYields => turns.next(),
-                    Arbitration::OldestFirst => turns.min_by_key(|&(_, strand)| self.strands[strand].fetched),
-                };
-                let Some((winner, _)) = winner else { continue };
-                for number in 0..pipes {
-                    if number != winner && picks[number].is_some_and(|strand| wants(&strand)) {
-                        denied[number] |= unit;
+            let (mut wanted, mut contended) = (0, 0);
+            for strand in picks.iter().flatten() {
+                let unit = self.strands[*strand].unit();
+                contended |= wanted & unit;
+                wanted |= unit;
+            }
+            if contended == 0 {
+                return;
+            }
+            for shared in self.shared.iter().filter(|shared| shared.unit & contended != 0) {
+                let winner = self.winner(shared, picks);
+                for number in 0..self.pipes.len() {
+                    if number != winner
+                        && picks[number].is_some_and(|strand| self.strands[strand].unit() == shared.unit)
+                    {
+                        denied[number] |= shared.unit;
                         picks[number] = pick(self, number, denied[number]);
-                        settled = false;
                     }
                 }
             }
-            if settled {
-                return;
+        }
+    }
+
+    /// The pipe that has a unit of those that picked for it.
+    fn winner(&self, shared: &Shared, picks: &Picks) -> usize {
+        let pipes = self.pipes.len();
+        let (mut winner, mut oldest) = (pipes, NEVER);
+        // The last user comes last.
+        for number in (shared.last_user + 1..pipes).chain(0..=shared.last_user) {
+            let Some(strand) = picks[number].map(|strand| &self.strands[strand]) else { continue };
+            if strand.unit() == shared.unit && (winner == pipes || strand.fetched < oldest) {
+                (winner, oldest) = (number, strand.fetched);
+                if shared.arbitration == Arbitration::LastUserYields {
+                    break;
+                }
             }
         }
+        winner
     }
 
     /// Strand `strand` of pipe `number` fetches its instruction.

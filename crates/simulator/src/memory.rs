@@ -112,6 +112,28 @@ impl Hierarchy {
         }
     }
 
+    /// Lets a reader of its own go through each of `arrays` line by line from the cycle beside it on, each load as soon as the one before has
+    /// arrived, until every reader has made `passes` passes: the second level is then as threads that chase pointers leave it. No core
+    /// takes part, and no time has passed afterwards.
+    pub(crate) fn read_through(&mut self, arrays: &[(Region, u64)], passes: u64) {
+        let line = 1 << self.l2_shift;
+        // When each reader loads next, and how many lines it has loaded.
+        let mut readers: Vec<(u64, u64)> = arrays.iter().map(|&(_, start)| (start, 0)).collect();
+        let lines: Vec<u64> = arrays.iter().map(|(array, _)| (array.length >> self.l2_shift).max(1)).collect();
+        let mut under_way = arrays.len();
+        while under_way > 0 {
+            let Some(first) = (0..readers.len()).min_by_key(|&reader| readers[reader].0) else { return };
+            let (now, loaded) = &mut readers[first];
+            let address = arrays[first].0.base + *loaded % lines[first] * line;
+            let (started, _, from_memory) = self.second_level(address, *now);
+            *now = started + if from_memory { self.memory_latency } else { self.l2_latency };
+            *loaded += 1;
+            under_way -= usize::from(*loaded == passes * lines[first]);
+        }
+        self.banks.fill(0);
+        self.controllers.fill(Controller::default());
+    }
+
     /// A load of core `core` at cycle `now`.
     #[inline]
     pub(crate) fn load(&mut self, core: usize, address: u64, now: u64) -> Load {
@@ -210,6 +232,26 @@ mod tests {
             let held = held(&mut memory, region);
             assert!((held - expected).abs() < 0.1 * expected, "{held}");
         }
+    }
+
+    #[test]
+    fn readers_leave_what_fits_and_take_no_time() {
+        let region = |number: u64, kib: u64| Region { base: number << 24, length: kib << 10 };
+        let mut memory = t2();
+        let fitting = [region(0, 1536), region(1, 1536)];
+        memory.read_through(&fitting.map(|array| (array, 0)), 1);
+        assert_eq!(fitting.map(|array| held(&mut memory, array)), [1.0, 1.0]);
+        assert_eq!(memory.second_level(1 << 30, 0).0, memory.row_conflict);
+        // One that finds its lines is faster than one that does not, and goes on as long as that one reads.
+        let mut memory = t2();
+        let beyond = [region(0, 1536), region(1, 6144)];
+        memory.read_through(&beyond.map(|array| (array, 0)), 3);
+        assert_eq!(held(&mut memory, beyond[0]), 1.0);
+        let mut thrashed = t2();
+        let crowded = [0, 1, 2].map(|number| region(number, 1536));
+        thrashed.read_through(&crowded.map(|array| (array, array.base >> 22)), 3);
+        let held: f64 = crowded.iter().map(|&array| held(&mut thrashed, array)).sum();
+        assert!((held * 1.5 - 4.0).abs() < 0.01, "{held}");
     }
 
     #[test]

@@ -6,12 +6,13 @@
 //! may be better than anything near it suggests.
 //!
 //! With d(l, r) the demand of role r at level l, and D the demands of the other threads in a thread's domain of level l, a thread
-//! needs the time t(r) · product over l of (1 + sum of D) · (1 + distance · partners elsewhere) per packet. The machine does the sum
-//! over instances of 1 / the largest time of their threads, at most `cap`.
+//! needs the time t(r) · n / v · product over l of (1 + sum of D) · (1 + distance · partners elsewhere) per packet, where n threads take
+//! turns on its context, which has the speed v. The machine does the sum over instances of 1 / the largest time of their threads, at most
+//! `cap`.
 
 use crate::replay::{Disturbance, WINDOW};
 use crate::{Effort, MeasureError, Measurement, Setting, Testbed, Thread, Time, Unit, Workload};
-use pinwise_topology::{Alike, Machine, SharingTree};
+use pinwise_topology::{Alike, CpuId, Machine, SharingTree};
 
 /// What a workload demands of the machine.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,7 +22,7 @@ pub struct Demand {
     /// By level, the innermost domain of several contexts first and the whole machine last, and by role: by what share a thread slows
     /// each other one in the domain. Levels beyond those given are not contended for.
     pub burden: Vec<Vec<f64>>,
-    /// By what share a thread is slower for each neighbour in its pipeline (roles next to it) on another core.
+    /// By what share a thread is slower for each neighbour in its pipeline (threads of the roles next to its own) on another core.
     pub distance: f64,
     /// The level, counted like those of `burden`, within which neighbours count as near.
     pub near: usize,
@@ -90,15 +91,19 @@ pub struct Contention {
     unit: Unit,
     demand: Demand,
     crowding: Crowding,
-    roles: usize,
-    /// `domain[level][leaf]`: which domain of the level holds the leaf.
+    /// By thread of an instance, the number of its role.
+    stages: Vec<usize>,
+    /// `domains[level][leaf]`: which domain of the level holds the leaf.
     domains: Vec<Vec<usize>>,
+    /// By leaf.
+    speeds: Vec<f64>,
     disturbance: Disturbance,
     number: u64,
 }
 
 impl Contention {
-    /// `instances` instances with one thread of each of `roles` on `machine`, all of whose domains of a level are of one depth.
+    /// `instances` instances with one thread for each of `roles` on `machine`, all of whose domains of a level are of one depth. A role that
+    /// comes again is that of another thread that does the same; roles are counted in the order in which they first come.
     ///
     /// # Panics
     /// If a demand has not one figure per role, or `near` is no level of the machine.
@@ -111,7 +116,15 @@ impl Contention {
             |level: usize, leaf: u32| tree.around(leaf).get(level).map_or(0, |(_, range)| range.start as usize);
         let domains: Vec<Vec<usize>> =
             (0..levels).map(|level| (0..leaves).map(|leaf| domain(level, leaf)).collect()).collect();
-        let of_role = |figures: &Vec<f64>| figures.len() == roles.len();
+        let mut names: Vec<&str> = Vec::new();
+        let mut stages = Vec::with_capacity(roles.len());
+        for role in roles {
+            if !names.contains(role) {
+                names.push(role);
+            }
+            stages.extend(names.iter().position(|name| name == role));
+        }
+        let of_role = |figures: &Vec<f64>| figures.len() == names.len();
         assert!(of_role(&demand.time) && demand.burden.iter().all(of_role), "one figure per role");
         assert!(demand.near < levels, "the machine has {levels} levels");
         let thread = |index: usize| {
@@ -123,10 +136,11 @@ impl Contention {
             machine,
             workload: Workload { name: "contention".into(), threads },
             unit: Unit::rate("packets/s"),
-            roles: roles.len(),
+            stages,
             crowding: Crowding::Sum,
             demand,
             domains,
+            speeds: vec![1.0; leaves as usize],
             disturbance,
             number: 0,
         }
@@ -135,6 +149,22 @@ impl Contention {
     /// Where threads crowd each other in another way.
     pub fn crowded(self, crowding: Crowding) -> Self {
         Self { crowding, ..self }
+    }
+
+    /// Where a context is as fast as its kind of core: `speeds`, above 0, of [`Machine::kinds`]. They are all 1 otherwise.
+    ///
+    /// # Panics
+    /// If a kind has none.
+    pub fn with_speeds(self, speeds: &[f64]) -> Self {
+        let context = |cpu: &CpuId| self.machine.contexts.iter().find(|context| context.cpu == *cpu);
+        let speed = |cpu: &CpuId| context(cpu).map_or(1.0, |context| speeds[context.kind]);
+        let tree = SharingTree::new(&self.machine, Alike::ByStructure);
+        Self { speeds: tree.leaves().iter().map(speed).collect(), ..self }
+    }
+
+    /// Where measurements are disturbed otherwise.
+    pub fn disturbed(self, disturbance: Disturbance) -> Self {
+        Self { disturbance, ..self }
     }
 
     /// What the threads on these leaves do, without disturbance.
@@ -159,44 +189,47 @@ impl Contention {
     /// If a leaf does not exist.
     pub fn rates(&self, leaves: &[u32]) -> Vec<f64> {
         let Demand { time, burden, distance, near, .. } = &self.demand;
-        let contexts = self.domains.first().map_or(1, Vec::len);
-        // Threads by level, domain and role.
+        let contexts = self.speeds.len();
+        let (members, roles) = (self.stages.len(), time.len());
+        // Threads by level, domain and role, and those of each context.
         let levels = burden.len().min(self.domains.len());
-        let mut held = vec![0.0; levels * contexts * self.roles];
-        let place = |level: usize, leaf: u32| (level * contexts + self.domains[level][leaf as usize]) * self.roles;
+        let mut held = vec![0.0; levels * contexts * roles];
+        let mut turns = vec![0.0; contexts];
+        let place = |level: usize, leaf: u32| (level * contexts + self.domains[level][leaf as usize]) * roles;
         for (thread, leaf) in leaves.iter().enumerate() {
-            (0..levels).for_each(|level| held[place(level, *leaf) + thread % self.roles] += 1.0);
+            let role = self.stages[thread % members];
+            (0..levels).for_each(|level| held[place(level, *leaf) + role] += 1.0);
+            turns[*leaf as usize] += 1.0;
         }
         let home = |thread: usize| self.domains[*near][leaves[thread] as usize];
         let rate = |instance: usize| {
-            let first = instance * self.roles;
+            let first = instance * members;
             let mut slowest = 0.0f64;
-            for (role, time) in time.iter().enumerate() {
-                let thread = first + role;
-                let mut needs = *time;
+            for (member, role) in self.stages.iter().enumerate() {
+                let (thread, leaf) = (first + member, leaves[first + member]);
+                let mut needs = time[*role] * turns[leaf as usize] / self.speeds[leaf as usize];
                 for (level, burden) in burden.iter().enumerate().take(levels) {
                     let crowding = if level == 0 { self.crowding } else { Crowding::Sum };
-                    needs *= crowding.factor(burden, &held[place(level, leaves[thread])..][..self.roles], role);
+                    needs *= crowding.factor(burden, &held[place(level, leaf)..][..roles], *role);
                 }
-                let before = role > 0 && home(thread - 1) != home(thread);
-                let after = role + 1 < self.roles && home(thread + 1) != home(thread);
-                needs *= 1.0 + distance * f64::from(u8::from(before) + u8::from(after));
+                let neighbours = (0..members).filter(|other| self.stages[*other].abs_diff(*role) == 1);
+                let elsewhere = neighbours.filter(|other| home(first + other) != home(thread)).count();
+                needs *= 1.0 + distance * elsewhere as f64;
                 slowest = slowest.max(needs);
             }
             1.0 / slowest
         };
-        (0..leaves.len() / self.roles).map(rate).collect()
+        (0..leaves.len() / members).map(rate).collect()
     }
 
     fn every_instance_is_by_itself(&self, home: &dyn Fn(usize) -> usize) -> bool {
-        let threads = 0..self.workload.threads.len();
-        threads.clone().all(|a| threads.clone().all(|b| (home(a) == home(b)) == (a / self.roles == b / self.roles)))
+        let (threads, members) = (0..self.workload.threads.len(), self.stages.len());
+        threads.clone().all(|a| threads.clone().all(|b| (home(a) == home(b)) == (a / members == b / members)))
     }
 
     /// As a balancing scheduler might leave the threads: in order over the contexts, in turn.
     fn balanced(&self) -> Vec<u32> {
-        let contexts = self.domains.first().map_or(1, Vec::len);
-        let threads = self.workload.threads.len();
+        let (contexts, threads) = (self.speeds.len(), self.workload.threads.len());
         (0..threads).map(|thread| (thread * contexts / threads.max(1) % contexts) as u32).collect()
     }
 }
@@ -247,6 +280,7 @@ impl Testbed for Contention {
 mod tests {
     use super::*;
     use crate::Piece;
+    use pinwise_topology::{CoreKind, PerContext, Random, Space};
 
     fn demand() -> Demand {
         Demand {
@@ -312,6 +346,59 @@ mod tests {
         let needle = contention(Demand { needle: Some(2.0), ..demand() });
         assert!((needle.truth(&[0, 1, 4, 5]) / contention(demand()).truth(&[0, 1, 4, 5]) - 2.0).abs() < 1e-12);
         assert_eq!(needle.truth(&[0, 2, 4, 5]), contention(demand()).truth(&[0, 2, 4, 5]));
+    }
+
+    #[test]
+    fn two_threads_of_one_role_are_interchangeable_and_both_near_their_neighbours() {
+        let machine = Machine::from_shape("2x2x2").unwrap();
+        let time = vec![1.0, 2.0, 1.0];
+        let burden = vec![vec![0.0, 0.5, 0.0]];
+        let demand = Demand { time, burden, near: 1, ..demand() };
+        let workers = Contention::new(machine, 1, &["R", "W", "W", "T"], demand, Disturbance::default());
+        // A worker in the package of the others: it is slowed by the other worker on its core, 2 · 1.5; then R, W and T on the other
+        // package, where the lone worker has both neighbours far: 2 · 1.2, and R and T have one far.
+        assert!((workers.truth(&[0, 2, 3, 1]) - 1.0 / (2.0 * 1.5)).abs() < 1e-12);
+        assert!((workers.truth(&[4, 0, 6, 5]) - 1.0 / (2.0 * 1.2)).abs() < 1e-12);
+        let mut random = Random::new(4);
+        for _ in 0..100 {
+            let mut leaves: Vec<u32> = (0..4).map(|_| random.below(8) as u32).collect();
+            let before = workers.truth(&leaves);
+            leaves.swap(1, 2);
+            assert_eq!(workers.truth(&leaves), before, "{leaves:?}");
+        }
+    }
+
+    #[test]
+    fn threads_of_one_context_take_turns() {
+        let alike = contention(demand());
+        // As on one core each, with R and P of instance 0 on one context: P has the half of it.
+        assert!((alike.rates(&[0, 0, 2, 3])[0] - alike.rates(&[0, 1, 2, 3])[0] / 2.0).abs() < 1e-12);
+        assert_eq!(alike.rates(&[0, 0, 2, 3])[1], alike.rates(&[0, 1, 2, 3])[1]);
+    }
+
+    #[test]
+    fn a_context_is_as_fast_as_its_kind_of_core() {
+        let mut machine = Machine::from_shape("2x2x2").unwrap();
+        let cpus = |from: u32| (from..from + 4).map(CpuId).collect();
+        let kind = |name: &str, from| CoreKind { name: name.to_owned(), cpus: cpus(from), capacity: None };
+        machine.kinds = vec![kind("performance", 4), kind("efficiency", 0)];
+        machine.contexts.iter_mut().for_each(|context| context.kind = usize::from(context.cpu.0 < 4));
+        let plain = Contention::new(machine, 2, &["R", "P"], demand(), Disturbance::default());
+        let hybrid = plain.clone().with_speeds(&[1.0, 0.5]);
+        let mut random = Random::new(5);
+        for _ in 0..100 {
+            let slow: Vec<u32> = (0..4).map(|_| random.below(4) as u32).collect();
+            let fast: Vec<u32> = slow.iter().map(|leaf| leaf + 4).collect();
+            assert_eq!(hybrid.truth(&fast), plain.truth(&fast));
+            assert!((hybrid.truth(&slow) - plain.truth(&slow) / 2.0).abs() < 1e-12, "{slow:?}");
+            // No faster for a slower thread.
+            let mixed: Vec<u32> = (0..4).map(|_| random.below(8) as u32).collect();
+            let share = hybrid.truth(&mixed) / plain.truth(&mixed);
+            assert!((0.5 - 1e-12..=1.0).contains(&share), "{mixed:?}");
+        }
+        // They are unlike for the space of assignments too.
+        let tree = SharingTree::new(hybrid.machine(), Alike::ByStructure);
+        assert_eq!(Space::new(tree, 1, PerContext::AtMost(1)).unwrap().count(), 2u32.into());
     }
 
     #[test]

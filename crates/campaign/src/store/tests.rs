@@ -332,3 +332,15 @@ proptest! {
         prop_assert_eq!(back, [record]);
     }
 }
+
+#[test]
+fn a_new_store_may_be_opened_by_several_at_once() {
+    for _ in 0..5 {
+        let (_folder, path) = folder();
+        let opened: Vec<_> = std::thread::scope(|scope| {
+            let opening: Vec<_> = (0..4).map(|_| scope.spawn(|| Store::open(&path).map(drop))).collect();
+            opening.into_iter().map(|opening| opening.join().unwrap()).collect()
+        });
+        assert!(opened.iter().all(Result::is_ok), "{opened:?}");
+    }
+}

@@ -38,9 +38,8 @@ impl Frozen {
         Self { bed: Box::new(bed), known, cap: f64::INFINITY, needle: None, disturbance, number: 0 }
     }
 
-    /// With a link that passes so much of the best there is so far.
-    pub(crate) fn capped(self, share: f64) -> Self {
-        let cap = share * self.best().0;
+    /// With a link that passes so much.
+    pub(crate) fn capped(self, cap: f64) -> Self {
         Self { cap, ..self }
     }
 
@@ -84,17 +83,6 @@ impl Frozen {
         let value = bed.measure(setting, Effort::default())?.performance;
         known().insert(key, value);
         Ok(value)
-    }
-
-    /// The best of all assignments simulated so far, and how many these are.
-    pub(crate) fn best(&self) -> (f64, usize) {
-        let known: Vec<Setting> = {
-            let known = self.known.lock().expect("no campaign panics");
-            known.keys().map(|(setting, _)| setting.clone()).collect()
-        };
-        let pinned = known.iter().filter(|setting| matches!(setting, Setting::Pinned(_)));
-        let truths = pinned.filter_map(|setting| self.truth(setting, 0).ok());
-        truths.fold((0.0, 0), |(best, count), value| (value.max(best), count + 1))
     }
 }
 

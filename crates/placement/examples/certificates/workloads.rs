@@ -1,6 +1,7 @@
 //! Workloads whose best possible performance is known, or as good as known.
 
 use crate::frozen::Frozen;
+use crate::kept::Kept;
 use pinwise_prediction::{Predictor, draw};
 use pinwise_simulator::program::Pipeline;
 use pinwise_simulator::{Processor, SimulatedTestbed, Window};
@@ -12,10 +13,12 @@ use pinwise_topology::{Alike, Assignment, Machine, PerContext, Random, SharingTr
 
 /// One workload.
 pub(crate) struct Case {
+    /// What its results are kept under.
+    pub(crate) key: String,
     pub(crate) name: String,
     pub(crate) group: Group,
     pub(crate) noise: f64,
-    subject: Subject,
+    pub(crate) bed: Bed,
     pub(crate) tree: SharingTree,
     pub(crate) space: Space,
     pub(crate) optimum: f64,
@@ -34,10 +37,17 @@ pub(crate) enum Group {
     Needle,
     /// Programs on the simulated processor.
     Simulated,
+    /// On paper, with two threads of one role in an instance.
+    Workers,
+    /// On paper, with more threads than contexts.
+    Crowded,
+    /// On paper, on cores of two kinds.
+    Hybrid,
 }
 
 impl Group {
-    pub(crate) const ALL: [Self; 4] = [Self::Seen, Self::HeldOut, Self::Needle, Self::Simulated];
+    pub(crate) const ALL: [Self; 7] =
+        [Self::Seen, Self::HeldOut, Self::Needle, Self::Simulated, Self::Workers, Self::Crowded, Self::Hybrid];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -45,13 +55,11 @@ impl Group {
             Self::HeldOut => "held out",
             Self::Needle => "needle",
             Self::Simulated => "simulated",
+            Self::Workers => "two workers each",
+            Self::Crowded => "more threads than contexts",
+            Self::Hybrid => "unlike cores",
         }
     }
-}
-
-enum Subject {
-    Paper { demand: Demand, crowding: Crowding, instances: usize },
-    Simulated(Frozen),
 }
 
 /// A workload to measure, whose truth can be asked for.
@@ -73,9 +81,9 @@ impl Bed {
 }
 
 /// Without disturbance, as if it were a prediction: what annealing goes by.
-struct Truth(Contention);
+struct Truth<'a>(&'a Contention);
 
-impl Predictor for Truth {
+impl Predictor for Truth<'_> {
     fn predict(&self, leaves: &[u32]) -> f64 {
         self.0.truth(leaves)
     }
@@ -94,22 +102,25 @@ const RESTARTS: u64 = 6;
 const STEPS: usize = 150_000;
 /// Spaces up to this size are enumerated.
 const ENUMERABLE: u32 = 10_000;
+const ENUMERATED: &str = "enumerated";
 
 /// Workloads on paper: demands drawn from fixed seeds, noise 0, 0.2 and 1 % in turn. Most have 24 threads on an 8x2x4 processor, every
 /// seventh 6 and every seventh 12; number 9 has a needle for its optimum and number 20 a capped link. From [`SUMS`] on threads crowd
 /// each other otherwise, from [`SEEN`] on in ways that were not looked at before.
-pub(crate) fn on_paper() -> Vec<Case> {
+pub(crate) fn on_paper(kept: &Kept) -> Vec<Case> {
     let numbers: Vec<usize> = (0..SEEN + HELD_OUT).collect();
-    crate::each(&numbers, |number| Case::on_paper(*number))
+    crate::each(&numbers, |number| Case::on_paper(*number, kept))
 }
 
 /// Which of the simulated workloads has a capped link, and which a needle for its optimum.
 const CAPPED: usize = 12;
 const NEEDLE: usize = 20;
+/// How the best with a needle is known.
+const APART: &str = "every instance on a core of its own";
 
 /// Programs on the simulated UltraSPARC T2: each of the twelve in two instances, some in four and eight, and mixes, each program with its
 /// instances. Noise 0, 0.2 and 1 % in turn, on top of the simulation's own chance.
-pub(crate) fn simulated() -> Vec<Case> {
+pub(crate) fn simulated(kept: &Kept) -> Vec<Case> {
     const MIXES: [&[(Pipeline, usize)]; 12] = [
         &[(Pipeline::Hash1L1, 2)],
         &[(Pipeline::HashNL1, 1), (Pipeline::IntMul, 1)],
@@ -126,11 +137,11 @@ pub(crate) fn simulated() -> Vec<Case> {
     ];
     let pairs = Pipeline::ALL.into_iter().map(|program| vec![(program, 2)]);
     let numbered: Vec<(usize, Vec<(Pipeline, usize)>)> = pairs.chain(MIXES.map(<[_]>::to_vec)).enumerate().collect();
-    crate::each(&numbered, |(number, mix)| Case::simulated(*number, mix))
+    crate::each(&numbered, |(number, mix)| Case::simulated(*number, mix, kept))
 }
 
 impl Case {
-    fn on_paper(number: usize) -> Self {
+    fn on_paper(number: usize, kept: &Kept) -> Self {
         let seed = match number {
             ..SUMS => 1000 + number as u64,
             SUMS..SEEN => 1042 + (number - SUMS) as u64,
@@ -149,9 +160,11 @@ impl Case {
         };
         let mut demand = Demand { time, burden, distance, near: 1, cap: None, needle: None };
         let machine = Machine::from_shape("8x2x4").expect("a valid shape");
-        let tree = SharingTree::new(&machine, Alike::ByStructure);
-        let space = Space::new(tree.clone(), 3 * instances, PerContext::AtMost(1)).expect("they fit");
-        let mut name = format!("{} threads", 3 * instances);
+        let bed = |demand: &Demand| {
+            Contention::new(machine.clone(), instances, &ROLES, demand.clone(), Disturbance::default())
+        };
+        let space = space(&bed(&demand), PerContext::AtMost(1));
+        let (key, mut name) = (format!("paper-{number}"), format!("{} threads", 3 * instances));
         let (mut group, mut crowding) = (Group::Seen, Crowding::Sum);
         match number {
             9 => {
@@ -160,7 +173,7 @@ impl Case {
                 name.push_str(", needle");
             }
             20 => {
-                let free = best_on_paper(&demand, crowding, instances, &space).0;
+                let free: f64 = kept.get(&format!("{key}-free"), || best_on_paper(&bed(&demand), &space).0);
                 demand.cap = Some(0.9 * free);
                 name.push_str(", capped link");
             }
@@ -175,134 +188,117 @@ impl Case {
             }
             _ if number.is_multiple_of(2) => {
                 (group, crowding) = (Group::HeldOut, Crowding::Queue { full: each(0.8, 2.0)[0] });
-                name.push_str(", queueing");
+                name.push_str(", queueing, held out");
             }
             _ => {
                 (group, crowding) = (Group::HeldOut, Crowding::Greatest { rest: each(0.0, 0.3)[0] });
-                name.push_str(", the greatest counts");
+                name.push_str(", the greatest counts, held out");
             }
         }
-        let (optimum, known) = best_on_paper(&demand, crowding, instances, &space);
-        let subject = Subject::Paper { demand, crowding, instances };
-        Self { name, group, noise: NOISES[number / 3 % 3], subject, tree, space, optimum, known }
+        let bed = bed(&demand).crowded(crowding);
+        let (optimum, known) = kept.get(&format!("{key}-optimum"), || {
+            let (best, known) = best_on_paper(&bed, &space);
+            if group != Group::Needle {
+                return (best, known);
+            }
+            let needle = needle(&bed, instances);
+            (best.max(needle), format!("{APART}, {:+.1} %", 100.0 * (needle / best - 1.0)))
+        });
+        let (noise, tree) = (NOISES[number / 3 % 3], space.tree().clone());
+        Self { key, name, group, noise, bed: Bed::Paper(Box::new(bed)), tree, space, optimum, known }
     }
 
-    fn simulated(number: usize, mix: &[(Pipeline, usize)]) -> Self {
+    fn simulated(number: usize, mix: &[(Pipeline, usize)], kept: &Kept) -> Self {
         let programs: Vec<Pipeline> =
             mix.iter().flat_map(|(program, instances)| std::iter::repeat_n(*program, *instances)).collect();
         let processor = Processor::model("ultrasparc-t2").expect("it is built in");
         let (machine, window) = (processor.machine(), Window::of(&programs));
         let bed = SimulatedTestbed::new(processor, machine, programs, window, 1).expect("it fits");
-        let tree = SharingTree::new(bed.machine(), Alike::ByStructure);
-        let space =
-            Space::new(tree.clone(), bed.workload().threads.len(), PerContext::AtMost(1)).expect("there is room");
+        let space = space(&bed, PerContext::AtMost(1));
         let name: Vec<String> =
             mix.iter().map(|(program, instances)| format!("{}:{instances}", program.name())).collect();
-        let (mut name, mut known) = (name.join("+"), String::new());
+        let (key, mut name) = (format!("simulated-{number}"), name.join("+"));
         let mut group = Group::Simulated;
         let mut frozen = Frozen::new(bed);
-        let simulate = |frozen: &Frozen, class| frozen.truth(&Setting::Pinned(class), 0).expect("all can be simulated");
         if number == NEEDLE {
-            (group, known) = (Group::Needle, "every instance on a core of its own".to_owned());
+            group = Group::Needle;
             name.push_str(", needle");
             frozen = frozen.with_needle(1.12);
-            for class in alike_on_cores(mix.iter().map(|(_, instances)| instances).sum()) {
-                simulate(&frozen, space.canonical(&class));
+        }
+        let (mut optimum, known): (f64, String) = kept.get(&format!("{key}-optimum"), || {
+            let truth = |class| frozen.truth(&Setting::Pinned(class), 0).expect("all can be simulated");
+            if space.count() <= ENUMERABLE.into() {
+                return (space.classes().map(truth).fold(0.0, f64::max), ENUMERATED.to_owned());
             }
-        }
-        if space.count() <= ENUMERABLE.into() {
-            // All are simulated now, and known from then on.
-            space.classes().for_each(|class| {
-                simulate(&frozen, class);
-            });
-            known.push_str("enumerated");
-        }
+            let apart = alike_on_cores(mix.iter().map(|(_, instances)| instances).sum());
+            let apart = apart.filter(|_| group == Group::Needle).map(|class| truth(space.canonical(&class)));
+            (apart.fold(0.0, f64::max), APART.to_owned())
+        });
         if number == CAPPED {
             name.push_str(", capped link");
-            frozen = frozen.capped(0.9);
+            frozen = frozen.capped(0.9 * optimum);
+            optimum *= 0.9;
         }
-        Self {
-            name,
-            group,
-            noise: NOISES[number % 3],
-            optimum: frozen.best().0,
-            subject: Subject::Simulated(frozen),
-            tree,
-            space,
-            known,
-        }
+        let (noise, tree) = (NOISES[number % 3], space.tree().clone());
+        Self { key, name, group, noise, bed: Bed::Simulated(frozen), tree, space, optimum, known }
     }
 
     /// The testbed; `seed` is of its noise.
     pub(crate) fn testbed(&self, seed: u64) -> Bed {
-        self.disturbed(Disturbance { noise: self.noise, seed, ..Disturbance::default() })
+        self.bed.disturbed(Disturbance { noise: self.noise, seed, ..Disturbance::default() })
     }
 
     /// Without noise.
     pub(crate) fn quiet(&self) -> Bed {
-        self.disturbed(Disturbance::default())
+        self.bed.disturbed(Disturbance::default())
     }
 
-    fn disturbed(&self, disturbance: Disturbance) -> Bed {
-        match &self.subject {
-            Subject::Paper { demand, crowding, instances } => {
-                Bed::Paper(Box::new(bed(demand, *crowding, *instances, disturbance)))
-            }
-            Subject::Simulated(frozen) => Bed::Simulated(frozen.clone().disturbed(disturbance)),
+    /// Takes for the optimum the `most` that any campaign found, where that is more.
+    pub(crate) fn settle(&mut self, most: f64) {
+        if most > self.optimum * (1.0 + 1e-9) {
+            self.known = match 100.0 * (most / self.optimum - 1.0) {
+                by if by.is_finite() => format!("found by a campaign, {by:.2} % above {}", self.known),
+                _ => "the best of all campaigns".to_owned(),
+            };
+            self.optimum = most;
         }
     }
 
-    /// What any campaign found is no better than the optimum; where that is not known by other means, it stands in for it.
-    pub(crate) fn settle(&mut self, found: f64) {
-        if let Subject::Simulated(frozen) = &self.subject {
-            let (best, count) = frozen.best();
-            self.optimum = best;
-            if !self.is_enumerated() {
-                let needle = if self.known.is_empty() { String::new() } else { format!(", {}", self.known) };
-                self.known = format!("best of {count} simulated{needle}");
-            }
-        } else if found > self.optimum * (1.0 + 1e-9) {
-            let by = 100.0 * (found / self.optimum - 1.0);
-            self.known = format!("found by a campaign, {by:.2} % above {}", self.known);
-            self.optimum = found;
-        }
+    pub(crate) fn is_simulated(&self) -> bool {
+        matches!(self.bed, Bed::Simulated(_))
     }
 
     /// Whether the best is known without searching.
     pub(crate) fn is_enumerated(&self) -> bool {
-        self.known == "enumerated"
+        self.known == ENUMERATED
     }
 }
 
-fn best_on_paper(demand: &Demand, crowding: Crowding, instances: usize, space: &Space) -> (f64, String) {
-    let truth = Truth(bed(demand, crowding, instances, Disturbance::default()));
+/// All assignments of the workload of a testbed.
+pub(crate) fn space(bed: &dyn Testbed, per_context: PerContext) -> Space {
+    let tree = SharingTree::new(bed.machine(), Alike::ByStructure);
+    Space::new(tree, bed.workload().threads.len(), per_context).expect("there is room")
+}
+
+/// The best of a space, and how it is known.
+pub(crate) fn best_on_paper(bed: &Contention, space: &Space) -> (f64, String) {
+    let truth = Truth(bed);
     if space.count() <= ENUMERABLE.into() {
         let best = space.classes().map(|class| truth.predict(class.leaves())).fold(0.0, f64::max);
-        return (best, "enumerated".to_owned());
+        return (best, ENUMERATED.to_owned());
     }
     let anneal = |seed| truth.predict(draw(&truth, space, 1e-5, STEPS, &mut Random::new(seed)).leaves());
-    let ends: Vec<f64> = (0..RESTARTS).map(anneal).collect();
+    // Where contexts have any number of threads, annealings end far apart.
+    let restarts = if space.per_context() == PerContext::Any { 8 * RESTARTS } else { RESTARTS };
+    let ends: Vec<f64> = (0..restarts).map(anneal).collect();
     let best = ends.iter().copied().fold(0.0, f64::max);
     let reached = ends.iter().filter(|end| **end > best * 0.999).count();
-    if demand.needle.is_some() {
-        debug_assert_eq!(truth.0.workload().threads.len(), 3 * instances);
-        let needle = needle(&truth, instances);
-        return (
-            best.max(needle),
-            format!("every instance on a core of its own, {:+.1} %", 100.0 * (needle / best - 1.0)),
-        );
-    }
-    (best, format!("annealed, {reached} of {RESTARTS} within 0.1 %"))
-}
-
-fn bed(demand: &Demand, crowding: Crowding, instances: usize, disturbance: Disturbance) -> Contention {
-    let machine = Machine::from_shape("8x2x4").expect("a valid shape");
-    Contention::new(machine, instances, &ROLES, demand.clone(), disturbance).crowded(crowding)
+    (best, format!("annealed, {reached} of {restarts} within 0.1 %"))
 }
 
 /// The best of the assignments in which all instances have a core each, and are alike.
-fn needle(truth: &Truth, instances: usize) -> f64 {
-    alike_on_cores(instances).map(|class| truth.predict(class.leaves())).fold(0.0, f64::max)
+fn needle(bed: &Contention, instances: usize) -> f64 {
+    alike_on_cores(instances).map(|class| bed.truth(class.leaves())).fold(0.0, f64::max)
 }
 
 /// The assignments in which all instances have a core each, of an 8x2x4 machine, and are alike.
@@ -347,6 +343,13 @@ impl Testbed for Bed {
 }
 
 impl Bed {
+    fn disturbed(&self, disturbance: Disturbance) -> Self {
+        match self {
+            Self::Paper(bed) => Self::Paper(Box::new(Contention::clone(bed).disturbed(disturbance))),
+            Self::Simulated(bed) => Self::Simulated(bed.clone().disturbed(disturbance)),
+        }
+    }
+
     fn inner(&self) -> &dyn Testbed {
         match self {
             Self::Paper(bed) => bed.as_ref(),

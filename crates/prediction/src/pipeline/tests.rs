@@ -2,7 +2,7 @@ use super::*;
 use crate::Change;
 use crate::cast::tests::workload;
 use pinwise_testbed::{Contention, Crowding, Demand, Disturbance, Effort, Setting, Testbed};
-use pinwise_topology::{Alike, Assignment, CpuSet, Machine, PerContext, Random, Space};
+use pinwise_topology::{Alike, Assignment, CoreKind, CpuId, CpuSet, Machine, PerContext, Random, Space};
 
 #[test]
 fn derivatives_are_those_of_small_differences() {
@@ -85,7 +85,10 @@ fn a_walk_predicts_what_a_prediction_is() {
 
 /// Four instances of three threads on 32 contexts, and its model.
 fn processor(crowding: Crowding, noise: f64) -> (Contention, Pipeline, Space) {
-    let machine = Machine::from_shape("4x2x4").unwrap();
+    modelled(Machine::from_shape("4x2x4").unwrap(), &[1.0], crowding, noise)
+}
+
+fn modelled(machine: Machine, speeds: &[f64], crowding: Crowding, noise: f64) -> (Contention, Pipeline, Space) {
     let demand = Demand {
         time: vec![1.0, 1.4, 0.8],
         burden: vec![vec![0.1, 0.3, 0.2], vec![0.05, 0.1, 0.0], vec![0.002, 0.004, 0.0]],
@@ -95,7 +98,8 @@ fn processor(crowding: Crowding, noise: f64) -> (Contention, Pipeline, Space) {
         needle: None,
     };
     let disturbance = Disturbance { noise, ..Disturbance::default() };
-    let bed = Contention::new(machine.clone(), 4, &["R", "P", "T"], demand, disturbance).crowded(crowding);
+    let bed = Contention::new(machine.clone(), 4, &["R", "P", "T"], demand, disturbance);
+    let bed = bed.crowded(crowding).with_speeds(speeds);
     let tree = SharingTree::new(&machine, Alike::ByStructure);
     let space = Space::new(tree.clone(), 12, PerContext::AtMost(1)).unwrap();
     let pipeline = Pipeline::new(&Cast::new(bed.workload()), &tree).unwrap();
@@ -155,6 +159,26 @@ fn company_that_is_worse_together_is_learned_by_its_pairs() {
     assert!(paired < 0.6 * plain, "{paired} {plain}");
     let best = root_mean_square(&fitted, &bed, &others[..20]);
     assert!((best / fitted.error()).ln().abs() < 2f64.ln(), "{best} {}", fitted.error());
+}
+
+#[test]
+fn what_a_thread_does_on_each_kind_of_core_is_learned() {
+    let mut machine = Machine::from_shape("4x2x4").unwrap();
+    let kind = |name: &str, cpus: std::ops::Range<u32>| CoreKind {
+        name: name.to_owned(),
+        cpus: cpus.map(CpuId).collect(),
+        capacity: None,
+    };
+    machine.kinds = vec![kind("performance", 0..16), kind("efficiency", 16..32)];
+    machine.contexts.iter_mut().for_each(|context| context.kind = usize::from(context.cpu.0 >= 16));
+    let (mut bed, pipeline, space) = modelled(machine, &[1.0, 0.6], Crowding::Sum, 0.0);
+    let (fitted, error) = learned(&mut bed, &pipeline, &space);
+    let mut blind = pipeline.levels.clone();
+    blind.sorts.fill(0);
+    blind.sort_count = 1;
+    let (_, without) = learned(&mut bed, &Pipeline::over(&pipeline.cast, blind).unwrap(), &space);
+    assert!(error < 0.01 && without > 5.0 * error, "{error} {without}");
+    assert!(fitted.error() < 0.01, "{}", fitted.error());
 }
 
 #[test]

@@ -54,7 +54,7 @@ impl Claim<'_> {
             _ => return None,
         };
         if now >= *clear {
-            *clear = self.clear(operation, strands, code);
+            *clear = self.clear(operation, now, strands, code);
             if now >= *clear {
                 return None;
             }
@@ -76,14 +76,19 @@ impl Claim<'_> {
         Some(self.l1_latency)
     }
 
-    /// The first cycle in which another pipe may want the unit of `operation`.
+    /// The first cycle in which another pipe may want the unit of `operation`, or one up to `now` if that is not after it.
     #[inline(never)]
-    fn clear(&self, operation: Operation, strands: &[Strand], code: &Code) -> u64 {
-        let first = |strand: &Strand| {
+    fn clear(&self, operation: Operation, now: u64, strands: &[Strand], code: &Code) -> u64 {
+        let mut clear = NEVER;
+        for strand in strands.iter().filter(|strand| strand.pipe != self.pipe) {
             // One that waits for a unit has at least not been served yet.
             let ready_at = if strand.ready_at == NEVER { 0 } else { strand.ready_at };
-            self.now.max(ready_at).saturating_add(code.cycles_to(&strand.cursor, operation))
-        };
-        strands.iter().filter(|strand| strand.pipe != self.pipe).map(first).min().unwrap_or(NEVER)
+            let first = self.now.max(ready_at).saturating_add(code.cycles_to(&strand.cursor, operation));
+            clear = clear.min(first);
+            if clear <= now {
+                break;
+            }
+        }
+        clear
     }
 }

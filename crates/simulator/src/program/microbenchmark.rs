@@ -4,7 +4,7 @@
 //! to a round, the loop is less than 1 % of the time, as in the paper. Those that load walk through an array by the
 //! pointers in it, a cache line at a time.
 
-use super::{Address, Program, Step};
+use super::{Address, Program, Region, Step};
 
 /// A microbenchmark: stresses one resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -69,10 +69,15 @@ impl Microbenchmark {
         }
     }
 
+    /// The array of one instance; empty where it has none.
+    pub fn region(self, instance: u32) -> Region {
+        Region { base: u64::from(instance) * INSTANCE, length: self.array() }
+    }
+
     /// The program of one instance. Instances with different numbers have arrays of their own.
     pub fn program(self, instance: u32) -> Program {
-        let base = u64::from(instance) * INSTANCE;
-        let walk = |stride| Step::Load(Address::Walk { base, stride, length: self.array() });
+        let Region { base, length } = self.region(instance);
+        let walk = |stride| Step::Load(Address::Walk { base, stride, length });
         let body = match self {
             Self::IntAdd => vec![Step::Alu(ROUND)],
             Self::IntMul => unrolled(&[Step::Multiply]),
