@@ -61,7 +61,7 @@ struct Way {
     looks: Option<(u64, u64)>,
 }
 
-/// How many of the assignments predicted best BlackBox measures (blackbox-scheduler, section 5.2).
+/// How many assignments BlackBox measures by its predictions (blackbox-scheduler, section 5.2).
 const TOP: usize = 5;
 
 const WAYS: [Way; 4] = [
@@ -108,7 +108,7 @@ impl Compare {
             let Some(searched) = search(&mut store, &request, &new, &mut bed, &interrupt)? else {
                 return Err(interrupted(&format!("{index} of {} searches are kept", WAYS.len())).into());
             };
-            if let Some(note) = unlooked(way, &searched.outcome) {
+            if let Some(note) = unlooked(way, searched.drawn) {
                 output::aside(&note);
             }
             enter(&mut lineup, way, &searched);
@@ -187,6 +187,8 @@ struct Searched {
     outcome: Outcome,
     /// Measurements that only profiled.
     profiled: u64,
+    /// Random assignments that were measured.
+    drawn: u64,
 }
 
 /// One search as a campaign of its own; `None` where it was interrupted.
@@ -206,8 +208,10 @@ fn search(
         Ending::Finished(_) => {
             let outcome = strategy.outcome(&new.unit, &records, None);
             store.conclude(id, CampaignState::Finished, Some(&serde_json::to_value(&outcome)?))?;
-            let profiled = records.iter().filter(|record| record.trial.purpose == Purpose::Profile).count() as u64;
-            Ok(Some(Searched { campaign: id, outcome, profiled }))
+            let of = |purpose| records.iter().filter(move |record| record.trial.purpose == purpose);
+            let profiled = of(Purpose::Profile).count() as u64;
+            let drawn = of(Purpose::Sample).filter(|record| record.outcome.is_ok()).count() as u64;
+            Ok(Some(Searched { campaign: id, outcome, profiled, drawn }))
         }
         Ending::Interrupted => {
             store.conclude(id, CampaignState::Stopped, None)?;
@@ -221,22 +225,21 @@ fn search(
 }
 
 /// That a search ended before its first look at the bound, where it did.
-fn unlooked(way: &Way, outcome: &Outcome) -> Option<String> {
+fn unlooked(way: &Way, drawn: u64) -> Option<String> {
     let (first, _) = way.looks?;
-    let made = outcome.cost.measurements;
-    (made < first).then(|| {
+    (drawn < first).then(|| {
         format!(
-            "note: {} first looks at its bound after {} random assignments, as published; the budget ended after {}, so that it could not stop by it",
+            "note: {} first looks at its bound after {} random assignments, as published; the budget ended after {} of them, so that it could not stop by it",
             way.name,
             figures::count(first),
-            figures::counted(made, "measurement")
+            figures::count(drawn)
         )
     })
 }
 
 /// Adds what a search came to.
 fn enter(lineup: &mut Lineup, way: &Way, searched: &Searched) {
-    let Searched { campaign, outcome, profiled } = searched;
+    let Searched { campaign, outcome, profiled, .. } = searched;
     let contender = |name: String, assignment: &Assignment, spent, claim| Contender {
         name,
         entry: Entry::Announced(assignment.clone()),
