@@ -189,12 +189,15 @@ fn predicted(sheet: &mut Sheet, forecast: &Forecast, scale: &Scale) {
         };
         sheet.line("predicted", &format!("{} at best{by}", scale.show(first.predicted)));
     }
+    if let Some(gap) = forecast.gap() {
+        sheet.line("", &proven(gap, forecast.exact));
+    }
     if let Some((ratio, spread)) = forecast.ratio() {
         let n = forecast.finalists.iter().filter(|finalist| finalist.measured.is_some()).count();
         sheet.line(
             "",
             &format!(
-                "measured / predicted is {ratio:.3} ± {spread:.3} (standard deviation) over the {n} predicted best"
+                "measured / predicted is {ratio:.3} ± {spread:.3} (standard deviation) over the {n} measured by prediction"
             ),
         );
     }
@@ -210,6 +213,14 @@ fn predicted(sheet: &mut Sheet, forecast: &Forecast, scale: &Scale) {
             &format!("of {checked} entries forecast before they were measured {held} fell into their 95 % intervals; error {error} (rms)"),
         );
     }
+}
+
+/// How near the best of all predictions that one is which is told.
+fn proven(gap: f64, exact: bool) -> String {
+    if exact && gap < 1e-9 {
+        return "the best predicted of all assignments: proven".to_owned();
+    }
+    format!("proven to be within {} of the best predicted of all assignments", figures::percent(gap.max(1e-4)))
 }
 
 fn bound(bound: &Bound, scale: &Scale) -> String {

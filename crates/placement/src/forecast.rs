@@ -26,8 +26,13 @@ pub struct Forecast {
     pub held: usize,
     /// Root mean square of their relative errors.
     pub error: f64,
-    /// The assignments predicted best, best first, as many as were measured.
+    /// The assignments chosen by prediction, as many as were measured: first the best predicted, or one predicted nearly alike.
     pub finalists: Vec<Finalist>,
+    /// Proven: no assignment is predicted above this. `None` where nothing was predicted yet.
+    pub upper: Option<f64>,
+    /// Proven: the best prediction found is the best there is.
+    #[serde(default)]
+    pub exact: bool,
     /// The sum over the instances of the best each did alone: what no assignment exceeds if company never helps.
     pub solo: f64,
     /// Its upper end, by the noise of a measurement.
@@ -62,9 +67,18 @@ impl Forecast {
             held: checked.held,
             error: checked.error,
             finalists: Vec::new(),
+            upper: None,
+            exact: false,
             solo: 0.0,
             solo_high: 0.0,
         }
+    }
+
+    /// Proven: by no more than this share of it is any assignment predicted better than the first of [`Forecast::finalists`], which is
+    /// the best predicted or one predicted nearly alike; `None` before there is one.
+    pub fn gap(&self) -> Option<f64> {
+        let first = self.finalists.first()?.predicted;
+        self.upper.map(|upper| (upper / first - 1.0).max(0.0))
     }
 
     /// Mean and standard deviation of measured / predicted over the finalists; `None` from fewer than two.

@@ -21,7 +21,7 @@ pub enum StrategyName {
     /// As `Auto`, under the name of what it does in a large space: a predictor learned on the way chooses what to measure, and the
     /// bound comes from how wrong it is.
     Guided,
-    /// Profile, predict every assignment, measure the best predicted (blackbox-scheduler, section 3).
+    /// Profile, predict every assignment, measure the most promising (blackbox-scheduler, section 3).
     Blackbox,
 }
 
@@ -34,7 +34,7 @@ pub struct Profile {
     pub core_local_because: String,
     /// Share of the experiments that are made at most, [`pinwise_prediction::Profiling::allowed`]; all of them, as published, where it is 1.
     pub share: f64,
-    /// How many of the assignments predicted best are measured; `None` for as many as the spread of the predictions asks for.
+    /// How many assignments are measured by what is predicted; `None` for as many as the spread of the predictions asks for.
     pub top: Option<usize>,
 }
 

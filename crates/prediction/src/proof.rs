@@ -13,7 +13,7 @@ mod price;
 use crate::BlackBox;
 use crate::moving::Moving;
 use crate::optimum::{Podium, Progress};
-use branch::{Branch, Findings, ROUNDING};
+use branch::{ASK, Branch, Findings, ROUNDING};
 use completion::Completion;
 use piece::Pieces;
 
@@ -42,7 +42,7 @@ pub(crate) fn prove(
     go_on: &mut dyn FnMut(&Progress) -> bool,
 ) -> Option<Proof> {
     let best = podium.best();
-    let pieces = Pieces::new(blackbox, || go_on(&Progress { steps: 0, best, upper: ceiling }))?;
+    let pieces = Pieces::new(blackbox, || go_on(&Progress { steps: 0, looked: 0, best, upper: ceiling }))?;
     let (cast, domains) = (blackbox.cast(), blackbox.local().domains());
     let mut instances = vec![0; cast.applications()];
     cast.instances().iter().for_each(|instance| instances[instance.application] += 1);
@@ -52,13 +52,14 @@ pub(crate) fn prove(
     let mut nodes = 0;
     let prices = price::best(&pieces, knots, &instances, domains, &mut |upper| {
         nodes += 1;
-        go_on(&Progress { steps: nodes, best, upper: upper.min(ceiling) })
+        go_on(&Progress { steps: nodes, looked: 0, best, upper: upper.min(ceiling) })
     });
     let values = pieces.values(|piece, share| prices.of(piece, share));
     let completion = Completion::new(&pieces, &values, domains, &counts);
     let paid = prices.besides(&instances);
     let mut upper = (paid + completion.most(domains, &left)).min(ceiling);
     let (mut unresolved, mut elsewhere) = (f64::NEG_INFINITY, f64::NEG_INFINITY);
+    let mut looked = 0;
     let mut step = FIRST_STEP * (upper - podium.best()).max(ROUNDING * upper.abs());
     loop {
         // Below 0 there is no prediction.
@@ -82,11 +83,15 @@ pub(crate) fn prove(
             values: &values,
             candidates: &candidates,
         };
-        let mut ask = |nodes: u64, best: f64| go_on(&Progress { steps: nodes, best, upper: upper.max(best) });
+        let mut ask = |nodes: u64, looked: u64, best: f64| {
+            go_on(&Progress { steps: nodes, looked, best, upper: upper.max(best) })
+        };
+        let (ended, ask_at) = (false, looked + ASK);
         let mut findings =
-            Findings { podium, moving, floor, unresolved, elsewhere, nodes, looked: 0, ended: false, go_on: &mut ask };
+            Findings { podium, moving, floor, unresolved, elsewhere, nodes, looked, ask_at, ended, go_on: &mut ask };
         branch.give(domains, 0, &left, paid, &mut Vec::new(), &mut findings);
-        (nodes, unresolved, elsewhere) = (findings.nodes, findings.unresolved, findings.elsewhere);
+        (nodes, looked) = (findings.nodes, findings.looked);
+        (unresolved, elsewhere) = (findings.unresolved, findings.elsewhere);
         if findings.ended {
             break;
         }

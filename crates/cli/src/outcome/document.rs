@@ -111,6 +111,8 @@ fn forecasted(forecast: &Forecast, unit: &Unit, cpus: &dyn Fn(&Assignment) -> Ve
         "held": forecast.held,
         "error": forecast.error,
         "ratio": forecast.ratio().map(|(mean, spread)| json!({"mean": mean, "spread": spread})),
+        "gap": forecast.gap().and_then(finite),
+        "exact": forecast.exact,
         "finalists": forecast.finalists.iter().map(finalist).collect::<Vec<_>>(),
     })
 }

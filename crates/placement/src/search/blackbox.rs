@@ -1,4 +1,4 @@
-//! BlackBox: profile, predict, measure what is predicted best.
+//! BlackBox: profile, predict, measure what is most promising.
 //!
 //! 1. The profile, by [`Profiling`]: pieces of the workload in chosen places.
 //! 2. The assignments predicted best, out of all there are ([`pinwise_prediction::BlackBox::optima`]).
@@ -26,8 +26,9 @@ const FIRST: usize = 5;
 const MOST: usize = 32;
 /// A core-local domain has at most so many contexts where nobody says otherwise: a core of the UltraSPARC T2.
 const USUAL: usize = 8;
-/// Steps of the search for the best predicted: seconds. Counted, so that a campaign repeats.
+/// Steps of the search for the best predicted, and what its proof looks at: seconds. Counted, so that a campaign repeats.
 const STEPS: u64 = 3_000_000;
+const LOOKED: u64 = 300_000_000;
 /// Share of what can be afforded that profiling may take.
 const PROFILE_SHARE: f64 = 0.8;
 
@@ -61,6 +62,8 @@ pub(crate) struct Predicting {
     asked: Vec<(Entry, Setting)>,
     stage: Stage,
     ranked: Vec<Predicted>,
+    /// What no assignment is predicted above, and whether the best found is predicted that.
+    proven: Option<(f64, bool)>,
     /// Predictors of the ends of intervals.
     ends: Option<[BlackBox; 2]>,
 }
@@ -84,7 +87,8 @@ impl Predicting {
         let room = PROFILE_SHARE * affordable;
         let fits = if room > base { room / (base + entries as f64) } else { 0.0 };
         let profiling = if fits < question.profile.share { begin(fits)? } else { whole };
-        Ok(Self { cast, local, profiling, asked: Vec::new(), stage: Stage::Profile, ranked: Vec::new(), ends: None })
+        let (asked, ranked) = (Vec::new(), Vec::new());
+        Ok(Self { cast, local, profiling, asked, stage: Stage::Profile, ranked, proven: None, ends: None })
     }
 
     /// What it takes at least: the profile, and what is measured first of what it predicts.
@@ -100,7 +104,7 @@ impl Predicting {
         let because = if because.is_empty() { String::new() } else { format!(" ({because})") };
         format!(
             "blackbox, as asked: a profile of one instance alone ({base} experiments) and of each thread beside others of its {level}{because}, \
-             {} of {entries} experiments at most; then the best predicted are measured",
+             {} of {entries} experiments at most; then the most promising are measured",
             self.profiling.most()
         )
     }
@@ -144,13 +148,15 @@ impl Explorer for Predicting {
                 }
                 let most = top.unwrap_or(MOST).max(MOST);
                 let blackbox = self.profiling.blackbox();
-                let mut ranked = |blackbox: &BlackBox| {
-                    let mut go_on = |progress: &Progress| progress.steps < STEPS;
-                    let mut found = blackbox.optima(view.space, most, view.random, &mut go_on).ranked;
-                    found.retain(|ranked| ranked.performance > 0.0);
-                    found
+                let mut optima = |blackbox: &BlackBox| {
+                    let mut go_on = |progress: &Progress| progress.steps < STEPS && progress.looked < LOOKED;
+                    let mut optima = blackbox.optima(view.space, most, view.random, &mut go_on);
+                    optima.ranked.retain(|ranked| ranked.performance > 0.0);
+                    optima
                 };
-                let (mut found, spread) = (ranked(&blackbox), ranked(&blackbox.spread()));
+                let (optima, spread) = (optima(&blackbox), optima(&blackbox.spread()).ranked);
+                self.proven = Some((optima.upper, optima.is_exact()));
+                let mut found = optima.ranked;
                 // The others after them, as predicted: how far down to go is decided later.
                 self.ranked = blackbox.selected(view.space, &found, &spread, top.unwrap_or(FIRST));
                 found.retain(|ranked| !self.ranked.contains(ranked));
@@ -171,10 +177,10 @@ impl Explorer for Predicting {
                     }
                 }
                 Next::Done(match top {
-                    Some(_) => format!("the {count} assignments predicted best were measured"),
+                    Some(_) => format!("the {count} assignments most promising by prediction were measured"),
                     None => format!(
-                        "the {count} assignments predicted best were measured: those that may be as good as the best, by how far \
-                         predictions were off"
+                        "the {count} assignments most promising by prediction were measured: those that may be as good as the best, by how \
+                         far predictions were off"
                     ),
                 })
             }
@@ -197,7 +203,10 @@ impl Explorer for Predicting {
         let solo = Some(self.profiling.solo()).filter(|solo| solo.degrees > 0.0);
         let sum = solo.map_or(0.0, |solo| solo.sum);
         let stray = solo.map_or(0.0, |solo| solo.noise * t_quantile(question.confidence, solo.degrees));
+        let (upper, exact) = self.proven.unzip();
         Some(Forecast {
+            upper,
+            exact: exact.unwrap_or_default(),
             base: self.profiling.base_measured(),
             slowdown,
             measured: self.profiling.slowdown_measured(),

@@ -12,7 +12,7 @@ use crate::moving::Moving;
 use crate::optimum::Podium;
 
 /// Holdings and parts looked at between questions whether to go on: a millisecond or so, however many there are at one node.
-const ASK: u64 = 1 << 18;
+pub(crate) const ASK: u64 = 1 << 18;
 /// What is not better than the floor by this share of it is not told from it: sums of the same numbers differ so much by their order.
 pub(crate) const ROUNDING: f64 = 1e-11;
 
@@ -39,11 +39,13 @@ pub(crate) struct Findings<'a, 'b> {
     /// The most that an assignment might be predicted which holds the same as one that was met, in other domains.
     pub(crate) elsewhere: f64,
     pub(crate) nodes: u64,
-    /// Looked at since it was last asked whether to go on.
+    /// Holdings and parts looked at so far,
     pub(crate) looked: u64,
+    /// and at how many it is asked next whether to go on.
+    pub(crate) ask_at: u64,
     pub(crate) ended: bool,
-    /// Asked now and then, with the nodes so far and the best prediction.
-    pub(crate) go_on: &'a mut dyn FnMut(u64, f64) -> bool,
+    /// Asked now and then, with the nodes so far, what was looked at, and the best prediction.
+    pub(crate) go_on: &'a mut dyn FnMut(u64, u64, f64) -> bool,
 }
 
 /// A part of a holding that was given to a domain.
@@ -74,9 +76,9 @@ impl Findings<'_, '_> {
     fn count(&mut self, looked: usize) {
         self.nodes += 1;
         self.looked += 1 + looked as u64;
-        if self.looked >= ASK {
-            self.looked = 0;
-            self.ended |= !(self.go_on)(self.nodes, self.podium.best());
+        if self.looked >= self.ask_at {
+            self.ask_at = self.looked + ASK;
+            self.ended |= !(self.go_on)(self.nodes, self.looked, self.podium.best());
         }
     }
 }

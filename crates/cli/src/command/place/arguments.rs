@@ -85,7 +85,7 @@ enum Strategy {
     Climb,
     /// A predictor learned on the way steers the draws, and the bound comes from these: fewer measurements.
     Guided,
-    /// Profile pieces of the workload, predict every assignment, measure the best predicted.
+    /// Profile pieces of the workload, predict every assignment, measure the most promising.
     Blackbox,
 }
 

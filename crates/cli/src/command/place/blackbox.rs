@@ -34,7 +34,8 @@ pub(crate) struct BlackBoxArguments {
     /// in any case, and below 100% never more than 800 of the latter; 100% makes all, as published [default: 10%].
     #[arg(long, value_name = "PERCENT", value_parser = share)]
     profile: Option<f64>,
-    /// Measure so many of the assignments predicted best [default: as many as may be the best, by how far predictions are off].
+    /// Measure so many assignments: what is predicted best, then in turn the best predicted of those whose instances are spread over domains,
+    /// and of all [default: as many as may be the best, by how far predictions are off].
     #[arg(long, value_name = "N", value_parser = top)]
     top: Option<usize>,
     /// Threads interfere within a domain of this level: Core, L2, … [default: what characterize found here, else the outermost of at most
