@@ -73,6 +73,8 @@ struct Document {
     slowdown_reduced: Option<usize>,
     experiments_reduced: Option<String>,
     seconds_each: f64,
+    /// On a model, of this machine's time.
+    seconds_each_here: Option<f64>,
     seconds_published: f64,
     seconds: Option<f64>,
     seconds_reduced: Option<f64>,
@@ -86,8 +88,10 @@ struct Paper {
     per_context: Option<usize>,
     /// An experiment takes so long,
     seconds_each: f64,
-    /// of a model's time.
+    /// of a model's time,
     simulated: bool,
+    /// for which this machine takes about so long.
+    here: Option<f64>,
 }
 
 impl BlackBoxArguments {
@@ -196,7 +200,8 @@ pub(crate) fn prepare(request: &mut Request, bed: &Bed, name: &str) -> anyhow::R
     }
     let slowdown = Profiling::allowed(question.profile.share, base, entries);
     let all = base + slowdown as f64;
-    let whose = if simulated { " of the model's time" } else { "" };
+    let here = bed.simulating().map(|each| time(all * each.as_secs_f64()));
+    let whose = here.map_or(String::new(), |here| format!(" of the model's time, at most about {here} here"));
     output::aside(&format!(
         "note: at most {}, {}{whose}: {} of one instance alone, {} of a thread beside others",
         experiments(&all.to_string()),
@@ -220,7 +225,7 @@ fn decimal(count: &BigUint) -> f64 {
 impl Place {
     /// Says what profiling would take.
     pub(super) fn rehearse(&self) -> anyhow::Result<()> {
-        let Paper { machine, workload, per_context, seconds_each, simulated } = self.subject_on_paper()?;
+        let Paper { machine, workload, per_context, seconds_each, simulated, here } = self.subject_on_paper()?;
         let tree = SharingTree::new(&machine, Alike::ByStructure);
         let store = self.store.open_existing()?;
         let mut profile = self.blackbox.profile();
@@ -259,6 +264,7 @@ impl Place {
             seconds_reduced: reduced.as_ref().map(seconds),
             experiments_reduced: reduced.map(|reduced| reduced.to_string()),
             seconds_each,
+            seconds_each_here: here,
         };
         if self.json { output::print_json(&document) } else { output::print(&text(&document, local.size(), simulated)) }
     }
@@ -273,6 +279,7 @@ impl Place {
                 per_context,
                 seconds_each: self.subject.period().as_secs_f64(),
                 simulated: false,
+                here: None,
             });
         }
         let request = self.request("pinwise")?;
@@ -287,6 +294,7 @@ impl Place {
                     workload: bed.testbed().workload().clone(),
                     per_context: request.question.per_context,
                     simulated: true,
+                    here: bed.simulating().map(|each| each.as_secs_f64()),
                 })
             }
             _ if self.built_in().is_some() => {
@@ -301,6 +309,7 @@ impl Place {
                     per_context,
                     seconds_each: (STARTING + self.subject.period()).as_secs_f64(),
                     simulated: false,
+                    here: None,
                 })
             }
             _ => {
@@ -382,6 +391,11 @@ fn text(document: &Document, size: usize, simulated: bool) -> String {
     }
     let each = time(document.seconds_each);
     line("time", format!("{each} per experiment{}", if simulated { ", of the model's time" } else { "" }));
+    if let Some(here) = document.seconds_each_here {
+        let all = document.experiments_reduced.as_ref().and_then(|all| all.parse::<f64>().ok());
+        let all = all.map(|all| format!(", {} for --profile", time(all * here))).unwrap_or_default();
+        line("", format!("at most about {} of this machine's{all}", time(here)));
+    }
     text
 }
 

@@ -11,7 +11,7 @@ use pinwise_host::{
     Streams, Target, TargetError, process,
 };
 use pinwise_simulator::{Processor, SimulatedTestbed, Window};
-use pinwise_testbed::{MeasureError, Testbed, Unit, figures};
+use pinwise_testbed::{Effort, MeasureError, Setting, Testbed, Unit, figures};
 use pinwise_topology::{CpuSet, Fingerprint, Machine};
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -109,6 +109,15 @@ impl Bed {
             (Self::Instances(bed), _) => Some((bed.experiment(request.period), false)),
             _ => None,
         }
+    }
+
+    /// How long this machine takes, about, for a measurement of the whole workload on a model: as long as one that is made for that, of which
+    /// nothing is kept. `None` for a program on this machine.
+    pub(super) fn simulating(&self) -> Option<Duration> {
+        let Self::Simulated(bed) = self else { return None };
+        let begin = Instant::now();
+        bed.as_ref().clone().measure(&Setting::Unpinned, Effort::default()).ok()?;
+        Some(begin.elapsed())
     }
 
     /// How long an instance alone takes to be measured, about, where it is started for that.
