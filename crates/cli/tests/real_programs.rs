@@ -46,14 +46,19 @@ fn a_built_in_workload_is_placed() {
 }
 
 #[test]
-fn instances_of_a_built_in_workload_are_profiled_apart() {
+fn instances_of_built_in_programs_are_profiled_apart() {
     let folder = TempDir::new().unwrap();
-    // One thread of each instance: one experiment of an instance alone, two of it beside nobody and beside the other.
-    let words = "--workload hash1_L1:2 --include=-R$ --per-context 2 --strategy blackbox --precision 30% --budget 10m";
+    // One thread of each instance: an experiment of either program alone, and two of it beside nobody and beside the other.
+    let words = "--workload hash1_L1:1+stateful:1 --include=-R$ --per-context 2 --strategy blackbox --precision 30% --budget 10m";
     let result = place(&folder, &words.split(' ').collect::<Vec<_>>());
     check(&result);
     let forecast = &result["forecast"];
-    assert_eq!((&forecast["base"], &forecast["slowdown_measured"]), (&1.into(), &2.into()), "{result:#}");
+    assert_eq!((&forecast["base"], &forecast["slowdown_measured"]), (&2.into(), &4.into()), "{result:#}");
+    let threads = result["threads"].as_array().unwrap();
+    assert_eq!(
+        threads.iter().map(|thread| thread["role"].as_str().unwrap()).collect::<Vec<_>>(),
+        ["hash1_L1-R", "stateful-R"]
+    );
     let finalists = forecast["finalists"].as_array().unwrap();
     assert!(finalists.iter().all(|finalist| finalist["measured"].as_f64().is_some()), "{result:#}");
     assert_eq!(finalists.len(), 2, "together and apart: {result:#}");

@@ -13,7 +13,7 @@ use std::error::Error;
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [name, packets] = arguments.as_slice() else { return Err("usage: process PROGRAM PACKETS".into()) };
-    let program: Program = Workload::parse(name)?.program;
+    let program: Program = Workload::parse(name)?.programs()[0];
     let packets: u64 = packets.parse()?;
     let traffic = program.traffic(1);
     // As R hands them over: headers located.

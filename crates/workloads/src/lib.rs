@@ -11,10 +11,10 @@
 //!
 //! ```
 //! use pinwise_workloads::Workload;
-//! use std::{sync::Arc, time::Duration};
+//! use std::time::Duration;
 //!
 //! let workload = Workload::parse("hash1_L1:2")?;
-//! let running = workload.start(Arc::new(workload.program.traffic(1)), 1, Some(10_000))?;
+//! let running = workload.start(None, 1, Some(10_000))?;
 //! while !running.wait(Duration::from_secs(1)) {}
 //! assert!(running.stop()?.iter().all(|instance| instance.counts.packets == 10_000));
 //! # Ok::<(), pinwise_workloads::Error>(())

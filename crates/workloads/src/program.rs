@@ -121,44 +121,59 @@ impl fmt::Display for Program {
     }
 }
 
-/// A program and how many independent instances of it run together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Independent instances, of one program or of several, that run together.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Workload {
-    /// The program.
-    pub program: Program,
-    /// Instances, three threads each: 1 to [`Workload::MOST_INSTANCES`].
-    pub instances: usize,
+    programs: Vec<Program>,
 }
 
 impl Workload {
     /// More instances than this are a typing error: 384 threads.
     pub const MOST_INSTANCES: usize = 128;
 
-    /// `instances` instances of `program`.
-    pub fn new(program: Program, instances: usize) -> Result<Self, Error> {
-        if (1..=Self::MOST_INSTANCES).contains(&instances) {
-            Ok(Self { program, instances })
+    /// One instance of each of `programs`, three threads each: 1 to [`Workload::MOST_INSTANCES`].
+    pub fn new(programs: Vec<Program>) -> Result<Self, Error> {
+        if (1..=Self::MOST_INSTANCES).contains(&programs.len()) {
+            Ok(Self { programs })
         } else {
-            Err(Error::Instances { text: instances.to_string() })
+            Err(Error::Instances { text: programs.len().to_string() })
         }
     }
 
-    /// Reads `NAME` or `NAME:INSTANCES`; without a number, one instance.
+    /// Reads `NAME` or `NAME:INSTANCES`, several joined by `+`; without a number, one instance.
     pub fn parse(text: &str) -> Result<Self, Error> {
-        let (name, instances) = match text.split_once(':') {
-            Some((name, instances)) => {
-                (name, instances.parse().map_err(|_| Error::Instances { text: instances.to_owned() })?)
-            }
-            None => (text, 1),
-        };
-        let program = Program::ALL.into_iter().find(|program| program.name() == name);
-        Self::new(program.ok_or_else(|| Error::UnknownProgram { name: name.to_owned() })?, instances)
+        let mut programs = Vec::new();
+        for part in text.split('+') {
+            let (name, number) = part.split_once(':').unwrap_or((part, "1"));
+            let program = Program::ALL.into_iter().find(|program| program.name() == name);
+            let program = program.ok_or_else(|| Error::UnknownProgram { name: name.to_owned() })?;
+            let instances = number.parse().ok().filter(|instances| (1..=Self::MOST_INSTANCES).contains(instances));
+            let instances = instances.ok_or_else(|| Error::Instances { text: number.to_owned() })?;
+            programs.extend(std::iter::repeat_n(program, instances));
+        }
+        Self::new(programs)
+    }
+
+    /// The program of every instance.
+    pub fn programs(&self) -> &[Program] {
+        &self.programs
+    }
+
+    /// The programs in their order, each with how many instances of it follow each other.
+    pub fn parts(&self) -> Vec<(Program, usize)> {
+        self.programs.chunk_by(|a, b| a == b).map(|part| (part[0], part.len())).collect()
+    }
+
+    /// What it is called without its numbers: `intadd`, `intadd+intmul`.
+    pub fn name(&self) -> String {
+        self.parts().iter().map(|(program, _)| program.name()).collect::<Vec<_>>().join("+")
     }
 }
 
 impl fmt::Display for Workload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.program, self.instances)
+        let parts = self.parts().into_iter().map(|(program, instances)| format!("{program}:{instances}"));
+        f.write_str(&parts.collect::<Vec<_>>().join("+"))
     }
 }
 
@@ -170,10 +185,21 @@ mod tests {
     fn every_name_is_read_back_and_fits_thread_names() {
         for program in Program::ALL {
             let workload = Workload::parse(&format!("{program}:3")).unwrap();
-            assert_eq!(workload, Workload { program, instances: 3 });
-            assert_eq!(Workload::parse(program.name()).unwrap().instances, 1);
+            assert_eq!(workload.programs(), [program; 3]);
+            assert_eq!(Workload::parse(program.name()).unwrap().programs(), [program]);
             assert!(format!("{}{}-R", program.stem(), Workload::MOST_INSTANCES).len() <= 15);
         }
+    }
+
+    #[test]
+    fn several_programs_are_read_back_as_they_are_shown() {
+        let mixed = Workload::parse("intadd:2+stateful+intmul:1").unwrap();
+        assert_eq!(mixed.programs(), [Program::IntAdd, Program::IntAdd, Program::Stateful, Program::IntMul]);
+        assert_eq!(
+            (mixed.to_string(), mixed.name()),
+            ("intadd:2+stateful:1+intmul:1".into(), "intadd+stateful+intmul".into())
+        );
+        assert_eq!(Workload::parse(&mixed.to_string()).unwrap(), mixed);
     }
 
     #[test]
@@ -185,7 +211,16 @@ mod tests {
 
     #[test]
     fn senseless_numbers_of_instances_are_refused() {
-        for text in ["intadd:0", "intadd:129", "intadd:", "intadd:two", "intadd:-1", "intadd:2:3"] {
+        for text in [
+            "intadd:0",
+            "intadd:129",
+            "intadd:",
+            "intadd:two",
+            "intadd:-1",
+            "intadd:2:3",
+            "intadd:2+intmul:0",
+            "intadd:100+intmul:29",
+        ] {
             assert!(matches!(Workload::parse(text), Err(Error::Instances { .. })), "{text}");
         }
     }

@@ -87,17 +87,21 @@ impl Threads {
 }
 
 impl Workload {
-    /// Starts all instances on `traffic`. Each ends by itself after `limit` packets; without limit they run until they are
-    /// stopped. `seed` fills the tables.
-    pub fn start(&self, traffic: Arc<Traffic>, seed: u64, limit: Option<u64>) -> Result<Running, Error> {
-        if traffic.frames() == 0 {
+    /// Starts all instances on `traffic`, or each on [that of its program](Program::traffic). Each ends by itself after `limit` packets;
+    /// without limit they run until they are stopped. `seed` makes the traffic and fills the tables.
+    pub fn start(&self, traffic: Option<Arc<Traffic>>, seed: u64, limit: Option<u64>) -> Result<Running, Error> {
+        if traffic.as_ref().is_some_and(|traffic| traffic.frames() == 0) {
             return Err(Error::NoTraffic);
         }
         // Filling a large table takes a while; packets are counted from when all instances can start.
-        let processors: Vec<_> = (0..self.instances).map(|_| self.program.processor(seed)).collect();
+        let mut ready = Vec::new();
+        for (program, instances) in self.parts() {
+            let traffic = traffic.clone().unwrap_or_else(|| Arc::new(program.traffic(seed)));
+            ready.extend((0..instances).map(|_| (program, program.processor(seed), Arc::clone(&traffic))));
+        }
         let mut running = Running { instances: Vec::new(), threads: Arc::default(), started: Instant::now() };
-        for (number, processor) in processors.into_iter().enumerate() {
-            let name = format!("{}{number}", self.program.stem());
+        for (number, (program, processor, traffic)) in ready.into_iter().enumerate() {
+            let name = format!("{}{number}", program.stem());
             // An error drops `running`, which stops the instances before this one.
             let instance = Instance::start(name, processor, &traffic, limit.unwrap_or(u64::MAX), &running.threads)?;
             running.instances.push(instance);
@@ -219,7 +223,7 @@ mod tests {
     #[test]
     fn threads_are_named_after_program_instance_and_stage() {
         let running = Workload::parse("aho-corasick:2").unwrap();
-        let running = running.start(Arc::new(Traffic::generate(1, 4, 16)), 1, None).unwrap();
+        let running = running.start(Some(Arc::new(Traffic::generate(1, 4, 16))), 1, None).unwrap();
         let mut names: Vec<String> = Vec::new();
         // A thread names itself when it first runs.
         while names.len() < 6 {
@@ -236,6 +240,19 @@ mod tests {
         assert_eq!(running.stop().unwrap().iter().map(|summary| &*summary.name).collect::<Vec<_>>(), ["aho0", "aho1"]);
     }
 
+    #[test]
+    fn programs_side_by_side_have_packets_and_threads_of_their_own() {
+        let running = Workload::parse("intadd+stateful:2").unwrap().start(None, 3, Some(500)).unwrap();
+        assert!(running.wait(Duration::from_secs(60)));
+        let summaries = running.stop().unwrap();
+        assert_eq!(summaries.iter().map(|summary| &*summary.name).collect::<Vec<_>>(), ["ipfwd0", "flow1", "flow2"]);
+        let alone = Workload::parse("stateful").unwrap().start(None, 3, Some(500)).unwrap();
+        assert!(alone.wait(Duration::from_secs(60)));
+        let alone = alone.stop().unwrap().remove(0);
+        assert!(summaries[1..].iter().all(|one| one.counts == alone.counts && one.findings == alone.findings));
+        assert_ne!(summaries[0].counts, alone.counts, "its own packets");
+    }
+
     /// What three threads find on a stream of packets is what one loop finds.
     #[test]
     fn every_program_finds_through_its_threads_what_it_finds_alone() {
@@ -244,7 +261,8 @@ mod tests {
                 continue; // 64 MiB take a second to fill in a debug build.
             }
             let (traffic, packets) = (Arc::new(Traffic::generate(6, 128, 700)), 3000);
-            let running = Workload { program, instances: 2 }.start(Arc::clone(&traffic), 9, Some(packets)).unwrap();
+            let workload = Workload::new(vec![program; 2]).unwrap();
+            let running = workload.start(Some(Arc::clone(&traffic)), 9, Some(packets)).unwrap();
             assert!(running.wait(Duration::from_secs(60)), "{program} ends by itself");
             let mut alone = program.processor(9);
             let mut bytes = 0;
@@ -284,6 +302,6 @@ mod tests {
     #[test]
     fn a_pool_without_frames_is_refused() {
         let workload = Workload::parse("intadd").unwrap();
-        assert!(matches!(workload.start(Arc::default(), 1, None), Err(Error::NoTraffic)));
+        assert!(matches!(workload.start(Some(Arc::default()), 1, None), Err(Error::NoTraffic)));
     }
 }

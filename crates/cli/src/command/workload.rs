@@ -19,10 +19,11 @@ use std::time::Duration;
 #[command(after_help = "Examples:
   pinwise workload --list
   pinwise workload hash1_L1:2
+  pinwise workload intadd:2+intmul:2
   pinwise workload aho-corasick --instances 2 --pcap trace.pcap --seconds 10
   pinwise workload intadd --packets 5000000 --json")]
 pub(crate) struct Workload {
-    /// The program, NAME or NAME:INSTANCES; `--list` shows them all.
+    /// The program, NAME or NAME:INSTANCES, several joined by `+`; `--list` shows them all.
     #[arg(required_unless_present = "list")]
     name: Option<String>,
 
@@ -71,7 +72,7 @@ struct Listed {
 /// The document that `--json` prints.
 #[derive(Serialize)]
 struct Document {
-    workload: &'static str,
+    workload: String,
     seed: u64,
     pcap: Option<PathBuf>,
     seconds: f64,
@@ -100,12 +101,11 @@ impl Workload {
             );
         }
         let workload = self.workload()?;
-        let traffic = self.traffic(workload.program)?;
-        let running = workload.start(Arc::new(traffic), self.seed, self.packets)?;
+        let running = workload.start(self.traffic()?, self.seed, self.packets)?;
         let seconds = self.report(&running)?;
         let summaries = running.stop()?;
         if self.json {
-            print_json(&self.document(workload, seconds, summaries))
+            print_json(&self.document(workload.name(), seconds, summaries))
         } else {
             print_end(seconds, &summaries)
         }
@@ -115,17 +115,20 @@ impl Workload {
         let name = self.name.as_deref().unwrap_or_default();
         let named = Instances::parse(name).map_err(usage)?;
         match self.instances {
-            Some(instances) if name.contains(':') && instances != named.instances => {
+            Some(instances) if !name.contains([':', '+']) => {
+                Instances::parse(&format!("{name}:{instances}")).map_err(usage)
+            }
+            Some(instances) if instances != named.programs().len() => {
                 Err(Usage(format!("`{name}` and --instances {instances} contradict each other; give one of them"))
                     .into())
             }
-            Some(instances) => Instances::new(named.program, instances).map_err(usage),
-            None => Ok(named),
+            _ => Ok(named),
         }
     }
 
-    fn traffic(&self, program: Program) -> anyhow::Result<Traffic> {
-        let Some(path) = &self.pcap else { return Ok(program.traffic(self.seed)) };
+    /// That of a capture, where one is given.
+    fn traffic(&self) -> anyhow::Result<Option<Arc<Traffic>>> {
+        let Some(path) = &self.pcap else { return Ok(None) };
         let capture = Capture::open(path).map_err(|error| Usage(error.to_string()))?;
         if capture.left_out > 0 {
             crate::output::aside(&format!(
@@ -135,7 +138,7 @@ impl Workload {
                 path.display()
             ));
         }
-        Ok(capture.traffic)
+        Ok(Some(Arc::new(capture.traffic)))
     }
 
     /// Prints the count at each interval until the end, and returns the seconds until then. Between two lines this
@@ -165,7 +168,7 @@ impl Workload {
         }
     }
 
-    fn document(&self, workload: Instances, seconds: f64, summaries: Vec<Summary>) -> Document {
+    fn document(&self, workload: String, seconds: f64, summaries: Vec<Summary>) -> Document {
         let packets = summaries.iter().map(|instance| instance.counts.packets).sum();
         let instances = summaries.into_iter().map(|instance| InstanceDocument {
             name: instance.name,
@@ -175,7 +178,7 @@ impl Workload {
             findings: instance.findings.into_iter().map(|(what, count)| (what.to_owned(), count.into())).collect(),
         });
         Document {
-            workload: workload.program.name(),
+            workload,
             seed: self.seed,
             pcap: self.pcap.clone(),
             seconds,

@@ -165,8 +165,14 @@ pub(super) mod tests {
     fn nothing_means_the_built_in_pipelines() {
         let asked = request(&[]).unwrap();
         let Subject::Launched(command) = asked.subject else { panic!("{:?}", asked.subject) };
-        assert_eq!(command[..5], ["/bin/pinwise", "workload", "hash1_L1", "--instances", "2"]);
+        assert_eq!(command[..3], ["/bin/pinwise", "workload", "hash1_L1:2"]);
         assert_eq!(asked.question.budget, Budget::Time(Duration::from_secs(30)));
+    }
+
+    #[test]
+    fn built_in_programs_run_side_by_side_here_too() {
+        let Subject::Launched(command) = request(&["--workload", "intadd:3+intmul"]).unwrap().subject else { panic!() };
+        assert_eq!(command[2], "intadd:3+intmul:2");
     }
 
     #[test]

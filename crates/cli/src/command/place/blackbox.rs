@@ -299,9 +299,10 @@ impl Place {
             }
             _ if self.built_in().is_some() => {
                 let named = self.built_in().unwrap_or_default();
-                let (name, instances) = named.split_once(':').unwrap_or((named, "2"));
-                let program = Pipeline::named(name).ok_or_else(|| Usage(format!("there is no workload {name}")))?;
-                let programs = vec![program; instances.parse().unwrap_or(2)];
+                // What runs here is what the model has by the same names.
+                let named = super::subject::built_in(named)?;
+                let programs: Vec<Pipeline> =
+                    named.programs().iter().filter_map(|program| Pipeline::named(program.name())).collect();
                 let machine = pinwise_host::machine().context("cannot read this machine's topology")?;
                 Ok(Paper {
                     machine: allowed(machine, cpus)?,

@@ -1,18 +1,20 @@
 //! A built-in workload on this machine, whose instances can also be run apart: what BlackBox profiles.
 //!
-//! A profile runs as two processes of the same program: the watched instance alone in one, those that stress it in the other, so that
+//! A profile runs as two processes: the watched instance alone in one, those that stress it in the other, so that
 //! what the first prints is what the watched instance does. The workload as a whole is ended before, or it would be company too, and
-//! started again when it is to be measured as a whole. Where nothing is profiled it is the program that was started, and nothing else.
+//! started again when it is to be measured as a whole. Threads of several programs are told apart as on a model: the number in a thread's name is
+//! that of its instance, and its role has its program's name before it. Where nothing is profiled it is the program that was started, and nothing else.
 
 use crate::output::Interrupted;
 use pinwise_host::{LiveTestbed, Pid};
 use pinwise_testbed::{Effort, MeasureError, Measurement, Piece, Retry, Setting, Testbed, Thread, Unit, Workload};
 use pinwise_topology::{Assignment, CpuSet, Machine};
+use pinwise_workloads::{Program, Workload as Programs};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// Starts so many instances; and what the user should know of how they are measured.
-pub(super) type Start = Box<dyn Fn(usize) -> anyhow::Result<(LiveTestbed, Vec<String>)>>;
+/// Starts a workload; and what the user should know of how they are measured.
+pub(super) type Start = Box<dyn Fn(&Programs) -> anyhow::Result<(LiveTestbed, Vec<String>)>>;
 
 /// The share of a window that threads which are not watched are measured for: only their places matter.
 const GLANCE: f64 = 0.05;
@@ -29,27 +31,27 @@ pub(crate) struct Instances {
     metric: Vec<String>,
     /// Of the whole when it ran last.
     notes: Vec<String>,
-    count: usize,
+    programs: Programs,
     /// How long it took until they ran steadily.
     starting: Duration,
 }
 
 impl Instances {
-    /// `count` instances, started by `start`.
-    pub(super) fn new(count: usize, start: Start) -> anyhow::Result<Self> {
+    /// The instances of `programs`, started by `start`.
+    pub(super) fn new(programs: Programs, start: Start) -> anyhow::Result<Self> {
         let begin = Instant::now();
-        let (whole, metric) = start(count)?;
+        let (whole, metric) = start(&programs)?;
         Ok(Self {
             starting: begin.elapsed(),
             machine: whole.machine().clone(),
-            workload: whole.workload().clone(),
+            workload: told_apart(whole.workload(), programs.programs(), &programs),
             unit: whole.unit().clone(),
             affinities: whole.affinities(),
             metric,
             notes: Vec::new(),
             whole: Some(whole),
             start,
-            count,
+            programs,
         })
     }
 
@@ -79,8 +81,8 @@ impl Instances {
         self.metric.iter().cloned().chain(now).collect()
     }
 
-    fn begin(&self, count: usize) -> Result<LiveTestbed, MeasureError> {
-        (self.start)(count).map(|(bed, _)| bed).map_err(|error| match error.is::<Interrupted>() {
+    fn begin(&self, programs: &Programs) -> Result<LiveTestbed, MeasureError> {
+        (self.start)(programs).map(|(bed, _)| bed).map_err(|error| match error.is::<Interrupted>() {
             true => MeasureError::interrupted(),
             false => MeasureError::new(Retry::Same, format!("{error:#}")),
         })
@@ -89,9 +91,9 @@ impl Instances {
     fn whole(&mut self) -> Result<&mut LiveTestbed, MeasureError> {
         let whole = match self.whole.take() {
             Some(running) => running,
-            None => self.begin(self.count)?,
+            None => self.begin(&self.programs)?,
         };
-        if whole.workload().threads != self.workload.threads {
+        if told_apart(whole.workload(), self.programs.programs(), &self.programs).threads != self.workload.threads {
             let message = format!("{} has other threads than when it was first started", self.workload.name);
             return Err(MeasureError::new(Retry::Never, message));
         }
@@ -109,19 +111,26 @@ impl Instances {
         // It ends when it is dropped, after the watched one was measured.
         let mut beside = None;
         if !company.is_empty() {
-            let mut others = self.begin(company.len())?;
-            let places = self.places(others.workload(), company)?;
+            let (mut others, places) = self.pieces(company)?;
             others.measure(&Setting::Pinned(places), Effort { windows: GLANCE })?;
             beside = Some(others);
         }
-        let mut alone = self.begin(1)?;
-        let places = self.places(alone.workload(), std::slice::from_ref(watched))?;
+        let (mut alone, places) = self.pieces(std::slice::from_ref(watched))?;
         let measured = alone.measure(&Setting::Pinned(places), effort);
         drop(beside);
         measured
     }
 
-    /// Where the threads of a process with these pieces go: its n-th instance is the n-th piece.
+    /// Starts a process with these pieces, and says where its threads go: its n-th instance is the n-th piece.
+    fn pieces(&self, pieces: &[Piece]) -> Result<(LiveTestbed, Assignment), MeasureError> {
+        let all = self.programs.programs();
+        let programs: Vec<Program> = pieces.iter().filter_map(|piece| all.get(piece.instance).copied()).collect();
+        let named = Programs::new(programs).map_err(|error| MeasureError::new(Retry::Other, error.to_string()))?;
+        let process = self.begin(&named)?;
+        let places = self.places(&told_apart(process.workload(), named.programs(), &self.programs), pieces)?;
+        Ok((process, places))
+    }
+
     fn places(&self, process: &Workload, pieces: &[Piece]) -> Result<Assignment, MeasureError> {
         let place = |thread: &Thread| {
             let piece = pieces.get(thread.instance)?;
@@ -136,6 +145,22 @@ impl Instances {
             MeasureError::new(Retry::Same, message)
         })
     }
+}
+
+/// The threads of a process that runs `programs`, as a part of `whole`: where that is of several programs, which is whose.
+fn told_apart(process: &Workload, programs: &[Program], whole: &Programs) -> Workload {
+    let mut workload = process.clone();
+    if whole.parts().len() > 1 {
+        for thread in &mut workload.threads {
+            let Some((front, stage)) = thread.name.split_once('-') else { continue };
+            let number = front.trim_start_matches(|letter: char| !letter.is_ascii_digit()).parse().ok();
+            let Some((number, program)) = number.and_then(|number: usize| Some((number, programs.get(number)?))) else {
+                continue;
+            };
+            (thread.role, thread.instance) = (format!("{program}-{stage}"), number);
+        }
+    }
+    workload
 }
 
 impl Testbed for Instances {
@@ -160,5 +185,28 @@ impl Testbed for Instances {
 
     fn profiles(&self) -> bool {
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `role instance` of threads that the host knows by their names alone.
+    fn roles(names: &[&str], programs: &str, whole: &str) -> Vec<String> {
+        let thread = |name: &&str| Thread { name: (*name).into(), role: "?".into(), instance: 0 };
+        let process = Workload { name: "pinwise".into(), threads: names.iter().map(thread).collect() };
+        let [programs, whole] = [programs, whole].map(|text| Programs::parse(text).unwrap());
+        let told = told_apart(&process, programs.programs(), &whole).threads;
+        told.into_iter().map(|thread| format!("{} {}", thread.role, thread.instance)).collect()
+    }
+
+    #[test]
+    fn threads_of_several_programs_are_told_apart_as_on_a_model() {
+        let names = ["ipfwd0-R", "ipfwd1-R", "flow2-T", "pinwise"];
+        let whole = "intadd+intmul+stateful";
+        assert_eq!(roles(&names, whole, whole), ["intadd-R 0", "intmul-R 1", "stateful-T 2", "? 0"]);
+        assert_eq!(roles(&["flow0-P"], "stateful", whole), ["stateful-P 0"], "started alone");
+        assert_eq!(roles(&["ipfwd1-R"], "intadd:2", "intadd:2"), ["? 0"], "of one program: as the host names them");
     }
 }

@@ -1,14 +1,13 @@
 //! The part of `pinwise place` that is about simulated processors.
 
+use super::subject::built_in;
 use crate::machine::{MachineArgument, Simulated};
-use crate::name::no_workload;
 use crate::number::whole;
 use crate::output::Usage;
 use crate::request::Simulation;
 use clap::Args;
 use pinwise_simulator::program::Pipeline;
 use pinwise_simulator::{Processor, Window};
-use pinwise_workloads::Workload;
 
 /// Which processor is simulated, and for how long.
 #[derive(Args)]
@@ -46,12 +45,9 @@ impl SimulationArguments {
 
     /// `workload` (`NAME` or `NAME:INSTANCES`, two where not said; several joined by `+`) on `model`.
     pub(crate) fn of(&self, model: &str, workload: &str) -> Result<Simulation, Usage> {
-        let parse = |named: &str| {
-            let named = if named.contains(':') { named.to_owned() } else { format!("{named}:2") };
-            let Workload { program, instances } = Workload::parse(&named).map_err(|error| no_workload(&error))?;
-            Ok((program.name().to_owned(), instances))
-        };
-        let mut programs = workload.split('+').map(parse).collect::<Result<Vec<_>, Usage>>()?;
+        let parts = built_in(workload)?.parts().into_iter();
+        let mut programs: Vec<(String, usize)> =
+            parts.map(|(program, count)| (program.name().to_owned(), count)).collect();
         let (program, instances) = programs.remove(0);
         let named = std::iter::once((&program, instances)).chain(programs.iter().map(|(name, count)| (name, *count)));
         // A name that the model does not know is refused when the model is opened.

@@ -20,8 +20,8 @@ pub(crate) struct SubjectArguments {
     /// The program and its arguments; its standard input is empty (/dev/null).
     #[arg(last = true, value_name = "CMD")]
     command: Vec<String>,
-    /// A program that ships with pinwise, with its number of instances (default 2); pinwise workload --list names them. On a model
-    /// several may run side by side: NAME:4+NAME:4.
+    /// A program that ships with pinwise, with its number of instances (default 2); pinwise workload --list names them. Several run side
+    /// by side: NAME:4+NAME:4.
     #[arg(long, value_name = "NAME[:INSTANCES]")]
     workload: Option<String>,
     /// A running process; may be repeated.
@@ -81,6 +81,13 @@ const DEFAULT_WORKLOAD: &str = "hash1_L1:2";
 /// What the built-in workloads print, read with the program's own clock.
 pub(crate) const WORKLOAD_METRIC: &str = r"stdout:packets=(?<value>\d+) seconds=(?<seconds>[\d.]+)";
 
+/// The built-in programs that `named` means: `NAME:INSTANCES`, two where it does not say, several joined by `+`.
+pub(super) fn built_in(named: &str) -> Result<Workload, Usage> {
+    let counted = |one: &str| if one.contains(':') { one.to_owned() } else { format!("{one}:2") };
+    let all: Vec<String> = named.split('+').map(counted).collect();
+    Workload::parse(&all.join("+")).map_err(|error| no_workload(&error))
+}
+
 impl SubjectArguments {
     /// The request with every default decided. `program` is this executable, which runs the built-in workloads.
     pub(crate) fn request(&self, program: &str, search: &SearchArguments) -> Result<Request, Usage> {
@@ -115,15 +122,8 @@ impl SubjectArguments {
                     "--metric {metric} has no program to measure: add -- CMD, --pid PID, --tree PID or --cgroup DIR"
                 )));
             }
-            let workload = self.built_in().unwrap_or(DEFAULT_WORKLOAD);
-            let (name, instances) = workload.split_once(':').unwrap_or((workload, "2"));
-            if workload.contains('+') {
-                return Err(Usage(format!(
-                    "programs side by side ({workload}) are built in on a model only: add --machine ultrasparc-t2, or start them and name each with --pid"
-                )));
-            }
-            Workload::parse(&format!("{name}:{instances}")).map_err(|error| no_workload(&error))?;
-            let command = [program, "workload", name, "--instances", instances, "--interval", "10ms"];
+            let workload = built_in(self.built_in().unwrap_or(DEFAULT_WORKLOAD))?.to_string();
+            let command = [program, "workload", &workload, "--interval", "10ms"];
             reading.counter = Some(true);
             reading.unit.get_or_insert_with(|| "packets/s".into());
             (Subject::Launched(command.map(String::from).to_vec()), WORKLOAD_METRIC.into(), Duration::from_secs(30))

@@ -19,8 +19,8 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Where the command of a built-in workload says how many instances.
-const INSTANCES: usize = 4;
+/// Where the command of a built-in workload names it.
+const NAMED: usize = 2;
 
 /// How long after it closed its output a program may take to end.
 const ENDING: Duration = Duration::from_millis(300);
@@ -150,8 +150,8 @@ pub(crate) fn open(request: &Request, interrupt: &Interrupt) -> anyhow::Result<B
     if let Subject::Simulated(simulation) = &request.subject {
         return simulated(simulation, request);
     }
-    if let Some(count) = instances(&request.subject) {
-        return Ok(Bed::Instances(Box::new(Instances::new(count, start(request.clone(), interrupt.clone()))?)));
+    if let Some(workload) = instances(&request.subject) {
+        return Ok(Bed::Instances(Box::new(Instances::new(workload, start(request.clone(), interrupt.clone()))?)));
     }
     whole(request, interrupt)
 }
@@ -205,26 +205,26 @@ fn whole(request: &Request, interrupt: &Interrupt) -> anyhow::Result<Bed> {
     Ok(Bed::Live(Box::new(bed), notes))
 }
 
-/// How many instances of a built-in workload, where that is what is launched.
-fn instances(subject: &Subject) -> Option<usize> {
+/// The built-in workload, where that is what is launched.
+fn instances(subject: &Subject) -> Option<pinwise_workloads::Workload> {
     let Subject::Launched(command) = subject else { return None };
     let program = std::env::current_exe().ok()?;
     match command.as_slice() {
-        [own, workload, _, option, count, ..] if workload == "workload" && option == "--instances" => {
-            (Path::new(own) == program).then(|| count.parse().ok())?
+        [own, workload, named, option, _] if workload == "workload" && option == "--interval" => {
+            (Path::new(own) == program).then(|| pinwise_workloads::Workload::parse(named).ok())?
         }
         _ => None,
     }
 }
 
-/// Starts another number of instances than `request` says, as a workload of its own.
+/// Starts other instances than `request` says, as a workload of its own.
 fn start(request: Request, interrupt: Interrupt) -> Start {
-    Box::new(move |count| {
+    Box::new(move |workload| {
         let mut request = request.clone();
         if let Subject::Launched(command) = &mut request.subject
-            && let Some(instances) = command.get_mut(INSTANCES).filter(|instances| **instances != count.to_string())
+            && let Some(named) = command.get_mut(NAMED).filter(|named| **named != workload.to_string())
         {
-            *instances = count.to_string();
+            *named = workload.to_string();
             // These are names of the whole.
             request.affinities.clear();
         }
