@@ -90,12 +90,14 @@ impl Study {
         let is_chosen = |name: &str| strategies.iter().any(|strategy| strategy == name);
         let mut columns: Vec<(String, Vec<Vec<Run>>)> = Vec::new();
         for way in WAYS.iter().filter(|way| is_chosen(way.name)) {
-            let run = |case: &Case| -> Vec<Run> {
-                let name = |seed: u64| format!("{}-{}-{seed}", case.key, way.name);
-                (0..way.campaigns).map(|seed| kept.get(&name(seed), || Run::of(case, way, seed))).collect()
-            };
-            columns.push((way.name.to_owned(), each(&cases, run)));
-            eprintln!("{}: done on {} workloads", way.name, cases.len());
+            let mut runs: Vec<Vec<Run>> = vec![Vec::new(); cases.len()];
+            for seed in 0..way.campaigns {
+                let name = |case: &Case| format!("{}-{}-{seed}", case.key, way.name);
+                let one = each(&cases, |case| kept.get(&name(case), || Run::of(case, way, seed)));
+                runs.iter_mut().zip(one).for_each(|(runs, run)| runs.push(run));
+                eprintln!("{}, seed {seed}: done on {} workloads", way.name, cases.len());
+            }
+            columns.push((way.name.to_owned(), runs));
         }
         if is_chosen(BLACKBOX) {
             let run = |case: &Case| kept.get(&format!("{}-{BLACKBOX}", case.key), || published::blackbox(case));

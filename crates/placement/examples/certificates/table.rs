@@ -23,6 +23,11 @@ fn loss(case: &Case, run: &Run) -> f64 {
     1.0 - run.best / case.optimum
 }
 
+/// Whether the upper end is not below the optimum; not where there is none.
+fn covers(case: &Case, run: &Run) -> bool {
+    run.upper.is_some_and(|upper| upper >= case.optimum * (1.0 - 1e-9))
+}
+
 fn is_certified(run: &Run, within: f64) -> bool {
     run.claimed.is_some_and(|gap| gap <= within)
 }
@@ -79,7 +84,7 @@ fn row(results: &Results<'_>, label: &str, belongs: impl Fn(&Case) -> bool) {
         format!("{} | {}", share(certified.len(), campaigns), of_which(wrong, certified.len()))
     };
     let mut uppers: Vec<f64> = chosen.iter().filter_map(|(case, run)| Some(run.upper? / case.optimum - 1.0)).collect();
-    let covers = uppers.iter().filter(|upper| **upper >= -1e-9).count();
+    let covers = chosen.iter().filter(|(case, run)| covers(case, run)).count();
     let early = chosen.iter().filter(|(case, run)| run.early >= 0.99 * case.optimum).count();
     let mut losses: Vec<f64> = chosen.iter().map(|(case, run)| loss(case, run)).collect();
     let mut measurements: Vec<f64> = chosen.iter().map(|(_, run)| run.measurements as f64).collect();
@@ -106,10 +111,13 @@ fn closer(results: &Results<'_>) {
     let all = || results.runs.iter().flat_map(|(case, runs)| runs.iter().map(move |run| (*case, run)));
     let ended: Vec<_> = all().filter(|(_, run)| run.ended).collect();
     let below = ended.iter().filter(|(case, run)| loss(case, run) > WITHIN).count();
-    let (name, ended, campaigns) = (&results.name, ended.len(), all().count());
+    let (name, ended, campaigns) = (results.name, ended.len(), all().count());
     println!(
         "\n{name}: a bound ended {ended} of {campaigns} campaigns early; {below} of these are below the optimum by more than 2.5 %."
     );
+    let bounds = all().filter(|(_, run)| run.upper.is_some()).count();
+    let low = bounds - all().filter(|(case, run)| covers(case, run)).count();
+    println!("{name}: the upper end is below the optimum in {}.", of_which(low, bounds));
     for within in [WITHIN, WIDER] {
         let worst = |(case, runs): &(&Case, &[Run])| {
             let certified = runs.iter().filter(|run| is_certified(run, within));
