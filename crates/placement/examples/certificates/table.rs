@@ -113,11 +113,11 @@ fn closer(results: &Results<'_>) {
     let below = ended.iter().filter(|(case, run)| loss(case, run) > WITHIN).count();
     let (name, ended, campaigns) = (results.name, ended.len(), all().count());
     println!(
-        "\n{name}: a bound ended {ended} of {campaigns} campaigns early; {below} of these are below the optimum by more than 2.5 %."
+        "\n- {name}: a bound ended {ended} of {campaigns} campaigns early; {below} of these are below the optimum by more than 2.5 %."
     );
     let bounds = all().filter(|(_, run)| run.upper.is_some()).count();
     let low = bounds - all().filter(|(case, run)| covers(case, run)).count();
-    println!("{name}: the upper end is below the optimum in {}.", of_which(low, bounds));
+    println!("- {name}: the upper end is below the optimum in {}.", of_which(low, bounds));
     for within in [WITHIN, WIDER] {
         let worst = |(case, runs): &(&Case, &[Run])| {
             let certified = runs.iter().filter(|run| is_certified(run, within));
@@ -126,7 +126,7 @@ fn closer(results: &Results<'_>) {
         let worst: Vec<f64> = results.runs.iter().filter_map(worst).collect();
         let wrong = worst.iter().filter(|loss| **loss > within).count();
         println!(
-            "{name}: of the workloads on which some campaign certified {:.1} %, one or more did so falsely on {}.",
+            "- {name}: of the workloads on which some campaign certified {:.1} %, one or more did so falsely on {}.",
             100.0 * within,
             of_which(wrong, worst.len())
         );
