@@ -224,6 +224,18 @@ impl Program {
         Nanos::from_millis(f64::from(times) * (fitted.work_ms + slept))
     }
 
+    /// What the whole run computes, in seconds of a context, where its length is known: what probes count as progress. Waiting for input and output
+    /// is no part of it.
+    pub fn work_s(&self) -> Option<f64> {
+        let times = match &self.structure {
+            Structure::ForkJoin(shape) => shape.iterations,
+            Structure::Pipeline(shape) => shape.items,
+        };
+        let computes =
+            Nanos::from_millis(f64::from(times) * self.fitted.work_ms).seconds() / self.sequential().seconds();
+        self.whole_s.map(|whole| whole * computes)
+    }
+
     /// Ready to run with parameter `n`, to its end or, `endless`, for as long as it is watched. Error: `n` is 0 or makes more than [`MOST_THREADS`] threads.
     pub(crate) fn parts(&self, n: u32, endless: bool) -> Result<Parts, ProgramError> {
         if n == 0 || n > MOST_THREADS || self.threads(n) > MOST_THREADS {

@@ -390,9 +390,9 @@ impl Verdict {
 }
 
 impl Question {
-    /// With the defaults: a tolerance of 0.01, 24 probes, any time, no pieces.
+    /// With the defaults: a tolerance of 0.01, 40 probes (a search that is not settled by then will not be), any time, no pieces.
     pub fn new(candidates: Vec<u32>, contexts: u32, window: Duration) -> Self {
-        let (tolerance, most_probes) = (0.01, 24);
+        let (tolerance, most_probes) = (0.01, 40);
         let (most_time, work, pieces, whole_runs) = (None, None, None, false);
         Self { candidates, contexts, window, tolerance, most_probes, most_time, work, pieces, whole_runs }
     }

@@ -119,15 +119,12 @@ fn answer<P: Prober>(
     match conditions.method {
         Method::Survey => {
             let question = Question {
-                candidates,
-                contexts: prober.contexts(),
-                window,
                 tolerance: conditions.tolerance,
-                most_probes: MOST_PROBES,
                 most_time: Some(conditions.budget),
                 work: conditions.work,
                 pieces: conditions.pieces,
                 whole_runs: conditions.whole_runs,
+                ..Question::new(candidates, prober.contexts(), window)
             };
             let surveyor = Surveyor::new(question).map_err(|error| never(&error))?;
             let found = survey(surveyor, prober, &convert).map_err(|error| match error {
@@ -205,9 +202,6 @@ fn answer<P: Prober>(
         }
     }
 }
-
-/// A survey that is not settled by then will not be.
-const MOST_PROBES: usize = 40;
 
 fn never(error: &dyn std::fmt::Display) -> MeasureError {
     MeasureError::new(Retry::Never, error.to_string())

@@ -86,7 +86,7 @@ pub(crate) fn survey_model(platform: &Platform, program: &Program, seed: u64) ->
     let span = Span { min: 1, step: 1, ..Span::PUBLISHED };
     let candidates = span.candidates(|threads| program.parameter(threads), |n| program.threads(n));
     let mut question = Question::new(candidates, platform.contexts() as u32, Duration::from_millis(100));
-    question.work = Some(whole(program)?);
+    question.work = program.work_s();
     if let Structure::ForkJoin(shape) = &program.structure {
         question.pieces = shape.units;
     }

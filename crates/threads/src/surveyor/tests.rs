@@ -2,8 +2,9 @@ use super::*;
 use crate::Law;
 use proptest::prelude::*;
 
+/// What a search thinks after a probe grows with the square of their number: up to sixteen.
 fn question(most: u32, contexts: u32) -> Question {
-    Question::new((1..=most).collect(), contexts, Duration::from_millis(100))
+    Question { most_probes: 16, ..Question::new((1..=most).collect(), contexts, Duration::from_millis(100)) }
 }
 
 /// Up to 72 threads on 24 contexts. A search thinks for each candidate: two in five of them, close together where it gets interesting.
@@ -40,8 +41,8 @@ fn loss(advice: &Advice, question: &Question, speed: impl Fn(u32) -> f64) -> f64
 fn a_law_with_a_maximum_is_found_from_a_few_probes() {
     let law = Law { sigma: 0.02, kappa: 0.0012, knee: f64::INFINITY, decline: 0.0, uneven: 0.0 };
     let speed = |threads: u32| law.speedup(f64::from(threads)) * 350.0;
-    let question = question(72, 24);
-    let seeds = 1..=16;
+    let question = Question { most_probes: 10, ..question_72() };
+    let seeds = 1..=8;
     let mut covered = 0;
     for seed in seeds.clone() {
         let (advice, probed) = run(&question, speed, 0.01, seed);
@@ -149,7 +150,7 @@ fn more_threads_than_contexts_that_may_be_faster_are_probed_in_turn_with_the_bes
 #[test]
 fn a_wrong_law_cannot_hide_the_best() {
     let speed = |threads: u32| if threads < 23 { f64::from(threads).sqrt() } else { 3.2 };
-    let question = question(48, 24);
+    let question = Question { most_probes: 24, ..question(48, 24) };
     let (advice, probed) = run(&question, speed, 0.005, 3);
     assert!(loss(&advice, &question, speed) < 0.03, "{advice} after {probed:?}");
 }

@@ -51,9 +51,8 @@ pub(super) fn search(asked: &Asked, edges: &Edges, interrupt: &Interrupt, json: 
         // The other methods do not look at them.
         conditions.pieces = shape.units.filter(|_| conditions.method == Method::Survey);
     }
-    if let (None, Some(seconds)) = (asked.budget, program.whole_s) {
-        // The progress of a model is a speed-up, its work the run's as a sequential program.
-        (conditions.work, conditions.budget) = (Some(seconds), Duration::MAX);
+    if let (None, Some(work)) = (asked.budget, program.work_s()) {
+        (conditions.work, conditions.budget) = (Some(work), Duration::MAX);
     }
     let prober = ModelProber::new(platform, program.clone(), asked.seed.unwrap_or(1));
     let mut prober = Observed::new(prober.cancelled_by(interrupt.flag()), conditions.objective);
