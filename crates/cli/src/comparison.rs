@@ -156,7 +156,7 @@ fn document(info: &CampaignInfo, comparison: &Comparison, records: &[Record]) ->
     let tree = SharingTree::new(&info.new.machine, info.new.alike);
     let unit = &comparison.unit;
     let row = |row: &Row| {
-        let ends = [unit.quantity(row.performance.low), unit.quantity(row.performance.high)];
+        let [low, high] = unit.interval(row.performance.low, row.performance.high);
         let assignment = row.assignment.as_ref().map(|assignment| {
             let threads = info.new.workload.threads.iter().enumerate();
             let placed =
@@ -166,8 +166,8 @@ fn document(info: &CampaignInfo, comparison: &Comparison, records: &[Record]) ->
         json!({
             "name": row.name,
             "performance": unit.quantity(row.performance.mean),
-            "low": finite(ends[0].min(ends[1])),
-            "high": finite(ends[0].max(ends[1])),
+            "low": low,
+            "high": high,
             "n": row.performance.n,
             "loss": row.loss.estimate,
             "loss_low": finite(row.loss.low),

@@ -34,15 +34,8 @@ pub(crate) fn tell(info: &CampaignInfo, outcome: &Outcome, files: Files<'_>, wid
     if let Some(apart) = outcome.qualification().filter(|_| !simulated) {
         sheet.paragraph("", 0, &apart);
     }
-    if let Some(drift) = &outcome.drift
-        && drift.significant
-    {
-        let change = figures::change(drift.change);
-        let warning = format!(
-            "The machine or the load changed meanwhile: a reference by {change} from the first to the last third of the run (n = {}). Repeat it.",
-            drift.n
-        );
-        sheet.paragraph("", 0, &warning);
+    for doubt in outcome.doubts() {
+        sheet.paragraph("", 0, &doubt);
     }
     sheet.text.push('\n');
     if let Some(best) = &outcome.best {

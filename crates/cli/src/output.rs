@@ -104,6 +104,11 @@ pub(crate) fn aside(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 
+/// Says each of these beside the result.
+pub(crate) fn note_all<'a>(notes: impl IntoIterator<Item = &'a String>) {
+    notes.into_iter().for_each(|note| aside(&format!("note: {note}")));
+}
+
 /// What others take of the contexts is worth a word from here on.
 const CROWD_NOTABLE: f64 = 0.05;
 

@@ -133,6 +133,9 @@ pub struct Outcome {
     pub assignments: String,
     /// How a reference changed through the run, where it was measured often enough.
     pub drift: Option<Drift>,
+    /// What else the measurements met, as sentences that begin small: a busy machine, a metric that may be a total.
+    #[serde(default)]
+    pub notes: Vec<String>,
     /// What it cost.
     pub cost: Cost,
     /// Why the last measurement that failed did.
@@ -205,12 +208,27 @@ impl Outcome {
             bound,
             assignments: count.to_string(),
             drift,
+            notes: Vec::new(),
             cost: Cost::of(records),
             failure: records.iter().rev().find_map(|record| Some(record.outcome.as_ref().err()?.message.clone())),
             strategy,
             stopped_because,
             forecast: None,
         }
+    }
+
+    /// What speaks against leaning on the answer, in sentences: [`Outcome::notes`], and a reference that changed.
+    pub fn doubts(&self) -> Vec<String> {
+        let drift = self.drift.as_ref().filter(|drift| drift.significant).map(|drift| {
+            format!(
+                "the machine or the load changed meanwhile: a reference by {} from the first to the last third of the run (n = {}). The best and \
+                 the unpinned program took turns and met the same; what the search learned before, and the bound, are of a mixture: repeat it \
+                 where these matter",
+                figures::change(drift.change),
+                drift.n
+            )
+        });
+        self.notes.iter().cloned().chain(drift).map(|doubt| sentence(&doubt)).collect()
     }
 
     pub(crate) fn with_forecast(mut self, forecast: Option<Forecast>) -> Self {
@@ -233,6 +251,13 @@ impl Outcome {
         self.bound = self.bound.unless_doubtful(best.as_ref(), unpinned, still(records), |value| scale.show(value));
         self
     }
+}
+
+/// `note` as a sentence of its own.
+fn sentence(note: &str) -> String {
+    let mut letters = note.chars();
+    let first = letters.next().map(char::to_uppercase);
+    format!("{}{}.", first.into_iter().flatten().collect::<String>(), letters.as_str())
 }
 
 /// The baseline's windows from before the first pinned trial. Later ones begin from wherever pinning left the threads, and a

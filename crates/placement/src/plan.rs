@@ -57,6 +57,9 @@ pub struct Origin {
     /// The machine is a model: its CPUs are no machine's.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub simulated: bool,
+    /// What its measurements met ([`Outcome::doubts`]).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 /// How a program gets its number of threads.
@@ -234,7 +237,8 @@ impl Plan {
         let model = origin.simulated.then(|| {
             format!("the plan was found on a simulated processor: its CPU numbers are those of {}", self.machine.model)
         });
-        advice.into_iter().chain(model).collect()
+        let notes = origin.notes.iter().map(|note| format!("of the search that found the plan: {note}"));
+        advice.into_iter().chain(model).chain(notes).collect()
     }
 
     /// All CPUs that some thread uses.
@@ -273,8 +277,10 @@ impl Plan {
 impl Measured {
     /// Of the plan itself, and of the program without it; nothing is known of a bound.
     pub fn new(unit: &Unit, best: &Estimate, baseline: Option<&Estimate>) -> Self {
-        let ends = [unit.quantity(best.low), unit.quantity(best.high)];
-        let interval = ends.iter().all(|end| end.is_finite()).then_some([ends[0].min(ends[1]), ends[0].max(ends[1])]);
+        let interval = match unit.interval(best.low, best.high) {
+            [Some(low), Some(high)] => Some([low, high]),
+            _ => None,
+        };
         Self {
             unit: unit.name.clone(),
             performance: unit.quantity(best.mean),
@@ -336,7 +342,8 @@ mod tests {
     #[test]
     fn a_plan_says_what_its_search_advised() {
         let of = |advice, simulated| {
-            let origin = Some(Origin { campaign: "campaign 1 of a.db".into(), advice, simulated });
+            let notes = if simulated { vec!["The machine was busy.".to_owned()] } else { Vec::new() };
+            let origin = Some(Origin { campaign: "campaign 1 of a.db".into(), advice, simulated, notes });
             let plan = Plan { origin, ..plan() };
             assert_eq!(Plan::parse(&plan.to_toml()), Ok(plan.clone()));
             plan.cautions()
@@ -345,6 +352,7 @@ mod tests {
         assert!(of(Advice::Undecided, false)[0].contains("undecided"));
         let both = of(Advice::KeepDefault, true);
         assert!(both[0].contains("advised against") && both[1].contains("CPU numbers are those of 2x2x2"), "{both:?}");
+        assert_eq!(both[2], "of the search that found the plan: The machine was busy.");
     }
 
     #[test]

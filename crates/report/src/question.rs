@@ -86,9 +86,10 @@ pub fn is_simulated(question: &serde_json::Value) -> bool {
 pub(crate) fn verdict(info: &CampaignInfo, outcome: &Outcome, scale: &Scale) -> (&'static str, String) {
     let (heading, mut sentence) = compared(outcome, scale);
     // A model is in no placement before it is placed.
-    if let Some(qualification) = outcome.qualification().filter(|_| !is_simulated(&info.new.question)) {
+    let qualification = outcome.qualification().filter(|_| !is_simulated(&info.new.question));
+    for more in qualification.into_iter().chain(outcome.doubts()) {
         sentence.push(' ');
-        sentence.push_str(&qualification);
+        sentence.push_str(&more);
     }
     (heading, sentence)
 }

@@ -28,6 +28,16 @@ impl Unit {
     pub fn quantity(&self, performance: f64) -> f64 {
         if self.reciprocal { 1.0 / performance } else { performance }
     }
+
+    /// The interval of the quantity that performances from `low` to `high` stand for, its lower end first; `None` for an end where nothing
+    /// bounds it.
+    pub fn interval(&self, low: f64, high: f64) -> [Option<f64>; 2] {
+        let end = |performance: f64| {
+            let quantity = self.quantity(performance);
+            (performance.is_finite() && quantity.is_finite()).then_some(quantity)
+        };
+        if self.reciprocal { [end(high), end(low)] } else { [end(low), end(high)] }
+    }
 }
 
 /// One measured performance.

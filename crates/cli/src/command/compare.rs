@@ -1,6 +1,6 @@
 //! `pinwise compare`: ways of placing a program beside one another.
 
-use super::place::{self, Bed, SearchArguments, SubjectArguments};
+use super::place::{self, Bed, Measured, SearchArguments, SubjectArguments};
 use crate::comparison;
 use crate::interrupt::Interrupt;
 use crate::number::whole;
@@ -203,10 +203,12 @@ fn search(
     let info = store.get(id)?;
     let tree = SharingTree::new(&new.machine, new.alike);
     let mut strategy = Search::new(&request.question, &tree, &new.workload)?;
-    let (ending, records) = place::measure(store, &info, request.question.budget, &mut strategy, bed, interrupt)?;
+    let Measured { ending, records, notes } =
+        place::measure(store, &info, request.question.budget, &mut strategy, bed, interrupt)?;
+    output::note_all(&notes);
     match ending {
         Ending::Finished(_) => {
-            let outcome = strategy.outcome(&new.unit, &records, None);
+            let outcome = Outcome { notes, ..strategy.outcome(&new.unit, &records, None) };
             store.conclude(id, CampaignState::Finished, Some(&serde_json::to_value(&outcome)?))?;
             let of = |purpose| records.iter().filter(move |record| record.trial.purpose == purpose);
             let profiled = of(Purpose::Profile).count() as u64;
@@ -300,7 +302,8 @@ fn judge(
 ) -> anyhow::Result<()> {
     let mut judge = Judge::new(&compared.lineup);
     let expected = Budget::Measurements(Judge::measurements(&compared.lineup));
-    let (ending, records) = place::measure(store, info, expected, &mut judge, &mut bed, interrupt)?;
+    let Measured { ending, records, notes } = place::measure(store, info, expected, &mut judge, &mut bed, interrupt)?;
+    output::note_all(&notes);
     match ending {
         Ending::Finished(_) => {
             let outcome = Comparison::new(&compared.lineup, &info.new.unit, &records);

@@ -178,10 +178,11 @@ pub(crate) fn search_stored(
     let info = store.get(id)?;
     let tree = SharingTree::new(&new.machine, new.alike);
     let mut search = Search::new(&request.question, &tree, &new.workload)?;
-    let (ending, records) = measure(store, &info, request.question.budget, &mut search, &mut bed, interrupt)?;
+    let Measured { ending, records, notes } =
+        measure(store, &info, request.question.budget, &mut search, &mut bed, interrupt)?;
     match ending {
         Ending::Finished(_) => {
-            let outcome = search.outcome(&new.unit, &records, None);
+            let outcome = Outcome { notes, ..search.outcome(&new.unit, &records, None) };
             store.conclude(id, CampaignState::Finished, Some(&serde_json::to_value(&outcome)?))?;
             Ok(StoredSearch { info: store.get(id)?, outcome })
         }
@@ -277,16 +278,18 @@ fn conduct(
     if !told.json {
         output::print(&opening(&info))?;
     }
-    for note in bed.notes() {
-        output::aside(&format!("note: {note}"));
-    }
+    output::note_all(&bed.notes());
     let tree = SharingTree::new(&info.new.machine, info.new.alike);
     let mut search = Search::new(&request.question, &tree, &info.new.workload)?;
-    let (ending, records) = measure(store, &info, request.question.budget, &mut search, &mut bed, interrupt)?;
+    let Measured { ending, records, notes } =
+        measure(store, &info, request.question.budget, &mut search, &mut bed, interrupt)?;
     let resume = format!("pinwise campaign resume {}{}", id.0, told.files(None).flag());
+    if !matches!(ending, Ending::Finished(_)) {
+        output::note_all(&notes);
+    }
     match ending {
         Ending::Finished(_) => {
-            let outcome = search.outcome(&info.new.unit, &records, None);
+            let outcome = Outcome { notes, ..search.outcome(&info.new.unit, &records, None) };
             store.conclude(id, CampaignState::Finished, Some(&serde_json::to_value(&outcome)?))?;
             let plan = keep_plan(store, &info, &outcome, bed.fingerprint(), told.plan.as_deref())?;
             tell(store, id, told, plan.as_deref())?;
@@ -336,6 +339,14 @@ pub(crate) fn kept(measurements: usize) -> String {
     format!("{} {are} kept", figures::counted(measurements as u64, "measurement"))
 }
 
+/// What a campaign's strategy measured.
+pub(crate) struct Measured {
+    pub(crate) ending: Ending,
+    pub(crate) records: Vec<Record>,
+    /// What the measurements met ([`Outcome::notes`]).
+    pub(crate) notes: Vec<String>,
+}
+
 /// Runs a campaign's strategy, with a line that shows how far it is.
 pub(crate) fn measure(
     store: &mut Store,
@@ -344,23 +355,22 @@ pub(crate) fn measure(
     strategy: &mut dyn Strategy,
     bed: &mut Bed,
     interrupt: &Interrupt,
-) -> anyhow::Result<(Ending, Vec<Record>)> {
+) -> anyhow::Result<Measured> {
     let mut progress = Progress::new(budget, info.new.unit.clone());
     let before = bed.notes();
     let start = Instant::now();
     let clock = || start.elapsed();
     let watch = bed.pids().and_then(|pids| CrowdWatch::begin(&bed.testbed().machine().allowed, &pids));
-    let ended = run(store, info.id, strategy, bed.testbed_mut(), &clock, &|| interrupt.came(), &mut |record| {
-        progress.observe(record);
-    })?;
+    let (ending, records) =
+        run(store, info.id, strategy, bed.testbed_mut(), &clock, &|| interrupt.came(), &mut |record| {
+            progress.observe(record);
+        })?;
     progress.finish();
     let others = watch.and_then(|watch| watch.end(&bed.pids()?));
     let others = crowded(others.as_slice(), "measurements", "");
-    let doubt = bed.doubt();
-    for note in bed.notes().iter().filter(|note| !before.contains(note)).chain(&others).chain(&doubt) {
-        output::aside(&format!("note: {note}"));
-    }
-    Ok(ended)
+    output::note_all(bed.notes().iter().filter(|note| !before.contains(note)));
+    let notes = others.into_iter().chain(bed.doubt()).collect();
+    Ok(Measured { ending, records, notes })
 }
 
 /// Pins the program for good where that is the advice.
@@ -407,6 +417,7 @@ fn keep_plan(
         campaign: plan::identity(store, info),
         advice: outcome.advice,
         simulated: is_simulated(&info.new.question),
+        notes: outcome.doubts(),
     });
     match wanted {
         Some(path) => plan::write(path, &plan).map(|()| Some(path.to_owned())),

@@ -1,9 +1,9 @@
 //! `pinwise select`: which of the ready programs run together, and where.
 
-use super::place::{self, SimulationArguments, allowed};
+use super::place::{self, Measured, SimulationArguments, allowed};
 use crate::interrupt::Interrupt;
 use crate::number::whole;
-use crate::output::{Interrupted, Usage};
+use crate::output::{self, Interrupted, Usage};
 use crate::request::{Selected, Simulation, Subject};
 use crate::selection;
 use anyhow::Context;
@@ -164,7 +164,8 @@ fn conduct(
     let tree = SharingTree::new(&info.new.machine, info.new.alike);
     let mut search = MixSearch::new(&selected.mix, &tree, &info.new.workload)?;
     let budget = Budget::Measurements(selected.mix.budget);
-    let (ending, records) = place::measure(store, info, budget, &mut search, &mut bed, interrupt)?;
+    let Measured { ending, records, notes } = place::measure(store, info, budget, &mut search, &mut bed, interrupt)?;
+    output::note_all(&notes);
     let resume = format!("pinwise campaign resume {}{}", info.id.0, Files { plan: None, store: named }.flag());
     let kept = place::kept(records.len());
     match ending {

@@ -12,13 +12,12 @@ use std::path::Path;
 pub(crate) fn document(info: &CampaignInfo, outcome: &Outcome, plan: Option<&Path>) -> serde_json::Value {
     let tree = SharingTree::new(&info.new.machine, info.new.alike);
     let unit = &outcome.unit;
-    // As the user knows it; a cost's interval changes its ends.
     let figure = |estimate: &Estimate| {
-        let ends = [unit.quantity(estimate.low), unit.quantity(estimate.high)];
+        let [low, high] = unit.interval(estimate.low, estimate.high);
         json!({
             "performance": unit.quantity(estimate.mean),
-            "low": finite(ends[0].min(ends[1])),
-            "high": finite(ends[0].max(ends[1])),
+            "low": low,
+            "high": high,
             "n": estimate.n,
             "confidence": estimate.confidence,
             "unit": unit.name,
@@ -72,6 +71,7 @@ pub(crate) fn document(info: &CampaignInfo, outcome: &Outcome, plan: Option<&Pat
         "n": bound.n,
         "diagnostics": bound.notes,
         "drift": outcome.drift,
+        "notes": outcome.notes,
         "measurements": outcome.cost.measurements,
         "failed": outcome.cost.failed,
         "failure": outcome.failure,
@@ -91,12 +91,12 @@ pub(crate) fn document(info: &CampaignInfo, outcome: &Outcome, plan: Option<&Pat
 
 fn forecasted(forecast: &Forecast, unit: &Unit, cpus: &dyn Fn(&Assignment) -> Vec<Value>) -> Value {
     let finalist = |finalist: &Finalist| {
-        let ends = [unit.quantity(finalist.low), unit.quantity(finalist.high)];
+        let [low, high] = unit.interval(finalist.low, finalist.high);
         json!({
             "assignment": cpus(&finalist.assignment),
             "predicted": unit.quantity(finalist.predicted),
-            "low": finite(ends[0].min(ends[1])),
-            "high": finite(ends[0].max(ends[1])),
+            "low": low,
+            "high": high,
             "measured": finalist.measured.map(|measured| unit.quantity(measured)),
         })
     };

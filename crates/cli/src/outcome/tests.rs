@@ -58,6 +58,7 @@ fn outcome(unit: Unit, mean: f64) -> Outcome {
         },
         assignments: "2".into(),
         drift: None,
+        notes: Vec::new(),
         cost: Cost { measurements: 240, failed: 3, classes: 2, time: Duration::from_secs(12) },
         failure: Some("thread 125 may not run on CPU 3".into()),
         strategy: "exhaustive: the 2 assignments fit the budget 3 times over".into(),
@@ -77,6 +78,27 @@ fn advice_to_pin_names_the_plan_and_the_store() {
     let files = Files { plan: Some(Path::new("plans/7.toml")), store: Some(Path::new("my.db")) };
     let text = tell(&campaign(unit.clone()), &outcome(unit, 1.72e6), files, 100);
     assert_text(&text, PIN);
+}
+
+#[test]
+fn what_the_measurements_met_is_told_beside_the_verdict() {
+    let unit = Unit::rate("packets/s");
+    let drift = Some(Drift { change: -0.138, significant: true, n: 31 });
+    let met = Outcome { drift, notes: vec!["the machine was busy".into()], ..outcome(unit.clone(), 1.72e6) };
+    let text = tell(&campaign(unit), &met, Files::default(), 100);
+    let verdict = text.split("\n\n").next().unwrap();
+    assert!(verdict.contains("\nThe machine was busy.\nThe machine or the load changed meanwhile:"), "{verdict}");
+}
+
+#[test]
+fn one_measurement_of_a_cost_has_no_interval() {
+    let unit = Unit::cost("s");
+    let mut once = outcome(unit.clone(), 0.5);
+    let alone = Estimate { low: f64::NEG_INFINITY, high: f64::INFINITY, n: 1, ..figure(0.5, 0.0) };
+    once.baseline = Some(alone);
+    let told = document(&campaign(unit), &once, None);
+    assert_eq!([&told["baseline"]["low"], &told["baseline"]["high"]], [&Value::Null; 2]);
+    assert_eq!([&told["best"]["low"], &told["best"]["high"]], [1.0 / 0.505, 1.0 / 0.495]);
 }
 
 #[test]

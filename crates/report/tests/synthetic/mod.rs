@@ -110,6 +110,7 @@ pub(crate) fn campaign(plot: &Plot<'_>) -> Synthetic {
         bound: bound(&sampled, plot.method),
         assignments: "592573".to_owned(),
         drift: Some(Drift { change: -0.002, significant: false, n: plot.samples.div_ceil(20) }),
+        notes: Vec::new(),
         cost: Cost { measurements: records.len() as u64, failed, classes: plot.samples as u64, time: elapsed },
         failure: records.iter().rev().find_map(|record| Some(record.outcome.as_ref().err()?.message.clone())),
         strategy: "random sampling: 592,573 assignments are too many to measure each within the budget".to_owned(),

@@ -172,12 +172,10 @@ impl Document {
     }
 }
 
-/// An estimate as the user knows it; a cost's interval changes its ends.
+/// An estimate as the user knows it.
 fn figure(estimate: &Estimate, unit: &Unit) -> Value {
-    let ends = [unit.quantity(estimate.low), unit.quantity(estimate.high)];
-    let (low, high) = (ends[0].min(ends[1]), ends[0].max(ends[1]));
-    let finite = |value: f64| value.is_finite().then_some(value);
-    json!({"performance": unit.quantity(estimate.mean), "low": finite(low), "high": finite(high), "n": estimate.n})
+    let [low, high] = unit.interval(estimate.low, estimate.high);
+    json!({"performance": unit.quantity(estimate.mean), "low": low, "high": high, "n": estimate.n})
 }
 
 fn row(placement: &Placement) -> Value {
