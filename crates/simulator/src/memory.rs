@@ -255,6 +255,24 @@ mod tests {
     }
 
     #[test]
+    fn a_reader_leaves_what_the_same_loads_of_a_core_leave() {
+        let processor = Processor::model("ultrasparc-t2").unwrap();
+        for kib in [1536, 6144] {
+            let array = Region { base: 3 << 24, length: kib << 10 };
+            let [mut read, mut loaded] = [t2(), t2()];
+            read.read_through(&[(array, 0)], 3);
+            loaded.add_cores(&processor, 1);
+            let mut now = 0;
+            for line in (0..3).flat_map(|_| (0..array.length).step_by(64)) {
+                if let Load::Arrives { at, .. } = loaded.load(0, array.base + line, now) {
+                    now = at + 2;
+                }
+            }
+            assert_eq!(format!("{:?}", read.l2), format!("{:?}", loaded.l2));
+        }
+    }
+
+    #[test]
     fn without_residents_the_second_level_is_empty() {
         assert_eq!(held(&mut t2(), Region { base: 0, length: 1 << 20 }), 0.0);
     }
