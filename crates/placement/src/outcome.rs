@@ -222,8 +222,8 @@ impl Outcome {
         let drift = self.drift.as_ref().filter(|drift| drift.significant).map(|drift| {
             format!(
                 "the machine or the load changed meanwhile: a reference by {} from the first to the last third of the run (n = {}). The best and \
-                 the unpinned program took turns and met the same; what the search learned before, and the bound, are of a mixture: repeat it \
-                 where these matter",
+                 the unpinned program took turns and met the same; what the search learned before and the bound did not: repeat it where \
+                 they matter",
                 figures::change(drift.change),
                 drift.n
             )
