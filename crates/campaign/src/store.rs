@@ -14,8 +14,10 @@ use pinwise_testbed::{Setting, Unit, Workload};
 use pinwise_topology::{Alike, Fingerprint, Machine};
 pub(crate) use row::assignment_text;
 use row::{campaign_row, record_row, text, word};
-use rusqlite::{Connection, ErrorCode, OptionalExtension, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior};
 use serde::{Deserialize, Serialize};
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -142,7 +144,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens the store; creates it, and the folder it is in, where there is none.
+    /// Opens the store; creates it, and the folder it is in, where there is none. One that this process may only read serves for that.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             std::fs::create_dir_all(folder).map_err(|error| {
@@ -152,7 +154,7 @@ impl Store {
                 )
             })?;
         }
-        let connection = Connection::open(path).map_err(|error| explain(path, &error))?;
+        let connection = connect(path).map_err(|error| explain(path, &error))?;
         let mut store = Self { connection, path: path.to_owned(), format: FORMAT };
         store.prepare()?;
         Ok(store)
@@ -165,10 +167,7 @@ impl Store {
 
     /// Checks that the file is ours before anything in it is touched, and makes the tables in a new one.
     fn prepare(&mut self) -> Result<(), StoreError> {
-        self.sql(|connection| {
-            connection.busy_timeout(PATIENCE)?;
-            connection.pragma_update(None, "foreign_keys", true)
-        })?;
+        self.sql(|connection| connection.pragma_update(None, "foreign_keys", true))?;
         if self.is_new()? {
             self.sql(|connection| {
                 let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -412,6 +411,38 @@ impl Store {
     fn read<'a, T>(&'a self, act: impl FnOnce(&'a Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
         act(&self.connection).map_err(|error| explain(&self.path, &error))
     }
+}
+
+/// A connection that can read.
+///
+/// Even a reader of a file in write-ahead mode makes two files beside it, which fails where the folder may not be written. If they are not
+/// there, then nobody writes the store, all of it is in the one file, and that can be read as one that does not change
+/// (<https://sqlite.org/wal.html#readonly>). Whoever begins to write meanwhile leaves the file alone until a checkpoint.
+fn connect(path: &Path) -> rusqlite::Result<Connection> {
+    let connection = Connection::open(path)?;
+    connection.busy_timeout(PATIENCE)?;
+    let read = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()));
+    let Err(error) = read else { return Ok(connection) };
+    let barred = matches!(error.sqlite_error_code(), Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly));
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    if !barred || Path::new(&log).exists() {
+        return Err(error);
+    }
+    Connection::open_with_flags(unchanging(path), OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI)
+}
+
+/// The address of a file that does not change, as SQLite takes it (<https://sqlite.org/uri.html>).
+fn unchanging(path: &Path) -> PathBuf {
+    let mut address = if path.is_absolute() { b"file://".to_vec() } else { b"file:".to_vec() };
+    for &byte in path.as_os_str().as_bytes() {
+        match byte {
+            b'%' | b'?' | b'#' => address.extend(format!("%{byte:02x}").bytes()),
+            _ => address.push(byte),
+        }
+    }
+    address.extend(b"?immutable=1");
+    OsString::from_vec(address).into()
 }
 
 const CAMPAIGN: &str = "SELECT id, started, command, machine, alike, workload, unit, question, seed, state, conclusion,

@@ -153,29 +153,37 @@ fn two_processes_measure_into_one_store() {
 }
 
 #[test]
-fn a_user_who_may_only_read_a_store_is_told_so() {
+fn a_user_who_may_only_read_a_store_reads_it_and_is_told_so_on_writing() {
     if !rustix::process::geteuid().is_root() {
         eprintln!("left out: only root can become another user");
         return;
     }
     let folder = TempDir::new().unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    let store = folder.path().join("pinwise.db");
+    // What has a meaning in an address has none in a name.
+    let store = folder.path().join("50%?#.db");
     json(&place(&store, "8").wait_with_output().unwrap());
     fs::set_permissions(&store, fs::Permissions::from_mode(0o644)).unwrap();
     let before = fs::read(&store).unwrap();
     // A copy: the folder that tests are built in may be closed to others.
     let program = folder.path().join("pinwise");
     fs::copy(PINWISE, &program).unwrap();
-    let output = Command::new(&program)
-        .args(["place", "--workload", "intadd:1", "--budget", "8", "--store"])
-        .arg(&store)
-        .current_dir("/")
-        .uid(65534)
-        .gid(65534)
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
+    let other_user = |words: &[&str]| {
+        Command::new(&program)
+            .args(words)
+            .arg("--store")
+            .arg(&store)
+            .current_dir("/")
+            .uid(65534)
+            .gid(65534)
+            .stdin(Stdio::null())
+            .output()
+            .unwrap()
+    };
+    let output = other_user(&["campaign", "show", "1", "--json"]);
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(json(&output)["campaign"], 1);
+    let output = other_user(&["place", "--workload", "intadd:1", "--budget", "8"]);
     assert_eq!(output.status.code(), Some(1));
     let complaints = complaints(&output);
     assert!(
