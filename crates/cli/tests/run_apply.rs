@@ -2,8 +2,10 @@
 
 mod support;
 
+use rustix::process::Signal;
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::LazyLock;
@@ -300,14 +302,21 @@ fn apply_with_watch_pins_a_thread_that_takes_its_name_later_and_ends_with_the_pr
 fn a_signal_to_run_reaches_the_program_and_its_exit_code_comes_back() {
     let directory = tempfile::tempdir().unwrap();
     let plan = plan(directory.path(), &["sh"]);
-    let script = "trap 'exit 5' TERM; echo ready; while :; do sleep 0.01; done";
-    let mut run = Command::new(env!("CARGO_BIN_EXE_pinwise"))
-        .args(["run", plan.to_str().unwrap(), "--force", "--", "sh", "-c", script])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    BufReader::new(run.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
-    rustix::process::kill_process(rustix::process::Pid::from_child(&run), rustix::process::Signal::TERM).unwrap();
-    assert_eq!(run.wait().unwrap().code(), Some(5));
+    let handled = "trap 'exit 5' TERM; echo ready; for i in $(seq 1000); do sleep 0.01; done";
+    let unhandled = "echo ready; exec sleep 10";
+    for (script, signal, code) in
+        [(handled, Signal::TERM, 5), (unhandled, Signal::TERM, 143), (unhandled, Signal::INT, 130)]
+    {
+        let mut run = Command::new(env!("CARGO_BIN_EXE_pinwise"))
+            .args(["run", plan.to_str().unwrap(), "--force", "--", "sh", "-c", script])
+            // In no terminal's foreground, whatever the test runs in.
+            .process_group(0)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        BufReader::new(run.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
+        rustix::process::kill_process(rustix::process::Pid::from_child(&run), signal).unwrap();
+        assert_eq!(run.wait().unwrap().code(), Some(code), "{signal:?}: {script}");
+    }
 }

@@ -6,8 +6,10 @@ use anyhow::Context as _;
 use clap::Args;
 use pinwise_host::{Ended, Pid, Pinner, Scope};
 use pinwise_placement::{Number, Plan};
+use rustix::process::Signal;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus};
@@ -44,7 +46,7 @@ impl Run {
         let plan = self.plan.load()?;
         self.check_number(&plan)?;
         plan::check(&plan, self.force)?;
-        // Ctrl-C reaches the program as it reaches us: it decides what to do, and we end with it. Other signals are passed on.
+        // The program decides what a signal means, and we end with it.
         let signal = Arc::new(AtomicUsize::new(0));
         for number in [SIGINT, SIGTERM, SIGHUP] {
             signal_hook::flag::register_usize(number, signal.clone(), number as usize)?;
@@ -106,11 +108,24 @@ fn follow(child: &mut Child, pinner: &mut Pinner, signal: &AtomicUsize) -> anyho
             return Ok(status);
         }
         let number = signal.swap(0, Ordering::Relaxed) as i32;
-        if number == SIGTERM || number == SIGHUP {
-            let signal = if number == SIGTERM { rustix::process::Signal::TERM } else { rustix::process::Signal::HUP };
+        let passed_on = match number {
+            SIGTERM => Some(Signal::TERM),
+            SIGHUP => Some(Signal::HUP),
+            SIGINT if !in_foreground() => Some(Signal::INT),
+            _ => None,
+        };
+        if let Some(signal) = passed_on {
             // It may have ended just now.
             let _ = rustix::process::kill_process(rustix::process::Pid::from_child(child), signal);
         }
         std::thread::sleep(pinner.interval());
     }
+}
+
+/// Whether a terminal's Ctrl-C reaches us, and with us the program, which is of our process group: twice may mean more to it than once.
+fn in_foreground() -> bool {
+    let terminal = File::open("/dev/tty");
+    terminal.is_ok_and(|terminal| {
+        rustix::termios::tcgetpgrp(terminal).is_ok_and(|group| group == rustix::process::getpgrp())
+    })
 }
