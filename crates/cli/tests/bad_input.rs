@@ -94,10 +94,13 @@ fn a_metric_that_makes_no_sense_is_bad_usage() {
 
 #[test]
 fn contexts_and_processes_that_do_not_exist_are_bad_usage() {
-    let (code, line) = refused(&["--cpus", "5000"]);
-    assert!(code == 2 && line.contains("--cpus 5000: none of these is allowed here; allowed are "), "{line}");
+    let (code, line) = refused(&["--cpus", "0-5000"]);
+    assert!(
+        code == 2 && line.contains("--cpus 0-5000: not allowed here: ") && line.contains("-5000; allowed are "),
+        "{line}"
+    );
     let (code, line) = refused(&["--cpus", ""]);
-    assert!(code == 2 && line.contains("none of these is allowed here"), "{line}");
+    assert!(code == 2 && line.contains("--cpus names no CPU; allowed are "), "{line}");
     let (code, line) = refused(&["--pid", "2147483647", "--metric", "io:rchar"]);
     assert!(code == 2 && line.contains("there is no process 2147483647"), "{line}");
     let (code, line) = refused(&["--cgroup", "/no/such/group", "--metric", "io:rchar"]);

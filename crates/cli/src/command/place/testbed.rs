@@ -358,12 +358,15 @@ pub(super) fn virtual_time(simulation: &Simulation, processor: &Processor) -> Du
 pub(crate) fn allowed(mut machine: Machine, cpus: Option<&str>) -> anyhow::Result<Machine> {
     if let Some(list) = cpus {
         let wanted = CpuSet::parse_list(list).map_err(usage)?;
-        let allowed = machine.allowed.intersection(&wanted);
-        if allowed.is_empty() {
-            let message = format!("--cpus {list}: none of these is allowed here; allowed are {}", machine.allowed);
+        let missing = wanted.difference(&machine.allowed);
+        if wanted.is_empty() {
+            return Err(Usage(format!("--cpus names no CPU; allowed are {}", machine.allowed)).into());
+        }
+        if !missing.is_empty() {
+            let message = format!("--cpus {list}: not allowed here: {missing}; allowed are {}", machine.allowed);
             return Err(Usage(message).into());
         }
-        machine.allowed = allowed;
+        machine.allowed = wanted;
     }
     Ok(machine)
 }
