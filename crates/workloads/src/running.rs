@@ -87,7 +87,7 @@ impl Threads {
 }
 
 impl Workload {
-    /// Starts all instances on `traffic`, or each on [that of its program](Program::traffic). Each ends by itself after `limit` packets;
+    /// Starts all instances on `traffic`, or each on [that of its program](crate::Program::traffic). Each ends by itself after `limit` packets;
     /// without limit they run until they are stopped. `seed` makes the traffic and fills the tables.
     pub fn start(&self, traffic: Option<Arc<Traffic>>, seed: u64, limit: Option<u64>) -> Result<Running, Error> {
         if traffic.as_ref().is_some_and(|traffic| traffic.frames() == 0) {
