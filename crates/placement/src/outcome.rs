@@ -221,9 +221,9 @@ impl Outcome {
     pub fn doubts(&self) -> Vec<String> {
         let drift = self.drift.as_ref().filter(|drift| drift.significant).map(|drift| {
             format!(
-                "the machine or the load changed meanwhile: a reference by {} from the first to the last third of the run (n = {}). The best and \
-                 the unpinned program took turns and met the same; what the search learned before and the bound did not: repeat it where \
-                 they matter",
+                "the machine or the load changed meanwhile: a reference by {} from the first to the last third of the run (n = {}). The \
+                 comparison of the best with unpinned holds, since they took turns; what the search learned before, and the bound, may not: repeat it \
+                 where you need them",
                 figures::change(drift.change),
                 drift.n
             )

@@ -119,10 +119,11 @@ impl Contention {
         let mut names: Vec<&str> = Vec::new();
         let mut stages = Vec::with_capacity(roles.len());
         for role in roles {
-            if !names.contains(role) {
+            let known = names.iter().position(|name| name == role);
+            stages.push(known.unwrap_or(names.len()));
+            if known.is_none() {
                 names.push(role);
             }
-            stages.extend(names.iter().position(|name| name == role));
         }
         let of_role = |figures: &Vec<f64>| figures.len() == names.len();
         assert!(of_role(&demand.time) && demand.burden.iter().all(of_role), "one figure per role");
@@ -154,8 +155,9 @@ impl Contention {
     /// Where a context is as fast as its kind of core: `speeds`, above 0, of [`Machine::kinds`]. They are all 1 otherwise.
     ///
     /// # Panics
-    /// If a kind has none.
+    /// If a kind has none, or one that is not above 0.
     pub fn with_speeds(self, speeds: &[f64]) -> Self {
+        assert!(speeds.iter().all(|&speed| speed > 0.0), "a context of speed 0 gets nowhere");
         let context = |cpu: &CpuId| self.machine.contexts.iter().find(|context| context.cpu == *cpu);
         let speed = |cpu: &CpuId| context(cpu).map_or(1.0, |context| speeds[context.kind]);
         let tree = SharingTree::new(&self.machine, Alike::ByStructure);

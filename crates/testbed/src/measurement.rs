@@ -33,8 +33,9 @@ impl Unit {
     /// bounds it.
     pub fn interval(&self, low: f64, high: f64) -> [Option<f64>; 2] {
         let end = |performance: f64| {
-            let quantity = self.quantity(performance);
-            (performance.is_finite() && quantity.is_finite()).then_some(quantity)
+            // A cost grows without end as the performance falls to nothing.
+            let bounded = performance.is_finite() && !(self.reciprocal && performance <= 0.0);
+            bounded.then(|| self.quantity(performance))
         };
         if self.reciprocal { [end(high), end(low)] } else { [end(low), end(high)] }
     }
@@ -96,5 +97,19 @@ impl MeasureError {
     /// The run was asked to stop.
     pub fn interrupted() -> Self {
         Self { interrupted: true, ..Self::new(Retry::Never, "interrupted") }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interval_of_a_cost_has_its_ends_in_order_or_none() {
+        let interval = |low, high| Unit::cost("s").interval(low, high);
+        assert_eq!(interval(2.0, 4.0), [Some(0.25), Some(0.5)]);
+        assert_eq!([interval(0.0, 4.0), interval(-1.0, 4.0)], [[Some(0.25), None]; 2]);
+        assert_eq!(interval(f64::NEG_INFINITY, f64::INFINITY), [None, None]);
+        assert_eq!(Unit::rate("packets/s").interval(-1.0, f64::INFINITY), [Some(-1.0), None]);
     }
 }

@@ -8,6 +8,7 @@ use pinwise_testbed::{
 use pinwise_topology::Assignment;
 use proptest::prelude::*;
 use std::os::unix::fs::PermissionsExt;
+use std::sync::Barrier;
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -337,8 +338,13 @@ proptest! {
 fn a_new_store_may_be_opened_by_several_at_once() {
     for _ in 0..5 {
         let (_folder, path) = folder();
+        let together = Barrier::new(4);
+        let open = || {
+            together.wait();
+            Store::open(&path).map(drop)
+        };
         let opened: Vec<_> = std::thread::scope(|scope| {
-            let opening: Vec<_> = (0..4).map(|_| scope.spawn(|| Store::open(&path).map(drop))).collect();
+            let opening: Vec<_> = (0..4).map(|_| scope.spawn(open)).collect();
             opening.into_iter().map(|opening| opening.join().unwrap()).collect()
         });
         assert!(opened.iter().all(Result::is_ok), "{opened:?}");

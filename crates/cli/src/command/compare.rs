@@ -91,7 +91,7 @@ impl Compare {
         if !self.json {
             output::print(&format!("{}\n", place::subject(&new)))?;
         }
-        bed.notes().iter().for_each(|note| output::aside(&format!("note: {note}")));
+        output::note_all(&bed.notes());
         for (index, way) in WAYS.iter().enumerate() {
             let mut asked = request.clone();
             if let (StrategyName::Blackbox, Bed::Instances(_), None) = (way.strategy, &bed, self.search.budget) {

@@ -180,6 +180,9 @@ pub(crate) fn search_stored(
     let mut search = Search::new(&request.question, &tree, &new.workload)?;
     let Measured { ending, records, notes } =
         measure(store, &info, request.question.budget, &mut search, &mut bed, interrupt)?;
+    if !matches!(ending, Ending::Finished(_)) {
+        output::note_all(&notes);
+    }
     match ending {
         Ending::Finished(_) => {
             let outcome = Outcome { notes, ..search.outcome(&new.unit, &records, None) };

@@ -172,7 +172,11 @@ fn search(
 ) -> anyhow::Result<Placement> {
     let placed = crew.request(n, time).and_then(|request| place::search_stored(request, store, interrupt));
     let (searched, reason) = match placed {
-        Ok(searched) => (Some(searched), None),
+        Ok(searched) => {
+            let met = searched.outcome.notes.iter();
+            met.for_each(|note| output::aside(&format!("note: while n = {n} was placed, {note}")));
+            (Some(searched), None)
+        }
         Err(error) if error.is::<Interrupted>() || error.is::<Usage>() => return Err(error),
         Err(error) => (None, Some(format!("{error:#}"))),
     };

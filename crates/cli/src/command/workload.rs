@@ -105,7 +105,7 @@ impl Workload {
         let seconds = self.report(&running)?;
         let summaries = running.stop()?;
         if self.json {
-            print_json(&self.document(workload.name(), seconds, summaries))
+            print_json(&self.document(workload.to_string(), seconds, summaries))
         } else {
             print_end(seconds, &summaries)
         }

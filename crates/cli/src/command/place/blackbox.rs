@@ -301,8 +301,9 @@ impl Place {
                 let named = self.built_in().unwrap_or_default();
                 // What runs here is what the model has by the same names.
                 let named = super::subject::built_in(named)?;
-                let programs: Vec<Pipeline> =
-                    named.programs().iter().filter_map(|program| Pipeline::named(program.name())).collect();
+                let modelled = |name| Pipeline::named(name).with_context(|| format!("there is no model of {name}"));
+                let programs = named.programs().iter().map(|program| modelled(program.name()));
+                let programs: Vec<Pipeline> = programs.collect::<anyhow::Result<_>>()?;
                 let machine = pinwise_host::machine().context("cannot read this machine's topology")?;
                 Ok(Paper {
                     machine: allowed(machine, cpus)?,

@@ -124,7 +124,9 @@ impl Instances {
     /// Starts a process with these pieces, and says where its threads go: its n-th instance is the n-th piece.
     fn pieces(&self, pieces: &[Piece]) -> Result<(LiveTestbed, Assignment), MeasureError> {
         let all = self.programs.programs();
-        let programs: Vec<Program> = pieces.iter().filter_map(|piece| all.get(piece.instance).copied()).collect();
+        let missing = || MeasureError::new(Retry::Other, "a piece of an instance that the workload does not have");
+        let programs = pieces.iter().map(|piece| all.get(piece.instance).copied().ok_or_else(missing));
+        let programs = programs.collect::<Result<Vec<Program>, _>>()?;
         let named = Programs::new(programs).map_err(|error| MeasureError::new(Retry::Other, error.to_string()))?;
         let process = self.begin(&named)?;
         let places = self.places(&told_apart(process.workload(), named.programs(), &self.programs), pieces)?;

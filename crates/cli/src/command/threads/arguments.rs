@@ -89,7 +89,7 @@ pub(crate) struct Asked {
     /// So many more each time [default: 1; for the published search a third of the contexts, at least 2]
     #[arg(long, value_name = "N", help_heading = "Search")]
     pub(super) step: Option<u32>,
-    /// All probes of a survey take no longer; of tune, everything together [default: 2m; on a model 4.2 % of the program's run]
+    /// All probes of a survey take no longer; of tune, everything together [default: 2m; of a survey on a model about 4.2 % of the program's run]
     #[arg(long, value_name = "TIME", value_parser = time, help_heading = "Search")]
     pub(super) budget: Option<Duration>,
     /// How often a sweep tries each number
