@@ -9,6 +9,7 @@
 //! domain so far that holds a context; a domain nests exactly if it is the same one for all of its contexts. The cost is
 //! the sum of all domains' sizes.
 
+use crate::shape::MOST_CONTEXTS;
 use crate::{CpuId, CpuSet, Domain, DomainKind, MachineError};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
@@ -46,6 +47,10 @@ struct Node {
 
 /// The tree over `online` and the notes on what did not fit. Contexts without a [`DomainKind::Pu`] get one.
 pub(crate) fn nest(online: &CpuSet, found: Vec<Found>) -> Result<(Domain, Vec<String>), MachineError> {
+    if online.len() as u64 > MOST_CONTEXTS {
+        let reason = format!("there are {}; more than {MOST_CONTEXTS} are no machine", online.len());
+        return Err(MachineError::malformed("the CPUs", reason));
+    }
     let mut all: Vec<Found> = found
         .into_iter()
         .map(|found| Found { cpus: found.cpus.intersection(online), ..found })
@@ -192,6 +197,12 @@ mod tests {
         } else {
             format!("{}({})", domain.kind.name(), inner.join(" "))
         }
+    }
+
+    #[test]
+    fn more_contexts_than_linux_knows_are_refused_at_once() {
+        let error = nest(&"0-65535".parse().unwrap(), Vec::new()).unwrap_err().to_string();
+        assert!(error.contains("there are 65536; more than 8192 are no machine"), "{error}");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::{CpuId, CpuSet, Domain, DomainKind, Machine, MachineError};
 
 /// As many contexts as Linux can be configured for (NR_CPUS, x86). Each domain holds its CPUs as a bitmap, so that memory and time
 /// grow with the square of the number.
-const MOST_CONTEXTS: u64 = 8192;
+pub(crate) const MOST_CONTEXTS: u64 = 8192;
 
 /// Levels with the number of domains per parent, outermost first.
 type Levels = Vec<(DomainKind, u32)>;
