@@ -56,48 +56,62 @@ fn total(activity: &Activity, of: impl Fn(&ThreadActivity) -> Duration) -> f64 {
 
 #[test]
 fn the_sampled_share_of_time_at_locks_is_the_exact_one_within_a_tenth() {
-    const TOLERANCE: f64 = 0.10;
+    const TRIES: usize = 3;
     for (kind, _) in KINDS {
-        let program = Program::start(&format!("contend {kind}"));
-        let Some(exact) = monitor(program.pid(), Layer::Ebpf) else { return };
-        program.threads("", 5);
-        let mut monitors = [monitor(program.pid(), Layer::Proc).unwrap(), exact];
-        let (mut sampled, mut truth, mut elapsed, mut slept, mut looks) = (0.0, 0.0, 0.0, 0.0, 0.0);
-        let deadline = Instant::now() + Duration::from_secs(20);
-        // A share p of n looks is off by sqrt((1 - p) / (p n)) of itself (one standard deviation): until four of them are within
-        // the tolerance, so that chance fails this once in 10,000 runs.
-        let enough = loop {
-            if Instant::now() > deadline {
-                break false;
+        // What a hypervisor does for a moment parts the two ways of watching; one that is wrong is wrong each time.
+        for tried in 1.. {
+            let Some([sampled, truth]) = time_at_locks(kind) else { break };
+            let close = (sampled / truth - 1.0).abs() < TOLERANCE;
+            assert!(close || tried < TRIES, "{kind}: sampled {sampled} s, exact {truth} s, the last of {TRIES} tries");
+            if close {
+                break;
             }
-            let Some([proc, ebpf]) = side_by_side(&mut monitors, Duration::from_secs(1)) else { continue };
-            sampled += total(&proc, |thread| thread.locked.unwrap_or_default());
-            truth += total(&ebpf, |thread| thread.locked.unwrap_or_default());
-            elapsed += total(&ebpf, |thread| thread.elapsed);
-            slept += total(&proc, |thread| thread.slept);
-            let asleep = |thread: &ThreadActivity| {
-                f64::from(thread.looks) * thread.slept.as_secs_f64() / thread.elapsed.as_secs_f64().max(1e-9)
-            };
-            looks += proc.threads.iter().map(asleep).sum::<f64>();
-            let share = sampled / slept;
-            if 4.0 * ((1.0 - share).max(0.0) / (share * looks)).sqrt() < TOLERANCE && looks > 500.0 {
-                break true;
-            }
-        };
-        println!(
-            "{kind}: LOCK sampled {:.4}, exact {:.4}, {looks:.0} looks asleep, {:.1} thread seconds",
-            sampled / elapsed,
-            truth / elapsed,
-            elapsed
-        );
-        if enough {
-            assert!((sampled / truth - 1.0).abs() < TOLERANCE, "{kind}: sampled {sampled} s, exact {truth} s");
-        } else {
+        }
+    }
+}
+
+/// Of how much the sampled share may be off.
+const TOLERANCE: f64 = 0.10;
+
+/// Seconds that the threads of a program wait for each other, sampled and exact, over the same windows; `None` where there is no exact way, or
+/// too few looks for the tolerance.
+fn time_at_locks(kind: &str) -> Option<[f64; 2]> {
+    let program = Program::start(&format!("contend {kind}"));
+    let exact = monitor(program.pid(), Layer::Ebpf)?;
+    program.threads("", 5);
+    let mut monitors = [monitor(program.pid(), Layer::Proc).unwrap(), exact];
+    let (mut sampled, mut truth, mut elapsed, mut slept, mut looks) = (0.0, 0.0, 0.0, 0.0, 0.0);
+    let deadline = Instant::now() + Duration::from_secs(20);
+    // A share p of n looks is off by sqrt((1 - p) / (p n)) of itself (one standard deviation): until four of them are within
+    // the tolerance, so that chance fails this once in 10,000 runs.
+    loop {
+        if Instant::now() > deadline {
             not_judged(&format!(
                 "the sampled share of time at locks of {kind}: this busy machine gave it too few looks"
             ));
+            return None;
+        }
+        let Some([proc, ebpf]) = side_by_side(&mut monitors, Duration::from_secs(1)) else { continue };
+        sampled += total(&proc, |thread| thread.locked.unwrap_or_default());
+        truth += total(&ebpf, |thread| thread.locked.unwrap_or_default());
+        elapsed += total(&ebpf, |thread| thread.elapsed);
+        slept += total(&proc, |thread| thread.slept);
+        let asleep = |thread: &ThreadActivity| {
+            f64::from(thread.looks) * thread.slept.as_secs_f64() / thread.elapsed.as_secs_f64().max(1e-9)
+        };
+        looks += proc.threads.iter().map(asleep).sum::<f64>();
+        let share = sampled / slept;
+        if 4.0 * ((1.0 - share).max(0.0) / (share * looks)).sqrt() < TOLERANCE && looks > 500.0 {
+            break;
         }
     }
+    println!(
+        "{kind}: LOCK sampled {:.4}, exact {:.4}, {looks:.0} looks asleep, {:.1} thread seconds",
+        sampled / elapsed,
+        truth / elapsed,
+        elapsed
+    );
+    Some([sampled, truth])
 }
 
 /// Seconds that a hypervisor gave to others while a CPU of this machine wanted to run, since it was started.
