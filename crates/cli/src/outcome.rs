@@ -183,7 +183,7 @@ fn predicted(sheet: &mut Sheet, forecast: &Forecast, scale: &Scale) {
         sheet.line("predicted", &format!("{} at best{by}", scale.show(first.predicted)));
     }
     if let Some(gap) = forecast.gap() {
-        sheet.line("", &proven(gap, forecast.exact));
+        sheet.line("", &proven(gap, forecast.first_is_best()));
     }
     if let Some((ratio, spread)) = forecast.ratio() {
         let n = forecast.finalists.iter().filter(|finalist| finalist.measured.is_some()).count();
@@ -209,8 +209,8 @@ fn predicted(sheet: &mut Sheet, forecast: &Forecast, scale: &Scale) {
 }
 
 /// How near the best of all predictions that one is which is told.
-fn proven(gap: f64, exact: bool) -> String {
-    if exact && gap < 1e-9 {
+fn proven(gap: f64, is_best: bool) -> String {
+    if is_best {
         return "the best predicted of all assignments: proven".to_owned();
     }
     format!("proven to be within {} of the best predicted of all assignments", figures::percent(gap.max(1e-4)))

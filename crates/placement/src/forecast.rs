@@ -5,6 +5,9 @@ use pinwise_prediction::{Checked, Local};
 use pinwise_topology::{Assignment, SharingTree};
 use serde::{Deserialize, Serialize};
 
+/// Predictions that differ by less, relative to them, differ by rounding.
+const ALIKE: f64 = 1e-9;
+
 /// The predictions of [`crate::StrategyName::Blackbox`], with what they rest on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Forecast {
@@ -79,6 +82,11 @@ impl Forecast {
     pub fn gap(&self) -> Option<f64> {
         let first = self.finalists.first()?.predicted;
         self.upper.map(|upper| (upper / first - 1.0).max(0.0))
+    }
+
+    /// Proven: the first of [`Forecast::finalists`] is the best predicted there is.
+    pub fn first_is_best(&self) -> bool {
+        self.exact && self.gap().is_some_and(|gap| gap < ALIKE)
     }
 
     /// Mean and standard deviation of measured / predicted over the finalists; `None` from fewer than two.

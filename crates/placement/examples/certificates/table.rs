@@ -52,8 +52,9 @@ pub(crate) fn workloads(cases: &[Case], results: &[Results<'_>]) {
 
 /// Prints a row for each strategy on each of `groups` and on all workloads, for the default also by noise, and how often that is wrong.
 pub(crate) fn strategies(results: &[Results<'_>], groups: &[Group]) {
+    let [within, wider] = [WITHIN, WIDER].map(figures::percent);
     println!(
-        "\n| strategy | workloads | campaigns | within 1 % by {EARLY} | bound given | covers | upper end, median | certified 2.5 % | false | certified 5 % | false | loss, median | worst | measurements, median |"
+        "\n| strategy | workloads | campaigns | within 1 % by {EARLY} | bound given | covers | upper end, median | certified {within} | false | certified {wider} | false | loss, median | worst | measurements, median |"
     );
     println!("|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|");
     for results in results {
@@ -111,9 +112,9 @@ fn closer(results: &Results<'_>) {
     let all = || results.runs.iter().flat_map(|(case, runs)| runs.iter().map(move |run| (*case, run)));
     let ended: Vec<_> = all().filter(|(_, run)| run.ended).collect();
     let below = ended.iter().filter(|(case, run)| loss(case, run) > WITHIN).count();
-    let (name, ended, campaigns) = (results.name, ended.len(), all().count());
+    let (name, ended, campaigns, within) = (results.name, ended.len(), all().count(), figures::percent(WITHIN));
     println!(
-        "\n- {name}: a bound ended {ended} of {campaigns} campaigns early; {below} of these are below the optimum by more than 2.5 %."
+        "\n- {name}: a bound ended {ended} of {campaigns} campaigns early; {below} of these are below the optimum by more than {within}."
     );
     let bounds = all().filter(|(_, run)| run.upper.is_some()).count();
     let low = bounds - all().filter(|(case, run)| covers(case, run)).count();
