@@ -4,6 +4,11 @@
 //! A plan is a small TOML file that people read, edit and keep with their configuration. CPUs are the kernel's numbers, so it means
 //! nothing on another machine; [`Plan::differences`] tells whether this is the machine it was made for.
 
+mod error;
+
+pub use error::PlanError;
+use error::malformed;
+
 use crate::{Advice, Estimate, Outcome};
 use pinwise_testbed::{Unit, Workload};
 use pinwise_topology::{CpuSet, Fingerprint, SharingTree};
@@ -121,38 +126,6 @@ pub struct Measured {
     /// The end of the bound on the best possible performance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bound: Option<f64>,
-}
-
-/// Why a text is no plan. One line.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PlanError {
-    /// No TOML, or not the fields of a plan.
-    #[error("line {line}, column {column}: {reason}")]
-    Malformed {
-        /// Counted from 1.
-        line: usize,
-        /// Counted from 1, in characters.
-        column: usize,
-        /// What is wrong there.
-        reason: String,
-    },
-    /// Written by another pinwise.
-    #[error(
-        "plan version {0}, this pinwise reads version 1: use the pinwise that wrote it, or run `pinwise place` again"
-    )]
-    Version(u32),
-    /// It says nothing.
-    #[error("the plan has no [[thread]] and no [number]: run `pinwise place` or `pinwise tune` again")]
-    Empty,
-    /// No program runs without threads.
-    #[error("the plan is for n = 0 threads: n is at least 1")]
-    NoNumber,
-    /// A name stands for one thread.
-    #[error("two threads are called '{0}': number them in order of creation, {0}#0 and {0}#1")]
-    SameName(String),
-    /// A thread needs a place.
-    #[error("thread '{0}' has no CPUs: give it a list such as cpus = \"0,2-3\"")]
-    NoCpus(String),
 }
 
 impl Plan {
@@ -291,13 +264,6 @@ impl Measured {
             bound: None,
         }
     }
-}
-
-fn malformed(text: &str, error: &toml::de::Error) -> PlanError {
-    let before = &text[..error.span().map_or(0, |span| span.start).min(text.len())];
-    let start = before.rfind('\n').map_or(0, |newline| newline + 1);
-    let reason = error.message().lines().collect::<Vec<_>>().join(" ");
-    PlanError::Malformed { line: before.matches('\n').count() + 1, column: before[start..].chars().count() + 1, reason }
 }
 
 #[cfg(test)]

@@ -1,10 +1,7 @@
 use super::*;
 use crate::fixture::campaign;
 use crate::{Purpose, Trial};
-use pinwise_characterization::{Conditions, Plan, execute};
-use pinwise_testbed::{
-    Bench, Effort, Fame, MeasureError, Measurement, Microbenchmark, Pace, PaceUnit, Piece, Retry, Seat, Setting,
-};
+use pinwise_testbed::{Effort, MeasureError, Measurement, Piece, Retry, Setting};
 use pinwise_topology::Assignment;
 use proptest::prelude::*;
 use std::os::unix::fs::PermissionsExt;
@@ -52,61 +49,6 @@ fn a_campaign_is_read_as_it_was_written() {
     assert_eq!(info.conclusion, Some(conclusion));
     assert!(info.started > 1_700_000_000);
     assert_eq!(store.list().unwrap(), [info]);
-}
-
-/// A machine of one context, characterized without a benchmark: what is kept is what counts here.
-fn characterization(shape: &str, seed: u64) -> Characterization {
-    struct Nothing(Machine);
-    impl Bench for Nothing {
-        fn machine(&self) -> &Machine {
-            &self.0
-        }
-        fn benchmarks(&self) -> &[Microbenchmark] {
-            &[]
-        }
-        fn unit(&self) -> PaceUnit {
-            PaceUnit::Cycles
-        }
-        fn at_once(&self) -> usize {
-            1
-        }
-        fn expected(&self, _: &[Seat], _: &Fame, _: &[Duration]) -> Duration {
-            Duration::ZERO
-        }
-        fn run(&self, _: &[Seat], _: &Fame, _: u64) -> Result<Vec<Pace>, MeasureError> {
-            Err(MeasureError::new(Retry::Never, "there is nothing to run"))
-        }
-    }
-    let bench = Nothing(Machine::from_shape(shape).unwrap());
-    let plan = Plan::new(bench.machine(), &[], &[], 1).unwrap();
-    let conditions = Conditions { fame: Fame::default(), rounds: 1, seed };
-    execute(&bench, &plan, conditions, Fingerprint::of(bench.machine()), &|_| {}).unwrap()
-}
-
-#[test]
-fn the_latest_characterization_of_a_machine_is_found_by_its_fingerprint() {
-    let (_folder, path) = folder();
-    let mut store = Store::open(&path).unwrap();
-    let fingerprint = |shape: &str| Fingerprint::of(&Machine::from_shape(shape).unwrap());
-    let seed = |store: &Store, fingerprint: &Fingerprint| {
-        store.characterization(fingerprint).unwrap().map(|found| found.conditions.seed)
-    };
-    assert_eq!(seed(&store, &fingerprint("2x2")), None, "a store that never held one has no table for it");
-    for (shape, number) in [("2x2", 1), ("2x2", 2), ("4x2", 3)] {
-        store.keep_characterization(&characterization(shape, number)).unwrap();
-    }
-    let mut kernel = fingerprint("2x2");
-    kernel.kernel = Some("7.0".into());
-    let store = Store::open(&path).unwrap();
-    assert_eq!(seed(&store, &kernel), Some(2));
-    assert_eq!(seed(&store, &fingerprint("4x2")), Some(3));
-    assert_eq!(seed(&store, &fingerprint("8x2")), None);
-    let change = |form: &str| {
-        Connection::open(&path).unwrap().execute("UPDATE machine SET document = ?", [form]).unwrap();
-        store.characterization(&kernel)
-    };
-    assert_eq!(change(r#"{"version":99,"figures":"others"}"#).unwrap(), None);
-    assert!(change("{}").unwrap_err().to_string().contains("damaged characterization"));
 }
 
 #[test]

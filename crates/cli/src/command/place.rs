@@ -3,6 +3,7 @@
 mod arguments;
 mod blackbox;
 mod instances;
+mod rehearsal;
 mod search;
 mod simulation;
 mod subject;

@@ -1,0 +1,124 @@
+//! What was found out about machines themselves.
+
+use super::error::unusable;
+use super::row::text;
+use super::{Store, StoreError};
+use pinwise_characterization::Characterization;
+use pinwise_topology::Fingerprint;
+use rusqlite::{OptionalExtension, TransactionBehavior};
+
+/// What a characterization is called in the table of machines.
+const CHARACTERIZATION: &str = "characterization";
+
+impl Store {
+    /// Keeps a characterization under its machine's fingerprint; the number it has there.
+    pub fn keep_characterization(&mut self, characterization: &Characterization) -> Result<i64, StoreError> {
+        let fingerprint = &characterization.fingerprint;
+        let (fingerprint_text, document) = (text(fingerprint), text(characterization));
+        self.sql(|connection| {
+            let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            // Added since the format began; older versions do not miss it, so the format stays.
+            transaction.execute_batch(include_str!("machine.sql"))?;
+            transaction.execute(
+                "INSERT INTO machine (kind, topology, model, fingerprint, document) VALUES (?, ?, ?, ?, ?)",
+                (CHARACTERIZATION, &fingerprint.topology, &fingerprint.model, fingerprint_text, document),
+            )?;
+            let id = transaction.last_insert_rowid();
+            transaction.commit()?;
+            Ok(id)
+        })
+    }
+
+    /// The latest characterization of a machine with the topology and model of `fingerprint`; the conditions (kernel, governor) may
+    /// differ and are in its own. `None` where there is none, and where the latest was written in another form than this version's.
+    ///
+    /// Its [`pinwise_characterization::Findings::local`] is the level that a predictor may look at alone.
+    pub fn characterization(&self, fingerprint: &Fingerprint) -> Result<Option<Characterization>, StoreError> {
+        let found: Option<String> = self.read(|connection| {
+            let there: i64 = connection.query_row(
+                "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'machine'",
+                [],
+                |row| row.get(0),
+            )?;
+            if there == 0 {
+                return Ok(None);
+            }
+            connection
+                .query_row(
+                    "SELECT document FROM machine WHERE kind = ? AND topology = ? AND model = ? ORDER BY id DESC LIMIT 1",
+                    (CHARACTERIZATION, &fingerprint.topology, &fingerprint.model),
+                    |row| row.get(0),
+                )
+                .optional()
+        })?;
+        let Some(found) = found else { return Ok(None) };
+        Characterization::from_json(&found)
+            .map_err(|error| unusable(&self.path, format!("holds a damaged characterization: {error}")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pinwise_characterization::{Conditions, Plan, execute};
+    use pinwise_testbed::{Bench, Fame, MeasureError, Microbenchmark, Pace, PaceUnit, Retry, Seat};
+    use pinwise_topology::Machine;
+    use rusqlite::Connection;
+    use std::time::Duration;
+
+    /// A machine of one context, characterized without a benchmark: what is kept is what counts here.
+    fn characterization(shape: &str, seed: u64) -> Characterization {
+        struct Nothing(Machine);
+        impl Bench for Nothing {
+            fn machine(&self) -> &Machine {
+                &self.0
+            }
+            fn benchmarks(&self) -> &[Microbenchmark] {
+                &[]
+            }
+            fn unit(&self) -> PaceUnit {
+                PaceUnit::Cycles
+            }
+            fn at_once(&self) -> usize {
+                1
+            }
+            fn expected(&self, _: &[Seat], _: &Fame, _: &[Duration]) -> Duration {
+                Duration::ZERO
+            }
+            fn run(&self, _: &[Seat], _: &Fame, _: u64) -> Result<Vec<Pace>, MeasureError> {
+                Err(MeasureError::new(Retry::Never, "there is nothing to run"))
+            }
+        }
+        let bench = Nothing(Machine::from_shape(shape).unwrap());
+        let plan = Plan::new(bench.machine(), &[], &[], 1).unwrap();
+        let conditions = Conditions { fame: Fame::default(), rounds: 1, seed };
+        execute(&bench, &plan, conditions, Fingerprint::of(bench.machine()), &|_| {}).unwrap()
+    }
+
+    #[test]
+    fn the_latest_characterization_of_a_machine_is_found_by_its_fingerprint() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("pinwise.db");
+        let mut store = Store::open(&path).unwrap();
+        let fingerprint = |shape: &str| Fingerprint::of(&Machine::from_shape(shape).unwrap());
+        let seed = |store: &Store, fingerprint: &Fingerprint| {
+            store.characterization(fingerprint).unwrap().map(|found| found.conditions.seed)
+        };
+        assert_eq!(seed(&store, &fingerprint("2x2")), None, "a store that never held one has no table for it");
+        for (shape, number) in [("2x2", 1), ("2x2", 2), ("4x2", 3)] {
+            store.keep_characterization(&characterization(shape, number)).unwrap();
+        }
+        let mut kernel = fingerprint("2x2");
+        kernel.kernel = Some("7.0".into());
+        let store = Store::open(&path).unwrap();
+        assert_eq!(seed(&store, &kernel), Some(2));
+        assert_eq!(seed(&store, &fingerprint("4x2")), Some(3));
+        assert_eq!(seed(&store, &fingerprint("8x2")), None);
+        let change = |form: &str| {
+            Connection::open(&path).unwrap().execute("UPDATE machine SET document = ?", [form]).unwrap();
+            store.characterization(&kernel)
+        };
+        assert_eq!(change(r#"{"version":99,"figures":"others"}"#).unwrap(), None);
+        assert!(change("{}").unwrap_err().to_string().contains("damaged characterization"));
+    }
+}

@@ -1,0 +1,83 @@
+//! Why the store cannot serve: cause and remedy in one line.
+
+use super::CampaignId;
+use super::file::PATIENCE;
+use rusqlite::ErrorCode;
+use std::path::{Path, PathBuf};
+
+/// Why the store cannot serve. One line for the user.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The file: missing, locked, full, not ours, newer than this version, damaged. Records that were acknowledged are kept.
+    #[error("{path}: {reason}", path = path.display())]
+    Unusable {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong and what to do.
+        reason: String,
+    },
+    /// No campaign has this number.
+    #[error("{path}: there is no campaign {id}; {known}", path = path.display(), id = id.0)]
+    NoCampaign {
+        /// The file.
+        path: PathBuf,
+        /// The number asked for.
+        id: CampaignId,
+        /// Which numbers there are.
+        known: String,
+    },
+    /// Another process adds records to this campaign.
+    #[error("campaign {id} is running in another process; wait for its end, or stop it first", id = id.0)]
+    Running {
+        /// The campaign.
+        id: CampaignId,
+    },
+    /// The recorded history is not one this strategy would have made, so it cannot be continued.
+    #[error("campaign {id} cannot be resumed: record {number} is {found}, where this version would have made {expected}; \
+             start a new campaign, or resume it with the version of pinwise that began it", id = id.0)]
+    Mismatch {
+        /// The campaign.
+        id: CampaignId,
+        /// The record.
+        number: u64,
+        /// What was recorded.
+        found: String,
+        /// What the strategy proposes in its place.
+        expected: String,
+    },
+}
+
+pub(crate) fn unusable(path: &Path, reason: impl Into<String>) -> StoreError {
+    StoreError::Unusable { path: path.to_owned(), reason: reason.into() }
+}
+
+/// SQLite's error codes as cause and remedy.
+pub(super) fn explain(path: &Path, error: &rusqlite::Error) -> StoreError {
+    let reason = match error.sqlite_error_code() {
+        Some(ErrorCode::NotADatabase) => "is not a store of pinwise; name another file with --store".to_owned(),
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => format!(
+            "is locked by another program for more than {} s; end that program (fuser -v shows it), then try again",
+            PATIENCE.as_secs()
+        ),
+        Some(ErrorCode::DiskFull) => "the disk is full; what was recorded is kept: free some space, then resume the \
+                                      campaign (pinwise campaign list)"
+            .to_owned(),
+        Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
+            "is read-only; make it and its folder writable, or name another file with --store".to_owned()
+        }
+        Some(ErrorCode::CannotOpen) => {
+            "cannot be opened; check that it is a file and that its folder is writable, or name another with --store"
+                .to_owned()
+        }
+        Some(ErrorCode::DatabaseCorrupt) => {
+            "is damaged; rescue what can be read with: sqlite3 FILE .recover | sqlite3 NEW".to_owned()
+        }
+        Some(ErrorCode::SystemIoFailure) => {
+            format!(
+                "the disk reports an error ({error}); what was recorded before is kept: check the disk, then resume"
+            )
+        }
+        _ => format!("cannot be used: {error}"),
+    };
+    unusable(path, reason)
+}

@@ -1,0 +1,111 @@
+//! The file of a store: opened, told from files that are not ours, its tables made.
+
+use super::error::unusable;
+use super::{Store, StoreError};
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// `pinw`, in the header of every store: how `file` and we tell it from other SQLite files.
+const APPLICATION_ID: i32 = 0x7069_6e77;
+
+/// The version of the schema of a new store.
+pub(super) const FORMAT: i32 = 1;
+
+/// The version of a store that holds profiles ([`pinwise_testbed::Setting::Profile`]), which those who know only [`FORMAT`] cannot read. A store
+/// becomes one with its first profile; the tables are the same.
+pub(super) const FORMAT_WITH_PROFILES: i32 = 2;
+
+/// How long a writer waits for another process's commit.
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+
+impl Store {
+    /// Checks that the file is ours before anything in it is touched, and makes the tables in a new one.
+    pub(super) fn prepare(&mut self) -> Result<(), StoreError> {
+        self.sql(|connection| connection.pragma_update(None, "foreign_keys", true))?;
+        if self.is_new()? {
+            self.sql(|connection| {
+                let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+                // Another process may have been faster.
+                if transaction.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0))? == 0 {
+                    transaction.execute_batch(include_str!("schema.sql"))?;
+                    transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+                    transaction.pragma_update(None, "user_version", FORMAT)?;
+                }
+                transaction.commit()
+            })?;
+        }
+        self.check_format()?;
+        self.sql(|connection| {
+            let mode: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
+            if mode != "wal" && !connection.is_readonly(rusqlite::MAIN_DB)? {
+                connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
+            }
+            connection.pragma_update(None, "synchronous", "FULL")
+        })
+    }
+
+    fn is_new(&mut self) -> Result<bool, StoreError> {
+        self.sql(|connection| {
+            let id: i32 = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
+            let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+            Ok(id == 0 && tables == 0)
+        })
+    }
+
+    fn check_format(&mut self) -> Result<(), StoreError> {
+        let (id, format): (i32, i32) = self.sql(|connection| {
+            let id = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
+            Ok((id, connection.pragma_query_value(None, "user_version", |row| row.get(0))?))
+        })?;
+        if id != APPLICATION_ID {
+            return Err(unusable(
+                &self.path,
+                "is a database, but not a store of pinwise; name another file with --store",
+            ));
+        }
+        if !(FORMAT..=FORMAT_WITH_PROFILES).contains(&format) {
+            let reason = format!(
+                "was written by another version of pinwise (format {format}, this one knows {FORMAT} to {FORMAT_WITH_PROFILES}); \
+                 use that version, or another file with --store"
+            );
+            return Err(unusable(&self.path, reason));
+        }
+        self.format = format;
+        Ok(())
+    }
+}
+
+/// A connection that can read.
+///
+/// Even a reader of a file in write-ahead mode makes two files beside it, which fails where the folder may not be written. If they are not
+/// there, then nobody writes the store, all of it is in the one file, and that can be read as one that does not change
+/// (<https://sqlite.org/wal.html#readonly>). Whoever begins to write meanwhile leaves the file alone until a checkpoint.
+pub(super) fn connect(path: &Path) -> rusqlite::Result<Connection> {
+    let connection = Connection::open(path)?;
+    connection.busy_timeout(PATIENCE)?;
+    let read = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()));
+    let Err(error) = read else { return Ok(connection) };
+    let barred = matches!(error.sqlite_error_code(), Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly));
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    if !barred || Path::new(&log).exists() {
+        return Err(error);
+    }
+    Connection::open_with_flags(unchanging(path), OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI)
+}
+
+/// The address of a file that does not change, as SQLite takes it (<https://sqlite.org/uri.html>).
+fn unchanging(path: &Path) -> PathBuf {
+    let mut address = if path.is_absolute() { b"file://".to_vec() } else { b"file:".to_vec() };
+    for &byte in path.as_os_str().as_bytes() {
+        match byte {
+            b'%' | b'?' | b'#' => address.extend(format!("%{byte:02x}").bytes()),
+            _ => address.push(byte),
+        }
+    }
+    address.extend(b"?immutable=1");
+    OsString::from_vec(address).into()
+}

@@ -1,0 +1,115 @@
+//! Programs that pinwise launched and that have to end with it.
+
+use super::{Entry, MARK};
+use crate::launch::GRACE;
+use crate::process;
+use crate::thread::{Pid, Stat};
+use rustix::process::{Pid as RawPid, Signal, kill_process, kill_process_group};
+use std::fs;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// The launched programs that may still run.
+pub(super) struct Launched {
+    /// Leaders of process groups. pinwise waits for a leader only after it said so, so the number is not reused before.
+    groups: Vec<RawPid>,
+    /// Marks of programs whose launch was not completed.
+    marks: Vec<String>,
+}
+
+impl Launched {
+    pub(super) fn in_entries(entries: &[Entry]) -> Self {
+        let mut groups: Vec<RawPid> = Vec::new();
+        let mut marks: Vec<String> = Vec::new();
+        for entry in entries {
+            match entry {
+                Entry::Launching { mark } => marks.push(mark.clone()),
+                Entry::Launched { pid } => {
+                    marks.clear();
+                    groups.extend(RawPid::from_raw(pid.0));
+                }
+                Entry::Ended { pid } => groups.retain(|group| group.as_raw_nonzero().get() != pid.0),
+                Entry::Process { .. } | Entry::Thread { .. } | Entry::Confined { .. } | Entry::File { .. } => {}
+            }
+        }
+        Self { groups, marks }
+    }
+
+    pub(super) fn signal(&self, signal: Signal) {
+        for &group in &self.groups {
+            let _ = kill_process_group(group, signal);
+        }
+        for pid in self.marked() {
+            let _ = kill_process(pid, signal);
+        }
+    }
+
+    /// Waits for the programs to end, and ends them when they do not.
+    pub(super) fn end(&self) {
+        let begin = Instant::now();
+        // A marked program may be between its fork and its exec, where it does not show the mark yet.
+        let shows_mark = if self.marks.is_empty() { Duration::ZERO } else { Duration::from_millis(200) };
+        while begin.elapsed() < GRACE {
+            let marked = self.marked();
+            if marked.is_empty() && begin.elapsed() >= shows_mark && !self.groups_run() {
+                return;
+            }
+            for pid in marked {
+                let _ = kill_process(pid, Signal::TERM);
+            }
+            sleep(Duration::from_millis(10));
+        }
+        self.signal(Signal::KILL);
+    }
+
+    /// Whether any process of the groups still runs (a zombie does not).
+    fn groups_run(&self) -> bool {
+        let in_group = |pid: Pid| {
+            Stat::read(pid, pid.main()).is_ok_and(|stat| {
+                !stat.dead() && self.groups.iter().any(|group| group.as_raw_nonzero().get() == stat.group)
+            })
+        };
+        !self.groups.is_empty() && process::all().unwrap_or_default().into_iter().any(in_group)
+    }
+
+    fn marked(&self) -> Vec<RawPid> {
+        marked(&self.marks)
+    }
+}
+
+/// Processes that run with one of these marks in their environment, which those they start inherit.
+pub(crate) fn marked(marks: &[String]) -> Vec<RawPid> {
+    if marks.is_empty() {
+        return Vec::new();
+    }
+    let is_marked = |pid: &Pid| {
+        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environment
+            .split(|&byte| byte == 0)
+            .filter_map(|variable| variable.strip_prefix(MARK.as_bytes())?.strip_prefix(b"="))
+            .any(|value| marks.iter().any(|mark| mark.as_bytes() == value))
+    };
+    let pids = process::all().unwrap_or_default();
+    pids.into_iter().filter(is_marked).filter_map(|pid| RawPid::from_raw(pid.0)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn groups(entries: &[Entry]) -> Vec<i32> {
+        Launched::in_entries(entries).groups.iter().map(|group| group.as_raw_nonzero().get()).collect()
+    }
+
+    #[test]
+    fn only_programs_that_may_still_run_are_ended() {
+        let launching = |mark: &str| Entry::Launching { mark: mark.into() };
+        let launched = |pid| Entry::Launched { pid: Pid(pid) };
+        let mut entries =
+            vec![launching("a"), launched(41), Entry::Ended { pid: Pid(41) }, launching("b"), launched(42)];
+        assert_eq!(groups(&entries), [42]);
+        assert!(Launched::in_entries(&entries).marks.is_empty(), "a complete launch is known by its number");
+        entries.push(launching("c"));
+        assert_eq!(Launched::in_entries(&entries).marks, ["c"], "an incomplete one by its mark");
+    }
+}

@@ -1,0 +1,125 @@
+//! Why a target cannot be used.
+
+use crate::affinity::AffinityError;
+use crate::guardian::GuardianError;
+use crate::thread::Pid;
+use pinwise_testbed::figures::duration;
+use pinwise_testbed::{MeasureError, Retry};
+use pinwise_topology::CpuSet;
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Why a target cannot be used. One line: what failed, on what, why, what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum TargetError {
+    /// The program could not be started.
+    #[error("cannot start {program}: {}", why_not_started(cause))]
+    Launch {
+        /// What was to be started.
+        program: String,
+        /// Why not.
+        cause: io::Error,
+    },
+    /// A process to attach to does not exist.
+    #[error("there is no process {0}: it ended, or the number is wrong (pgrep NAME finds it)")]
+    NoProcess(Pid),
+    /// The cgroup cannot be read.
+    #[error("cannot read cgroup {}: {cause}", path.display())]
+    Cgroup {
+        /// As given.
+        path: PathBuf,
+        /// Why not.
+        cause: io::Error,
+    },
+    /// Nothing to attach to.
+    #[error("{0} has no process")]
+    Empty(String),
+    /// The program ended.
+    #[error("{name} ended{how}{last}")]
+    Ended {
+        /// Which program.
+        name: String,
+        /// ` (exit status: 1) 0.2 s after its start`, or what is known of an attached one.
+        how: String,
+        /// `; its last line was: …`, where there is one, and what to do where it ended as it should.
+        last: String,
+    },
+    /// No thread runs.
+    #[error("no thread of {name} used as much as 1 % of a CPU for {}: put it under load, then try again", duration(*.waited))]
+    Idle {
+        /// Which program.
+        name: String,
+        /// How long was waited.
+        waited: Duration,
+    },
+    /// The user's choice leaves none of those that run.
+    #[error("--include and --exclude leave no thread of {name} to place; those that run are {running}")]
+    NoneChosen {
+        /// Which program.
+        name: String,
+        /// Their names.
+        running: String,
+    },
+    /// Which threads run changes all the time.
+    #[error(
+        "the busy threads of {name} did not stay the same for {} within {}: measure whole runs \
+         (--metric runtime) or wait until it has started up",
+        duration(*.window),
+        duration(*.waited)
+    )]
+    Unsteady {
+        /// Which program.
+        name: String,
+        /// How long they should have.
+        window: Duration,
+        /// How long was waited.
+        waited: Duration,
+    },
+    /// None of the CPUs it may use is one that pinwise may use.
+    #[error("{name} may run on CPU {theirs}, pinwise on CPU {ours}: no CPU is common to both")]
+    NoCpu {
+        /// Which program.
+        name: String,
+        /// Its CPUs.
+        theirs: CpuSet,
+        /// Ours.
+        ours: CpuSet,
+    },
+    /// An affinity was refused.
+    #[error(transparent)]
+    Affinity(#[from] AffinityError),
+    /// No guardian, no pinning.
+    #[error(transparent)]
+    Guardian(#[from] GuardianError),
+    /// `/proc` could not be read.
+    #[error("cannot look at the threads of {name}: {cause}")]
+    Proc {
+        /// Which program.
+        name: String,
+        /// Why not.
+        cause: io::Error,
+    },
+    /// A first measurement failed, or the user asked to stop.
+    #[error(transparent)]
+    Measure(#[from] MeasureError),
+}
+
+impl From<TargetError> for MeasureError {
+    fn from(error: TargetError) -> Self {
+        match error {
+            TargetError::Measure(error) => error,
+            TargetError::Affinity(AffinityError::Excluded { .. }) => Self::new(Retry::Other, error.to_string()),
+            error => Self::new(Retry::Never, error.to_string()),
+        }
+    }
+}
+
+/// The two causes that a user can do something about by themselves, in their words.
+fn why_not_started(cause: &io::Error) -> String {
+    match cause.kind() {
+        io::ErrorKind::NotFound => "there is no such program; give its path, or add its folder to PATH".into(),
+        io::ErrorKind::PermissionDenied => "permission denied: is it a program, and executable (chmod +x)?".into(),
+        _ => cause.to_string(),
+    }
+}
