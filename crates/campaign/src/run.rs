@@ -5,12 +5,15 @@ mod ahead;
 use crate::store::assignment_text;
 use crate::{CampaignId, CampaignState, Record, Store, StoreError, Trial};
 use ahead::Ahead;
-use pinwise_testbed::{MeasureError, Measurement, Retry, Testbed, Time};
+use pinwise_testbed::{MeasureError, Measurement, Met, Retry, Testbed, Time};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// How often a trial is made before its failure counts, where another try makes sense.
 pub const TRIES: usize = 3;
+
+/// How often what a testbed met is kept while it measures: looking costs a little time, and keeping a write.
+const KEEPING: Duration = Duration::from_secs(1);
 
 /// What a strategy wants.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,6 +62,9 @@ pub enum Ending {
 /// concerns the setting ([`Retry::Other`]) is recorded and left to the strategy; one that ends everything ([`Retry::Never`]),
 /// like an interruption, says nothing about the setting and is not recorded: the same trial comes first on resumption.
 ///
+/// What the testbed meets meanwhile ([`Testbed::met`]) is kept with the campaign, about once a second and at the end, so that a campaign that is
+/// killed and resumed knows what its measurements before met ([`Store::met`]).
+///
 /// The campaign is noted as open while it runs. The caller notes how it ended ([`Store::conclude`]).
 pub fn run(
     store: &mut Store,
@@ -74,8 +80,43 @@ pub fn run(
     store.conclude(id, CampaignState::Open, None)?;
     // What can be measured again bit for bit need not wait for the disk.
     store.sync_each(testbed.time() == Time::Real)?;
-    let recorded = store.records(id)?;
     let mut ahead = Ahead::new(testbed, clock);
+    let mut diary = Diary { id, part: store.next_part(id)?, kept: Met::default(), next: Duration::ZERO };
+    let ended = go(store, &mut diary, strategy, &mut ahead, stop, observe)?;
+    diary.keep(store, ahead.met())?;
+    Ok(ended)
+}
+
+/// What the part of a campaign that runs now has met, as far as that is in the store.
+struct Diary {
+    id: CampaignId,
+    part: i64,
+    kept: Met,
+    /// From which [`Record::elapsed`] on it is looked at again.
+    next: Duration,
+}
+
+impl Diary {
+    fn keep(&mut self, store: &mut Store, met: Met) -> Result<(), StoreError> {
+        if met != self.kept {
+            store.keep_met(self.id, self.part, &met)?;
+            self.kept = met;
+        }
+        Ok(())
+    }
+}
+
+fn go(
+    store: &mut Store,
+    diary: &mut Diary,
+    strategy: &mut dyn Strategy,
+    ahead: &mut Ahead<'_>,
+    stop: &dyn Fn() -> bool,
+    observe: &mut dyn FnMut(&Record),
+) -> Result<(Ending, Vec<Record>), StoreError> {
+    let id = diary.id;
+    let recorded = store.records(id)?;
+    diary.next = recorded.last().map_or(Duration::ZERO, |record| record.elapsed) + KEEPING;
     let mut replayed = 0;
     let mut history: Vec<Record> = Vec::with_capacity(recorded.len());
     loop {
@@ -103,6 +144,10 @@ pub fn run(
                     let record = Record { number, trial: trial.clone(), outcome, elapsed: before + took };
                     store.append(id, &record)?;
                     observe(&record);
+                    if record.elapsed >= diary.next {
+                        diary.keep(store, ahead.met())?;
+                        diary.next = record.elapsed + KEEPING;
+                    }
                     record
                 }
             };

@@ -10,6 +10,7 @@ mod campaign;
 mod characterization;
 mod error;
 mod file;
+mod part;
 mod row;
 
 use crate::{Claim, Record};
@@ -79,8 +80,12 @@ impl Store {
     pub fn delete(&mut self, id: CampaignId) -> Result<(), StoreError> {
         self.get(id)?;
         let _claim = self.claim(id)?;
+        let parts = self.has_table("part")?;
         self.sql(|connection| {
             let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            if parts {
+                transaction.execute("DELETE FROM part WHERE campaign = ?", [id.0])?;
+            }
             transaction.execute("DELETE FROM record WHERE campaign = ?", [id.0])?;
             transaction.execute("DELETE FROM campaign WHERE id = ?", [id.0])?;
             transaction.commit()
@@ -192,6 +197,12 @@ impl Store {
                 )
                 .map(drop)
         })
+    }
+
+    /// Whether a table is there that not every store has.
+    fn has_table(&self, name: &str) -> Result<bool, StoreError> {
+        let there = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = ?";
+        self.read(|connection| connection.query_row(there, [name], |row| row.get::<_, i64>(0))).map(|count| count > 0)
     }
 
     fn sql<T>(&mut self, act: impl FnOnce(&mut Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {

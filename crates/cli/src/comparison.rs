@@ -1,11 +1,12 @@
 //! How a comparison is told: by `compare` at its end, and by `campaign show` at any time after.
 
+use crate::command::place;
 use crate::outcome::Sheet;
 use crate::output;
 use crate::request::Compared;
 use comfy_table::{CellAlignment, Table, presets};
 use pinwise_campaign::{CampaignId, CampaignInfo, Record, Store};
-use pinwise_placement::{Comparison, Row, Standing, Verdict};
+use pinwise_placement::{Comparison, Row, Standing, Verdict, sentence};
 use pinwise_report::{Files, caveat, is_simulated, lost};
 use pinwise_testbed::figures::{self, Scale};
 use pinwise_topology::SharingTree;
@@ -19,17 +20,24 @@ pub(crate) fn of(info: &CampaignInfo) -> Option<Compared> {
 
 /// Prints what the records of a comparison show.
 pub(crate) fn print(
+    store: &Store,
     info: &CampaignInfo,
     compared: &Compared,
-    records: &[Record],
     named: Option<&Path>,
     json: bool,
 ) -> anyhow::Result<()> {
-    let comparison = Comparison::new(&compared.lineup, &info.new.unit, records);
+    let records = store.records(info.id)?;
+    let comparison = Comparison::new(&compared.lineup, &info.new.unit, &records);
+    let notes = notes(store, info)?;
     if json {
-        return output::print_json(&document(info, &comparison, records));
+        return output::print_json(&document(info, &comparison, &notes, &records));
     }
-    output::print(&tell(info, &comparison, Files { plan: None, store: named }, output::width()))
+    output::print(&tell(info, &comparison, &notes, Files { plan: None, store: named }, output::width()))
+}
+
+/// What to know beside the comparison, in sentences: in the terminal, JSON and on the page.
+fn notes(store: &Store, info: &CampaignInfo) -> anyhow::Result<Vec<String>> {
+    Ok(place::notes(store, info.id)?.iter().map(|note| sentence(note)).collect())
 }
 
 /// The page of a comparison, with what its searches measured as far as that is still in the store.
@@ -51,10 +59,10 @@ pub(crate) fn page(
         searches.push((campaign, way.name.clone(), records));
     }
     let searches: Vec<_> = searches.into_iter().map(|(_, name, records)| (name, records)).collect();
-    Ok(pinwise_report::comparison_page(info, &comparison, &searches, files)?)
+    Ok(pinwise_report::comparison_page(info, &comparison, &notes(store, info)?, &searches, files)?)
 }
 
-fn tell(info: &CampaignInfo, comparison: &Comparison, files: Files<'_>, width: usize) -> String {
+fn tell(info: &CampaignInfo, comparison: &Comparison, notes: &[String], files: Files<'_>, width: usize) -> String {
     let mut sheet = Sheet { text: String::new(), width };
     let simulated = is_simulated(&info.new.question);
     if simulated {
@@ -81,6 +89,10 @@ fn tell(info: &CampaignInfo, comparison: &Comparison, files: Files<'_>, width: u
     if let Some(caveat) = caveat(comparison, simulated) {
         sheet.text.push('\n');
         sheet.paragraph("", 0, &caveat);
+    }
+    for note in notes {
+        sheet.text.push('\n');
+        sheet.paragraph("", 0, note);
     }
     let claims: Vec<String> = comparison.rows.iter().filter_map(claim).collect();
     if !claims.is_empty() {
@@ -152,7 +164,7 @@ fn claim(row: &Row) -> Option<String> {
 }
 
 /// The comparison as one JSON document; the fields are a contract.
-fn document(info: &CampaignInfo, comparison: &Comparison, records: &[Record]) -> Value {
+fn document(info: &CampaignInfo, comparison: &Comparison, notes: &[String], records: &[Record]) -> Value {
     let tree = SharingTree::new(&info.new.machine, info.new.alike);
     let unit = &comparison.unit;
     let row = |row: &Row| {
@@ -198,6 +210,7 @@ fn document(info: &CampaignInfo, comparison: &Comparison, records: &[Record]) ->
         "rounds_needed": comparison.unclear().map(|unclear| unclear.rounds),
         "ways": comparison.rows.iter().map(row).collect::<Vec<_>>(),
         "left_out": comparison.left_out.iter().map(|(name, reason)| json!({"name": name, "reason": reason})).collect::<Vec<_>>(),
+        "notes": notes,
         "measurements": records.len(),
         "seconds": records.last().map_or(0.0, |record| record.elapsed.as_secs_f64()),
         "seed": info.new.seed,

@@ -7,7 +7,7 @@ pub(crate) use document::document;
 
 use pinwise_campaign::{CampaignInfo, CampaignState};
 use pinwise_placement::{Advice, Best, Bound, Budget, Cost, Forecast, Outcome, Question, Search};
-use pinwise_report::{Files, is_simulated, quoted};
+use pinwise_report::{Files, is_simulated, notes, quoted};
 use pinwise_testbed::figures::{self, Scale};
 use pinwise_topology::{CpuId, SharingTree};
 use sheet::INDENT;
@@ -31,11 +31,8 @@ pub(crate) fn tell(info: &CampaignInfo, outcome: &Outcome, files: Files<'_>, wid
         );
     }
     sheet.paragraph("", 0, &verdict(info, outcome, &tree));
-    if let Some(apart) = outcome.qualification().filter(|_| !simulated) {
-        sheet.paragraph("", 0, &apart);
-    }
-    for doubt in outcome.doubts() {
-        sheet.paragraph("", 0, &doubt);
+    for note in notes(info, outcome) {
+        sheet.paragraph("", 0, &note);
     }
     sheet.text.push('\n');
     if let Some(best) = &outcome.best {

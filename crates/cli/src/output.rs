@@ -1,5 +1,6 @@
 //! What every command says the same way: results on stdout, errors on one line, exit codes.
 
+use anyhow::Context;
 use pinwise_host::CrowdShare;
 use pinwise_testbed::figures;
 use std::fmt;
@@ -70,9 +71,7 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
 /// Prints `text` (which ends in a newline) on stdout.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     let mut stdout = io::stdout().lock();
-    stdout.write_all(text.as_bytes())?;
-    stdout.flush()?;
-    Ok(())
+    stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).context("cannot write to stdout")
 }
 
 /// Prints one JSON document on stdout.
@@ -125,13 +124,11 @@ pub(crate) fn crowded(shares: &[CrowdShare], meanwhile: &str, left: &str) -> Opt
     })
 }
 
-/// Columns to write for: the terminal's, or 100 where stdout is none.
+/// Columns to write for: the terminal's; where stdout is none, those of COLUMNS, or 100.
 pub(crate) fn width() -> usize {
-    rustix::termios::tcgetwinsize(io::stdout())
-        .ok()
-        .map(|size| usize::from(size.ws_col))
-        .filter(|&columns| columns > 0)
-        .unwrap_or(100)
+    let terminal = rustix::termios::tcgetwinsize(io::stdout()).ok().map(|size| usize::from(size.ws_col));
+    let said = || std::env::var("COLUMNS").ok()?.parse().ok();
+    terminal.filter(|&columns| columns > 0).or_else(said).filter(|&columns| columns > 0).unwrap_or(100)
 }
 
 #[cfg(test)]

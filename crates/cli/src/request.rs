@@ -3,9 +3,10 @@
 use pinwise_placement::{Lineup, MixQuestion, Question};
 use pinwise_simulator::program::Pipeline;
 use pinwise_topology::CpuSet;
+use pinwise_workloads::Workload;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// A placement request. Stored with its campaign, read back by `campaign resume`.
@@ -104,6 +105,32 @@ pub(crate) enum Subject {
     Simulated(Simulation),
 }
 
+impl Subject {
+    /// A built-in workload, which `program` runs: this executable.
+    pub(crate) fn built_in(program: &str, workload: &Workload) -> Self {
+        let words = [program, "workload", &workload.to_string(), "--interval", "10ms"];
+        Self::Launched(words.map(String::from).to_vec())
+    }
+
+    /// The built-in workload, where that is what is launched by `program` or by another file of its name: a campaign may have been begun from
+    /// another folder, and in words that were typed before several programs could run side by side.
+    pub(crate) fn as_built_in(&self, program: &Path) -> Option<Workload> {
+        let Self::Launched(command) = self else { return None };
+        let (own, words) = command.split_first()?;
+        if Path::new(own).file_name()? != program.file_name()? {
+            return None;
+        }
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        match words[..] {
+            ["workload", named, "--interval", _] => Workload::parse(named).ok(),
+            ["workload", name, "--instances", count, "--interval", _] => {
+                Workload::parse(&format!("{name}:{count}")).ok()
+            }
+            _ => None,
+        }
+    }
+}
+
 /// What is simulated, and for how long.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Simulation {
@@ -143,4 +170,28 @@ pub(crate) struct Reading {
     pub(crate) lower_is_better: bool,
     /// What to call the unit.
     pub(crate) unit: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_built_in_workload_is_known_by_the_words_of_today_and_of_before() {
+        let known = |words: &str| {
+            let command = Subject::Launched(words.split(' ').map(String::from).collect());
+            command.as_built_in(Path::new("/usr/bin/pinwise")).map(|workload| workload.to_string())
+        };
+        let workload = Workload::parse("intadd:2+intmul:1").unwrap();
+        let Subject::Launched(now) = Subject::built_in("/usr/bin/pinwise", &workload) else { panic!() };
+        assert_eq!(known(&now.join(" ")), Some("intadd:2+intmul:1".into()));
+        assert_eq!(known("target/pinwise workload hash1_L1 --instances 2 --interval 10ms"), Some("hash1_L1:2".into()));
+        for own in [
+            "pinwise workload hash1_L1:2",
+            "pinwise workload no:2 --interval 1s",
+            "nginx workload hash1_L1:2 --interval 1s",
+        ] {
+            assert_eq!(known(own), None, "{own}");
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! Which store of campaigns a command works on.
 
 use crate::output::Usage;
+use anyhow::Context;
 use clap::Args;
 use pinwise_campaign::Store;
 use std::env;
@@ -63,6 +64,9 @@ impl StoreArguments {
     /// The store, if there is one: looking for campaigns makes no file.
     pub(crate) fn open_existing(&self) -> anyhow::Result<Option<Store>> {
         let path = self.path()?;
-        Ok(if path.try_exists()? { Some(Store::open(&path)?) } else { None })
+        let there = path.try_exists().with_context(|| {
+            format!("{}: cannot look whether there is a store; name another file with --store", path.display())
+        })?;
+        Ok(if there { Some(Store::open(&path)?) } else { None })
     }
 }

@@ -1,5 +1,5 @@
 //! One store and several programs: a lock held by another, two campaigns at once, a user who may only read; and a campaign whose
-//! program changed before it was resumed.
+//! program changed before it was resumed, or whose machine was busy until then.
 
 mod support;
 
@@ -232,4 +232,132 @@ fn a_campaign_is_not_resumed_on_threads_that_were_confined_since() {
     let told = format!("and can on {cpu} now");
     assert!(complaints[0].contains(&told) && complaints[0].contains("begin a new one: "), "{complaints:?}");
     assert_eq!(recorded(&store), known, "nothing was measured");
+}
+
+#[test]
+fn what_a_campaign_met_before_it_was_killed_stays_with_its_answer() {
+    let folder = TempDir::new().unwrap();
+    let (store, counts) = (folder.path().join("pinwise.db"), folder.path().join("counts"));
+    let target = Program::start(
+        Command::new(PINWISE)
+            .args(["workload", "intadd", "--instances", "1", "--interval", "10ms", "--seconds", "300"])
+            .stdout(fs::File::create(&counts).unwrap()),
+    );
+    wait_until(Duration::from_secs(10), "the workload's threads", || affinities(target.pid()).len() >= 4);
+    let contexts = std::thread::available_parallelism().unwrap().get();
+    let others: Vec<Program> = (0..2 * contexts)
+        .map(|_| Program::start(Command::new("sh").args(["-c", "ulimit -t 300; while :; do :; done"])))
+        .collect();
+    let metric = format!(r"file:{}:packets=(?<value>\d+) seconds=(?<seconds>[\d.]+)", counts.display());
+    let mut place = Program::start(
+        Command::new(PINWISE)
+            .args(["place", "--pid", &target.pid().to_string(), "--metric", &metric, "--counter", "--budget", "100"])
+            .arg("--store")
+            .arg(&store)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null()),
+    );
+    let met = || {
+        let found = store.exists().then(|| pinwise_campaign::Store::open(&store).ok()).flatten();
+        found.and_then(|store| store.met(pinwise_campaign::CampaignId(1)).ok()).unwrap_or_default()
+    };
+    // A second of every context: more than a twentieth of the whole campaign, from where it is told.
+    let crowded = || met().first().and_then(|part| part.others).is_some_and(|others| others.taken > contexts as f64);
+    wait_until(Duration::from_secs(60), "what others took", crowded);
+    place.0.kill().unwrap();
+    place.0.wait().unwrap();
+    drop(others);
+    let on_store = |words: &[&str]| pinwise(words.iter().map(Path::new).chain([Path::new("--store"), &store]));
+    let told_in = |answer: &Value, what: &str| {
+        answer["notes"].as_array().unwrap().iter().any(|note| note.as_str().unwrap().contains(what))
+    };
+    let shown = json(&on_store(&["campaign", "show", "1", "--json"]));
+    assert!(told_in(&shown, "The machine was busy: "), "of one that was killed: {shown:#}");
+
+    let answer = json(&on_store(&["campaign", "resume", "1", "--json"]));
+    assert_eq!(met().len(), 2);
+    let parts = met().into_iter().filter_map(|part| part.others);
+    let [taken, of] = parts.fold([0.0, 0.0], |[taken, of], part| [taken + part.taken, of + part.of]);
+    let told = format!("other programs took {} of", pinwise_testbed::figures::percent(taken / of));
+    assert!(told_in(&answer, &told), "{told}: {answer:#}");
+    let page = folder.path().join("page.html");
+    json(&on_store(&["report", "1", "--json", "-o", page.to_str().unwrap()]));
+    let text = on_store(&["campaign", "show", "1"]);
+    assert!(String::from_utf8_lossy(&text.stdout).replace('\n', " ").contains(&told));
+    assert!(fs::read_to_string(page).unwrap().contains(&told));
+    let Some(plan) = answer["plan"].as_str() else { panic!("no plan: {answer:#}") };
+    assert!(fs::read_to_string(plan).unwrap().contains(&told));
+}
+
+#[test]
+fn campaigns_of_the_first_version_are_looked_at_and_what_cannot_be_read_says_what_to_do() {
+    let Some(sqlite) = tool("sqlite3") else { return };
+    let folder = TempDir::new().unwrap();
+    let store = folder.path().join("pinwise.db");
+    let sql = |text: &str| {
+        let mut command = Command::new(&sqlite);
+        let mut sqlite = Program(command.arg("-bail").arg(&store).stdin(Stdio::piped()).spawn().unwrap());
+        sqlite.0.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+        assert!(sqlite.ended(Duration::from_secs(30)).success());
+    };
+    sql(include_str!("stores/first.sql"));
+    let on_store = |words: &[&str]| pinwise(words.iter().map(Path::new).chain([Path::new("--store"), &store]));
+    let listed = json(&on_store(&["campaign", "list", "--json"]));
+    let made = |index: usize| {
+        (listed["campaigns"][index]["state"].clone(), listed["campaigns"][index]["measurements"].clone())
+    };
+    assert_eq!((made(0), made(1)), (("finished".into(), 63.into()), ("stopped".into(), 20.into())));
+    for words in [["campaign", "show", "1"], ["campaign", "resume", "1"]] {
+        let answer = json(&on_store(&[&words[..], &["--json"]].concat()));
+        assert_eq!(
+            (&answer["advice"], &answer["best"]["n"], &answer["notes"]),
+            (&"pin".into(), &6.into(), &Value::Array(vec![]))
+        );
+    }
+    let page = folder.path().join("page.html");
+    json(&on_store(&["report", "1", "--json", "-o", page.to_str().unwrap()]));
+    assert!(fs::read_to_string(page).unwrap().contains("2.33 M packets/s"));
+    assert_eq!(
+        json(&on_store(&["campaign", "export", "2", "--format", "json"]))["records"].as_array().unwrap().len(),
+        20
+    );
+    assert_eq!(json(&on_store(&["campaign", "show", "2", "--json"]))["measurements"], 20);
+
+    let line = |words: &[&str]| {
+        let output = on_store(words);
+        assert_eq!(output.status.code(), Some(1), "{words:?}: {output:?}");
+        let complaints = complaints(&output);
+        assert_eq!(complaints.len(), 1, "{complaints:?}");
+        complaints[0].clone()
+    };
+    // Its workload is one that this program runs, in the words of before.
+    let other = line(&["campaign", "resume", "2"]);
+    assert!(other.contains("no longer the one it was begun on") && other.contains("begin a new one: "), "{other}");
+    sql("UPDATE campaign SET question = '{}'; UPDATE campaign SET conclusion = '{}' WHERE id = 1;");
+    for (words, what) in
+        [(["show", "1"], "its answer"), (["show", "2"], "its question"), (["resume", "2"], "its question")]
+    {
+        let told = line(&[&["campaign"], &words[..]].concat());
+        assert!(
+            told.contains(&format!("{what} is not in the form of this version of pinwise (missing field")),
+            "{told}"
+        );
+        assert!(told.contains("pinwise campaign export ") && told.contains("ask again: pinwise place"), "{told}");
+    }
+}
+
+#[test]
+fn a_campaign_whose_answer_nobody_can_read_is_not_begun() {
+    let folder = TempDir::new().unwrap();
+    let store = folder.path().join("pinwise.db");
+    let words = ["--cpus", "0-7", "--cycles", "10000", "--starts", "1", "--budget", "30", "--store"];
+    let mut place = Command::new(PINWISE);
+    place.args(["place", "--machine", "ultrasparc-t2", "--workload", "intadd:1"]).args(words).arg(&store);
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let output = place.stdin(Stdio::null()).stdout(full).stderr(Stdio::piped()).spawn().unwrap().wait_with_output();
+    let output = output.unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let complaints = complaints(&output);
+    assert!(complaints.len() == 1 && complaints[0].starts_with("pinwise: cannot write to stdout: "), "{complaints:?}");
+    assert_eq!(recorded(&store), Vec::<u64>::new());
 }

@@ -7,6 +7,7 @@
 use crate::process;
 use crate::sys;
 use crate::thread::Pid;
+pub use pinwise_testbed::CrowdShare;
 use pinwise_topology::{CpuId, CpuSet};
 use rustix::thread::ClockId;
 use std::io;
@@ -52,15 +53,6 @@ impl Crowd {
     }
 }
 
-/// CPU time that others took of all there was, in seconds.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct CrowdShare {
-    /// What they took; right on average only, and below 0 at times.
-    pub taken: f64,
-    /// What there was.
-    pub of: f64,
-}
-
 /// What others take while processes are measured that run for long, or are started one after another.
 #[derive(Clone, Debug)]
 pub struct CrowdWatch {
@@ -78,7 +70,7 @@ impl CrowdWatch {
     }
 
     /// Until now; `pids` are the program's processes now. `None` where the kernel does not tell, as of CPUs that were taken away meanwhile.
-    pub fn end(self, pids: &[Pid]) -> Option<CrowdShare> {
+    pub fn so_far(&self, pids: &[Pid]) -> Option<CrowdShare> {
         self.crowd.since(Some(self.before), taken(pids).saturating_sub(self.program))
     }
 }

@@ -17,7 +17,7 @@ use crate::survey::{Surveyed, averaged, same_crew};
 use crate::target::{Target, TargetError, common_contexts, pause};
 use crate::thread::{Pid, ThreadId};
 use pinwise_testbed::figures::counted;
-use pinwise_testbed::{Effort, MeasureError, Measurement, Retry, Setting, Testbed, Thread, Unit, Workload};
+use pinwise_testbed::{Effort, MeasureError, Measurement, Met, Retry, Setting, Testbed, Thread, Unit, Workload};
 use pinwise_topology::{Assignment, CpuSet, Machine, Random};
 use slot::Slot;
 use std::collections::BTreeMap;
@@ -133,10 +133,15 @@ impl LiveTestbed {
         })
     }
 
-    /// What the user should know, one line each: threads left alone, what came and went, what was not allowed.
+    /// What the user should know of how it is measured, one line each: threads left alone, what was not allowed.
     pub fn notes(&self) -> Vec<String> {
+        let told = choice::told(self.left_alone.iter().map(|(why, comm)| (*why, comm.as_str())));
+        told.into_iter().chain(self.not_punctual.clone()).collect()
+    }
+
+    /// Threads that came and went.
+    fn changed(&self) -> Vec<String> {
         let mut notes = Vec::new();
-        notes.extend(choice::told(self.left_alone.iter().map(|(why, comm)| (*why, comm.as_str()))));
         if self.respawned > 0 {
             let times = counted(self.respawned as u64, "time");
             notes.push(format!("placed threads that ended were replaced by new ones of their name {times}"));
@@ -149,13 +154,7 @@ impl LiveTestbed {
                     .push(format!("{late} threads or child processes appeared after the survey; they were not placed"));
             }
         }
-        notes.extend(self.not_punctual.clone());
         notes
-    }
-
-    /// What the user should know at the end where the number may be a total's.
-    pub fn doubt(&self) -> Option<String> {
-        self.meter.growth().and_then(Growth::doubt).map(str::to_owned)
     }
 
     /// Whether the number turned out to be a total, though it is taken for a value by its name: then all that was measured with it says
@@ -342,6 +341,12 @@ impl Testbed for LiveTestbed {
             self.baseline = Some((mean + (measured.performance - mean) * effort.windows / total, total));
         }
         Ok(measured)
+    }
+
+    /// Threads that came and went, and a number that may be a total's.
+    fn met(&self) -> Met {
+        let doubt = self.meter.growth().and_then(Growth::doubt).map(str::to_owned);
+        Met { others: None, notes: self.changed().into_iter().chain(doubt).collect() }
     }
 }
 

@@ -18,7 +18,7 @@ use crate::survey::{look_at, worth_placing};
 use crate::target::{TargetError, common_contexts};
 use crate::thread::{ThreadId, Tid};
 use pinwise_testbed::figures::duration;
-use pinwise_testbed::{Effort, MeasureError, Measurement, Retry, Setting, Testbed, Thread, Unit, Workload};
+use pinwise_testbed::{Effort, MeasureError, Measurement, Met, Retry, Setting, Testbed, Thread, Unit, Workload};
 use pinwise_topology::{CpuSet, Machine};
 use std::collections::{HashMap, HashSet};
 use std::io::Read;
@@ -165,9 +165,13 @@ impl RerunTestbed {
         Ok(testbed)
     }
 
-    /// What the user should know, one line each.
+    /// What the user should know of how it is measured, one line each: threads left alone.
     pub fn notes(&self) -> Vec<String> {
-        let mut notes = choice::told(self.left_alone.iter().map(|(why, comm)| (*why, comm.as_str())));
+        choice::told(self.left_alone.iter().map(|(why, comm)| (*why, comm.as_str())))
+    }
+
+    fn varied(&self) -> Vec<String> {
+        let mut notes = Vec::new();
         if self.incomplete > 0 {
             notes.push(format!(
                 "its threads vary: in {} of {} runs a thread that has a place did not appear",
@@ -362,6 +366,10 @@ impl Testbed for RerunTestbed {
         let squares: f64 = performances.iter().map(|value| (value - mean).powi(2)).sum();
         let spread = (performances.len() > 1).then(|| (squares / (n - 1.0)).sqrt());
         Ok(Measurement { performance: mean, duration, spread })
+    }
+
+    fn met(&self) -> Met {
+        Met { others: None, notes: self.varied() }
     }
 }
 

@@ -32,7 +32,7 @@ pub use forecast::{Finalist, Forecast, room};
 pub use judge::Judge;
 pub use lineup::{Claim, Contender, Entry, Lineup};
 pub use mix::{DrawnMix, MixError, MixOutcome, MixQuestion, MixSearch, PlacedMix};
-pub use outcome::{Advice, Best, Cost, Drift, Estimate, Outcome};
+pub use outcome::{Advice, Best, Cost, Drift, Estimate, Outcome, sentence};
 pub use plan::{Measured, Number, Origin, Plan, PlanError, PlannedThread};
 pub use question::{Budget, Profile, Question, StrategyName};
 pub use search::{Search, SearchError, core_local};

@@ -253,8 +253,8 @@ impl Outcome {
     }
 }
 
-/// `note` as a sentence of its own.
-fn sentence(note: &str) -> String {
+/// `note`, which begins small and has no full stop, as a sentence of its own.
+pub fn sentence(note: &str) -> String {
     let mut letters = note.chars();
     let first = letters.next().map(char::to_uppercase);
     format!("{}{}.", first.into_iter().flatten().collect::<String>(), letters.as_str())

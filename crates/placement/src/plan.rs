@@ -62,7 +62,7 @@ pub struct Origin {
     /// The machine is a model: its CPUs are no machine's.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub simulated: bool,
-    /// What its measurements met ([`Outcome::doubts`]).
+    /// What to know beside the verdict, in sentences.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }

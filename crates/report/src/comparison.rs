@@ -49,6 +49,7 @@ pub fn caveat(comparison: &Comparison, simulated: bool) -> Option<String> {
 pub fn comparison_page(
     info: &CampaignInfo,
     comparison: &Comparison,
+    notes: &[String],
     searches: &[(String, Vec<Record>)],
     files: Files<'_>,
 ) -> Result<String, ReportError> {
@@ -58,6 +59,7 @@ pub fn comparison_page(
         simulated: is_simulated(&info.new.question),
         verdict: verdict(comparison, &scale),
         caveat: caveat(comparison, is_simulated(&info.new.question)),
+        notes,
         losses: losses(comparison, &scale),
         progress: progress(comparison, searches),
         reached: reached(comparison, searches),
@@ -80,6 +82,7 @@ struct ComparisonDocument<'a> {
     simulated: bool,
     verdict: String,
     caveat: Option<String>,
+    notes: &'a [String],
     losses: Figure,
     progress: Figure,
     reached: Table,

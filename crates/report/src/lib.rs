@@ -36,5 +36,5 @@ pub use characterization::characterization_page;
 pub use comparison::{caveat, comparison_page, lost};
 pub use latency::latency_page;
 pub use page::{ReportError, page};
-pub use question::{Files, is_simulated, quoted, shell};
+pub use question::{Files, is_simulated, notes, quoted, shell};
 pub use selection::{Selection, selection_page};

@@ -82,12 +82,18 @@ pub fn is_simulated(question: &serde_json::Value) -> bool {
     question.pointer("/subject/simulated").is_some()
 }
 
+/// What to know beside the verdict, in sentences. Whoever tells an outcome tells these, and nothing else of the kind: the terminal, JSON, the
+/// page and the plan.
+pub fn notes(info: &CampaignInfo, outcome: &Outcome) -> Vec<String> {
+    // A model is in no placement before it is placed.
+    let qualification = outcome.qualification().filter(|_| !is_simulated(&info.new.question));
+    qualification.into_iter().chain(outcome.doubts()).collect()
+}
+
 /// The verdict: a heading and a sentence.
 pub(crate) fn verdict(info: &CampaignInfo, outcome: &Outcome, scale: &Scale) -> (&'static str, String) {
     let (heading, mut sentence) = compared(outcome, scale);
-    // A model is in no placement before it is placed.
-    let qualification = outcome.qualification().filter(|_| !is_simulated(&info.new.question));
-    for more in qualification.into_iter().chain(outcome.doubts()) {
+    for more in notes(info, outcome) {
         sentence.push(' ');
         sentence.push_str(&more);
     }

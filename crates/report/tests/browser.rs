@@ -167,7 +167,9 @@ fn comparison(campaign: &Synthetic) -> Comparison {
 fn ways_of_placing_are_legible_beside_one_another() {
     let campaign = campaign(&Plot::default());
     let searches = [("default strategy".to_owned(), campaign.records.clone())];
-    let html = comparison_page(&campaign.info, &comparison(&campaign), &searches, Files::default()).unwrap();
+    let notes = ["The machine was busy <em>meanwhile</em>.".to_owned()];
+    let html = comparison_page(&campaign.info, &comparison(&campaign), &notes, &searches, Files::default()).unwrap();
+    assert!(html.contains("The machine was busy &#60;em&#62;meanwhile"), "a note, escaped");
     assert!(html.contains("2 ways may each be as good as the best known"), "what was not told is said");
     legible("compared", &html, 2, 50);
 }

@@ -8,6 +8,7 @@ mod contention;
 mod fame;
 pub mod figures;
 mod measurement;
+mod met;
 mod metis;
 mod microbenchmark;
 mod part;
@@ -18,6 +19,7 @@ mod workload;
 pub use contention::{Contention, Crowding, Demand};
 pub use fame::Fame;
 pub use measurement::{MeasureError, Measurement, Retry, Unit};
+pub use met::{CrowdShare, Met};
 pub use metis::{ImpossibleRun, MetisError, MetisProgram, MetisRun, MetisTable};
 pub use microbenchmark::{Bench, EffectiveCache, Microbenchmark, Pace, PaceUnit, Seat, WorkingSet, WorkingSets};
 pub use part::{Part, mark_critical};
@@ -90,6 +92,11 @@ pub trait Testbed {
     /// Whose time measurements take.
     fn time(&self) -> Time {
         Time::Real
+    }
+
+    /// What it has met so far that its measurements do not tell.
+    fn met(&self) -> Met {
+        Met::default()
     }
 
     /// Says which number in its campaign, from 0, the next measurement has. A testbed that has chance of its own draws it from

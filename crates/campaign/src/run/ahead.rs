@@ -8,7 +8,7 @@
 
 use super::finite;
 use crate::{Strategy, Trial};
-use pinwise_testbed::{Effort, MeasureError, Measurement, Retry, Setting, Testbed, Time};
+use pinwise_testbed::{Effort, MeasureError, Measurement, Met, Retry, Setting, Testbed, Time};
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -26,6 +26,10 @@ pub(crate) struct Ahead<'a> {
 impl<'a> Ahead<'a> {
     pub(crate) fn new(testbed: &'a mut dyn Testbed, clock: &'a dyn Fn() -> Duration) -> Self {
         Self { testbed, clock, ended: None, number: 0, made: VecDeque::new() }
+    }
+
+    pub(crate) fn met(&self) -> Met {
+        self.testbed.met()
     }
 
     /// What trial `number` of the campaign gives, and the time it took; where time is real that since the last one ended, so

@@ -1,7 +1,7 @@
 use super::*;
 use crate::fixture::{Curious, Scripted, campaign};
 use crate::{NewCampaign, Purpose};
-use pinwise_testbed::{Disturbance, Effort, Replay, Setting, Time, Unit, Workload};
+use pinwise_testbed::{Disturbance, Effort, Met, Replay, Setting, Time, Unit, Workload};
 use pinwise_topology::{Assignment, Machine};
 use std::collections::VecDeque;
 use tempfile::TempDir;
@@ -100,6 +100,55 @@ impl Testbed for Always {
     fn measure(&mut self, _: &Setting, _: Effort) -> Result<Measurement, MeasureError> {
         self.1.clone()
     }
+}
+
+/// Meets something new with every measurement, which takes 400 ms.
+struct Eventful(Scripted);
+
+impl Testbed for Eventful {
+    fn machine(&self) -> &Machine {
+        self.0.machine()
+    }
+    fn workload(&self) -> &Workload {
+        self.0.workload()
+    }
+    fn unit(&self) -> &Unit {
+        self.0.unit()
+    }
+    fn measure(&mut self, setting: &Setting, effort: Effort) -> Result<Measurement, MeasureError> {
+        self.0.measure(setting, effort)
+    }
+    fn met(&self) -> Met {
+        Met { others: None, notes: vec![format!("{} measurements were made", self.0.made)] }
+    }
+}
+
+#[test]
+fn what_every_part_met_is_kept_also_of_one_that_was_killed() {
+    let (_folder, mut store, id) = store();
+    let made = std::cell::Cell::new(0u32);
+    let met = |store: &Store| -> Vec<Vec<String>> { store.met(id).unwrap().into_iter().map(|met| met.notes).collect() };
+    let go = |store: &mut Store, deadly: u32| {
+        let (testbed, _) = Scripted::after(u64::from(made.get()));
+        let begun = made.get();
+        let clock = || Duration::from_millis(400) * (made.get() - begun);
+        // What a kill leaves behind is what was kept until then, so a panic stands for one.
+        let mut observe = |_: &Record| {
+            made.set(made.get() + 1);
+            assert!(made.get() != deadly, "killed");
+        };
+        let (mut testbed, stop) = (Eventful(testbed), || made.get() >= 12);
+        run(store, id, &mut Curious::default(), &mut testbed, &clock, &stop, &mut observe).unwrap()
+    };
+    let killed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| go(&mut store, 5)));
+    assert!(killed.is_err());
+    assert_eq!(met(&store), [["4 measurements were made"]], "kept once a second has passed");
+    assert_eq!(go(&mut store, 0).0, Ending::Interrupted);
+    assert_eq!(met(&store), [["4 measurements were made"], ["12 measurements were made"]], "and at the end");
+    go(&mut store, 0);
+    assert_eq!(met(&store).len(), 3, "a part that measured nothing met what its testbed says");
+    store.delete(id).unwrap();
+    assert_eq!(met(&store), Vec::<Vec<String>>::new());
 }
 
 fn with_answer(answer: Result<Measurement, MeasureError>) -> (Ending, Vec<Record>) {

@@ -34,15 +34,10 @@ impl Store {
     ///
     /// Its [`pinwise_characterization::Findings::local`] is the level that a predictor may look at alone.
     pub fn characterization(&self, fingerprint: &Fingerprint) -> Result<Option<Characterization>, StoreError> {
+        if !self.has_table("machine")? {
+            return Ok(None);
+        }
         let found: Option<String> = self.read(|connection| {
-            let there: i64 = connection.query_row(
-                "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'machine'",
-                [],
-                |row| row.get(0),
-            )?;
-            if there == 0 {
-                return Ok(None);
-            }
             connection
                 .query_row(
                     "SELECT document FROM machine WHERE kind = ? AND topology = ? AND model = ? ORDER BY id DESC LIMIT 1",

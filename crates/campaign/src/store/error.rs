@@ -53,6 +53,12 @@ pub(crate) fn unusable(path: &Path, reason: impl Into<String>) -> StoreError {
 
 /// SQLite's error codes as cause and remedy.
 pub(super) fn explain(path: &Path, error: &rusqlite::Error) -> StoreError {
+    if let rusqlite::Error::FromSqlConversionFailure(_, _, cause) = error {
+        let reason = format!(
+            "holds a campaign that this version of pinwise cannot read ({cause}); use the version that wrote it, or another file with --store"
+        );
+        return unusable(path, reason);
+    }
     let reason = match error.sqlite_error_code() {
         Some(ErrorCode::NotADatabase) => "is not a store of pinwise; name another file with --store".to_owned(),
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => format!(

@@ -99,7 +99,7 @@ pub(super) fn word(value: &impl Serialize) -> String {
     text(value).trim_matches('"').to_owned()
 }
 
-fn parsed<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
+pub(super) fn parsed<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
     serde_json::from_str(&row.get::<_, String>(column)?).map_err(|error| malformed(column, error))
 }
 

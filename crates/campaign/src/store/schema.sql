@@ -1,5 +1,6 @@
 -- The store of pinwise. Every measurement is one row of `record`; ask it with the sqlite3 shell:
 --   SELECT assignment, count(*), avg(performance) FROM record WHERE campaign = 1 GROUP BY assignment ORDER BY 3 DESC;
+-- Two tables are made when they are needed: `machine` (machine.sql) and `part` (part.sql).
 CREATE TABLE campaign (
     id         INTEGER PRIMARY KEY AUTOINCREMENT,
     started    INTEGER NOT NULL DEFAULT (unixepoch()), -- seconds since the Unix epoch

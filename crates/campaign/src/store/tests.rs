@@ -1,7 +1,7 @@
 use super::*;
 use crate::fixture::campaign;
 use crate::{Purpose, Trial};
-use pinwise_testbed::{Effort, MeasureError, Measurement, Piece, Retry, Setting};
+use pinwise_testbed::{CrowdShare, Effort, MeasureError, Measurement, Met, Piece, Retry, Setting};
 use pinwise_topology::Assignment;
 use proptest::prelude::*;
 use std::os::unix::fs::PermissionsExt;
@@ -89,6 +89,24 @@ fn a_store_with_profiles_tells_versions_that_cannot_read_them() {
 }
 
 #[test]
+fn what_parts_met_comes_back_and_nothing_from_stores_of_before() {
+    let (_folder, path) = folder();
+    let mut store = Store::open(&path).unwrap();
+    let [id, other] = [store.create(&campaign()).unwrap(), store.create(&campaign()).unwrap()];
+    assert_eq!((store.met(id).unwrap(), store.next_part(id).unwrap()), (Vec::new(), 0), "no table yet");
+    let met = |taken, note: &str| Met { others: Some(CrowdShare { taken, of: 3.0 }), notes: vec![note.into()] };
+    store.keep_met(id, 0, &met(0.1, "early")).unwrap();
+    store.keep_met(id, 0, &met(0.3, "it's \"late\"")).unwrap();
+    store.keep_met(id, 1, &Met::default()).unwrap();
+    store.keep_met(other, 0, &met(9.0, "another's")).unwrap();
+    let mut store = Store::open(&path).unwrap();
+    assert_eq!(store.met(id).unwrap(), [met(0.3, "it's \"late\""), Met::default()]);
+    assert_eq!((store.next_part(id).unwrap(), store.next_part(other).unwrap()), (2, 1));
+    store.delete(id).unwrap();
+    assert_eq!((store.met(id).unwrap().len(), store.met(other).unwrap().len()), (0, 1));
+}
+
+#[test]
 fn records_can_be_asked_with_plain_sql() {
     let (_folder, path) = folder();
     let mut store = Store::open(&path).unwrap();
@@ -138,6 +156,16 @@ fn a_newer_store_is_refused() {
     store.connection.pragma_update(None, "user_version", FORMAT_WITH_PROFILES + 1).unwrap();
     drop(store);
     assert!(reason(&path).contains("format 3, this one knows 1 to 2"), "{}", reason(&path));
+}
+
+#[test]
+fn what_another_version_wrote_is_answered_with_what_to_do() {
+    let (_folder, path) = folder();
+    let mut store = Store::open(&path).unwrap();
+    let id = store.create(&campaign()).unwrap();
+    store.connection.execute("UPDATE campaign SET machine = '{\"cores\":4}'", []).unwrap();
+    let error = store.get(id).unwrap_err().to_string();
+    assert!(error.contains("cannot read (missing field") && error.contains("use the version that wrote it"), "{error}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod export;
 
+use crate::command::place;
 use crate::comparison;
 use crate::output::{Usage, print, print_json};
 use crate::plan;
@@ -12,10 +13,10 @@ use comfy_table::{Table, presets};
 use export::Format;
 use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Record, Store, StoreError};
 use pinwise_placement::{Outcome, Question, Search};
-use pinwise_report::Files;
+use pinwise_report::{Files, shell};
 use pinwise_testbed::figures;
 use pinwise_topology::SharingTree;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// List, show, resume, export and delete what was measured.
 ///
@@ -229,12 +230,12 @@ fn delete(store: &StoreArguments, ids: &[i64]) -> anyhow::Result<()> {
 fn show(one: &One) -> anyhow::Result<()> {
     let (store, info) = one.id.open()?;
     if let Some(compared) = comparison::of(&info) {
-        return comparison::print(&info, &compared, &store.records(info.id)?, one.id.store.named(), one.json);
+        return comparison::print(&store, &info, &compared, one.id.store.named(), one.json);
     }
     if let Some(selected) = selection::of(&info) {
         return selection::print(&info, &selected, &store.records(info.id)?, one.id.store.named(), one.json);
     }
-    let outcome = outcome(&info, &store.records(info.id)?)?;
+    let outcome = outcome(&store, &info, &store.records(info.id)?)?;
     let plan = plan::beside(&store, &info);
     let files = Files { plan: plan.as_deref(), store: one.id.store.named() };
     if one.json {
@@ -243,17 +244,28 @@ fn show(one: &One) -> anyhow::Result<()> {
     print(&crate::outcome::tell(&info, &outcome, files, crate::output::width()))
 }
 
+/// One line for a campaign whose `part` ("its answer") another version of pinwise wrote in another form.
+pub(crate) fn unreadable(info: &CampaignInfo, part: &str, error: &serde_json::Error) -> anyhow::Error {
+    let id = info.id.0;
+    anyhow::anyhow!(
+        "campaign {id}: {part} is not in the form of this version of pinwise ({error}): look at it with the version that made it, take its \
+         measurements (pinwise campaign export {id}), or ask again: {}",
+        shell(&info.new.command)
+    )
+}
+
 /// The conclusion of a campaign, or what its `records` answer already.
-pub(crate) fn outcome(info: &CampaignInfo, records: &[Record]) -> anyhow::Result<Outcome> {
+pub(crate) fn outcome(store: &Store, info: &CampaignInfo, records: &[Record]) -> anyhow::Result<Outcome> {
     if let Some(conclusion) = &info.conclusion {
-        return Ok(serde_json::from_value(conclusion.clone())?);
+        return Outcome::deserialize(conclusion).map_err(|error| unreadable(info, "its answer", &error));
     }
-    let question: Question = serde_json::from_value(info.new.question.clone())?;
+    let question =
+        Question::deserialize(&info.new.question).map_err(|error| unreadable(info, "its question", &error))?;
     let tree = SharingTree::new(&info.new.machine, info.new.alike);
     let search = Search::replay(&question, &tree, &info.new.workload, records)?;
     let ended = match state(info) {
         "running" => "it is still running".to_owned(),
         state => format!("it was {state}; go on with: pinwise campaign resume {}", info.id.0),
     };
-    Ok(search.outcome(&info.new.unit, records, Some(&ended)))
+    Ok(Outcome { notes: place::notes(store, info.id)?, ..search.outcome(&info.new.unit, records, Some(&ended)) })
 }

@@ -280,7 +280,7 @@ pub(crate) fn resume(
     json: bool,
 ) -> anyhow::Result<()> {
     if info.state == CampaignState::Finished {
-        return comparison::print(info, compared, &store.records(info.id)?, named, json);
+        return comparison::print(&store, info, compared, named, json);
     }
     let interrupt = Interrupt::listen()?;
     let bed = place::open(&compared.request, &interrupt)?;
@@ -303,12 +303,14 @@ fn judge(
     let mut judge = Judge::new(&compared.lineup);
     let expected = Budget::Measurements(Judge::measurements(&compared.lineup));
     let Measured { ending, records, notes } = place::measure(store, info, expected, &mut judge, &mut bed, interrupt)?;
-    output::note_all(&notes);
+    if !matches!(ending, Ending::Finished(_)) {
+        output::note_all(&notes);
+    }
     match ending {
         Ending::Finished(_) => {
             let outcome = Comparison::new(&compared.lineup, &info.new.unit, &records);
             store.conclude(info.id, CampaignState::Finished, Some(&serde_json::to_value(&outcome)?))?;
-            comparison::print(&store.get(info.id)?, compared, &records, named, json)
+            comparison::print(store, &store.get(info.id)?, compared, named, json)
         }
         Ending::Interrupted => {
             store.conclude(info.id, CampaignState::Stopped, None)?;

@@ -3,6 +3,7 @@
 mod arguments;
 mod blackbox;
 mod instances;
+mod part;
 mod rehearsal;
 mod search;
 mod simulation;
@@ -11,25 +12,26 @@ mod testbed;
 
 pub(crate) use arguments::{PROFILING, Place};
 pub(crate) use blackbox::{decide, prepare as prepare_profile};
+pub(crate) use part::{Measured, measure, notes};
 pub(crate) use search::{SearchArguments, confidence, fraction, time};
 pub(crate) use simulation::SimulationArguments;
 pub(crate) use subject::SubjectArguments;
 pub(crate) use testbed::{Bed, allowed, open, ready};
 
-use super::apply;
+use super::{apply, campaign};
 use crate::interrupt::Interrupt;
 use crate::outcome;
-use crate::output::{self, Interrupted, Usage, crowded};
+use crate::output::{self, Interrupted, Usage};
 use crate::plan::{self, PlanArgument};
-use crate::progress::Progress;
 use crate::request::Request;
 use anyhow::Context;
-use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Ending, NewCampaign, Record, Store, Strategy, run};
-use pinwise_host::{CrowdWatch, Ended, Pinner, Scope};
+use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Ending, NewCampaign, Store};
+use pinwise_host::{Ended, Pinner, Scope};
 use pinwise_placement::{Advice, Budget, Origin, Outcome, Plan, Search, SearchError, StrategyName};
 use pinwise_report::{Files, is_simulated, shell};
 use pinwise_testbed::figures;
 use pinwise_topology::{CpuSet, Fingerprint, Machine, SharingTree};
+use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -207,13 +209,13 @@ pub(crate) fn search_stored(
 /// Goes on with a campaign that was interrupted or killed.
 pub(crate) fn resume(mut store: Store, info: &CampaignInfo, named: Option<&Path>, json: bool) -> anyhow::Result<()> {
     let id = info.id;
-    let request: Request = serde_json::from_value(info.new.question.clone())
-        .with_context(|| format!("campaign {} was not made by `pinwise place`", id.0))?;
-    let interrupt = Interrupt::listen()?;
     let told = Told { json, plan: None, store: named.map(Path::to_owned), apply: false };
     if info.state == CampaignState::Finished {
         return tell(&store, id, &told, plan::beside(&store, info).as_deref());
     }
+    let request =
+        Request::deserialize(&info.new.question).map_err(|error| campaign::unreadable(info, "its question", &error))?;
+    let interrupt = Interrupt::listen()?;
     let bed = testbed::open(&request, &interrupt)?;
     if let Some(change) = changed(info, &request, &bed) {
         anyhow::bail!(
@@ -279,9 +281,12 @@ fn conduct(
     told: &Told,
 ) -> anyhow::Result<()> {
     let info = store.get(id)?;
-    if !told.json {
-        output::print(&opening(&info))?;
+    let opened = if told.json { Ok(()) } else { output::print(&opening(&info)) };
+    if opened.is_err() && info.records == 0 {
+        // Nobody reads along: what was not begun is not left behind as a campaign that was killed.
+        store.delete(id)?;
     }
+    opened?;
     output::note_all(&bed.notes());
     let tree = SharingTree::new(&info.new.machine, info.new.alike);
     let mut search = Search::new(&request.question, &tree, &info.new.workload)?;
@@ -343,40 +348,6 @@ pub(crate) fn kept(measurements: usize) -> String {
     format!("{} {are} kept", figures::counted(measurements as u64, "measurement"))
 }
 
-/// What a campaign's strategy measured.
-pub(crate) struct Measured {
-    pub(crate) ending: Ending,
-    pub(crate) records: Vec<Record>,
-    /// What the measurements met ([`Outcome::notes`]).
-    pub(crate) notes: Vec<String>,
-}
-
-/// Runs a campaign's strategy, with a line that shows how far it is.
-pub(crate) fn measure(
-    store: &mut Store,
-    info: &CampaignInfo,
-    budget: Budget,
-    strategy: &mut dyn Strategy,
-    bed: &mut Bed,
-    interrupt: &Interrupt,
-) -> anyhow::Result<Measured> {
-    let mut progress = Progress::new(budget, info.new.unit.clone());
-    let before = bed.notes();
-    let start = Instant::now();
-    let clock = || start.elapsed();
-    let watch = bed.pids().and_then(|pids| CrowdWatch::begin(&bed.testbed().machine().allowed, &pids));
-    let (ending, records) =
-        run(store, info.id, strategy, bed.testbed_mut(), &clock, &|| interrupt.came(), &mut |record| {
-            progress.observe(record);
-        })?;
-    progress.finish();
-    let others = watch.and_then(|watch| watch.end(&bed.pids()?));
-    let others = crowded(others.as_slice(), "measurements", "");
-    output::note_all(bed.notes().iter().filter(|note| !before.contains(note)));
-    let notes = others.into_iter().chain(bed.doubt()).collect();
-    Ok(Measured { ending, records, notes })
-}
-
 /// Pins the program for good where that is the advice.
 fn stay(outcome: &Outcome, scope: Scope, plan: &Path, json: bool) -> anyhow::Result<()> {
     if outcome.advice != Advice::Pin {
@@ -398,8 +369,7 @@ fn stay(outcome: &Outcome, scope: Scope, plan: &Path, json: bool) -> anyhow::Res
 /// Tells a finished campaign's outcome.
 fn tell(store: &Store, id: CampaignId, told: &Told, plan: Option<&Path>) -> anyhow::Result<()> {
     let info = store.get(id)?;
-    let conclusion = info.conclusion.clone().with_context(|| format!("campaign {} has no conclusion", id.0))?;
-    let outcome: Outcome = serde_json::from_value(conclusion)?;
+    let outcome = campaign::outcome(store, &info, &store.records(id)?)?;
     if told.json {
         output::print_json(&outcome::document(&info, &outcome, plan))
     } else {
@@ -421,7 +391,7 @@ fn keep_plan(
         campaign: plan::identity(store, info),
         advice: outcome.advice,
         simulated: is_simulated(&info.new.question),
-        notes: outcome.doubts(),
+        notes: pinwise_report::notes(info, outcome),
     });
     match wanted {
         Some(path) => plan::write(path, &plan).map(|()| Some(path.to_owned())),

@@ -50,7 +50,7 @@ impl Report {
         let page = match (comparison::of(&info), selection::of(&info)) {
             (Some(compared), _) => comparison::page(&store, &info, &compared, &records, files)?,
             (_, Some(selected)) => selection::page(&info, &selected, &records, files)?,
-            _ => pinwise_report::page(&info, &records, &campaign::outcome(&info, &records)?, files)?,
+            _ => pinwise_report::page(&info, &records, &campaign::outcome(&store, &info, &records)?, files)?,
         };
         // The page says whose it is, so that another campaign's of the same number is not written over.
         let mark = format!("<!-- {} -->\n", plan::identity(&store, &info).replace("--", "-"));

@@ -2,7 +2,7 @@
 
 use pinwise_campaign::CampaignInfo;
 use pinwise_placement::{Best, Estimate, Finalist, Forecast, Outcome};
-use pinwise_report::is_simulated;
+use pinwise_report::{is_simulated, notes};
 use pinwise_testbed::Unit;
 use pinwise_topology::{Assignment, SharingTree};
 use serde_json::{Value, json};
@@ -71,7 +71,7 @@ pub(crate) fn document(info: &CampaignInfo, outcome: &Outcome, plan: Option<&Pat
         "n": bound.n,
         "diagnostics": bound.notes,
         "drift": outcome.drift,
-        "notes": outcome.notes,
+        "notes": notes(info, outcome),
         "measurements": outcome.cost.measurements,
         "failed": outcome.cost.failed,
         "failure": outcome.failure,

@@ -269,7 +269,8 @@ fn threads_created_while_their_creator_is_pinned_are_released() {
     for leaf in [0, 1, 0, 1] {
         testbed.measure(&all_on(&testbed, leaf), Effort { windows: 5.0 }).unwrap();
     }
-    assert!(testbed.notes().iter().any(|note| note.contains("appeared after the survey")), "{:?}", testbed.notes());
+    let met = testbed.met().notes;
+    assert!(met.iter().any(|note| note.contains("appeared after the survey")), "{met:?}");
     drop(testbed);
     let listed = process::threads(program.pid()).unwrap();
     let left: Vec<_> = listed.into_iter().filter(|&tid| affinity::get(tid).is_ok_and(|mask| mask != whole())).collect();
@@ -293,7 +294,7 @@ fn a_worker_that_is_created_again_takes_its_place() {
                 interrupted_windows += 1;
             }
         }
-        testbed.notes().iter().any(|note| note.contains("replaced by new ones of their name 2 times"))
+        testbed.met().notes.iter().any(|note| note.contains("replaced by new ones of their name 2 times"))
     });
     assert!(interrupted_windows <= 2, "only the window in which it ended is lost");
 }

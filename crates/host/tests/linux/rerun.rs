@@ -91,7 +91,7 @@ fn threads_that_vary_from_run_to_run_are_told() {
     assert_eq!(testbed.workload().threads.len(), 2);
     testbed.measure(&pinned(&[0, 0]), Effort { windows: 2.0 }).unwrap();
     let told = "its threads vary: in 2 of 2 runs a thread was busy that the first run did not have";
-    assert!(testbed.notes().iter().any(|note| note.starts_with(told)), "{:?}", testbed.notes());
+    assert!(testbed.met().notes.iter().any(|note| note.starts_with(told)), "{:?}", testbed.met());
 }
 
 #[test]

@@ -7,7 +7,7 @@
 
 use crate::output::Interrupted;
 use pinwise_host::{LiveTestbed, Pid};
-use pinwise_testbed::{Effort, MeasureError, Measurement, Piece, Retry, Setting, Testbed, Thread, Unit, Workload};
+use pinwise_testbed::{Effort, MeasureError, Measurement, Met, Piece, Retry, Setting, Testbed, Thread, Unit, Workload};
 use pinwise_topology::{Assignment, CpuSet, Machine};
 use pinwise_workloads::{Program, Workload as Programs};
 use std::collections::BTreeMap;
@@ -31,6 +31,8 @@ pub(crate) struct Instances {
     metric: Vec<String>,
     /// Of the whole when it ran last.
     notes: Vec<String>,
+    /// What it met until then, each once.
+    met: Vec<String>,
     programs: Programs,
     /// How long it took until they ran steadily.
     starting: Duration,
@@ -49,6 +51,7 @@ impl Instances {
             affinities: whole.affinities(),
             metric,
             notes: Vec::new(),
+            met: Vec::new(),
             whole: Some(whole),
             start,
             programs,
@@ -81,6 +84,11 @@ impl Instances {
         self.metric.iter().cloned().chain(now).collect()
     }
 
+    fn met_with(&self, whole: &LiveTestbed) -> Vec<String> {
+        let new = whole.met().notes.into_iter().filter(|note| !self.met.contains(note));
+        self.met.iter().cloned().chain(new).collect()
+    }
+
     fn begin(&self, programs: &Programs) -> Result<LiveTestbed, MeasureError> {
         (self.start)(programs).map(|(bed, _)| bed).map_err(|error| match error.is::<Interrupted>() {
             true => MeasureError::interrupted(),
@@ -107,6 +115,7 @@ impl Instances {
         };
         if let Some(whole) = self.whole.take() {
             self.notes = whole.notes();
+            self.met = self.met_with(&whole);
         }
         // It ends when it is dropped, after the watched one was measured.
         let mut beside = None;
@@ -187,6 +196,11 @@ impl Testbed for Instances {
 
     fn profiles(&self) -> bool {
         true
+    }
+
+    fn met(&self) -> Met {
+        let notes = self.whole.as_ref().map_or_else(|| self.met.clone(), |whole| self.met_with(whole));
+        Met { others: None, notes }
     }
 }
 

@@ -122,11 +122,10 @@ impl SubjectArguments {
                     "--metric {metric} has no program to measure: add -- CMD, --pid PID, --tree PID or --cgroup DIR"
                 )));
             }
-            let workload = built_in(self.built_in().unwrap_or(DEFAULT_WORKLOAD))?.to_string();
-            let command = [program, "workload", &workload, "--interval", "10ms"];
+            let workload = built_in(self.built_in().unwrap_or(DEFAULT_WORKLOAD))?;
             reading.counter = Some(true);
             reading.unit.get_or_insert_with(|| "packets/s".into());
-            (Subject::Launched(command.map(String::from).to_vec()), WORKLOAD_METRIC.into(), Duration::from_secs(30))
+            (Subject::built_in(program, &workload), WORKLOAD_METRIC.into(), Duration::from_secs(30))
         };
         Ok(Request {
             question: search.question(Budget::Time(patience)),

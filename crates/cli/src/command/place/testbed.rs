@@ -16,11 +16,7 @@ use pinwise_topology::{CpuSet, Fingerprint, Machine};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::io;
-use std::path::Path;
 use std::time::{Duration, Instant};
-
-/// Where the command of a built-in workload names it.
-const NAMED: usize = 2;
 
 /// How long after it closed its output a program may take to end.
 const ENDING: Duration = Duration::from_millis(300);
@@ -91,14 +87,6 @@ impl Bed {
         matches!(self, Self::Live(bed, _) if bed.measures_a_total())
     }
 
-    /// What to say of the metric at the end where it may be a total.
-    pub(super) fn doubt(&self) -> Option<String> {
-        match self {
-            Self::Live(bed, _) => bed.doubt(),
-            _ => None,
-        }
-    }
-
     /// How long an experiment of a profile takes, about, and whether that is time of a model; `None` where there can be none.
     pub(super) fn experiment(&self, request: &Request) -> Option<(Duration, bool)> {
         match (self, &request.subject) {
@@ -150,8 +138,12 @@ pub(crate) fn open(request: &Request, interrupt: &Interrupt) -> anyhow::Result<B
     if let Subject::Simulated(simulation) = &request.subject {
         return simulated(simulation, request);
     }
-    if let Some(workload) = instances(&request.subject) {
-        return Ok(Bed::Instances(Box::new(Instances::new(workload, start(request.clone(), interrupt.clone()))?)));
+    let program = std::env::current_exe().context("cannot find this program's own file")?;
+    if let Some(workload) = request.subject.as_built_in(&program) {
+        let program = program.to_string_lossy().into_owned();
+        let request = Request { subject: Subject::built_in(&program, &workload), ..request.clone() };
+        let start = start(request, program, interrupt.clone());
+        return Ok(Bed::Instances(Box::new(Instances::new(workload, start)?)));
     }
     whole(request, interrupt)
 }
@@ -205,26 +197,13 @@ fn whole(request: &Request, interrupt: &Interrupt) -> anyhow::Result<Bed> {
     Ok(Bed::Live(Box::new(bed), notes))
 }
 
-/// The built-in workload, where that is what is launched.
-fn instances(subject: &Subject) -> Option<pinwise_workloads::Workload> {
-    let Subject::Launched(command) = subject else { return None };
-    let program = std::env::current_exe().ok()?;
-    match command.as_slice() {
-        [own, workload, named, option, _] if workload == "workload" && option == "--interval" => {
-            (Path::new(own) == program).then(|| pinwise_workloads::Workload::parse(named).ok())?
-        }
-        _ => None,
-    }
-}
-
-/// Starts other instances than `request` says, as a workload of its own.
-fn start(request: Request, interrupt: Interrupt) -> Start {
+/// Starts other instances than `request` says, as a workload of its own, which `program` runs.
+fn start(request: Request, program: String, interrupt: Interrupt) -> Start {
     Box::new(move |workload| {
         let mut request = request.clone();
-        if let Subject::Launched(command) = &mut request.subject
-            && let Some(named) = command.get_mut(NAMED).filter(|named| **named != workload.to_string())
-        {
-            *named = workload.to_string();
+        let subject = Subject::built_in(&program, workload);
+        if request.subject != subject {
+            request.subject = subject;
             // These are names of the whole.
             request.affinities.clear();
         }
