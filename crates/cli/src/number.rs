@@ -1,5 +1,6 @@
-//! Whole numbers on the command line.
+//! Numbers on the command line.
 
+use pinwise_host::Pid;
 use pinwise_testbed::figures::count;
 use std::ops::RangeInclusive;
 
@@ -17,9 +18,34 @@ pub(crate) fn whole<T: TryFrom<u64>>(
     }
 }
 
+/// Reads the number of a process, whether or not there is one.
+pub(crate) fn pid(text: &str) -> Result<Pid, String> {
+    let number = text.parse().ok().filter(|number| *number > 0);
+    number.map(Pid).ok_or("expected the number of a process (pgrep NAME finds it)".into())
+}
+
+/// Reads a number above 0.
+pub(crate) fn positive(text: &str) -> Result<f64, String> {
+    text.parse()
+        .ok()
+        .filter(|number: &f64| number.is_finite() && *number > 0.0)
+        .ok_or("expected a number above 0".into())
+}
+
 #[cfg(test)]
 mod tests {
-    use super::whole;
+    use super::*;
+
+    #[test]
+    fn processes_and_positive_numbers_are_told_apart_from_the_rest() {
+        assert_eq!((pid("42"), positive("14.88e6")), (Ok(Pid(42)), Ok(14.88e6)));
+        for text in ["0", "-3", "99999999999", "nginx", ""] {
+            assert!(pid(text).unwrap_err().contains("pgrep"), "{text}");
+        }
+        for text in ["0", "-3", "nan", "inf", "10Gbit"] {
+            assert!(positive(text).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn the_range_is_told_in_words() {

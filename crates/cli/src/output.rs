@@ -127,13 +127,27 @@ pub(crate) fn crowded(shares: &[CrowdShare], meanwhile: &str, left: &str) -> Opt
 /// Columns to write for: the terminal's; where stdout is none, those of COLUMNS, or 100.
 pub(crate) fn width() -> usize {
     let terminal = rustix::termios::tcgetwinsize(io::stdout()).ok().map(|size| usize::from(size.ws_col));
-    let said = || std::env::var("COLUMNS").ok()?.parse().ok();
-    terminal.filter(|&columns| columns > 0).or_else(said).filter(|&columns| columns > 0).unwrap_or(100)
+    columns(terminal, std::env::var("COLUMNS").ok().as_deref())
+}
+
+/// A terminal that does not know its width, and a variable that is no number, are as if they were not there.
+fn columns(terminal: Option<usize>, said: Option<&str>) -> usize {
+    let known = |columns: &usize| *columns > 0;
+    terminal.filter(known).or_else(|| said?.parse().ok().filter(known)).unwrap_or(100)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_terminal_s_width_comes_before_what_columns_says() {
+        assert_eq!(
+            [columns(Some(80), Some("40")), columns(Some(0), Some("40")), columns(None, Some("40"))],
+            [80, 40, 40]
+        );
+        assert_eq!([columns(None, None), columns(None, Some("0")), columns(None, Some("wide"))], [100; 3]);
+    }
 
     #[test]
     fn others_are_told_from_a_twentieth_of_the_machine_on() {

@@ -1,5 +1,6 @@
 //! `pinwise apply`: re-pins the threads of a running program as a plan says.
 
+use crate::number;
 use crate::output::{self, Usage};
 use crate::plan::{self, PlanArgument};
 use anyhow::Context as _;
@@ -35,7 +36,7 @@ pub(crate) struct Apply {
     #[command(flatten)]
     plan: Option<PlanArgument>,
     /// The program; its child processes are included
-    #[arg(long)]
+    #[arg(long, value_parser = number::pid)]
     pid: Pid,
     /// Say what would be pinned where, and pin nothing
     #[arg(long, conflicts_with = "watch")]

@@ -13,6 +13,7 @@ use pinwise_evt::Method;
 use pinwise_placement::{
     Budget, Claim, Comparison, Contender, Entry, Judge, Lineup, Outcome, Question, Search, StrategyName,
 };
+use pinwise_prediction::Cast;
 use pinwise_report::Files;
 use pinwise_testbed::figures;
 use pinwise_topology::{Assignment, PerContext, Random, SharingTree, Space, balanced};
@@ -163,6 +164,12 @@ fn question(
         if !bed.testbed().profiles() {
             let reason = "its profile takes instances of the program that run alone, and more of them than there are";
             return Ok(Err(reason.to_owned()));
+        }
+        if Cast::new(&new.workload).instances().len() < 2 {
+            let name = &new.workload.name;
+            return Ok(Err(format!(
+                "it predicts what instances do to each other, and {name} is one instance: run more of them (--workload NAME:2)"
+            )));
         }
         question.profile.top = Some(TOP);
         place::decide(&mut question.profile, Some(store), &bed.fingerprint())?;

@@ -1,5 +1,6 @@
 //! What a search may spend and when it may stop, as typed.
 
+use crate::number::{positive, whole};
 use clap::Args;
 use pinwise_placement::{Budget, Question, StrategyName};
 use pinwise_topology::Alike;
@@ -23,16 +24,16 @@ pub(crate) struct SearchArguments {
     #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = fraction)]
     precision: f64,
     /// At most this many threads on one context (decided by the size of the space when not given).
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<usize>(1..=u64::MAX))]
     pub(crate) per_context: Option<usize>,
     /// Only these contexts.
     #[arg(long, value_name = "LIST")]
     pub(crate) cpus: Option<String>,
     /// A performance that cannot be exceeded (line rate), in the metric's unit.
-    #[arg(long, value_name = "VALUE")]
+    #[arg(long, value_name = "VALUE", value_parser = positive)]
     cap: Option<f64>,
     /// Of all randomness; the same seed asks the same questions in the same order.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = whole::<u64>(0..=u64::MAX))]
     pub(crate) seed: u64,
 }
 

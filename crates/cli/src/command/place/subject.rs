@@ -3,9 +3,11 @@
 use super::search::{SearchArguments, fraction, time};
 use super::simulation::SimulationArguments;
 use crate::name::no_workload;
+use crate::number;
 use crate::output::Usage;
 use crate::request::{Reading, Request, Subject};
 use clap::{ArgGroup, Args};
+use pinwise_host::Pid;
 use pinwise_placement::Budget;
 use pinwise_topology::Alike;
 use pinwise_workloads::Workload;
@@ -25,11 +27,11 @@ pub(crate) struct SubjectArguments {
     #[arg(long, value_name = "NAME[:INSTANCES]")]
     workload: Option<String>,
     /// A running process; may be repeated.
-    #[arg(long, value_name = "PID")]
-    pid: Vec<i32>,
+    #[arg(long, value_name = "PID", value_parser = number::pid)]
+    pid: Vec<Pid>,
     /// A running process and all its descendants.
-    #[arg(long, value_name = "PID")]
-    tree: Option<i32>,
+    #[arg(long, value_name = "PID", value_parser = number::pid)]
+    tree: Option<Pid>,
     /// All processes of a cgroup (its directory).
     #[arg(long, value_name = "DIR")]
     cgroup: Option<PathBuf>,
@@ -212,8 +214,8 @@ impl SubjectArguments {
     /// What runs already and is meant.
     pub(crate) fn attached(&self) -> Option<Subject> {
         if !self.pid.is_empty() {
-            return Some(Subject::Pids(self.pid.clone()));
+            return Some(Subject::Pids(self.pid.iter().map(|pid| pid.0).collect()));
         }
-        self.tree.map(Subject::Tree).or_else(|| self.cgroup.clone().map(Subject::Cgroup))
+        self.tree.map(|pid| Subject::Tree(pid.0)).or_else(|| self.cgroup.clone().map(Subject::Cgroup))
     }
 }
