@@ -143,7 +143,7 @@ fn only_the_threads_that_were_chosen_are_pinned() {
     assert_eq!(masks(&threads).iter().map(CpuSet::len).collect::<Vec<_>>(), [1, whole().len(), 1]);
 }
 
-/// `spin-0` shares its CPU with eight threads of more weight and gets hardly any of it; `spin-1` has one for itself. In a window
+/// `spin-0` shares its CPU with 32 threads of more weight, also where all this runs at nice 10, and gets hardly any of it; `spin-1` has one for itself. In a window
 /// in which the one got nothing at all and the other all it wanted, both have to be found; the main thread, which sleeps, not.
 #[test]
 fn a_busy_thread_that_gets_no_cpu_is_found_beside_one_that_does() {
@@ -159,8 +159,8 @@ fn a_busy_thread_that_gets_no_cpu_is_found_beside_one_that_does() {
     for &tid in &threads {
         setpriority_process(RawPid::from_raw(tid.0), 19).unwrap();
     }
-    let crowd = Program::start("spin 8");
-    crowd.threads("spin-", 8).iter().for_each(|&tid| affinity::set(tid, &crowded).unwrap());
+    let crowd = Program::start("spin 32");
+    crowd.threads("spin-", 32).iter().for_each(|&tid| affinity::set(tid, &crowded).unwrap());
 
     // A window is proof only if the kernel gave the thread less than the limit; a few attempts are allowed for that.
     let ran = || Account::read(program.pid(), threads[0]).unwrap().ran;
