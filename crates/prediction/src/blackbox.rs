@@ -63,8 +63,8 @@ impl BlackBox {
 
     /// The layout around every thread.
     pub(crate) fn layouts_around(&self, leaves: &[u32]) -> Vec<usize> {
-        let (slots, per_context) = (self.local.slots(), self.local.per_context());
-        let mut held = vec![0; slots * self.local.domains()];
+        let per_context = self.local.per_context();
+        let mut held = vec![0; self.local.contexts() as usize * per_context];
         let mut slot_of = vec![0; self.cast.threads()];
         for (thread, slot) in slot_of.iter_mut().enumerate() {
             let first = leaves[thread] as usize * per_context;
@@ -73,9 +73,11 @@ impl BlackBox {
             held[*slot] = 1 + self.cast.kind(thread);
         }
         let mut around = vec![0; held.len()];
-        for (held, around) in held.chunks(slots).zip(around.chunks_mut(slots)) {
+        for domain in 0..self.local.domains() {
+            let slots = self.local.slots(domain);
+            let held = &held[slots.clone()];
             if held.iter().any(|held| *held > 0) {
-                self.slowdown.layouts().around(held, around);
+                self.slowdown.layouts().around(self.local.build(domain), held, &mut around[slots]);
             }
         }
         slot_of.iter().map(|slot| around[*slot]).collect()
@@ -93,49 +95,63 @@ impl Predictor for BlackBox {
 pub(crate) mod tests {
     use super::*;
     use crate::cast::tests::workload;
+    use crate::local::tests::hybrid;
     use crate::{BaseSpace, Compiled, Experiment};
     use pinwise_topology::{Alike, DomainKind, Machine, PerContext, Random, SharingTree, Space};
     use std::convert::Infallible;
 
     /// A processor that behaves exactly as BlackBox assumes: an instance loses by threads on other contexts of the core, by
-    /// kind of thread and by whether they are in the same pipe, and nothing by other cores; its threads gain by being close.
+    /// kind of thread and of core and by whether they are in the same pipe, and nothing by other cores; its threads gain by being close
+    /// and on the first kind of core.
     pub(crate) struct Obedient {
         pub(crate) cast: Cast,
         pub(crate) tree: SharingTree,
         pub(crate) level: DomainKind,
-        /// Contexts per pipe and per core.
-        pipe: u32,
-        core: u32,
+        pub(crate) local: Local,
+        /// By leaf, the first of its pipe.
+        pipe: Vec<u32>,
     }
 
     impl Obedient {
         pub(crate) fn new(shape: &str, level: DomainKind, instances: &str) -> Self {
             let tree = SharingTree::new(&Machine::from_shape(shape).unwrap(), Alike::ByStructure);
+            Self::on(tree, level, instances)
+        }
+
+        pub(crate) fn on(tree: SharingTree, level: DomainKind, instances: &str) -> Self {
             let local = Local::new(&tree, level, 1).unwrap();
-            let core = local.size() as u32;
-            let pipe = local.arities().last().map_or(1, |slots| *slots as u32);
-            Self { cast: Cast::new(&workload(instances)), tree, level, pipe, core }
+            let pipe = |leaf: u32| {
+                let domain = local.domain_of(leaf);
+                let inner = local.builds()[local.build(domain)].arities().last().map_or(1, |slots| *slots as u32);
+                let first = local.leaves(domain).start;
+                first + (leaf - first) / inner * inner
+            };
+            let pipe = (0..tree.leaves().len() as u32).map(pipe).collect();
+            Self { cast: Cast::new(&workload(instances)), tree, level, local, pipe }
         }
 
         /// Of every instance: kinds and leaves of its threads.
         fn performances(&self, instances: &[Vec<(usize, u32)>]) -> Vec<f64> {
             let everyone: Vec<(usize, u32)> = instances.concat();
+            let core = |leaf: &u32| self.local.domain_of(*leaf);
+            let pipe = |leaf: &u32| self.pipe[*leaf as usize];
+            // 0 for the kind of the first core, 1 for the next.
+            let slow = |leaf: &u32| self.tree.core_kind(*leaf) as f64;
             let performance = |own: &Vec<(usize, u32)>| {
                 let worst = own.iter().map(|(kind, leaf)| {
-                    let others =
-                        everyone.iter().filter(|(_, other)| other != leaf && other / self.core == leaf / self.core);
+                    let others = everyone.iter().filter(|(_, other)| other != leaf && core(other) == core(leaf));
                     let burden = others.map(|(other, place)| {
-                        let near = if place / self.pipe == leaf / self.pipe { 1.0 } else { 0.3 };
-                        near * (0.1 + 0.05 * (*other as f64) + 0.02 * (kind * other) as f64)
+                        let near = if pipe(place) == pipe(leaf) { 1.0 } else { 0.3 };
+                        (1.0 + slow(leaf)) * near * (0.1 + 0.05 * (*other as f64) + 0.02 * (kind * other) as f64)
                     });
                     let burden: f64 = burden.sum();
                     1.0 + burden * burden
                 });
                 let apart = own.iter().flat_map(|(_, a)| own.iter().map(move |(_, b)| (a, b)));
-                let far = apart.filter(|(a, b)| *a / self.core != *b / self.core).count() as f64;
-                let close =
-                    own.iter().zip(&own[1..]).filter(|((_, a), (_, b))| a / self.pipe == b / self.pipe).count() as f64;
-                (10.0 - 0.3 * far - 0.1 * close) / worst.fold(1.0, f64::max)
+                let far = apart.filter(|(a, b)| core(a) != core(b)).count() as f64;
+                let close = own.iter().zip(&own[1..]).filter(|((_, a), (_, b))| pipe(a) == pipe(b)).count() as f64;
+                let slow: f64 = own.iter().map(|(_, leaf)| slow(leaf)).sum();
+                (10.0 - 0.3 * far - 0.1 * close - 0.7 * slow) / worst.fold(1.0, f64::max)
             };
             instances.iter().map(performance).collect()
         }
@@ -157,7 +173,7 @@ pub(crate) mod tests {
         /// Profiles it: the performance alone without what own threads do to each other is not to be had, so the base table has
         /// company of one's own, as on any machine.
         pub(crate) fn profile(&self) -> BlackBox {
-            let local = Local::new(&self.tree, self.level, 1).unwrap();
+            let local = self.local.clone();
             let mut base = Vec::new();
             for application in 0..self.cast.applications() {
                 let space = BaseSpace::new(&self.tree, &self.cast, application, 1).unwrap();
@@ -182,7 +198,8 @@ pub(crate) mod tests {
     /// the prediction has to be exact.
     fn apart(obedient: &Obedient, leaves: &[u32]) -> bool {
         obedient.cast.instances().iter().all(|instance| {
-            let mut cores: Vec<u32> = instance.threads.iter().map(|&thread| leaves[thread] / obedient.core).collect();
+            let mut cores: Vec<usize> =
+                instance.threads.iter().map(|&thread| obedient.local.domain_of(leaves[thread])).collect();
             cores.sort_unstable();
             cores.windows(2).all(|pair| pair[0] != pair[1])
         })
@@ -190,13 +207,17 @@ pub(crate) mod tests {
 
     #[test]
     fn a_processor_that_keeps_to_the_model_is_predicted_exactly() {
-        for (shape, level, instances) in [
+        let regular = [
             ("8x2x4", DomainKind::Package, "RPT RPT RPT"),
             ("8x2x4", DomainKind::Package, "RPT RPT AB AB"),
             ("4x2", DomainKind::Core, "RW RW RW"),
             ("2x3x2", DomainKind::Core, "RWW RWW"),
-        ] {
-            let obedient = Obedient::new(shape, level, instances);
+        ];
+        let regular =
+            regular.map(|(shape, level, instances)| (shape, instances, Obedient::new(shape, level, instances)));
+        let hybrid = ["RPT RPT", "RW RW AB"]
+            .map(|instances| ("hybrid", instances, Obedient::on(hybrid(4, 2), DomainKind::L2, instances)));
+        for (shape, instances, obedient) in regular.into_iter().chain(hybrid) {
             let blackbox = obedient.profile();
             let (space, mut random, mut exact) = (obedient.space(), Random::new(1), 0);
             for _ in 0..3000 {

@@ -82,7 +82,8 @@ struct Scratch {
 
 impl Packing {
     fn new(tree: &SharingTree, local: &Local, kinds: usize) -> Option<Self> {
-        let (per_domain, slots) = match local.arities() {
+        let [build] = local.builds() else { return None };
+        let (per_domain, slots) = match build.arities() {
             [] => (1, 1),
             [slots] => (1, *slots),
             [parts, slots] if *parts <= 2 => (*parts, *slots),
@@ -142,13 +143,13 @@ impl Compiled {
             return None;
         }
         let layouts = blackbox.slowdown().layouts();
-        let mut around = vec![0; local.slots()];
+        let mut around = vec![0; packing.per_domain * packing.slots];
         let mut shares = Vec::with_capacity(rows * packing.per_domain * packing.stride);
         for row in 0..rows {
             let own =
                 if packing.per_domain == 2 { vec![row / possible.len(), row % possible.len()] } else { vec![row] };
             let held: Vec<usize> = own.into_iter().flat_map(|content| slots_of(possible[content])).collect();
-            layouts.around(&held, &mut around);
+            layouts.around(0, &held, &mut around);
             for (part, held) in held.chunks(packing.slots).enumerate() {
                 // What is not in a part is not asked for there; what was not measured predicts 0.
                 let share = |kind: usize| {

@@ -63,10 +63,11 @@ impl ExperimentCount {
             base += space.experiment_count();
             told_apart += cast.roster(application).len();
         }
-        let layouts = Layouts::new(local.arities(), cast.kinds().len());
+        let layouts = Layouts::new(local, cast.kinds().len());
+        let around: BigUint = local.builds().iter().map(|build| layout_count(build.arities(), told_apart)).sum();
         Ok(Self {
             base_published,
-            slowdown_published: layout_count(local.arities(), told_apart) * told_apart,
+            slowdown_published: around * told_apart,
             base,
             slowdown: layouts.map(|layouts| reachable(cast, &layouts).len()),
         })
@@ -109,14 +110,17 @@ pub(crate) fn reachable(cast: &Cast, layouts: &Layouts) -> Vec<(usize, usize)> {
     entries
 }
 
-/// The experiment for one entry of the slowdown table: a thread of `kind` in the first domain with `layout` around it, the rest of
+/// The experiment for one entry of the slowdown table: a thread of `kind` in the first domain of its build with `layout` around it, the rest of
 /// its instance each alone in another domain, as far as there are domains, and whole instances of stressing threads, of which
-/// those not in the layout are put where they disturb least. `None` if they do not fit on the machine.
+/// those not in the layout are put where they disturb least. Of domains as empty as each other those built like the first are taken: what an
+/// instance keeps is asked of threads on one kind of cores, as long as there are some. `None` if they do not fit on the machine.
 pub(crate) fn stress(cast: &Cast, local: &Local, layouts: &Layouts, kind: usize, layout: usize) -> Option<Experiment> {
-    let mut floor = Floor { local, load: vec![0; local.domains()], watched: vec![false; local.domains()] };
-    floor.load[0] = local.slots();
-    floor.watched[0] = true;
-    let context = |slot: usize| (slot / local.per_context()) as u32;
+    let build = layouts.build(layout);
+    let home = (0..local.domains()).find(|domain| local.build(*domain) == build)?;
+    let mut floor = Floor { local, build, load: vec![0; local.domains()], watched: vec![false; local.domains()] };
+    floor.load[home] = local.slots(home).len();
+    floor.watched[home] = true;
+    let context = |slot: usize| local.context(local.slots(home).start + slot).0;
     let target = cast.kinds().get(kind)?.application;
     let mut waiting: Vec<Vec<u32>> = vec![Vec::new(); cast.kinds().len()];
     for (slot, held) in layouts.example(layout).into_iter().enumerate().filter(|(_, held)| *held > 0) {
@@ -125,7 +129,7 @@ pub(crate) fn stress(cast: &Cast, local: &Local, layouts: &Layouts, kind: usize,
     let mut targeted = false;
     let mut place = |other: &usize| {
         if *other == kind && !std::mem::replace(&mut targeted, true) {
-            return Some(0);
+            return Some(context(0));
         }
         floor.alone()
     };
@@ -145,6 +149,8 @@ pub(crate) fn stress(cast: &Cast, local: &Local, layouts: &Layouts, kind: usize,
 /// Which domains have room.
 struct Floor<'a> {
     local: &'a Local,
+    /// Of the domains that are taken first, of those as empty as others.
+    build: usize,
     load: Vec<usize>,
     /// Holds a thread of the watched instance.
     watched: Vec<bool>,
@@ -165,19 +171,21 @@ impl Floor<'_> {
     }
 
     fn emptiest(&self, fits: impl Fn(bool) -> bool) -> Option<usize> {
-        let free = |domain: &usize| self.load[*domain] < self.local.slots() && fits(self.watched[*domain]);
-        (0..self.load.len()).filter(free).min_by_key(|domain| self.load[*domain])
+        let free = |domain: &usize| self.load[*domain] < self.local.slots(*domain).len() && fits(self.watched[*domain]);
+        let order = |domain: &usize| (self.load[*domain], self.local.build(*domain) != self.build);
+        (0..self.load.len()).filter(free).min_by_key(order)
     }
 
     /// The next context of a domain, spread over its parts: neighbours come last.
     fn take(&mut self, domain: usize) -> u32 {
-        let size = self.local.size();
+        let build = &self.local.builds()[self.local.build(domain)];
+        let size = build.size();
         let turn = self.load[domain] % size;
         self.load[domain] += 1;
         // Contexts in the order that alternates between the outermost parts.
-        let parts = self.local.arities().first().copied().filter(|parts| size.is_multiple_of(*parts)).unwrap_or(1);
+        let parts = build.arities().first().copied().filter(|parts| size.is_multiple_of(*parts)).unwrap_or(1);
         let spread = (turn % parts) * (size / parts) + turn / parts;
-        (domain * size + spread) as u32
+        self.local.leaves(domain).start + spread as u32
     }
 }
 
@@ -185,6 +193,7 @@ impl Floor<'_> {
 mod tests {
     use super::*;
     use crate::cast::tests::workload;
+    use crate::local::tests::hybrid;
     use pinwise_topology::{Alike, DomainKind, Machine};
     use std::collections::BTreeSet;
 
@@ -246,7 +255,7 @@ mod tests {
     fn an_experiment_has_the_layout_around_its_target_and_the_rest_elsewhere() {
         let (tree, cast) = (t2(), Cast::new(&workload(&["RPT"; 8].join(" "))));
         let local = Local::new(&tree, DomainKind::Core, 1).unwrap();
-        let layouts = Layouts::new(local.arities(), 3).unwrap();
+        let layouts = Layouts::new(&local, 3).unwrap();
         for (kind, layout) in reachable(&cast, &layouts) {
             let experiment = stress(&cast, &local, &layouts, kind, layout).unwrap();
             let mut held = vec![0; 8];
@@ -262,10 +271,42 @@ mod tests {
                 }
             }
             let mut around = vec![0; 8];
-            layouts.around(&held, &mut around);
+            layouts.around(0, &held, &mut around);
             assert_eq!(around[0], layout);
             let cores: BTreeSet<u32> = experiment.instances[0].leaves.iter().map(|leaf| leaf / 8).collect();
             assert_eq!(cores.len(), 3, "the watched instance is spread over cores: {experiment:?}");
+        }
+    }
+
+    #[test]
+    fn on_unlike_cores_a_thread_is_watched_on_each_kind() {
+        let (tree, cast) = (hybrid(4, 3), Cast::new(&workload("RPT RPT RPT")));
+        let local = Local::new(&tree, DomainKind::L2, 1).unwrap();
+        let layouts = Layouts::new(&local, 3).unwrap();
+        let entries = reachable(&cast, &layouts);
+        // What is beside the thread on its core (nothing or a kind), or on the other three of its cluster: all but three of its own kind, of
+        // which there are three with it.
+        assert_eq!(entries.len(), 3 * (4 + 20 - 1));
+        assert_eq!(ExperimentCount::new(&tree, &cast, &local).unwrap().slowdown, Some(entries.len()));
+        for (kind, layout) in entries {
+            let experiment = stress(&cast, &local, &layouts, kind, layout).unwrap();
+            let home = local.domain_of(experiment.instances[0].leaves[kind]);
+            assert_eq!(local.build(home), layouts.build(layout));
+            let mut held = vec![0; local.leaves(home).len()];
+            for (number, instance) in experiment.instances.iter().enumerate() {
+                for (thread, &leaf) in
+                    instance.leaves.iter().enumerate().filter(|(_, leaf)| local.domain_of(**leaf) == home)
+                {
+                    let is_target = number == 0 && thread == kind;
+                    assert!(is_target || number > 0, "{experiment:?}");
+                    held[(leaf - local.leaves(home).start) as usize] = if is_target { 0 } else { 1 + thread };
+                }
+            }
+            let mut around = vec![0; held.len()];
+            layouts.around(local.build(home), &held, &mut around);
+            assert_eq!(around[0], layout);
+            let rest = experiment.instances[0].leaves.iter().map(|leaf| local.build(local.domain_of(*leaf)));
+            assert!(rest.eq([layouts.build(layout); 3]), "there are three domains of each build: {experiment:?}");
         }
     }
 
@@ -274,7 +315,7 @@ mod tests {
         let tree = SharingTree::new(&Machine::from_shape("2x2").unwrap(), Alike::ByStructure);
         let cast = Cast::new(&workload("RPT RPT"));
         let local = Local::new(&tree, DomainKind::Core, 1).unwrap();
-        let layouts = Layouts::new(local.arities(), 3).unwrap();
+        let layouts = Layouts::new(&local, 3).unwrap();
         assert!(stress(&cast, &local, &layouts, 0, 1).is_none(), "six threads on four contexts");
         assert!(stress(&cast, &local, &layouts, 0, 0).is_some());
     }

@@ -9,12 +9,25 @@
 //!
 //! **Numbering.** A multiset c1 <= c2 <= … of contents has the number sum of C(ci + i - 1, i) in the combinatorial number
 //! system (Knuth, The Art of Computer Programming 4A, 7.2.1.3, exercise on multicombinations); levels are combined as digits.
-//! So a table of slowdowns is a plain array, filled and read by number.
+//! So a table of slowdowns is a plain array, filled and read by number. Where domains are of several builds, the numbers of one
+//! follow those of the one before.
 
-/// The layouts of a core-local domain for a number of kinds of threads.
+use crate::{Build, Local};
+use std::ops::Range;
+
+/// The layouts of the core-local domains of a machine for a number of kinds of threads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layouts {
     kinds: usize,
+    /// By build, the number of its first layout: the one that holds nobody.
+    first: Vec<usize>,
+    builds: Vec<Within>,
+    count: usize,
+}
+
+/// The layouts within domains of one build.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Within {
     /// Innermost first.
     levels: Vec<Level>,
     /// How many layouts.
@@ -36,9 +49,65 @@ struct Level {
 const MOST: usize = 1 << 26;
 
 impl Layouts {
-    /// The layouts within a domain of `arities` (outermost first, the last counts slots) for threads of `kinds` kinds;
-    /// `None` where there are more than 2^26 of them.
-    pub fn new(arities: &[usize], kinds: usize) -> Option<Self> {
+    /// The layouts within the domains of `local` for threads of `kinds` kinds; `None` where there are more than 2^26 of them.
+    pub fn new(local: &Local, kinds: usize) -> Option<Self> {
+        let within = |build: &Build| Within::new(build.arities(), kinds);
+        let builds: Vec<Within> = local.builds().iter().map(within).collect::<Option<_>>()?;
+        let mut count = 0;
+        let place = |build: &Within| {
+            count += build.count;
+            count - build.count
+        };
+        let first = builds.iter().map(place).collect();
+        (count <= MOST).then_some(Self { kinds, first, builds, count })
+    }
+
+    /// Kinds of threads.
+    pub fn kinds(&self) -> usize {
+        self.kinds
+    }
+
+    /// How many layouts there are around one thread, in domains of all builds.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// The numbers of the layouts in domains of one build (which must exist); the first is that of nobody around.
+    pub fn of(&self, build: usize) -> Range<usize> {
+        self.first[build]..self.first[build] + self.builds[build].count
+    }
+
+    /// The build of the domains that a layout is in.
+    pub fn build(&self, layout: usize) -> usize {
+        self.first.partition_point(|first| *first <= layout) - 1
+    }
+
+    /// Whether a layout is that of nobody around.
+    pub fn is_alone(&self, layout: usize) -> bool {
+        self.first[self.build(layout)] == layout
+    }
+
+    /// The layout around each slot of a domain of this build, whatever that slot itself holds. `held` has for each slot 0, or 1 + the
+    /// kind of the thread on it; `around` is as long and receives the numbers.
+    ///
+    /// # Panics
+    /// If there is no such build, the slices are not as long as one has slots, or a kind does not exist.
+    pub fn around(&self, build: usize, held: &[usize], around: &mut [usize]) {
+        self.builds[build].around(held, around);
+        around.iter_mut().for_each(|layout| *layout += self.first[build]);
+    }
+
+    /// A domain with the layout of number `layout` around its first slot: for each slot 0, or 1 + the kind of the thread on it. The
+    /// first slot is left empty.
+    pub fn example(&self, layout: usize) -> Vec<usize> {
+        let build = self.build(layout);
+        self.builds[build].example(layout - self.first[build])
+    }
+}
+
+impl Within {
+    /// For a domain of `arities`, outermost first; the last counts slots.
+    fn new(arities: &[usize], kinds: usize) -> Option<Self> {
         let (mut contents, mut count) = (kinds + 1, 1usize);
         let mut levels = Vec::with_capacity(arities.len());
         for (depth, &arity) in arities.iter().rev().enumerate() {
@@ -52,30 +121,11 @@ impl Layouts {
             levels.push(Level { arity, contents, siblings, below });
             contents = if outermost { 0 } else { multisets(contents, arity)? };
         }
-        Some(Self { kinds, levels, count })
+        Some(Self { levels, count })
     }
 
-    /// Kinds of threads.
-    pub fn kinds(&self) -> usize {
-        self.kinds
-    }
-
-    /// How many layouts there are around one thread.
-    pub fn count(&self) -> usize {
-        self.count
-    }
-
-    /// Slots of the domain.
-    pub fn slots(&self) -> usize {
-        self.levels.iter().map(|level| level.arity).product()
-    }
-
-    /// The layout around each slot of a domain, whatever that slot itself holds. `held` has for each slot 0, or 1 + the kind of
-    /// the thread on it; `around` is as long and receives the numbers.
-    ///
-    /// # Panics
-    /// If the slices are not of [`Layouts::slots`] length, or a kind does not exist.
-    pub fn around(&self, held: &[usize], around: &mut [usize]) {
+    /// See [`Layouts::around`].
+    fn around(&self, held: &[usize], around: &mut [usize]) {
         let mut contents = held.to_vec();
         let mut siblings = Vec::new();
         let (mut width, mut weight) = (1, 1);
@@ -105,9 +155,8 @@ impl Layouts {
         }
     }
 
-    /// A domain with the layout of number `layout` around its first slot: for each slot 0, or 1 + the kind of the thread on it. The
-    /// first slot is left empty.
-    pub fn example(&self, layout: usize) -> Vec<usize> {
+    /// See [`Layouts::example`].
+    fn example(&self, layout: usize) -> Vec<usize> {
         let mut rest = layout;
         let mut held = vec![0];
         for (depth, level) in self.levels.iter().enumerate() {
@@ -193,23 +242,23 @@ mod tests {
     #[test]
     fn the_counts_are_those_of_the_published_table() {
         for (kinds, published) in [(4, 9_800), (6, 105_840), (8, 653_400)] {
-            let layouts = Layouts::new(&[2, 4], kinds).unwrap();
-            assert_eq!(kinds * layouts.count(), published, "{kinds} kinds");
+            let layouts = Within::new(&[2, 4], kinds).unwrap();
+            assert_eq!(kinds * layouts.count, published, "{kinds} kinds");
         }
         // For 32 threads the paper prints 4.7e8, which its own rule does not give.
-        assert_eq!(32 * Layouts::new(&[2, 4], 32).map_or(0, |layouts| layouts.count()), 0, "too many to number");
+        assert_eq!(32 * Within::new(&[2, 4], 32).map_or(0, |layouts| layouts.count), 0, "too many to number");
         assert_eq!(32 * multisets(33, 3).unwrap() * multisets(33, 4).unwrap(), 12_337_063_200);
-        assert_eq!(Layouts::new(&[], 3).unwrap().count(), 1);
+        assert_eq!(Within::new(&[], 3).unwrap().count, 1);
     }
 
     #[test]
     fn every_number_has_an_example_that_has_this_number() {
         for (arities, kinds) in [(&[2, 4][..], 3), (&[2], 4), (&[], 2), (&[3, 2], 2), (&[2, 2, 2], 2), (&[1, 3], 2)] {
-            let layouts = Layouts::new(arities, kinds).unwrap();
-            let mut around = vec![0; layouts.slots()];
-            for layout in 0..layouts.count() {
+            let layouts = Within::new(arities, kinds).unwrap();
+            let mut around = vec![0; arities.iter().product()];
+            for layout in 0..layouts.count {
                 let held = layouts.example(layout);
-                assert_eq!(held.len(), layouts.slots());
+                assert_eq!(held.len(), around.len());
                 layouts.around(&held, &mut around);
                 assert_eq!((held[0], around[0]), (0, layout), "{arities:?}");
             }
@@ -225,15 +274,15 @@ mod tests {
                     (Just(arities), prop::collection::vec(prop::collection::vec(0..3usize, slots), 1..40))
                 })
         ) {
-            let layouts = Layouts::new(&arities, 2).unwrap();
+            let layouts = Within::new(&arities, 2).unwrap();
             let mut by_number = BTreeMap::new();
             let mut spellings = BTreeSet::new();
-            let mut around = vec![0; layouts.slots()];
+            let mut around = vec![0; arities.iter().product()];
             for domain in &held {
                 layouts.around(domain, &mut around);
                 for (slot, number) in around.iter().enumerate() {
                     let spelling = spelled(&arities, domain, slot);
-                    prop_assert!(*number < layouts.count());
+                    prop_assert!(*number < layouts.count);
                     prop_assert_eq!(by_number.entry(*number).or_insert_with(|| spelling.clone()), &spelling);
                     spellings.insert(spelling);
                 }

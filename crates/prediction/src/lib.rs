@@ -50,7 +50,7 @@ pub use colocation::{Colocation, Learned};
 pub use compiled::Compiled;
 pub use experiment::{Experiment, ExperimentCount, Placed};
 pub use layout::Layouts;
-pub use local::{Local, LocalError};
+pub use local::{Build, Local, LocalError};
 pub use optimum::{Optima, Predicted, Progress};
 pub use pipeline::{Fitted, Pipeline};
 pub use predictor::{Change, Predictor, Walk};

@@ -17,6 +17,9 @@ pub(crate) type Description = Vec<(usize, usize, Vec<(usize, usize)>)>;
 /// The number of a base entry and what it says; NaN where there is none.
 type Base = (usize, f64);
 
+/// By what a domain holds, layout and share of every slot.
+type Shares = HashMap<Box<[u8]>, Vec<(usize, f64)>>;
+
 /// Entries kept of either sort: beyond, what was kept is forgotten and met again.
 const MOST_KEPT: usize = 1 << 17;
 
@@ -39,8 +42,8 @@ pub(crate) struct Moving<'a> {
     /// By instance: which base entry, and what it says.
     base: Vec<Base>,
     performance: Vec<f64>,
-    /// By what a domain holds, layout and share of every slot.
-    domains: HashMap<Box<[u8]>, Vec<(usize, f64)>>,
+    /// By build.
+    domains: Vec<Shares>,
     /// By application and where an instance's threads are.
     bases: Vec<HashMap<Box<[u32]>, Base>>,
     names: Vec<HashMap<Assignment, usize>>,
@@ -53,7 +56,7 @@ impl<'a> Moving<'a> {
     /// If there are fewer leaves than threads, a leaf does not exist, or a context holds more threads than it may.
     pub(crate) fn new(blackbox: &'a BlackBox, leaves: &[u32]) -> Self {
         let (cast, local) = (blackbox.cast(), blackbox.local());
-        let slots = local.slots() * local.domains();
+        let slots = local.contexts() as usize * local.per_context();
         let (mut instance_of, mut position) = (vec![0; cast.threads()], vec![0; cast.threads()]);
         for (number, instance) in cast.instances().iter().enumerate() {
             for (place, &thread) in instance.threads.iter().enumerate() {
@@ -72,7 +75,7 @@ impl<'a> Moving<'a> {
             layout: vec![0; cast.threads()],
             base: vec![(0, f64::NAN); cast.instances().len()],
             performance: vec![f64::NAN; cast.instances().len()],
-            domains: HashMap::new(),
+            domains: vec![HashMap::new(); local.builds().len()],
             bases: vec![HashMap::new(); cast.applications()],
             names: vec![HashMap::new(); cast.applications()],
         };
@@ -175,7 +178,7 @@ impl<'a> Moving<'a> {
         for thread in moved.iter().filter_map(|(_, thread)| *thread) {
             self.locate(self.instance_of[thread]);
         }
-        let (first, second) = (a / self.local().slots(), b / self.local().slots());
+        let (first, second) = (self.local().context(a).1, self.local().context(b).1);
         self.crowd(first);
         if second != first {
             self.crowd(second);
@@ -184,7 +187,7 @@ impl<'a> Moving<'a> {
             self.perform(self.instance_of[thread]);
         }
         for domain in [first, second] {
-            for slot in domain * self.local().slots()..(domain + 1) * self.local().slots() {
+            for slot in self.local().slots(domain) {
                 if let Some(thread) = self.threads[slot] {
                     self.perform(self.instance_of[thread]);
                 }
@@ -214,16 +217,16 @@ impl<'a> Moving<'a> {
 
     /// Gives the threads of a domain their layouts and shares.
     fn crowd(&mut self, domain: usize) {
-        let slots = self.local().slots();
-        let range = domain * slots..(domain + 1) * slots;
+        let (range, build) = (self.local().slots(domain), self.local().build(domain));
         let held = &self.held[range.clone()];
-        if !self.domains.contains_key(held) {
-            if self.domains.len() >= MOST_KEPT {
-                self.domains.clear();
+        let known = &mut self.domains[build];
+        if !known.contains_key(held) {
+            if known.len() >= MOST_KEPT {
+                known.clear();
             }
-            self.domains.insert(held.into(), self.blackbox.slowdown().shares_within(held));
+            known.insert(held.into(), self.blackbox.slowdown().shares_within(build, held));
         }
-        let shares = &self.domains[held];
+        let shares = &known[held];
         for (thread, (layout, share)) in self.threads[range].iter().zip(shares) {
             if let Some(thread) = *thread {
                 (self.layout[thread], self.share[thread]) = (*layout, *share);
@@ -256,16 +259,17 @@ impl<'a> Moving<'a> {
 mod tests {
     use super::*;
     use crate::blackbox::tests::Obedient;
+    use crate::local::tests::hybrid;
     use pinwise_topology::{DomainKind, Random};
 
     #[test]
     fn after_any_moves_the_prediction_is_that_of_the_tables_to_the_last_bit() {
-        for (shape, level, instances) in [
-            ("8x2x4", DomainKind::Package, "RPT RPT RPT RPT RPT RPT RPT RPT"),
-            ("8x2x4", DomainKind::Core, "RPT RPT AB AB"),
-            ("2x3x2", DomainKind::Core, "RWW RWW"),
+        for (shape, obedient) in [
+            ("8x2x4", Obedient::new("8x2x4", DomainKind::Package, "RPT RPT RPT RPT RPT RPT RPT RPT")),
+            ("8x2x4, two programs", Obedient::new("8x2x4", DomainKind::Core, "RPT RPT AB AB")),
+            ("2x3x2", Obedient::new("2x3x2", DomainKind::Core, "RWW RWW")),
+            ("hybrid", Obedient::on(hybrid(3, 2), DomainKind::L2, "RPT RPT AB")),
         ] {
-            let obedient = Obedient::new(shape, level, instances);
             let blackbox = obedient.profile();
             let mut random = Random::new(3);
             let mut moving = Moving::new(&blackbox, obedient.space().sample(&mut random).leaves());
@@ -275,7 +279,7 @@ mod tests {
                 let (a, b) = (random.below(slots) as usize, random.below(slots) as usize);
                 moving.exchange(a, b);
                 let performance = blackbox.performance(&moving.leaves()).unwrap();
-                assert_eq!(moving.predicted(), (performance, true), "{shape} {instances}");
+                assert_eq!(moving.predicted(), (performance, true), "{shape}");
                 let fresh = Moving::new(&blackbox, &moving.leaves());
                 assert_eq!(fresh.share, moving.share);
                 // The same figures, added in another order.

@@ -187,6 +187,7 @@ mod tests {
     use super::*;
     use crate::blackbox::tests::Obedient;
     use crate::cast::tests::workload;
+    use crate::local::tests::hybrid;
     use crate::{BaseSpace, BaseTable, Cast, Local, SlowdownTable};
     use pinwise_topology::{Alike, DomainKind, Machine, SharingTree};
     use std::convert::Infallible;
@@ -215,8 +216,17 @@ mod tests {
         instances: &str,
         seed: u64,
     ) -> (BlackBox, Space) {
-        let machine = Machine::from_shape(shape).unwrap();
-        let tree = SharingTree::new(&machine, Alike::ByStructure);
+        let tree = SharingTree::new(&Machine::from_shape(shape).unwrap(), Alike::ByStructure);
+        random_tables_on(tree, level, per_context, instances, seed)
+    }
+
+    fn random_tables_on(
+        tree: SharingTree,
+        level: DomainKind,
+        per_context: usize,
+        instances: &str,
+        seed: u64,
+    ) -> (BlackBox, Space) {
         let cast = Cast::new(&workload(instances));
         let local = Local::new(&tree, level, per_context).unwrap();
         let mut random = Random::new(seed);
@@ -308,12 +318,39 @@ mod tests {
     }
 
     #[test]
+    fn domains_of_several_builds_are_gone_through_as_those_of_one() {
+        for (fast, clusters, instances) in
+            [(2, 1, "AB AB"), (3, 2, "AB AB"), (2, 1, "RPT RPT"), (1, 1, "AB AB C"), (0, 2, "AB AB"), (4, 0, "AB AB C")]
+        {
+            for seed in 0..5 {
+                let tree = hybrid(fast, clusters);
+                let level = Local::usual_level(&tree, 4);
+                let (blackbox, space) = random_tables_on(tree, level, 1, instances, seed);
+                let what = format!("{fast} fast, {clusters} clusters, {instances}, {seed}");
+                let optima = check(&blackbox, &space, 4, &what);
+                assert!(optima.complete, "{what}: {optima:?}");
+            }
+            // Up to two threads on a context.
+            let (blackbox, space) = random_tables_on(hybrid(fast, clusters), DomainKind::Core, 2, "AB AB", 7);
+            check(&blackbox, &space, 4, &format!("{fast} fast, {clusters} clusters, two to a context"));
+        }
+        let obedient = Obedient::on(hybrid(4, 2), DomainKind::L2, "RPT RPT");
+        let optima = check(&obedient.profile(), &obedient.space(), 5, "obedient");
+        assert!(optima.complete, "{optima:?}");
+    }
+
+    #[test]
     fn the_proof_alone_claims_no_more_than_it_went_through() {
         // Without the local search before it, on domains that differ in place and on domains that do not.
         let mut complete = 0;
         for seed in 0..20 {
-            for (shape, instances) in [("2x2x2", "AB"), ("2x2x1", "AB C"), ("2x3x1", "AB C"), ("3x2", "AB AB")] {
-                let (blackbox, space) = random_tables(shape, DomainKind::Core, 1, instances, seed);
+            for (shape, instances) in
+                [("2x2x2", "AB"), ("2x2x1", "AB C"), ("2x3x1", "AB C"), ("3x2", "AB AB"), ("hybrid", "AB C")]
+            {
+                let (blackbox, space) = match shape {
+                    "hybrid" => random_tables_on(hybrid(2, 1), DomainKind::L2, 1, instances, seed),
+                    _ => random_tables(shape, DomainKind::Core, 1, instances, seed),
+                };
                 let truth = enumerated(&blackbox, &space);
                 for count in [1, 3, 10] {
                     let mut podium = Podium::new(count);

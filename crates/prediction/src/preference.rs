@@ -55,26 +55,31 @@ impl BlackBox {
     /// The best assignment found whose instances have core-local domains to themselves, and what the base tables say that they do there. `None`
     /// where there are too few domains.
     fn secluded(&self, space: &Space) -> Option<(f64, Predicted)> {
-        let (size, domains) = (self.local().size() as u32, self.local().domains());
-        // By application and number of domains, the best entry.
-        let mut ways: Vec<BTreeMap<usize, (f64, &Assignment)>> = vec![BTreeMap::new(); self.cast().applications()];
+        let local = self.local();
+        let mut there = vec![0; local.builds().len()];
+        (0..local.domains()).for_each(|domain| there[local.build(domain)] += 1);
+        // By application and number of domains of each build, the best entry.
+        let mut ways: Vec<BTreeMap<Vec<usize>, (f64, &Assignment)>> = vec![BTreeMap::new(); self.cast().applications()];
         for (application, ways) in ways.iter_mut().enumerate() {
             for (name, value) in self.base(application).entries() {
-                let taken: BTreeSet<u32> = name.leaves().iter().map(|leaf| leaf / size).collect();
-                let way = ways.entry(taken.len()).or_insert((value, name));
+                let mut taken = vec![0; there.len()];
+                self.domains_of(name.leaves()).into_iter().for_each(|domain| taken[local.build(domain)] += 1);
+                let way = ways.entry(taken).or_insert((value, name));
                 if value > way.0 {
                     *way = (value, name);
                 }
             }
         }
         // By number of domains taken, the best choice for the instances so far.
-        let mut chosen: BTreeMap<usize, (f64, Vec<&Assignment>)> = BTreeMap::from([(0, (0.0, Vec::new()))]);
+        type Choices<'a> = BTreeMap<Vec<usize>, (f64, Vec<&'a Assignment>)>;
+        let mut chosen = Choices::from([(vec![0; there.len()], (0.0, Vec::new()))]);
         for instance in self.cast().instances() {
-            let mut more: BTreeMap<usize, (f64, Vec<&Assignment>)> = BTreeMap::new();
+            let mut more = Choices::new();
             for (taken, (sum, names)) in &chosen {
                 for (number, (value, name)) in &ways[instance.application] {
-                    let (taken, sum) = (taken + number, sum + value);
-                    if taken <= domains && more.get(&taken).is_none_or(|(best, _)| sum > *best) {
+                    let taken: Vec<usize> = taken.iter().zip(number).map(|(taken, number)| taken + number).collect();
+                    let (fits, sum) = (taken.iter().zip(&there).all(|(taken, there)| taken <= there), sum + value);
+                    if fits && more.get(&taken).is_none_or(|(best, _)| sum > *best) {
                         more.insert(taken, (sum, names.iter().copied().chain([*name]).collect()));
                     }
                 }
@@ -82,16 +87,19 @@ impl BlackBox {
             chosen = more;
         }
         let (_, names) = chosen.into_values().max_by(|a, b| a.0.total_cmp(&b.0))?;
-        let (mut leaves, mut next, mut sum) = (vec![0; self.cast().threads()], 0, 0.0);
+        let (mut leaves, mut sum) = (vec![0; self.cast().threads()], 0.0);
+        let mut free: Vec<usize> = (0..local.domains()).collect();
         for (instance, name) in self.cast().instances().iter().zip(names) {
-            let mut own: BTreeMap<u32, u32> = BTreeMap::new();
-            for leaf in name.leaves() {
-                own.entry(leaf / size).or_insert_with(|| {
-                    next += 1;
-                    next - 1
-                });
+            let mut own = BTreeMap::new();
+            for domain in self.domains_of(name.leaves()) {
+                let next = free.iter().position(|free| local.build(*free) == local.build(domain))?;
+                own.insert(domain, local.leaves(free.remove(next)).start);
             }
-            let placed: Vec<u32> = name.leaves().iter().map(|leaf| own[&(leaf / size)] * size + leaf % size).collect();
+            let place = |leaf: &u32| {
+                let domain = local.domain_of(*leaf);
+                own[&domain] + leaf - local.leaves(domain).start
+            };
+            let placed: Vec<u32> = name.leaves().iter().map(place).collect();
             instance.threads.iter().zip(&placed).for_each(|(thread, leaf)| leaves[*thread] = *leaf);
             // Which domains they are may matter.
             sum += self.base(instance.application).performance(&Assignment::new(placed))?;
@@ -102,14 +110,18 @@ impl BlackBox {
 
     /// The same tables for assignments whose instances are spread over as many core-local domains as they can be: others are predicted as 0.
     pub fn spread(&self) -> Self {
-        let size = self.local().size() as u32;
         let bases = (0..self.cast().applications()).map(|application| {
-            let domains = |leaves: &[u32]| leaves.iter().map(|leaf| leaf / size).collect::<BTreeSet<_>>().len();
+            let domains = |leaves: &[u32]| self.domains_of(leaves).len();
             let most =
                 self.base(application).entries().map(|(name, _)| domains(name.leaves())).max().unwrap_or_default();
             self.base(application).only(|name| domains(name.leaves()) == most)
         });
         Self::new(self.cast().clone(), self.local().clone(), bases.collect(), self.slowdown().clone())
+    }
+
+    /// The core-local domains of some leaves.
+    fn domains_of(&self, leaves: &[u32]) -> BTreeSet<usize> {
+        leaves.iter().map(|leaf| self.local().domain_of(*leaf)).collect()
     }
 
     /// Of assignments that are `ranked`, or predicted like the best of them, `count`: those with less company first.
@@ -140,7 +152,7 @@ impl BlackBox {
     /// `floor`.
     fn relieved(&self, space: &Space, from: &Predicted, floor: f64) -> Predicted {
         let mut leaves = from.assignment.leaves().to_vec();
-        let contexts = (self.local().domains() * self.local().size()) as u32;
+        let contexts = self.local().contexts();
         let (mut company, mut performance) = (self.company(&leaves), from.performance);
         let moves = leaves.len() * contexts as usize;
         let (mut looked, mut since) = (0, 0);
@@ -174,12 +186,21 @@ impl BlackBox {
 
     /// Over all pairs of threads of different instances in one core-local domain, the levels of the machine that they share there.
     fn company(&self, leaves: &[u32]) -> u32 {
-        let mut width = self.local().size() as u32;
-        let mut widths = vec![width];
-        for arity in self.local().arities() {
-            width /= *arity as u32;
-            widths.extend(Some(width).filter(|width| *width > 0));
-        }
+        // Of a thread, the numbers of the parts it is in, from the domain inwards; those of different domains or parts differ.
+        let parts = |leaf: &u32| {
+            let domain = self.local().domain_of(*leaf);
+            let (first, build) =
+                (self.local().leaves(domain).start, &self.local().builds()[self.local().build(domain)]);
+            let mut width = build.size() as u32;
+            let mut parts = vec![(domain, 0)];
+            for arity in build.arities() {
+                width /= *arity as u32;
+                // The slots of one context are not told apart.
+                parts.extend((leaf - first).checked_div(width).map(|part| (domain, part)));
+            }
+            parts
+        };
+        let parts: Vec<Vec<(usize, u32)>> = leaves.iter().map(parts).collect();
         let mut instance_of = vec![0; leaves.len()];
         for (number, instance) in self.cast().instances().iter().enumerate() {
             instance.threads.iter().for_each(|thread| instance_of[*thread] = number);
@@ -187,7 +208,7 @@ impl BlackBox {
         let mut company = 0;
         for a in 0..leaves.len() {
             for b in (0..a).filter(|b| instance_of[a] != instance_of[*b]) {
-                let shared = widths.iter().take_while(|width| leaves[a] / **width == leaves[b] / **width);
+                let shared = parts[a].iter().zip(&parts[b]).take_while(|(a, b)| a == b);
                 company += shared.count() as u32;
             }
         }
@@ -211,6 +232,7 @@ impl BlackBox {
 mod tests {
     use super::*;
     use crate::blackbox::tests::Obedient;
+    use crate::local::tests::hybrid;
     use pinwise_topology::{DomainKind, Random};
 
     #[test]
@@ -240,7 +262,7 @@ mod tests {
         let (mut spread, mut secluded) = (true, true);
         for a in 0..leaves.len() {
             for b in 0..a {
-                if leaves[a] as usize / blackbox.local().size() == leaves[b] as usize / blackbox.local().size() {
+                if blackbox.local().domain_of(leaves[a]) == blackbox.local().domain_of(leaves[b]) {
                     let own = blackbox
                         .cast()
                         .instances()
@@ -256,7 +278,11 @@ mod tests {
 
     #[test]
     fn what_assumes_nothing_is_among_the_selected() {
-        let obedient = Obedient::new("4x2x2", DomainKind::Package, "RPT RPT");
+        assumes_nothing(&Obedient::new("4x2x2", DomainKind::Package, "RPT RPT"));
+        assumes_nothing(&Obedient::on(hybrid(3, 2), DomainKind::L2, "RPT RPT"));
+    }
+
+    fn assumes_nothing(obedient: &Obedient) {
         let (blackbox, space) = (obedient.profile(), obedient.space());
         let find = |blackbox: &BlackBox| blackbox.optima(&space, 20, &mut Random::new(1), &mut |_| true).ranked;
         let (ranked, spread) = (find(&blackbox), find(&blackbox.spread()));

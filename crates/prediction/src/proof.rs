@@ -15,7 +15,7 @@ use crate::moving::Moving;
 use crate::optimum::{Podium, Progress};
 use branch::{ASK, Branch, Findings, ROUNDING};
 use completion::Completion;
-use piece::Pieces;
+use piece::{Holding, Pieces};
 
 /// Shares between which prices are linear, at most.
 const MOST_KNOTS: usize = 10;
@@ -43,21 +43,35 @@ pub(crate) fn prove(
 ) -> Option<Proof> {
     let best = podium.best();
     let pieces = Pieces::new(blackbox, || go_on(&Progress { steps: 0, looked: 0, best, upper: ceiling }))?;
-    let (cast, domains) = (blackbox.cast(), blackbox.local().domains());
+    let (cast, local) = (blackbox.cast(), blackbox.local());
+    // Domains of one build come one after the other: only these are exchanged for each other.
+    let mut domains: Vec<usize> = (0..local.domains()).collect();
+    domains.sort_by_key(|domain| local.build(*domain));
+    let builds: Vec<usize> = domains.iter().map(|domain| local.build(*domain)).collect();
+    let number = |build: usize| builds.iter().filter(|other| **other == build).count();
+    let numbers: Vec<usize> = (0..local.builds().len()).map(number).collect();
     let mut instances = vec![0; cast.applications()];
     cast.instances().iter().for_each(|instance| instances[instance.application] += 1);
     let counts = cast.counts();
     let left: Vec<u8> = counts.iter().map(|count| u8::try_from(*count).ok()).collect::<Option<_>>()?;
     let knots = knots(&pieces, podium, moving)?;
     let mut nodes = 0;
-    let prices = price::best(&pieces, knots, &instances, domains, &mut |upper| {
+    let prices = price::best(&pieces, knots, &instances, &numbers, &mut |upper| {
         nodes += 1;
         go_on(&Progress { steps: nodes, looked: 0, best, upper: upper.min(ceiling) })
     });
     let values = pieces.values(|piece, share| prices.of(piece, share));
-    let completion = Completion::new(&pieces, &values, domains, &counts);
+    let completion = Completion::new(&pieces, &values, &builds, &counts);
+    // Without the first domain it is all others; the same for one of each further build.
+    let without = |build: usize| {
+        let mut others = builds.clone();
+        others.remove(builds.partition_point(|other| *other < build));
+        Completion::new(&pieces, &values, &others, &counts)
+    };
+    let further: Vec<Completion> = (1..numbers.len()).map(without).collect();
+    let others: Vec<&Completion> = std::iter::once(&completion).chain(&further).collect();
     let paid = prices.besides(&instances);
-    let mut upper = (paid + completion.most(domains, &left)).min(ceiling);
+    let mut upper = (paid + completion.most(builds.len(), &left)).min(ceiling);
     let (mut unresolved, mut elsewhere) = (f64::NEG_INFINITY, f64::NEG_INFINITY);
     let mut looked = 0;
     let mut step = FIRST_STEP * (upper - podium.best()).max(ROUNDING * upper.abs());
@@ -67,14 +81,16 @@ pub(crate) fn prove(
         let bar = floor.max(podium.threshold());
         // What a holding leaves to be worth has to be above the floor with it in any domain.
         let mut tried = left.clone();
-        let mut candidates: Vec<usize> = (0..values.len())
-            .filter(|&number| {
-                let taken = &pieces.holdings[number].counts;
-                tried.iter_mut().zip(&left).zip(taken).for_each(|((rest, left), taken)| *rest = left - taken);
-                paid + values[number] + completion.most(domains - 1, &tried) > bar
-            })
-            .collect();
-        candidates.sort_by(|a, b| values[*b].total_cmp(&values[*a]));
+        let mut reaches = |number: &usize| {
+            let Holding { build, counts: taken, .. } = &pieces.holdings[*number];
+            tried.iter_mut().zip(&left).zip(taken).for_each(|((rest, left), taken)| *rest = left - taken);
+            paid + values[*number] + others[*build].most(builds.len() - 1, &tried) > bar
+        };
+        let mut candidates: Vec<Vec<usize>> = vec![Vec::new(); numbers.len()];
+        for number in (0..values.len()).filter(|number| reaches(number)) {
+            candidates[pieces.holdings[number].build].push(number);
+        }
+        candidates.iter_mut().for_each(|candidates| candidates.sort_by(|a, b| values[*b].total_cmp(&values[*a])));
         let branch = Branch {
             blackbox,
             pieces: &pieces,
@@ -82,6 +98,8 @@ pub(crate) fn prove(
             completion: &completion,
             values: &values,
             candidates: &candidates,
+            domains: &domains,
+            builds: &builds,
         };
         let mut ask = |nodes: u64, looked: u64, best: f64| {
             go_on(&Progress { steps: nodes, looked, best, upper: upper.max(best) })
@@ -89,7 +107,7 @@ pub(crate) fn prove(
         let (ended, ask_at) = (false, looked + ASK);
         let mut findings =
             Findings { podium, moving, floor, unresolved, elsewhere, nodes, looked, ask_at, ended, go_on: &mut ask };
-        branch.give(domains, 0, &left, paid, &mut Vec::new(), &mut findings);
+        branch.give(0, 0, &left, paid, &mut Vec::new(), &mut findings);
         (nodes, looked) = (findings.nodes, findings.looked);
         (unresolved, elsewhere) = (findings.unresolved, findings.elsewhere);
         if findings.ended {

@@ -19,7 +19,7 @@ pub struct SlowdownTable {
 impl SlowdownTable {
     /// An empty table; `None` where it would have more than 2^26 layouts.
     pub fn new(cast: &Cast, local: &Local) -> Option<Self> {
-        let layouts = Layouts::new(local.arities(), cast.kinds().len())?;
+        let layouts = Layouts::new(local, cast.kinds().len())?;
         let shares = vec![f64::NAN; layouts.count().checked_mul(layouts.kinds())?];
         Some(Self { layouts, shares })
     }
@@ -41,15 +41,15 @@ impl SlowdownTable {
         local: &Local,
         mut performance: impl FnMut(&Experiment) -> Result<f64, E>,
     ) -> Result<(), E> {
-        let mut alone = vec![f64::NAN; cast.kinds().len()];
-        // By kind, and each kind begins with layout 0: the thread alone.
+        let mut alone = f64::NAN;
+        // By kind, and the layouts of each build begin with the thread alone.
         for (kind, layout) in reachable(cast, &self.layouts) {
             let Some(experiment) = stress(cast, local, &self.layouts, kind, layout) else { continue };
             let measured = performance(&experiment)?;
-            if layout == 0 {
-                alone[kind] = measured;
+            if self.layouts.is_alone(layout) {
+                alone = measured;
             }
-            self.set(kind, layout, measured / alone[kind]);
+            self.set(kind, layout, measured / alone);
         }
         Ok(())
     }
@@ -78,15 +78,15 @@ impl SlowdownTable {
         shares.copied().fold(f64::NEG_INFINITY, f64::max)
     }
 
-    /// Layout and share of every slot of a domain; `held` has for each 0, or 1 + the kind of the thread on it. NaN for what was not
+    /// Layout and share of every slot of a domain of this build; `held` has for each 0, or 1 + the kind of the thread on it. NaN for what was not
     /// measured, and on empty slots.
     ///
     /// # Panics
-    /// If `held` is not as long as a domain has slots, or a kind does not exist.
-    pub(crate) fn shares_within(&self, held: &[u8]) -> Vec<(usize, f64)> {
+    /// If there is no such build, `held` is not as long as one has slots, or a kind does not exist.
+    pub(crate) fn shares_within(&self, build: usize, held: &[u8]) -> Vec<(usize, f64)> {
         let held: Vec<usize> = held.iter().copied().map(usize::from).collect();
         let mut around = vec![0; held.len()];
-        self.layouts.around(&held, &mut around);
+        self.layouts.around(build, &held, &mut around);
         let share = |(held, layout): (&usize, usize)| {
             let known = held.checked_sub(1).and_then(|kind| self.share(kind, layout));
             (layout, known.unwrap_or(f64::NAN))

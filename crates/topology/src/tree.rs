@@ -43,6 +43,8 @@ pub enum Alike {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SharingTree {
     leaves: Vec<CpuId>,
+    /// For every leaf its kind of core: index into [`Machine::kinds`].
+    kinds: Vec<usize>,
     /// In preorder, the root first; empty when no context is allowed.
     nodes: Vec<Node>,
     /// For every leaf the nodes from below the root down to it.
@@ -56,6 +58,8 @@ pub struct SharingTree {
 pub(crate) struct Node {
     /// What it is called: see [`name`].
     kind: DomainKind,
+    /// The innermost of the domains that it is.
+    innermost: DomainKind,
     pub(crate) parent: usize,
     /// Its leaves.
     pub(crate) leaves: Range<u32>,
@@ -82,10 +86,13 @@ impl SharingTree {
 
     /// The tree over the contexts of `cpus` that exist and are online.
     pub fn over(machine: &Machine, cpus: &CpuSet, alike: Alike) -> Self {
-        let mut tree = Self { leaves: Vec::new(), nodes: Vec::new(), paths: Vec::new(), groups: 0 };
+        let mut tree = Self { leaves: Vec::new(), kinds: Vec::new(), nodes: Vec::new(), paths: Vec::new(), groups: 0 };
         let Some(draft) = Draft::restrict(&machine.root, cpus) else { return tree };
         let mut merged = Vec::new();
         tree.append(&draft, 0, &mut merged);
+        let kind_of: HashMap<CpuId, usize> =
+            machine.contexts.iter().map(|context| (context.cpu, context.kind)).collect();
+        tree.kinds = tree.leaves.iter().map(|cpu| kind_of.get(cpu).copied().unwrap_or_default()).collect();
         let leaf_of: HashMap<CpuId, u32> = tree.leaves.iter().copied().zip(0..).collect();
         let leaves_of = |cpus: &CpuSet| {
             let mut leaves: Vec<u32> = cpus.iter().filter_map(|cpu| leaf_of.get(&cpu).copied()).collect();
@@ -102,6 +109,11 @@ impl SharingTree {
     /// The contexts, in leaf order.
     pub fn leaves(&self) -> &[CpuId] {
         &self.leaves
+    }
+
+    /// What kind of core a leaf (which must exist) is a context of: index into [`Machine::kinds`].
+    pub fn core_kind(&self, leaf: u32) -> usize {
+        self.kinds[leaf as usize]
     }
 
     /// The levels with more than one domain per parent somewhere, outermost first: kind, and the number of children per
@@ -122,9 +134,21 @@ impl SharingTree {
     /// The domains around a leaf (which must exist), from the smallest with another context to the whole tree: kind and leaves.
     /// Of domains with the same contexts only one is there. A tree of one context has none.
     pub fn around(&self, leaf: u32) -> Vec<(DomainKind, Range<u32>)> {
+        self.nodes_around(leaf).map(|node| (node.kind, node.leaves.clone())).collect()
+    }
+
+    /// The leaves of the domains around a leaf (which must exist), from the smallest with another context to that of kind `level`; where there is
+    /// none, as there is no cluster around a large core, to the outermost that would be within one.
+    pub fn within(&self, leaf: u32, level: DomainKind) -> Vec<Range<u32>> {
+        let around: Vec<&Node> = self.nodes_around(leaf).collect();
+        let exact = around.iter().position(|node| node.kind == level);
+        let last = exact.or_else(|| around.iter().rposition(|node| node.innermost >= level));
+        around[..last.map_or(0, |last| last + 1)].iter().map(|node| node.leaves.clone()).collect()
+    }
+
+    fn nodes_around(&self, leaf: u32) -> impl Iterator<Item = &Node> {
         let inner = self.paths[leaf as usize].iter().rev().copied();
-        let nodes = inner.chain([0]).map(|node| &self.nodes[node]).filter(|node| node.leaves.len() > 1);
-        nodes.map(|node| (node.kind, node.leaves.clone())).collect()
+        inner.chain([0]).map(|node| &self.nodes[node]).filter(|node| node.leaves.len() > 1)
     }
 
     /// The nodes in preorder: parents before children.
@@ -148,6 +172,7 @@ impl SharingTree {
         let start = self.leaves.len() as u32;
         self.nodes.push(Node {
             kind: name(&draft.kinds),
+            innermost: draft.kinds.last().copied().unwrap_or(DomainKind::Pu),
             parent,
             leaves: start..start,
             groups: Vec::new(),
@@ -281,7 +306,6 @@ impl Shapes {
         let count = tree.nodes.len();
         let domains: HashMap<Range<u32>, usize> =
             tree.nodes.iter().enumerate().map(|(index, node)| (node.leaves.clone(), index)).collect();
-        let cores: HashMap<CpuId, usize> = machine.contexts.iter().map(|context| (context.cpu, context.kind)).collect();
         let mut caches: Vec<Vec<CacheTraits>> = vec![Vec::new(); count];
         let mut marks: Vec<Vec<usize>> = vec![Vec::new(); tree.leaves.len()];
         for (index, cache) in machine.caches.iter().enumerate() {
@@ -304,7 +328,7 @@ impl Shapes {
             let leaf = children.is_empty().then_some(tree.nodes[index].leaves.start);
             let description = Description {
                 kinds: merged[index].clone(),
-                core: leaf.and_then(|leaf| cores.get(&tree.leaves[leaf as usize]).copied()),
+                core: leaf.map(|leaf| tree.kinds[leaf as usize]),
                 caches: std::mem::take(&mut caches[index]),
                 marks: leaf.map(|leaf| std::mem::take(&mut marks[leaf as usize])).unwrap_or_default(),
                 children: children.iter().map(|&child| shapes.of[child]).collect(),

@@ -1,11 +1,13 @@
 //! What the entries of a slowdown table that were not measured are taken to be.
 //!
-//! 1 / share - 1 is interpolated over the counts of co-runners by kind and level ([`crate::gaussian`]), one model for each kind of threads; and
+//! 1 / share - 1 is interpolated over the counts of co-runners by kind and level ([`crate::gaussian`]), one model for each kind of threads and build of
+//! domains; and
 //! since company only burdens, a forecast is kept between the measured entries that have more and those that have less of it, by kind and
 //! near.
 
 use crate::gaussian::Gaussian;
 use crate::profiling::site::{Site, Sites};
+use std::collections::BTreeMap;
 
 /// Confidence of stated intervals, and the normal deviations that make it.
 pub(super) const CONFIDENCE: f64 = 0.95;
@@ -34,22 +36,24 @@ impl Forecast {
 /// Forecasts every entry from those `measured`, by site, where an entry that cannot run keeps 0. One measurement has the relative
 /// deviation `noise`; deviations are multiplied by `stretch` for intervals. A kind of which nothing is known stays unknown.
 pub(super) fn forecast(sites: &Sites, measured: &[Option<f64>], noise: f64, stretch: f64) -> Vec<Forecast> {
-    let levels = sites.levels();
-    let mut known: Vec<Vec<(&Site, f64)>> = Vec::new();
+    let mut known: BTreeMap<(usize, usize), Vec<(&Site, f64)>> = BTreeMap::new();
     for (site, share) in sites.iter().zip(measured) {
-        known.resize(known.len().max(site.kind + 1), Vec::new());
-        known[site.kind].extend(share.filter(|share| *share > 0.0).map(|share| (site, share)));
+        let known = known.entry((site.kind, site.build)).or_default();
+        known.extend(share.filter(|share| *share > 0.0).map(|share| (site, share)));
     }
     let model = |known: &Vec<(&Site, f64)>| {
         let (rows, values): (Vec<_>, Vec<_>) =
             known.iter().map(|(site, share)| (site.counts.clone(), 1.0 / share - 1.0)).unzip();
+        let levels = known.first().map(|(site, _)| sites.levels(site)).unwrap_or_default();
         Gaussian::fit(&rows, &values, &levels)
     };
-    let models: Vec<Option<Gaussian>> = known.iter().map(model).collect();
+    let models: BTreeMap<(usize, usize), Option<Gaussian>> =
+        known.iter().map(|(of, known)| (*of, model(known))).collect();
     let one = |site: &Site| {
-        let Some(model) = &models[site.kind] else { return Forecast::UNKNOWN };
+        let of = (site.kind, site.build);
+        let Some(model) = &models[&of] else { return Forecast::UNKNOWN };
         let (mean, deviation) = model.predict(&site.counts);
-        let (least, most) = enclosure(sites, site, &known[site.kind], noise);
+        let (least, most) = enclosure(sites, site, &known[&of], noise);
         let share = |excess: f64| (1.0 / (1.0 + excess.max(0.0))).clamp(least, most);
         let reach = DEVIATIONS * stretch * deviation;
         Forecast { share: share(mean), low: share(mean + reach), high: share(mean - reach), deviation }

@@ -8,6 +8,8 @@ use std::collections::{BTreeMap, HashMap};
 pub(super) struct Site {
     pub(super) kind: usize,
     pub(super) layout: usize,
+    /// Of the domain.
+    pub(super) build: usize,
     /// The threads of the layout by level, innermost first, and within by kind.
     pub(super) counts: Vec<f64>,
 }
@@ -26,7 +28,10 @@ impl Sites {
     /// Of `entries`, kinds with layouts, those that fit.
     pub(super) fn new(cast: &Cast, local: &Local, layouts: &Layouts, entries: Vec<(usize, usize)>) -> Self {
         let fits = |(kind, layout): &(usize, usize)| experiment::stress(cast, local, layouts, *kind, *layout).is_some();
-        let site = |(kind, layout): (usize, usize)| Site { kind, layout, counts: counts(local, layouts, layout) };
+        let site = |(kind, layout): (usize, usize)| {
+            let build = layouts.build(layout);
+            Site { kind, layout, build, counts: counts(local.builds()[build].arities(), layouts, layout) }
+        };
         let all: Vec<Site> = entries.into_iter().filter(fits).map(site).collect();
         let number = all.iter().enumerate().map(|(number, site)| ((site.kind, site.layout), number)).collect();
         Self { all, number, kinds: cast.kinds().len() }
@@ -48,15 +53,14 @@ impl Sites {
         self.number.get(&(kind, layout)).copied()
     }
 
-    /// Of each of [`Site::counts`], its level.
-    pub(super) fn levels(&self) -> Vec<usize> {
-        let counts = self.all.first().map_or(0, |site| site.counts.len());
-        (0..counts).map(|count| count / self.kinds).collect()
+    /// Of each of [`Site::counts`] of a site, its level.
+    pub(super) fn levels(&self, site: &Site) -> Vec<usize> {
+        (0..site.counts.len()).map(|count| count / self.kinds).collect()
     }
 
     /// One co-runner, and as many as fit, of each kind at each level alone.
     pub(super) fn frame(&self) -> Vec<usize> {
-        let mut most: BTreeMap<(usize, usize), (f64, usize)> = BTreeMap::new();
+        let mut most: BTreeMap<(usize, usize, usize), (f64, usize)> = BTreeMap::new();
         let mut frame = Vec::new();
         for (number, site) in self.all.iter().enumerate() {
             let mut there = site.counts.iter().enumerate().filter(|(_, count)| **count > 0.0);
@@ -64,7 +68,7 @@ impl Sites {
             if *held == 1.0 {
                 frame.push(number);
             }
-            let corner = most.entry((site.kind, count)).or_insert((*held, number));
+            let corner = most.entry((site.kind, site.build, count)).or_insert((*held, number));
             if *held > corner.0 {
                 *corner = (*held, number);
             }
@@ -87,12 +91,12 @@ impl Sites {
 }
 
 /// The threads of a layout by level, innermost first, and kind.
-fn counts(local: &Local, layouts: &Layouts, layout: usize) -> Vec<f64> {
+fn counts(arities: &[usize], layouts: &Layouts, layout: usize) -> Vec<f64> {
     let kinds = layouts.kinds();
-    let mut counts = vec![0.0; kinds * local.arities().len()];
+    let mut counts = vec![0.0; kinds * arities.len()];
     for (slot, held) in layouts.example(layout).into_iter().enumerate().filter(|(_, held)| *held > 0) {
         let mut width = 1;
-        for (level, arity) in local.arities().iter().rev().enumerate() {
+        for (level, arity) in arities.iter().rev().enumerate() {
             width *= arity;
             if slot < width {
                 counts[level * kinds + held - 1] += 1.0;
@@ -113,7 +117,7 @@ mod tests {
     fn company_nearer_and_more_of_it_burdens_more() {
         let tree = SharingTree::new(&Machine::from_shape("2x2x4").unwrap(), Alike::ByStructure);
         let (cast, local) = (Cast::new(&workload("RP RP")), Local::new(&tree, DomainKind::Package, 1).unwrap());
-        let layouts = Layouts::new(local.arities(), cast.kinds().len()).unwrap();
+        let layouts = Layouts::new(&local, cast.kinds().len()).unwrap();
         let sites = Sites::new(&cast, &local, &layouts, experiment::reachable(&cast, &layouts));
         // By level, innermost first: R and P near, then R and P farther.
         assert!(sites.burdens(&[1.0, 0.0, 0.0, 1.0], &[1.0, 1.0, 0.0, 0.0]));

@@ -24,8 +24,12 @@ pub(crate) struct Branch<'a> {
     pub(crate) completion: &'a Completion,
     /// The price of every holding.
     pub(crate) values: &'a [f64],
-    /// The holdings that are tried.
-    pub(crate) candidates: &'a [usize],
+    /// The holdings that are tried, by build.
+    pub(crate) candidates: &'a [Vec<usize>],
+    /// The domains in the order in which they are given holdings, those of one build one after the other.
+    pub(crate) domains: &'a [usize],
+    /// Their builds.
+    pub(crate) builds: &'a [usize],
 }
 
 /// What came of it.
@@ -84,38 +88,42 @@ impl Findings<'_, '_> {
 }
 
 impl Branch<'_> {
-    /// Gives `domains` further domains holdings from candidate `from` on; `worth` is what those given before cost, with all that is
-    /// paid besides.
+    /// Gives the domains from `domain` on holdings, the first from candidate `from` on; `worth` is what those given before cost, with all
+    /// that is paid besides.
     pub(crate) fn give(
         &self,
-        domains: usize,
+        domain: usize,
         from: usize,
         left: &[u8],
         worth: f64,
         given: &mut Vec<usize>,
         findings: &mut Findings<'_, '_>,
     ) {
-        findings.count(self.candidates.len() - from);
+        let candidates = self.builds.get(domain).map_or(&[][..], |build| &self.candidates[*build]);
+        findings.count(candidates.len() - from);
         if findings.ended {
             return;
         }
-        if domains == 0 {
+        let remaining = self.builds.len() - domain;
+        if remaining == 0 {
             if left.iter().all(|left| *left == 0) {
                 self.join_all(given, worth, findings);
             }
             return;
         }
         let mut rest = left.to_vec();
-        for (position, &candidate) in self.candidates.iter().enumerate().skip(from) {
+        for (position, &candidate) in candidates.iter().enumerate().skip(from) {
             let holding = &self.pieces.holdings[candidate];
             if holding.counts.iter().zip(left).any(|(taken, left)| taken > left) {
                 continue;
             }
             rest.iter_mut().zip(left).zip(&holding.counts).for_each(|((rest, left), taken)| *rest = left - taken);
             let worth = worth + self.values[candidate];
-            if worth + self.completion.most(domains - 1, &rest) > findings.bar() {
+            if worth + self.completion.most(remaining - 1, &rest) > findings.bar() {
                 given.push(candidate);
-                self.give(domains - 1, position, &rest, worth, given, findings);
+                // Of one build no set of holdings comes twice.
+                let same = self.builds.get(domain + 1) == self.builds.get(domain);
+                self.give(domain + 1, if same { position } else { 0 }, &rest, worth, given, findings);
                 given.pop();
                 if findings.ended {
                     return;
@@ -225,8 +233,8 @@ impl Branch<'_> {
                 for &slot in &holding.parts[given.part].slots {
                     let kind = usize::from(holding.held[slot]) - 1;
                     let Some(next) = threads.iter().position(|thread| cast.kind(*thread) == kind) else { return };
-                    let leaf = given.domain * local.size() + slot / local.per_context();
-                    leaves[threads.swap_remove(next)] = leaf as u32;
+                    let (leaf, _) = local.context(local.slots(self.domains[given.domain]).start + slot);
+                    leaves[threads.swap_remove(next)] = leaf;
                 }
             }
         }

@@ -23,6 +23,8 @@ pub(crate) struct Cut {
 /// What a domain holds, and which of its threads are of one instance.
 #[derive(Clone, Debug)]
 pub(crate) struct Holding {
+    /// How the domain is built.
+    pub(crate) build: usize,
     /// By slot, 0 or 1 + kind.
     pub(crate) held: Vec<u8>,
     /// Threads of each kind.
@@ -50,9 +52,9 @@ pub(crate) struct Pieces {
     pub(crate) cuts: Vec<Cut>,
     /// By piece, the cuts that it is part of.
     pub(crate) cuts_of: Vec<Vec<usize>>,
-    /// The empty one comes first.
+    /// The empty ones come first.
     pub(crate) holdings: Vec<Holding>,
-    /// Of each, a number for the threads of each kind that it has, from 0.
+    /// Of each, a number for its build and the threads of each kind that it has, from 0.
     pub(crate) groups: Vec<usize>,
     /// What all holdings have, each once: few beside so many holdings, and these are valued again and again.
     offers: Vec<Offer>,
@@ -61,8 +63,8 @@ pub(crate) struct Pieces {
     offered: Vec<u32>,
 }
 
-/// The number of every piece, by what it holds; kinds tell the application.
-type Numbers = HashMap<Vec<u8>, usize>;
+/// The number of every piece, by the build of its domain and what it holds; kinds tell the application.
+type Numbers = HashMap<(usize, Vec<u8>), usize>;
 
 impl Pieces {
     /// `None` where there are too many to go through, or `go_on`, asked before each content, says no.
@@ -76,17 +78,22 @@ impl Pieces {
         let mut instances = vec![0; blackbox.cast().applications()];
         blackbox.cast().instances().iter().for_each(|instance| instances[instance.application] += 1);
         let mut holdings = Vec::new();
-        for held in contents(blackbox.local().arities(), &counts)? {
+        let mut all = Vec::new();
+        for (number, build) in blackbox.local().builds().iter().enumerate() {
+            all.extend(contents(build.arities(), &counts)?.into_iter().map(|held| (number, held)));
+        }
+        for (build, held) in all {
             if !go_on() {
                 return None;
             }
-            let shares = blackbox.slowdown().shares_within(&held);
+            let shares = blackbox.slowdown().shares_within(build, &held);
             if held.iter().zip(&shares).any(|(held, (_, share))| *held > 0 && share.is_nan()) {
                 // What the tables do not know of is predicted as 0.
                 continue;
             }
             let mut division = Division {
                 blackbox,
+                build,
                 numbers: &numbers,
                 held: &held,
                 shares: &shares,
@@ -104,7 +111,7 @@ impl Pieces {
                     parts.iter().filter(|part| division.application(part.slots[0]) == application).count()
                 };
                 if (0..instances.len()).all(|application| of(application) <= instances[application]) {
-                    holdings.push(Holding { held: held.clone(), counts: counts.clone(), parts });
+                    holdings.push(Holding { build, held: held.clone(), counts: counts.clone(), parts });
                 }
             }
             if holdings.len() > MOST_HOLDINGS {
@@ -113,13 +120,13 @@ impl Pieces {
         }
         holdings.sort_by_key(|holding| holding.parts.len());
         let mut sizes = vec![0; numbers.len()];
-        numbers.iter().for_each(|(held, number)| sizes[*number] = held.iter().filter(|held| **held > 0).count());
+        numbers.iter().for_each(|((_, held), number)| sizes[*number] = held.iter().filter(|held| **held > 0).count());
         let part_of = |piece: usize| (0..cuts.len()).filter(|cut| cuts[*cut].pieces.contains(&piece)).collect();
         let cuts_of = (0..sizes.len()).map(part_of).collect();
-        let mut known: HashMap<Vec<u8>, usize> = HashMap::new();
+        let mut known: HashMap<(usize, Vec<u8>), usize> = HashMap::new();
         let group = |holding: &Holding| {
             let next = known.len();
-            *known.entry(holding.counts.clone()).or_insert(next)
+            *known.entry((holding.build, holding.counts.clone())).or_insert(next)
         };
         let groups = holdings.iter().map(group).collect();
         let mut numbered: HashMap<(usize, u64), u32> = HashMap::new();
@@ -152,18 +159,20 @@ fn cut(blackbox: &BlackBox, application: usize, numbers: &mut Numbers) -> Option
     for (assignment, base) in blackbox.base(application).entries() {
         let mut domains: BTreeMap<usize, Vec<u8>> = BTreeMap::new();
         for (kind, leaf) in roster.iter().zip(assignment.leaves()) {
-            let leaf = *leaf as usize;
-            let held = domains.entry(leaf / local.size()).or_insert_with(|| vec![0; local.slots()]);
-            let first = leaf % local.size() * local.per_context();
+            let domain = local.domain_of(*leaf);
+            let slots = local.slots(domain);
+            let first = *leaf as usize * local.per_context() - slots.start;
+            let held = domains.entry(domain).or_insert_with(|| vec![0; slots.len()]);
             let free = held[first..first + local.per_context()].iter().position(|held| *held == 0)?;
             held[first + free] = 1 + *kind as u8;
         }
-        let number = |mut held: Vec<u8>| {
-            arrange(&mut held, local.arities());
+        let number = |(domain, mut held): (usize, Vec<u8>)| {
+            let build = local.build(domain);
+            arrange(&mut held, local.builds()[build].arities());
             let next = numbers.len();
-            *numbers.entry(held).or_insert(next)
+            *numbers.entry((build, held)).or_insert(next)
         };
-        let mut pieces: Vec<usize> = domains.into_values().map(number).collect();
+        let mut pieces: Vec<usize> = domains.into_iter().map(number).collect();
         pieces.sort_unstable();
         let range = known.entry(pieces).or_insert((base, base));
         *range = (range.0.min(base), range.1.max(base));
@@ -222,6 +231,8 @@ type Name = (usize, Vec<(u8, usize)>);
 /// The ways in which a content can be divided among instances.
 struct Division<'a> {
     blackbox: &'a BlackBox,
+    /// Of the domain.
+    build: usize,
     numbers: &'a Numbers,
     held: &'a [u8],
     /// Layout and share by slot.
@@ -266,8 +277,8 @@ impl Division<'_> {
         }
         let mut piece = vec![0; self.held.len()];
         slots.iter().for_each(|slot| piece[*slot] = self.held[*slot]);
-        arrange(&mut piece, self.blackbox.local().arities());
-        let set = self.numbers.get(&piece).map(|&piece| {
+        arrange(&mut piece, self.arities());
+        let set = self.numbers.get(&(self.build, piece)).map(|&piece| {
             let mut threads: Vec<_> = slots.iter().map(|slot| (self.held[*slot], self.shares[*slot].0)).collect();
             threads.sort_unstable();
             let next = self.names.len();
@@ -278,6 +289,10 @@ impl Division<'_> {
         });
         self.known.insert(slots.to_vec(), set);
         set
+    }
+
+    fn arities(&self) -> &[usize] {
+        self.blackbox.local().builds()[self.build].arities()
     }
 
     fn application(&self, slot: usize) -> usize {
@@ -302,7 +317,7 @@ impl Division<'_> {
         sets.insert(slots.clone());
         for slot in from..self.held.len() {
             // Of threads of one kind side by side, which are the same to everyone, the first free one.
-            let innermost = self.blackbox.local().arities().last().copied().unwrap_or(1);
+            let innermost = self.arities().last().copied().unwrap_or(1);
             let same = slot % innermost > 0 && self.held[slot - 1] == self.held[slot];
             let passed_over = same && !taken[slot - 1] && slots[slots.len() - 1] != slot - 1;
             if self.held[slot] == 0 || taken[slot] || passed_over {

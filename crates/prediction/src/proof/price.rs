@@ -9,7 +9,7 @@
 //! Programming Study 2, 1974). It holds for any prices; good ones make it tight.
 //!
 //! **The best prices** are the solution of a linear program: the smallest sum of r + domains × v under the conditions above, where v
-//! is at least the price of every holding. Prices are taken linear between a few shares, so that the conditions need hold only at these.
+//! is at least the price of every holding, for each build of domains by itself. Prices are taken linear between a few shares, so that the conditions need hold only at these.
 //! Of the holdings few matter; they are found by solving with those known and adding the ones that cost most (cutting planes; Kelley,
 //! J. SIAM 8, 1960), looked for half-way between the new prices and the best so far, which keeps these from jumping about (Ben-Ameur and
 //! Neto, Networks 49, 2007). What the solver returns is only a proposal: `r` is computed from `h`, and the bound from both.
@@ -120,19 +120,21 @@ struct Program {
     solution: Solution,
     knots: Vec<f64>,
     rises: Vec<Vec<Variable>>,
-    domain: Variable,
+    /// By build.
+    domains: Vec<Variable>,
     /// What counts as 1: solvers keep to absolute tolerances.
     unit: f64,
 }
 
 impl Program {
     /// With the conditions of all cuts and of the holdings that `known` numbers.
-    fn new(pieces: &Pieces, knots: &[f64], instances: &[usize], domains: usize, known: &[usize]) -> Option<Self> {
+    fn new(pieces: &Pieces, knots: &[f64], instances: &[usize], domains: &[usize], known: &[usize]) -> Option<Self> {
         let mut problem = Problem::new(OptimizationDirection::Minimize);
         let unit = pieces.cuts.iter().map(|cut| cut.base).fold(f64::MIN_POSITIVE, f64::max);
         let free = (-MOST_PRICE, MOST_PRICE);
         let rest: Vec<Variable> = instances.iter().map(|count| problem.add_var(*count as f64, free)).collect();
-        let domain = problem.add_var(domains as f64, (0.0, MOST_PRICE));
+        let domains: Vec<Variable> =
+            domains.iter().map(|count| problem.add_var(*count as f64, (0.0, MOST_PRICE))).collect();
         let rise =
             |problem: &mut Problem, knot: usize| problem.add_var(0.0, if knot == 0 { free } else { (0.0, MOST_PRICE) });
         let rises: Vec<Vec<Variable>> =
@@ -146,15 +148,15 @@ impl Program {
             }
         }
         for holding in known {
-            let terms = holding_terms(&pieces.holdings[*holding], knots, &rises, domain);
+            let terms = holding_terms(&pieces.holdings[*holding], knots, &rises, &domains);
             problem.add_constraint(terms.0, ComparisonOp::Le, 0.0);
         }
         let solution = problem.solve().ok()?.into_solution().ok()?;
-        Some(Self { solution, knots: knots.to_vec(), rises, domain, unit })
+        Some(Self { solution, knots: knots.to_vec(), rises, domains, unit })
     }
 
     fn add(self, holding: &Holding) -> Option<Self> {
-        let terms = holding_terms(holding, &self.knots, &self.rises, self.domain);
+        let terms = holding_terms(holding, &self.knots, &self.rises, &self.domains);
         let solution = self.solution.add_constraint(terms.0, ComparisonOp::Le, 0.0).ok()?.into_solution().ok()?;
         Some(Self { solution, ..self })
     }
@@ -187,7 +189,7 @@ impl Terms {
 }
 
 /// What a holding costs, less what a domain may.
-fn holding_terms(holding: &Holding, knots: &[f64], rises: &[Vec<Variable>], domain: Variable) -> Terms {
+fn holding_terms(holding: &Holding, knots: &[f64], rises: &[Vec<Variable>], domains: &[Variable]) -> Terms {
     let mut terms = Terms::default();
     for part in &holding.parts {
         let (segment, share) = position(knots, part.share);
@@ -196,23 +198,26 @@ fn holding_terms(holding: &Holding, knots: &[f64], rises: &[Vec<Variable>], doma
             terms.add(rises[part.piece][segment + 1], share);
         }
     }
-    terms.add(domain, -1.0);
+    terms.add(domains[holding.build], -1.0);
     terms
 }
 
-/// The best prices found, in rounds of which each asks `go_on` with the bound so far: what `domains` domains can be worth at most, whatever they
+/// The best prices found, in rounds of which each asks `go_on` with the bound so far: what all domains, so many of each build, can be worth at most, whatever they
 /// hold, and what is paid besides. Prices are linear between `knots` first, then also at the shares of the holdings that turn out to matter.
 pub(crate) fn best(
     pieces: &Pieces,
     knots: Vec<f64>,
     instances: &[usize],
-    domains: usize,
+    domains: &[usize],
     go_on: &mut dyn FnMut(f64) -> bool,
 ) -> Prices {
     let mut best = Prices::by_size(pieces, knots, instances.len());
-    let bound = |prices: &Prices, most: f64| prices.besides(instances) + domains as f64 * most;
+    let bound = |prices: &Prices, most: &[f64]| {
+        let held = domains.iter().zip(most).map(|(domains, most)| *domains as f64 * most);
+        prices.besides(instances) + held.sum::<f64>()
+    };
     let (most, mut known) = dearest(pieces, &best);
-    let mut least = bound(&best, most);
+    let mut least = bound(&best, &most);
     for _ in 0..MOST_REFINED {
         let before = least;
         let Some(program) = Program::new(pieces, &best.knots, instances, domains, &known) else { break };
@@ -233,19 +238,20 @@ fn plane(
     best: &mut Prices,
     least: &mut f64,
     known: &mut Vec<usize>,
-    bound: &dyn Fn(&Prices, f64) -> f64,
+    bound: &dyn Fn(&Prices, &[f64]) -> f64,
     go_on: &mut dyn FnMut(f64) -> bool,
 ) -> bool {
     for _ in 0..MOST_ROUNDS {
         let solved = program.prices(pieces, best.rest.len());
-        let limit = program.unit * program.solution.var_value(program.domain);
+        let limit = |build: usize| program.unit * program.solution.var_value(program.domains[build]);
         let promised = program.unit * program.solution.objective();
         let mut added = Vec::new();
         for prices in [best.halfway(&solved, pieces), solved.clone()] {
             let (most, dear) = dearest(pieces, &prices);
-            let value = bound(&prices, most);
-            let exceeds = |holding: &usize| {
-                !known.contains(holding) && solved.value(&pieces.holdings[*holding]) > limit + EXCEEDS * program.unit
+            let value = bound(&prices, &most);
+            let exceeds = |number: &usize| {
+                let holding = &pieces.holdings[*number];
+                !known.contains(number) && solved.value(holding) > limit(holding.build) + EXCEEDS * program.unit
             };
             added = dear.into_iter().filter(exceeds).collect();
             if value < *least {
@@ -278,11 +284,15 @@ fn refined(pieces: &Pieces, prices: &Prices, known: &[usize]) -> Vec<f64> {
     let mut valued: Vec<(f64, usize)> =
         known.iter().map(|holding| (prices.value(&pieces.holdings[*holding]), *holding)).collect();
     valued.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let least = valued.first().map_or(0.0, |(most, _)| most - MATTERS * most.abs());
+    let build = |holding: usize| pieces.holdings[holding].build;
+    let matters = |(value, holding): &(f64, usize)| {
+        let most = valued.iter().find(|(_, other)| build(*other) == build(*holding)).map_or(0.0, |(most, _)| *most);
+        *value >= most - MATTERS * most.abs()
+    };
     let mut knots = prices.knots.clone();
     let apart = KNOTS_APART * knots[knots.len() - 1];
-    let dear = valued.into_iter().take_while(|(value, _)| *value >= least);
-    for part in dear.flat_map(|(_, holding)| &pieces.holdings[holding].parts) {
+    let dear = valued.iter().filter(|valued| matters(valued));
+    for part in dear.flat_map(|(_, holding)| &pieces.holdings[*holding].parts) {
         let place = knots.partition_point(|knot| *knot <= part.share);
         let near = |knot: Option<&f64>| knot.is_some_and(|knot| (knot - part.share).abs() < apart);
         if part.share > 0.0 && !near(knots.get(place)) && !near(knots.get(place - 1)) && knots.len() < MOST_KNOTS {
@@ -292,19 +302,25 @@ fn refined(pieces: &Pieces, prices: &Prices, known: &[usize]) -> Vec<f64> {
     knots
 }
 
-/// The highest price of a holding, and the holdings that cost most, one for each number of threads of each kind.
-fn dearest(pieces: &Pieces, prices: &Prices) -> (f64, Vec<usize>) {
+/// The highest price of a holding in each build, and the holdings that cost most, one for each build and number of threads of each kind.
+fn dearest(pieces: &Pieces, prices: &Prices) -> (Vec<f64>, Vec<usize>) {
     let groups = pieces.groups.iter().max().map_or(0, |last| last + 1);
+    let builds = pieces.holdings.iter().map(|holding| holding.build + 1).max().unwrap_or_default();
     let mut by_counts = vec![(f64::NEG_INFINITY, 0); groups];
+    let mut most = vec![f64::NEG_INFINITY; builds];
     let values = pieces.values(|piece, share| prices.of(piece, share));
     for (number, (value, group)) in values.into_iter().zip(&pieces.groups).enumerate() {
         let dearest: &mut (f64, usize) = &mut by_counts[*group];
         if value > dearest.0 {
             *dearest = (value, number);
+            let most = &mut most[pieces.holdings[number].build];
+            *most = most.max(value);
         }
     }
+    // By how far below the dearest of its build each is.
+    let below = |(value, holding): &(f64, usize)| most[pieces.holdings[*holding].build] - value;
     let mut dear = by_counts;
-    dear.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-    let most = dear.first().map_or(f64::NEG_INFINITY, |(most, _)| *most);
-    (most, dear.into_iter().take(MOST_ADDED).map(|(_, number)| number).collect())
+    dear.sort_by(|a, b| below(a).total_cmp(&below(b)).then(a.1.cmp(&b.1)));
+    let dear = dear.into_iter().take(MOST_ADDED).map(|(_, number)| number).collect();
+    (most, dear)
 }

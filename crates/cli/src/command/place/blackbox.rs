@@ -90,12 +90,17 @@ pub(super) fn merged(machine: &Machine, level: DomainKind) -> DomainKind {
         let here = (domain.kind == level).then_some(&domain.cpus);
         here.or_else(|| domain.children.iter().find_map(|child| find(child, level)))
     }
+    let tree = SharingTree::new(machine, Alike::ByStructure);
+    let mut leaves = 0..tree.leaves().len() as u32;
+    // On a hybrid processor a level may be merged around some contexts and not around others.
+    if leaves.any(|leaf| tree.around(leaf).iter().any(|(kind, _)| *kind == level)) {
+        return level;
+    }
     let number = [DomainKind::L2, DomainKind::L3, DomainKind::L4].iter().position(|cache| *cache == level);
     let cache =
         || machine.caches.iter().find(|cache| number.is_some_and(|number| usize::from(cache.level) == number + 2));
     let Some(cpus) = find(&machine.root, level).or_else(|| cache().map(|cache| &cache.cpus)) else { return level };
     let cpus = cpus.intersection(&machine.allowed);
-    let tree = SharingTree::new(machine, Alike::ByStructure);
     let around = tree.leaves().iter().position(|leaf| cpus.contains(*leaf)).map(|leaf| tree.around(leaf as u32));
     let same = |(_, leaves): &&(DomainKind, std::ops::Range<u32>)| leaves.len() == cpus.len();
     match around.as_ref().and_then(|around| around.iter().find(same)) {
@@ -225,6 +230,9 @@ mod tests {
         let (level, kind) = (2, pinwise_topology::CacheKind::Unified);
         machine.caches.push(pinwise_topology::Cache { level, kind, size: None, line: None, ways: None, cpus: core });
         assert_eq!(merged(&machine, DomainKind::L2), DomainKind::Core, "a cache of a core's contexts");
+        let mut hybrid = Machine::from_shape("l2:2 core:2 pu:2").unwrap();
+        hybrid.allowed = CpuSet::parse_list("0,1,4-7").unwrap();
+        assert_eq!(merged(&hybrid, DomainKind::L2), DomainKind::L2, "of one core, and of two");
     }
 
     #[test]

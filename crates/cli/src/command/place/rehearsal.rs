@@ -8,12 +8,13 @@ use crate::request::Subject;
 use anyhow::Context;
 use num_bigint::BigUint;
 use pinwise_placement::{SearchError, core_local};
-use pinwise_prediction::{Cast, ExperimentCount, Profiling};
+use pinwise_prediction::{Build, Cast, ExperimentCount, Local, Profiling};
 use pinwise_simulator::Processor;
 use pinwise_simulator::program::Pipeline;
 use pinwise_testbed::{MeasureError, Thread, Workload, figures};
 use pinwise_topology::{Alike, Fingerprint, Machine, PerContext, SharingTree, Space};
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 /// What profiling takes, as `--json` prints it. Numbers of experiments are decimal, exact.
@@ -104,7 +105,11 @@ impl Place {
             seconds_each,
             seconds_each_here: here,
         };
-        if self.json { output::print_json(&document) } else { output::print(&text(&document, local.size(), simulated)) }
+        if self.json {
+            output::print_json(&document)
+        } else {
+            output::print(&text(&document, &sizes(&local), simulated))
+        }
     }
 
     /// What is asked about, without starting anything.
@@ -177,7 +182,15 @@ fn application(text: &str) -> Result<Workload, Usage> {
     Ok(Workload { name: text.to_owned(), threads: threads.collect() })
 }
 
-fn text(document: &Document, size: usize, simulated: bool) -> String {
+/// Contexts that a core-local domain has: `8 contexts`, `2 or 4 contexts`.
+fn sizes(local: &Local) -> String {
+    let sizes: BTreeSet<usize> = local.builds().iter().map(Build::size).collect();
+    let last = sizes.last().copied().unwrap_or_default();
+    let sizes: Vec<String> = sizes.iter().map(usize::to_string).collect();
+    format!("{} context{}", sizes.join(" or "), if last == 1 { "" } else { "s" })
+}
+
+fn text(document: &Document, sizes: &str, simulated: bool) -> String {
     let mut text = String::new();
     let mut line = |name: &str, value: String| {
         // Writing to a string cannot fail.
@@ -188,8 +201,7 @@ fn text(document: &Document, size: usize, simulated: bool) -> String {
     line(
         "core-local",
         format!(
-            "{core_local} ({core_local_because}): threads on other {core_local}s are taken not to interfere; one has {size} context{}",
-            if size == 1 { "" } else { "s" }
+            "{core_local} ({core_local_because}): threads on other {core_local}s are taken not to interfere; one has {sizes}"
         ),
     );
     let programs =
