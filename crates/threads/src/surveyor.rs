@@ -11,10 +11,7 @@
 //! start, is rated by how much the best speed known is expected to rise by a probe there (the knowledge gradient), per second.
 //! The first probe has as many threads as contexts.
 //!
-//! **Choice.** The fewest threads that are, with a probability of [`CONFIDENCE`], within the tolerance of the candidate that is fastest on average. More
-//! threads than contexts are chosen from two probes beyond the contexts at least; where readings of the same number contradict what they tell of their
-//! errors, only if the best number up to the contexts loses more than the tolerance with a probability of 90 %; where both were probed several times,
-//! only if it does on average. Where they are not, the choice is made in the same way among the numbers up to the contexts.
+//! **Choice.** The fewest threads that are surely enough within the tolerance of the fastest: `verdict.rs`.
 //!
 //! **End.** When the choice is expected to lose less than the tolerance against the best there is, or no probe promises anything; if time is
 //! left, the two numbers that the choice is between are probed in turn then: fewer threads that may be fast enough and the fastest, or where that has more
@@ -25,14 +22,18 @@
 //! Limits: a probe of a moment knows neither what comes later in a run (see [`crate::Shift`]) nor how a fixed number of pieces divides
 //! among the threads at its end; where that number is known, [`Question::pieces`] lets it count.
 
-use crate::advice::{Advice, Ended, expected_loss};
+mod verdict;
+
+pub use verdict::CONFIDENCE;
+
+use crate::advice::{Advice, Ended};
 use crate::belief::{Belief, Departure, Noise, Prior, Reading};
 use crate::law::Law;
 use crate::matrix::Matrix;
 use crate::pieces::Evenness;
-use pinwise_topology::Random;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
+use verdict::{Contest, DOUBTS, REPEATS, Verdict};
 
 /// What is asked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -115,11 +116,6 @@ pub enum Step {
 pub const SHARE: f64 = 0.042;
 /// Part of that which probes take: how long the run takes is only known to some percent.
 const FORECAST: f64 = 0.97;
-/// Probability with which fewer threads have to be good enough to be chosen.
-pub const CONFIDENCE: f64 = 0.7;
-/// Where readings of the same number contradict what they tell of their errors: probability with which the best number up to the contexts has to
-/// lose more than the tolerance for more threads than contexts to be chosen.
-const CLEAR: f64 = 0.9;
 /// Windows that a probe may have, as multiples of the ordinary one.
 const WINDOWS: [f64; 5] = [0.25, 0.5, 1.0, 2.0, 4.0];
 /// Relative standard error of a value over the ordinary window where nothing is known of it.
@@ -130,12 +126,6 @@ const LEAST_ERROR: f64 = 0.002;
 const SETTLED: f64 = 0.5;
 /// A probe that is expected to gain less than this share of the tolerance is not made.
 const WORTHLESS: f64 = 0.1;
-/// Fewer threads that may be fast enough, and those they may be as fast as, are probed so often at most.
-const DOUBTS: usize = 3;
-/// More threads than contexts that may be faster, and the best number up to the contexts, are probed so often at most.
-const PAIRS: usize = 8;
-/// What is announced is probed so often, and more threads than contexts are not chosen by fewer probes of such numbers.
-const REPEATS: usize = 2;
 /// How far readings are off, and how likely that is: as far as they say, or more; or, on a machine that others use, by 8 or 20 % from one to the
 /// next, whatever they say.
 const NOISES: [(Noise, f64); 4] = [
@@ -144,11 +134,6 @@ const NOISES: [(Noise, f64); 4] = [
     (Noise { times: 0.8, beside: 0.08 }, 0.1),
     (Noise { times: 0.8, beside: 0.2 }, 0.05),
 ];
-/// Draws behind the intervals.
-const DRAWS: usize = 400;
-/// Their seed: a replayed search says the same.
-const SEED: u64 = 0x5ca1_ab1e;
-
 /// The search: pure, knows only what it is told.
 #[derive(Clone, Debug)]
 pub struct Surveyor {
@@ -323,69 +308,6 @@ impl Surveyor {
             Reading { place: sample.0, value: sample.2.value.ln(), error }
         };
         self.samples.iter().map(reading).collect()
-    }
-}
-
-/// What the belief says about the choice.
-struct Verdict {
-    choice: usize,
-    /// The choice by averages alone, whether or not it is sure enough.
-    fewest: usize,
-    contest: Option<Contest>,
-    loss: f64,
-    draws: Vec<Vec<f64>>,
-}
-
-/// Two candidates that the choice is between, and how often each is worth a probe.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Contest {
-    few: usize,
-    fast: usize,
-    most: usize,
-}
-
-impl Verdict {
-    /// Half of the draws differ from the belief by `ends`, the others by their opposites. `times`: how often a candidate was probed.
-    fn new(question: &Question, belief: &Belief, ends: &[f64], times: impl Fn(usize) -> usize) -> Self {
-        let mut draws = belief.draws(DRAWS, &mut Random::new(SEED));
-        for (draw, sign) in draws.iter_mut().zip([1.0, -1.0].into_iter().cycle()) {
-            draw.iter_mut().zip(ends).for_each(|(value, end)| *value += sign * end);
-        }
-        let (mean, best) = (&belief.mean, belief.best());
-        let enough = (1.0 - question.tolerance).ln();
-        // Within the tolerance: on average, and how probably.
-        let near = |place: usize, fastest: usize| mean[place] >= mean[fastest] + enough;
-        let good = |place: usize, fastest: usize| {
-            let times = draws.iter().filter(|draw| draw[place] >= draw[fastest] + enough).count();
-            times as f64 / draws.len() as f64
-        };
-        let clear = |place: usize| good(place, best) <= 1.0 - CLEAR;
-        let own = question.candidates.partition_point(|&threads| threads <= question.contexts);
-        let rival = (0..own).rev().max_by(|&a, &b| mean[a].total_cmp(&mean[b]));
-        // More threads than contexts can hide waiting and nothing else: that they are faster has to be told by more than one reading, beyond
-        // doubt where readings contradict each other, and on average where there are several of both.
-        let above: usize = (own..mean.len()).map(&times).sum();
-        let contradicted = |rival: usize| belief.noisy() && !clear(rival);
-        let level = |rival: usize| times(rival).min(times(best)) >= DOUBTS && near(rival, best);
-        let doubted = |rival: &usize| above < REPEATS || contradicted(*rival) || level(*rival);
-        let sure = |fastest: usize| {
-            let chosen = |place: usize| near(place, fastest) && good(place, fastest) >= CONFIDENCE;
-            // What is lost against the best up to the contexts comes on top of what that may lose.
-            let much = |place: usize| fastest != best && level(fastest) && mean[place] < mean[fastest] + enough / 2.0;
-            (0..fastest).find(|&place| chosen(place) && !much(place)).unwrap_or(fastest)
-        };
-        let fastest = rival.filter(|_| sure(best) >= own).filter(doubted).unwrap_or(best);
-        let fewest = (0..fastest).find(|&place| near(place, fastest)).unwrap_or(fastest);
-        let choice = sure(fastest);
-        let loss = expected_loss(&draws, choice);
-        let contest = match rival.filter(|_| best >= own) {
-            Some(rival) => {
-                let open = if choice < own { loss >= question.tolerance * SETTLED } else { !clear(rival) };
-                Some(Contest { few: rival, fast: best, most: if open { PAIRS } else { DOUBTS } })
-            }
-            None => (fewest < choice).then_some(Contest { few: fewest, fast: fastest, most: DOUBTS }),
-        };
-        Self { choice, fewest, contest, loss, draws }
     }
 }
 

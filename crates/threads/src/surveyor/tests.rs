@@ -1,5 +1,7 @@
+use super::verdict::PAIRS;
 use super::*;
 use crate::Law;
+use pinwise_topology::Random;
 use proptest::prelude::*;
 
 /// What a search thinks after a probe grows with the square of their number: up to sixteen.
