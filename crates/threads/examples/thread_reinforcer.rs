@@ -4,9 +4,10 @@
 #[allow(dead_code)]
 mod published;
 
-use pinwise_scheduler::{Platform, Program};
+use pinwise_scheduler::{ModelProber, Platform, Program};
+use pinwise_testbed::{Part, Prober};
 use pinwise_threads::Thresholds;
-use published::{Published, RUNS, SEARCHES, SEED};
+use published::{Published, RUNS, SEARCHES, SEED, WINDOW};
 use std::error::Error;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -43,13 +44,18 @@ fn main() -> Result<(), Box<dyn Error>> {
     );
     println!("| --- | ---: | ---: | ---: | --- | --- | ---: | ---: | ---: | ---: |\n{searched}");
     println!("{choices} of {} choices are the paper's, {reasons} of them for the paper's reason.", rows.len());
-    ferret(&platform, &std::fs::read_to_string(folder.join("ferret_stages.csv"))?)
+    ferret(&platform, &std::fs::read_to_string(folder.join("ferret_stages.csv"))?)?;
+    let chosen =
+        |program: &str| rows.iter().zip(&compared).find(|(row, _)| row.program == program).map(|(_, it)| it.parameter);
+    critical(&platform, &std::fs::read_to_string(folder.join("parsec_threads.csv"))?, chosen)
 }
 
 /// One program's lines of both tables.
 struct Compared {
     fitted: String,
     searched: String,
+    /// What the model's search chooses.
+    parameter: u32,
     same_choice: bool,
     same_reason: bool,
 }
@@ -83,7 +89,8 @@ fn compare(platform: &Platform, thresholds: Thresholds, row: &Published) -> Resu
         row.search_s,
         found.cost.as_secs_f64(),
     );
-    Ok(Compared { fitted, searched, same_choice: chosen == row.found, same_reason: reason == row.stop })
+    let (parameter, same_choice) = (found.parameter, chosen == row.found);
+    Ok(Compared { fitted, searched, parameter, same_choice, same_reason: reason == row.stop })
 }
 
 /// Table IV beside the model: busy (USR and SYS) and LOCK per stage.
@@ -109,6 +116,27 @@ fn ferret(platform: &Platform, table: &str) -> Result<(), Box<dyn Error>> {
             fields[12],
             fields[15],
         );
+    }
+    Ok(())
+}
+
+/// The critical threads of section II beside those that a probe of the chosen number marks.
+fn critical(platform: &Platform, table: &str, chosen: impl Fn(&str) -> Option<u32>) -> Result<(), Box<dyn Error>> {
+    println!(
+        "\nCritical threads, at the number that the search on the model chooses, and the share of the time they had work to do:\n"
+    );
+    println!("| program | paper | n | model | the others |\n| --- | --- | ---: | --- | --- |");
+    for fields in published::rows(table) {
+        let [name, _, paper, ..] = fields[..] else { return Err("a line is too short".into()) };
+        let n = chosen(name).ok_or_else(|| format!("{name}: no search for it"))?;
+        let mut prober = ModelProber::new(platform.clone(), Program::built_in(name)?, SEED);
+        prober.probe(n, WINDOW)?;
+        let told = |critical: bool| {
+            let parts = prober.parts().into_iter().filter(|part| part.critical == critical);
+            let told = |part: Part| format!("{} ({:.0} %)", part.role, ((part.ran + part.waited) * 100.0).min(100.0));
+            parts.map(told).collect::<Vec<String>>().join(", ")
+        };
+        println!("| {name} | {paper} | {n} | {} | {} |", told(true), told(false));
     }
     Ok(())
 }
