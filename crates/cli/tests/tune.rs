@@ -47,6 +47,9 @@ fn check(answer: &Value) {
         "placed" => assert!(low(&answer["gain"]) > 0.0 && low(&answer["gain_of_pinning"]) > 0.0, "{answer:#}"),
         other => panic!("{other}"),
     }
+    let verdict = answer["verdict"].as_str().unwrap();
+    let pinned = answer["choice"] == "placed";
+    assert!(pinned || verdict.contains("Pinning ") || verdict.contains("No placement was compared: "), "{verdict}");
 }
 
 #[test]
@@ -68,6 +71,15 @@ fn a_program_that_runs_to_its_end_is_tuned_and_its_plan_starts_it() {
     assert_eq!(left.count(), 0, "what every run has written is removed");
     check(&answer);
     assert_eq!((answer["unit"].as_str(), answer["lower_is_better"].as_bool()), (Some("s"), Some(true)));
+    let placed = answer["placements"].as_array().unwrap().iter().rfind(|placed| placed["campaign"].is_u64()).unwrap();
+    let (id, store) = (placed["campaign"].to_string(), folder.path().join("tune.db"));
+    let shown = json(&pinwise(["campaign", "show", &id, "--json", "--store", store.to_str().unwrap()]));
+    let kept = shown["notes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .any(|note| note.as_str().unwrap().starts_with("The last comparison of tune"));
+    assert!(kept, "the last comparison is kept: {shown:#}");
     let written = fs::read_to_string(&plan).unwrap();
     assert!(written.contains(&format!("n = {}", answer["parameter"])), "{written}");
     assert_eq!(written.contains("[[thread]]"), answer["choice"] == "placed", "{written}");

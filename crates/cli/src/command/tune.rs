@@ -8,6 +8,7 @@ mod crew;
 mod document;
 mod finals;
 mod text;
+mod verdict;
 
 use super::place::{self, StoredSearch};
 use super::threads::{self, Asked, Edges, Files};
@@ -19,8 +20,9 @@ use anyhow::Context;
 use clap::Args;
 use crew::Crew;
 use document::{Document, Placement, Remains};
-use pinwise_campaign::Store;
+use pinwise_campaign::{CampaignState, Store};
 use pinwise_placement::{Choice, Measured, Number, Plan, Way};
+use pinwise_testbed::figures::Scale;
 use pinwise_threads::Shortlist;
 use pinwise_topology::SharingTree;
 use std::path::PathBuf;
@@ -121,12 +123,14 @@ impl Tune {
             notes,
             plan,
         };
+        let recorded = record(&mut store, &document);
         if self.json {
             output::print_json(&document.json())?;
         } else {
             output::print(&text::result(&document, output::width()))?;
         }
         settled?;
+        recorded?;
         // There is an answer, by what was measured until then.
         failure.map_or(Ok(()), Err)
     }
@@ -137,6 +141,18 @@ impl Tune {
         plan::write(path, plan)?;
         Ok(path.clone())
     }
+}
+
+/// Keeps the last comparison with the campaign that placed the number.
+fn record(store: &mut Store, document: &Document) -> anyhow::Result<()> {
+    let Some(StoredSearch { info, outcome }) = document.placement() else { return Ok(()) };
+    let (compared, unit) = (document.compared(), &document.finals.unit);
+    let typical = compared.contest.ways().iter().find_map(|&way| compared.contest.estimate(way));
+    let note = compared.note(&Scale::new(unit, typical.map_or(1.0, |estimate| estimate.mean)));
+    let mut outcome = outcome.clone();
+    outcome.notes.push(note);
+    store.conclude(info.id, CampaignState::Finished, Some(&serde_json::to_value(&outcome)?))?;
+    Ok(())
 }
 
 /// Places the numbers near the best, into `placements`, until one is left.

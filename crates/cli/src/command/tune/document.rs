@@ -1,6 +1,7 @@
 //! What was found, and as `--json` prints it; docs/JSON.md describes the fields.
 
 use super::finals::Finals;
+use super::verdict::{Compared, unplaced};
 use crate::command::place::StoredSearch;
 use crate::command::threads;
 use crate::outcome;
@@ -123,6 +124,7 @@ impl Document {
             "machine": "host",
             "contexts": self.surveyed.contexts,
             "choice": self.choice,
+            "verdict": self.compared().verdict(),
             "parameter": self.parameter,
             "threads": self.parameter.and_then(|n| self.surveyed.threads_of(n)),
             "default": self.default,
@@ -132,7 +134,7 @@ impl Document {
             "rounds": contest.rounds(),
             "cut_short": self.finals.cut_short.as_ref().map(|error| format!("{error:#}")),
             "gain": self.gain(),
-            "gain_of_pinning": contest.gain(Way::Placed, self.rival()),
+            "gain_of_pinning": contest.gain(Way::Placed, self.compared().rival()),
             "advice": surveyed["advice"],
             "probes": surveyed["probes"],
             "search_seconds": surveyed["search_seconds"],
@@ -156,9 +158,16 @@ impl Document {
         })
     }
 
-    /// What pinning is compared with: the same number unpinned.
-    pub(super) fn rival(&self) -> Way {
-        if self.default == Some(self.n) { Way::Default } else { Way::Number }
+    /// What was compared, to be told.
+    pub(super) fn compared(&self) -> Compared<'_> {
+        let winner = self.placements.iter().find(|placement| placement.parameter == self.n);
+        Compared {
+            contest: &self.finals.contest,
+            choice: self.choice,
+            n: self.n,
+            default: self.default,
+            unplaced: winner.and_then(unplaced),
+        }
     }
 
     /// What the choice gains over doing nothing.

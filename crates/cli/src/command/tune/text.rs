@@ -20,7 +20,7 @@ pub(super) fn result(document: &Document, width: usize) -> String {
     let (took, budget) = (figures::duration(document.seconds), figures::duration(document.budget));
     sheet.paragraph("", 0, &format!("All of it took {took} of {budget}."));
     sheet.text.push('\n');
-    sheet.paragraph("", 0, &verdict(document));
+    sheet.paragraph("", 0, &document.compared().verdict());
     if document.choice == Choice::Placed
         && let Some(placed) = document.placement()
         && let Some(best) = &placed.outcome.best
@@ -94,14 +94,14 @@ fn placements(placements: &[Placement], unit: &Unit) -> String {
 }
 
 fn finals(sheet: &mut Sheet, document: &Document) {
-    let contest = &document.finals.contest;
+    let (contest, compared) = (&document.finals.contest, document.compared());
     let estimates: Vec<_> = contest.ways().iter().filter_map(|&way| Some((way, contest.estimate(way)?))).collect();
     let scale = Scale::new(&document.finals.unit, estimates.first().map_or(1.0, |(_, estimate)| estimate.mean));
     sheet.paragraph("", 0, &format!("On fresh windows, {} rounds in random order (95 % intervals):", contest.rounds()));
     let row = |(way, estimate): &(Way, pinwise_placement::Estimate)| {
         let over = |other| contest.gain(*way, other).filter(|_| *way != other).map_or(String::new(), shown);
         vec![
-            way_name(document, *way),
+            compared.name(*way),
             scale.show(estimate.mean),
             scale.range(estimate.low, estimate.high),
             over(Way::Default),
@@ -109,36 +109,6 @@ fn finals(sheet: &mut Sheet, document: &Document) {
     };
     let figure = if document.finals.unit.reciprocal { "time" } else { "speed" };
     sheet.text.push_str(&table(vec!["", figure, "interval", "over the default"], estimates.iter().map(row)));
-}
-
-fn way_name(document: &Document, way: Way) -> String {
-    let n = document.parameter_of(way).map_or("its own number of threads".to_owned(), |n| format!("n = {n}"));
-    match way {
-        Way::Default => format!("default: {n}, unpinned"),
-        Way::Number => format!("{n}, unpinned"),
-        Way::Placed => format!("{n}, pinned"),
-    }
-}
-
-/// The answer in a sentence or two.
-fn verdict(document: &Document) -> String {
-    let n = document.n;
-    let contest = &document.finals.contest;
-    let gain = document.gain().map_or(String::new(), shown);
-    let pinning = contest.gain(Way::Placed, document.rival());
-    let left = match pinning {
-        Some(gain) => format!("Pinning is left out: {} over the same number unpinned.", shown(gain)),
-        None => "There is no placement to compare.".to_owned(),
-    };
-    match document.choice {
-        Choice::Default => format!("Keep the default: nothing that was measured is better beyond its interval. {left}"),
-        Choice::Number => format!("Run it with n = {n}: {gain} over the default. {left}"),
-        Choice::Fewer => format!("Run it with n = {n}: fewer threads, and {gain} against the default. {left}"),
-        Choice::Placed => {
-            let alone = pinning.map_or(String::new(), |gain| format!(", {} over n = {n} unpinned", shown(gain)));
-            format!("Run it with n = {n}, pinned: {gain} over the default{alone}.")
-        }
-    }
 }
 
 fn next(sheet: &mut Sheet, document: &Document) {

@@ -1,0 +1,174 @@
+//! What the last comparison says, in words: what to do, and why pinning is no part of it where it is not.
+
+use super::document::{Placement, shown};
+use pinwise_placement::{Choice, Contest, Outcome, Way};
+use pinwise_testbed::figures::{self, Scale};
+
+/// What was compared, and what follows.
+pub(super) struct Compared<'a> {
+    pub(super) contest: &'a Contest,
+    pub(super) choice: Choice,
+    /// The number that was found.
+    pub(super) n: u32,
+    /// n where nobody decides; `None`: the program's own.
+    pub(super) default: Option<u32>,
+    /// Why there is no placement that could take part.
+    pub(super) unplaced: Option<String>,
+}
+
+impl Compared<'_> {
+    /// What pinning is compared with: the same number unpinned.
+    pub(super) fn rival(&self) -> Way {
+        if self.default == Some(self.n) { Way::Default } else { Way::Number }
+    }
+
+    /// The answer in a sentence or two.
+    pub(super) fn verdict(&self) -> String {
+        let (n, contest, unpinned) = (self.n, self.contest, self.without_pinning());
+        let over = |way, other| contest.gain(way, other).map_or(String::new(), shown);
+        let number = over(Way::Number, Way::Default);
+        match self.choice {
+            Choice::Default => {
+                let alone = match contest.gain(Way::Number, Way::Default) {
+                    Some(gain) => format!(" n = {n} is {} over it.", shown(gain)),
+                    None if self.default == Some(n) => format!(" n = {n}, which was found, is the default."),
+                    None => String::new(),
+                };
+                format!("Keep the default: nothing that was measured is better beyond its interval.{alone} {unpinned}")
+            }
+            Choice::Number => format!("Run it with n = {n}: {number} over the default. {unpinned}"),
+            Choice::Fewer => {
+                format!("Run it with n = {n}: fewer threads, and {number} against the default. {unpinned}")
+            }
+            Choice::Placed => {
+                let alone = match self.rival() {
+                    Way::Default => String::new(),
+                    rival => format!(", {} over n = {n} unpinned", over(Way::Placed, rival)),
+                };
+                format!("Run it with n = {n}, pinned: {} over the default{alone}.", over(Way::Placed, Way::Default))
+            }
+        }
+    }
+
+    /// Why the threads are left to the operating system.
+    fn without_pinning(&self) -> String {
+        if let Some(why) = &self.unplaced {
+            return format!("No placement was compared: {why}.");
+        }
+        let Some(gain) = self.contest.gain(Way::Placed, self.rival()) else {
+            return "Pinning was not compared: none of its windows, or one alone, could be measured.".to_owned();
+        };
+        let why = match self.contest.gain(Way::Placed, Way::Default) {
+            _ if gain.high < 0.0 => ", which is slower".to_owned(),
+            _ if gain.low <= 0.0 => ", which may be nothing".to_owned(),
+            Some(whole) if self.rival() != Way::Default => format!(", but {} over the default", shown(whole)),
+            _ => String::new(),
+        };
+        format!("Pinning is left out: {} over the same number unpinned{why}.", shown(gain))
+    }
+
+    /// The comparison as a note beside the campaign that placed the number.
+    pub(super) fn note(&self, scale: &Scale) -> String {
+        let figure = |&way: &Way| {
+            let estimate = self.contest.estimate(way)?;
+            Some(format!("{}: {}", self.name(way), estimate.show(scale)))
+        };
+        let figures: Vec<String> = self.contest.ways().iter().filter_map(figure).collect();
+        let (rounds, verdict) = (figures::counted(self.contest.rounds() as u64, "round"), self.verdict());
+        format!(
+            "the last comparison of tune, {rounds} of fresh windows in random order: {}. {}",
+            figures.join("; "),
+            verdict.trim_end_matches('.')
+        )
+    }
+
+    /// `n = 2, pinned`
+    pub(super) fn name(&self, way: Way) -> String {
+        let number = |n: u32| format!("n = {n}");
+        match way {
+            Way::Default => {
+                let n = self.default.map_or("its own number of threads".to_owned(), number);
+                format!("default: {n}, unpinned")
+            }
+            Way::Number => format!("{}, unpinned", number(self.n)),
+            Way::Placed => format!("{}, pinned", number(self.n)),
+        }
+    }
+}
+
+/// Why a number has no placement that could be compared; `None` where it has one.
+pub(super) fn unplaced(placement: &Placement) -> Option<String> {
+    match &placement.searched {
+        None => placement.reason.clone(),
+        Some(searched) => searched.outcome.best.is_none().then(|| unannounced(&searched.outcome)),
+    }
+}
+
+/// Why a search announced no assignment.
+fn unannounced(outcome: &Outcome) -> String {
+    let (cost, failure) = (&outcome.cost, &outcome.failure);
+    match failure {
+        Some(failure) if cost.classes == 0 => format!("no assignment could be measured, the last since {failure}"),
+        _ => format!(
+            "the {} of the time for placing, {}, were too few for fresh windows of an assignment, a longer --budget has more",
+            figures::counted(cost.measurements, "measurement"),
+            figures::duration(cost.time)
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pinwise_testbed::Unit;
+
+    /// Six rounds of the ways with these speeds, each a little off.
+    fn contest(speeds: &[(Way, f64)]) -> Contest {
+        let mut contest = Contest::new(speeds.iter().map(|(way, _)| *way).collect(), 0.95);
+        for round in 0..6 {
+            let off = |place: usize| 1.0 + 0.001 * f64::from((round + place as i32 * 2) % 3);
+            contest.take(speeds.iter().enumerate().map(|(place, (_, speed))| Some(speed * off(place))).collect());
+        }
+        contest
+    }
+
+    fn told(speeds: &[(Way, f64)], default: Option<u32>, unplaced: Option<&str>) -> String {
+        let contest = contest(speeds);
+        let choice = contest.choice(false, 0.01);
+        Compared { contest: &contest, choice, n: 3, default, unplaced: unplaced.map(str::to_owned) }.verdict()
+    }
+
+    #[test]
+    fn why_pinning_is_no_part_of_the_answer_is_told() {
+        use Way::{Default, Number, Placed};
+        let same = told(&[(Default, 1.0), (Placed, 1.0)], Some(3), None);
+        assert!(same.contains("n = 3, which was found, is the default. Pinning is left out: "), "{same}");
+        assert!(same.ends_with("over the same number unpinned, which may be nothing."), "{same}");
+        let slower = told(&[(Default, 1.0), (Number, 1.5), (Placed, 1.2)], Some(2), None);
+        assert!(
+            slower.starts_with("Run it with n = 3: ") && slower.ends_with("unpinned, which is slower."),
+            "{slower}"
+        );
+        let less = told(&[(Default, 1.0), (Number, 0.8), (Placed, 0.9)], Some(2), None);
+        assert!(less.contains(" n = 3 is -") || less.contains(" n = 3 is −"), "{less}");
+        assert!(less.contains(", but ") && less.ends_with("over the default."), "{less}");
+        let none = told(&[(Default, 1.0), (Number, 1.5)], None, Some("they come and go too fast"));
+        assert!(none.ends_with("No placement was compared: they come and go too fast."), "{none}");
+        let unmeasured = told(&[(Default, 1.0), (Number, 1.5)], None, None);
+        assert!(unmeasured.contains("Pinning was not compared"), "{unmeasured}");
+    }
+
+    #[test]
+    fn the_note_has_every_way_and_the_verdict() {
+        let contest = contest(&[(Way::Default, 1.0), (Way::Number, 1.5), (Way::Placed, 2.0)]);
+        let compared = Compared { contest: &contest, choice: Choice::Placed, n: 3, default: None, unplaced: None };
+        let note = compared.note(&Scale::new(&Unit::rate("1/s"), 1.0));
+        assert!(note.starts_with("the last comparison of tune, 6 rounds of fresh windows"), "{note}");
+        for part in
+            ["default: its own number of threads, unpinned: 1.00", "n = 3, unpinned: 1.50", "n = 3, pinned: 2.0"]
+        {
+            assert!(note.contains(part), "{part}: {note}");
+        }
+        assert!(note.contains(". Run it with n = 3, pinned: ") && !note.ends_with('.'), "{note}");
+    }
+}
