@@ -6,6 +6,7 @@ mod support;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 use support::{PINWISE, Program, affinities, wait_until};
@@ -90,6 +91,31 @@ fn a_metric_that_makes_no_sense_is_bad_usage() {
         let (code, line) = refused(&["--metric", metric, "--", "yes"]);
         assert!(code == 2 && line.contains(reason), "{metric}: {code} {line}");
     }
+}
+
+#[test]
+fn a_metric_that_cannot_be_there_is_refused_before_anything_is_started() {
+    let folder = TempDir::new().unwrap();
+    let (started, store) = (folder.path().join("started"), folder.path().join("pinwise.db"));
+    let (started, store) = (started.to_str().unwrap(), store.to_str().unwrap());
+    let own = std::process::id().to_string();
+    let launched = ["--", "touch", started, "{n}"];
+    for command in [&["place", "--store", store][..], &["threads"], &["tune", "--store", store]] {
+        let running =
+            if command[0] == "place" { &["--pid", &own][..] } else { &["--set", "cmd:true {n}", "--pid", &own] };
+        for (metric, program, why) in [
+            ("netdev:eth99:tx_packets", &launched[..], "there are only "),
+            ("cmd:pinwise-nothing --stat", &launched, "there is no program 'pinwise-nothing'"),
+            (r"file:/no/such/log:n=(\d+)", running, "/no/such/log: there is no such file; name a file"),
+        ] {
+            let output = support::pinwise(command.iter().chain(&["--metric", metric]).chain(program));
+            let told = String::from_utf8(output.stderr).unwrap();
+            assert_eq!(output.status.code(), Some(2), "{command:?} {metric}: {told}");
+            assert!(told.starts_with("pinwise: metric '") && told.contains(why), "{command:?}: {told}");
+            assert_eq!(told.lines().count(), 1, "{told}");
+        }
+    }
+    assert!(!Path::new(started).exists());
 }
 
 #[test]

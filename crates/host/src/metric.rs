@@ -26,6 +26,7 @@ mod number;
 mod on_demand;
 mod paced;
 mod pattern;
+mod presence;
 mod probe;
 mod procio;
 mod prometheus;
@@ -44,6 +45,7 @@ pub use prometheus::Selector;
 pub use reading::Interpretation;
 pub use spec::MetricSpec;
 
+use crate::thread::Pid;
 use crate::{Meter, Streams};
 use arrivals::{Lines, MatchingLines};
 use growth::Growth;
@@ -104,11 +106,17 @@ impl std::fmt::Debug for Metric {
 }
 
 impl MetricSpec {
-    /// Checks what can be checked before a program is started.
+    /// Checks what can be checked before a program is started, or before anything is done to one that runs as the processes `running`.
     ///
     /// # Errors
-    /// Options that do not go with the metric; `stdout:` and `stderr:` unless `launched`; `runtime` never comes here.
-    pub fn check(&self, options: &MetricOptions, launched: bool) -> Result<(), MetricError> {
+    /// Options that do not go with the metric; `stdout:` and `stderr:` of a program that runs; `runtime` never comes here. What the metric is
+    /// read from is not there and will not be: of a program that runs files, pages and sockets too, which one that is started may make.
+    pub fn check(&self, options: &MetricOptions, running: Option<&[Pid]>) -> Result<(), MetricError> {
+        self.fits(options, running.is_none())?;
+        self.present(running)
+    }
+
+    fn fits(&self, options: &MetricOptions, launched: bool) -> Result<(), MetricError> {
         match self {
             Self::Command(_) => {}
             _ if options.pick.is_some() => return Err(MetricError::PickWithoutCommand { metric: self.to_string() }),
@@ -137,7 +145,7 @@ impl MetricSpec {
         pids: Pids,
         cancelled: &dyn Fn() -> bool,
     ) -> Result<Metric, MetricError> {
-        self.check(options, streams.stdout.is_some() || streams.stderr.is_some())?;
+        self.fits(options, streams.stdout.is_some() || streams.stderr.is_some())?;
         let metric = self.to_string();
         // What stands around the picked number describes it as the pattern of stdout: does.
         let picked = options.pick.as_ref().map(Pattern::as_str);

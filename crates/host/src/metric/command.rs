@@ -154,6 +154,19 @@ fn words(command: &str) -> Option<(&str, impl Iterator<Item = &str>)> {
     command.chars().all(plain).then_some((program, words))
 }
 
+/// The program of a command without shell syntax, where it is neither a file that can be started nor one of the shell's own commands.
+pub(crate) fn unknown(command: &str) -> Option<&str> {
+    let (program, _) = words(command)?;
+    let mut shell = Command::new("sh");
+    shell
+        .args(["-c", "command -v \"$1\"", "sh", program])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    // Where there is no shell nothing is known.
+    shell.status().is_ok_and(|status| !status.success()).then_some(program)
+}
+
 /// Starts a program in a process group of its own: what it starts is stopped with it, and a Ctrl-C on the terminal reaches only
 /// us.
 fn start<'a>(program: &str, arguments: impl IntoIterator<Item = &'a str>) -> io::Result<Child> {

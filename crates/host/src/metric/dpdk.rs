@@ -17,6 +17,7 @@ pub(crate) struct Dpdk {
     connection: Option<Connection>,
 }
 
+const NO_SOCKET: &str = "no such socket: is the program running with this --file-prefix, and telemetry on?";
 /// A program that takes longer to answer is stuck.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -24,6 +25,12 @@ impl Dpdk {
     /// The program with this `--file-prefix`; `directory` is where DPDK programs keep their files ([`runtime_directory`]).
     pub(crate) fn new(directory: PathBuf, prefix: &str, field: String) -> Self {
         Self { field, path: directory.join(prefix).join("dpdk_telemetry.v2"), connection: None }
+    }
+
+    /// Why no program answers; nothing is asked.
+    pub(crate) fn found(&self) -> Result<(), String> {
+        let there = self.path.exists();
+        there.then_some(()).ok_or_else(|| format!("{}: {NO_SOCKET}", self.path.display()))
     }
 
     fn sum(&mut self, cancelled: &dyn Fn() -> bool) -> Result<f64, Failure> {
@@ -94,9 +101,7 @@ impl Connection {
     fn open(path: &std::path::Path, cancelled: &dyn Fn() -> bool) -> Result<Self, Failure> {
         let shown = path.display().to_string();
         let fail = |errno: Errno| match errno {
-            Errno::NOENT => {
-                Failure::on(&shown, "no such socket: is the program running with this --file-prefix, and telemetry on?")
-            }
+            Errno::NOENT => Failure::on(&shown, NO_SOCKET),
             Errno::CONNREFUSED => Failure::on(&shown, "nobody listens: the program that made this socket is gone"),
             Errno::ACCESS => Failure::on(&shown, "permission denied: run pinwise as the program's user"),
             errno => Failure::on(&shown, errno),

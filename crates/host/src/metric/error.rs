@@ -88,6 +88,16 @@ pub enum MetricError {
         /// `stdout` or `stderr`.
         stream: &'static str,
     },
+    /// What it is read from is not there, and will not be.
+    #[error("metric '{metric}': {why}; {remedy}")]
+    Missing {
+        /// The metric.
+        metric: String,
+        /// What is missing.
+        why: String,
+        /// What to do.
+        remedy: &'static str,
+    },
     /// No reading at all.
     #[error("metric '{metric}': no number in {}: {seen}", duration(*.waited))]
     NeverRead {
@@ -165,6 +175,7 @@ impl MetricError {
                 | Self::PickWithoutCommand { .. }
                 | Self::RuntimeOfRunning
                 | Self::NoStream { .. }
+                | Self::Missing { .. }
         )
     }
 }

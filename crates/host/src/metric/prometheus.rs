@@ -179,7 +179,7 @@ impl Prometheus {
     }
 
     /// Fetches on a thread of its own, so that a server that does not answer cannot hold up a Ctrl-C.
-    fn fetch(&self, cancelled: &dyn Fn() -> bool) -> Result<String, Failure> {
+    pub(super) fn fetch(&self, cancelled: &dyn Fn() -> bool) -> Result<String, Failure> {
         let (agent, url) = (self.agent.clone(), self.url.clone());
         let (sender, receiver) = mpsc::sync_channel(1);
         let fetch = move || {

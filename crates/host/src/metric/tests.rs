@@ -131,7 +131,7 @@ fn a_command_that_always_fails_is_given_up_with_its_complaint() {
 fn options_that_do_not_fit_are_usage_errors() {
     let pick = MetricOptions { pick: Some(Pattern::new(r"(\d+)").unwrap()), ..MetricOptions::default() };
     let check = |metric: &str, options: &MetricOptions| {
-        metric.parse::<MetricSpec>().unwrap().check(options, false).unwrap_err()
+        metric.parse::<MetricSpec>().unwrap().check(options, Some(&[])).unwrap_err()
     };
     assert!(matches!(check("io:rchar", &pick), MetricError::PickWithoutCommand { .. }));
     assert!(matches!(check(r"stdout:(\d)", &MetricOptions::default()), MetricError::NoStream { .. }));

@@ -175,10 +175,14 @@ fn whole(request: &Request, interrupt: &Interrupt) -> anyhow::Result<Bed> {
             RerunTestbed::new(launch(command, request), &machine, metric, limits, interrupt.flag()).map_err(told)?;
         return Ok(Bed::Rerun(Box::new(bed)));
     }
-    metric.check(&options, matches!(request.subject, Subject::Launched(_))).map_err(usage)?;
     let (mut target, mut streams) = match (&request.subject, scope(&request.subject)) {
-        (_, Some(scope)) => (Target::attach(scope).map_err(told)?, Streams::default()),
+        (_, Some(scope)) => {
+            let target = Target::attach(scope).map_err(told)?;
+            metric.check(&options, Some(&target.pids())).map_err(usage)?;
+            (target, Streams::default())
+        }
         (Subject::Launched(command) | Subject::Rerun(command), _) => {
+            metric.check(&options, None).map_err(usage)?;
             Target::launch(&launch(command, request)).map_err(told)?
         }
         (subject, None) => anyhow::bail!("{subject:?} is nothing to attach to"),

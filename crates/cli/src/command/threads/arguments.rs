@@ -10,7 +10,7 @@ use crate::output::{Usage, read_input};
 use anyhow::Context as _;
 use clap::{Args, Subcommand, ValueEnum};
 use pinwise_host::metric::{Interpretation, MetricOptions, MetricSpec, Pattern};
-use pinwise_host::{POWERCAP, Power, Setter};
+use pinwise_host::{POWERCAP, Pid, Power, Setter};
 use pinwise_testbed::figures;
 use pinwise_threads::{Formula, Objective, Span, Thresholds, standing};
 use regex::Regex;
@@ -359,7 +359,8 @@ impl Asked {
             unit: self.unit.clone(),
             ..MetricOptions::default()
         };
-        metric.check(&options, true).map_err(usage)?;
+        let running = self.pid.map(|pid| [Pid(pid)]);
+        metric.check(&options, running.as_ref().map(|pids| &pids[..])).map_err(usage)?;
         Ok(Some((metric, options)))
     }
 }

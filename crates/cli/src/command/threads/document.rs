@@ -38,6 +38,8 @@ pub(crate) struct Document {
     /// Of the published search.
     pub(super) thresholds: Option<Thresholds>,
     pub(super) monitor: Option<MonitorRow>,
+    /// Share of the contexts' time that other programs took during the probes, where it is worth a word.
+    pub(super) others: Option<f64>,
     /// The program came into another phase between two probes.
     pub(super) shift: Option<Shift>,
     /// The user ended it once there was an answer.
@@ -242,6 +244,7 @@ impl Document {
             probe_seconds: conditions.window.as_secs_f64(),
             thresholds: (conditions.method == Method::Reinforcer).then_some(conditions.thresholds),
             monitor: None,
+            others: None,
             shift: answer.shift,
             interrupted: answer.interrupted,
             notes: answer.notes,

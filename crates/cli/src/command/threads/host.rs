@@ -5,7 +5,7 @@ use super::document::{Document, MonitorRow, ProbeRow, Remains, SeenRow, ThreadRo
 use super::observed::{Conditions, Observed};
 use super::{Answer, leave, told, usage};
 use crate::interrupt::Interrupt;
-use crate::output::{self, Usage, crowded};
+use crate::output::{self, Usage, crowd, crowded};
 use anyhow::Context as _;
 use pinwise_host::{
     CrowdShare, LinuxProber, Monitor, Pid, ProbeError, ProbeOptions, ProgressSource, Quota, Recipe, Scope, Seen,
@@ -111,9 +111,7 @@ pub(crate) fn search(
     };
     let (mut prober, mut found) = search(progress, &conditions)?;
     // A program that ends within a probe is short enough for whole runs.
-    if let Some(ProbeError::Short { ran, .. }) =
-        prober.inner.error().filter(|_| asked.metric().is_ok_and(|metric| metric.is_none()))
-    {
+    if let Some(ProbeError::Short { ran, .. }) = prober.inner.error().filter(|_| asked.metric.is_none()) {
         let ran = figures::duration(*ran);
         notes.push(format!("the program ended by itself after {ran}: {}", whole_runs(asked.pieces)));
         conditions.whole_runs = true;
@@ -156,7 +154,9 @@ pub(crate) fn search(
     document.monitor = MonitorRow::of(seen, prober.inner.refused());
     notes.extend(prober.inner.notes().iter().cloned());
     notes.extend(told_by(&document, conditions.method));
-    notes.extend(disturbances(prober.inner.seen(), document.monitor.as_ref()));
+    let others: Vec<CrowdShare> = seen.iter().filter_map(|seen| seen.others).collect();
+    document.others = crowd(&others);
+    notes.extend(disturbances(seen, &others, document.monitor.as_ref()));
     notes.append(&mut document.notes);
     document.notes = notes;
     Ok((document, prober.inner))
@@ -228,10 +228,9 @@ pub(crate) fn usable(machine: &Machine, pid: Option<Pid>) -> Result<(u32, Option
 }
 
 /// What took from the program while it was probed.
-fn disturbances(seen: &[Seen], monitor: Option<&MonitorRow>) -> Vec<String> {
+fn disturbances(seen: &[Seen], others: &[CrowdShare], monitor: Option<&MonitorRow>) -> Vec<String> {
     let mut notes = Vec::new();
-    let shares: Vec<CrowdShare> = seen.iter().filter_map(|seen| seen.others).collect();
-    notes.extend(crowded(&shares, "probes", ", of which more threads get a larger share"));
+    notes.extend(crowded(others, "probes", ", of which more threads get a larger share"));
     let watching = monitor.and_then(|monitor| monitor.overhead).filter(|_| seen.iter().any(|seen| seen.disturbed));
     if let Some(share) = watching.filter(|share| *share >= WATCHING_NOTABLE) {
         notes.push(format!(

@@ -69,7 +69,14 @@ pub(crate) fn probed(document: &Document) -> String {
         Some(advice) => advice.to_string(),
         None => format!("n = {} ({threads})", document.parameter),
     };
+    let answer = headline(&answer, document.others);
     format!("{}\n\n{answer}\n\n", probes(&document.probes, document.unit.as_ref(), document.method).trim_fmt())
+}
+
+/// The answer with what qualifies it: `others`, the share of the contexts' time that was not the program's to have, where that is much.
+fn headline(answer: &str, others: Option<f64>) -> String {
+    let beside = |others| format!(", beside others that took {} of the contexts' time", figures::percent(others));
+    format!("{answer}{}", others.map_or(String::new(), beside))
 }
 
 /// The probes of a search that has no answer.
@@ -236,6 +243,16 @@ mod tests {
         let profile = Profile { lock: 0.0, vcx_rate: 0.0, migr_rate: 0.0, cpu_util: 0.0 };
         let probe = Probe { parameter: 2, threads: 2, profile, progress, cost: Duration::from_millis(100) };
         rows(vec![(probe, Vec::new())]).remove(0)
+    }
+
+    #[test]
+    fn a_busy_machine_qualifies_the_headline_itself() {
+        let answer = "n = 26 (23-29), speed-up 11.4 ± 0.3";
+        assert_eq!(headline(answer, None), answer);
+        assert_eq!(
+            headline(answer, Some(0.12)),
+            "n = 26 (23-29), speed-up 11.4 ± 0.3, beside others that took 12 % of the contexts' time"
+        );
     }
 
     #[test]
