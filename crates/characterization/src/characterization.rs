@@ -321,9 +321,14 @@ impl Noise {
         }
     }
 
+    /// Whether others had the contexts for so much of the time that programs met each other for less than they should.
+    pub fn busy(&self) -> bool {
+        self.share < BUSY
+    }
+
     fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
-        if self.share < BUSY {
+        if self.busy() {
             warnings.push(format!(
                 "this machine is busy: the benchmarks had their CPUs for {} of the time, so that they met each other for less \
                  than they should and slowdowns come out too small; stop other programs and try again",

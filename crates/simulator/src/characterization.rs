@@ -256,6 +256,24 @@ mod tests {
     }
 
     #[test]
+    fn additions_beside_loads_rest_on_loads_that_yield() {
+        // Figure 2 of the paper has 2; the others of integer additions and loads are the same without the rule.
+        let slowdown = |after_load, reference, stressor| {
+            let mut processor = Processor::model("ultrasparc-t2").unwrap();
+            processor.intra_pipe.fetch.after_load = after_load;
+            let beside = Experiment { reference, stressor, count: 3, place: Place::Pipe };
+            let [alone, beside] = [Experiment::alone(reference), beside].map(|e| e.cpi(&processor, 2).unwrap().mean());
+            (beside / alone * 10.0).round() / 10.0
+        };
+        use crate::AfterLoad::{Alike, LoadsYield};
+        use Microbenchmark::{Dcache, IntAdd};
+        assert_eq!([LoadsYield, Alike].map(|rule| slowdown(rule, IntAdd, Dcache)), [2.0, 4.0]);
+        for (reference, stressor) in [(Dcache, IntAdd), (Dcache, Dcache)] {
+            assert_eq!([LoadsYield, Alike].map(|rule| slowdown(rule, reference, stressor)), [2.0, 2.0]);
+        }
+    }
+
+    #[test]
     fn experiments_run_side_by_side_give_what_they_give_alone() {
         let processor = Processor::model("ultrasparc-t2").unwrap();
         let beside = |count| Experiment { count, ..Experiment::alone(Microbenchmark::IntMul) };

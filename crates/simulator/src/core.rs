@@ -72,7 +72,7 @@ impl Core {
         for threads in threads {
             let first = strands.len();
             strands.extend(threads.into_iter().map(|strand| Strand { pipe: pipes.len(), ..strand }));
-            pipes.push(Pipe::new(first..strands.len()));
+            pipes.push(Pipe::new(first..strands.len(), processor.intra_pipe.fetch.after_load));
         }
         let last = pipes.len() - 1;
         Self {
@@ -190,7 +190,7 @@ impl Core {
             self.shared[1].last_user = number;
             let chosen = &mut self.strands[strand];
             chosen.fetch(now, self.l1_latency, code);
-            pipe.after_load = now + 1;
+            pipe.loads(now);
             pipe.fetched(strand, chosen, now + 1);
             let units = self.divider.due(now).min(self.port.due(now));
             self.go_on(number, now, end.min(units.saturating_add(1)), end, code, memory);
@@ -327,7 +327,7 @@ impl Core {
             }
             Operation::Load { .. } | Operation::Poll => {
                 self.shared[1].last_user = number;
-                self.pipes[number].after_load = now + 1;
+                self.pipes[number].loads(now);
                 match memory.load(core, value, now) {
                     Load::Hit => chosen.ready_at = now + self.l1_latency,
                     Load::Arrives { at, from_memory } => {

@@ -35,8 +35,8 @@ pub use bench::ModelBench;
 pub use chip::{Chip, Pace, Placed, PlacementError, Unplaced};
 pub use core::Counters;
 pub use processor::{
-    Arbitration, CachePolicy, Fetch, FetchPolicy, Fpd, Fpx, Integer, InterCore, IntraCore, IntraPipe, L1Data,
-    L1Instruction, L2, Lsu, Memory, Processor, ProcessorError,
+    AfterLoad, Arbitration, CachePolicy, Fetch, FetchPolicy, Fpd, Fpx, Integer, InterCore, IntraCore, IntraPipe,
+    L1Data, L1Instruction, L2, Lsu, Memory, Processor, ProcessorError,
 };
 pub use program::{Job, Program};
 pub use testbed::{SimulatedTestbed, Window};

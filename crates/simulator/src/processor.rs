@@ -46,6 +46,8 @@ pub struct Fetch {
     pub width: u32,
     /// Which of the ready strands fetches.
     pub policy: FetchPolicy,
+    /// Which of them first in the cycle after a load.
+    pub after_load: AfterLoad,
 }
 
 /// Which of the ready strands of a pipe fetches.
@@ -54,6 +56,16 @@ pub struct Fetch {
 pub enum FetchPolicy {
     /// The one whose last fetch is longest ago.
     LeastRecentlyFetched,
+}
+
+/// Which of the ready strands of a pipe go first in the cycle after a load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AfterLoad {
+    /// Those without a load.
+    LoadsYield,
+    /// None: as in any other cycle.
+    Alike,
 }
 
 /// Integer execution of a pipe.

@@ -2,7 +2,7 @@
 //! contexts of any processor.
 
 use pinwise_simulator::program::{Address, Pipeline, Region, Ring, Side, Step};
-use pinwise_simulator::{Arbitration, Chip, Counters, Job, Pace, Placed, Processor, Program};
+use pinwise_simulator::{AfterLoad, Arbitration, Chip, Counters, Job, Pace, Placed, Processor, Program};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
@@ -153,21 +153,25 @@ fn demanding() -> impl Strategy<Value = Program> {
     })
 }
 
-/// A core all of whose strands want its units all the time, under either arbitration.
+/// A core all of whose strands want its units all the time, under either arbitration, whether or not loads yield after a load.
 fn crowd() -> impl Strategy<Value = (Processor, Job, Vec<Placed>)> {
     let threads = prop::collection::vec((demanding(), 0u64..40, any::<u64>()), 12);
     let rule = || select(vec![Arbitration::OldestFirst, Arbitration::LastUserYields]);
-    (processor(), threads, rule(), rule(), 1u32..8).prop_map(|(mut processor, threads, fpx, lsu, taken_branch)| {
-        processor.intra_core.fpx.arbitration = fpx;
-        processor.intra_core.lsu.arbitration = lsu;
-        processor.intra_pipe.integer.taken_branch = taken_branch;
-        let count = processor.contexts_per_core().min(threads.len());
-        let places = (0..count).zip(threads);
-        let (threads, placed): (Vec<_>, _) =
-            places.map(|(context, (program, start, seed))| (program, Placed { context, start, seed })).unzip();
-        let resident = vec![Region { base: 0, length: 1 << 18 }];
-        (processor, Job { threads, rings: Vec::new(), resident }, placed)
-    })
+    let after_load = || select(vec![AfterLoad::LoadsYield, AfterLoad::Alike]);
+    (processor(), threads, rule(), rule(), after_load(), 1u32..8).prop_map(
+        |(mut processor, threads, fpx, lsu, after_load, taken_branch)| {
+            processor.intra_pipe.fetch.after_load = after_load;
+            processor.intra_core.fpx.arbitration = fpx;
+            processor.intra_core.lsu.arbitration = lsu;
+            processor.intra_pipe.integer.taken_branch = taken_branch;
+            let count = processor.contexts_per_core().min(threads.len());
+            let places = (0..count).zip(threads);
+            let (threads, placed): (Vec<_>, _) =
+                places.map(|(context, (program, start, seed))| (program, Placed { context, start, seed })).unzip();
+            let resident = vec![Region { base: 0, length: 1 << 18 }];
+            (processor, Job { threads, rings: Vec::new(), resident }, placed)
+        },
+    )
 }
 
 /// Threads anywhere that load a few lines again and again, half of which some store to; one may drive them out of a small second level.

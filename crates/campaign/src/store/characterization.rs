@@ -9,10 +9,18 @@ use rusqlite::{OptionalExtension, TransactionBehavior};
 
 /// What a characterization is called in the table of machines.
 const CHARACTERIZATION: &str = "characterization";
+/// What one is called that tells too little of its machine to decide by.
+const EXCERPT: &str = "excerpt";
 
 impl Store {
-    /// Keeps a characterization under its machine's fingerprint; the number it has there.
-    pub fn keep_characterization(&mut self, characterization: &Characterization) -> Result<i64, StoreError> {
+    /// Keeps a characterization under its machine's fingerprint; the number it has there. One that is not `whole`, of some benchmarks only or
+    /// disturbed, is kept and not found by [`Store::characterization`].
+    pub fn keep_characterization(
+        &mut self,
+        characterization: &Characterization,
+        whole: bool,
+    ) -> Result<i64, StoreError> {
+        let kind = if whole { CHARACTERIZATION } else { EXCERPT };
         let fingerprint = &characterization.fingerprint;
         let (fingerprint_text, document) = (text(fingerprint), text(characterization));
         self.sql(|connection| {
@@ -21,7 +29,7 @@ impl Store {
             transaction.execute_batch(include_str!("machine.sql"))?;
             transaction.execute(
                 "INSERT INTO machine (kind, topology, model, fingerprint, document) VALUES (?, ?, ?, ?, ?)",
-                (CHARACTERIZATION, &fingerprint.topology, &fingerprint.model, fingerprint_text, document),
+                (kind, &fingerprint.topology, &fingerprint.model, fingerprint_text, document),
             )?;
             let id = transaction.last_insert_rowid();
             transaction.commit()?;
@@ -29,7 +37,7 @@ impl Store {
         })
     }
 
-    /// The latest characterization of a machine with the topology and model of `fingerprint`; the conditions (kernel, governor) may
+    /// The latest whole characterization of a machine with the topology and model of `fingerprint`; the conditions (kernel, governor) may
     /// differ and are in its own. `None` where there is none, and where the latest was written in another form than this version's.
     ///
     /// Its [`pinwise_characterization::Findings::local`] is the level that a predictor may look at alone.
@@ -100,8 +108,8 @@ mod tests {
             store.characterization(fingerprint).unwrap().map(|found| found.conditions.seed)
         };
         assert_eq!(seed(&store, &fingerprint("2x2")), None, "a store that never held one has no table for it");
-        for (shape, number) in [("2x2", 1), ("2x2", 2), ("4x2", 3)] {
-            store.keep_characterization(&characterization(shape, number)).unwrap();
+        for (shape, number, whole) in [("2x2", 1, true), ("2x2", 2, true), ("2x2", 4, false), ("4x2", 3, true)] {
+            store.keep_characterization(&characterization(shape, number), whole).unwrap();
         }
         let mut kernel = fingerprint("2x2");
         kernel.kernel = Some("7.0".into());

@@ -2,7 +2,7 @@
 CREATE TABLE IF NOT EXISTS machine (
     id          INTEGER PRIMARY KEY AUTOINCREMENT,
     at          INTEGER NOT NULL DEFAULT (unixepoch()), -- seconds since the Unix epoch
-    kind        TEXT NOT NULL,                          -- characterization
+    kind        TEXT NOT NULL,                          -- characterization; excerpt: one that nothing is decided by
     topology    TEXT NOT NULL,                          -- digest of domains, caches, kinds of cores, NUMA
     model       TEXT NOT NULL,                          -- the processor's name
     fingerprint TEXT NOT NULL,                          -- JSON: these two and the conditions (kernel, SMT, governor)

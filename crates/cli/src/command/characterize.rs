@@ -29,7 +29,7 @@ use std::time::{Duration, Instant};
 #[command(after_help = "Examples:
   pinwise characterize                                    this machine
   pinwise characterize --machine ultrasparc-t2            a model, simulated cycle by cycle
-  pinwise characterize --benchmarks intadd,mem --rounds 2 some of it, to see how it goes
+  pinwise characterize --benchmarks intadd,mem --rounds 2 some of it, to look at
   pinwise characterize --html page.html                   with a page of heat maps")]
 pub(crate) struct Characterize {
     /// Where the benchmarks run: host, or a processor that is simulated
@@ -125,7 +125,8 @@ impl Characterize {
         let started = Instant::now();
         let characterization = measure(&*bench, &plan, conditions, fingerprint).map_err(stopped)?;
         let seconds = started.elapsed().as_secs_f64();
-        let id = store.keep_characterization(&characterization)?;
+        let doubt = doubt(plan.benchmarks.len() < bench.benchmarks().len(), &characterization);
+        let id = store.keep_characterization(&characterization, doubt.is_none())?;
         if let Some(file) = &self.html {
             let page = pinwise_report::characterization_page(&characterization)?;
             output::write(file, page.as_bytes())?;
@@ -139,8 +140,20 @@ impl Characterize {
             figures::duration(Duration::from_secs_f64(seconds)),
             store.path().display()
         ));
+        if let Some(doubt) = doubt {
+            output::aside(&format!("place does not go by it: {doubt}"));
+        }
         output::print(&text::text(&characterization))
     }
+}
+
+/// Why nothing is to be decided by what was found, if so.
+fn doubt(some: bool, characterization: &Characterization) -> Option<String> {
+    let noise = &characterization.noise;
+    if some {
+        return Some("only some of the benchmarks took part".into());
+    }
+    noise.busy().then(|| format!("programs had their contexts for {} of the time", figures::percent(noise.share)))
 }
 
 /// Why it was not measured.

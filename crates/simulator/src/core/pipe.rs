@@ -6,6 +6,7 @@
 
 use super::claim::{Claim, Clear};
 use super::{MOST_STRANDS, NEVER, Strand, Units};
+use crate::AfterLoad;
 use crate::code::{Code, Operation};
 use std::ops::Range;
 
@@ -13,7 +14,9 @@ use std::ops::Range;
 #[derive(Clone, Debug)]
 pub(super) struct Pipe {
     pub(super) strands: Range<usize>,
-    /// The cycle after its last load.
+    /// Whether loads yield in the cycle after a load.
+    loads_yield: bool,
+    /// The cycle after its last load, where loads yield then.
     pub(super) after_load: u64,
     /// Strands whose instruction a unit has yet to start on.
     pub(super) waiting: usize,
@@ -37,8 +40,18 @@ struct Queue {
 
 impl Pipe {
     /// A pipe of these strands, none of which has fetched.
-    pub(super) fn new(strands: Range<usize>) -> Self {
-        Self { strands, after_load: 0, waiting: 0, due: 0, wakes: 0, queue: Queue::default(), clear: [0; 2] }
+    pub(super) fn new(strands: Range<usize>, after_load: AfterLoad) -> Self {
+        let loads_yield = after_load == AfterLoad::LoadsYield;
+        let after_load = if loads_yield { 0 } else { NEVER };
+        Self { strands, loads_yield, after_load, waiting: 0, due: 0, wakes: 0, queue: Queue::default(), clear: [0; 2] }
+    }
+
+    /// Notes a load in cycle `now`.
+    #[inline]
+    pub(super) fn loads(&mut self, now: u64) {
+        if self.loads_yield {
+            self.after_load = now + 1;
+        }
     }
 
     /// Strands whose time has come by cycle `now` join the queue.
@@ -151,7 +164,7 @@ impl Pipe {
                 let Some(latency) = latency else { break };
                 let strand = &mut strands[number];
                 if strand.is_load() {
-                    self.after_load = now + 1;
+                    self.loads(now);
                 }
                 strand.fetch(now, latency, code);
             }

@@ -3,7 +3,7 @@
 //! An instance is three threads that pass packets on over two rings (`layout`): R receives, P processes, T transmits. They run as
 //! in Netra DPS: no operating system, one thread per hardware context, and a thread whose ring is empty or full polls it.
 //!
-//! **Blocks.** The compiled programs of the studies are not known, but their throughput is. All code other than what is named below
+//! **Blocks.** The compiled programs of the studies are not known, only some of their throughputs. All code other than what is named below
 //! is made of *blocks* of 18 instructions: 10 additions, a load of the thread's own variables, 6 additions, a taken branch: one load
 //! and one branch in 18, as in compiled integer code. A block takes 24 cycles where nothing is shared.
 //!
@@ -20,8 +20,8 @@
 //! | `aho-corasick` | for each of 167 ± 160 bytes of payload 20 instructions: loads the byte, and a transition from 12 KiB |
 //! | `stateful` | 634 instructions: 6 multiplications (hash), loads and stores in a table of 512 KiB (lock, record) |
 //!
-//! **Where the numbers come from.** Those of R, T and the nine IPFwd variants reproduce the throughputs and differences that the studies print
-//! (docs/FIDELITY.md). Those of the last three are counted on the programs that ship with pinwise, instruction by
+//! **Where the numbers come from.** Those of R, T and the nine IPFwd variants were chosen to come near the throughputs and differences that the studies
+//! print; docs/FIDELITY.md has both, and where they differ. Those of the last three are counted on the programs that ship with pinwise, instruction by
 //! instruction on x86-64, with cachegrind (`crates/workloads/examples/process.rs`): the instructions per packet; the mean
 //! length of payloads and headers of their generated packets; 12 KiB of transitions, because with a cache like
 //! the T2's (8 KiB, 4 ways) 0.37 transitions per byte are missed. The table of `stateful` is that of 4,096 active flows, 128 bytes each
