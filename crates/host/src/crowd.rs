@@ -69,9 +69,14 @@ impl CrowdWatch {
         Some(Self { before: crowd.moment()?, crowd, program: taken(pids) })
     }
 
-    /// Until now; `pids` are the program's processes now. `None` where the kernel does not tell, as of CPUs that were taken away meanwhile.
+    /// Until now; `pids` are the program's processes now. `None` where the kernel does not tell, as of CPUs that were taken away meanwhile, and
+    /// where one of the processes has gone, and with it what it took.
     pub fn so_far(&self, pids: &[Pid]) -> Option<CrowdShare> {
-        self.crowd.since(Some(self.before), taken(pids).saturating_sub(self.program))
+        let there = |pid: &Pid| std::path::Path::new(&format!("/proc/{pid}/stat")).exists();
+        if !pids.iter().all(there) {
+            return None;
+        }
+        self.crowd.since(Some(self.before), taken(pids).checked_sub(self.program)?)
     }
 }
 
@@ -145,6 +150,18 @@ mod tests {
         child.0.kill().unwrap();
         child.0.wait().unwrap();
         assert!(taken(&[]) >= before + long);
+    }
+
+    #[test]
+    fn a_program_that_has_gone_tells_nothing_of_others() {
+        let child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let mut child = crate::fixture::Killed(child);
+        let pids = [Pid(child.0.id() as i32)];
+        let Some(watch) = CrowdWatch::begin(&sys::affinity(0).unwrap(), &pids) else { return };
+        assert!(watch.so_far(&pids).is_some());
+        child.0.kill().unwrap();
+        child.0.wait().unwrap();
+        assert_eq!(watch.so_far(&pids), None);
     }
 
     #[test]

@@ -293,7 +293,15 @@ impl Profiling {
                     let mut frame = self.sites.frame();
                     // A frame larger than half of what is allowed leaves too little to choose.
                     random.shuffle(&mut frame);
-                    frame.truncate(self.most.saturating_sub(self.asked).div_ceil(2));
+                    let left = self.most.saturating_sub(self.asked);
+                    let rest = frame.split_off(left.div_ceil(2).min(frame.len()));
+                    // But where a kind of threads has no company in a build of domains, nothing can be forecast there.
+                    for site in rest {
+                        let of = |site: &usize| (self.sites.at(*site).kind, self.sites.at(*site).build);
+                        if frame.len() < left && !frame.iter().any(|other| of(other) == of(&site)) {
+                            frame.push(site);
+                        }
+                    }
                     return self.ask(frame);
                 }
                 Stage::Batches => {
@@ -444,6 +452,42 @@ mod tests {
     fn base_tables_larger_than_the_share_leave_the_least() {
         let allowed = |share| Profiling::allowed(share, 5_000.0, 20_000);
         assert_eq!([0.0, 0.19, 0.2, 0.21, 0.5, 1.0].map(allowed), [20, 20, 20, 250, 800, 20_000]);
+    }
+
+    #[test]
+    fn every_kind_has_company_in_every_build_before_anything_is_forecast() {
+        for seed in 0..8 {
+            let obedient = Obedient::on(hybrid(3, 2), DomainKind::L2, "RPT RPT");
+            let local = Local::new(&obedient.tree, obedient.level, 1).unwrap();
+            let mut profiling = Profiling::new(&obedient.tree, obedient.cast.clone(), local, 0.05, 0.01).unwrap();
+            let (space, mut random) = (obedient.space(), Random::new(seed));
+            while matches!(profiling.stage, Stage::Begin | Stage::Frame) {
+                for entry in profiling.next(&space, &mut random) {
+                    let measured = obedient.experiment(&profiling.experiment(&entry).unwrap());
+                    profiling.learn(&entry, Some(measured));
+                }
+            }
+            let company = |site: &site::Site| site.counts.iter().any(|count| *count > 0.0);
+            let of = |known: bool| -> std::collections::BTreeSet<(usize, usize)> {
+                let sites = profiling.sites.iter().zip(&profiling.measured);
+                let sites = sites.filter(|(site, share)| company(site) && (!known || share.is_some()));
+                sites.map(|(site, _)| (site.kind, site.build)).collect()
+            };
+            assert_eq!(of(true), of(false), "seed {seed}");
+        }
+    }
+
+    #[test]
+    fn company_of_which_none_was_measured_may_cost_much() {
+        let obedient = Obedient::on(hybrid(3, 2), DomainKind::L2, "RPT RPT");
+        let local = Local::new(&obedient.tree, obedient.level, 1).unwrap();
+        let profiling = Profiling::new(&obedient.tree, obedient.cast.clone(), local, 1.0, 0.01).unwrap();
+        let alone: Vec<Option<f64>> =
+            profiling.sites.iter().map(|site| site.counts.iter().all(|count| *count == 0.0).then_some(1.0)).collect();
+        for (site, forecast) in profiling.sites.iter().zip(forecast::forecast(&profiling.sites, &alone, 0.01, 1.0)) {
+            let company = site.counts.iter().any(|count| *count > 0.0);
+            assert_eq!(company, forecast.high - forecast.low > 0.5, "{site:?} {forecast:?}");
+        }
     }
 
     #[test]

@@ -19,6 +19,9 @@ use serde::Serialize;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+/// Stressors on other cores, unless fewer or more are asked for: what comes of many is seen by then.
+const STRESSORS: u16 = 8;
+
 /// Measure what programs on shared hardware do to each other, level by level
 ///
 /// Microbenchmarks, each of which stresses one resource, run alone and then beside others at every sharing level the machine has, in
@@ -39,7 +42,7 @@ pub(crate) struct Characterize {
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     benchmarks: Vec<String>,
     /// At most N stressors on other cores
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = whole::<u16>(1..=1024))]
+    #[arg(long, value_name = "N", default_value_t = STRESSORS, value_parser = whole::<u16>(1..=1024))]
     stressors: u16,
     /// How often everything is measured; intervals need 2 [default: 3 on this machine, 1 on a model]
     #[arg(long, value_name = "N", value_parser = whole::<u16>(1..=100))]
@@ -79,6 +82,8 @@ struct Document<'a> {
     store: PathBuf,
     /// Its number there.
     id: i64,
+    /// Why nothing is decided by it, if so.
+    excerpt: Option<String>,
 }
 
 impl Characterize {
@@ -125,35 +130,38 @@ impl Characterize {
         let started = Instant::now();
         let characterization = measure(&*bench, &plan, conditions, fingerprint).map_err(stopped)?;
         let seconds = started.elapsed().as_secs_f64();
-        let doubt = doubt(plan.benchmarks.len() < bench.benchmarks().len(), &characterization);
-        let id = store.keep_characterization(&characterization, doubt.is_none())?;
+        let excerpt = self.excerpt(&plan, &*bench, &characterization);
+        let id = store.keep_characterization(&characterization, excerpt.is_none())?;
+        if let Some(why) = &excerpt {
+            output::aside(&format!("place does not go by it: {why}"));
+        }
         if let Some(file) = &self.html {
             let page = pinwise_report::characterization_page(&characterization)?;
             output::write(file, page.as_bytes())?;
         }
         if self.json {
             let store = store.path().to_owned();
-            return output::print_json(&Document { characterization: &characterization, seconds, store, id });
+            return output::print_json(&Document { characterization: &characterization, seconds, store, id, excerpt });
         }
         output::aside(&format!(
             "took {}, kept in {}",
             figures::duration(Duration::from_secs_f64(seconds)),
             store.path().display()
         ));
-        if let Some(doubt) = doubt {
-            output::aside(&format!("place does not go by it: {doubt}"));
-        }
         output::print(&text::text(&characterization))
     }
-}
 
-/// Why nothing is to be decided by what was found, if so.
-fn doubt(some: bool, characterization: &Characterization) -> Option<String> {
-    let noise = &characterization.noise;
-    if some {
-        return Some("only some of the benchmarks took part".into());
+    /// Why nothing is to be decided by what was found, if so.
+    fn excerpt(&self, plan: &Plan, bench: &dyn Bench, found: &Characterization) -> Option<String> {
+        if plan.benchmarks.len() < bench.benchmarks().len() {
+            return Some("only some of the benchmarks took part".into());
+        }
+        if self.stressors < STRESSORS {
+            return Some(format!("fewer than {STRESSORS} stressors ran on other cores"));
+        }
+        let share = || figures::percent(found.noise.share);
+        found.noise.busy().then(|| format!("programs had their contexts for {} of the time", share()))
     }
-    noise.busy().then(|| format!("programs had their contexts for {} of the time", figures::percent(noise.share)))
 }
 
 /// Why it was not measured.

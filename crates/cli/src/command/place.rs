@@ -282,11 +282,13 @@ fn conduct(
 ) -> anyhow::Result<()> {
     let info = store.get(id)?;
     let opened = if told.json { Ok(()) } else { output::print(&opening(&info)) };
-    if opened.is_err() && info.records == 0 {
-        // Nobody reads along: what was not begun is not left behind as a campaign that was killed.
-        store.delete(id)?;
+    if let Err(error) = opened {
+        // Nobody reads along: what was not begun is not left behind as a campaign that was killed. That it is told is what counts.
+        if info.records == 0 {
+            let _ = store.delete(id);
+        }
+        return Err(error);
     }
-    opened?;
     output::note_all(&bed.notes());
     let tree = SharingTree::new(&info.new.machine, info.new.alike);
     let mut search = Search::new(&request.question, &tree, &info.new.workload)?;

@@ -12,7 +12,11 @@ use super::source::{Failure, Source};
 use super::{MetricError, MetricSpec};
 use crate::thread::Pid;
 use std::path::Path;
+use std::time::{Duration, Instant};
 use std::{fs, io};
+
+/// So long a page is waited for.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 impl MetricSpec {
     /// Whether what it reads is there, or may be once the program runs; `running`: the processes of one that does already.
@@ -57,7 +61,9 @@ impl MetricSpec {
                 )
             }
             (Self::Prometheus { url, selector }, Some(_)) => {
-                let page = Prometheus::new(url.clone(), selector.clone()).fetch(&|| false);
+                // A page that takes its time is there; whether it answers is seen when it is read.
+                let asked = Instant::now();
+                let page = Prometheus::new(url.clone(), selector.clone()).fetch(&|| asked.elapsed() > PATIENCE);
                 let remedy = "give the address at which the program answers";
                 page.map_or_else(|failure| refused(failure, remedy), |_| Ok(()))
             }

@@ -33,6 +33,9 @@ impl Forecast {
     }
 }
 
+/// Standard deviation of 1 / share of a thread in company, where no company of its kind was measured in such a domain: it may keep a third as well as all.
+const STRANGE: f64 = 1.0;
+
 /// Forecasts every entry from those `measured`, by site, where an entry that cannot run keeps 0. One measurement has the relative
 /// deviation `noise`; deviations are multiplied by `stretch` for intervals. A kind of which nothing is known stays unknown.
 pub(super) fn forecast(sites: &Sites, measured: &[Option<f64>], noise: f64, stretch: f64) -> Vec<Forecast> {
@@ -53,6 +56,9 @@ pub(super) fn forecast(sites: &Sites, measured: &[Option<f64>], noise: f64, stre
         let of = (site.kind, site.build);
         let Some(model) = &models[&of] else { return Forecast::UNKNOWN };
         let (mean, deviation) = model.predict(&site.counts);
+        let company = |site: &Site| site.counts.iter().any(|count| *count > 0.0);
+        let strange = company(site) && !known[&of].iter().any(|(other, _)| company(other));
+        let deviation = if strange { deviation.max(STRANGE) } else { deviation };
         let (least, most) = enclosure(sites, site, &known[&of], noise);
         let share = |excess: f64| (1.0 / (1.0 + excess.max(0.0))).clamp(least, most);
         let reach = DEVIATIONS * stretch * deviation;

@@ -9,6 +9,7 @@ use pinwise_host::CrowdWatch;
 use pinwise_placement::Budget;
 use pinwise_testbed::{CrowdShare, Effort, MeasureError, Measurement, Met, Setting, Testbed, Time, Unit, Workload};
 use pinwise_topology::Machine;
+use std::cell::Cell;
 use std::time::Instant;
 
 /// What a campaign's strategy measured, in all parts of the campaign.
@@ -61,12 +62,14 @@ fn told(parts: Vec<Met>) -> Vec<String> {
 struct Watched<'a> {
     bed: &'a mut Bed,
     watch: Option<CrowdWatch>,
+    /// What was last known of others: of a program that has ended meanwhile it is what was known while it ran.
+    others: Cell<Option<CrowdShare>>,
 }
 
 impl<'a> Watched<'a> {
     fn new(bed: &'a mut Bed) -> Self {
         let watch = bed.pids().and_then(|pids| CrowdWatch::begin(&bed.testbed().machine().allowed, &pids));
-        Self { bed, watch }
+        Self { bed, watch, others: Cell::default() }
     }
 }
 
@@ -97,7 +100,8 @@ impl Testbed for Watched<'_> {
 
     fn met(&self) -> Met {
         let others = self.watch.as_ref().and_then(|watch| watch.so_far(&self.bed.pids()?));
-        Met { others, ..self.bed.testbed().met() }
+        self.others.set(others.or(self.others.get()));
+        Met { others: self.others.get(), ..self.bed.testbed().met() }
     }
 
     fn seek(&mut self, number: u64) {

@@ -332,8 +332,18 @@ impl Asked {
         Ok(Some(Power::open(Path::new(POWERCAP)).context("--objective takes the power of the processor")?))
     }
 
-    /// The metric, where one is given.
+    /// The metric, where one is given, and there.
     pub(super) fn metric(&self) -> Result<Option<(MetricSpec, MetricOptions)>, Usage> {
+        let metric = self.named_metric()?;
+        if let Some((metric, options)) = &metric {
+            let running = self.pid.map(|pid| [Pid(pid)]);
+            metric.check(options, running.as_ref().map(|pids| &pids[..])).map_err(usage)?;
+        }
+        Ok(metric)
+    }
+
+    /// The metric, where one is given, there or not.
+    pub(super) fn named_metric(&self) -> Result<Option<(MetricSpec, MetricOptions)>, Usage> {
         let Some(metric) = &self.metric else {
             let given = [
                 (self.pick.is_some(), "--pick"),
@@ -359,8 +369,6 @@ impl Asked {
             unit: self.unit.clone(),
             ..MetricOptions::default()
         };
-        let running = self.pid.map(|pid| [Pid(pid)]);
-        metric.check(&options, running.as_ref().map(|pids| &pids[..])).map_err(usage)?;
         Ok(Some((metric, options)))
     }
 }

@@ -18,7 +18,7 @@ pub(super) fn search(asked: &Asked, edges: &Edges, interrupt: &Interrupt, json: 
         (!asked.command.is_empty(), "-- CMD"),
         (!asked.env.is_empty(), "--env"),
         (asked.threads_per_n.is_some(), "--threads-per-n"),
-        (asked.metric.is_some(), "--metric"),
+        (asked.named_metric()?.is_some(), "--metric"),
         (asked.whole_run, "--whole-run"),
         (asked.pieces.is_some(), "--pieces"),
         (asked.set.is_some(), "--set"),

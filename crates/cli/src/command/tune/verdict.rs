@@ -56,7 +56,7 @@ impl Compared<'_> {
             return format!("No placement was compared: {why}.");
         }
         let Some(gain) = self.contest.gain(Way::Placed, self.rival()) else {
-            return "Pinning was not compared: none of its windows, or one alone, could be measured.".to_owned();
+            return "Pinning was not compared: fewer than two rounds have a window of it and one of the same number unpinned.".to_owned();
         };
         let why = match self.contest.gain(Way::Placed, Way::Default) {
             _ if gain.high < 0.0 => ", which is slower".to_owned(),
