@@ -13,6 +13,7 @@ use pinwise_evt::{
 use serde::Serialize;
 use std::fmt::Write;
 use std::io::Read;
+use std::num::ParseFloatError;
 use std::path::{Path, PathBuf};
 
 /// First look at a bound; further looks double.
@@ -48,7 +49,7 @@ pub(crate) struct Bound {
     #[arg(long, default_value = "bayes", value_parser = PossibleValuesParser::new(["bayes", "profile"]).map(|name| method(&name)))]
     method: Method,
     /// Confidence of the interval, at least 0.5 and below 1.
-    #[arg(long, value_name = "C", default_value_t = 0.95)]
+    #[arg(long, value_name = "C", default_value_t = 0.95, value_parser = share)]
     confidence: f64,
     /// A value that cannot be beaten, as a line rate; with --minimize a value that cannot be undercut.
     #[arg(long, value_name = "X", allow_negative_numbers = true)]
@@ -56,6 +57,14 @@ pub(crate) struct Bound {
     /// Print one JSON document.
     #[arg(long)]
     json: bool,
+}
+
+/// `0.95` or `95%`; whether it is a confidence is for the estimate to say.
+fn share(text: &str) -> Result<f64, ParseFloatError> {
+    match text.strip_suffix('%') {
+        Some(percent) => percent.trim().parse::<f64>().map(|percent| percent / 100.0),
+        None => text.parse(),
+    }
 }
 
 fn method(name: &str) -> Method {

@@ -82,7 +82,7 @@ impl Compare {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let begin = Instant::now();
         let program = std::env::current_exe().context("cannot find this program's own file")?;
-        let request = self.subject.request(&program.to_string_lossy(), &self.search)?;
+        let request = self.subject.request("compare", &program.to_string_lossy(), &self.search)?;
         let interrupt = Interrupt::listen()?;
         let mut store = self.store.open()?;
         let (request, mut bed, new) = place::prepare(request, self.subject.built_in(), begin, &store, &interrupt)?;

@@ -111,7 +111,7 @@ impl Place {
         if !matches!(self.strategy, Strategy::Blackbox) {
             self.blackbox.refuse()?;
         }
-        let mut request = self.subject.request(program, &self.search)?;
+        let mut request = self.subject.request("place", program, &self.search)?;
         if let (Strategy::Blackbox, None, Subject::Launched(_)) = (self.strategy, self.search.budget, &request.subject)
         {
             request.question.budget = Budget::Time(PROFILING);

@@ -92,8 +92,9 @@ pub(super) fn built_in(named: &str) -> Result<Workload, Usage> {
 
 impl SubjectArguments {
     /// The request with every default decided. `program` is this executable, which runs the built-in workloads.
-    pub(crate) fn request(&self, program: &str, search: &SearchArguments) -> Result<Request, Usage> {
-        if let Some(model) = self.simulation.model("place")? {
+    /// `command` is what was typed.
+    pub(crate) fn request(&self, command: &str, program: &str, search: &SearchArguments) -> Result<Request, Usage> {
+        if let Some(model) = self.simulation.model(command)? {
             return self.simulated(&model, search);
         }
         let mut reading = Reading {

@@ -34,7 +34,11 @@ impl Compared<'_> {
                     None if self.default == Some(n) => format!(" n = {n}, which was found, is the default."),
                     None => String::new(),
                 };
-                format!("Keep the default: nothing that was measured is better beyond its interval.{alone} {unpinned}")
+                let why = match contest.ways().len() {
+                    0 | 1 => "nothing else was compared with it",
+                    _ => "nothing that was measured is better beyond its interval",
+                };
+                format!("Keep the default: {why}.{alone} {unpinned}")
             }
             Choice::Number => format!("Run it with n = {n}: {number} over the default. {unpinned}"),
             Choice::Fewer => {
@@ -154,6 +158,8 @@ mod tests {
         assert!(less.contains(", but ") && less.ends_with("over the default."), "{less}");
         let none = told(&[(Default, 1.0), (Number, 1.5)], None, Some("they come and go too fast"));
         assert!(none.ends_with("No placement was compared: they come and go too fast."), "{none}");
+        let alone = told(&[(Default, 1.0)], Some(3), Some("there was no time"));
+        assert!(alone.starts_with("Keep the default: nothing else was compared with it. "), "{alone}");
         let unmeasured = told(&[(Default, 1.0), (Number, 1.5)], None, None);
         assert!(unmeasured.contains("Pinning was not compared"), "{unmeasured}");
     }
