@@ -6,7 +6,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// `pinw`, in the header of every store: how `file` and we tell it from other SQLite files.
 const APPLICATION_ID: i32 = 0x7069_6e77;
@@ -41,7 +41,7 @@ impl Store {
         self.sql(|connection| {
             let mode: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
             if mode != "wal" && !connection.is_readonly(rusqlite::MAIN_DB)? {
-                connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
+                journal_ahead(connection)?;
             }
             connection.pragma_update(None, "synchronous", "FULL")
         })
@@ -95,6 +95,20 @@ pub(super) fn connect(path: &Path) -> rusqlite::Result<Connection> {
         return Err(error);
     }
     Connection::open_with_flags(unchanging(path), OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI)
+}
+
+/// Has the journal written ahead. Of several that do so at once SQLite turns away those that would wait for each other, without the patience it has
+/// otherwise: the next try finds it done.
+fn journal_ahead(connection: &Connection) -> rusqlite::Result<()> {
+    let begun = Instant::now();
+    loop {
+        match connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(())) {
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) && begun.elapsed() < PATIENCE => {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            done => return done,
+        }
+    }
 }
 
 /// The address of a file that does not change, as SQLite takes it (<https://sqlite.org/uri.html>).

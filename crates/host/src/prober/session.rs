@@ -383,7 +383,9 @@ impl Session {
     }
 
     fn seen(&self, one: Activity, other: Option<Activity>, initialization: Duration) -> Window {
-        Window::new(one, other, self.most_threads.get(), initialization)
+        // Processes that were started since the family was last looked up count as well.
+        let most = self.most_threads.get().max(threads_of(&self.processes()));
+        Window::new(one, other, most, initialization)
     }
 
     fn executed(&self) -> Option<f64> {

@@ -99,6 +99,16 @@ fn a_line_of_output_ends_the_initialization_or_never_comes() {
 }
 
 #[test]
+fn processes_that_start_within_the_window_count() {
+    let script = "echo go; i=0; while [ $i -lt {n} ]; do sleep 20 & i=$((i + 1)); done; wait";
+    let command = ["sh", "-c", script].map(str::to_owned).to_vec();
+    let after = Some(regex::Regex::new("^go$").unwrap());
+    let mut prober = prober(Recipe::new(command, &[], None).unwrap(), ProbeOptions { after, ..options() });
+    let threads = [1, 3].map(|n| prober.probe(n, WINDOW).unwrap().threads);
+    assert_eq!(threads, [2, 4]);
+}
+
+#[test]
 fn a_metric_is_read_over_the_same_window() {
     let pattern = Pattern::new(r"^work (\d+)").unwrap();
     let metric = MetricOptions {
