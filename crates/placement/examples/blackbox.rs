@@ -33,7 +33,7 @@ const ROUNDS: usize = 5;
 const CHANGES: usize = 24;
 const JUDGED: usize = 8;
 /// Random assignments of 24 threads; as many of the best of them are judged.
-const RANDOM: usize = 300;
+const RANDOM: usize = 1000;
 
 type Performances = HashMap<Vec<u32>, f64>;
 
