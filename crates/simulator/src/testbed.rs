@@ -44,16 +44,17 @@ pub struct Window {
 impl Window {
     /// What makes measurements of one instance each of `programs` agree within 0.5 % (docs/SIMULATOR.md has the figures): three times 100,000
     /// cycles. The packets of [`Pipeline::AhoCorasick`] are long, and differ by more than the others'; it takes three times 600,000 cycles in
-    /// all its instances together.
+    /// all its instances together, and 200,000 at least: shorter ones need so many more starts that they take longer.
     pub fn of(programs: &[Pipeline]) -> Self {
         let uneven = programs.iter().filter(|&&program| program == Pipeline::AhoCorasick).count() as u64;
-        let cycles = CYCLES_OF_UNEVEN.checked_div(uneven).map_or(CYCLES, |cycles| cycles.max(CYCLES));
+        let cycles = CYCLES_OF_UNEVEN.checked_div(uneven).map_or(CYCLES, |cycles| cycles.max(LEAST_OF_UNEVEN));
         Self { cycles, starts: 3 }
     }
 }
 
 const CYCLES: u64 = 100_000;
 const CYCLES_OF_UNEVEN: u64 = 600_000;
+const LEAST_OF_UNEVEN: u64 = 200_000;
 /// The standard error of a mean of starts, relative to it, that needs no more of them.
 const CERTAIN: f64 = 0.003;
 /// Starts of a measurement, unless more were asked for: what never agrees would take a hundred.
