@@ -15,6 +15,7 @@ mod row;
 
 use crate::{Claim, Record};
 pub use campaign::{CampaignId, CampaignInfo, CampaignState, NewCampaign};
+pub use characterization::KeptCharacterization;
 pub use error::StoreError;
 use error::explain;
 pub(crate) use error::unusable;

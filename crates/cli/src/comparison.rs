@@ -5,7 +5,7 @@ use crate::outcome::Sheet;
 use crate::output;
 use crate::request::Compared;
 use comfy_table::{CellAlignment, Table, presets};
-use pinwise_campaign::{CampaignId, CampaignInfo, Record, Store};
+use pinwise_campaign::{CampaignId, CampaignInfo, KeptCharacterization, Record, Store};
 use pinwise_placement::{Comparison, Row, Standing, Verdict, sentence};
 use pinwise_report::{Files, caveat, is_simulated, lost};
 use pinwise_testbed::figures::{self, Scale};
@@ -47,6 +47,7 @@ pub(crate) fn page(
     compared: &Compared,
     records: &[Record],
     files: Files<'_>,
+    characterization: Option<&KeptCharacterization>,
 ) -> anyhow::Result<String> {
     let comparison = Comparison::new(&compared.lineup, &info.new.unit, records);
     let mut searches: Vec<(CampaignId, String, Vec<Record>)> = Vec::new();
@@ -59,7 +60,7 @@ pub(crate) fn page(
         searches.push((campaign, way.name.clone(), records));
     }
     let searches: Vec<_> = searches.into_iter().map(|(_, name, records)| (name, records)).collect();
-    Ok(pinwise_report::comparison_page(info, &comparison, &notes(store, info)?, &searches, files)?)
+    Ok(pinwise_report::comparison_page(info, &comparison, &notes(store, info)?, &searches, files, characterization)?)
 }
 
 fn tell(info: &CampaignInfo, comparison: &Comparison, notes: &[String], files: Files<'_>, width: usize) -> String {

@@ -5,7 +5,7 @@ use crate::outcome::Sheet;
 use crate::output;
 use crate::request::Selected;
 use comfy_table::{CellAlignment, Table, presets};
-use pinwise_campaign::{CampaignInfo, Record};
+use pinwise_campaign::{CampaignInfo, KeptCharacterization, Record};
 use pinwise_placement::{DrawnMix, MixOutcome, MixSearch, PlacedMix};
 use pinwise_prediction::Cast;
 use pinwise_report::{Files, Selection};
@@ -42,6 +42,7 @@ pub(crate) fn page(
     selected: &Selected,
     records: &[Record],
     files: Files<'_>,
+    characterization: Option<&KeptCharacterization>,
 ) -> anyhow::Result<String> {
     let tree = SharingTree::new(&info.new.machine, info.new.alike);
     let outcome = MixSearch::new(&selected.mix, &tree, &info.new.workload)?.outcome(records);
@@ -54,7 +55,7 @@ pub(crate) fn page(
         ready: told.names.len(),
         outcome: &outcome,
     };
-    Ok(pinwise_report::selection_page(info, &selection, files)?)
+    Ok(pinwise_report::selection_page(info, &selection, files, characterization)?)
 }
 
 struct Told<'a> {

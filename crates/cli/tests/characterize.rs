@@ -67,6 +67,36 @@ fn the_model_repeats_bit_for_bit_and_keeps_its_result() {
 }
 
 #[test]
+fn what_is_kept_gives_the_page_again_and_campaigns_on_that_machine_show_it() {
+    let folder = TempDir::new().unwrap();
+    let file = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let model = ["--machine", "ultrasparc-t2"];
+    let store = file("pinwise.db");
+    let nothing = pinwise([&["report", "characterization", "--store", &store], &model[..]].concat());
+    let said = String::from_utf8(nothing.stderr).unwrap();
+    assert!(
+        said.lines().count() == 1 && said.contains("pinwise characterize --machine ultrasparc-t2 --store"),
+        "{said}"
+    );
+    assert_eq!((nothing.status.code(), Path::new(&store).exists()), (Some(2), false));
+    let few = ["--benchmarks", "intadd", "--stressors", "1", "--html", &file("measured.html")];
+    let measured = characterize(&folder, &[&model[..], &few].concat());
+    let report = ["report", "characterization", "--json", "--store", &store, "--html", &file("stored.html")];
+    let written = json(&pinwise([&report[..], &model].concat()));
+    assert_eq!((&written["id"], &written["excerpt"]), (&measured["id"], &Value::Bool(true)));
+    let page = fs::read_to_string(file("stored.html")).unwrap();
+    assert_eq!(page, fs::read_to_string(file("measured.html")).unwrap());
+    let of_host = pinwise(["report", "characterization", "--store", &store]);
+    assert_eq!(of_host.status.code(), Some(2), "another machine's is not this one's");
+    let place = ["place", "--workload", "intadd:1", "--cycles", "20000", "--starts", "1", "--budget", "60", "--json"];
+    json(&pinwise([&place[..], &["--store", &store], &model].concat()));
+    json(&pinwise(["report", "1", "--json", "--store", &store, "-o", &file("campaign.html")]));
+    let campaign = fs::read_to_string(file("campaign.html")).unwrap();
+    let heat = page.split_once("<table class=\"heat\">").unwrap().1.split_once("</table>").unwrap().0;
+    assert!(campaign.contains("What shares what on this machine") && campaign.contains(heat), "{campaign}");
+}
+
+#[test]
 fn what_cannot_be_run_is_bad_usage() {
     for (words, reason) in [
         (

@@ -2,9 +2,12 @@
 
 use crate::figure::Table;
 use crate::page::{ReportError, STYLE};
+use crate::question::{Files, quoted};
 use askama::Template;
+use pinwise_campaign::KeptCharacterization;
 use pinwise_characterization::{Characterization, SensitivityClass, Slowdown};
-use pinwise_testbed::{WorkingSet, WorkingSets, figures};
+use pinwise_testbed::{PaceUnit, WorkingSet, WorkingSets, figures};
+use pinwise_topology::Fingerprint;
 
 /// Shades of the style sheet, of which the first stands for no slowdown.
 const SHADES: usize = 8;
@@ -13,65 +16,149 @@ const SHADES: usize = 8;
 ///
 /// # Errors
 /// The template could not be filled in.
-pub fn characterization_page(characterization: &Characterization) -> Result<String, ReportError> {
-    let findings = &characterization.findings;
-    let most = characterization.slowdowns.iter().map(|row| row.slowdown).fold(1.0, f64::max);
+pub fn characterization_page(kept: &KeptCharacterization) -> Result<String, ReportError> {
+    let characterization = &kept.characterization;
     let page = CharacterizationPage {
         of: characterization,
         unit: characterization.unit.name(),
+        origin: origin(kept),
+        excerpt: excerpt(kept),
         isolation: isolation(characterization),
         caches: characterization.working_sets.as_ref().map(caches),
-        maps: maps(characterization, most),
-        scale: (0..SHADES).map(|shade| format!("s{shade}")).collect(),
-        most: format!("{most:.1}"),
+        maps: Maps::of(characterization),
         critical: critical(characterization),
         sensitivity: sensitivity(characterization),
         growth: growth(characterization),
         remote: remote(characterization),
-        absent: characterization
-            .references
-            .iter()
-            .flat_map(|reference| &reference.absent)
-            .map(|absent| (absent.name.clone(), absent.reason.clone()))
-            .collect(),
         noise: noise(characterization),
-        worst: findings.critical.iter().max_by(|a, b| a.slowdown.total_cmp(&b.slowdown)).map(|worst| {
-            let (count, slowdown, resource) = (worst.count, worst.slowdown, &worst.resource);
-            match worst.benchmark == worst.stressor {
-                true => {
-                    format!("{} {} slow each other down {slowdown:.2} times: {resource}", count + 1, worst.benchmark)
-                }
-                false => {
-                    format!("{count} {} slow {} down {slowdown:.2} times: {resource}", worst.stressor, worst.benchmark)
-                }
-            }
-        }),
+        worst: worst(characterization),
+        mark: characterization_mark(&characterization.fingerprint),
         version: env!("CARGO_PKG_VERSION"),
     };
     Ok(page.render()?)
 }
 
+/// What the page of a machine's characterization has at its end and no other machine's has: an HTML comment.
+pub fn characterization_mark(fingerprint: &Fingerprint) -> String {
+    // A comment ends where a bracket closes.
+    format!("<!-- characterization of {} {} -->", fingerprint.topology, fingerprint.model.replace('>', ""))
+}
+
+/// Where and when it was measured, as a sentence.
+fn origin(kept: &KeptCharacterization) -> String {
+    let of = &kept.characterization;
+    let how = if is_model(of) { "Simulated" } else { "Measured" };
+    let fingerprint = &of.fingerprint;
+    let condition = |name: &str, value: &Option<String>| value.as_ref().map(|value| format!(", {name} {value}"));
+    let conditions = [
+        condition("kernel", &fingerprint.kernel),
+        condition("SMT", &fingerprint.smt),
+        condition("governor", &fingerprint.governor),
+    ];
+    let conditions: String = conditions.into_iter().flatten().collect();
+    let rounds = figures::counted(of.conditions.rounds as u64, "round");
+    format!("{how} on {} by pinwise characterize: {rounds}{conditions}.", figures::date(kept.at))
+}
+
+/// Why nothing is decided by it, if so.
+fn excerpt(kept: &KeptCharacterization) -> Option<String> {
+    let noise = &kept.characterization.noise;
+    if kept.whole {
+        return None;
+    }
+    Some(match noise.busy() {
+        true => format!("programs had their contexts for {} of the time", figures::percent(noise.share)),
+        false => "only some of the benchmarks, or few stressors, took part".into(),
+    })
+}
+
+/// The largest slowdown that is critical, as a sentence without its end.
+fn worst(characterization: &Characterization) -> Option<String> {
+    let worst = characterization.findings.critical.iter().max_by(|a, b| a.slowdown.total_cmp(&b.slowdown))?;
+    let (count, slowdown, resource) = (worst.count, worst.slowdown, &worst.resource);
+    Some(match worst.benchmark == worst.stressor {
+        true => format!("{} {} slow each other down {slowdown:.2} times: {resource}", count + 1, worst.benchmark),
+        false => format!("{count} {} slow {} down {slowdown:.2} times: {resource}", worst.stressor, worst.benchmark),
+    })
+}
+
 // Named in the template.
-const HEAT_STYLE: &str = include_str!("../assets/heat.css");
+pub(crate) const HEAT_STYLE: &str = include_str!("../assets/heat.css");
 
 #[derive(Template)]
 #[template(path = "characterization.html")]
 struct CharacterizationPage<'a> {
     of: &'a Characterization,
     unit: &'static str,
+    origin: String,
+    excerpt: Option<String>,
     isolation: Table,
     caches: Option<(Table, Table)>,
-    maps: Vec<Map>,
-    scale: Vec<String>,
-    most: String,
+    maps: Maps,
     critical: Table,
     sensitivity: Table,
     growth: Table,
     remote: Vec<String>,
-    absent: Vec<(String, String)>,
     noise: String,
     worst: Option<String>,
+    mark: String,
     version: &'static str,
+}
+
+/// The section of a campaign's page on the machine that it ran on.
+#[derive(Template)]
+#[template(path = "sharing.html")]
+pub(crate) struct Sharing {
+    origin: String,
+    excerpt: Option<String>,
+    worst: Option<String>,
+    maps: Maps,
+    /// The command that writes the whole page.
+    command: String,
+}
+
+impl Sharing {
+    pub(crate) fn of(kept: &KeptCharacterization, files: Files<'_>) -> Self {
+        let characterization = &kept.characterization;
+        let machine = match is_model(characterization) {
+            true => format!(" --machine {}", quoted(&characterization.machine)),
+            false => String::new(),
+        };
+        Self {
+            origin: origin(kept),
+            excerpt: excerpt(kept),
+            worst: worst(characterization),
+            maps: Maps::of(characterization),
+            command: format!("pinwise report characterization{machine}{}", files.flag()),
+        }
+    }
+}
+
+fn is_model(characterization: &Characterization) -> bool {
+    characterization.unit == PaceUnit::Cycles
+}
+
+/// A heat map for each level that the machine has.
+#[derive(Template)]
+#[template(path = "maps.html")]
+struct Maps {
+    maps: Vec<Map>,
+    scale: Vec<String>,
+    most: String,
+    absent: Vec<(String, String)>,
+}
+
+impl Maps {
+    fn of(characterization: &Characterization) -> Self {
+        let most = characterization.slowdowns.iter().map(|row| row.slowdown).fold(1.0, f64::max);
+        let absent = characterization.references.iter().flat_map(|reference| &reference.absent);
+        Self {
+            maps: maps(characterization, most),
+            scale: (0..SHADES).map(|shade| format!("s{shade}")).collect(),
+            most: format!("{most:.1}"),
+            absent: absent.map(|absent| (absent.name.clone(), absent.reason.clone())).collect(),
+        }
+    }
 }
 
 /// The slowdowns at one level with the most stressors that were tried there: references in rows, stressors in columns.

@@ -4,12 +4,13 @@
 //! The first chart is that of BlackBox scheduler, figures 7 and 9; the second shows what measuring more brings, as its figure 8 does; the
 //! table after it the number of measurements by which a loss is reached, as figure 14 of the statistical approach.
 
+use crate::characterization::Sharing;
 use crate::chart::{Axis, Chart, Ink, Series, Shape};
 use crate::figure::{Figure, Table};
 use crate::page::{ReportError, Shell};
 use crate::question::{Files, is_simulated};
 use askama::Template;
-use pinwise_campaign::{CampaignInfo, Purpose, Record};
+use pinwise_campaign::{CampaignInfo, KeptCharacterization, Purpose, Record};
 use pinwise_placement::{Comparison, Loss, Row, Standing, Verdict};
 use pinwise_testbed::Setting;
 use pinwise_testbed::figures::{self, Scale};
@@ -52,6 +53,7 @@ pub fn comparison_page(
     notes: &[String],
     searches: &[(String, Vec<Record>)],
     files: Files<'_>,
+    characterization: Option<&KeptCharacterization>,
 ) -> Result<String, ReportError> {
     let scale = Scale::new(&comparison.unit, comparison.best().map_or(1.0, |best| best.performance.mean));
     let document = ComparisonDocument {
@@ -65,6 +67,7 @@ pub fn comparison_page(
         reached: reached(comparison, searches),
         claims: claims(comparison, &scale),
         left_out: &comparison.left_out,
+        sharing: characterization.map(|kept| Sharing::of(kept, files)),
         next: next(comparison, files),
         version: env!("CARGO_PKG_VERSION"),
     };
@@ -88,6 +91,7 @@ struct ComparisonDocument<'a> {
     reached: Table,
     claims: Table,
     left_out: &'a [(String, String)],
+    sharing: Option<Sharing>,
     next: Vec<(String, &'static str)>,
     version: &'static str,
 }

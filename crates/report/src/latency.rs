@@ -3,6 +3,7 @@
 //! Up to [`NUMBERS`] contexts the map is a table of numbers on shades; beyond it is a drawing whose neighbouring squares of one shade
 //! are one, each shaded by its own latency, or, beyond [`OWN`] contexts, by its level's median. Nothing on the page needs a script.
 
+use crate::characterization::HEAT_STYLE;
 use crate::figure::Table;
 use crate::page::{ReportError, STYLE};
 use askama::Template;
@@ -58,7 +59,6 @@ pub fn latency_page(
 }
 
 // Named in the template.
-const HEAT_STYLE: &str = include_str!("../assets/heat.css");
 
 #[derive(Template)]
 #[template(path = "latency.html")]

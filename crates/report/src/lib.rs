@@ -7,7 +7,8 @@
 //! (`assets/`), which is inlined. Nothing is ever requested from anywhere.
 //!
 //! [`comparison_page()`] is such a page of ways of placing beside one another, [`selection_page()`] one of which programs run together. [`latency_page()`] is another page of the same kind, without
-//! charts: core-to-core latencies as a heat map.
+//! charts: core-to-core latencies as a heat map; [`characterization_page()`] is one of slowdowns, whose heat maps the pages of campaigns on that
+//! machine have too.
 //!
 //! # Hostile input
 //! Names of threads and commands belong to the program under test. In HTML the templates escape them; in the JSON element
@@ -32,7 +33,7 @@ mod repetitions;
 mod selection;
 mod tail;
 
-pub use characterization::characterization_page;
+pub use characterization::{characterization_mark, characterization_page};
 pub use comparison::{caveat, comparison_page, lost};
 pub use latency::latency_page;
 pub use page::{ReportError, page};

@@ -1,5 +1,6 @@
 //! The page: everything put in order.
 
+use crate::characterization::{HEAT_STYLE, Sharing};
 use crate::chart::Chart;
 use crate::evidence::Evidence;
 use crate::figure::{Figure, Table};
@@ -7,7 +8,7 @@ use crate::floorplan::{self, Block};
 use crate::question::{self, Files, Row};
 use crate::{drift, ecdf, progress, repetitions, tail};
 use askama::Template;
-use pinwise_campaign::{CampaignInfo, CampaignState, Record};
+use pinwise_campaign::{CampaignInfo, CampaignState, KeptCharacterization, Record};
 use pinwise_placement::{Best, Outcome, Question};
 use pinwise_testbed::Setting;
 use pinwise_testbed::figures::{self, Scale};
@@ -53,7 +54,8 @@ pub(crate) const PREDICTED: &str = "predicted";
 /// Ties drawn on the machine; the table has every one.
 const TIES_DRAWN: usize = 6;
 
-/// The page of a campaign: a complete HTML document that needs nothing else. `files` are named in the commands at its end.
+/// The page of a campaign: a complete HTML document that needs nothing else. `files` are named in the commands at its end. With the characterization of
+/// its machine, where there is one, it shows what is shared on which level.
 ///
 /// # Errors
 /// See [`ReportError`]; all mean that the arguments do not belong together.
@@ -62,6 +64,7 @@ pub fn page(
     records: &[Record],
     outcome: &Outcome,
     files: Files<'_>,
+    characterization: Option<&KeptCharacterization>,
 ) -> Result<String, ReportError> {
     let question: Question = serde_json::from_value(info.new.question.clone())
         .map_err(|source| ReportError::Question { id: info.id.0, source })?;
@@ -102,6 +105,7 @@ pub fn page(
         asked: question::asked(info, &question, outcome, &tree),
         cost: question::cost(outcome),
         failures: question::failures(&evidence),
+        sharing: characterization.map(|kept| Sharing::of(kept, files)),
         next: question::next(info, outcome, files),
         version: env!("CARGO_PKG_VERSION"),
     };
@@ -156,6 +160,7 @@ struct Document<'a> {
     asked: Vec<Row>,
     cost: Vec<Row>,
     failures: Vec<(String, String)>,
+    sharing: Option<Sharing>,
     next: Vec<(String, &'static str)>,
     version: &'static str,
 }

@@ -1,13 +1,14 @@
 //! A selection as a page: which of the ready programs run together and where, what each selection gave over random placements, and how much better
 //! anything could be.
 
+use crate::characterization::Sharing;
 use crate::chart::{Axis, Chart, Ink, Series, Shape};
 use crate::figure::{Figure, Table};
 use crate::floorplan::{self, Block};
 use crate::page::{ReportError, Shell};
 use crate::question::Files;
 use askama::Template;
-use pinwise_campaign::CampaignInfo;
+use pinwise_campaign::{CampaignInfo, KeptCharacterization};
 use pinwise_placement::{MixOutcome, PlacedMix};
 use pinwise_testbed::Thread;
 use pinwise_testbed::figures::{self, Scale};
@@ -34,7 +35,12 @@ pub struct Selection<'a> {
 ///
 /// # Errors
 /// The data could not be written, or the template not filled in.
-pub fn selection_page(info: &CampaignInfo, selection: &Selection<'_>, files: Files<'_>) -> Result<String, ReportError> {
+pub fn selection_page(
+    info: &CampaignInfo,
+    selection: &Selection<'_>,
+    files: Files<'_>,
+    characterization: Option<&KeptCharacterization>,
+) -> Result<String, ReportError> {
     let outcome = selection.outcome;
     let scale = Scale::new(&info.new.unit, 1.0);
     let document = SelectionDocument {
@@ -45,6 +51,7 @@ pub fn selection_page(info: &CampaignInfo, selection: &Selection<'_>, files: Fil
         notes: &outcome.bound.notes,
         figure: figure(selection, &scale),
         alone: &selection.alone,
+        sharing: characterization.map(|kept| Sharing::of(kept, files)),
         next: [(format!("pinwise campaign export {}{}", info.id.0, files.flag()), "every measurement")],
         version: env!("CARGO_PKG_VERSION"),
     };
@@ -64,6 +71,7 @@ struct SelectionDocument<'a> {
     notes: &'a [String],
     figure: Figure,
     alone: &'a [(String, String)],
+    sharing: Option<Sharing>,
     next: [(String, &'static str); 1],
     version: &'static str,
 }

@@ -8,7 +8,8 @@ mod matrices;
 mod synthetic;
 
 use matrices::page_of;
-use pinwise_campaign::CampaignId;
+use pinwise_campaign::{CampaignId, KeptCharacterization};
+use pinwise_characterization::Characterization;
 use pinwise_placement::{Claim, Comparison, Judged, Loss, Row, Standing, Verdict};
 use pinwise_report::{Files, comparison_page, page};
 use serde_json::Value;
@@ -91,9 +92,11 @@ fn folder(name: &str) -> PathBuf {
     folder
 }
 
-/// The page of a campaign, which has so many charts.
+/// The page of a campaign on a machine that was characterized, which has so many charts.
 fn check(name: &str, campaign: &Synthetic, charts: usize) {
-    let html = page(&campaign.info, &campaign.records, &campaign.outcome, Files::default()).unwrap();
+    let characterization = Characterization::from_json(include_str!("intadd.json")).unwrap().unwrap();
+    let kept = KeptCharacterization { id: 1, at: 0, whole: false, characterization };
+    let html = page(&campaign.info, &campaign.records, &campaign.outcome, Files::default(), Some(&kept)).unwrap();
     legible(name, &html, charts, 50);
 }
 
@@ -168,7 +171,8 @@ fn ways_of_placing_are_legible_beside_one_another() {
     let campaign = campaign(&Plot::default());
     let searches = [("default strategy".to_owned(), campaign.records.clone())];
     let notes = ["The machine was busy <em>meanwhile</em>.".to_owned()];
-    let html = comparison_page(&campaign.info, &comparison(&campaign), &notes, &searches, Files::default()).unwrap();
+    let html =
+        comparison_page(&campaign.info, &comparison(&campaign), &notes, &searches, Files::default(), None).unwrap();
     assert!(html.contains("The machine was busy &#60;em&#62;meanwhile"), "a note, escaped");
     assert!(html.contains("2 ways may each be as good as the best known"), "what was not told is said");
     legible("compared", &html, 2, 50);

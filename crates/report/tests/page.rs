@@ -12,7 +12,7 @@ use serde_json::Value;
 use synthetic::{HOSTILE, Plot, Synthetic, campaign, exact, hostile};
 
 fn render(campaign: &Synthetic) -> String {
-    page(&campaign.info, &campaign.records, &campaign.outcome, Files::default()).unwrap()
+    page(&campaign.info, &campaign.records, &campaign.outcome, Files::default(), None).unwrap()
 }
 
 /// What a reader without script sees: no tags, no style, no script.
@@ -168,10 +168,10 @@ fn an_estimate_without_interval_is_no_number_of_the_page() {
 fn an_assignment_beyond_the_machine_is_refused() {
     let mut campaign = campaign(&Plot::default());
     campaign.outcome.best.as_mut().unwrap().assignment = Assignment::new(vec![0, 1, 2, 3, 4, 99]);
-    let refused = page(&campaign.info, &campaign.records, &campaign.outcome, Files::default());
+    let refused = page(&campaign.info, &campaign.records, &campaign.outcome, Files::default(), None);
     assert!(matches!(refused, Err(ReportError::Misfit { threads: 6, contexts: 16, .. })), "{refused:?}");
     campaign.info.new.question = Value::Null;
-    let refused = page(&campaign.info, &campaign.records, &campaign.outcome, Files::default());
+    let refused = page(&campaign.info, &campaign.records, &campaign.outcome, Files::default(), None);
     assert!(matches!(refused, Err(ReportError::Question { id: 12, .. })), "{refused:?}");
 }
 
@@ -181,7 +181,7 @@ fn the_commands_at_the_end_name_the_files_there_are() {
     let store = std::path::Path::new("/tmp/my store.db");
     let plan = std::path::Path::new("/home/u/plans/1.toml");
     let files = Files { plan: Some(plan), store: Some(store) };
-    let text = text(&page(&campaign.info, &campaign.records, &campaign.outcome, files).unwrap());
+    let text = text(&page(&campaign.info, &campaign.records, &campaign.outcome, files, None).unwrap());
     for said in
         ["pinwise apply /home/u/plans/1.toml --pid PID", "campaign export", "--store &#39;/tmp/my store.db&#39;"]
     {
@@ -221,7 +221,7 @@ fn a_selection_says_what_runs_where_and_what_each_selection_gave() {
         alone: vec![("intmul".to_owned(), "1.00 M packets/s".to_owned())],
         ready: 4,
     };
-    let html = selection_page(&campaign.info, &selection, Files::default()).unwrap();
+    let html = selection_page(&campaign.info, &selection, Files::default(), None).unwrap();
     assert_eq!(ids(&html), ["chart-selections"]);
     assert!(!html.contains(HOSTILE), "a name is no markup");
     let text = text(&html);

@@ -76,7 +76,7 @@ pub(crate) struct One {
 pub(crate) struct Id {
     /// Its number, as `pinwise campaign list` shows it
     #[arg(value_parser = number)]
-    id: i64,
+    pub(crate) id: i64,
     #[command(flatten)]
     pub(crate) store: StoreArguments,
 }
@@ -90,7 +90,8 @@ impl Id {
     }
 }
 
-fn number(text: &str) -> Result<i64, String> {
+/// A campaign as the command line names it.
+pub(crate) fn number(text: &str) -> Result<i64, String> {
     text.parse().map_err(|_| "expected the number of a campaign, as `pinwise campaign list` shows it".into())
 }
 

@@ -131,24 +131,25 @@ impl Characterize {
         let characterization = measure(&*bench, &plan, conditions, fingerprint).map_err(stopped)?;
         let seconds = started.elapsed().as_secs_f64();
         let excerpt = self.excerpt(&plan, &*bench, &characterization);
-        let id = store.keep_characterization(&characterization, excerpt.is_none())?;
+        let kept = store.keep_characterization(characterization, excerpt.is_none())?;
         if let Some(why) = &excerpt {
             output::aside(&format!("place does not go by it: {why}"));
         }
         if let Some(file) = &self.html {
-            let page = pinwise_report::characterization_page(&characterization)?;
+            let page = pinwise_report::characterization_page(&kept)?;
             output::write(file, page.as_bytes())?;
         }
         if self.json {
             let store = store.path().to_owned();
-            return output::print_json(&Document { characterization: &characterization, seconds, store, id, excerpt });
+            let (id, characterization) = (kept.id, &kept.characterization);
+            return output::print_json(&Document { characterization, seconds, store, id, excerpt });
         }
         output::aside(&format!(
             "took {}, kept in {}",
             figures::duration(Duration::from_secs_f64(seconds)),
             store.path().display()
         ));
-        output::print(&text::text(&characterization))
+        output::print(&text::text(&kept.characterization))
     }
 
     /// Why nothing is to be decided by what was found, if so.

@@ -1,13 +1,20 @@
-//! `pinwise report`: a campaign as one page.
+//! `pinwise report`: a campaign, or what was found of a machine, as one page.
+
+mod machine;
 
 use crate::command::campaign::{self, Id};
 use crate::comparison;
 use crate::output;
 use crate::plan;
 use crate::selection;
-use clap::Args;
+use crate::store::StoreArguments;
+use anyhow::Context as _;
+use clap::{Args, Subcommand};
+use machine::OfMachine;
+use pinwise_campaign::{CampaignInfo, KeptCharacterization, Store};
 use pinwise_report::Files;
 use pinwise_testbed::figures::counted;
+use pinwise_topology::Fingerprint;
 use serde::Serialize;
 use std::fs;
 use std::path::PathBuf;
@@ -17,20 +24,37 @@ use std::path::PathBuf;
 /// The placement drawn on the machine, every repetition of the best and of the baseline, the distribution of all sampled
 /// assignments, the bound and the plots by which to judge it, what was asked and what it cost. Also of a campaign that is
 /// still running or was killed. Of a comparison: the losses of all ways, what each measurement bought, and which claims stand. Of a selection: what runs where,
-/// and what every selection gave.
+/// and what every selection gave. Where the machine was characterized, the page has what is shared on it as heat maps.
 #[derive(Args)]
-#[command(after_help = "Examples:
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    disable_help_subcommand = true,
+    after_help = "Examples:
   pinwise report 3                     writes pinwise-3.html
-  pinwise report 3 -o placement.html   writes placement.html")]
+  pinwise report 3 -o placement.html   writes placement.html
+  pinwise report characterization      writes pinwise-characterization.html"
+)]
 pub(crate) struct Report {
+    #[command(subcommand)]
+    machine: Option<Machine>,
+    /// Its number, as `pinwise campaign list` shows it
+    #[arg(required = true, value_parser = campaign::number)]
+    id: Option<i64>,
     #[command(flatten)]
-    campaign: Id,
+    store: StoreArguments,
     /// The file to write [default: pinwise-ID.html in this directory, with another number behind it where that is another campaign's]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Print one JSON document
     #[arg(long)]
     json: bool,
+}
+
+/// What is no campaign.
+#[derive(Subcommand)]
+enum Machine {
+    Characterization(OfMachine),
 }
 
 /// What was written.
@@ -43,19 +67,30 @@ struct Document {
 
 impl Report {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let (store, info) = self.campaign.open()?;
+        if let Some(Machine::Characterization(machine)) = self.machine {
+            return machine.run();
+        }
+        // Without a subcommand clap requires it.
+        let id = self.id.context("which campaign? its number is missing")?;
+        let asked = Id { id, store: self.store };
+        let (store, info) = asked.open()?;
         let records = store.records(info.id)?;
         let plan = plan::beside(&store, &info);
-        let files = Files { plan: plan.as_deref(), store: self.campaign.store.named() };
+        let files = Files { plan: plan.as_deref(), store: asked.store.named() };
+        let characterization = characterized(&store, &info);
+        let characterization = characterization.as_ref();
         let page = match (comparison::of(&info), selection::of(&info)) {
-            (Some(compared), _) => comparison::page(&store, &info, &compared, &records, files)?,
-            (_, Some(selected)) => selection::page(&info, &selected, &records, files)?,
-            _ => pinwise_report::page(&info, &records, &campaign::outcome(&store, &info, &records)?, files)?,
+            (Some(compared), _) => comparison::page(&store, &info, &compared, &records, files, characterization)?,
+            (_, Some(selected)) => selection::page(&info, &selected, &records, files, characterization)?,
+            _ => {
+                let outcome = campaign::outcome(&store, &info, &records)?;
+                pinwise_report::page(&info, &records, &outcome, files, characterization)?
+            }
         };
         // The page says whose it is, so that another campaign's of the same number is not written over.
         let mark = format!("<!-- {} -->\n", plan::identity(&store, &info).replace("--", "-"));
         let page = page.replace("</html>", &format!("{mark}</html>"));
-        let file = self.output.unwrap_or_else(|| free(info.id.0, &mark));
+        let file = self.output.unwrap_or_else(|| free(&format!("pinwise-{}", info.id.0), &mark));
         output::write(&file, page.as_bytes())?;
         if self.json {
             return output::print_json(&Document { campaign: info.id.0, file, bytes: page.len() });
@@ -65,11 +100,19 @@ impl Report {
     }
 }
 
-/// The file of a campaign's page in this directory: `pinwise-ID.html`, or where another campaign's page has that name, the first that
-/// is free or its own.
-fn free(id: i64, mark: &str) -> PathBuf {
+/// What is known of the machine of a campaign; one that cannot be read is said, and no reason to have no page.
+fn characterized(store: &Store, info: &CampaignInfo) -> Option<KeptCharacterization> {
+    store.characterization(&Fingerprint::of(&info.new.machine)).unwrap_or_else(|error| {
+        output::aside(&format!("note: the page is without the machine's characterization: {error}"));
+        None
+    })
+}
+
+/// The file of a page in this directory: `STEM.html`, or where another page has that name, the first with a number behind it that is free or
+/// has the page's own `mark`.
+fn free(stem: &str, mark: &str) -> PathBuf {
     let of_another = |path: &PathBuf| fs::read(path).is_ok_and(|page| !String::from_utf8_lossy(&page).contains(mark));
-    let first = PathBuf::from(format!("pinwise-{id}.html"));
-    let mut next = (2..=u32::MAX).map(|copy| PathBuf::from(format!("pinwise-{id}-{copy}.html")));
+    let first = PathBuf::from(format!("{stem}.html"));
+    let mut next = (2..=u32::MAX).map(|copy| PathBuf::from(format!("{stem}-{copy}.html")));
     if of_another(&first) { next.find(|path| !of_another(path)).unwrap_or(first) } else { first }
 }

@@ -76,7 +76,9 @@ pub(crate) fn decide(profile: &mut Profile, store: Option<&Store>, fingerprint: 
         return Ok(());
     }
     let characterized = store.map(|store| store.characterization(fingerprint)).transpose()?.flatten();
-    profile.core_local = characterized.and_then(|found| found.findings.local);
+    // Nothing is decided by an excerpt.
+    let characterized = characterized.filter(|kept| kept.whole);
+    profile.core_local = characterized.and_then(|kept| kept.characterization.findings.local);
     let because =
         if profile.core_local.is_some() { "found by characterize" } else { "the usual one; characterize finds out" };
     profile.core_local_because = because.to_owned();

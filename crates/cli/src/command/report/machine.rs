@@ -1,0 +1,95 @@
+//! `pinwise report characterization`: what was found of a machine, from the store.
+
+use super::free;
+use crate::machine::Simulated;
+use crate::output::{self, Usage};
+use crate::store::StoreArguments;
+use clap::Args;
+use pinwise_report::{Files, characterization_mark, characterization_page, quoted};
+use pinwise_simulator::Processor;
+use pinwise_testbed::figures::{counted, date};
+use pinwise_topology::Fingerprint;
+use serde::Serialize;
+use std::path::PathBuf;
+
+/// Write what characterize found of a machine as one HTML page: a heat map of slowdowns for each sharing level.
+///
+/// The latest whole characterization in the store of this machine, or of a model; where there is none, the latest excerpt (of some benchmarks or
+/// stressors, or of a busy machine), named as such. It is the page that `pinwise characterize --html` writes while it measures.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  pinwise report characterization --html page.html            of this machine
+  pinwise report characterization --machine ultrasparc-t2     of a model")]
+pub(super) struct OfMachine {
+    /// Whose: host, or a processor that is simulated
+    #[arg(long, value_name = "MACHINE", default_value = "host", value_parser = Simulated)]
+    machine: String,
+    #[command(flatten)]
+    store: StoreArguments,
+    /// The file to write [default: pinwise-characterization.html in this directory, with a number behind it where that is another machine's]
+    #[arg(short, long, visible_alias = "html", value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+/// What was written.
+#[derive(Serialize)]
+struct Document {
+    /// The number of the characterization, as `pinwise characterize --json` has it.
+    id: i64,
+    machine: String,
+    /// When it was kept, seconds since the Unix epoch.
+    kept: i64,
+    excerpt: bool,
+    file: PathBuf,
+    bytes: usize,
+}
+
+impl OfMachine {
+    pub(super) fn run(self) -> anyhow::Result<()> {
+        let fingerprint = match self.machine.as_str() {
+            "host" => Fingerprint::of(&pinwise_host::machine()?),
+            name => Fingerprint::of(&Processor::model(Simulated::named(name, "report characterization")?)?.machine()),
+        };
+        let store = self.store.open_existing()?;
+        let kept = store.map(|store| store.characterization(&fingerprint)).transpose()?.flatten();
+        let kept = kept.ok_or_else(|| self.nothing(&fingerprint))?;
+        let page = characterization_page(&kept)?;
+        let mark = characterization_mark(&fingerprint);
+        let file = self.output.unwrap_or_else(|| free("pinwise-characterization", &mark));
+        output::write(&file, page.as_bytes())?;
+        let found = kept.characterization;
+        if self.json {
+            let (id, kept, excerpt, bytes) = (kept.id, kept.at, !kept.whole, page.len());
+            return output::print_json(&Document { id, machine: found.machine, kept, excerpt, file, bytes });
+        }
+        output::print(&format!(
+            "{}: {}, {}{} with {}, {} kB\n",
+            file.display(),
+            found.machine,
+            if kept.whole { "characterized " } else { "an excerpt of " },
+            date(kept.at),
+            counted(found.slowdowns.len() as u64, "slowdown"),
+            page.len() / 1000
+        ))
+    }
+
+    /// That there is nothing to write, and the command that changes it.
+    fn nothing(&self, fingerprint: &Fingerprint) -> anyhow::Error {
+        let path = match self.store.path() {
+            Ok(path) => path,
+            Err(error) => return error,
+        };
+        let machine =
+            if self.machine == "host" { String::new() } else { format!(" --machine {}", quoted(&self.machine)) };
+        let flag = Files { plan: None, store: self.store.named() }.flag();
+        Usage(format!(
+            "{} holds no characterization of {}, or one of another version's form: make one with pinwise characterize{machine}{flag}",
+            path.display(),
+            fingerprint.model
+        ))
+        .into()
+    }
+}

@@ -1,0 +1,67 @@
+//! The page of a machine's characterization as text, and the section of it that the pages of campaigns have.
+
+mod synthetic;
+
+use pinwise_campaign::KeptCharacterization;
+use pinwise_characterization::Characterization;
+use pinwise_report::{Files, characterization_mark, characterization_page, page};
+use std::path::Path;
+use synthetic::{Plot, campaign};
+
+/// What `characterize --machine ultrasparc-t2 --benchmarks intadd --stressors 1` kept.
+fn kept(whole: bool) -> KeptCharacterization {
+    let characterization = Characterization::from_json(include_str!("intadd.json")).unwrap().unwrap();
+    KeptCharacterization { id: 3, at: 1_795_336_900, whole, characterization }
+}
+
+#[test]
+fn the_page_says_when_and_where_it_is_from_and_whether_it_is_an_excerpt() {
+    let whole = characterization_page(&kept(true)).unwrap();
+    assert!(whole.contains("Simulated on 2026-11-22 08:41 UTC by pinwise characterize: 1 round."), "{whole}");
+    assert!(whole.contains("pipe, 3 stressors") && whole.contains(">3.98</td>") && !whole.contains("An excerpt"));
+    let excerpt = characterization_page(&kept(false)).unwrap();
+    assert!(excerpt.contains("An excerpt.</strong> Nothing is decided by it: only some of the benchmarks"));
+    let mut busy = kept(false);
+    busy.characterization.noise.share = 0.5;
+    assert!(characterization_page(&busy).unwrap().contains("programs had their contexts for 50 % of the time"));
+}
+
+#[test]
+fn what_was_kept_as_json_gives_the_same_page() {
+    let measured = kept(true);
+    let text = serde_json::to_string(&measured.characterization).unwrap();
+    let characterization = Characterization::from_json(&text).unwrap().unwrap();
+    let stored = KeptCharacterization { characterization, ..measured.clone() };
+    assert_eq!(characterization_page(&stored).unwrap(), characterization_page(&measured).unwrap());
+}
+
+#[test]
+fn a_machine_s_name_stays_text_and_ends_no_comment() {
+    let mut hostile = kept(true);
+    hostile.characterization.machine = "</h1><script>alert(1)</script>".into();
+    hostile.characterization.fingerprint.model = "--><script>alert(1)</script>".into();
+    let html = characterization_page(&hostile).unwrap();
+    let mark = characterization_mark(&hostile.characterization.fingerprint);
+    assert!(html.contains(&mark) && mark.matches('>').count() == 1, "{mark}");
+    assert!(!html.replace(&mark, "").contains("<script"), "{html}");
+}
+
+#[test]
+fn a_campaign_s_page_shows_what_is_shared_on_its_machine() {
+    let campaign = campaign(&Plot::default());
+    let files = Files { plan: None, store: Some(Path::new("other.db")) };
+    let render = |kept| page(&campaign.info, &campaign.records, &campaign.outcome, files, kept).unwrap();
+    assert!(!render(None).contains("What shares what"));
+    let html = render(Some(&kept(false)));
+    for said in [
+        "<h2>What shares what on this machine</h2>",
+        "An excerpt.",
+        "Simulated on 2026-11-22 08:41 UTC by pinwise characterize: 1 round.",
+        "4 intadd slow each other down 3.98 times: instruction fetch and integer unit.",
+        "<code>pinwise report characterization --machine ultrasparc-t2 --store other.db</code>",
+        "<table class=\"heat\">",
+        ".s7 { background",
+    ] {
+        assert!(html.contains(said), "{said}: {html}");
+    }
+}
