@@ -184,6 +184,41 @@ fn the_probes_of_a_search_that_fails_are_printed() {
     assert!(left["error"].as_str().unwrap().contains("exit status: 3"), "{left:#}");
 }
 
+/// Probes with a number above `most` were made, and the answer says that these make no more threads; or there were none. It is not above `most`.
+fn capped(answer: &Value, most: u64) {
+    assert!(answer["parameter"].as_u64().is_some_and(|n| n <= most), "{answer:#}");
+    let beyond = |probe: &&Value| probe["parameter"].as_u64().is_some_and(|n| n > most);
+    let probed = answer["probes"].as_array().unwrap().iter().filter(beyond).count();
+    assert_eq!(answer["notes"].to_string().contains("makes at most 2 threads"), probed > 0, "{answer:#}");
+    assert!(answer["advice"]["between"][1].as_u64().is_some_and(|n| n <= most), "{answer:#}");
+}
+
+#[test]
+fn numbers_with_which_a_program_makes_no_more_threads_are_no_answer() {
+    // A second process where n is not 1, and never a third.
+    let script = "[ $0 -gt 1 ] && { while :; do :; done & }; while :; do :; done";
+    let command = ["sh", "-c", script, "{n}"].map(OsStr::new);
+    let answer = threads(&["--method", "sweep", "--probe", "50ms"], &command);
+    capped(&answer, 2);
+    let notes = answer["notes"].to_string();
+    assert!(notes.contains("(seen with n = 2, 3, 4, 5)") && !notes.contains("or {n} is not where"), "{answer:#}");
+    capped(&threads(&["--probe", "50ms"], &command), 2);
+}
+
+/// One block, whose size goes by the level: a second thread compresses it where -T is 2 or more.
+#[test]
+fn xz_with_an_input_of_one_block_is_not_given_more_threads_than_it_makes() {
+    let Some(xz) = tool("xz") else { return };
+    let folder = TempDir::new().unwrap();
+    let input = folder.path().join("input");
+    let mut random = pinwise_topology::Random::new(1);
+    fs::write(&input, (0..900_000).map(|_| random.below(256) as u8).collect::<Vec<u8>>()).unwrap();
+    let command = [xz.as_os_str(), "-0".as_ref(), "-T{n}".as_ref(), "-k".as_ref(), "-c".as_ref(), input.as_os_str()];
+    let answer = threads(&[], &command);
+    capped(&answer, 2);
+    assert_eq!(answer["probes"][0]["measure"], "runs", "{answer:#}");
+}
+
 /// The one line of a search that must fail with `code`.
 fn refused(code: i32, words: &[&str]) -> String {
     let output = pinwise(["threads", "--method", "reinforcer"].iter().chain(words));

@@ -16,6 +16,7 @@
 
 mod crew;
 mod error;
+mod follow;
 mod halves;
 mod init;
 mod options;
@@ -324,9 +325,17 @@ impl LinuxProber {
         // A pool that is told to use fewer threads may keep the others asleep.
         let Subject::Anew(recipe) = &self.subject else { return Ok(()) };
         let [first, .., last] = self.seen.as_slice() else { return Ok(()) };
-        let expected = |n: u32| self.options.threads.as_ref().map_or(n, |threads| threads(n));
-        let follows = self.seen.iter().any(|seen| seen.threads != first.threads);
-        if follows || expected(first.parameter) == expected(last.parameter) {
+        let promised = |n: u32| self.options.threads.as_ref().map(|threads| threads(n));
+        let alike = self.seen.iter().all(|seen| seen.threads == first.threads);
+        let expected = |n: u32| promised(n).unwrap_or(n);
+        if !alike || expected(first.parameter) == expected(last.parameter) {
+            return Ok(());
+        }
+        let least = self.seen.iter().min_by_key(|seen| seen.parameter).unwrap_or(first);
+        let wanted =
+            least.activity.threads.iter().map(|thread| (thread.ran + thread.waited).as_secs_f64()).sum::<f64>();
+        let wanted = wanted / least.activity.elapsed.as_secs_f64().max(1e-9);
+        if !follow::ignores(first.threads, least.parameter, promised(least.parameter), wanted) {
             return Ok(());
         }
         let (name, threads) = (recipe.name(), first.threads);

@@ -4,7 +4,8 @@
 //! threads via OS level monitoring", IISWC 2011) as a state machine: it says which number to try, is told what a probe of it saw, and
 //! ends with a choice and its reason. What counts as high is in [`Thresholds`], which [`calibrate`] finds from example programs.
 //! [`find()`] drives a search with anything that can be probed, [`sweep()`] tries every number; a [`Formula`] says how many threads a
-//! program makes for its parameter. A [`Shift`] says that the program came into another phase between two probes.
+//! program makes for its parameter. A [`Shift`] says that the program came into another phase between two probes, a [`Cap`] that it makes no more
+//! threads from some number on.
 //!
 //! [`Surveyor`] is the search for programs whose progress can be seen: it believes in several scalability laws at once ([`Law`]), probes where that
 //! tells most, and ends with a number, its interval and what it gains ([`Advice`]). [`survey()`] drives it. [`Objective`] says what is to be
@@ -17,6 +18,7 @@
 
 mod advice;
 mod belief;
+mod cap;
 mod find;
 mod formula;
 mod law;
@@ -34,6 +36,7 @@ mod thresholds;
 mod tuner;
 
 pub use advice::{Advice, Ended, Interval};
+pub use cap::Cap;
 pub use find::{Attempt, Found, find};
 pub use formula::{Formula, FormulaError};
 pub use law::Law;

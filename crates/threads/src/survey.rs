@@ -57,7 +57,8 @@ pub fn survey(
                 let attempt = Attempt { asked: threads, probe };
                 let progress = attempt.progress_like(&attempts)?.ok_or(SurveyError::Blind { threads })?;
                 attempts.push(attempt);
-                surveyor.observe(Sample { value: progress.rate, error: progress.error, cost: probe.cost })?;
+                let (value, error) = (progress.rate, progress.error);
+                surveyor.observe(Sample { value, error, cost: probe.cost, threads: probe.threads })?;
             }
             Step::Stop(advice) => {
                 return Ok(Surveyed { parameter: convert(advice.threads), advice, attempts, broken_off: None });

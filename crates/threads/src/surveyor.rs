@@ -19,6 +19,9 @@
 //! was twice: single readings do not tell how far they are off, those of the same number do. Otherwise when the next probe would exceed the
 //! number of probes or the time that were allowed.
 //!
+//! **Numbers that make the same threads.** Where several make as many as were seen at all, the greatest candidate is probed once; if it makes no more either
+//! they are one, the least of them, and greater ones are candidates no longer ([`Cap`]).
+//!
 //! Limits: a probe of a moment knows neither what comes later in a run (see [`crate::Shift`]) nor how a fixed number of pieces divides
 //! among the threads at its end; where that number is known, [`Question::pieces`] lets it count.
 
@@ -28,6 +31,7 @@ pub use verdict::CONFIDENCE;
 
 use crate::advice::{Advice, Ended};
 use crate::belief::{Belief, Departure, Noise, Prior, Reading};
+use crate::cap::Cap;
 use crate::law::Law;
 use crate::matrix::Matrix;
 use crate::pieces::Evenness;
@@ -59,6 +63,9 @@ pub struct Question {
     pub pieces: Option<u32>,
     /// A probe consists of whole runs, as many as come nearest to its window and at least one; values are runs per second.
     pub whole_runs: bool,
+    /// The threads that probes see are counted: each starts the program anew, which promises more threads for a greater candidate. Where it makes no more
+    /// from some candidate on ([`Cap`]), greater ones are that one.
+    pub counted: bool,
 }
 
 /// What came of a probe.
@@ -70,6 +77,8 @@ pub struct Sample {
     pub error: Option<f64>,
     /// Time the probe took, with start and end.
     pub cost: Duration,
+    /// Threads the program was seen with.
+    pub threads: u32,
 }
 
 /// Why there is no search, or no further step.
@@ -142,6 +151,8 @@ pub struct Surveyor {
     /// What the end of a run leaves of the speed seen, for each candidate.
     ends: Vec<Evenness>,
     samples: Vec<(usize, Duration, Sample)>,
+    /// Each candidate that was probed and the threads it was seen to make, where these are counted.
+    made: Vec<(u32, u32)>,
     next: Step,
 }
 
@@ -155,7 +166,14 @@ impl Surveyor {
         let near = |&&threads: &&u32| (threads <= question.contexts, threads.abs_diff(question.contexts));
         let first = question.candidates.iter().min_by_key(|threads| (!near(threads).0, near(threads).1));
         let next = Step::Probe { threads: *first.unwrap_or(&1), window: question.window };
-        Ok(Self { prior: prior(&question), ends: ends(&question), question, samples: Vec::new(), next })
+        Ok(Self {
+            prior: prior(&question),
+            ends: ends(&question),
+            question,
+            samples: Vec::new(),
+            made: Vec::new(),
+            next,
+        })
     }
 
     /// What to do next; the same until the next observation.
@@ -171,8 +189,29 @@ impl Surveyor {
         }
         let place = self.question.candidates.iter().position(|&candidate| candidate == threads).unwrap_or(0);
         self.samples.push((place, window, sample));
+        if self.question.counted {
+            self.made.push((threads, sample.threads));
+        }
+        self.pool();
         self.next = self.decide();
         Ok(&self.next)
+    }
+
+    /// Candidates that make as many threads as a lesser one, the greatest of all among them, are that one: they can be chosen no more, and what was seen of
+    /// them was seen of it.
+    fn pool(&mut self) {
+        let Some(cap) = Cap::seen(self.made.iter().copied()).filter(|cap| cap.reaches(self.greatest())) else { return };
+        let kept = self.question.candidates.partition_point(|&threads| threads <= cap.fewest());
+        if kept == self.question.candidates.len() {
+            return;
+        }
+        self.question.candidates.truncate(kept);
+        self.samples.iter_mut().for_each(|(place, ..)| *place = (*place).min(kept - 1));
+        (self.prior, self.ends) = (prior(&self.question), ends(&self.question));
+    }
+
+    fn greatest(&self) -> u32 {
+        self.question.candidates.last().copied().unwrap_or(1)
     }
 
     /// The time is over: the advice that what was seen allows; `None` before the first observation.
@@ -214,6 +253,10 @@ impl Surveyor {
         let start = self.start();
         let cost = |place: usize, window: Duration| start + self.question.takes(belief.mean[place].exp(), window);
         let affordable = |place: usize, window: Duration| left.is_none_or(|left| cost(place, window) <= left);
+        let last = self.question.candidates.len() - 1;
+        if self.capped_below_greatest() && affordable(last, self.question.window) {
+            return Step::Probe { threads: self.greatest(), window: self.question.window };
+        }
         let settle = || self.confirm(&verdict, affordable).unwrap_or_else(|| stop(Ended::Settled));
         if self.samples.len() > 1 && verdict.loss < self.question.tolerance * SETTLED {
             return settle();
@@ -242,16 +285,34 @@ impl Surveyor {
         }
     }
 
-    /// What is probed once it is settled what is fast: the two candidates that the choice is between, in turn, so that what changes on the machine
-    /// meets both; fewer threads that may be fast enough; what is announced, twice, since only repeats tell how far single readings are off; and the
-    /// least number, for the report.
+    /// Several candidates made the most threads alike, and the greatest of all, which would tell whether there are no more, was not probed.
+    fn capped_below_greatest(&self) -> bool {
+        Cap::seen(self.made.iter().copied()).is_some_and(|cap| !cap.reaches(self.greatest()))
+    }
+
+    /// Where the greatest candidate left is one that greater ones were pooled with: the next to see whether a lesser one makes all the threads, too.
+    fn fewer(&self) -> Option<usize> {
+        let last = self.question.candidates.len() - 1;
+        Cap::seen(self.made.iter().copied()).filter(|cap| cap.fewest() == self.greatest())?;
+        let below = self.samples.iter().map(|(place, ..)| *place).filter(|&place| place < last).max();
+        match below {
+            Some(below) => (below + 1 < last).then_some((below + last) / 2),
+            None => (last > 0).then_some(0),
+        }
+    }
+
+    /// What is probed once it is settled what is fast. Where as many threads as the program makes at all are to be announced, fewer that may make them; the
+    /// two candidates that the choice is between, in turn, so that what changes on the machine meets both; fewer threads that may be fast enough; what is
+    /// announced, twice, since only repeats tell how far single readings are off; and the least number, for the report.
     fn confirm(&self, verdict: &Verdict, affordable: impl Fn(usize, Duration) -> bool) -> Option<Step> {
         let contest = verdict.contest.map(|Contest { few, fast, most }| {
             let behind = if self.times(fast) < self.times(few) { fast } else { few };
             (behind, most)
         });
         let doubtful = (verdict.fewest < verdict.choice).then_some((verdict.fewest, DOUBTS));
-        let wanted = contest.into_iter().chain(doubtful).chain([(verdict.choice, REPEATS), (0, 1)]);
+        let last = self.question.candidates.len() - 1;
+        let fewer = self.fewer().filter(|_| verdict.choice == last).map(|place| (place, 1));
+        let wanted = fewer.into_iter().chain(contest).chain(doubtful).chain([(verdict.choice, REPEATS), (0, 1)]);
         let window = self.question.window;
         let lacking = |&(place, most): &(usize, usize)| self.times(place) < most && affordable(place, window);
         let (place, _) = wanted.into_iter().find(lacking)?;
@@ -315,8 +376,8 @@ impl Question {
     /// With the defaults: a tolerance of 0.01, 40 probes (a search that is not settled by then will not be), any time, no pieces.
     pub fn new(candidates: Vec<u32>, contexts: u32, window: Duration) -> Self {
         let (tolerance, most_probes) = (0.01, 40);
-        let (most_time, work, pieces, whole_runs) = (None, None, None, false);
-        Self { candidates, contexts, window, tolerance, most_probes, most_time, work, pieces, whole_runs }
+        let (most_time, work, pieces, whole_runs, counted) = (None, None, None, false, false);
+        Self { candidates, contexts, window, tolerance, most_probes, most_time, work, pieces, whole_runs, counted }
     }
 
     /// Time that a probe with this window takes where `value` is seen, without what starts and ends it.

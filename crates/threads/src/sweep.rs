@@ -8,6 +8,7 @@
 use crate::Attempt;
 use crate::advice::Advice;
 use crate::belief::normal;
+use crate::cap::Cap;
 use pinwise_testbed::{MeasureError, Prober, Retry};
 use pinwise_topology::Random;
 use std::time::Duration;
@@ -23,6 +24,9 @@ pub struct Sweep {
     pub window: Duration,
     /// Share of the best speed that fewer threads may cost, 0 to 1.
     pub tolerance: f64,
+    /// The threads that probes see are counted: each starts the program anew, which promises more threads for a greater number. Where it makes no more
+    /// from some number on ([`Cap`]), greater ones are that one.
+    pub counted: bool,
 }
 
 /// What a sweep found.
@@ -32,7 +36,7 @@ pub struct Swept {
     pub threads: u32,
     /// The parameter it stands for.
     pub parameter: u32,
-    /// Every number with its mean progress, in order.
+    /// Every number that may be chosen with its mean progress, in order: of those that make as many threads the fewest, with the mean of all.
     pub curve: Vec<(u32, f64)>,
     /// How sure that is; `None` where a single round or number does not tell.
     pub advice: Option<Advice>,
@@ -72,20 +76,34 @@ pub fn sweep(sweep: &Sweep, prober: &mut impl Prober, convert: impl Fn(u32) -> u
             attempts.push(attempt);
         }
     }
+    let seen = attempts.iter().map(|attempt| (attempt.asked, attempt.probe.threads));
+    let fewest = Cap::seen(seen).filter(|_| sweep.counted).map_or(u32::MAX, |cap| cap.fewest());
+    let candidates = &sweep.candidates[..sweep.candidates.partition_point(|&threads| threads <= fewest)];
+    let rates = pooled(rates, candidates.len());
     let mean = |rates: &Vec<f64>| rates.iter().sum::<f64>() / rates.len() as f64;
-    let curve: Vec<(u32, f64)> = sweep.candidates.iter().copied().zip(rates.iter().map(mean)).collect();
+    let curve: Vec<(u32, f64)> = candidates.iter().copied().zip(rates.iter().map(mean)).collect();
     let best = curve.iter().map(|(_, rate)| *rate).fold(0.0, f64::max);
     let good = curve.iter().position(|(_, rate)| *rate >= best * (1.0 - sweep.tolerance));
     let choice = good.ok_or_else(|| MeasureError::new(Retry::Never, "there are no numbers of threads to try"))?;
-    let threads = sweep.candidates[choice];
+    let threads = candidates[choice];
     let advice = draws(&rates).map(|draws| Advice {
         probed: true,
         referred: true,
         probes: attempts.len(),
         numbers: curve.len(),
-        ..Advice::drawn(&sweep.candidates, &draws, choice, sweep.tolerance)
+        ..Advice::drawn(candidates, &draws, choice, sweep.tolerance)
     });
     Ok(Swept { threads, parameter: convert(threads), curve, advice, attempts })
+}
+
+/// The rates of `kept` numbers, round by round: those of the last one are the means of it and all that follow it.
+fn pooled(mut rates: Vec<Vec<f64>>, kept: usize) -> Vec<Vec<f64>> {
+    if kept < rates.len() && kept > 0 {
+        let alike = rates.split_off(kept - 1);
+        let mean = |round: usize| alike.iter().map(|rates| rates[round]).sum::<f64>() / alike.len() as f64;
+        rates.push((0..alike[0].len()).map(mean).collect());
+    }
+    rates
 }
 
 /// Draws of the logarithms of all numbers' speeds by what their rates, round by round and each above 0, tell of them: of Student's distribution
@@ -141,7 +159,13 @@ mod tests {
                 Vec::new()
             }
         }
-        let question = Sweep { candidates: vec![1, 2], rounds: 1, window: Duration::from_millis(1), tolerance: 0.01 };
+        let question = Sweep {
+            candidates: vec![1, 2],
+            rounds: 1,
+            window: Duration::from_millis(1),
+            tolerance: 0.01,
+            counted: false,
+        };
         let error = sweep(&question, &mut Fickle(0), |threads| threads).unwrap_err().to_string();
         assert!(error.contains("by CPU time, before it was by instructions"), "{error}");
     }
@@ -165,7 +189,7 @@ mod tests {
     }
 
     fn of(candidates: &[u32], rounds: u32, tolerance: f64) -> Sweep {
-        Sweep { candidates: candidates.to_vec(), rounds, window: Duration::from_millis(100), tolerance }
+        Sweep { candidates: candidates.to_vec(), rounds, window: Duration::from_millis(100), tolerance, counted: false }
     }
 
     #[test]
@@ -227,6 +251,37 @@ mod tests {
             covered[2] += usize::from(advice.more.is_none_or(|(_, interval)| holds(&interval, cost)));
         }
         covered
+    }
+
+    /// A program that makes three threads at most; its readings differ by chance.
+    struct Capped;
+
+    impl Prober for Capped {
+        fn contexts(&self) -> u32 {
+            4
+        }
+
+        fn probe(&mut self, parameter: u32, window: Duration) -> Result<Probe, MeasureError> {
+            let rate = [1.0, 1.9, 2.0, 2.1, 2.06][parameter as usize - 1];
+            let progress = Some(Progress { rate, error: None, measure: Measure::Runs });
+            Ok(Probe { parameter, threads: parameter.min(3), profile: Profile::default(), progress, cost: window })
+        }
+
+        fn parts(&self) -> Vec<Part> {
+            Vec::new()
+        }
+    }
+
+    #[test]
+    fn numbers_that_make_no_more_threads_are_the_fewest_that_make_them() {
+        let all = Sweep { counted: true, ..of(&[1, 2, 3, 4, 5], 2, 0.01) };
+        let swept = sweep(&all, &mut Capped, |n| n).unwrap();
+        assert_eq!((swept.threads, swept.attempts.len()), (3, 10));
+        assert_eq!(swept.curve.len(), 3);
+        assert!((swept.curve[2].1 - (2.0 + 2.1 + 2.06) / 3.0).abs() < 1e-12, "{:?}", swept.curve);
+        assert_eq!(swept.advice.unwrap().more, None, "there are no more threads to have");
+        let apart = sweep(&Sweep { counted: false, ..all }, &mut Capped, |n| n).unwrap();
+        assert_eq!(apart.threads, 4);
     }
 
     /// Where several numbers are alike fast the luckiest of them is judged by its luck: somewhat fewer than nine in ten.

@@ -40,8 +40,13 @@ impl Prober for Phases {
 }
 
 fn searched(names: [&str; 2], first: usize) -> Option<Shift> {
-    let question =
-        Sweep { candidates: vec![16, 20, 24], rounds: 3, window: Duration::from_millis(100), tolerance: 0.01 };
+    let question = Sweep {
+        candidates: vec![16, 20, 24],
+        rounds: 3,
+        window: Duration::from_millis(100),
+        tolerance: 0.01,
+        counted: false,
+    };
     Shift::of(&sweep(&question, &mut Phases::new(names, first), |threads| threads).unwrap().attempts)
 }
 

@@ -21,8 +21,8 @@ use document::Remains;
 use observed::{Conditions, Observed};
 use pinwise_testbed::{MeasureError, Prober, Retry, figures};
 use pinwise_threads::{
-    Advice, Attempt, Ended, Found, Question, Reason, Reinforcer, SHARE, Shift, Sign, SurveyFailure, Surveyor, Sweep,
-    find, standing, survey, sweep,
+    Advice, Attempt, Cap, Ended, Found, Question, Reason, Reinforcer, SHARE, Shift, Sign, SurveyFailure, Surveyor,
+    Sweep, find, standing, survey, sweep,
 };
 
 impl Threads {
@@ -88,6 +88,7 @@ fn search<P: Prober>(
     threads: impl Fn(u32) -> u32,
 ) -> Result<Answer, MeasureError> {
     let mut answer = answer(prober, conditions, &convert, &threads)?;
+    answer.notes.extend(capped(&answer, conditions, &convert, &threads));
     answer.notes.extend(translated(conditions, convert, threads));
     if let Some(&first) = answer.attempts.first().filter(|_| conditions.goes_on) {
         match prober.probe(first.probe.parameter, conditions.window) {
@@ -124,6 +125,7 @@ fn answer<P: Prober>(
                 work: conditions.work,
                 pieces: conditions.pieces,
                 whole_runs: conditions.whole_runs,
+                counted: conditions.counted,
                 ..Question::new(candidates, prober.contexts(), window)
             };
             let surveyor = Surveyor::new(question).map_err(|error| never(&error))?;
@@ -175,8 +177,8 @@ fn answer<P: Prober>(
             Ok(Answer { parameter, threads, attempts, stopped, why, loss, advice, shift, interrupted, notes })
         }
         Method::Sweep => {
-            let (rounds, tolerance) = (conditions.rounds, conditions.tolerance);
-            let swept = sweep(&Sweep { candidates, rounds, window, tolerance }, prober, &convert)?;
+            let Conditions { rounds, tolerance, counted, .. } = *conditions;
+            let swept = sweep(&Sweep { candidates, rounds, window, tolerance, counted }, prober, &convert)?;
             let chosen = swept.attempts.iter().find(|attempt| attempt.asked == swept.threads);
             Ok(Answer {
                 parameter: swept.parameter,
@@ -211,6 +213,37 @@ fn never(error: &dyn std::fmt::Display) -> MeasureError {
 fn cut_off(parameter: u32, most: Option<u32>, conditions: &Conditions) -> Option<String> {
     let bound = conditions.bound.filter(|_| most == Some(parameter))?;
     Some(format!("n = {parameter} is the most that {bound}"))
+}
+
+/// What to know where the program makes no more threads from some number on. Of a survey that is believed where the greatest number showed it.
+fn capped(
+    answer: &Answer,
+    conditions: &Conditions,
+    convert: impl Fn(u32) -> u32,
+    threads: impl Fn(u32) -> u32,
+) -> Option<String> {
+    let seen = answer.attempts.iter().map(|attempt| (attempt.probe.parameter, attempt.probe.threads));
+    let Cap { threads: most, numbers, follows } = Cap::seen(seen).filter(|_| conditions.counted)?;
+    let candidates = conditions.span.candidates(&convert, &threads);
+    let greatest = candidates.last().map_or(0, |&last| convert(last));
+    if conditions.method == Method::Survey && numbers.last() < Some(&greatest) {
+        return None;
+    }
+    let fewest = numbers[0];
+    let all = match &numbers[..] {
+        [first, .., last] if numbers.len() > 4 => format!("{first} to {last}"),
+        _ => numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(", "),
+    };
+    let thread = figures::counted(u64::from(most), "thread");
+    let counts = match conditions.method {
+        Method::Reinforcer => String::new(),
+        Method::Survey | Method::Sweep => format!("; these count as n = {fewest}, the fewest that make them"),
+    };
+    let doubt = if follows { "" } else { ", or {n} is not where it takes its number of threads" };
+    Some(format!(
+        "the program makes at most {thread}, the first included, whatever {{n}} is (seen with n = {all}){counts}: its input has no work for more, or it allows \
+         no more{doubt}"
+    ))
 }
 
 /// What `--min`, `--max` and `--step` mean for a program whose threads are not n.
@@ -350,6 +383,7 @@ mod tests {
             budget: Duration::MAX,
             work: None,
             goes_on: true,
+            counted: false,
         };
         let search = |left, error: MeasureError| {
             let mut prober = Observed::new(Failing { left, error }, conditions.objective);

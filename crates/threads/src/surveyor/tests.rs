@@ -17,6 +17,17 @@ fn question_72() -> Question {
 
 /// Runs a search on a curve with relative noise that says how large it is.
 fn run(question: &Question, speed: impl Fn(u32) -> f64, noise: f64, seed: u64) -> (Advice, Vec<u32>) {
+    run_with(question, speed, |threads| threads, noise, seed)
+}
+
+/// Of a program that makes other numbers of threads than it is asked for.
+fn run_with(
+    question: &Question,
+    speed: impl Fn(u32) -> f64,
+    made: impl Fn(u32) -> u32,
+    noise: f64,
+    seed: u64,
+) -> (Advice, Vec<u32>) {
     let mut random = Random::new(seed);
     let mut surveyor = Surveyor::new(question.clone()).unwrap();
     let mut probed = Vec::new();
@@ -27,7 +38,8 @@ fn run(question: &Question, speed: impl Fn(u32) -> f64, noise: f64, seed: u64) -
                 let error = noise / (window.as_secs_f64() / question.window.as_secs_f64()).sqrt();
                 let value = speed(threads) * (1.0 + error * (3.0f64).sqrt() * (2.0 * random.unit() - 1.0));
                 let cost = window + Duration::from_millis(50);
-                surveyor.observe(Sample { value, error: Some(error * value), cost }).unwrap();
+                let threads = made(threads);
+                surveyor.observe(Sample { value, error: Some(error * value), cost, threads }).unwrap();
             }
             Step::Stop(advice) => return (advice, probed),
         }
@@ -81,7 +93,7 @@ fn busy(curve: [f64; 4], seed: u64) -> Advice {
             Step::Probe { threads, window } => {
                 let value = curve[threads as usize - 1] * (0.08 * crate::belief::normal(&mut random)).exp();
                 let cost = window + Duration::from_millis(20);
-                surveyor.observe(Sample { value, error: Some(0.015 * value), cost }).unwrap();
+                surveyor.observe(Sample { value, error: Some(0.015 * value), cost, threads }).unwrap();
             }
             Step::Stop(advice) => return advice,
         }
@@ -115,7 +127,7 @@ fn of_a_plateau_up_to_the_contexts_the_fewest_are_chosen_where_a_reading_beyond_
     let plateau = [(1, 1.95), (2, 1.952), (3, 1.954)];
     let readings = std::iter::repeat_n(plateau, 4).flatten().chain([(0, 1.0), (6, 2.1)]);
     surveyor.samples = readings
-        .map(|(place, value)| (place, window, Sample { value, error: Some(0.003 * value), cost: window }))
+        .map(|(place, value)| (place, window, Sample { value, error: Some(0.003 * value), cost: window, threads: 1 }))
         .collect();
     let verdict = surveyor.verdict(&surveyor.belief());
     let contest = verdict.contest.unwrap();
@@ -129,7 +141,7 @@ fn of_a_plateau_up_to_the_contexts_the_fewest_are_chosen_where_a_reading_beyond_
 fn more_threads_than_contexts_that_may_be_faster_are_probed_in_turn_with_the_best_up_to_the_contexts_until_it_is_clear()
 {
     let window = Duration::from_millis(100);
-    let sample = |value: f64| Sample { value, error: Some(0.005 * value), cost: window };
+    let sample = |value: f64| Sample { value, error: Some(0.005 * value), cost: window, threads: 1 };
     let mut surveyor = Surveyor::new(question(4, 2)).unwrap();
     let readings = [(0, 1.0), (3, 1.0), (3, 1.1), (1, 1.2), (2, 1.3), (1, 1.3), (2, 1.45), (1, 1.1), (2, 1.15)];
     surveyor.samples = readings.map(|(place, value)| (place, window, sample(value))).to_vec();
@@ -175,7 +187,7 @@ fn candidates_have_to_ascend_from_one() {
 #[test]
 fn no_progress_is_an_error_that_says_with_how_many() {
     let mut surveyor = Surveyor::new(question(4, 2)).unwrap();
-    let sample = Sample { value: 0.0, error: None, cost: Duration::from_millis(150) };
+    let sample = Sample { value: 0.0, error: None, cost: Duration::from_millis(150), threads: 2 };
     let error = surveyor.observe(sample).unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -200,6 +212,44 @@ fn pieces_that_do_not_divide_decide_where_speeds_do_not() {
     );
 }
 
+/// Of 72 candidates, and of four: with a first thread beside those asked for, or one that is a worker alone with a single thread (xz). Readings are
+/// noisy, and those of numbers that make the same threads differ by nothing else.
+#[test]
+fn where_a_program_makes_no_more_threads_the_fewest_that_make_them_are_the_most_that_are_chosen() {
+    let question = Question { counted: true, ..question_72() };
+    for seed in 0..4 {
+        let speed = |threads: u32| f64::from(threads.min(21)).sqrt();
+        let (advice, probed) = run_with(&question, speed, |threads| threads.min(21) + 1, 0.02, seed);
+        assert!(advice.threads <= 21 && advice.between.1 <= 21 && advice.more.is_none_or(|(most, _)| most == 21));
+        let lost = 1.0 - speed(advice.threads) / speed(21);
+        assert!(
+            lost < 0.03 && probed.iter().filter(|&&threads| threads > 21).count() <= 4,
+            "{advice} after {probed:?}"
+        );
+    }
+    let question = Question { counted: true, ..self::question(4, 2) };
+    for seed in 0..8 {
+        let (advice, probed) = run_with(&question, |_| 1.0, |threads| threads.min(2), 0.05, seed);
+        assert!(advice.threads <= 2 && advice.between.1 <= 2, "{advice} after {probed:?}");
+        assert!(probed.iter().filter(|&&threads| threads > 2).count() <= 2, "{probed:?}");
+    }
+}
+
+/// Fewer may make them all, too: that is found out before so many are announced.
+#[test]
+fn all_threads_of_a_program_are_announced_with_the_fewest_that_make_them() {
+    let question = Question { counted: true, ..question_72() };
+    let speed = |threads: u32| f64::from(threads.min(3));
+    let (advice, probed) = run_with(&question, speed, |threads| threads.min(3) + 1, 0.003, 1);
+    assert_eq!((advice.threads, advice.more), (3, None), "{advice} after {probed:?}");
+    // Whatever it is asked for.
+    let (advice, probed) = run_with(&question, |_| 1.0, |_| 2, 0.003, 1);
+    assert_eq!((advice.threads, advice.between), (1, (1, 1)), "{advice} after {probed:?}");
+    // Where the threads are not counted these are numbers like others.
+    let apart = Question { counted: false, ..question };
+    assert!(run_with(&apart, |_| 1.0, |_| 2, 0.003, 1).0.more.is_some());
+}
+
 /// What is announced was probed, unless there was no time for it; then it says so.
 #[test]
 fn the_choice_is_probed_or_said_not_to_be() {
@@ -217,7 +267,7 @@ fn the_choice_is_probed_or_said_not_to_be() {
 fn when_the_time_is_over_there_is_advice_from_what_was_seen() {
     let mut surveyor = Surveyor::new(question(8, 4)).unwrap();
     assert_eq!(surveyor.expired(), None);
-    surveyor.observe(Sample { value: 3.0, error: None, cost: Duration::from_millis(150) }).unwrap();
+    surveyor.observe(Sample { value: 3.0, error: None, cost: Duration::from_millis(150), threads: 4 }).unwrap();
     let advice = surveyor.expired().unwrap();
     assert_eq!((advice.ended, advice.probes), (Ended::Time, 1));
     // One probe of 4 threads says nothing sure of any other number.
@@ -249,7 +299,7 @@ fn a_run_for_which_too_little_time_is_left_is_not_begun() {
         let run = 0.8 / f64::from(threads);
         let cost = Duration::from_secs_f64((window.as_secs_f64() / run).round().max(1.0) * run);
         spent += cost;
-        surveyor.observe(Sample { value: 1.0 / run, error: None, cost }).unwrap();
+        surveyor.observe(Sample { value: 1.0 / run, error: None, cost, threads }).unwrap();
     }
     assert!(spent <= budget.mul_f64(1.3), "{spent:?}");
 }

@@ -279,7 +279,7 @@ impl Asked {
             Least::Energy => Objective::Energy,
             Least::Edp => Objective::Edp,
         };
-        let (work, pieces, goes_on) = (None, self.pieces, false);
+        let (work, pieces, goes_on, counted) = (None, self.pieces, false, false);
         let bound = match self.max {
             Some(_) => Some("--max allows: more may be faster, raise it to see"),
             // More contexts than there are cannot be granted.
@@ -300,6 +300,7 @@ impl Asked {
             budget,
             work,
             goes_on,
+            counted,
         })
     }
 

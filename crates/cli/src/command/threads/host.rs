@@ -46,6 +46,7 @@ pub(crate) fn search(
     let (convert, threads) = (|threads| formula.parameter(threads), |n| formula.threads(n));
     let mut conditions = asked.conditions(contexts, convert, threads)?;
     conditions.goes_on = asked.set.is_some();
+    conditions.counted = asked.set.is_none() && formula.follows();
     let (objective, power) = (conditions.objective, asked.power()?);
     let progress = match asked.metric()? {
         Some((metric, options)) => ProgressSource::Metric(metric, options),

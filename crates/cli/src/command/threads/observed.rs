@@ -31,6 +31,8 @@ pub(super) struct Conditions {
     pub(super) work: Option<f64>,
     /// All probes are of one run of the program.
     pub(super) goes_on: bool,
+    /// The threads that probes see tell whether the program makes more for a greater number: it is started anew with each.
+    pub(super) counted: bool,
 }
 
 /// A prober that is watched, and whose progress is what is to be great.

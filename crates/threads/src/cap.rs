@@ -1,0 +1,70 @@
+//! Programs that make no more threads from some number on: their input has no work for more, or they allow no more.
+//!
+//! `xz -T4` on an input of two blocks makes as many threads as `xz -T2`: what differs between probes of the two is noise, and the answer is 2 at the most.
+
+use std::collections::BTreeMap;
+
+/// The most threads that a program makes, which several numbers made alike.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cap {
+    /// So many threads, the first one included.
+    pub threads: u32,
+    /// The numbers that made them, two at least, ascending: no greater number was probed.
+    pub numbers: Vec<u32>,
+    /// Fewer threads were seen with a lesser number; otherwise it may be that they do not follow the number at all.
+    pub follows: bool,
+}
+
+impl Cap {
+    /// From probes as pairs: the number that was asked for, the greater ones of which promise more threads, and the threads that were seen. `None`
+    /// where the greatest number made more threads than all others, or fewer than another one did.
+    pub fn seen(probes: impl IntoIterator<Item = (u32, u32)>) -> Option<Self> {
+        // A thread that lives shortly is not seen in every probe.
+        let mut made: BTreeMap<u32, u32> = BTreeMap::new();
+        for (number, threads) in probes {
+            let most = made.entry(number).or_default();
+            *most = threads.max(*most);
+        }
+        let threads = *made.values().max()?;
+        let (first, _) = made.iter().find(|(_, most)| **most == threads)?;
+        let numbers: Vec<u32> = made.range(first..).map(|(number, _)| *number).collect();
+        let alike = made.range(first..).all(|(_, most)| *most == threads);
+        let follows = numbers.len() < made.len();
+        (alike && numbers.len() > 1).then_some(Self { threads, numbers, follows })
+    }
+
+    /// The fewest of the numbers that were seen to make all the threads.
+    pub fn fewest(&self) -> u32 {
+        self.numbers[0]
+    }
+
+    /// Whether the program was seen to make no more with `number` either.
+    pub fn reaches(&self, number: u32) -> bool {
+        self.numbers.last().is_some_and(|&last| last >= number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_that_make_the_most_threads_alike_are_a_cap() {
+        let cap = |threads, numbers: &[u32], follows| Some(Cap { threads, numbers: numbers.to_vec(), follows });
+        // xz with an input of one block, of three, and with one that is large enough.
+        assert_eq!(Cap::seen([(2, 2), (4, 2), (1, 1), (4, 2)]), cap(2, &[2, 4], true));
+        assert_eq!(Cap::seen([(8, 4), (72, 4), (1, 1), (4, 4), (3, 4), (2, 3)]), cap(4, &[3, 4, 8, 72], true));
+        assert_eq!(Cap::seen([(2, 3), (4, 5), (1, 1)]), None);
+        assert_eq!(Cap::seen([(1, 2), (2, 2)]), cap(2, &[1, 2], false));
+        assert_eq!(Cap::seen([(2, 2), (2, 2)]), None, "a single number");
+        assert_eq!(Cap::seen([]), None);
+    }
+
+    #[test]
+    fn a_greater_number_with_more_or_fewer_threads_is_none() {
+        assert_eq!(Cap::seen([(2, 4), (4, 4), (6, 5)]), None);
+        assert_eq!(Cap::seen([(2, 4), (4, 4), (6, 3)]), None, "threads come and go");
+        // One of two probes did not see a thread that lived shortly.
+        assert_eq!(Cap::seen([(2, 4), (6, 3), (6, 4)]).map(|cap| cap.numbers), Some(vec![2, 6]));
+    }
+}
