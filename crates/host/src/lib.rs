@@ -6,6 +6,7 @@
 //! pinwise's own.
 
 pub mod affinity;
+mod births;
 mod capture;
 mod choice;
 mod crowd;

@@ -24,6 +24,7 @@
 //! ([`Layer::Ebpf`]) keeps exact accounts of all of it, the time at locks included. docs/MONITOR.md compares them.
 
 mod activity;
+mod budget;
 mod calibration;
 mod counters;
 #[cfg(feature = "bpf")]
@@ -54,6 +55,8 @@ use thiserror::Error;
 const LOOK: Duration = Duration::from_millis(10);
 /// Between two looks for new processes, and at files that are slower to read.
 const COUNT: Duration = Duration::from_millis(100);
+/// So much longer than wanted the time between two looks is worth telling.
+const NOTABLE: f64 = 1.1;
 
 /// A program that cannot be watched.
 #[derive(Debug, Error)]
@@ -141,29 +144,37 @@ impl Monitor {
         // Without the class looks are late beside busy threads; they are still looks.
         let _punctual = Fifo::raise();
         let spent = overhead::own_time();
-        self.roster.look()?;
+        self.roster.look_if_born()?;
         self.source.begin(&self.roster)?;
         let begin = Instant::now();
-        // Listing the machine's processes is the dearest part, and was done just now.
-        let (mut listed, mut counted) = (COUNT, Duration::ZERO);
+        let (mut listed, mut counted, mut gone) = (COUNT, Duration::ZERO, false);
+        // What the looks took but for the first, which begins the window; and how far apart they are.
+        let (mut looking, mut pace) = (Duration::ZERO, self.source.pace());
         for number in 0u32.. {
-            let at = begin.elapsed();
+            let (at, before) = (begin.elapsed(), overhead::own_time());
             let last = at >= window || cancelled() || !self.alive();
             let counting = last || at >= counted;
             if counting {
                 counted = at + COUNT;
             }
-            if at >= listed {
-                self.roster.look()?;
+            // A process that is found at the end has nothing to tell.
+            if at >= listed && !last {
                 listed = at + COUNT;
-            } else {
+                self.roster.look_if_born()?;
+            } else if gone {
                 self.roster.look_at_threads();
+            } else if number > 0 {
+                self.roster.glance();
             }
-            self.source.look(&self.roster, at, counting)?;
+            gone = self.source.look(&self.roster, at, counting)?;
             if last {
                 break;
             }
-            pause(unsteady(self.source.pace(), number).min(window.saturating_sub(at)));
+            if number > 0 {
+                looking += overhead::own_time().saturating_sub(before);
+                pace = budget::pace(self.source.pace(), looking, number);
+            }
+            pause(unsteady(pace, number).min(window.saturating_sub(at)));
         }
         let elapsed = begin.elapsed();
         let mut threads = self.source.end(&self.roster)?;
@@ -172,7 +183,8 @@ impl Monitor {
         threads.sort_by_key(|thread| order.get(&thread.id).copied().unwrap_or(usize::MAX));
         let mut overhead = Overhead { watching: overhead::own_time().saturating_sub(spent), ..Overhead::default() };
         self.source.charge(&mut overhead);
-        Ok(Activity { layer: self.layer, elapsed, threads, lost: self.source.lost(), overhead })
+        let stretched = Some(pace).filter(|&pace| pace > self.source.pace().mul_f64(NOTABLE));
+        Ok(Activity { layer: self.layer, elapsed, threads, stretched, lost: self.source.lost(), overhead })
     }
 }
 

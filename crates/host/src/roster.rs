@@ -4,12 +4,15 @@
 //! `/proc` misses threads that live for less than the time between two looks; those are too short to place anyway.
 
 use crate::affinity;
+use crate::births::Births;
 use crate::process;
 use crate::thread::{Pid, StartTime, Stat, ThreadId, Tid};
 use pinwise_topology::CpuSet;
 use std::collections::HashSet;
+use std::fs::File;
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Which processes are meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +36,31 @@ pub(crate) struct Member {
     pub(crate) mask: CpuSet,
     /// In the order of creation.
     pub(crate) threads: Vec<ThreadId>,
+    /// The directory of its threads, which tells how many there are; `None` where it is not kept open.
+    pub(crate) task: Option<Arc<File>>,
+    /// How many links it had before the threads were listed: two more than there were threads.
+    pub(crate) links: usize,
 }
+
+impl Member {
+    /// Whether it has more threads or fewer than when they were listed.
+    fn changed(&self) -> bool {
+        // What is left of the last one is an exit status, which counts as a thread.
+        self.links() != self.links || self.threads.len() == 1 && process::ended(self.pid)
+    }
+
+    /// 0 where it has ended.
+    fn links(&self) -> usize {
+        let directory = match &self.task {
+            Some(task) => rustix::fs::fstat(task),
+            None => rustix::fs::stat(format!("/proc/{}/task", self.pid)),
+        };
+        directory.map_or(0, |directory| directory.st_nlink as usize)
+    }
+}
+
+/// Of so many processes the directory is kept open: a process may have 1,024 files open, unless told otherwise.
+const KEPT: usize = 64;
 
 /// What a look found, compared with the look before.
 #[derive(Clone, Debug, Default)]
@@ -49,12 +76,14 @@ pub(crate) struct Roster {
     members: Vec<Member>,
     /// Processes that exist and are no members.
     strangers: HashSet<Pid>,
+    births: Births,
 }
 
 impl Roster {
     /// Takes the first look.
     pub(crate) fn new(scope: Scope) -> io::Result<Self> {
-        let mut roster = Self { scope, members: Vec::new(), strangers: HashSet::new() };
+        let (births, strangers) = (Births::new(), HashSet::new());
+        let mut roster = Self { scope, members: Vec::new(), strangers, births };
         let everything = process::all()?;
         match roster.scope.clone() {
             Scope::Processes(roots) => roots.iter().enumerate().for_each(|(root, &pid)| roster.join(pid, root, None)),
@@ -105,6 +134,25 @@ impl Roster {
         Ok(self.look_at_threads())
     }
 
+    /// Finds what [`look`](Self::look) finds, and lists the machine's processes only where something was created.
+    pub(crate) fn look_if_born(&mut self) -> io::Result<()> {
+        // Into a cgroup processes are also moved.
+        if self.births.any() || matches!(self.scope, Scope::Cgroup(_)) {
+            self.look()?;
+        } else {
+            self.look_at_threads();
+        }
+        Ok(())
+    }
+
+    /// Finds what [`look_at_threads`](Self::look_at_threads) finds, but for a thread that took the place of one that ended; lists only where the number of
+    /// threads is another: 2 us for a process that stays as it is.
+    pub(crate) fn glance(&mut self) {
+        if self.members.iter().any(Member::changed) {
+            self.look_at_threads();
+        }
+    }
+
     pub(crate) fn members(&self) -> &[Member] {
         &self.members
     }
@@ -125,13 +173,16 @@ impl Roster {
             Some(parent) if own.len() == 1 && parent.len() > 1 => parent,
             _ => own,
         };
-        self.members.push(Member { pid, start: stat.start, root, mask, threads: Vec::new() });
+        let task = (self.members.len() < KEPT).then(|| File::open(format!("/proc/{pid}/task")).ok()).flatten();
+        let (task, threads) = (task.map(Arc::new), Vec::new());
+        self.members.push(Member { pid, start: stat.start, root, mask, threads, task, links: 0 });
     }
 
     /// Looks at the threads of the processes known so far: 10 us for a process of ten.
     pub(crate) fn look_at_threads(&mut self) -> Changes {
         let mut changes = Changes::default();
         for member in &mut self.members {
+            member.links = member.links();
             let listed = process::threads(member.pid).unwrap_or_default();
             let known: HashSet<Tid> = member.threads.iter().map(|id| id.tid).collect();
             let still: HashSet<Tid> = listed.iter().copied().collect();
@@ -148,5 +199,68 @@ impl Roster {
         }
         self.members.retain(|member| !member.threads.is_empty() && !process::ended(member.pid));
         changes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Child, Command, Stdio};
+    use std::sync::Barrier;
+    use std::time::{Duration, Instant};
+
+    fn shell(script: &str) -> (Child, Roster) {
+        let child = Command::new("sh").args(["-c", script]).stdin(Stdio::piped()).spawn().unwrap();
+        let roster = Roster::new(Scope::Processes(vec![Pid(child.id() as i32)])).unwrap();
+        (child, roster)
+    }
+
+    /// Looks until it is so.
+    fn until(roster: &mut Roster, look: impl Fn(&mut Roster), so: impl Fn(&Roster) -> bool) {
+        let begin = Instant::now();
+        while !so(roster) {
+            assert!(begin.elapsed() < Duration::from_secs(20), "{roster:?}");
+            std::thread::sleep(Duration::from_millis(1));
+            look(roster);
+        }
+    }
+
+    #[test]
+    fn a_child_that_begins_is_found_and_a_glance_finds_a_process_that_ends() {
+        let (mut shell, mut roster) = shell("read a; (read b); :");
+        roster.look_if_born().unwrap();
+        assert_eq!(roster.members().len(), 1);
+        let mut lines = shell.stdin.take().unwrap();
+        std::io::Write::write_all(&mut lines, b"\n").unwrap();
+        until(&mut roster, |roster| roster.look_if_born().unwrap(), |roster| roster.members().len() == 2);
+        drop(lines);
+        // Nobody has waited for it: an exit status is no process.
+        until(&mut roster, Roster::glance, |roster| roster.members().is_empty());
+        shell.wait().unwrap();
+    }
+
+    #[test]
+    fn a_glance_finds_threads_that_begin_and_end() {
+        // So many that other tests of this process do not begin or end as many at the same time.
+        const THREADS: usize = 50;
+        let own = Pid(rustix::process::getpid().as_raw_nonzero().get());
+        let mut roster = Roster::new(Scope::Processes(vec![own])).unwrap();
+        let (begun, ended) = (Arc::new(Barrier::new(THREADS + 1)), Arc::new(Barrier::new(THREADS + 1)));
+        let start = |_| {
+            let (begun, ended) = (begun.clone(), ended.clone());
+            std::thread::spawn(move || {
+                let tid = Tid(rustix::thread::gettid().as_raw_nonzero().get());
+                begun.wait();
+                ended.wait();
+                tid
+            })
+        };
+        let threads: Vec<_> = (0..THREADS).map(start).collect();
+        begun.wait();
+        let before = roster.threads().count();
+        until(&mut roster, Roster::glance, |roster| roster.threads().count() >= before + THREADS / 2);
+        ended.wait();
+        let tids: HashSet<Tid> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
+        until(&mut roster, Roster::glance, |roster| !roster.threads().any(|(_, id)| tids.contains(&id.tid)));
     }
 }

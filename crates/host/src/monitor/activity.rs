@@ -44,6 +44,8 @@ pub struct Activity {
     pub elapsed: Duration,
     /// Every thread that was seen, those that ended last.
     pub threads: Vec<ThreadActivity>,
+    /// From one look at all threads to the next on average, where looks cost too much to make them as often as the layer would: every 10 ms.
+    pub stretched: Option<Duration>,
     /// What the kernel had to drop because nobody read it in time: records of context switches, or threads. The figures are too
     /// low where it is not 0.
     pub lost: u64,
@@ -54,7 +56,14 @@ pub struct Activity {
 impl Activity {
     /// Of a program whose threads all went unseen.
     pub(crate) fn none(elapsed: Duration) -> Self {
-        Self { layer: Layer::Proc, elapsed, threads: Vec::new(), lost: 0, overhead: Overhead::default() }
+        Self {
+            layer: Layer::Proc,
+            elapsed,
+            threads: Vec::new(),
+            stretched: None,
+            lost: 0,
+            overhead: Overhead::default(),
+        }
     }
 
     /// LOCK: the share of all threads' time in which they waited for each other, 0 to 1. `None`: no thread shows it.

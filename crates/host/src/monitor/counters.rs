@@ -31,11 +31,12 @@ pub(super) struct Files {
     text: Vec<u8>,
 }
 
-const NAMES: [&str; 4] = ["syscall", "schedstat", "status", "sched"];
+const NAMES: [&str; 5] = ["syscall", "schedstat", "sched", "status", "stat"];
 const SYSCALL: usize = 0;
 const SCHEDSTAT: usize = 1;
-const STATUS: usize = 2;
-const SCHED: usize = 3;
+const SCHED: usize = 2;
+const STATUS: usize = 3;
+const STAT: usize = 4;
 /// Longer than any of them.
 const LONGEST: usize = 8192;
 
@@ -52,23 +53,35 @@ impl Files {
         self.read(SYSCALL)
     }
 
+    /// What the scheduler has accounted to it; an error where it has ended.
+    pub(super) fn account(&mut self) -> io::Result<Account> {
+        match self.read(SCHEDSTAT).ok().and_then(|text| Account::parse(std::str::from_utf8(text).ok()?)) {
+            Some(account) => Ok(account),
+            // A kernel that does not tell; then its clock ticks.
+            None => Account::read(self.id.pid, self.id.tid),
+        }
+    }
+
     /// Its counters; an error where it has ended.
     pub(super) fn counters(&mut self) -> io::Result<Counters> {
-        let account = match self.read(SCHEDSTAT).ok().and_then(|text| Account::parse(std::str::from_utf8(text).ok()?)) {
-            Some(account) => account,
-            // A kernel that does not tell; then its clock ticks.
-            None => Account::read(self.id.pid, self.id.tid)?,
-        };
+        let account = self.account()?;
+        // One file that has all of them, where there is one: a text as long as that takes as long as three short ones.
+        if let Ok(sched) = self.read(SCHED)
+            && let (Some(voluntary), Some(involuntary)) =
+                (field(sched, b"nr_voluntary_switches"), field(sched, b"nr_involuntary_switches"))
+        {
+            let migrations = field(sched, b"se.nr_migrations");
+            return Ok(Counters { account, voluntary, involuntary, migrations });
+        }
         let status = self.read(STATUS)?;
         let voluntary = field(status, b"voluntary_ctxt_switches").unwrap_or(0);
         let involuntary = field(status, b"nonvoluntary_ctxt_switches").unwrap_or(0);
-        let migrations = self.read(SCHED).ok().and_then(|sched| field(sched, b"se.nr_migrations"));
-        Ok(Counters { account, voluntary, involuntary, migrations })
+        Ok(Counters { account, voluntary, involuntary, migrations: None })
     }
 
-    /// Its name and the rest of what is there to be read once.
-    pub(super) fn stat(&self) -> io::Result<Stat> {
-        Stat::read(self.id.pid, self.id.tid)
+    /// Its name, where it ran last, and the rest that is there.
+    pub(super) fn stat(&mut self) -> io::Result<Stat> {
+        Stat::parse(self.read(STAT)?).ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 
     fn read(&mut self, which: usize) -> io::Result<&[u8]> {
@@ -123,7 +136,7 @@ mod tests {
             assert!((before.voluntary..=after.voluntary).contains(&between.voluntary));
             assert!(!kept.syscall().unwrap().is_empty());
         }
-        assert!(kept.kept[STATUS].is_some() && anew.kept.iter().all(Option::is_none));
+        assert!(kept.kept[SCHEDSTAT].is_some() && anew.kept.iter().all(Option::is_none));
         let gone = ThreadId { tid: Tid(i32::MAX), ..id };
         assert!(Files::new(gone, 0).counters().is_err());
     }

@@ -274,7 +274,7 @@ impl Source for Ebpf {
         Ok(())
     }
 
-    fn look(&mut self, roster: &Roster, _: Duration, counting: bool) -> io::Result<()> {
+    fn look(&mut self, roster: &Roster, _: Duration, counting: bool) -> io::Result<bool> {
         if counting {
             self.name(&pids(roster))?;
             // The first look finds those that were there before; the kernel's side counts new ones that have no room.
@@ -285,7 +285,7 @@ impl Source for Ebpf {
                 }
             }
         }
-        Ok(())
+        Ok(false)
     }
 
     fn end(&mut self, roster: &Roster) -> io::Result<Vec<ThreadActivity>> {

@@ -15,10 +15,10 @@ mod turns;
 
 use super::activity::ThreadActivity;
 use super::layer::{Layer, Unavailable};
-use super::overhead::{Overhead, machine_switches, now};
+use super::overhead::{Overhead, now};
 use super::sampling::Sampling;
 use super::source::Source;
-use super::{LOOK, calibration};
+use super::{COUNT, LOOK, calibration};
 use crate::roster::Roster;
 use crate::sys::Ring;
 use crate::thread::{Pid, StartTime, ThreadId, Tid};
@@ -41,7 +41,10 @@ pub(super) struct Perf {
     /// Taken out and not yet in the book: a CPU whose buffer was read earlier may have an earlier record still to come.
     later: Vec<(CpuId, Record)>,
     bytes: Vec<u8>,
+    /// Of the window, all CPUs' together.
     switches: u64,
+    /// When it was last seen which CPUs are online, since the window began.
+    checked: Duration,
     per_switch: Duration,
 }
 
@@ -50,8 +53,9 @@ impl Perf {
     pub(super) fn open() -> Result<Self, Unavailable> {
         let (rings, unwatched) = (Vec::new(), BTreeSet::new());
         let (book, later, bytes) = (Book::default(), Vec::new(), Vec::new());
-        let (looks, switches, per_switch) = (Sampling::every(LOOK), 0, Duration::ZERO);
-        let mut perf = Self { rings, unwatched, looks, book, later, bytes, switches, per_switch };
+        let (looks, switches, per_switch) = (Sampling::beside_records(LOOK), 0, Duration::ZERO);
+        let checked = Duration::ZERO;
+        let mut perf = Self { rings, unwatched, looks, book, later, bytes, switches, checked, per_switch };
         if let Some(error) = perf.prepare(&online().map_err(|error| refused(&error))?) {
             return Err(refused(&error));
         }
@@ -112,6 +116,7 @@ impl Perf {
                 What::Turn if given == Some(record.tid) => None,
                 What::Switch { next, .. } => {
                     given = Some(next);
+                    self.switches += 1;
                     Some((*cpu, record))
                 }
                 _ => Some((*cpu, record)),
@@ -186,18 +191,19 @@ impl Source for Perf {
         let _ = self.prepare(&online()?);
         // What was recorded before the window.
         self.take(u64::MAX);
-        self.switches = machine_switches();
+        (self.switches, self.checked) = (0, Duration::ZERO);
         self.book = Book::new(now());
         self.record_all();
         Ok(())
     }
 
-    fn look(&mut self, roster: &Roster, at: Duration, counting: bool) -> io::Result<()> {
+    fn look(&mut self, roster: &Roster, at: Duration, counting: bool) -> io::Result<bool> {
         for (_, id) in roster.threads() {
             self.book.watch(id.pid.0.unsigned_abs(), id.tid.0.unsigned_abs());
         }
         self.take(now());
-        if counting {
+        if at >= self.checked + COUNT {
+            self.checked = at;
             let _ = self.prepare(&online()?);
             self.record_all();
         }
@@ -211,7 +217,6 @@ impl Source for Perf {
             let _ = ring.record(false);
         }
         self.take(end);
-        self.switches = machine_switches().saturating_sub(self.switches);
         let looked: Vec<ThreadActivity> = self.looks.end(roster)?;
         let seen: HashSet<u32> = looked.iter().map(|thread| thread.id.tid.0.unsigned_abs()).collect();
         let missed = self.book.threads.iter().filter(|(tid, _)| !seen.contains(tid));
@@ -224,7 +229,7 @@ impl Source for Perf {
     }
 
     fn charge(&self, overhead: &mut Overhead) {
-        overhead.charge(self.switches, self.per_switch);
+        overhead.charge(self.switches + self.book.lost, self.per_switch);
     }
 }
 

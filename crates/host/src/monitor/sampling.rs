@@ -3,11 +3,11 @@
 //! [`Layer::Proc`]: super::Layer::Proc
 
 use super::activity::ThreadActivity;
-use super::counters::Files;
+use super::counters::{Counters, Files};
 use super::ledger::{Doing, Ledger};
 use super::source::Source;
 use crate::roster::Roster;
-use crate::thread::{Stat, ThreadId};
+use crate::thread::{Stat, ThreadId, gone};
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::time::Duration;
@@ -16,6 +16,8 @@ use std::time::Duration;
 #[derive(Debug)]
 pub(super) struct Sampling {
     pace: Duration,
+    /// Whether switches and migrations are to be told: they take the file that is dearest to read.
+    switches: bool,
     watched: HashMap<ThreadId, Watched>,
     ended: Vec<(ThreadId, Watched)>,
 }
@@ -34,7 +36,12 @@ struct Watched {
 impl Sampling {
     /// `pace` from one look to the next.
     pub(super) fn every(pace: Duration) -> Self {
-        Self { pace, watched: HashMap::new(), ended: Vec::new() }
+        Self { pace, switches: true, watched: HashMap::new(), ended: Vec::new() }
+    }
+
+    /// Of what records of switches do not tell.
+    pub(super) fn beside_records(pace: Duration) -> Self {
+        Self { switches: false, ..Self::every(pace) }
     }
 }
 
@@ -50,19 +57,24 @@ impl Source for Sampling {
     }
 
     /// Looks at every thread; those that are gone go to `ended`.
-    fn look(&mut self, roster: &Roster, at: Duration, counting: bool) -> io::Result<()> {
-        let present: HashSet<ThreadId> = roster.threads().map(|(_, id)| id).collect();
-        self.ended.extend(self.watched.extract_if(|id, _| !present.contains(id)));
-        let mut others = self.watched.len();
+    fn look(&mut self, roster: &Roster, at: Duration, counting: bool) -> io::Result<bool> {
+        let (mut others, mut found, mut gone) = (self.watched.len(), 0, false);
         for (_, id) in roster.threads() {
             if let Some(watched) = self.watched.get_mut(&id) {
-                watched.look(at, counting);
-            } else if let Some(watched) = Watched::begin(id, at, others) {
+                gone |= watched.look(at, counting, self.switches);
+            } else if let Some(watched) = Watched::begin(id, at, others, self.switches) {
                 self.watched.insert(id, watched);
                 others += 1;
+            } else {
+                continue;
             }
+            found += 1;
         }
-        Ok(())
+        if found < self.watched.len() {
+            let present: HashSet<ThreadId> = roster.threads().map(|(_, id)| id).collect();
+            self.ended.extend(self.watched.extract_if(|id, _| !present.contains(id)));
+        }
+        Ok(gone)
     }
 
     fn end(&mut self, _: &Roster) -> io::Result<Vec<ThreadActivity>> {
@@ -74,28 +86,34 @@ impl Source for Sampling {
 
 impl Watched {
     /// `None`: the thread ended meanwhile.
-    fn begin(id: ThreadId, at: Duration, others: usize) -> Option<Self> {
+    fn begin(id: ThreadId, at: Duration, others: usize, switches: bool) -> Option<Self> {
         let mut files = Files::new(id, others);
         let stat = files.stat().ok()?;
         // The file opens for everybody and refuses to be read.
         let seen = files.syscall().is_ok();
-        let ledger = Some(Ledger::new(at, files.counters().ok()?));
+        let ledger = Some(Ledger::new(at, read(&mut files, switches).ok()?));
         Some(Self { stat, files, seen, ledger })
     }
 
-    fn look(&mut self, at: Duration, counting: bool) {
+    /// Whether it was found to have ended.
+    fn look(&mut self, at: Duration, counting: bool, switches: bool) -> bool {
         let Some(ledger) = &mut self.ledger else {
-            self.ledger = self.files.counters().ok().map(|counters| Ledger::new(at, counters));
-            return;
+            self.ledger = read(&mut self.files, switches).ok().map(|counters| Ledger::new(at, counters));
+            return self.ledger.is_none();
         };
-        if self.seen
-            && let Ok(text) = self.files.syscall()
-        {
-            ledger.see(Doing::parse(text));
+        if self.seen {
+            match self.files.syscall() {
+                Ok(text) => ledger.see(Doing::parse(text)),
+                Err(error) => return gone(&error),
+            }
         }
-        if counting && let Ok(counters) = self.files.counters() {
-            ledger.count(at, counters);
+        if counting {
+            match read(&mut self.files, switches) {
+                Ok(counters) => ledger.count(at, counters),
+                Err(error) => return gone(&error),
+            }
         }
+        false
     }
 
     /// What it did in the window; `None`: it was not looked at.
@@ -106,4 +124,8 @@ impl Watched {
         }
         Some(self.ledger.take()?.activity(id, self.stat.clone()))
     }
+}
+
+fn read(files: &mut Files, switches: bool) -> io::Result<Counters> {
+    if switches { files.counters() } else { Ok(Counters { account: files.account()?, ..Counters::default() }) }
 }

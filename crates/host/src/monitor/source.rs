@@ -15,8 +15,9 @@ pub(super) trait Source: fmt::Debug + Send {
     /// A window begins.
     fn begin(&mut self, roster: &Roster) -> io::Result<()>;
 
-    /// `at` since the window began; `counting` at the looks that may cost more, a tenth of a second apart, and at the last one.
-    fn look(&mut self, roster: &Roster, at: Duration, counting: bool) -> io::Result<()>;
+    /// `at` since the window began; `counting` at the looks that may cost more, a tenth of a second apart, and at the last one. Whether a thread
+    /// was found to have ended.
+    fn look(&mut self, roster: &Roster, at: Duration, counting: bool) -> io::Result<bool>;
 
     /// The window is over.
     fn end(&mut self, roster: &Roster) -> io::Result<Vec<ThreadActivity>>;

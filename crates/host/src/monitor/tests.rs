@@ -17,7 +17,7 @@ fn stat() -> Stat {
 }
 
 fn activity(elapsed: Duration, threads: Vec<ThreadActivity>) -> Activity {
-    Activity { layer: Layer::Proc, elapsed, threads, lost: 0, overhead: Overhead::default() }
+    Activity { layer: Layer::Proc, elapsed, threads, stretched: None, lost: 0, overhead: Overhead::default() }
 }
 
 fn counters(ran_ms: u64, waited_ms: u64) -> Counters {
@@ -174,7 +174,7 @@ impl Source for Failing {
         Ok(())
     }
 
-    fn look(&mut self, _: &Roster, _: Duration, _: bool) -> io::Result<()> {
+    fn look(&mut self, _: &Roster, _: Duration, _: bool) -> io::Result<bool> {
         Err(io::Error::other("no"))
     }
 

@@ -43,6 +43,7 @@ impl Drift {
 /// Appends a later window to an earlier one.
 pub(crate) fn join(mut one: Activity, other: Activity) -> Activity {
     one.elapsed += other.elapsed;
+    one.stretched = one.stretched.max(other.stretched);
     one.lost += other.lost;
     one.overhead += other.overhead;
     let index: HashMap<ThreadId, usize> =

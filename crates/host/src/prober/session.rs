@@ -4,6 +4,7 @@ use super::halves::join;
 use super::setter::Setter;
 use super::window::Window;
 use super::{ProbeError, ProbeOptions, ProgressSource};
+use crate::births::Births;
 use crate::guardian::{Entry, Guardian};
 use crate::launch::{Exit, Launch, Output, Running};
 use crate::metric::growth::Growth;
@@ -62,10 +63,18 @@ pub(super) struct Session {
     instructions: Option<Counter>,
     /// Why there is none, where that is to be told.
     uncounted: Option<String>,
-    /// Its processes, as of the last look at them.
-    family: RefCell<(Instant, Vec<Pid>)>,
+    family: RefCell<Family>,
     /// The most threads that existed at a time.
     most_threads: Cell<u32>,
+}
+
+/// The processes of a program, as of the last look at them.
+struct Family {
+    pids: Vec<Pid>,
+    looked: Instant,
+    births: Births,
+    /// Something was created since they were listed.
+    unlisted: bool,
 }
 
 /// Pipes only what is read: a program that prints gigabytes would wait for us.
@@ -128,7 +137,12 @@ impl Session {
             limits,
             instructions: None,
             uncounted: None,
-            family: RefCell::new((Instant::now(), vec![root])),
+            family: RefCell::new(Family {
+                pids: vec![root],
+                looked: Instant::now(),
+                births: Births::new(),
+                unlisted: true,
+            }),
             most_threads: Cell::new(0),
         }
     }
@@ -165,11 +179,20 @@ impl Session {
             return Err(ProbeError::Terminal { name: self.name.clone(), signal: signal.into() });
         }
         let mut family = self.family.borrow_mut();
-        if family.0.elapsed() >= FAMILY {
-            *family = (Instant::now(), self.processes());
-            self.check_written(&family.1)?;
+        let born = family.births.any();
+        family.unlisted |= born;
+        let mut counted = self.most_threads.get() > 0 && !born;
+        if family.looked.elapsed() >= FAMILY {
+            family.looked = Instant::now();
+            if family.unlisted {
+                (family.pids, family.unlisted, counted) = (self.processes(), false, false);
+            }
+            self.check_written(&family.pids)?;
         }
-        self.most_threads.set(self.most_threads.get().max(threads_of(&family.1)));
+        // Without a birth there are no more than before.
+        if !counted {
+            self.most_threads.set(self.most_threads.get().max(threads_of(&family.pids)));
+        }
         Ok(())
     }
 

@@ -134,6 +134,8 @@ pub(super) struct MonitorRow {
     pub(super) refused: Vec<RefusedRow>,
     /// Of all probes, watching over the program's own CPU time.
     pub(super) overhead: Option<f64>,
+    /// From one look at the threads to the next, in seconds, where looks cost too much to make them every 10 ms: the longest of all probes.
+    pub(super) stretched: Option<f64>,
     /// Records that were dropped.
     pub(super) lost: u64,
 }
@@ -167,6 +169,7 @@ impl MonitorRow {
                 })
                 .collect(),
             overhead: (ran > 0.0).then(|| watching / ran),
+            stretched: seen.iter().filter_map(|seen| seen.activity.stretched).max().map(|pace| pace.as_secs_f64()),
             lost: seen.iter().map(|seen| seen.activity.lost).sum(),
         })
     }

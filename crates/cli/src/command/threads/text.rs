@@ -33,6 +33,9 @@ pub(super) fn result(document: &Document, width: usize) -> String {
     ));
     if let Some(monitor) = &document.monitor {
         let overhead = monitor.overhead.map_or("none".into(), |share| format!("{:.2} %", share * 100.0));
+        let stretched = monitor.stretched.map_or(String::new(), |pace| {
+            format!("; looks up to {} apart, since each costs much", figures::duration(Duration::from_secs_f64(pace)))
+        });
         let lost = if monitor.lost > 0 { format!("; {} records were lost", monitor.lost) } else { String::new() };
         let better: Vec<String> = monitor
             .refused
@@ -43,7 +46,7 @@ pub(super) fn result(document: &Document, width: usize) -> String {
         facts.push((
             "monitor",
             format!(
-                "{}: {}; not: {}; it took {overhead} of the program's CPU time{lost}{better}",
+                "{}: {}; not: {}; it took {overhead} of the program's CPU time{stretched}{lost}{better}",
                 monitor.layer, monitor.gives, monitor.lacks
             ),
         ));

@@ -2,7 +2,7 @@
 
 use super::record::{Record, What};
 use pinwise_topology::CpuId;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 /// What the records say about one thread in a window. Times are nanoseconds on the monotonic clock.
@@ -100,7 +100,8 @@ impl Turns {
 #[derive(Debug, Default)]
 pub(super) struct Book {
     begin: u64,
-    pub(super) threads: HashMap<u32, Turns>,
+    /// Two are looked for in each record of a switch, and a program has few: a tree is faster than a table there.
+    pub(super) threads: BTreeMap<u32, Turns>,
     pub(super) lost: u64,
     /// When records of a CPU were lost last.
     gaps: HashMap<CpuId, u64>,
@@ -128,8 +129,8 @@ impl Book {
             }
             _ if time < self.begin => {}
             What::Switch { next, preempted } => {
-                let known = self.gaps.get(&cpu).copied().unwrap_or(0).max(self.begin);
                 if let Some(turns) = self.threads.get_mut(&tid) {
+                    let known = self.gaps.get(&cpu).copied().unwrap_or(0).max(self.begin);
                     turns.leave(known, time, cpu, preempted);
                 }
                 if let Some(turns) = self.threads.get_mut(&next) {
