@@ -170,7 +170,7 @@ impl Monitor {
             if last {
                 break;
             }
-            if number > 0 {
+            if number > 0 && self.source.stretches() {
                 looking += overhead::own_time().saturating_sub(before);
                 pace = budget::pace(self.source.pace(), looking, number);
             }

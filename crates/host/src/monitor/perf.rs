@@ -184,6 +184,11 @@ impl Source for Perf {
         LOOK
     }
 
+    /// The buffers would overflow, and what records cost is no less later.
+    fn stretches(&self) -> bool {
+        false
+    }
+
     fn begin(&mut self, roster: &Roster) -> io::Result<()> {
         self.looks.begin(roster)?;
         self.unwatched.clear();

@@ -12,6 +12,11 @@ pub(super) trait Source: fmt::Debug + Send {
     /// Between two looks.
     fn pace(&self) -> Duration;
 
+    /// Whether looks may come later than that where they cost much.
+    fn stretches(&self) -> bool {
+        true
+    }
+
     /// A window begins.
     fn begin(&mut self, roster: &Roster) -> io::Result<()>;
 

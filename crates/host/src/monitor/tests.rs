@@ -193,3 +193,54 @@ fn a_layer_that_failed_within_a_window_is_not_kept_for_others() {
     drop(monitor);
     assert_eq!(Arc::strong_count(&begun), 1, "it goes with the monitor, and what it has begun with it");
 }
+
+/// A layer each of whose looks takes 2 ms of CPU time.
+#[derive(Debug)]
+struct Dear {
+    stretches: bool,
+}
+
+impl Source for Dear {
+    fn pace(&self) -> Duration {
+        LOOK
+    }
+
+    fn stretches(&self) -> bool {
+        self.stretches
+    }
+
+    fn begin(&mut self, _: &Roster) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn look(&mut self, _: &Roster, _: Duration, _: bool) -> io::Result<bool> {
+        let begin = overhead::own_time();
+        while overhead::own_time() < begin + ms(2) {}
+        Ok(false)
+    }
+
+    fn end(&mut self, _: &Roster) -> io::Result<Vec<ThreadActivity>> {
+        Ok(Vec::new())
+    }
+}
+
+#[test]
+fn dear_looks_come_later_where_they_may_and_it_is_told() {
+    for stretches in [true, false] {
+        let own = Scope::Processes(vec![Pid(rustix::process::getpid().as_raw_nonzero().get())]);
+        let mut monitor = Monitor::new(own, Layer::Proc, Box::new(Dear { stretches }), Vec::new()).unwrap();
+        let pauses = std::cell::RefCell::new(Vec::new());
+        let enough = || pauses.borrow().len() >= 4;
+        let seen = monitor.watch(Duration::from_secs(3600), &|time| pauses.borrow_mut().push(time), &enough).unwrap();
+        // The first look begins the window; what it takes says nothing about those that follow.
+        let (first, later) = (pauses.borrow()[0], pauses.borrow()[1..].to_vec());
+        assert!(first <= LOOK.mul_f64(1.5));
+        if stretches {
+            assert!(later.iter().all(|&pause| pause >= ms(100)) && seen.stretched.unwrap() >= ms(200), "{later:?}");
+        } else {
+            assert!(later.iter().all(|&pause| pause <= LOOK.mul_f64(1.5)) && seen.stretched.is_none(), "{later:?}");
+        }
+        // It has prepared nothing that others could use.
+        monitor.failed = true;
+    }
+}
