@@ -14,7 +14,7 @@
 //! ```
 //!
 //! A look costs a system call per thread on a file that is kept open; opening it every time would cost a program that blocks
-//! often 8 to 14 % at a look per millisecond. The counters, which need three more files, are read ten times less often.
+//! often 8 to 14 % at a look per millisecond. The counters, which need two more files, are read ten times less often.
 //!
 //! Limits: a thread that lives for less than the time between two looks is missed, and what a thread counts after the last
 //! reading of its counters is lost with it. A lock that spins before it sleeps shows as computing. Another user's program does
