@@ -69,6 +69,16 @@ pub enum LatencyError {
         /// What is wrong with it.
         reason: String,
     },
+    /// A file has less than it says it has.
+    #[error("{found} of {expected} {what} are there: the file was cut short, get it whole")]
+    Incomplete {
+        /// Of what, and for latencies which is missing first.
+        what: String,
+        /// How many the file declares.
+        expected: usize,
+        /// How many it has.
+        found: usize,
+    },
 }
 
 /// A value that was not used as it stands.

@@ -297,7 +297,7 @@ fn the_levels_of_measured_machines_are_those_that_they_declare() {
         assert!(levels.oddities.is_empty());
         let checks = file.check(&levels);
         assert!(checks.iter().all(|check| check.agrees), "{name}: {checks:?}");
-        assert_eq!(checks.len(), if file.nodes > 1 { 4 } else { 3 }, "{name}");
+        assert_eq!(checks.len(), if file.nodes > 1 { 3 } else { 2 }, "{name}");
     }
 }
 

@@ -48,7 +48,7 @@ pub struct MctCache {
 /// Something the head of a file declares, and what the latencies imply.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeaderCheck {
-    /// What: `contexts`, `SMT`, `NUMA nodes`, `local memory`.
+    /// What: `SMT`, `NUMA nodes`, `local memory`.
     pub what: String,
     /// What the file declares.
     pub declared: String,
@@ -68,13 +68,16 @@ enum Section {
 }
 
 impl MctFile {
-    /// Reads a description. Error: the line that is none, or what is missing.
+    /// Reads a description. Error: the line that is none, or what is missing: a latency for each two contexts and direction, and as many lines
+    /// of each further section that is there as its head declares.
     pub fn parse(text: &str) -> Result<Self, LatencyError> {
         let first = text.lines().next().unwrap_or_default();
         let head = Head::parse(first).map_err(|reason| LatencyError::Line { line: 1, reason })?;
         let mut cells = vec![None; head.contexts * head.contexts];
         let mut memory: BTreeMap<CpuId, BTreeMap<usize, f64>> = BTreeMap::new();
         let mut caches = Vec::new();
+        // Lines of the sections that are there: how many they should have, and how many they have.
+        let (mut memory_lines, mut cache_lines) = ((0, 0), (0, 0));
         let mut section = Section::Latencies;
         for (number, line) in (2..).zip(text.lines().skip(1)) {
             let (data, begins) = match line.split_once('#') {
@@ -82,6 +85,11 @@ impl MctFile {
                 None => (line.trim(), None),
             };
             if !data.is_empty() {
+                match section {
+                    Section::Memory => memory_lines.1 += 1,
+                    Section::Caches => cache_lines.1 += 1,
+                    Section::Latencies | Section::Other => {}
+                }
                 match section {
                     Section::Latencies => head.latency(data, &mut cells),
                     Section::Memory => head.memory(data, &mut memory),
@@ -91,13 +99,30 @@ impl MctFile {
                 .map_err(|reason| LatencyError::Line { line: number, reason })?;
             }
             if let Some(begins) = begins {
-                section = match begins.split_whitespace().next() {
-                    Some("Mem_latencies") => Section::Memory,
-                    Some("Cache_levels") => Section::Caches,
+                let mut words = begins.split_whitespace();
+                let name = words.next().unwrap_or_default();
+                let mut declared = || {
+                    let count = words.next().and_then(|count| count.parse::<usize>().ok());
+                    let count = count.filter(|&count| count <= MOST_CONTEXTS);
+                    let reason = format!("#{name}: expected how many there are, at most {MOST_CONTEXTS}");
+                    count.ok_or(LatencyError::Line { line: number, reason })
+                };
+                section = match name {
+                    "Mem_latencies" => {
+                        memory_lines.0 = head.contexts * declared()?;
+                        Section::Memory
+                    }
+                    "Cache_levels" => {
+                        cache_lines.0 = declared()?;
+                        Section::Caches
+                    }
                     _ => Section::Other,
                 };
             }
         }
+        head.whole(&cells)?;
+        complete("lines of memory latencies".into(), memory_lines.0, memory_lines.1)?;
+        complete("lines of cache levels".into(), cache_lines.0, cache_lines.1)?;
         // Contexts are below MOST_CONTEXTS.
         let contexts = (0..head.contexts).map(|context| CpuId(context as u32)).collect();
         let matrix = LatencyMatrix::new(contexts, LatencyUnit::Cycles, cells)?;
@@ -108,12 +133,11 @@ impl MctFile {
     /// not tell siblings from cores that share a cache.
     pub fn check(&self, levels: &LatencyLevels) -> Vec<HeaderCheck> {
         let n = self.matrix.contexts().len();
-        let known = (0..n).filter(|&a| (0..n).any(|b| self.matrix.get(a, b).is_some())).count();
         let check = |what: &str, declared: String, implied: String, agrees| {
             let what = what.into();
             HeaderCheck { what, declared, implied, agrees }
         };
-        let mut checks = vec![check("contexts", n.to_string(), known.to_string(), known == n)];
+        let mut checks = Vec::new();
         if self.smt {
             let inner = &levels.levels[0];
             // Siblings are nearer than anything else: their level lies below that of the nodes.
@@ -145,6 +169,11 @@ impl MctFile {
             |nodes: &BTreeMap<usize, f64>| nodes.iter().min_by(|a, b| a.1.total_cmp(b.1)).map(|(&node, _)| node);
         self.memory.iter().filter_map(|(&cpu, nodes)| Some((cpu, nearest(nodes)?))).collect()
     }
+}
+
+/// An error where fewer are there than there should be.
+fn complete(what: String, expected: usize, found: usize) -> Result<(), LatencyError> {
+    if found < expected { Err(LatencyError::Incomplete { what, expected, found }) } else { Ok(()) }
 }
 
 fn group_of(groups: &[CpuSet], cpu: CpuId) -> Option<usize> {
@@ -202,6 +231,16 @@ impl Head {
         Ok(())
     }
 
+    /// Whether each context has its latency to each other.
+    fn whole(&self, cells: &[Option<f64>]) -> Result<(), LatencyError> {
+        let n = self.contexts;
+        let between = || (0..n * n).filter(|cell| cell / n != cell % n);
+        let missing = between().find(|&cell| cells[cell].is_none());
+        let first = missing.map_or(String::new(), |cell| format!(" (first missing: {} to {})", cell / n, cell % n));
+        let found = between().filter(|&cell| cells[cell].is_some()).count();
+        complete(format!("latencies between contexts{first}"), n * (n - 1), found)
+    }
+
     fn memory(&self, line: &str, memory: &mut BTreeMap<CpuId, BTreeMap<usize, f64>>) -> Result<(), String> {
         let (context, node, value) = triple(line, self.contexts, self.nodes)?;
         if value > 0.0 {
@@ -256,7 +295,11 @@ mod tests {
             };
             text += &format!("{a:<4} {b:<4} {cycles}\n");
         }
-        text += "#Mem_latencies 2\n0    0    260\n0    1    500\n1    0    0\n2    0    510\n2    1    255\n";
+        text +=
+            "#Mem_latencies 2\n0    0    260\n0    1    500\n1    0    0\n1    1    0\n2    0    510\n2    1    255\n";
+        for (context, node) in (3..8).flat_map(|context| [(context, 0), (context, 1)]) {
+            text += &format!("{context:<4} {node:<4} 0\n");
+        }
         text += "#Mem_bw-READ 2\nanything\n";
         text += "#Cache_levels 2\nCache_level 0   Latency 0      SizeOS 32    SizeEst 32   \n";
         text + "Cache_level 1   Latency 4      SizeOS 32    SizeEst 30#Power_measurements 6\nPower_sockt_0_idle  1.8\n"
@@ -285,7 +328,6 @@ mod tests {
         assert_eq!(
             told,
             [
-                "contexts: 8 / 8",
                 "SMT: yes / 4 groups of 2 contexts at 30 cycles",
                 "NUMA nodes: 2 / 2 groups of 4 contexts at 110 cycles",
                 "local memory: 2 nodes / contexts 0,2 are nearest to nodes 0, 1, in 2 of these groups"
@@ -303,9 +345,7 @@ mod tests {
         };
         assert_eq!(disagrees(file().replace("#Nodes 2", "#Nodes 3")), ["NUMA nodes"]);
         assert_eq!(
-            disagrees(
-                file().replace("\n2    0    510", "\n1    0    510").replace("\n2    1    255", "\n1    1    255")
-            ),
+            disagrees(file().replace("260", "510").replace("\n0    1    500", "\n0    1    255")),
             ["local memory"]
         );
         let flat = file()
@@ -313,6 +353,37 @@ mod tests {
             .map(|line| line.strip_suffix(" 30").map_or(line.into(), |pair| format!("{pair} 110\n")))
             .collect::<Vec<String>>();
         assert_eq!(disagrees(flat.join("\n")), ["SMT"]);
+    }
+
+    #[test]
+    fn a_file_that_was_cut_short_is_refused() {
+        let whole = file();
+        let refuse = |text: &str| MctFile::parse(text).unwrap_err().to_string();
+        let lines = |count: usize| whole.lines().take(count).collect::<Vec<_>>().join("\n");
+        let ends = ": the file was cut short, get it whole";
+        assert_eq!(
+            refuse(&lines(1)),
+            format!("0 of 56 latencies between contexts (first missing: 0 to 1) are there{ends}")
+        );
+        assert_eq!(
+            refuse(&lines(1 + 20)),
+            format!("17 of 56 latencies between contexts (first missing: 2 to 4) are there{ends}")
+        );
+        assert_eq!(refuse(&lines(1 + 64 + 1 + 3)), format!("3 of 16 lines of memory latencies are there{ends}"));
+        let begun = whole.find("Cache_level 1").unwrap();
+        assert_eq!(refuse(&whole[..begun]), format!("1 of 2 lines of cache levels are there{ends}"));
+        assert!(MctFile::parse(&lines(1 + 64)).is_ok(), "a section that is not there is not cut short");
+        assert_eq!(
+            refuse(&whole.replace("#Cache_levels 2", "#Cache_levels")),
+            "line 85: #Cache_levels: expected how many there are, at most 2048"
+        );
+        // Wherever it is cut, what is read is refused or as large as declared.
+        for end in 0..whole.len() {
+            if let Ok(cut) = MctFile::parse(&whole[..end]) {
+                let n = cut.matrix.contexts().len();
+                assert!((0..n * n).all(|cell| cell / n == cell % n || cut.matrix.get(cell / n, cell % n).is_some()));
+            }
+        }
     }
 
     #[test]
