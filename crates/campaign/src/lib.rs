@@ -15,4 +15,6 @@ mod store;
 pub use claim::Claim;
 pub use record::{Purpose, Record, Trial};
 pub use run::{Ending, Step, Strategy, TRIES, run};
-pub use store::{CampaignId, CampaignInfo, CampaignState, KeptCharacterization, NewCampaign, Store, StoreError};
+pub use store::{
+    CampaignId, CampaignInfo, CampaignState, KeptCharacterization, Listing, NewCampaign, Store, StoreError,
+};

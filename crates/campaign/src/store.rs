@@ -35,6 +35,15 @@ pub struct Store {
     format: i32,
 }
 
+/// What a store holds.
+#[derive(Debug, Default)]
+pub struct Listing {
+    /// The campaigns.
+    pub campaigns: Vec<CampaignInfo>,
+    /// Those that cannot be read, with why.
+    pub unreadable: Vec<(CampaignId, StoreError)>,
+}
+
 impl Store {
     /// Opens the store; creates it, and the folder it is in, where there is none. One that this process may only read serves for that.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
@@ -94,10 +103,21 @@ impl Store {
     }
 
     /// Every campaign, oldest first.
-    pub fn list(&self) -> Result<Vec<CampaignInfo>, StoreError> {
-        let mut statement = self.read(|connection| connection.prepare(&format!("{CAMPAIGN} ORDER BY id")))?;
-        let rows = self.read(|_| statement.query_map([], campaign_row)?.collect::<Result<Vec<_>, _>>())?;
-        rows.into_iter().map(|info| self.with_running(info)).collect()
+    pub fn list(&self) -> Result<Listing, StoreError> {
+        let ids = self.read(|connection| {
+            let mut statement = connection.prepare("SELECT id FROM campaign ORDER BY id")?;
+            statement.query_map([], |row| row.get(0).map(CampaignId))?.collect::<Result<Vec<_>, _>>()
+        })?;
+        let mut listing = Listing::default();
+        for id in ids {
+            match self.get(id) {
+                Ok(info) => listing.campaigns.push(info),
+                // One that was deleted meanwhile is none.
+                Err(StoreError::NoCampaign { .. }) => {}
+                Err(error) => listing.unreadable.push((id, error)),
+            }
+        }
+        Ok(listing)
     }
 
     /// One campaign; an error that lists what there is, if there is no such one.

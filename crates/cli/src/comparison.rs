@@ -141,6 +141,7 @@ fn table(comparison: &Comparison) -> String {
                 Standing::Best => "best known".to_owned(),
                 Standing::Tied => "not told apart".to_owned(),
                 Standing::Worse => String::new(),
+                Standing::Better => "better".to_owned(),
             },
             if row.spent > 0 { figures::count(row.spent) } else { String::new() },
         ]);
@@ -155,11 +156,12 @@ fn claim(row: &Row) -> Option<String> {
     let Some(judged) = row.claim else { return Some(format!("  {name:<18} nothing\n")) };
     let gap = figures::percent(judged.claim.gap);
     let certificate = if judged.certified { ", a certificate" } else { "" };
-    let verdict = match (judged.verdict, row.standing) {
-        (Verdict::Holds, Standing::Best) => "holds: nothing better is known".to_owned(),
-        (Verdict::Holds, _) => format!("holds: it loses {}", lost(&row.loss)),
-        (Verdict::Open, _) => format!("open: it loses {}", lost(&row.loss)),
-        (Verdict::False, _) => format!("FALSE: it loses {}", lost(&row.loss)),
+    let loses = lost(&judged.loss);
+    let verdict = match judged.verdict {
+        Verdict::Holds if judged.loss.high <= 0.0 => "holds: nothing better is known".to_owned(),
+        Verdict::Holds => format!("holds: it loses {loses}"),
+        Verdict::Open => format!("open: it loses {loses}"),
+        Verdict::False => format!("FALSE: it loses {loses}"),
     };
     Some(format!("  {name:<18} within {gap} of the best possible{certificate}; {verdict}\n"))
 }

@@ -1,12 +1,13 @@
 //! `--machine`: which machine a command is about.
 
 use crate::name::did_you_mean;
-use crate::output::Usage;
+use crate::output::{self, Usage};
 use anyhow::Context as _;
 use clap::Args;
 use clap::builder::{PossibleValue, TypedValueParser};
 use pinwise_simulator::Processor;
 use pinwise_topology::{Machine, Snapshot};
+use serde::{Deserialize, Serialize};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read;
@@ -18,7 +19,7 @@ const LARGEST_FILE: u64 = 256 << 20;
 /// The machine a command is about.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct MachineArgument {
-    /// The machine: host, a built-in model (ultrasparc-t2, opteron-24), a shape (8x2x4 or 'package:2 core:4 pu:2', top level first), a
+    /// The machine: host, a built-in model (ultrasparc-t2, opteron-24), a file that describes a simulated processor (NAME.toml), a shape (8x2x4 or 'package:2 core:4 pu:2', top level first), a
     /// directory or tar archive recorded with `topo --record`, or an hwloc XML file
     #[arg(long, alias = "input", value_name = "MACHINE", default_value = "host")]
     pub(crate) machine: String,
@@ -46,6 +47,7 @@ impl MachineArgument {
     pub(crate) fn load(&self) -> anyhow::Result<Machine> {
         match self.source()? {
             Source::Model(name) => usage(Machine::model(&name)),
+            Source::Described(model) => Ok(model.processor()?.machine()),
             Source::Shape(shape) => usage(Machine::from_shape(&shape)),
             Source::Xml(path, text) => {
                 usage(Machine::from_hwloc_xml(&text)).with_context(|| path.display().to_string())
@@ -79,6 +81,9 @@ impl MachineArgument {
             let snapshot = pinwise_host::capture(&path)?;
             return Ok(Source::Recorded(path, snapshot));
         }
+        if name.ends_with(DESCRIPTION) {
+            return Ok(Source::Described(Model::read(name)?));
+        }
         if path.is_file() {
             return file(path);
         }
@@ -87,9 +92,48 @@ impl MachineArgument {
             return Ok(Source::Shape(name.into()));
         }
         let models = Machine::MODELS.join(", ");
-        let known = "a shape such as 8x2x4, a recorded directory or tar archive, an hwloc XML file";
+        let known =
+            "a description (NAME.toml), a shape such as 8x2x4, a recorded directory or tar archive, an hwloc XML file";
         let similar = did_you_mean(name, Machine::MODELS.iter().copied().chain(["host"]));
         Err(Usage(format!("machine '{name}': no such file, and not one of: host, {models}, {known}{similar}")).into())
+    }
+}
+
+/// How the name of a file ends that describes a processor.
+const DESCRIPTION: &str = ".toml";
+
+/// A simulated processor: a built-in model, or what a file describes. Kept with whatever is asked of it, so that a file that is changed or gone
+/// changes no campaign.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Model {
+    /// As typed: the name of a built-in one, or the file.
+    #[serde(rename = "model")]
+    pub(crate) name: String,
+    /// The text of the file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) description: Option<String>,
+}
+
+impl Model {
+    fn built_in(name: &str) -> Self {
+        Self { name: name.to_owned(), description: None }
+    }
+
+    /// What a file describes. The error names it, and the line or key.
+    fn read(path: &str) -> Result<Self, Usage> {
+        let read = output::read_input(Path::new(path)).map_err(|error| Usage(format!("{path}: {error:#}")))?;
+        let text = String::from_utf8(read).map_err(|_| Usage(format!("{path}: it is no text")))?;
+        let model = Self { name: path.to_owned(), description: Some(text) };
+        model.processor()?;
+        Ok(model)
+    }
+
+    /// The processor.
+    pub(crate) fn processor(&self) -> Result<Processor, Usage> {
+        match &self.description {
+            None => Processor::model(&self.name).map_err(|error| Usage(error.to_string())),
+            Some(text) => Processor::parse(text).map_err(|error| Usage(format!("{}: {error}", self.name))),
+        }
     }
 }
 
@@ -98,19 +142,23 @@ impl MachineArgument {
 pub(crate) struct Simulated;
 
 impl Simulated {
-    /// The processor model called `name`. The error says what `command` does take, and which commands look at a machine without running
-    /// anything on it.
-    pub(crate) fn named<'a>(name: &'a str, command: &str) -> Result<&'a str, Usage> {
+    /// The simulated processor that `name` means: a built-in one, or where it has a `/` or ends in `.toml`, what that file describes. The error says
+    /// what `command` does take, and which commands look at a machine without running anything on it.
+    pub(crate) fn named(name: &str, command: &str) -> Result<Model, Usage> {
         if Processor::MODELS.contains(&name) {
-            return Ok(name);
+            return Ok(Model::built_in(name));
         }
         let simulated = Processor::MODELS.join(", ");
+        let takes =
+            format!("{command} takes host, or a simulated processor: {simulated}, or the TOML file that describes one");
+        if name.contains('/') || name.ends_with(DESCRIPTION) {
+            return Model::read(name).map_err(|Usage(error)| Usage(format!("machine {error}; {takes}")));
+        }
         let why =
             if Machine::MODELS.contains(&name) { "is described but not simulated" } else { "cannot run a program" };
         let similar = did_you_mean(name, Processor::MODELS.iter().copied().chain(["host"]));
         Err(Usage(format!(
-            "machine '{name}' {why}: {command} takes host, or a simulated processor: {simulated}{similar} (any machine can be looked at \
-             with topo and space)"
+            "machine '{name}' {why}: {takes}{similar} (any machine can be looked at with topo and space)"
         )))
     }
 }
@@ -135,6 +183,7 @@ impl TypedValueParser for Simulated {
 enum Source {
     Host,
     Model(String),
+    Described(Model),
     Shape(String),
     Recorded(PathBuf, Snapshot),
     Xml(PathBuf, String),
@@ -180,6 +229,25 @@ mod tests {
         let error = format!("{:#}", load("pdp-11").unwrap_err());
         assert!(error.contains("ultrasparc-t2") && error.contains("8x2x4") && !error.contains('\n'), "{error}");
         assert!(format!("{:#}", load("8x0").unwrap_err()).contains("0 domains"));
+    }
+
+    #[test]
+    fn a_description_is_a_machine_and_errors_name_file_and_key() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("mine.toml");
+        let path = path.to_str().unwrap();
+        let text = Processor::description("ultrasparc-t2").unwrap();
+        std::fs::write(path, text.replacen("cores = 8", "cores = 2", 1)).unwrap();
+        assert_eq!(load(path).unwrap().contexts.len(), 16);
+        let model = Simulated::named(path, "place").unwrap();
+        assert_eq!(model.processor().unwrap().contexts(), 16);
+        std::fs::write(path, text.replacen("cores = 8", "cores = 0", 1)).unwrap();
+        let Usage(error) = Simulated::named(path, "place").unwrap_err();
+        let told = format!("machine {path}: description of ultrasparc-t2: inter-core.cores is 0: expected 1 to 32");
+        assert!(error.starts_with(&told) && !error.contains('\n'), "{error}");
+        assert_eq!(model.processor().unwrap().contexts(), 16, "a file that is changed changes nothing that was read");
+        let Usage(error) = Simulated::named("no/such.toml", "place").unwrap_err();
+        assert!(error.starts_with("machine no/such.toml: there is no such file; place takes host"), "{error}");
     }
 
     #[test]

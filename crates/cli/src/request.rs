@@ -1,5 +1,6 @@
 //! What `place` was asked, with every default decided: all that is needed to ask it again after a kill.
 
+use crate::machine::Model;
 use pinwise_placement::{Lineup, MixQuestion, Question};
 use pinwise_simulator::program::Pipeline;
 use pinwise_topology::CpuSet;
@@ -134,8 +135,9 @@ impl Subject {
 /// What is simulated, and for how long.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Simulation {
-    /// The processor model.
-    pub(crate) model: String,
+    /// The processor.
+    #[serde(flatten)]
+    pub(crate) model: Model,
     /// The packet program.
     pub(crate) program: String,
     /// Its instances, three threads each.

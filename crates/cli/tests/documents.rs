@@ -287,7 +287,7 @@ fn deleting_names_what_is_gone_and_deletes_nothing_when_one_does_not_exist() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("copy.db");
     let store = pinwise_campaign::Store::open(&store().0.join("pinwise.db")).unwrap();
-    let kept = store.list().unwrap().remove(0);
+    let kept = store.list().unwrap().campaigns.remove(0);
     let id = pinwise_campaign::Store::open(&path).unwrap().create(&kept.new).unwrap().0.to_string();
     let run = |words: &[&str]| {
         let words = words.iter().map(Path::new).chain([Path::new("--store"), &path]);

@@ -28,7 +28,7 @@ fn recorded(store: &Path) -> u64 {
         return 0;
     }
     let reader = pinwise_campaign::Store::open(store).unwrap();
-    reader.list().unwrap().iter().map(|campaign| campaign.records).sum()
+    reader.list().unwrap().campaigns.iter().map(|campaign| campaign.records).sum()
 }
 
 /// Kills pinwise again and again on one target; gives how many kills met pinned threads.
@@ -70,7 +70,7 @@ fn kill_again_and_again(seed: u64) -> u64 {
         assert!(recorded(&store) >= known, "recorded measurements were lost");
     }
     let campaigns = pinwise_campaign::Store::open(&store).unwrap();
-    for campaign in campaigns.list().unwrap() {
+    for campaign in campaigns.list().unwrap().campaigns {
         let records = campaigns.records(campaign.id).unwrap();
         assert!(records.iter().zip(0..).all(|(record, number)| record.number == number), "a gap in {:?}", campaign.id);
     }

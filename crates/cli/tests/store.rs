@@ -20,13 +20,13 @@ fn recorded(store: &Path) -> Vec<u64> {
         return Vec::new();
     }
     let listed = pinwise_campaign::Store::open(store).and_then(|store| store.list());
-    listed.unwrap_or_default().iter().map(|campaign| campaign.records).collect()
+    listed.unwrap_or_default().campaigns.iter().map(|campaign| campaign.records).collect()
 }
 
 /// Every record of every campaign is there, numbered without a gap.
 fn check_records(store: &Path) {
     let store = pinwise_campaign::Store::open(store).unwrap();
-    for campaign in store.list().unwrap() {
+    for campaign in store.list().unwrap().campaigns {
         let records = store.records(campaign.id).unwrap();
         assert!(records.iter().zip(0..).all(|(record, number)| record.number == number), "{:?}", campaign.id);
     }

@@ -36,6 +36,13 @@ pub enum Diagnostic {
         /// The shape of maximum likelihood, 0 or above.
         shape: f64,
     },
+    /// The tail has fewer values than are enough: those that an estimate uses where there are more.
+    Few {
+        /// Values in the tail.
+        exceedances: usize,
+        /// How many are enough.
+        enough: usize,
+    },
     /// The mean excess plot above the threshold is not roughly linear: the model may not fit.
     NotLinear {
         /// Share of the variation that a line explains.
@@ -87,6 +94,9 @@ impl Diagnostic {
             }
             Self::PriorDriven { shape } => {
                 format!("the sample alone shows no end (shape {shape:+.2}): the bound rests on the prior")
+            }
+            Self::Few { exceedances, enough } => {
+                format!("the tail has {exceedances} values, and {enough} are enough: take more runs before trusting it")
             }
             Self::NotLinear { r_squared } => {
                 format!("the mean excess plot is not linear (R² {r_squared:.2}): the tail may not follow the model")

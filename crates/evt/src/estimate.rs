@@ -185,6 +185,11 @@ pub fn estimate(sample: &Sample, options: &Options) -> Result<Estimate, Refusal>
         Method::Bayes => bayes(sample, options, &exceedances)?,
         Method::Profile => profile(sample, options, threshold, &exceedances)?,
     };
+    // What ties at the best rests on no tail.
+    let is_saturated = tail.notes.iter().any(|note| matches!(note, Diagnostic::Saturated { .. }));
+    if exceedances.len() < DEPTH && !is_saturated {
+        tail.notes.insert(0, Diagnostic::Few { exceedances: exceedances.len(), enough: DEPTH });
+    }
     tail.notes.splice(0..0, dropped);
     if 2 * distinct < sample.n() {
         tail.notes.push(Diagnostic::Atoms { distinct, n: sample.n() });

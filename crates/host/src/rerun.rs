@@ -104,6 +104,11 @@ struct Run {
 const BRIEF: Duration = Duration::from_millis(200);
 const LEARNING: usize = 5;
 
+/// What is told of a program no thread of which ran, in a run of this length.
+fn nothing_ran(name: String, took: Duration) -> TargetError {
+    if took <= BRIEF { TargetError::Brief { name, after: took } } else { TargetError::Idle { name, waited: took } }
+}
+
 impl RerunTestbed {
     /// Makes a run, or a few short ones, to learn the program's threads. Raising `cancelled` ends any run within 20 ms.
     ///
@@ -157,7 +162,7 @@ impl RerunTestbed {
         }
         let name = testbed.workload.name.clone();
         if running.is_empty() {
-            return Err(TargetError::Idle { name, waited: run.elapsed });
+            return Err(nothing_ran(name, run.elapsed));
         }
         if testbed.workload.threads.is_empty() {
             return Err(TargetError::NoneChosen { name, running: running.join(", ") });
@@ -400,4 +405,17 @@ fn no_match(name: &str, stream: Stream, pattern: &Pattern, last: Option<String>)
         pattern.as_str()
     );
     MeasureError::new(Retry::Never, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_ends_at_once_is_told_from_one_that_waits() {
+        let told = |took| nothing_ran("it".into(), took).to_string();
+        let brief = told(Duration::from_millis(3));
+        assert!(brief.starts_with("it ends 3 ms after its start") && brief.contains("give it more work"), "{brief}");
+        assert!(told(Duration::from_secs(2)).contains("put it under load"));
+    }
 }

@@ -31,13 +31,15 @@ pub enum Standing {
     Tied,
     /// The whole interval of its loss is above 0.
     Worse,
+    /// The whole interval of its loss is below 0: the fresh windows contradict those by which the best known was chosen.
+    Better,
 }
 
-/// What measuring everything beside one another says about a claim.
+/// What the fresh windows say about a claim, of the loss against whichever assignment does best in them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// The whole interval of the loss against the best known is within the gap claimed. Something unknown may still be better.
+    /// The whole interval of the loss is within the gap claimed. Something unknown may still be better.
     Holds,
     /// Part of the interval is within the gap: the windows were too few to say.
     Open,
@@ -55,6 +57,9 @@ pub struct Judged {
     /// Whether it was true. What is judged is the gap: both sides of it are measured here in the same rounds, while the bound is in the units of
     /// another moment.
     pub verdict: Verdict,
+    /// By which it is judged: the loss against each assignment that was measured here, the greatest estimate and the greatest ends; at least 0, which it
+    /// loses against itself. All losses of all claims hold together with the comparison's confidence.
+    pub loss: Loss,
 }
 
 /// One line of the comparison.
@@ -127,7 +132,7 @@ impl Comparison {
         for (index, contender) in lineup.contenders.iter().enumerate() {
             let mut add = |name: String, assignment: Option<&Assignment>, seat: Seat| match view.row(&seat) {
                 Some((performance, loss, standing)) => {
-                    let claim = contender.claim.map(|claim| judged(claim, loss, lineup.within));
+                    let claim = contender.claim.map(|claim| judged(claim, view.most(&seat), lineup.within));
                     let assignment = assignment.cloned();
                     let (spent, campaign) = (contender.spent, contender.campaign);
                     comparison.rows.push(Row { name, assignment, performance, loss, standing, spent, campaign, claim });
@@ -170,6 +175,18 @@ impl Comparison {
         self.rows.iter().find(|row| row.standing == Standing::Best)
     }
 
+    /// The way that contradicts the best known in the fresh windows: of those beyond doubt better the best, or where all others did better than
+    /// it the best of them.
+    pub fn contradiction(&self) -> Option<&Row> {
+        let others = || self.rows.iter().filter(|row| row.standing != Standing::Best);
+        let least = |a: &&Row, b: &&Row| a.loss.estimate.total_cmp(&b.loss.estimate);
+        let all = others().count() > 1 && others().all(|row| row.loss.estimate < 0.0);
+        others()
+            .filter(|row| row.standing == Standing::Better)
+            .min_by(least)
+            .or_else(|| others().filter(|_| all).min_by(least))
+    }
+
     /// What more windows would tell, where these did not.
     pub fn unclear(&self) -> Option<Unclear<'_>> {
         let is_unclear = |row: &&Row| row.standing == Standing::Tied && row.loss.high > self.within;
@@ -200,18 +217,42 @@ impl View<'_> {
         if *seat == self.best {
             return Some((performance, Loss { estimate: 0.0, low: 0.0, high: 0.0 }, Standing::Best));
         }
-        let pair = |round: &Round| Some((mean(round.get(seat)?), mean(round.get(&self.best)?)));
-        let pairs: Vec<(f64, f64)> = self.rounds.iter().filter_map(pair).collect();
-        let together = 1.0 - (1.0 - self.lineup.confidence) / self.losses as f64;
-        let loss = match ratio(&pairs, 0.0, together) {
-            Some(ratio) => Loss { estimate: 1.0 - ratio.value, low: 1.0 - ratio.high, high: 1.0 - ratio.low },
-            None => {
-                let (own, best) = pairs.first()?;
-                Loss { estimate: 1.0 - own / best, low: f64::NEG_INFINITY, high: 1.0 }
-            }
+        let loss = self.loss(seat, &self.best, self.losses)?;
+        let standing = match loss {
+            Loss { low, .. } if low > 0.0 => Standing::Worse,
+            Loss { high, .. } if high < 0.0 => Standing::Better,
+            _ => Standing::Tied,
         };
-        let standing = if loss.low > 0.0 { Standing::Worse } else { Standing::Tied };
         Some((performance, loss, standing))
+    }
+
+    /// What a seat loses against another, where `losses` are read beside one another; `None` where both were in no round.
+    fn loss(&self, seat: &Seat, against: &Seat, losses: usize) -> Option<Loss> {
+        let pair = |round: &Round| Some((mean(round.get(seat)?), mean(round.get(against)?)));
+        let pairs: Vec<(f64, f64)> = self.rounds.iter().filter_map(pair).collect();
+        let together = 1.0 - (1.0 - self.lineup.confidence) / losses as f64;
+        match ratio(&pairs, 0.0, together) {
+            Some(ratio) => Some(Loss { estimate: 1.0 - ratio.value, low: 1.0 - ratio.high, high: 1.0 - ratio.low }),
+            None => {
+                let (own, other) = pairs.first()?;
+                Some(Loss { estimate: 1.0 - own / other, low: f64::NEG_INFINITY, high: 1.0 })
+            }
+        }
+    }
+
+    /// What a seat that claims loses against any assignment that was measured beside it: see [`Judged::loss`].
+    fn most(&self, seat: &Seat) -> Loss {
+        let all: std::collections::BTreeSet<&Seat> = self.rounds.iter().flat_map(Round::keys).collect();
+        let is_other = |other: &&Seat| matches!(other, Seat::Of(Setting::Pinned(_))) && *other != seat;
+        let others: Vec<&Seat> = all.into_iter().filter(is_other).collect();
+        let claims = self.lineup.contenders.iter().filter(|contender| contender.claim.is_some()).count();
+        let losses = (claims * others.len()).max(1);
+        let itself = Loss { estimate: 0.0, low: 0.0, high: 0.0 };
+        others.into_iter().filter_map(|other| self.loss(seat, other, losses)).fold(itself, |most, loss| Loss {
+            estimate: most.estimate.max(loss.estimate),
+            low: most.low.max(loss.low),
+            high: most.high.max(loss.high),
+        })
     }
 }
 
@@ -221,7 +262,7 @@ fn judged(claim: Claim, loss: Loss, within: f64) -> Judged {
         gap if loss.low > gap => Verdict::False,
         _ => Verdict::Open,
     };
-    Judged { claim, certified: claim.gap <= within, verdict }
+    Judged { claim, certified: claim.gap <= within, verdict, loss }
 }
 
 #[cfg(test)]
@@ -306,6 +347,36 @@ mod tests {
         assert!(!judged(4).certified && judged(4).verdict == Verdict::Holds);
         assert_eq!(comparison.left_out.len(), 2);
         assert_eq!(comparison.unclear(), None);
+    }
+
+    #[test]
+    fn a_best_known_that_its_fresh_windows_do_not_bear_out_is_said_and_its_claim_is_judged_by_them() {
+        // Leaf 5 leads in the windows that choose, and trails in those of the verdict.
+        let lineup = lineup();
+        let records = measure(&lineup, |setting, number| {
+            let slowed =
+                matches!(setting, Setting::Pinned(assignment) if assignment.leaf(0) == 5) && number >= 4 + (4 * 5 + 1);
+            orderly(setting, number) * if slowed { 0.8 } else { 1.0 }
+        });
+        let comparison = Comparison::new(&lineup, &Unit::rate("1/s"), &records);
+        let best = comparison.best().unwrap();
+        assert_eq!(best.name, "wide claim");
+        let better = comparison.contradiction().unwrap();
+        assert_eq!((better.name.as_str(), better.standing), ("low claim", Standing::Better));
+        assert!(better.loss.high < 0.0, "{better:?}");
+        // 88 against 100: beyond 2 %, within 20 %.
+        assert_eq!((best.claim.unwrap().verdict, better.claim.unwrap().verdict), (Verdict::Holds, Verdict::Holds));
+        assert!((best.claim.unwrap().loss.estimate - 0.12).abs() < 0.01, "{best:?}");
+        let narrow = Claim { bound: 120.0, gap: 0.05 };
+        let mut claimed = lineup.clone();
+        claimed.contenders[3].claim = Some(narrow);
+        let comparison = Comparison::new(&claimed, &Unit::rate("1/s"), &records);
+        assert_eq!(
+            comparison.best().unwrap().claim.unwrap().verdict,
+            Verdict::False,
+            "nothing better than 5 % was claimed"
+        );
+        assert_eq!(Comparison::new(&lineup, &Unit::rate("1/s"), &measure(&lineup, orderly)).contradiction(), None);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use askama::Template;
 use pinwise_campaign::KeptCharacterization;
 use pinwise_characterization::{Characterization, SensitivityClass, Slowdown};
 use pinwise_testbed::{PaceUnit, WorkingSet, WorkingSets, figures};
-use pinwise_topology::Fingerprint;
+use pinwise_topology::{Fingerprint, Machine};
 
 /// Shades of the style sheet, of which the first stands for no slowdown.
 const SHADES: usize = 8;
@@ -121,7 +121,11 @@ impl Sharing {
     pub(crate) fn of(kept: &KeptCharacterization, files: Files<'_>) -> Self {
         let characterization = &kept.characterization;
         let machine = match is_model(characterization) {
-            true => format!(" --machine {}", quoted(&characterization.machine)),
+            true if Machine::MODELS.contains(&characterization.machine.as_str()) => {
+                format!(" --machine {}", quoted(&characterization.machine))
+            }
+            // Its description is the user's own.
+            true => " --machine FILE".to_owned(),
             false => String::new(),
         };
         Self {

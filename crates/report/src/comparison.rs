@@ -26,8 +26,26 @@ pub fn lost(loss: &Loss) -> String {
     if loss.low > 0.0 { format!("{} to {high}", figures::percent(loss.low)) } else { format!("at most {high}") }
 }
 
-/// What the windows were too few or too noisy to tell, and how many would do; `None` where everything is told.
+/// Where the fresh windows contradict the choice of the best known, that they do; then what they were too few or too noisy to tell, and how
+/// many would do. `None` where everything is told.
 pub fn caveat(comparison: &Comparison, simulated: bool) -> Option<String> {
+    let sentences = [contradiction(comparison), unclear(comparison, simulated)];
+    sentences.into_iter().flatten().reduce(|all, next| format!("{all} {next}"))
+}
+
+fn contradiction(comparison: &Comparison) -> Option<String> {
+    let better = comparison.contradiction()?;
+    let how = figures::change(-better.loss.estimate);
+    let doubt = if better.standing == Standing::Better { "" } else { ", as did every other way" };
+    Some(format!(
+        "The fresh windows contradict the choice of the best known ({}): {} does better in them, {how}{doubt}. Windows were too noisy or the machine \
+         changed meanwhile; which is best stays open until they are repeated, on a quieter machine or with more --rounds.",
+        comparison.best().map_or("", |best| best.name.as_str()),
+        better.name
+    ))
+}
+
+fn unclear(comparison: &Comparison, simulated: bool) -> Option<String> {
     let unclear = comparison.unclear()?;
     let who = match unclear.rows.as_slice() {
         [one] => format!("{} may be as good as the best known or lose", one.name),
@@ -141,6 +159,7 @@ fn losses(comparison: &Comparison, scale: &Scale) -> Figure {
                 Standing::Best => "best known",
                 Standing::Tied => "not told apart",
                 Standing::Worse => "",
+                Standing::Better => "better",
             }
             .to_owned(),
             row.performance.show(scale),
@@ -280,7 +299,7 @@ fn claims(comparison: &Comparison, scale: &Scale) -> Table {
             scale.show(judged.claim.bound),
             figures::percent(judged.claim.gap),
             if judged.certified { "yes" } else { "no" }.to_owned(),
-            if row.standing == Standing::Best { "nothing".to_owned() } else { lost(&row.loss) },
+            if judged.loss.high <= 0.0 { "nothing".to_owned() } else { lost(&judged.loss) },
             match judged.verdict {
                 Verdict::Holds => "yes, as far as is known",
                 Verdict::Open => "not told: the loss is not known well enough",

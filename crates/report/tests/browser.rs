@@ -138,7 +138,12 @@ fn an_exhaustive_campaign_has_words_in_place_of_the_bounds_charts() {
 fn comparison(campaign: &Synthetic) -> Comparison {
     let best = campaign.outcome.best.clone().unwrap();
     let way = |name: &str, searched: bool, (estimate, low, high): (f64, f64, f64), standing| {
-        let claim = Judged { claim: Claim { bound: 2e6, gap: 0.1 }, certified: false, verdict: Verdict::Open };
+        let claim = Judged {
+            claim: Claim { bound: 2e6, gap: 0.1 },
+            certified: false,
+            verdict: Verdict::Open,
+            loss: Loss { estimate: 0.05, low: 0.0, high: 0.2 },
+        };
         Row {
             name: name.to_owned(),
             assignment: searched.then(|| best.assignment.clone()),

@@ -251,8 +251,14 @@ pub enum ProcessorError {
         key: &'static str,
         /// What it says.
         value: u64,
-        /// What is wrong with it.
-        reason: &'static str,
+        /// What is wrong with it, and what is allowed.
+        reason: String,
+    },
+    /// A name that cannot be shown.
+    #[error("description of a processor: name is not 1 to {most} characters without control characters")]
+    Name {
+        /// How many characters it may have.
+        most: usize,
     },
 }
 
@@ -264,15 +270,20 @@ impl Processor {
 
     /// A built-in model. Error: a name not in [`Processor::MODELS`].
     pub fn model(name: &str) -> Result<Self, ProcessorError> {
+        Self::parse(Self::description(name)?)
+    }
+
+    /// The description of a built-in model, as [`Processor::parse`] reads it. Error: a name not in [`Processor::MODELS`].
+    pub fn description(name: &str) -> Result<&'static str, ProcessorError> {
         match name {
-            "ultrasparc-t2" => Self::parse(ULTRASPARC_T2),
+            "ultrasparc-t2" => Ok(ULTRASPARC_T2),
             _ => Err(ProcessorError::Unknown { name: name.into() }),
         }
     }
 
-    /// The processor that a TOML text describes. Errors name the key.
+    /// The processor that a TOML text describes. Errors name the line and the key.
     pub fn parse(text: &str) -> Result<Self, ProcessorError> {
-        let processor: Self = toml::from_str(text).map_err(|error| ProcessorError::Syntax(one_line(&error)))?;
+        let processor: Self = toml::from_str(text).map_err(|error| ProcessorError::Syntax(one_line(text, &error)))?;
         processor.check()?;
         Ok(processor)
     }
@@ -288,9 +299,13 @@ impl Processor {
     }
 }
 
-/// The parser's message without its drawing of the place, which takes several lines.
-fn one_line(error: &toml::de::Error) -> String {
-    error.message().trim().replace('\n', " ")
+/// The parser's message with the line in place of its drawing, which takes several.
+fn one_line(text: &str, error: &toml::de::Error) -> String {
+    let message = error.message().trim().replace('\n', " ");
+    match error.span().and_then(|span| text.get(..span.start)) {
+        Some(before) => format!("line {}: {message}", before.matches('\n').count() + 1),
+        None => message,
+    }
 }
 
 #[cfg(test)]
@@ -322,10 +337,18 @@ mod tests {
             assert!(!error.contains('\n'), "{error}");
             error
         };
-        assert!(broken("handover = 2", "").contains("handover"));
-        assert!(broken("handover = 2", "handover = 2\nhangover = 2").contains("hangover"));
+        let missing = broken("handover = 2", "");
+        assert!(missing.contains("handover") && missing.contains("line "), "{missing}");
+        let line = ULTRASPARC_T2.lines().position(|line| line.starts_with("handover")).unwrap() + 2;
+        let unknown = broken("handover = 2", "handover = 2\nhangover = 2");
+        assert!(unknown.contains("hangover") && unknown.contains(&format!("line {line}: ")), "{unknown}");
         assert!(broken("\"tree-plru\"", "\"random\"").contains("random"));
-        assert!(broken("strands = 4", "strands = 0").contains("intra-pipe.strands"));
+        assert!(
+            broken("strands = 4", "strands = 0")
+                .ends_with("intra-pipe.strands is 0: expected 1 to 8, given the values around it")
+        );
+        assert!(broken("name = \"ultrasparc-t2\"", "name = \"\"").contains("name is not 1 to 40 characters"));
+        assert!(broken("size-kib = 16", "size-kib = 0").contains("intra-core.l1i.size-kib"));
         assert!(broken("width = 1", "width = 2").contains("intra-pipe.fetch.width"));
         assert!(broken("banks = 8", "banks = 7").contains("inter-core.l2.banks"));
         assert!(broken("line = 16", "line = 128").contains("intra-core.l1d.line"));

@@ -33,7 +33,7 @@ mod tree;
 pub use assignment::Assignment;
 pub use balanced::balanced;
 pub use cpuset::{CpuId, CpuSet, CpuSetError};
-pub use fingerprint::Fingerprint;
+pub use fingerprint::{Fingerprint, digest};
 pub use latency::{
     DeclaredGroups, Difference, HeaderCheck, LatencyClass, LatencyComparison, LatencyError, LatencyLevel,
     LatencyLevels, LatencyMatrix, LatencyUnit, LevelMatch, MctCache, MctFile, Oddity, Pairs,

@@ -48,7 +48,7 @@ fn a_campaign_is_read_as_it_was_written() {
     assert_eq!((info.state, info.records, info.running), (CampaignState::Finished, 1, false));
     assert_eq!(info.conclusion, Some(conclusion));
     assert!(info.started > 1_700_000_000);
-    assert_eq!(store.list().unwrap(), [info]);
+    assert_eq!(store.list().unwrap().campaigns, [info]);
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn a_deleted_campaign_is_gone_and_its_number_is_not_used_again() {
     drop(claim);
     store.delete(second).unwrap();
     assert!(matches!(store.delete(second), Err(StoreError::NoCampaign { .. })));
-    assert_eq!((store.list().unwrap().len(), store.records(first).unwrap().len()), (1, 1));
+    assert_eq!((store.list().unwrap().campaigns.len(), store.records(first).unwrap().len()), (1, 1));
     assert_eq!(store.records(second).unwrap(), []);
     assert_eq!(store.create(&campaign()).unwrap(), CampaignId(second.0 + 1));
 }
@@ -245,8 +245,22 @@ fn writers_of_different_campaigns_share_a_new_store() {
         writers.into_iter().map(|writer| writer.join().unwrap()).collect()
     });
     let store = Store::open(&path).unwrap();
-    assert_eq!(store.list().unwrap().len(), 6);
+    assert_eq!(store.list().unwrap().campaigns.len(), 6);
     assert!(ids.iter().all(|&id| store.records(id).unwrap().len() == 20));
+}
+
+#[test]
+fn a_campaign_that_cannot_be_read_leaves_the_others_in_the_list() {
+    let (_folder, path) = folder();
+    let mut store = Store::open(&path).unwrap();
+    let ids = [(); 3].map(|()| store.create(&campaign()).unwrap());
+    let damage = "UPDATE campaign SET workload = '{}' WHERE id = 2";
+    store.sql(|connection| connection.execute_batch(damage)).unwrap();
+    let Listing { campaigns: read, unreadable } = store.list().unwrap();
+    assert_eq!(read.iter().map(|info| info.id).collect::<Vec<_>>(), [ids[0], ids[2]]);
+    assert_eq!(unreadable.len(), 1);
+    assert_eq!(unreadable[0].0, ids[1]);
+    assert!(unreadable[0].1.to_string().contains("that this version of pinwise cannot read"), "{:?}", unreadable[0].1);
 }
 
 #[test]

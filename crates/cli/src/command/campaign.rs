@@ -11,7 +11,7 @@ use crate::store::StoreArguments;
 use clap::{Args, Subcommand};
 use comfy_table::{Table, presets};
 use export::Format;
-use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Record, Store, StoreError};
+use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Listing, Record, Store, StoreError};
 use pinwise_placement::{Outcome, Question, Search};
 use pinwise_report::{Files, shell};
 use pinwise_testbed::figures;
@@ -190,14 +190,26 @@ fn state(info: &CampaignInfo) -> &'static str {
 fn list(store: &StoreArguments, json: bool) -> anyhow::Result<()> {
     // The store that is found by itself need not be there yet; one that is named has to.
     let store = if store.named().is_some() { Some(existing(store)?) } else { store.open_existing()? };
-    let infos = store.map_or_else(|| Ok(Vec::new()), |store| store.list())?;
-    let campaigns: Vec<Listed> = infos.into_iter().map(Listed::from).collect();
+    let Listing { campaigns, unreadable } = store.map_or_else(|| Ok(Listing::default()), |store| store.list())?;
+    let campaigns: Vec<Listed> = campaigns.into_iter().map(Listed::from).collect();
     if json {
-        return print_json(&Document { campaigns });
+        print_json(&Document { campaigns })?;
+    } else if !campaigns.is_empty() {
+        print(&table(campaigns))?;
+    } else if unreadable.is_empty() {
+        print("No campaigns yet: pinwise place begins one.\n")?;
     }
-    if campaigns.is_empty() {
-        return print("No campaigns yet: pinwise place begins one.\n");
+    // What can be read is listed all the same.
+    let numbers: Vec<String> = unreadable.iter().map(|(id, _)| id.0.to_string()).collect();
+    match unreadable.into_iter().next() {
+        Some((_, error)) => {
+            Err(anyhow::Error::from(error).context(format!("campaign {} is left out", numbers.join(", "))))
+        }
+        None => Ok(()),
     }
+}
+
+fn table(campaigns: Vec<Listed>) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_header(["ID", "STARTED", "STATE", "MEASUREMENTS", "THREADS", "WORKLOAD"]);
     for campaign in campaigns {
@@ -210,8 +222,7 @@ fn list(store: &StoreArguments, json: bool) -> anyhow::Result<()> {
             campaign.workload,
         ]);
     }
-    let text: String = table.lines().map(|line| format!("{}\n", line.trim_end())).collect();
-    print(&text)
+    table.lines().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
 /// Deletes the campaigns, none if one of them does not exist.

@@ -12,7 +12,7 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use pinwise_characterization::{Characterization, Conditions, Plan, PlanError, Reference, estimate, execute};
 use pinwise_host::HostBench;
-use pinwise_simulator::{ModelBench, Processor};
+use pinwise_simulator::ModelBench;
 use pinwise_testbed::{Bench, Fame, MeasureError, figures};
 use pinwise_topology::Fingerprint;
 use serde::Serialize;
@@ -35,7 +35,7 @@ const STRESSORS: u16 = 8;
   pinwise characterize --benchmarks intadd,mem --rounds 2 some of it, to look at
   pinwise characterize --html page.html                   with a page of heat maps")]
 pub(crate) struct Characterize {
-    /// Where the benchmarks run: host, or a processor that is simulated
+    /// Where the benchmarks run: host, or a processor that is simulated, a built-in one or what a TOML file describes (a path with a / or NAME.toml)
     #[arg(long, value_name = "MACHINE", default_value = "host", value_parser = Simulated)]
     machine: String,
     /// Only these benchmarks, with commas between them [default: all]
@@ -112,7 +112,7 @@ impl Characterize {
             }
             name => {
                 let model = Simulated::named(name, "characterize")?;
-                let bench = ModelBench::new(Processor::model(model)?, interrupt.flag());
+                let bench = ModelBench::new(model.processor()?, interrupt.flag());
                 let fingerprint = Fingerprint::of(bench.machine());
                 (Box::new(bench), fingerprint)
             }

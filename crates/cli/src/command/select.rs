@@ -71,7 +71,7 @@ impl Select {
         let simulation = self.simulation.of(&model, &self.workload)?;
         let interrupt = Interrupt::listen()?;
         let mut store = self.store.open()?;
-        let processor = Processor::model(&model).map_err(|error| Usage(error.to_string()))?;
+        let processor = model.processor()?;
         let machine = allowed(processor.machine(), self.cpus.as_deref())?;
         let programs = simulation.programs().context("the model has no such program")?;
         let mix = MixQuestion {

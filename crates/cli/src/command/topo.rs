@@ -2,8 +2,9 @@
 
 use crate::machine::LookedAt;
 use crate::outline::{Entry, Outline, runs};
-use crate::output;
+use crate::output::{self, Usage};
 use clap::Args;
+use pinwise_simulator::Processor;
 use pinwise_testbed::figures;
 use pinwise_topology::{Alike, CpuId, CpuSet, DomainKind, Machine, SharingTree};
 use serde::Serialize;
@@ -19,7 +20,8 @@ use std::path::PathBuf;
     pinwise topo                              this machine\n  \
     pinwise topo --machine 8x2x4              8 packages of 2 cores of 4 contexts\n  \
     pinwise topo --machine box.tar.bz2 --json a recorded machine, as JSON\n  \
-    pinwise topo --record box                 record this machine, to send it to someone")]
+    pinwise topo --record box                 record this machine, to send it to someone\n  \
+    pinwise topo ultrasparc-t2 --description  the text of a simulated processor, to change it")]
 pub(crate) struct Topo {
     #[command(flatten)]
     machine: LookedAt,
@@ -29,11 +31,21 @@ pub(crate) struct Topo {
     /// Record the files that describe the machine below DIR, which must be new or empty
     #[arg(long, value_name = "DIR")]
     record: Option<PathBuf>,
+    /// Print the text that a simulated processor is made from (TOML), to change and give to --machine
+    #[arg(long, conflicts_with_all = ["json", "record"])]
+    description: bool,
 }
 
 impl Topo {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let asked = self.machine.argument();
+        if self.description {
+            let name = &asked.machine;
+            let simulated = Processor::MODELS.join(", ");
+            let none =
+                |_| Usage(format!("--description: '{name}' is no built-in model that is simulated: {simulated}"));
+            return output::print(Processor::description(name).map_err(none)?);
+        }
         let machine = asked.load()?;
         let recorded = match &self.record {
             Some(directory) => Some((directory, pinwise_host::record(&asked.snapshot()?, directory)?)),
@@ -109,11 +121,17 @@ fn text(machine: &Machine, width: usize) -> String {
     let counts = Document::new(machine).counts;
     let parts =
         [(counts.pu, "context"), (counts.core, "core"), (counts.package, "package"), (counts.numa, "NUMA node")];
-    let parts: Vec<String> = parts
+    let mut parts: Vec<String> = parts
         .iter()
         .filter(|(count, _)| *count > 0)
         .map(|&(count, what)| figures::counted(count as u64, what))
         .collect();
+    // Several nodes have a table.
+    if let [only] = machine.numa.as_slice()
+        && let Some(memory) = only.memory
+    {
+        parts.push(format!("{} of memory", figures::bytes(memory)));
+    }
     let mut text = format!("{}: {}\n", machine.name, parts.join(", "));
     let levels: Vec<String> = levels(machine)
         .into_iter()

@@ -38,6 +38,21 @@ fn the_published_method_takes_at_most_the_top_five_percent_and_the_bayesian_one_
 }
 
 #[test]
+fn a_tail_of_few_values_is_noted() {
+    let few = |n, options| {
+        let found = ask(&tail(n, 0.3, 10.0), options).unwrap();
+        found.diagnostics.iter().find_map(|note| match note {
+            Diagnostic::Few { exceedances, enough } => Some((*exceedances, *enough)),
+            _ => None,
+        })
+    };
+    assert_eq!([few(80, BAYES), few(199, BAYES), few(200, BAYES)], [Some((20, 50)), Some((49, 50)), None]);
+    let high = Options { threshold: Some(9.4), ..BAYES };
+    assert!(few(5000, high).is_some_and(|(exceedances, _)| exceedances < 50));
+    assert_eq!(few(5000, PROFILE), None);
+}
+
+#[test]
 fn a_tail_without_end_is_refused_by_the_published_method_and_flagged_by_the_other() {
     let heavy: Vec<f64> = (0..2000).map(|i| ((f64::from(i) + 0.5) / 2000.0).powf(-0.3)).collect();
     assert!(matches!(ask(&heavy, PROFILE), Err(Refusal::NoEnd { shape, .. }) if shape > 0.2));

@@ -53,6 +53,17 @@ pub enum TargetError {
         /// How long was waited.
         waited: Duration,
     },
+    /// A program that is started anew ends before any thread of it has run for long enough to be placed.
+    #[error(
+        "{name} ends {} after its start and hardly computes, so there is nothing to place: give it more work (a larger input, more repetitions)",
+        duration(*.after)
+    )]
+    Brief {
+        /// Which program.
+        name: String,
+        /// How long a run took.
+        after: Duration,
+    },
     /// The user's choice leaves none of those that run.
     #[error("--include and --exclude leave no thread of {name} to place; those that run are {running}")]
     NoneChosen {

@@ -7,6 +7,10 @@ impl Processor {
     pub(super) fn check(&self) -> Result<(), ProcessorError> {
         let (pipe, core, chip) = (&self.intra_pipe, &self.intra_core, &self.inter_core);
         let (l1, l2, memory) = (&core.l1d, &chip.l2, &chip.memory);
+        let length = self.name.chars().count();
+        if !(1..=LONGEST_NAME).contains(&length) || self.name.chars().any(char::is_control) {
+            return Err(ProcessorError::Name { most: LONGEST_NAME });
+        }
         self.range("clock_mhz", self.clock_mhz, 1, 100_000)?;
         self.range("intra-pipe.strands", pipe.strands, 1, 8)?;
         self.only("intra-pipe.fetch.width", pipe.fetch.width, 1)?;
@@ -27,6 +31,11 @@ impl Processor {
         self.cache(
             ["intra-core.l1d.size-kib", "intra-core.l1d.ways", "intra-core.l1d.line"],
             [l1.size_kib, l1.ways, l1.line],
+        )?;
+        let l1i = &core.l1i;
+        self.cache(
+            ["intra-core.l1i.size-kib", "intra-core.l1i.ways", "intra-core.l1i.line"],
+            [l1i.size_kib, l1i.ways, l1i.line],
         )?;
         self.range("inter-core.cores", chip.cores, 1, 32)?;
         self.cache(
@@ -57,27 +66,33 @@ impl Processor {
     }
 
     fn range(&self, key: &'static str, value: u32, least: u32, most: u32) -> Result<(), ProcessorError> {
-        if value < least {
-            return Err(self.error(key, value, "too small for the values around it"));
+        if (least..=most).contains(&value) {
+            return Ok(());
         }
-        if value > most {
-            return Err(self.error(key, value, "too large for the values around it"));
-        }
-        Ok(())
+        Err(self.error(
+            key,
+            value,
+            match least <= most {
+                true => format!("expected {least} to {most}, given the values around it"),
+                false => "no value fits the values around it".into(),
+            },
+        ))
     }
 
     fn only(&self, key: &'static str, value: u32, simulated: u32) -> Result<(), ProcessorError> {
-        if value == simulated { Ok(()) } else { Err(self.error(key, value, "only 1 is simulated")) }
+        if value == simulated { Ok(()) } else { Err(self.error(key, value, format!("only {simulated} is simulated"))) }
     }
 
     fn power_of_two(&self, key: &'static str, value: u32) -> Result<(), ProcessorError> {
-        if value.is_power_of_two() { Ok(()) } else { Err(self.error(key, value, "must be a power of two")) }
+        if value.is_power_of_two() { Ok(()) } else { Err(self.error(key, value, "expected a power of two".into())) }
     }
 
-    fn error(&self, key: &'static str, value: u32, reason: &'static str) -> ProcessorError {
+    fn error(&self, key: &'static str, value: u32, reason: String) -> ProcessorError {
         ProcessorError::Value { processor: self.name.clone(), key, value: u64::from(value), reason }
     }
 }
 
+/// Characters of a name.
+const LONGEST_NAME: usize = 40;
 /// More cycles than any latency has; keeps sums far from overflow.
 const MOST_CYCLES: u32 = 1 << 20;

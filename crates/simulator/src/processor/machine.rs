@@ -1,10 +1,19 @@
 //! The machine a processor is to the rest of pinwise: its tree of sharing domains and its caches.
 
 use super::Processor;
-use pinwise_topology::{Cache, CacheKind, CpuSet, DomainKind, Machine};
+use pinwise_topology::{Cache, CacheKind, CpuSet, DomainKind, Machine, digest};
 
 impl Processor {
-    /// The tree of contexts and caches. Context number *i* is strand *i* in tree order, for the simulator too.
+    /// What tells it from any other processor, also from one of the same name: the name of a built-in model, else the name and a digest of all that
+    /// is described.
+    pub fn identity(&self) -> String {
+        if Self::model(&self.name).as_ref() == Ok(self) {
+            return self.name.clone();
+        }
+        format!("{} ({})", self.name, &digest(&format!("{self:?}"))[..8])
+    }
+
+    /// The tree of contexts and caches, under the name of [`Processor::identity`]. Context number *i* is strand *i* in tree order, for the simulator too.
     pub fn machine(&self) -> Machine {
         let shape = format!(
             "package:1 l2:1 core:{} pipe:{} pu:{}",
@@ -12,7 +21,7 @@ impl Processor {
         );
         // `check` allows at most 32 cores of 4 pipes of 8 strands: always a valid shape.
         let mut machine = Machine::from_shape(&shape).expect("a checked processor has a valid shape");
-        machine.name.clone_from(&self.name);
+        machine.name = self.identity();
         let cache = |level, kind, size_kib: u32, line, ways, cpus: &CpuSet| Cache {
             level,
             kind,
@@ -36,6 +45,18 @@ impl Processor {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn two_descriptions_of_one_name_are_two_machines() {
+        let built_in = Processor::model("ultrasparc-t2").unwrap();
+        let text = Processor::description("ultrasparc-t2").unwrap();
+        let commented = Processor::parse(&format!("# mine\n{text}")).unwrap();
+        assert_eq!(commented.machine(), built_in.machine(), "what is described is the same");
+        let slower = |cycles: &str| Processor::parse(&text.replacen("latency = 195", cycles, 1)).unwrap().machine();
+        let (one, two) = (slower("latency = 196"), slower("latency = 197"));
+        assert!(one.name.starts_with("ultrasparc-t2 (") && one.name != two.name, "{} {}", one.name, two.name);
+        assert_eq!(one.name, slower("latency = 196").name);
+    }
 
     #[test]
     fn the_machine_is_the_model_that_needs_no_simulator() {

@@ -9,7 +9,6 @@ use anyhow::Context;
 use num_bigint::BigUint;
 use pinwise_placement::{SearchError, core_local};
 use pinwise_prediction::{Build, Cast, ExperimentCount, Local, Profiling};
-use pinwise_simulator::Processor;
 use pinwise_simulator::program::Pipeline;
 use pinwise_testbed::{MeasureError, Thread, Workload, figures};
 use pinwise_topology::{Alike, Fingerprint, Machine, PerContext, SharingTree, Space};
@@ -128,7 +127,7 @@ impl Place {
         let request = self.request("pinwise")?;
         match &request.subject {
             Subject::Simulated(simulation) => {
-                let processor = Processor::model(&simulation.model).map_err(|error| Usage(error.to_string()))?;
+                let processor = simulation.model.processor()?;
                 // What the run refuses is refused here.
                 let bed = simulated(simulation, &request)?;
                 Ok(Paper {

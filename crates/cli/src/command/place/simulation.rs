@@ -1,7 +1,7 @@
 //! The part of `pinwise place` that is about simulated processors.
 
 use super::subject::built_in;
-use crate::machine::{MachineArgument, Simulated};
+use crate::machine::{MachineArgument, Model, Simulated};
 use crate::number::whole;
 use crate::output::Usage;
 use crate::request::Simulation;
@@ -12,10 +12,11 @@ use pinwise_simulator::{Processor, Window};
 /// Which processor is simulated, and for how long.
 #[derive(Args)]
 pub(crate) struct SimulationArguments {
-    /// Where the program runs: host, or a simulated processor that runs the built-in workloads.
+    /// Where the program runs: host, or a simulated processor that runs the built-in workloads, a built-in one or what a TOML file describes
+    /// (a path with a / or NAME.toml; `pinwise topo ultrasparc-t2 --description` prints one to start from).
     #[arg(long, value_name = "MACHINE", default_value = "host", value_parser = Simulated)]
     machine: String,
-    /// Cycles in which a measurement counts packets, after a quarter as many that pass before [default: 100000].
+    /// Cycles in which a measurement counts packets, after a quarter as many that pass before; by default more for aho-corasick [default: 100000].
     #[arg(long, value_name = "N", value_parser = whole::<u64>(1000..=1_000_000_000))]
     cycles: Option<u64>,
     /// Average each measurement over so many windows, each from another random start; two and more become up to 16 where they differ [default: 3].
@@ -25,7 +26,7 @@ pub(crate) struct SimulationArguments {
 
 impl SimulationArguments {
     /// The processor model that `command` was asked for; `None` for the machine we run on.
-    pub(crate) fn model(&self, command: &str) -> Result<Option<String>, Usage> {
+    pub(crate) fn model(&self, command: &str) -> Result<Option<Model>, Usage> {
         let simulated = Processor::MODELS.join(", ");
         match self.machine.as_str() {
             "host" => match (self.cycles, self.starts) {
@@ -34,7 +35,7 @@ impl SimulationArguments {
                     "--cycles and --starts are about simulated processors: add --machine {simulated}"
                 ))),
             },
-            name => Simulated::named(name, command).map(|name| Some(name.to_owned())),
+            name => Simulated::named(name, command).map(Some),
         }
     }
 
@@ -44,7 +45,7 @@ impl SimulationArguments {
     }
 
     /// `workload` (`NAME` or `NAME:INSTANCES`, two where not said; several joined by `+`) on `model`.
-    pub(crate) fn of(&self, model: &str, workload: &str) -> Result<Simulation, Usage> {
+    pub(crate) fn of(&self, model: &Model, workload: &str) -> Result<Simulation, Usage> {
         let parts = built_in(workload)?.parts().into_iter();
         let mut programs: Vec<(String, usize)> =
             parts.map(|(program, count)| (program.name().to_owned(), count)).collect();
@@ -57,7 +58,7 @@ impl SimulationArguments {
             .collect();
         let window = Window::of(&pipelines);
         Ok(Simulation {
-            model: model.to_owned(),
+            model: model.clone(),
             program,
             instances,
             cycles: self.cycles.unwrap_or(window.cycles),

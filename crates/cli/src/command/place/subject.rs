@@ -2,6 +2,7 @@
 
 use super::search::{SearchArguments, fraction, time};
 use super::simulation::SimulationArguments;
+use crate::machine::Model;
 use crate::name::no_workload;
 use crate::number;
 use crate::output::Usage;
@@ -150,7 +151,8 @@ impl SubjectArguments {
     }
 
     /// The request for a program on a simulated processor. Refused is what only makes sense for a real one.
-    fn simulated(&self, model: &str, search: &SearchArguments) -> Result<Request, Usage> {
+    fn simulated(&self, simulated: &Model, search: &SearchArguments) -> Result<Request, Usage> {
+        let model = &simulated.name;
         let unusable = [
             (!self.command.is_empty(), "-- CMD"),
             (self.attached().is_some(), "a running program"),
@@ -173,7 +175,7 @@ impl SubjectArguments {
             return Err(Usage(format!("on the model {model} a context runs one thread: leave --per-context out")));
         }
         let workload = self.workload.as_deref().unwrap_or(DEFAULT_WORKLOAD);
-        let simulation = self.simulation.of(model, workload)?;
+        let simulation = self.simulation.of(simulated, workload)?;
         let mut question = search.question(Budget::Measurements(4000));
         question.per_context = Some(1);
         question.alike = Alike::ByStructure;

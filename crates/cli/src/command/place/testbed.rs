@@ -91,7 +91,7 @@ impl Bed {
     pub(super) fn experiment(&self, request: &Request) -> Option<(Duration, bool)> {
         match (self, &request.subject) {
             (Self::Simulated(_), Subject::Simulated(simulation)) => {
-                let processor = Processor::model(&simulation.model).ok()?;
+                let processor = simulation.model.processor().ok()?;
                 Some((virtual_time(simulation, &processor), true))
             }
             (Self::Instances(bed), _) => Some((bed.experiment(request.period), false)),
@@ -308,7 +308,7 @@ fn launch(command: &[String], request: &Request) -> Launch {
 
 /// A program on a simulated processor.
 pub(super) fn simulated(simulation: &Simulation, request: &Request) -> anyhow::Result<Bed> {
-    let processor = Processor::model(&simulation.model).map_err(usage)?;
+    let processor = simulation.model.processor()?;
     let programs = simulation.programs().context("the model has no such program")?;
     let machine = allowed(processor.machine(), request.cpus.as_deref())?;
     let window = Window { cycles: simulation.cycles, starts: simulation.starts };
@@ -321,7 +321,7 @@ pub(crate) fn ready(selected: &Selected) -> anyhow::Result<Bed> {
     let Subject::Simulated(simulation) = &selected.subject else {
         anyhow::bail!("only simulated processors run ready programs in any selection")
     };
-    let processor = Processor::model(&simulation.model).map_err(usage)?;
+    let processor = simulation.model.processor()?;
     let programs = simulation.programs().context("the model has no such program")?;
     let machine = allowed(processor.machine(), selected.cpus.as_deref())?;
     let window = Window { cycles: simulation.cycles, starts: simulation.starts };
@@ -348,6 +348,13 @@ pub(crate) fn allowed(mut machine: Machine, cpus: Option<&str>) -> anyhow::Resul
         if !missing.is_empty() {
             let message = format!("--cpus {list}: not allowed here: {missing}; allowed are {}", machine.allowed);
             return Err(Usage(message).into());
+        }
+        // Before anything else is said of the question: there is none.
+        if wanted.len() == 1 {
+            return Err(Usage(format!(
+                "--cpus {list}: one context only, so there is nothing to choose: name more of them"
+            ))
+            .into());
         }
         machine.allowed = wanted;
     }

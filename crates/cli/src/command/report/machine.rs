@@ -6,7 +6,6 @@ use crate::output::{self, Usage};
 use crate::store::StoreArguments;
 use clap::Args;
 use pinwise_report::{Files, characterization_mark, characterization_page, quoted};
-use pinwise_simulator::Processor;
 use pinwise_testbed::figures::{counted, date};
 use pinwise_topology::Fingerprint;
 use serde::Serialize;
@@ -21,7 +20,7 @@ use std::path::PathBuf;
   pinwise report characterization --html page.html            of this machine
   pinwise report characterization --machine ultrasparc-t2     of a model")]
 pub(super) struct OfMachine {
-    /// Whose: host, or a processor that is simulated
+    /// Whose: host, or a processor that is simulated, a built-in one or what a TOML file describes (a path with a / or NAME.toml)
     #[arg(long, value_name = "MACHINE", default_value = "host", value_parser = Simulated)]
     machine: String,
     #[command(flatten)]
@@ -51,7 +50,7 @@ impl OfMachine {
     pub(super) fn run(self) -> anyhow::Result<()> {
         let fingerprint = match self.machine.as_str() {
             "host" => Fingerprint::of(&pinwise_host::machine()?),
-            name => Fingerprint::of(&Processor::model(Simulated::named(name, "report characterization")?)?.machine()),
+            name => Fingerprint::of(&Simulated::named(name, "report characterization")?.processor()?.machine()),
         };
         let store = self.store.open_existing()?;
         let kept = store.map(|store| store.characterization(&fingerprint)).transpose()?.flatten();
