@@ -193,4 +193,12 @@ fn ctrl_c_ends_a_search_and_prints_what_was_found_by_then() {
     assert_eq!(search.ended(Duration::from_secs(20)).code(), Some(130));
     let told = std::io::read_to_string(search.0.stdout.take().unwrap()).unwrap();
     assert!(told.contains("The number alone:") && told.contains("Fresh windows"), "{told}");
+    // What is kept, and how to see it; or it came before the first campaign.
+    let said = std::io::read_to_string(search.0.stderr.take().unwrap()).unwrap();
+    let end = said.lines().last().unwrap();
+    let listed = pinwise(["campaign", "list", "--json", "--store"].iter().map(OsStr::new).chain([store.as_os_str()]));
+    if json(&listed).as_array().is_some_and(|campaigns| !campaigns.is_empty()) {
+        let seen = format!("pinwise campaign show 1 --store {}", store.display());
+        assert!(end.starts_with("pinwise: interrupted") && end.contains(&seen), "{said}");
+    }
 }

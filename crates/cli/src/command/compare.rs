@@ -112,7 +112,9 @@ impl Compare {
             };
             output::aside(&format!("search {} of {}: {}", index + 1, WAYS.len(), way.name));
             let Some(searched) = search(&mut store, &request, &new, &mut bed, &interrupt)? else {
-                return Err(interrupted(&format!("{index} of {} searches are kept", WAYS.len())).into());
+                let flag = Files { plan: None, store: self.store.named() }.flag();
+                let kept = format!("{index} of {} searches are kept: pinwise campaign list{flag}", WAYS.len());
+                return Err(interrupted(&kept).into());
             };
             if let Some(note) = unlooked(way, searched.drawn) {
                 output::aside(&note);

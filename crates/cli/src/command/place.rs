@@ -170,10 +170,12 @@ pub(crate) struct StoredSearch {
     pub(crate) outcome: Outcome,
 }
 
-/// Places the program of `request` in a campaign of its own, without a word of it. An interrupted one is kept.
+/// Places the program of `request` in a campaign of its own, without a word of it. An interrupted one is kept; `named` is the store where it has to be
+/// named to see it.
 pub(crate) fn search_stored(
     request: Request,
     store: &mut Store,
+    named: Option<&Path>,
     interrupt: &Interrupt,
 ) -> anyhow::Result<StoredSearch> {
     let (request, mut bed, new) = prepare(request, None, Instant::now(), store, interrupt)?;
@@ -194,8 +196,9 @@ pub(crate) fn search_stored(
         }
         Ending::Interrupted => {
             store.conclude(id, CampaignState::Stopped, None)?;
-            let kept = kept(records.len());
-            Err(Interrupted(format!("interrupted: what was pinned is as it was; {kept} in campaign {}", id.0)).into())
+            let (kept, flag) = (kept(records.len()), Files { plan: None, store: named }.flag());
+            let kept = format!("{kept}; see them with: pinwise campaign show {}{flag}", id.0);
+            Err(Interrupted(format!("interrupted: what was pinned is as it was; {kept}")).into())
         }
         Ending::Failed(reason) => {
             store.conclude(id, CampaignState::Stopped, None)?;

@@ -11,7 +11,7 @@ mod text;
 mod verdict;
 
 use super::place::{self, StoredSearch};
-use super::threads::{self, Asked, Edges, Files};
+use super::threads::{self, Asked, Edges};
 use crate::interrupt::Interrupt;
 use crate::number::whole;
 use crate::output::{self, Interrupted, Usage};
@@ -22,10 +22,11 @@ use crew::Crew;
 use document::{Document, Placement, Remains};
 use pinwise_campaign::{CampaignState, Store};
 use pinwise_placement::{Choice, Measured, Number, Plan, Way};
+use pinwise_report::Files;
 use pinwise_testbed::figures::Scale;
 use pinwise_threads::Shortlist;
 use pinwise_topology::SharingTree;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Find how many threads a program should run and where, together, and save a plan for both
@@ -46,7 +47,7 @@ pub(crate) struct Tune {
     #[command(flatten)]
     asked: Asked,
     #[command(flatten)]
-    files: Files,
+    files: threads::Files,
     /// n where nobody decides [default: its variable of --env is not set; else as many as the CPUs it may use]
     #[arg(long, value_name = "N", value_parser = whole::<u32>(1..=u64::from(u32::MAX)), help_heading = "Search")]
     default: Option<u32>,
@@ -81,7 +82,9 @@ impl Tune {
         notes.extend(crew.note.clone());
 
         let mut placements: Vec<Placement> = Vec::new();
-        let placed = place(&mut crew, &mut store, &surveyed, budget.mul_f64(PLACING), &mut placements, &interrupt);
+        let named = self.store.named();
+        let placed =
+            place(&mut crew, &mut store, named, &surveyed, budget.mul_f64(PLACING), &mut placements, &interrupt);
         notes.extend(placements.iter().filter_map(Placement::note));
         let left = budget.mul_f64(1.0 - NUMBER - PLACING);
         let compared = placed.and_then(|n| {
@@ -92,6 +95,7 @@ impl Tune {
         let (n, finals) = match compared {
             Ok(compared) => compared,
             Err(error) => {
+                let error = with_kept(error, &placements, named);
                 let remains = Remains { surveyed, placements, notes, error: format!("{error:#}") };
                 if self.json {
                     output::print_json(&remains.json())?;
@@ -143,6 +147,20 @@ impl Tune {
     }
 }
 
+/// What the user ended, with the placements that are kept of it and how to see them.
+fn with_kept(error: anyhow::Error, placements: &[Placement], named: Option<&Path>) -> anyhow::Error {
+    let flag = Files { plan: None, store: named }.flag();
+    let seen = |placement: &Placement| {
+        let id = placement.searched.as_ref()?.info.id.0;
+        Some(format!("n = {} with: pinwise campaign show {id}{flag}", placement.parameter))
+    };
+    let seen: Vec<String> = placements.iter().filter_map(seen).collect();
+    if !error.is::<Interrupted>() || seen.is_empty() {
+        return error;
+    }
+    Interrupted(format!("{error:#}; see the placement of {}", seen.join(", of "))).into()
+}
+
 /// Keeps the last comparison with the campaign that placed the number.
 fn record(store: &mut Store, document: &Document) -> anyhow::Result<()> {
     let Some(StoredSearch { info, outcome }) = document.placement() else { return Ok(()) };
@@ -159,6 +177,7 @@ fn record(store: &mut Store, document: &Document) -> anyhow::Result<()> {
 fn place(
     crew: &mut Crew<'_>,
     store: &mut Store,
+    named: Option<&Path>,
     surveyed: &threads::Document,
     time: Duration,
     placements: &mut Vec<Placement>,
@@ -169,7 +188,7 @@ fn place(
     for _ in 0..list.rounds() {
         let each = round / list.numbers().len() as u32;
         for &n in list.numbers() {
-            let placement = search(crew, store, n, each, interrupt)?;
+            let placement = search(crew, store, named, n, each, interrupt)?;
             placements.retain(|earlier| earlier.parameter != n);
             placements.push(placement);
         }
@@ -182,11 +201,12 @@ fn place(
 fn search(
     crew: &mut Crew<'_>,
     store: &mut Store,
+    named: Option<&Path>,
     n: u32,
     time: Duration,
     interrupt: &Interrupt,
 ) -> anyhow::Result<Placement> {
-    let placed = crew.request(n, time).and_then(|request| place::search_stored(request, store, interrupt));
+    let placed = crew.request(n, time).and_then(|request| place::search_stored(request, store, named, interrupt));
     let (searched, reason) = match placed {
         Ok(searched) => {
             let met = searched.outcome.notes.iter();
@@ -251,7 +271,7 @@ mod tests {
             let short = ["--cycles", "50000", "--starts", "1", "--budget", "30"];
             let line = Line::try_parse_from(what.iter().chain(&short)).unwrap();
             let request = line.place.request("pinwise").unwrap();
-            let searched = place::search_stored(request, &mut store, &Interrupt::default());
+            let searched = place::search_stored(request, &mut store, None, &Interrupt::default());
             let reason = searched.as_ref().err().map(|error| format!("{error:#}"));
             Placement { parameter, searched: searched.ok(), reason }
         };
