@@ -191,25 +191,20 @@ fn critical(names: &[String], benchmarks: &[Microbenchmark], full: &[&Slowdown])
     for benchmark in benchmarks {
         let slowed_by = |stressor: &Microbenchmark| {
             // The outermost level at which they still meet is that of the resource.
-            names.iter().rev().find_map(|level| {
-                full.iter().copied().find(|row| {
-                    row.place == *level
-                        && row.reference == benchmark.name
-                        && row.stressor == stressor.name
-                        && slowed(row)
-                })
-            })
+            let of_both = |row: &&&Slowdown| row.reference == benchmark.name && row.stressor == stressor.name;
+            let rows: Vec<&Slowdown> = full.iter().filter(of_both).copied().collect();
+            names.iter().rev().find_map(|level| slowed_at(&rows, level).map(|row| (level, row)))
         };
         // One that waits for each load may be too slow to disturb its equal, and still be disturbed by whoever goes the same way.
         // Kinds of domains come outermost first.
         let same_way = |other: &&Microbenchmark| benchmark.level < DomainKind::Core && other.level <= benchmark.level;
         let by_others = || {
             let rows = benchmarks.iter().filter(same_way).filter_map(slowed_by);
-            rows.max_by(|one, other| one.slowdown.total_cmp(&other.slowdown))
+            rows.max_by(|(_, one), (_, other)| one.slowdown.total_cmp(&other.slowdown))
         };
-        if let Some(row) = slowed_by(benchmark).or_else(by_others) {
+        if let Some((level, row)) = slowed_by(benchmark).or_else(by_others) {
             critical.push(Critical {
-                level: row.place.clone(),
+                level: level.clone(),
                 resource: benchmark.resource.clone(),
                 benchmark: benchmark.name.clone(),
                 stressor: row.stressor.clone(),
@@ -228,7 +223,7 @@ fn sensitivity(names: &[String], benchmark: &str, slowdowns: &[Slowdown], kind: 
         slowdowns.iter().filter(|row| row.reference == benchmark && row.core_kind == *kind).collect();
     let worst = rows.iter().filter(|row| slowed(row)).max_by(|a, b| a.slowdown.total_cmp(&b.slowdown));
     let largest = rows.iter().map(|row| row.slowdown).fold(1.0, f64::max);
-    let up_to = names.iter().rev().find(|level| rows.iter().any(|row| row.place == **level && slowed(row)));
+    let up_to = names.iter().rev().find(|level| slowed_at(&rows, level).is_some());
     Sensitivity {
         benchmark: benchmark.to_owned(),
         class: worst.map_or(SensitivityClass::Insensitive, |row| class(row)),
@@ -237,6 +232,27 @@ fn sensitivity(names: &[String], benchmark: &str, slowdowns: &[Slowdown], kind: 
         place: worst.map(|row| row.place.clone()),
         up_to: up_to.cloned(),
     }
+}
+
+/// The largest slowdown of a reference, among its rows, that stressors at `level` are the cause of. Where levels inside are full as well (`pipe+core`)
+/// the outer one counts if the slowdown exceeds, not negligibly and beyond doubt, that beside those inside alone.
+fn slowed_at<'a>(rows: &[&'a Slowdown], level: &str) -> Option<&'a Slowdown> {
+    let added = |row: &Slowdown, inside: &str| {
+        let same = |other: &&&Slowdown| other.stressor == row.stressor && other.place == inside;
+        let without = rows.iter().filter(same).max_by_key(|other| other.count);
+        without.is_none_or(|without| {
+            let apart = row.low.zip(without.high).is_none_or(|(low, high)| low > high);
+            row.slowdown >= without.slowdown * NEGLIGIBLE && apart
+        })
+    };
+    let caused = |row: &&&Slowdown| {
+        slowed(row)
+            && match row.place.rsplit_once('+') {
+                Some((inside, outermost)) => outermost == level && added(row, inside),
+                None => row.place == level,
+            }
+    };
+    rows.iter().filter(caused).copied().max_by(|one, other| one.slowdown.total_cmp(&other.slowdown))
 }
 
 fn co_runners(benchmarks: &[Microbenchmark], full: &[&Slowdown]) -> Vec<CoRunners> {
@@ -366,114 +382,4 @@ impl Tables<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::plan::Plan;
-
-    fn benchmark(name: &str, level: DomainKind) -> Microbenchmark {
-        Microbenchmark { name: name.into(), resource: "unit".into(), level, pipelined: true }
-    }
-
-    fn slowdown(reference: &str, stressor: &str, place: &str, slowdown: f64, half: Option<f64>) -> Slowdown {
-        Slowdown {
-            reference: reference.into(),
-            stressor: stressor.into(),
-            count: 1,
-            place: place.into(),
-            core_kind: None,
-            slowdown,
-            low: half.map(|half| slowdown - half),
-            high: half.map(|half| slowdown + half),
-            rounds: vec![slowdown],
-            repetitions: 5,
-            steady: true,
-        }
-    }
-
-    /// What follows on two packages of two cores of two contexts.
-    fn findings(benchmarks: &[Microbenchmark], slowdowns: &[Slowdown]) -> Findings {
-        let machine = Machine::from_shape("2x2x2").unwrap();
-        let references = Plan::new(&machine, benchmarks, &[], 8).unwrap().references;
-        Findings::new(&machine, &references, benchmarks, slowdowns, &[])
-    }
-
-    #[test]
-    fn every_benchmark_is_in_one_list_and_doubt_has_its_reason() {
-        let benchmarks = [
-            benchmark("unit", DomainKind::Core),
-            benchmark("clock", DomainKind::Core),
-            benchmark("cache", DomainKind::L3),
-            benchmark("mem", DomainKind::Numa),
-            benchmark("bus", DomainKind::Numa),
-        ];
-        let rows = [
-            slowdown("unit", "unit", "chip", 1.01, Some(0.02)),
-            slowdown("clock", "unit", "chip", 1.2, Some(0.02)),
-            slowdown("cache", "cache", "chip", 1.3, Some(0.1)),
-            // Little, but certainly little: it does not matter, although memory is shared.
-            slowdown("mem", "cache", "chip", 1.02, Some(0.01)),
-            slowdown("bus", "mem", "chip", 1.02, Some(0.01)),
-            slowdown("bus", "bus", "chip", 1.04, Some(0.09)),
-        ];
-        let remote = findings(&benchmarks, &rows).remote.unwrap();
-        assert_eq!(remote.independent, ["unit", "mem"]);
-        assert_eq!((remote.dependent, remote.shared), (vec!["clock".to_owned()], vec!["cache".to_owned()]));
-        let reason = "1.04 (0.95 to 1.13) beside 1 bus (chip)".to_owned();
-        assert_eq!(remote.undecided, [Undecided { benchmark: "bus".into(), reason }]);
-    }
-
-    #[test]
-    fn a_shared_cache_is_critical_where_those_that_pass_through_it_slow_its_users() {
-        let benchmarks = [
-            benchmark("unit", DomainKind::Core),
-            benchmark("cache", DomainKind::L3),
-            benchmark("mem", DomainKind::Numa),
-            benchmark("flood", DomainKind::Numa),
-        ];
-        let rows = [
-            // What a private unit suffers from memory's users is no fight over the unit.
-            slowdown("unit", "flood", "chip", 1.3, Some(0.1)),
-            slowdown("cache", "cache", "chip", 1.01, Some(0.02)),
-            slowdown("cache", "mem", "chip", 1.1, Some(0.02)),
-            slowdown("cache", "flood", "chip", 1.2, Some(0.02)),
-            // A user of the cache that does not come to memory.
-            slowdown("mem", "cache", "chip", 1.2, Some(0.02)),
-            slowdown("mem", "flood", "chip", 1.2, Some(0.3)),
-            // Equals speak for themselves.
-            slowdown("flood", "flood", "chip", 1.06, Some(0.02)),
-            slowdown("flood", "mem", "chip", 1.4, Some(0.02)),
-        ];
-        let critical = findings(&benchmarks, &rows).critical;
-        let found: Vec<(&str, &str)> = critical.iter().map(|row| (&row.benchmark[..], &row.stressor[..])).collect();
-        assert_eq!(found, [("cache", "flood"), ("flood", "flood")]);
-    }
-
-    #[test]
-    fn the_local_level_is_the_innermost_outside_of_which_places_do_not_matter() {
-        let benchmarks = [benchmark("unit", DomainKind::Core), benchmark("mem", DomainKind::Numa)];
-        let certain = Some(0.01);
-        let of = |rows: &[Slowdown]| findings(&benchmarks, rows).local;
-        let unit = |core, chip, machine| {
-            ["core", "chip", "machine"]
-                .into_iter()
-                .zip([core, chip, machine])
-                .map(|(place, factor)| slowdown("unit", "unit", place, factor, certain))
-                .collect::<Vec<_>>()
-        };
-        assert_eq!(of(&unit(1.0, 1.0, 1.0)), Some(DomainKind::Pu));
-        assert_eq!(of(&unit(2.0, 1.0, 1.0)), Some(DomainKind::Core));
-        // Memory that is as slow beside another package as beside another core of this one is no reason to look further.
-        let mem = |chip, machine| {
-            [("core", chip), ("chip", chip), ("machine", machine)]
-                .map(|(place, factor)| slowdown("mem", "mem", place, factor, certain))
-                .to_vec()
-        };
-        assert_eq!(of(&[unit(2.0, 1.0, 1.0), mem(1.5, 1.5)].concat()), Some(DomainKind::Core));
-        assert_eq!(of(&[unit(2.0, 1.0, 1.0), mem(1.5, 1.0)].concat()), Some(DomainKind::Package));
-        assert_eq!(
-            of(&[unit(2.0, 1.5, 1.5), mem(1.5, 1.5)].concat()),
-            None,
-            "a unit that all cores share is no core's own"
-        );
-    }
-}
+mod tests;
