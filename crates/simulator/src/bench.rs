@@ -36,7 +36,7 @@ const LONGEST: u64 = 30_000_000;
 /// From how many starts a set runs for which one is no answer, where arrays fit the second level; each has its part of [`LONGEST`].
 const STARTS: u64 = 8;
 /// The same where no array is larger than a first level.
-const MANY_STARTS: u64 = 64;
+pub(crate) const MANY_STARTS: u64 = 64;
 
 /// A processor model on which sets of microbenchmarks run.
 #[derive(Debug)]
@@ -73,14 +73,12 @@ impl ModelBench {
         program.array() > u64::from(self.processor.intra_core.l1d.size_kib) << 10
     }
 
-    /// Whether the arrays of a core do not fit its first level, although one of them would by itself.
+    /// Whether the arrays of a core drive each other out of its first level.
     fn compete(&self, layout: &[Seat], programs: &[Program]) -> bool {
-        let first_level = u64::from(self.processor.intra_core.l1d.size_kib) << 10;
         let core = |seat: &Seat| self.contexts[seat.leaf as usize] / self.processor.contexts_per_core();
         layout.iter().any(|of| {
             let beside = layout.iter().zip(programs).filter(|(seat, _)| core(seat) == core(of));
-            let arrays: Vec<u64> = beside.map(|(_, program)| program.array()).collect();
-            arrays.iter().sum::<u64>() > first_level && arrays.iter().any(|array| (1..=first_level).contains(array))
+            self.processor.first_level_contested(&beside.map(|(_, program)| program.array()).collect::<Vec<_>>())
         })
     }
 

@@ -281,6 +281,12 @@ impl Processor {
         }
     }
 
+    /// Whether arrays of so many bytes each, of programs on one core, do not fit its first level together, although one of them would by itself.
+    pub(crate) fn first_level_contested(&self, arrays: &[u64]) -> bool {
+        let size = u64::from(self.intra_core.l1d.size_kib) << 10;
+        arrays.iter().sum::<u64>() > size && arrays.iter().any(|array| (1..=size).contains(array))
+    }
+
     /// The processor that a TOML text describes. Errors name the line and the key.
     pub fn parse(text: &str) -> Result<Self, ProcessorError> {
         let processor: Self = toml::from_str(text).map_err(|error| ProcessorError::Syntax(one_line(text, &error)))?;
