@@ -164,6 +164,9 @@ pub enum ProbeError {
         /// How long it had run.
         ran: Duration,
     },
+    /// The time for all probes ended the wait for its metric.
+    #[error("{0} (the time of --budget ended the wait: raise it if more would have come)")]
+    Unmetered(MetricError),
     /// A file it leaves behind stays.
     #[error("cannot remove {} after a probe: {cause}", path.display())]
     Remove {
@@ -180,7 +183,9 @@ impl ProbeError {
         match self {
             Self::Target(TargetError::Measure(error)) => error.clone(),
             Self::Metric(MetricError::Interrupted) => MeasureError::interrupted(),
-            Self::Expired { .. } => MeasureError { expired: true, ..MeasureError::new(Retry::Never, self.to_string()) },
+            Self::Expired { .. } | Self::Unmetered(_) => {
+                MeasureError { expired: true, ..MeasureError::new(Retry::Never, self.to_string()) }
+            }
             error => MeasureError::new(Retry::Never, error.to_string()),
         }
     }

@@ -300,7 +300,7 @@ impl Session {
         Ok(Window { progress: Some(progress), unit: Some(unit), notes, ..self.seen(one, Some(other), initialization) })
     }
 
-    /// Takes the metric up, or the one that was taken up before.
+    /// Takes the metric up, or the one that was taken up before. Where the time is over first the metric tells what it lacked.
     fn metric(&mut self, spec: &MetricSpec, options: &MetricOptions) -> Result<Metric, ProbeError> {
         if let Some(metric) = self.metric.take() {
             return Ok(metric);
@@ -309,10 +309,15 @@ impl Session {
         let pids =
             Box::new(move || [vec![root], process::descendants(&[root], &process::all().unwrap_or_default())].concat());
         let mut streams = std::mem::take(&mut self.streams);
-        let opened = spec.open(options, &mut streams, pids, &|| self.check().is_err());
+        let until = [self.limits.until, options.until].into_iter().flatten().min();
+        let options = MetricOptions { until, ..options.clone() };
+        let cancelled = || !matches!(self.check(), Ok(()) | Err(ProbeError::Expired { .. }));
+        let opened = spec.open(&options, &mut streams, pids, &cancelled);
         // Where the program ended the metric has none because of that.
-        self.check()?;
-        Ok(opened?)
+        match (self.check(), opened) {
+            (Err(ProbeError::Expired { .. }), Err(error)) => Err(ProbeError::Unmetered(error)),
+            (checked, opened) => checked.and(opened.map_err(ProbeError::from)),
+        }
     }
 
     /// Changes the parameter of the running program, and waits until its threads are what they will be: so many.

@@ -125,6 +125,23 @@ fn a_metric_is_read_over_the_same_window() {
 }
 
 #[test]
+fn a_metric_that_never_comes_is_told_by_the_end_of_the_time_too() {
+    let message = [1, 4, 16].map(Duration::from_secs).into_iter().find_map(|time| {
+        let spec = MetricSpec::Stdout(Pattern::new(r"^nothing (\d+)").unwrap());
+        let patience = Duration::from_secs(60);
+        let progress = ProgressSource::Metric(spec, MetricOptions { patience, ..MetricOptions::default() });
+        let until = Some(Instant::now() + time);
+        let mut prober = prober(recipe("late {n}"), ProbeOptions { progress, until, ..options() });
+        let error = prober.probe(2, WINDOW).unwrap_err();
+        assert!(error.expired, "{error}");
+        // Else the machine was too busy to get to the metric in time.
+        matches!(prober.error(), Some(ProbeError::Unmetered(_))).then_some(error.message)
+    });
+    let message = message.expect("the metric was come to");
+    assert!(message.contains("does not match the last: 'work ") && message.contains("--budget"), "{message}");
+}
+
+#[test]
 fn a_program_that_goes_on_has_its_metric_read_probe_after_probe() {
     let command = std::iter::once("/proc/self/exe").chain(arguments()).map(str::to_owned).collect();
     let recipe = Recipe::fixed(command, &[format!("{PROGRAM}=late 2")], None).unwrap();
