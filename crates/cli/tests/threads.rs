@@ -232,9 +232,9 @@ fn refused(code: i32, words: &[&str]) -> String {
 fn programs_that_cannot_be_probed_are_named_with_the_reason() {
     let workers = refused(1, &["--limit", "300ms", "--min", "2", "--", "sleep", "30", "{n}"]);
     assert!(workers.contains("sleep never started workers"), "{workers}");
-    // Three processes whatever n is, once they are there: "ready" comes long after them.
+    // Three processes whatever n is, 1 too, once they are there: "ready" comes long after them.
     let loops = "while :; do :; done & while :; do :; done & sleep 0.3; echo ready; wait";
-    let follows = refused(1, &["--after", "ready", "--", "sh", "-c", loops, "{n}"]);
+    let follows = refused(1, &["--min", "1", "--after", "ready", "--", "sh", "-c", loops, "{n}"]);
     assert!(follows.contains("do not follow n"), "{follows}");
     let dies = refused(1, &["--", "sh", "-c", "echo no such input >&2; exit 7", "{n}"]);
     assert!(dies.contains("exit status: 7") && dies.contains("no such input") && dies.contains("by hand"), "{dies}");

@@ -236,6 +236,16 @@ impl Program {
         self.whole_s.map(|whole| whole * computes)
     }
 
+    /// The speed-up over the sequential program that progress of 1 is, since probes count what is computed: the sequential program waits for input and
+    /// output beside that, and of a pipeline it computes another amount than the stages do.
+    pub fn speedup_of_progress(&self) -> f64 {
+        let computed = match &self.structure {
+            Structure::ForkJoin(shape) => f64::from(shape.iterations) * self.fitted.work_ms,
+            Structure::Pipeline(shape) => f64::from(shape.items) * self.fitted.stage_ms.iter().sum::<f64>(),
+        };
+        self.sequential().seconds() / Nanos::from_millis(computed).seconds()
+    }
+
     /// Ready to run with parameter `n`, to its end or, `endless`, for as long as it is watched. Error: `n` is 0 or makes more than [`MOST_THREADS`] threads.
     pub(crate) fn parts(&self, n: u32, endless: bool) -> Result<Parts, ProgramError> {
         if n == 0 || n > MOST_THREADS || self.threads(n) > MOST_THREADS {

@@ -3,9 +3,11 @@
 use pinwise_scheduler::{
     Costs, Daemons, Fitted, ForkJoin, Ledger, Nanos, Pipeline, Platform, Program, Simulation, Stage, Structure,
 };
-use pinwise_scheduler::{run, speedup};
+use pinwise_scheduler::{ModelProber, run, speedup};
+use pinwise_testbed::Prober;
 use pinwise_topology::Machine;
 use proptest::prelude::*;
+use std::time::Duration;
 
 /// Contexts whose operating system costs nothing.
 fn ideal(shape: &str) -> Platform {
@@ -178,5 +180,18 @@ proptest! {
                 prop_assert_eq!(thread.account.elapsed(), lifetime, "thread {}", index);
             }
         }
+    }
+}
+
+/// A pipeline computes more than the sequential program, and swaptions waits beside what it computes: what probes see is a speed-up all the same.
+#[test]
+fn progress_is_told_as_the_speed_up_of_a_whole_run() {
+    let platform = Platform::opteron_24();
+    for (name, n) in [("ferret", 2), ("swaptions", 8), ("facesim", 8)] {
+        let program = Program::built_in(name).unwrap();
+        let probe = ModelProber::new(platform.clone(), program.clone(), 1).probe(n, Duration::from_secs(1)).unwrap();
+        let seen = probe.progress.unwrap().rate * program.speedup_of_progress();
+        let whole = speedup(&platform, &program, n, 1).unwrap();
+        assert!((seen / whole - 1.0).abs() < 0.05, "{name}: {seen:.2}, of a whole run {whole:.2}");
     }
 }

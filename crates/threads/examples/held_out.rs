@@ -5,7 +5,7 @@
 mod sweep;
 
 use pinwise_scheduler::{Fitted, ForkJoin, Pipeline, Platform, Program, Stage, Structure};
-use pinwise_threads::SHARE;
+use pinwise_threads::{Interval, SHARE};
 use pinwise_topology::Random;
 use std::error::Error;
 use sweep::{PAIR, Sweep, quantile, survey_model, whole};
@@ -47,6 +47,9 @@ struct Searched {
     probes: usize,
     /// The interval of its answer, 90 %, holds the fewest threads within the tolerance of the best.
     held: bool,
+    /// Those of its speed-up and of its gain over the least number it probed hold them.
+    speedup_held: bool,
+    gain_held: bool,
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -71,6 +74,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("{}", row("all", searched.iter()));
     let over = searched.iter().filter(|one| one.share > SHARE).count();
     println!("\n{over} of {} searches took more than {:.1} % of the parallel run.", searched.len(), SHARE * 100.0);
+    let held = |holds: fn(&Searched) -> bool| searched.iter().filter(|one| holds(one)).count();
+    println!(
+        "Their intervals hold the speed-up in {} and the gain over the least number that was probed in {}.",
+        held(|one| one.speedup_held),
+        held(|one| one.gain_held)
+    );
     Ok(())
 }
 
@@ -116,6 +125,10 @@ fn search(platform: &Platform, drawn: &Drawn, each: bool) -> Result<Vec<Searched
         let loss = (1.0 - speed / best).max(0.0);
         let (low, high) = found.advice.between;
         let held = (low..=high).contains(&program.threads(fewest));
+        let holds = |interval: Interval<f64>, truth: f64| interval.low <= truth && truth <= interval.high;
+        let reference = found.advice.reference.map_or(1, |threads| program.parameter(threads));
+        let gain_held = holds(found.advice.gain, speed / anew.speed(reference)?);
+        let speedup_held = holds(found.advice.clone().over_sequential(program.speedup_of_progress()).gain, speed);
         let probes = found.attempts.len();
         if each {
             let ended = found.advice.ended;
@@ -126,7 +139,7 @@ fn search(platform: &Platform, drawn: &Drawn, each: bool) -> Result<Vec<Searched
                 loss * 100.0
             );
         }
-        all.push(Searched { kind, loss, share, error, probes, held });
+        all.push(Searched { kind, loss, share, error, probes, held, speedup_held, gain_held });
     }
     Ok(all)
 }

@@ -48,5 +48,5 @@ pub use span::{Span, SpanError, standing};
 pub use survey::{SurveyFailure, Surveyed, survey};
 pub use surveyor::{CONFIDENCE, Question, SHARE, Sample, Step, SurveyError, Surveyor};
 pub use sweep::{Sweep, Swept, sweep};
-pub use thresholds::{CalibrationError, Curve, Example, Thresholds, calibrate};
+pub use thresholds::{CalibrationError, Curve, Example, ThresholdError, Thresholds, calibrate};
 pub use tuner::{Arm, Tuner};

@@ -42,6 +42,13 @@ impl Span {
     /// As published: 8 to 72 in steps of 8, on 24 contexts.
     pub const PUBLISHED: Self = Self { min: 8, max: 72, step: 8 };
 
+    /// The published span on a machine with so many contexts, in the paper's proportions: Tstep a third of them, at least 2 (half of it is a step, too),
+    /// Tmin = Tstep, Tmax three times the contexts.
+    pub fn published_on(contexts: u32) -> Self {
+        let step = (contexts / 3).max(2);
+        Self { min: step, max: contexts.saturating_mul(3).max(step), step }
+    }
+
     /// The most numbers that are searched: what is believed of them is kept for each pair.
     pub const MOST: u32 = 1000;
 
@@ -117,6 +124,13 @@ mod tests {
         assert!(span.check(1).unwrap_err().to_string().ends_with("the step at least 1"));
         assert!(Span { max: 9, ..span }.check(2).unwrap_err().to_string().ends_with("the step at least 2"));
         assert_eq!(Span::PUBLISHED.check(2), Ok(Span::PUBLISHED));
+    }
+
+    #[test]
+    fn the_published_span_scales_with_the_contexts() {
+        assert_eq!(Span::published_on(24), Span::PUBLISHED);
+        assert_eq!(Span::published_on(2), Span { min: 2, max: 6, step: 2 });
+        assert!((1..=256).all(|contexts| Span::published_on(contexts).check(2).is_ok()));
     }
 
     proptest! {

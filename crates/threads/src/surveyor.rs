@@ -233,10 +233,11 @@ impl Surveyor {
 
     fn advice(&self, verdict: &Verdict, ended: Ended) -> Advice {
         let Question { candidates, tolerance, .. } = &self.question;
-        let drawn = Advice::drawn(candidates, &verdict.draws, verdict.choice, *tolerance);
-        let (probed, referred) = (self.times(verdict.choice) > 0, self.times(0) > 0);
+        let reference = self.samples.iter().map(|(place, ..)| *place).min().unwrap_or(0);
+        let drawn = Advice::drawn(candidates, &verdict.draws, verdict.choice, reference, *tolerance);
+        let probed = self.times(verdict.choice) > 0;
         let numbers = (0..candidates.len()).filter(|&place| self.times(place) > 0).count();
-        Advice { probed, referred, ended, probes: self.samples.len(), numbers, ..drawn }
+        Advice { probed, ended, probes: self.samples.len(), numbers, ..drawn }
     }
 
     fn decide(&self) -> Step {

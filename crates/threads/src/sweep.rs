@@ -88,10 +88,9 @@ pub fn sweep(sweep: &Sweep, prober: &mut impl Prober, convert: impl Fn(u32) -> u
     let threads = candidates[choice];
     let advice = draws(&rates).map(|draws| Advice {
         probed: true,
-        referred: true,
         probes: attempts.len(),
         numbers: curve.len(),
-        ..Advice::drawn(candidates, &draws, choice, sweep.tolerance)
+        ..Advice::drawn(candidates, &draws, choice, 0, sweep.tolerance)
     });
     Ok(Swept { threads, parameter: convert(threads), curve, advice, attempts })
 }

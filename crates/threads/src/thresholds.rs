@@ -11,6 +11,7 @@
 use crate::Span;
 use pinwise_testbed::Profile;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// At or above its threshold a value is high, below it is low.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -34,13 +35,28 @@ impl Thresholds {
     pub const OPTERON_24: Self =
         Self { lock: 41.3, delta_lock: 8.26, delta_vcx_rate: 49_800.0, delta_migr_rate: 4080.0, delta_cpu_util: 5.44 };
 
+    /// The names of all of them, as in a file.
+    pub const NAMES: [&str; 5] = ["lock", "delta_lock", "delta_vcx_rate", "delta_migr_rate", "delta_cpu_util"];
+
+    /// The thresholds themselves where each is a number above 0: others are never or always exceeded.
+    pub fn check(self) -> Result<Self, ThresholdError> {
+        let Self { lock, delta_lock, delta_vcx_rate, delta_migr_rate, delta_cpu_util } = self;
+        let values = [lock, delta_lock, delta_vcx_rate, delta_migr_rate, delta_cpu_util];
+        let unsound = |(_, value): &(&str, f64)| !(value.is_finite() && *value > 0.0);
+        match Self::NAMES.into_iter().zip(values).find(unsound) {
+            Some((name, value)) => Err(ThresholdError { name, value }),
+            None => Ok(self),
+        }
+    }
+
     /// For steps of `step` threads on `contexts` contexts where nothing was calibrated: those of the model, in proportion. Shares of the
-    /// machine's time scale with the part of its contexts that a step is, rates with the threads of a step. A start, no more: what a
-    /// switch or a migration costs differs between machines.
+    /// machine's time scale with the part of its contexts that a step is, a third at the most, as in the paper: with steps of all contexts and more
+    /// they would be beyond what a share can rise by. Rates scale with the threads of a step. A start, no more: what a switch or a migration
+    /// costs differs between machines.
     pub fn scaled(step: u32, contexts: u32) -> Self {
         let model = Self::OPTERON_24;
         let threads = f64::from(step) / f64::from(Span::PUBLISHED.step);
-        let part = threads * 24.0 / f64::from(contexts.max(1));
+        let part = (threads * 24.0 / f64::from(contexts.max(1))).min(1.0);
         Self {
             lock: model.lock,
             delta_lock: model.delta_lock * part,
@@ -49,6 +65,16 @@ impl Thresholds {
             delta_cpu_util: model.delta_cpu_util * part,
         }
     }
+}
+
+/// A threshold that cannot be one.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+#[error("{name} = {value} is no threshold: it has to be a number above 0")]
+pub struct ThresholdError {
+    /// Which, as in a file.
+    pub name: &'static str,
+    /// What it is.
+    pub value: f64,
 }
 
 /// Profiles of one program by its number of threads, ascending.
@@ -66,9 +92,19 @@ pub enum Example {
     Parallelism,
 }
 
+impl fmt::Display for Example {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Locks => "locks",
+            Self::Switches => "switches",
+            Self::Parallelism => "parallelism",
+        })
+    }
+}
+
 /// Why there are no thresholds.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no threshold of {characteristic} from the example for {example:?}: {reason}")]
+#[error("no threshold of {characteristic} from the example for {example}: {reason}")]
 pub struct CalibrationError {
     /// Which example.
     pub example: Example,
@@ -206,6 +242,21 @@ mod tests {
         let small = Thresholds::scaled(2, 6);
         assert_eq!((small.lock, small.delta_cpu_util), (41.3, 5.44), "a third of the contexts as well");
         assert_eq!((small.delta_vcx_rate, small.delta_migr_rate), (12_450.0, 1020.0));
+        let coarse = Thresholds::scaled(8, 2);
+        assert_eq!((coarse.delta_lock, coarse.delta_cpu_util), (8.26, 5.44), "a step beyond all contexts");
+        assert_eq!(coarse.delta_vcx_rate, 49_800.0);
+    }
+
+    #[test]
+    fn what_is_no_number_above_0_is_no_threshold() {
+        let sound = Thresholds::OPTERON_24;
+        assert_eq!(sound.check(), Ok(sound));
+        for value in [-5.0, 0.0, f64::INFINITY] {
+            let error = Thresholds { lock: value, ..sound }.check().unwrap_err();
+            assert_eq!((error.name, error.value), ("lock", value));
+        }
+        let error = Thresholds { delta_cpu_util: f64::NAN, ..sound }.check().unwrap_err();
+        assert!(error.to_string().starts_with("delta_cpu_util = NaN is no threshold"), "{error}");
     }
 
     #[test]

@@ -271,10 +271,10 @@ fn translated(conditions: &Conditions, convert: impl Fn(u32) -> u32, threads: im
 /// Advice about numbers of threads as advice about the parameters they stand for.
 fn in_parameters(advice: Advice, convert: impl Fn(u32) -> u32, threads: impl Fn(u32) -> u32) -> Advice {
     Advice {
-        reference_threads: threads(convert(advice.reference)),
+        reference_threads: advice.reference.map_or(1, |reference| threads(convert(reference))),
         threads: convert(advice.threads),
         between: (convert(advice.between.0), convert(advice.between.1)),
-        reference: convert(advice.reference),
+        reference: advice.reference.map(&convert),
         more: advice.more.map(|(threads, cost)| (convert(threads), cost)),
         ..advice
     }

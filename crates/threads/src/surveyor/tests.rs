@@ -1,6 +1,7 @@
 use super::verdict::PAIRS;
 use super::*;
 use crate::Law;
+use crate::advice::Interval;
 use pinwise_topology::Random;
 use proptest::prelude::*;
 
@@ -167,6 +168,25 @@ fn a_wrong_law_cannot_hide_the_best() {
     let question = Question { most_probes: 24, ..question(48, 24) };
     let (advice, probed) = run(&question, speed, 0.005, 3);
     assert!(loss(&advice, &question, speed) < 0.03, "{advice} after {probed:?}");
+}
+
+/// Little time, and far from one thread: laws fitted to 20 threads and more say nothing sure of how fast one is.
+#[test]
+fn gains_are_over_a_number_that_was_probed() {
+    let law = Law { sigma: 0.08, kappa: 0.0, knee: f64::INFINITY, decline: 0.0, uneven: 0.0 };
+    let speed = |threads: u32| law.speedup(f64::from(threads));
+    let mut held = 0;
+    for seed in 0..8 {
+        let question = Question { most_time: Some(Duration::from_millis(700)), ..question_72() };
+        let (advice, probed) = run(&question, speed, 0.004, seed);
+        let reference = advice.reference.unwrap();
+        assert_eq!(Some(&reference), probed.iter().min(), "{advice}");
+        let gain = speed(advice.threads) / speed(reference);
+        let value = speed(advice.threads);
+        let holds = |interval: &Interval<f64>, truth: f64| interval.low <= truth && truth <= interval.high;
+        held += usize::from(holds(&advice.gain, gain)) + usize::from(holds(&advice.value, value));
+    }
+    assert!(held >= 13, "{held} of 16 intervals hold the truth");
 }
 
 #[test]

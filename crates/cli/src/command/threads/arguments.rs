@@ -80,10 +80,10 @@ pub(crate) struct Asked {
     /// How the number is found
     #[arg(long, value_enum, default_value = "survey", help_heading = "Search")]
     pub(super) method: Method,
-    /// The fewest threads; as --max and --step it counts n itself where each n makes one thread [default: 1]
+    /// The fewest threads; as --max and --step it counts n itself where each n makes one thread [default: 1; for the published search --step]
     #[arg(long, value_name = "N", help_heading = "Search")]
     pub(super) min: Option<u32>,
-    /// The most threads [default: twice the contexts the program may use, or what its CPU quota is worth; those of n = 2 at least]
+    /// The most threads [default: twice the contexts the program may use, or what its CPU quota is worth (for the published search three times that); those of n = 2 at least]
     #[arg(long, value_name = "N", help_heading = "Search")]
     pub(super) max: Option<u32>,
     /// So many more each time [default: 1; for the published search a third of the contexts, at least 2]
@@ -223,20 +223,17 @@ impl Asked {
         convert: impl Fn(u32) -> u32,
         threads: impl Fn(u32) -> u32,
     ) -> anyhow::Result<Conditions> {
+        let (published, is_published) = (Span::published_on(contexts), self.method == Method::Reinforcer);
+        let step = self.step.unwrap_or(if is_published { published.step } else { 1 });
         // Where one n makes more than that there are two at least to choose from.
         let most = || self.min.unwrap_or(1).max(self.most(contexts)).max(standing(2, &convert, &threads));
-        let span = Span {
-            min: self.min.unwrap_or(1),
-            max: self.max.unwrap_or_else(most),
-            step: self.step.unwrap_or(match self.method {
-                Method::Reinforcer => (contexts / 3).max(2),
-                Method::Survey | Method::Sweep => 1,
-            }),
-        };
+        let max = self.max.unwrap_or_else(most);
+        let min = self.min.unwrap_or(if is_published { step.min(max).max(1) } else { 1 });
+        let span = Span { min, max, step };
         // Only the published search takes half a step.
-        let least = if self.method == Method::Reinforcer { 2 } else { 1 };
+        let least = if is_published { 2 } else { 1 };
         let span = span.check(least).map_err(usage)?;
-        if self.method != Method::Reinforcer && span.candidates(&convert, &threads).is_empty() {
+        if !is_published && span.candidates(&convert, &threads).is_empty() {
             let n = convert(span.max);
             let made = [n, n + 1].map(|n| format!("n = {n} makes {}", threads(n)));
             let (Span { min, max, .. }, made) = (span, made.join(", "));
@@ -263,13 +260,17 @@ impl Asked {
             )
             .into());
         }
+        if self.thresholds.is_some() && !is_published {
+            let method = self.method.name();
+            return Err(Usage(format!(
+                "--thresholds is for the published search, --method {method} looks at none: leave it out, or add --method reinforcer"
+            ))
+            .into());
+        }
         let thresholds = match &self.thresholds {
             None => Thresholds::scaled(span.step, contexts),
             Some(path) => {
-                let what = || format!("cannot read thresholds from {}", path.display());
-                let bytes = read_input(path).with_context(what)?;
-                let text = String::from_utf8(bytes).map_err(|_| Usage("it is no text".into())).with_context(what)?;
-                toml::from_str(&text).map_err(|error| usage(error.message())).with_context(what)?
+                read_thresholds(path).with_context(|| format!("cannot read thresholds from {}", path.display()))?
             }
         };
         let (method, rounds, tolerance) = (self.method, self.rounds, self.within);
@@ -311,7 +312,11 @@ impl Asked {
 
     /// The most that makes sense where nothing is said: more than there are contexts cannot be granted, but may be started.
     fn most(&self, contexts: u32) -> u32 {
-        if self.grants() { contexts } else { contexts.saturating_mul(2) }
+        match self.method {
+            _ if self.grants() => contexts,
+            Method::Reinforcer => Span::published_on(contexts).max,
+            Method::Survey | Method::Sweep => contexts.saturating_mul(2),
+        }
     }
 
     /// n is how many contexts the program may use.
@@ -374,6 +379,20 @@ impl Asked {
     }
 }
 
+/// What counts as high, from a file as `calibrate` writes it.
+fn read_thresholds(path: &Path) -> anyhow::Result<Thresholds> {
+    let text = String::from_utf8(read_input(path)?).map_err(|_| Usage("it is no text".into()))?;
+    let needed = |error: toml::de::Error| {
+        let names = Thresholds::NAMES.join(", ");
+        Usage(format!(
+            "{}; it needs {names}, each a number above 0: pinwise threads calibrate writes such a file",
+            error.message()
+        ))
+    };
+    let thresholds: Thresholds = toml::from_str(&text).map_err(needed)?;
+    Ok(thresholds.check().map_err(usage)?)
+}
+
 /// A regular expression, or why it is none in one line: the crate draws the place over several.
 fn regex(text: &str) -> Result<Regex, String> {
     let reason = |error: regex::Error| {
@@ -408,5 +427,21 @@ mod tests {
         for text in ["", "G", "1.5G", "-1", "1X", "0", "99999999999T"] {
             assert!(size(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn thresholds_are_all_there_and_above_0() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let path = folder.path().join("thresholds.toml");
+        let read = |text: &str| {
+            std::fs::write(&path, text).unwrap();
+            read_thresholds(&path).map_err(|error| error.to_string())
+        };
+        let sound = toml::to_string(&Thresholds::OPTERON_24).unwrap();
+        assert_eq!(read(&sound), Ok(Thresholds::OPTERON_24));
+        let refused = read(&sound.replace("delta_lock = 8.26", "delta_lock = nan")).unwrap_err();
+        assert!(refused.starts_with("delta_lock = NaN is no threshold"), "{refused}");
+        let refused = read(&sound.replace("lock = 41.3\n", "")).unwrap_err();
+        assert!(refused.contains("missing field `lock`; it needs lock, delta_lock, delta_vcx_rate"), "{refused}");
     }
 }

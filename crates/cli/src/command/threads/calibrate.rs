@@ -68,12 +68,7 @@ impl Calibrate {
             };
             let machine = pinwise_host::machine().context("cannot read this machine's topology")?;
             let contexts = machine.allowed.len() as u32;
-            if contexts < 4 {
-                return Err(Usage(format!(
-                    "VCX_RATE is looked at up to as many threads as contexts, in four numbers at least; here are {contexts}"
-                ))
-                .into());
-            }
+            self.check(contexts)?;
             let curves = commands.iter().map(|command| {
                 let words = ["sh", "-c", command].map(str::to_owned).to_vec();
                 let recipe = Recipe::new(words, &[], None).map_err(usage)?;
@@ -89,8 +84,12 @@ impl Calibrate {
                 )
                 .into());
             }
-            let platform = super::model::platform(&self.machine)?;
+            let (platform, shared) = super::model::platform(&self.machine)?;
             let contexts = platform.contexts() as u32;
+            self.check(contexts)?;
+            if let Some(shared) = shared {
+                output::aside(&format!("note: {shared}"));
+            }
             let curves = EXAMPLES.map(|name| self.modelled(&platform, name, &interrupt));
             (contexts, curves.into_iter().collect::<anyhow::Result<Vec<Curve>>>()?, EXAMPLES.join(", "))
         };
@@ -105,8 +104,38 @@ impl Calibrate {
     }
 
     fn span(&self, contexts: u32) -> Span {
-        let step = self.step.unwrap_or((contexts / 3).max(2));
-        Span { min: step, max: self.max.unwrap_or(3 * contexts).max(step), step }
+        let published = Span::published_on(contexts);
+        let step = self.step.unwrap_or(published.step);
+        Span { min: step, max: self.max.unwrap_or(published.max).max(step), step }
+    }
+
+    /// One thread and every half step up to the most.
+    fn numbers(&self, contexts: u32) -> Vec<u32> {
+        let Span { max, step, .. } = self.span(contexts);
+        let half = (step / 2).max(1);
+        let mut numbers: Vec<u32> = std::iter::once(1).chain((half..=max).step_by(half as usize)).collect();
+        numbers.dedup();
+        numbers
+    }
+
+    /// Four numbers at least tell where something begins to rise fast: of VCX_RATE up to as many threads as contexts, of MIGR_RATE from there on.
+    fn check(&self, contexts: u32) -> Result<(), Usage> {
+        let numbers = self.numbers(contexts);
+        let within = numbers.iter().filter(|&&threads| threads <= contexts).count();
+        if within < 4 {
+            return Err(Usage(format!(
+                "VCX_RATE is looked at up to as many threads as contexts, in four numbers at least; {contexts} contexts give {within}: \
+                 take a machine with four contexts or more, or a smaller --step"
+            )));
+        }
+        let beyond = numbers.iter().filter(|&&threads| threads >= contexts).count();
+        if beyond < 4 {
+            return Err(Usage(format!(
+                "MIGR_RATE is looked at from as many threads as contexts on, in four numbers at least; --max and --step leave {beyond}: \
+                 raise --max, or take a smaller --step"
+            )));
+        }
+        Ok(())
     }
 
     fn modelled(&self, platform: &Platform, name: &str, interrupt: &Interrupt) -> anyhow::Result<Curve> {
@@ -116,13 +145,9 @@ impl Calibrate {
         self.curve(prober, platform.contexts() as u32, |threads| program.parameter(threads))
     }
 
-    /// Profiles with one thread and every half step up to the most, the mean of the rounds.
+    /// Profiles with each of the numbers, the mean of the rounds.
     fn curve<P: Prober>(&self, prober: P, contexts: u32, convert: impl Fn(u32) -> u32) -> anyhow::Result<Curve> {
         let mut prober = Observed::new(prober, Objective::Time);
-        let Span { max, step, .. } = self.span(contexts);
-        let half = (step / 2).max(1) as usize;
-        let mut numbers: Vec<u32> = std::iter::once(1).chain((half as u32..=max).step_by(half)).collect();
-        numbers.dedup();
         let mean = |prober: &mut Observed<P>, threads: u32| -> Result<Profile, MeasureError> {
             let rounds = f64::from(self.rounds);
             let mut sum = Profile::default();
@@ -136,7 +161,7 @@ impl Calibrate {
             Ok(sum)
         };
         let points: Result<Vec<(u32, Profile)>, MeasureError> =
-            numbers.into_iter().map(|threads| Ok((threads, mean(&mut prober, threads)?))).collect();
+            self.numbers(contexts).into_iter().map(|threads| Ok((threads, mean(&mut prober, threads)?))).collect();
         prober.finish();
         points.map(Curve).map_err(|error| told(error, prober.probes.len()))
     }

@@ -24,6 +24,7 @@ pub(crate) fn search(
     interrupt: &Interrupt,
     json: bool,
 ) -> anyhow::Result<(Document, LinuxProber)> {
+    let start = Instant::now();
     if asked.workload.is_some() || asked.seed.is_some() {
         let message = "--workload and --seed are for a model: add --machine opteron-24, or give a program with -- CMD";
         return Err(Usage(message.into()).into());
@@ -73,7 +74,6 @@ pub(crate) fn search(
         LinuxProber::new(subject.clone(), options, interrupt.flag()).map(|prober| Observed::new(prober, objective))
     };
     let mut notes: Vec<String> = limit.into_iter().collect();
-    let mut learning = Duration::ZERO;
     let mut progress = progress;
     if survey && matches!(subject, Subject::Anew(_)) && !matches!(progress, ProgressSource::Metric(..)) {
         // Whole runs are worth it where some fit into the time.
@@ -99,8 +99,7 @@ pub(crate) fn search(
             (Err(_), Some(ProbeError::Long { .. })) if !asked.whole_run => {}
             (Err(error), because) => return Err(failed(error, because, 0)),
         }
-        learning = begin.elapsed();
-        conditions.budget = conditions.budget.saturating_sub(learning);
+        conditions.budget = conditions.budget.saturating_sub(begin.elapsed());
     }
     let search = |progress: ProgressSource,
                   conditions: &Conditions|
@@ -150,7 +149,7 @@ pub(crate) fn search(
             individuals: seen.activity.threads.iter().map(ThreadRow::from).collect(),
         });
     }
-    document.search_seconds += learning.as_secs_f64();
+    document.search_seconds = start.elapsed().as_secs_f64();
     document.unit = prober.inner.unit().cloned().map(|unit| objective.unit(unit));
     document.monitor = MonitorRow::of(seen, prober.inner.refused());
     notes.extend(prober.inner.notes().iter().cloned());

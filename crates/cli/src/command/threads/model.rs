@@ -3,13 +3,14 @@
 use super::arguments::{Asked, Edges, Least, Method};
 use super::document::{Document, Remains, rows};
 use super::observed::Observed;
-use super::{leave, told};
+use super::{Answer, leave, told};
 use crate::interrupt::Interrupt;
 use crate::machine::MachineArgument;
 use crate::name::did_you_mean;
 use crate::output::Usage;
 use pinwise_scheduler::{ModelProber, Platform, Program, Structure};
 use pinwise_testbed::Unit;
+use pinwise_topology::DomainKind;
 use std::time::Duration;
 
 pub(super) fn search(asked: &Asked, edges: &Edges, interrupt: &Interrupt, json: bool) -> anyhow::Result<Document> {
@@ -43,7 +44,7 @@ pub(super) fn search(asked: &Asked, edges: &Edges, interrupt: &Interrupt, json: 
     };
     let program =
         Program::built_in(name).map_err(|error| Usage(format!("{error}{}", did_you_mean(name, Program::names()))))?;
-    let platform = platform(&asked.machine)?;
+    let (platform, shared) = platform(&asked.machine)?;
     let contexts = platform.contexts() as u32;
     let (convert, threads) = (|threads| program.parameter(threads), |n| program.threads(n));
     let mut conditions = asked.conditions(contexts, convert, threads)?;
@@ -58,11 +59,16 @@ pub(super) fn search(asked: &Asked, edges: &Edges, interrupt: &Interrupt, json: 
     let mut prober = Observed::new(prober.cancelled_by(interrupt.flag()), conditions.objective);
     let found = super::search(&mut prober, &conditions, convert, threads);
     prober.finish();
-    let probes = std::mem::take(&mut prober.probes);
     // What the program has done of what the sequential one would, in that one's time: a speed-up.
+    let speedup = program.speedup_of_progress();
+    let mut probes = std::mem::take(&mut prober.probes);
+    for progress in probes.iter_mut().filter_map(|(probe, _)| probe.progress.as_mut()) {
+        progress.rate *= speedup;
+        progress.error = progress.error.map(|error| error * speedup);
+    }
     let unit = Unit::rate("x sequential");
     let found = match found {
-        Ok(found) => found,
+        Ok(found) => Answer { advice: found.advice.map(|advice| advice.over_sequential(speedup)), ..found },
         Err(error) => {
             let remains = Remains {
                 program: name.clone(),
@@ -82,17 +88,25 @@ pub(super) fn search(asked: &Asked, edges: &Edges, interrupt: &Interrupt, json: 
     document.notes.extend(conditions.pieces.map(|pieces| {
         format!("the description says that a run has {pieces} equal pieces, and the survey counts how they divide, as with --pieces {pieces}")
     }));
+    document.notes.extend(shared.map(str::to_owned));
     document.notes.push("simulated: times, rates and shares are those of the model".into());
     Ok(document)
 }
 
-/// The machine as the model has it.
-pub(super) fn platform(machine: &MachineArgument) -> anyhow::Result<Platform> {
+/// The machine as the model has it, and what to know where its cores have several contexts.
+pub(super) fn platform(machine: &MachineArgument) -> anyhow::Result<(Platform, Option<&'static str>)> {
     if machine.machine == "opteron-24" {
-        return Ok(Platform::opteron_24());
+        return Ok((Platform::opteron_24(), None));
     }
     let most = Platform::MOST_CONTEXTS;
     let too_large =
         || Usage(format!("machine '{}' has more than the {most} contexts that are modelled", machine.machine));
-    Ok(Platform::new(&machine.load()?).ok_or_else(too_large)?)
+    let loaded = machine.load()?;
+    let platform = Platform::new(&loaded).ok_or_else(too_large)?;
+    let shared = loaded.domains(DomainKind::Core).any(|core| core.cpus.len() > 1);
+    Ok((platform, shared.then_some(SHARED_CORES)))
 }
+
+/// What the model leaves out of such a machine.
+const SHARED_CORES: &str = "each context counts as a core of its own, though several share one on this machine, and costs are those of the Opteron's \
+    system";
