@@ -117,6 +117,13 @@ pub(crate) fn crowd(shares: &[CrowdShare]) -> Option<f64> {
     Some(sum(|share| share.taken) / sum(|share| share.of)).filter(|others| *others >= CROWD_NOTABLE)
 }
 
+/// What qualifies an answer beside such `others`, behind it in the same sentence.
+pub(crate) fn beside(others: Option<f64>) -> String {
+    others.map_or(String::new(), |others| {
+        format!(", beside others that took {} of the contexts' time", figures::percent(others))
+    })
+}
+
 /// That other programs took much of the machine while a program was measured, and what is to be known of what they `left`.
 pub(crate) fn crowded(shares: &[CrowdShare], meanwhile: &str, left: &str) -> Option<String> {
     crowd(shares).map(|others| {

@@ -122,7 +122,8 @@ pub(crate) fn beside(store: &Store, info: &CampaignInfo) -> Option<PathBuf> {
         name == number || name.strip_prefix(&number).is_some_and(|rest| rest.starts_with('-'))
     };
     let origin = |path: &Path| Some(Plan::parse(&fs::read_to_string(path).ok()?).ok()?.origin);
-    let like = |path: &PathBuf| origin(path).flatten().map_or(0, |origin| likeness(&origin.campaign, store, info));
+    let of = |path: &PathBuf| origin(path).flatten()?.campaign;
+    let like = |path: &PathBuf| of(path).map_or(0, |campaign| likeness(&campaign, store, info));
     let files = fs::read_dir(folder(store)).ok()?.filter_map(|entry| Some(entry.ok()?.path()));
     let latest = files
         .filter(of_number)

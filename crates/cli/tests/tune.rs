@@ -32,10 +32,12 @@ fn check(answer: &Value) {
     assert_eq!(ways[0], "default", "doing nothing always takes part");
     for way in answer["ways"].as_array().unwrap() {
         let number = |field: &str| way[field].as_f64().unwrap_or_else(|| panic!("{field} in {answer:#}"));
-        assert!(number("low") <= number("performance") && number("performance") <= number("high"), "{way:#}");
+        // Few rounds of a cost may tell no upper end.
+        let high = if way["high"].is_null() { f64::INFINITY } else { number("high") };
+        assert!(number("low") <= number("performance") && number("performance") <= high, "{way:#}");
         assert!(number("n") >= 2.0, "{way:#}");
     }
-    assert!(answer["rounds"].as_u64().unwrap() >= 5, "{answer:#}");
+    assert!(answer["rounds"].as_u64().unwrap() >= 3, "{answer:#}");
     let placements = answer["placements"].as_array().unwrap();
     assert!((1..=4).contains(&placements.len()), "{answer:#}");
     assert!(placements.iter().all(|placed| placed["campaign"].is_u64() || placed["reason"].is_string()), "{answer:#}");
@@ -82,6 +84,10 @@ fn a_program_that_runs_to_its_end_is_tuned_and_its_plan_starts_it() {
     assert!(kept, "the last comparison is kept: {shown:#}");
     let written = fs::read_to_string(&plan).unwrap();
     assert!(written.contains(&format!("n = {}", answer["parameter"])), "{written}");
+    let planned: toml::Table = written.parse().unwrap();
+    assert!(planned["origin"]["campaign"].as_str().unwrap().starts_with("campaign "), "{written}");
+    let told = planned["origin"].get("notes").map_or(0, |notes| notes.as_array().unwrap().len());
+    assert_eq!(told, answer["notes"].as_array().unwrap().len(), "the plan tells what the answer does: {written}");
     assert_eq!(written.contains("[[thread]]"), answer["choice"] == "placed", "{written}");
     let run = Command::new(PINWISE).arg("run").arg(&plan).arg("--").args(&command).output().unwrap();
     assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
@@ -172,7 +178,7 @@ fn an_openmp_program_without_its_variable_is_the_default() {
 }
 
 #[test]
-fn ctrl_c_ends_a_search_and_prints_what_was_found_by_then() {
+fn ctrl_c_ends_a_search_and_prints_what_was_found_by_then_and_how_to_go_on() {
     let Some(pigz) = tool("pigz") else { return };
     let folder = TempDir::new().unwrap();
     let (file, store) = (folder.path().join("data"), folder.path().join("tune.db"));
@@ -188,17 +194,19 @@ fn ctrl_c_ends_a_search_and_prints_what_was_found_by_then() {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped()),
     );
-    wait_until(Duration::from_secs(60), "its first campaign", || store.exists());
+    let list = || pinwise(["campaign", "list", "--json", "--store", store.to_str().unwrap()]);
+    // Looking must not keep it from measuring.
+    let measured = || {
+        std::thread::sleep(Duration::from_millis(200));
+        store.exists() && json(&list())["campaigns"][0]["measurements"].as_u64() > Some(0)
+    };
+    wait_until(Duration::from_secs(120), "its first measurement", measured);
     rustix::process::kill_process(rustix::process::Pid::from_child(&search.0), rustix::process::Signal::INT).unwrap();
     assert_eq!(search.ended(Duration::from_secs(20)).code(), Some(130));
     let told = std::io::read_to_string(search.0.stdout.take().unwrap()).unwrap();
     assert!(told.contains("The number alone:") && told.contains("Fresh windows"), "{told}");
-    // What is kept, and how to see it; or it came before the first campaign.
     let said = std::io::read_to_string(search.0.stderr.take().unwrap()).unwrap();
-    let end = said.lines().last().unwrap();
-    let listed = pinwise(["campaign", "list", "--json", "--store"].iter().map(OsStr::new).chain([store.as_os_str()]));
-    if json(&listed).as_array().is_some_and(|campaigns| !campaigns.is_empty()) {
-        let seen = format!("pinwise campaign show 1 --store {}", store.display());
-        assert!(end.starts_with("pinwise: interrupted") && end.contains(&seen), "{said}");
-    }
+    let next = format!("go on with that placement with: pinwise campaign resume 1 --store {}", store.display());
+    assert!(said.lines().last().unwrap_or_default().contains(&next), "{said}");
+    assert_eq!(json(&list())["campaigns"][0]["part_of"], "tune");
 }

@@ -55,8 +55,10 @@ pub struct Plan {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Origin {
-    /// Which campaign of which store, and when it began: another one's differs.
-    pub campaign: String,
+    /// Which campaign of which store, and when it began: another one's differs. Absent where the number of threads was found and could not be
+    /// placed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub campaign: Option<String>,
     /// Whether pinning is better than leaving the threads to the operating system.
     pub advice: Advice,
     /// The machine is a model: its CPUs are no machine's.
@@ -197,6 +199,8 @@ impl Plan {
     pub fn cautions(&self) -> Vec<String> {
         let Some(origin) = &self.origin else { return Vec::new() };
         let advice = match origin.advice {
+            // A plan that leaves them unpinned does as advised.
+            _ if self.threads.is_empty() => None,
             Advice::Pin => None,
             Advice::KeepDefault => Some(
                 "its search advised against the plan: nothing measured was better than leaving the threads unpinned"
@@ -309,7 +313,7 @@ mod tests {
     fn a_plan_says_what_its_search_advised() {
         let of = |advice, simulated| {
             let notes = if simulated { vec!["The machine was busy.".to_owned()] } else { Vec::new() };
-            let origin = Some(Origin { campaign: "campaign 1 of a.db".into(), advice, simulated, notes });
+            let origin = Some(Origin { campaign: Some("campaign 1 of a.db".into()), advice, simulated, notes });
             let plan = Plan { origin, ..plan() };
             assert_eq!(Plan::parse(&plan.to_toml()), Ok(plan.clone()));
             plan.cautions()

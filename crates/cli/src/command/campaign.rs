@@ -153,6 +153,7 @@ struct Listed {
     unit: String,
     seed: u64,
     command: Vec<String>,
+    part_of: Option<&'static str>,
 }
 
 impl From<CampaignInfo> for Listed {
@@ -161,6 +162,7 @@ impl From<CampaignInfo> for Listed {
             id: info.id,
             started: info.started,
             state: state(&info),
+            part_of: part_of(&info),
             measurements: info.records,
             workload: info.new.workload.name,
             threads: info.new.workload.threads.len(),
@@ -170,6 +172,14 @@ impl From<CampaignInfo> for Listed {
             command: info.new.command,
         }
     }
+}
+
+/// The command of whose answer a campaign is a part; `None` where it has an answer of its own.
+fn part_of(info: &CampaignInfo) -> Option<&'static str> {
+    // Commands may be shortened as far as they stay apart.
+    let word = info.new.command.get(1).filter(|word| !word.is_empty())?;
+    let command = ["tune", "compare"].into_iter().find(|command| command.starts_with(word.as_str()))?;
+    (command == "tune" || comparison::of(info).is_none()).then_some(command)
 }
 
 /// The document of `list`.
@@ -211,7 +221,15 @@ fn list(store: &StoreArguments, json: bool) -> anyhow::Result<()> {
 
 fn table(campaigns: Vec<Listed>) -> String {
     let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header(["ID", "STARTED", "STATE", "MEASUREMENTS", "THREADS", "WORKLOAD"]);
+    table.load_style(presets::NOTHING).set_header([
+        "ID",
+        "STARTED",
+        "STATE",
+        "MEASUREMENTS",
+        "THREADS",
+        "PART OF",
+        "WORKLOAD",
+    ]);
     for campaign in campaigns {
         table.add_row([
             campaign.id.0.to_string(),
@@ -219,6 +237,7 @@ fn table(campaigns: Vec<Listed>) -> String {
             campaign.state.to_owned(),
             campaign.measurements.to_string(),
             campaign.threads.to_string(),
+            campaign.part_of.unwrap_or("-").to_owned(),
             campaign.workload,
         ]);
     }

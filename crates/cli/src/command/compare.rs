@@ -98,6 +98,7 @@ impl Compare {
             output::print(&format!("{}\n", place::subject(&new)))?;
         }
         output::note_all(&bed.notes());
+        let mut done = 0;
         for (index, way) in WAYS.iter().enumerate() {
             let mut asked = request.clone();
             if let (StrategyName::Blackbox, Bed::Instances(_), None) = (way.strategy, &bed, self.search.budget) {
@@ -111,15 +112,15 @@ impl Compare {
                 }
             };
             output::aside(&format!("search {} of {}: {}", index + 1, WAYS.len(), way.name));
-            let Some(searched) = search(&mut store, &request, &new, &mut bed, &interrupt)? else {
-                let flag = Files { plan: None, store: self.store.named() }.flag();
-                let kept = format!("{index} of {} searches are kept: pinwise campaign list{flag}", WAYS.len());
-                return Err(interrupted(&kept).into());
+            let searched = match search(&mut store, &request, &new, &mut bed, &interrupt)? {
+                Ok(searched) => searched,
+                Err(begun) => return Err(interrupted(&searches_kept(done, begun, self.store.named())).into()),
             };
             if let Some(note) = unlooked(way, searched.drawn) {
                 output::aside(&note);
             }
             enter(&mut lineup, way, &searched);
+            done += 1;
         }
         output::aside("everything beside everything");
         let compared = Compared { request, lineup };
@@ -205,14 +206,14 @@ struct Searched {
     drawn: u64,
 }
 
-/// One search as a campaign of its own; `None` where it was interrupted.
+/// One search as a campaign of its own; where it was interrupted, its campaign if there is a measurement in it.
 fn search(
     store: &mut Store,
     request: &Request,
     new: &NewCampaign,
     bed: &mut Bed,
     interrupt: &Interrupt,
-) -> anyhow::Result<Option<Searched>> {
+) -> anyhow::Result<Result<Searched, Option<CampaignId>>> {
     let id = store.create(&NewCampaign { question: serde_json::to_value(request)?, ..new.clone() })?;
     let info = store.get(id)?;
     let tree = SharingTree::new(&new.machine, new.alike);
@@ -227,11 +228,15 @@ fn search(
             let of = |purpose| records.iter().filter(move |record| record.trial.purpose == purpose);
             let profiled = of(Purpose::Profile).count() as u64;
             let drawn = of(Purpose::Sample).filter(|record| record.outcome.is_ok()).count() as u64;
-            Ok(Some(Searched { campaign: id, outcome, profiled, drawn }))
+            Ok(Ok(Searched { campaign: id, outcome, profiled, drawn }))
+        }
+        Ending::Interrupted if records.is_empty() => {
+            store.delete(id)?;
+            Ok(Err(None))
         }
         Ending::Interrupted => {
             store.conclude(id, CampaignState::Stopped, None)?;
-            Ok(None)
+            Ok(Err(Some(id)))
         }
         Ending::Failed(reason) => {
             store.conclude(id, CampaignState::Stopped, None)?;
@@ -339,6 +344,41 @@ fn judge(
     }
 }
 
+/// What there is where the user ended a search, `done` of them having ended before, and how to see it and go on.
+fn searches_kept(done: usize, begun: Option<CampaignId>, named: Option<&Path>) -> String {
+    let flag = Files { plan: None, store: named }.flag();
+    let searches = if done == 1 { "search is" } else { "searches are" };
+    let see = format!("{done} {searches} kept, see: pinwise campaign list{flag}");
+    match begun {
+        Some(CampaignId(id)) if done == 0 => {
+            format!("go on with this search alone with: pinwise campaign resume {id}{flag}")
+        }
+        Some(CampaignId(id)) => format!("{see}; go on with this one with: pinwise campaign resume {id}{flag}"),
+        None if done == 0 => "nothing is kept".to_owned(),
+        None => see,
+    }
+}
+
 fn interrupted(kept: &str) -> Interrupted {
     Interrupted(format!("interrupted: what was pinned is as it was; {kept}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interrupted_comparison_says_what_is_kept_and_how_to_go_on() {
+        let store = Some(Path::new("a b.db"));
+        assert_eq!(searches_kept(0, None, None), "nothing is kept");
+        assert_eq!(
+            searches_kept(0, Some(CampaignId(1)), store),
+            "go on with this search alone with: pinwise campaign resume 1 --store 'a b.db'"
+        );
+        assert_eq!(searches_kept(1, None, None), "1 search is kept, see: pinwise campaign list");
+        assert_eq!(
+            searches_kept(2, Some(CampaignId(7)), None),
+            "2 searches are kept, see: pinwise campaign list; go on with this one with: pinwise campaign resume 7"
+        );
+    }
 }

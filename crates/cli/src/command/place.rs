@@ -12,7 +12,7 @@ mod testbed;
 
 pub(crate) use arguments::{PROFILING, Place};
 pub(crate) use blackbox::{decide, prepare as prepare_profile};
-pub(crate) use part::{Measured, measure, notes};
+pub(crate) use part::{Measured, Watched, measure, notes};
 pub(crate) use search::{SearchArguments, confidence, fraction, time};
 pub(crate) use simulation::SimulationArguments;
 pub(crate) use subject::SubjectArguments;
@@ -170,8 +170,8 @@ pub(crate) struct StoredSearch {
     pub(crate) outcome: Outcome,
 }
 
-/// Places the program of `request` in a campaign of its own, without a word of it. An interrupted one is kept; `named` is the store where it has to be
-/// named to see it.
+/// Places the program of `request` in a campaign of its own, without a word of it. An interrupted one is kept where it has a measurement; `named`
+/// is the store, where later commands have to name it.
 pub(crate) fn search_stored(
     request: Request,
     store: &mut Store,
@@ -194,11 +194,16 @@ pub(crate) fn search_stored(
             store.conclude(id, CampaignState::Finished, Some(&serde_json::to_value(&outcome)?))?;
             Ok(StoredSearch { info: store.get(id)?, outcome })
         }
+        Ending::Interrupted if records.is_empty() => {
+            store.delete(id)?;
+            Err(Interrupted("interrupted: what was pinned is as it was".into()).into())
+        }
         Ending::Interrupted => {
             store.conclude(id, CampaignState::Stopped, None)?;
-            let (kept, flag) = (kept(records.len()), Files { plan: None, store: named }.flag());
-            let kept = format!("{kept}; see them with: pinwise campaign show {}{flag}", id.0);
-            Err(Interrupted(format!("interrupted: what was pinned is as it was; {kept}")).into())
+            let (id, kept, flag) = (id.0, kept(records.len()), Files { plan: None, store: named }.flag());
+            let next = format!("go on with that placement with: pinwise campaign resume {id}{flag}");
+            Err(Interrupted(format!("interrupted: what was pinned is as it was; {kept} in campaign {id}, {next}"))
+                .into())
         }
         Ending::Failed(reason) => {
             store.conclude(id, CampaignState::Stopped, None)?;
@@ -393,7 +398,7 @@ fn keep_plan(
     let tree = SharingTree::new(&info.new.machine, info.new.alike);
     let Some(mut plan) = Plan::from_outcome(&info.new.workload, &tree, fingerprint, outcome) else { return Ok(None) };
     plan.origin = Some(Origin {
-        campaign: plan::identity(store, info),
+        campaign: Some(plan::identity(store, info)),
         advice: outcome.advice,
         simulated: is_simulated(&info.new.question),
         notes: pinwise_report::notes(info, outcome),

@@ -21,7 +21,7 @@ use clap::Args;
 use crew::Crew;
 use document::{Document, Placement, Remains};
 use pinwise_campaign::{CampaignState, Store};
-use pinwise_placement::{Choice, Measured, Number, Plan, Way};
+use pinwise_placement::{Advice, Choice, Measured, Number, Origin, Plan, Way};
 use pinwise_report::Files;
 use pinwise_testbed::figures::Scale;
 use pinwise_threads::Shortlist;
@@ -34,7 +34,9 @@ use std::time::{Duration, Instant};
 /// First the number is searched for as with threads, in a quarter of the time. The numbers near the best, four at most, are then placed as
 /// with place: all of them for a short time, the better half for longer, in half of the time. In what is left the program as it is by default,
 /// with the number that was found, and with that number pinned are measured in turn, on fresh windows: only these are
-/// announced. Where pinning or the number does not help beyond its interval the plan leaves it out. docs/TUNE.md tells more.
+/// announced. Where pinning or the number does not help beyond its interval the plan leaves it out. All of it ends by --budget where that is
+/// long enough for the least that it takes: some windows or runs with two numbers, one to get to know the program with each that is placed, and
+/// three rounds of the last comparison. docs/TUNE.md tells more.
 #[derive(Args)]
 // The parser takes the place of n for the end of a line; an escape sequence without effect, which goes where no colours go, keeps it.
 #[command(after_help = "Examples:
@@ -82,15 +84,16 @@ impl Tune {
         notes.extend(crew.note.clone());
 
         let mut placements: Vec<Placement> = Vec::new();
+        let left = || budget.saturating_sub(begin.elapsed());
+        // Where the number took longer than its share, it is placing that has less.
+        let placing = left().saturating_sub(budget.mul_f64(1.0 - NUMBER - PLACING)).min(budget.mul_f64(PLACING));
         let named = self.store.named();
-        let placed =
-            place(&mut crew, &mut store, named, &surveyed, budget.mul_f64(PLACING), &mut placements, &interrupt);
-        notes.extend(placements.iter().filter_map(Placement::note));
-        let left = budget.mul_f64(1.0 - NUMBER - PLACING);
+        let placed = place(&mut crew, &mut store, named, &surveyed, placing, &mut placements, &interrupt);
+        notes.extend(placements.iter().flat_map(Placement::notes));
         let compared = placed.and_then(|n| {
             let searched =
                 placements.iter().find(|placement| placement.parameter == n).and_then(|it| it.searched.as_ref());
-            Ok((n, finals::measure(&mut crew, n, searched, left, &mut notes)?))
+            Ok((n, finals::measure(&mut crew, n, searched, left(), &mut notes)?))
         });
         let (n, finals) = match compared {
             Ok(compared) => compared,
@@ -106,12 +109,15 @@ impl Tune {
             }
         };
         let winner = placements.iter().find(|placement| placement.parameter == n).context("no number was placed")?;
-        notes.extend(finals.note());
-        let failure = finals.failure();
+        notes.extend(finals.notes());
+        let failure = finals.failure().map(|error| with_kept(error, &placements, named));
         let choice = finals.contest.choice(crew.default_count() > n, asked.tolerance());
         let parameter = if choice == Choice::Default { crew.default } else { Some(n) };
-        let plan = plan(&crew, choice, parameter, winner, &finals)?;
-        let plan = plan.map(|plan| self.keep(&plan, &store)).transpose()?;
+        let plan = plan(&crew, choice, parameter, winner, &finals)?.map(|mut plan| {
+            plan.origin = Some(origin(&store, choice, winner, &notes));
+            self.keep(&plan, &store)
+        });
+        let plan = plan.transpose()?;
         let settled = crew.settle(parameter.unwrap_or(n)).map(|note| notes.extend(note));
         let document = Document {
             seconds: begin.elapsed(),
@@ -184,11 +190,18 @@ fn place(
     interrupt: &Interrupt,
 ) -> anyhow::Result<u32> {
     let mut list = Shortlist::new(&surveyed.rates(), surveyed.parameter);
-    let round = time / list.rounds();
+    let (begin, round) = (Instant::now(), time / list.rounds());
     for _ in 0..list.rounds() {
-        let each = round / list.numbers().len() as u32;
+        let each = time.saturating_sub(begin.elapsed()).min(round) / list.numbers().len() as u32;
         for &n in list.numbers() {
             let placement = search(crew, store, named, n, each, interrupt)?;
+            let earlier = placements.iter().any(|earlier| earlier.parameter == n && earlier.searched.is_some());
+            if let Some(reason) = placement.reason.as_ref().filter(|_| earlier) {
+                output::aside(&format!(
+                    "note: n = {n} could not be placed again, its first placement stands: {reason}"
+                ));
+                continue;
+            }
             placements.retain(|earlier| earlier.parameter != n);
             placements.push(placement);
         }
@@ -206,13 +219,13 @@ fn search(
     time: Duration,
     interrupt: &Interrupt,
 ) -> anyhow::Result<Placement> {
+    if time.is_zero() {
+        let reason = "no time was left for that, a longer --budget has some".to_owned();
+        return Ok(Placement { parameter: n, searched: None, reason: Some(reason) });
+    }
     let placed = crew.request(n, time).and_then(|request| place::search_stored(request, store, named, interrupt));
     let (searched, reason) = match placed {
-        Ok(searched) => {
-            let met = searched.outcome.notes.iter();
-            met.for_each(|note| output::aside(&format!("note: while n = {n} was placed, {note}")));
-            (Some(searched), None)
-        }
+        Ok(searched) => (Some(searched), None),
         Err(error) if error.is::<Interrupted>() || error.is::<Usage>() => return Err(error),
         Err(error) => (None, Some(format!("{error:#}"))),
     };
@@ -250,6 +263,16 @@ fn plan(
     Ok(Some(plan))
 }
 
+/// What whoever uses the plan is told of the search that found it.
+fn origin(store: &Store, choice: Choice, winner: &Placement, notes: &[String]) -> Origin {
+    Origin {
+        campaign: winner.searched.as_ref().map(|searched| plan::identity(store, &searched.info)),
+        advice: if choice == Choice::Placed { Advice::Pin } else { Advice::KeepDefault },
+        simulated: false,
+        notes: notes.to_vec(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -277,7 +300,7 @@ mod tests {
         };
         // Three threads on three contexts of one pipe, and of a program that is four times slower on two pipes.
         let placements = [placed(1, "intadd:1", "0-2"), placed(2, "aho-corasick:1", "0-7")];
-        assert!(placements.iter().all(|placement| placement.reason.is_none()), "{:?}", placements[0].note());
+        assert!(placements.iter().all(|placement| placement.reason.is_none()), "{:?}", placements[0].notes());
         let best = |n: u32| placements.iter().find(|placement| placement.parameter == n)?.best();
         assert!(best(1) > best(2), "{:?} {:?}", best(1), best(2));
         let mut list = Shortlist::new(&[(1, 1.0), (2, 1.0)], 2);

@@ -59,7 +59,7 @@ fn told(parts: Vec<Met>) -> Vec<String> {
 }
 
 /// A bed of which is known what other programs take of its contexts while it measures.
-struct Watched<'a> {
+pub(crate) struct Watched<'a> {
     bed: &'a mut Bed,
     watch: Option<CrowdWatch>,
     /// What was last known of others: of a program that has ended meanwhile it is what was known while it ran.
@@ -67,7 +67,8 @@ struct Watched<'a> {
 }
 
 impl<'a> Watched<'a> {
-    fn new(bed: &'a mut Bed) -> Self {
+    /// From now on.
+    pub(crate) fn new(bed: &'a mut Bed) -> Self {
         let watch = bed.pids().and_then(|pids| CrowdWatch::begin(&bed.testbed().machine().allowed, &pids));
         Self { bed, watch, others: Cell::default() }
     }

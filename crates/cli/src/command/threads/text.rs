@@ -1,6 +1,7 @@
 //! The answer as text.
 
 use super::document::{Document, ProbeRow, Remains};
+use crate::output;
 use comfy_table::{CellAlignment, Table, presets};
 use pinwise_testbed::figures::{self, Scale};
 use pinwise_testbed::{Part, Unit};
@@ -78,8 +79,7 @@ pub(crate) fn probed(document: &Document) -> String {
 
 /// The answer with what qualifies it: `others`, the share of the contexts' time that was not the program's to have, where that is much.
 fn headline(answer: &str, others: Option<f64>) -> String {
-    let beside = |others| format!(", beside others that took {} of the contexts' time", figures::percent(others));
-    format!("{answer}{}", others.map_or(String::new(), beside))
+    format!("{answer}{}", output::beside(others))
 }
 
 /// The probes of a search that has no answer.

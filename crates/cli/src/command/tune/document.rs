@@ -27,9 +27,13 @@ impl Placement {
         [pinned, unpinned].into_iter().flatten().max_by(f64::total_cmp)
     }
 
-    /// Why it has no placement, for the user.
-    pub(super) fn note(&self) -> Option<String> {
-        self.reason.as_ref().map(|reason| format!("n = {} could not be placed: {reason}", self.parameter))
+    /// Why it has no placement, or what its search met, for the user.
+    pub(super) fn notes(&self) -> Vec<String> {
+        let n = self.parameter;
+        let met = self.searched.iter().flat_map(|searched| &searched.outcome.notes);
+        let met = met.map(|note| format!("while n = {n} was placed, {note}"));
+        let reason = self.reason.iter().map(|reason| format!("n = {n} could not be placed: {reason}"));
+        reason.chain(met).collect()
     }
 }
 
@@ -133,6 +137,7 @@ impl Document {
             "lower_is_better": unit.reciprocal,
             "ways": contest.ways().iter().map(way).collect::<Vec<_>>(),
             "rounds": contest.rounds(),
+            "comparison_others": self.finals.others(),
             "cut_short": self.finals.cut_short.as_ref().map(|error| format!("{error:#}")),
             "gain": self.gain(),
             "gain_of_pinning": contest.gain(Way::Placed, self.compared().rival()),
@@ -169,6 +174,7 @@ impl Document {
             n: self.n,
             default: self.default,
             unplaced: winner.and_then(unplaced),
+            others: self.finals.others(),
         }
     }
 

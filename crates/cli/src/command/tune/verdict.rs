@@ -1,6 +1,7 @@
 //! What the last comparison says, in words: what to do, and why pinning is no part of it where it is not.
 
 use super::document::{Placement, shown};
+use crate::output::beside;
 use pinwise_placement::{Choice, Contest, Outcome, Way};
 use pinwise_testbed::figures::{self, Scale};
 
@@ -14,6 +15,8 @@ pub(super) struct Compared<'a> {
     pub(super) default: Option<u32>,
     /// Why there is no placement that could take part.
     pub(super) unplaced: Option<String>,
+    /// Share of the contexts' time that others took meanwhile, where it is worth a word.
+    pub(super) others: Option<f64>,
 }
 
 impl Compared<'_> {
@@ -27,6 +30,7 @@ impl Compared<'_> {
         let (n, contest, unpinned) = (self.n, self.contest, self.without_pinning());
         let over = |way, other| contest.gain(way, other).map_or(String::new(), shown);
         let number = over(Way::Number, Way::Default);
+        let beside = beside(self.others);
         match self.choice {
             Choice::Default => {
                 let alone = match contest.gain(Way::Number, Way::Default) {
@@ -36,20 +40,23 @@ impl Compared<'_> {
                 };
                 let why = match contest.ways().len() {
                     0 | 1 => "nothing else was compared with it",
-                    _ => "nothing that was measured is better beyond its interval",
+                    _ => &format!("nothing that was measured is better beyond its interval{beside}"),
                 };
                 format!("Keep the default: {why}.{alone} {unpinned}")
             }
-            Choice::Number => format!("Run it with n = {n}: {number} over the default. {unpinned}"),
+            Choice::Number => format!("Run it with n = {n}: {number} over the default{beside}. {unpinned}"),
             Choice::Fewer => {
-                format!("Run it with n = {n}: fewer threads, and {number} against the default. {unpinned}")
+                format!("Run it with n = {n}: fewer threads, and {number} against the default{beside}. {unpinned}")
             }
             Choice::Placed => {
                 let alone = match self.rival() {
                     Way::Default => String::new(),
                     rival => format!(", {} over n = {n} unpinned", over(Way::Placed, rival)),
                 };
-                format!("Run it with n = {n}, pinned: {} over the default{alone}.", over(Way::Placed, Way::Default))
+                format!(
+                    "Run it with n = {n}, pinned: {} over the default{alone}{beside}.",
+                    over(Way::Placed, Way::Default)
+                )
             }
         }
     }
@@ -139,7 +146,8 @@ mod tests {
     fn told(speeds: &[(Way, f64)], default: Option<u32>, unplaced: Option<&str>) -> String {
         let contest = contest(speeds);
         let choice = contest.choice(false, 0.01);
-        Compared { contest: &contest, choice, n: 3, default, unplaced: unplaced.map(str::to_owned) }.verdict()
+        Compared { contest: &contest, choice, n: 3, default, unplaced: unplaced.map(str::to_owned), others: None }
+            .verdict()
     }
 
     #[test]
@@ -165,9 +173,26 @@ mod tests {
     }
 
     #[test]
+    fn what_others_took_qualifies_every_verdict_on_a_comparison() {
+        use Way::{Default, Number, Placed};
+        let of = |speeds: &[f64]| {
+            let contest =
+                contest(&[Default, Number, Placed].into_iter().zip(speeds.iter().copied()).collect::<Vec<_>>());
+            let choice = contest.choice(true, 0.01);
+            Compared { contest: &contest, choice, n: 3, default: None, unplaced: None, others: Some(0.89) }.verdict()
+        };
+        let clause = ", beside others that took 89 % of the contexts' time.";
+        for speeds in [[1.0, 1.5, 2.0], [1.0, 1.5, 1.2], [1.0, 1.0, 0.9], [1.0, 0.8, 0.7]] {
+            let told = of(&speeds);
+            assert_eq!(told.matches(clause).count(), 1, "{told}");
+        }
+    }
+
+    #[test]
     fn the_note_has_every_way_and_the_verdict() {
         let contest = contest(&[(Way::Default, 1.0), (Way::Number, 1.5), (Way::Placed, 2.0)]);
-        let compared = Compared { contest: &contest, choice: Choice::Placed, n: 3, default: None, unplaced: None };
+        let compared =
+            Compared { contest: &contest, choice: Choice::Placed, n: 3, default: None, unplaced: None, others: None };
         let note = compared.note(&Scale::new(&Unit::rate("1/s"), 1.0));
         assert!(note.starts_with("the last comparison of tune, 6 rounds of fresh windows"), "{note}");
         for part in
