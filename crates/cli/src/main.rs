@@ -14,11 +14,11 @@ mod outline;
 mod output;
 mod plan;
 mod progress;
+mod refusal;
 mod request;
 mod selection;
 mod store;
 
-use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, Parser, Subcommand};
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -73,10 +73,13 @@ fn main() -> ExitCode {
     let words = words();
     let arguments = match Arguments::try_parse_from(&words) {
         Ok(arguments) => arguments,
-        Err(error) => match hint::hint(&error, &words) {
-            Some(usage) => return output::exit(Err(usage.into())),
-            None => fit_suggestions(error).exit(),
-        },
+        Err(mut error) => {
+            let hint = hint::hint(&error, &words);
+            match hint.or_else(|| refusal::refusal(&mut error, &Arguments::command(), &words)) {
+                Some(usage) => return output::exit(Err(usage.into())),
+                None => error.exit(),
+            }
+        }
     };
     if let Some(note) = hint::behind(&Arguments::command(), &words) {
         output::aside(&format!("note: {note}"));
@@ -112,22 +115,6 @@ fn words() -> Vec<OsString> {
         words.retain(|word| word != "-h" && word != "--help");
     }
     words
-}
-
-/// Of the commands with similar names, the parser's last is the most similar. That an unknown option might be a value is no help.
-fn fit_suggestions(mut error: clap::Error) -> clap::Error {
-    if let Some(ContextValue::StyledStrs(mut tips)) = error.remove(ContextKind::Suggested) {
-        tips.retain(|tip| !tip.to_string().contains("as a value"));
-        if !tips.is_empty() {
-            error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
-        }
-    }
-    let similar = error.remove(ContextKind::SuggestedSubcommand);
-    if let Some(ContextValue::Strings(names)) = similar {
-        let best = names.into_iter().last().into_iter().collect();
-        error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(best));
-    }
-    error
 }
 
 #[cfg(test)]
