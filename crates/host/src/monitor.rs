@@ -43,6 +43,7 @@ pub use overhead::Overhead;
 use crate::fifo::Fifo;
 use crate::roster::{Roster, Scope};
 use crate::thread::ThreadId;
+use budget::Budget;
 use sampling::Sampling;
 use source::Source;
 use std::collections::HashMap;
@@ -76,6 +77,7 @@ pub struct Monitor {
     refused: Vec<Unavailable>,
     roster: Roster,
     source: Box<dyn Source>,
+    budget: Budget,
     /// A window ended in an error: what the source has begun may still be at work.
     failed: bool,
 }
@@ -94,7 +96,7 @@ impl Monitor {
     }
 
     fn new(scope: Scope, layer: Layer, source: Box<dyn Source>, refused: Vec<Unavailable>) -> io::Result<Self> {
-        Ok(Self { layer, refused, roster: Roster::new(scope)?, source, failed: false })
+        Ok(Self { layer, refused, roster: Roster::new(scope)?, source, budget: Budget::default(), failed: false })
     }
 
     /// By looking at `/proc`, `pace` from one look to the next instead of 10 ms: shorter ones cost more.
@@ -115,6 +117,12 @@ impl Monitor {
     /// Whether any thread is left.
     pub fn alive(&self) -> bool {
         !self.roster.members().is_empty()
+    }
+
+    /// From one look to the next, by what the looks of the windows so far cost.
+    pub(crate) fn pace(&self) -> Duration {
+        let wanted = self.source.pace();
+        if self.source.stretches() { self.budget.pace(wanted) } else { wanted }
     }
 
     /// Takes out of the kernel what stays there between windows, and between monitors, because putting it there takes a while. The next window
@@ -148,12 +156,12 @@ impl Monitor {
         self.source.begin(&self.roster)?;
         let begin = Instant::now();
         let (mut listed, mut counted, mut gone) = (COUNT, Duration::ZERO, false);
-        // What the looks took but for the first, which begins the window; and how far apart they are.
-        let (mut looking, mut pace) = (Duration::ZERO, self.source.pace());
+        let mut apart = Duration::ZERO;
         for number in 0u32.. {
             let (at, before) = (begin.elapsed(), overhead::own_time());
             let last = at >= window || cancelled() || !self.alive();
-            let counting = last || at >= counted;
+            // Early in its life a program is counted more often: what a thread does after the last reading is lost with it.
+            let counting = last || at >= counted || self.budget.looks().is_power_of_two();
             if counting {
                 counted = at + COUNT;
             }
@@ -167,14 +175,12 @@ impl Monitor {
                 self.roster.glance();
             }
             gone = self.source.look(&self.roster, at, counting)?;
+            self.budget.take(overhead::own_time().saturating_sub(before));
             if last {
+                apart = at / number.max(1);
                 break;
             }
-            if number > 0 && self.source.stretches() {
-                looking += overhead::own_time().saturating_sub(before);
-                pace = budget::pace(self.source.pace(), looking, number);
-            }
-            pause(unsteady(pace, number).min(window.saturating_sub(at)));
+            pause(unsteady(self.pace(), number).min(window.saturating_sub(at)));
         }
         let elapsed = begin.elapsed();
         let mut threads = self.source.end(&self.roster)?;
@@ -183,7 +189,9 @@ impl Monitor {
         threads.sort_by_key(|thread| order.get(&thread.id).copied().unwrap_or(usize::MAX));
         let mut overhead = Overhead { watching: overhead::own_time().saturating_sub(spent), ..Overhead::default() };
         self.source.charge(&mut overhead);
-        let stretched = Some(pace).filter(|&pace| pace > self.source.pace().mul_f64(NOTABLE));
+        // Looks that are late for another reason are not told, nor those of a layer that is exact without them.
+        let notable = self.source.pace().mul_f64(NOTABLE);
+        let stretched = (self.layer != Layer::Ebpf && self.pace().min(apart) > notable).then_some(apart);
         Ok(Activity { layer: self.layer, elapsed, threads, stretched, lost: self.source.lost(), overhead })
     }
 }

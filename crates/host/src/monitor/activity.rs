@@ -44,7 +44,8 @@ pub struct Activity {
     pub elapsed: Duration,
     /// Every thread that was seen, those that ended last.
     pub threads: Vec<ThreadActivity>,
-    /// From one look at all threads to the next on average, where looks cost too much to make them as often as the layer would: every 10 ms.
+    /// From one look at all threads to the next on average, where looks cost too much to make them as often as the layer would: every 10 ms. `None`
+    /// also where the figures are exact without them ([`Layer::Ebpf`]).
     pub stretched: Option<Duration>,
     /// What the kernel had to drop because nobody read it in time: records of context switches, or threads. The figures are too
     /// low where it is not 0.

@@ -34,6 +34,8 @@ const SETTING: Duration = Duration::from_secs(5);
 const UNCHANGED: Duration = Duration::from_millis(50);
 /// A window in which instructions are counted has so many parts at most, which tell its error.
 const PARTS: u32 = 8;
+/// In so many looks a program is watched at a time that is watched from its start to its end: each time takes one more.
+const LOOKS: u32 = 10;
 /// A fifth of the window passes before it, and at least this.
 const LEAST_WARM_UP: Duration = Duration::from_millis(10);
 
@@ -355,33 +357,38 @@ impl Session {
     /// Watches from the start to the end, which has to come within `limit`, or only waits for it.
     pub(super) fn run_through(&mut self, limit: Duration, watched: bool) -> Result<Window, ProbeError> {
         let mut monitor = watched.then(|| self.monitor()).transpose()?;
-        // What a thread counts after the last reading is lost with it: short slices, longer ones when it runs for longer.
+        // Who only waits counts threads between slices.
         let mut slice = Duration::from_millis(10);
         let mut all: Option<Activity> = None;
         loop {
-            let seen = match &mut monitor {
-                Some(monitor) => self.watch(monitor, slice, &|| false).map(Some),
+            let left = limit.saturating_sub(self.begin.elapsed());
+            let (seen, ended) = match &mut monitor {
+                Some(monitor) => {
+                    let slice = (monitor.pace() * LOOKS).min(left);
+                    let (seen, ended) = self.watch_to_its_end(monitor, slice, &|| false)?;
+                    (Some(seen), ended)
+                }
                 None => {
                     self.pause(slice);
-                    self.check().map(|()| None)
+                    (None, self.check().err())
                 }
             };
             let elapsed = self.begin.elapsed();
-            match seen {
-                Ok(None) => {}
-                Ok(Some(seen)) => {
-                    all = Some(match all {
-                        Some(before) => join(before, seen),
-                        None => seen,
-                    })
-                }
-                Err(ProbeError::Short { ran, .. }) => {
-                    let activity = all.unwrap_or_else(|| Activity::none(ran));
+            all = match (all, seen) {
+                (Some(before), Some(seen)) => Some(join(before, seen)),
+                (before, seen) => before.or(seen),
+            };
+            match ended {
+                None => {}
+                Some(ProbeError::Short { ran, .. }) => {
+                    let mut activity = all.unwrap_or_else(|| Activity::none(ran));
+                    // Of a thread that was read once nothing is known.
+                    activity.threads.retain(|thread| !thread.elapsed.is_zero());
                     let progress = Progress { rate: 1.0 / ran.as_secs_f64(), error: None, measure: Measure::Runs };
                     let seen = self.seen(activity, None, Duration::ZERO);
                     return Ok(Window { progress: Some(progress), unit: Some(Unit::cost("s")), ..seen });
                 }
-                Err(error) => return Err(error),
+                Some(error) => return Err(error),
             }
             if elapsed >= limit {
                 return Err(ProbeError::Long { name: self.name.clone(), n: self.parameter, limit });
@@ -396,6 +403,19 @@ impl Session {
 
     /// Watches for `window`, or until `done`.
     fn watch(&self, monitor: &mut Monitor, window: Duration, done: &dyn Fn() -> bool) -> Result<Activity, ProbeError> {
+        match self.watch_to_its_end(monitor, window, done)? {
+            (_, Some(error)) => Err(error),
+            (seen, None) => Ok(seen),
+        }
+    }
+
+    /// The same, with what was seen before the probe could not go on.
+    fn watch_to_its_end(
+        &self,
+        monitor: &mut Monitor,
+        window: Duration,
+        done: &dyn Fn() -> bool,
+    ) -> Result<(Activity, Option<ProbeError>), ProbeError> {
         let failed = RefCell::new(None);
         let stop = || {
             let checked = self.check();
@@ -404,10 +424,7 @@ impl Session {
             stop
         };
         let seen = monitor.watch(window, &|time| self.pause(time), &stop).map_err(|cause| self.unreadable(cause))?;
-        match failed.into_inner() {
-            Some(error) => Err(error),
-            None => Ok(seen),
-        }
+        Ok((seen, failed.into_inner()))
     }
 
     fn seen(&self, one: Activity, other: Option<Activity>, initialization: Duration) -> Window {
