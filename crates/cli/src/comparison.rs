@@ -6,7 +6,7 @@ use crate::output;
 use crate::request::Compared;
 use comfy_table::{CellAlignment, Table, presets};
 use pinwise_campaign::{CampaignId, CampaignInfo, KeptCharacterization, Record, Store};
-use pinwise_placement::{Comparison, Row, Standing, Verdict, sentence};
+use pinwise_placement::{Comparison, Judged, Row, Standing, Verdict, sentence};
 use pinwise_report::{Files, caveat, is_simulated, lost};
 use pinwise_testbed::figures::{self, Scale};
 use pinwise_topology::SharingTree;
@@ -155,7 +155,11 @@ fn claim(row: &Row) -> Option<String> {
     let name = &row.name;
     let Some(judged) = row.claim else { return Some(format!("  {name:<18} nothing\n")) };
     let gap = figures::percent(judged.claim.gap);
-    let certificate = if judged.certified { ", a certificate" } else { "" };
+    let certificate = match judged {
+        Judged { claim, .. } if claim.estimated => " by the bound's point estimate, no certificate",
+        Judged { certified: true, .. } => ", a certificate",
+        Judged { .. } => "",
+    };
     let loses = lost(&judged.loss);
     let verdict = match judged.verdict {
         Verdict::Holds if judged.loss.high <= 0.0 => "holds: nothing better is known".to_owned(),

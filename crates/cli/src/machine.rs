@@ -101,6 +101,8 @@ impl MachineArgument {
 
 /// How the name of a file ends that describes a processor.
 const DESCRIPTION: &str = ".toml";
+/// The largest description that is read.
+const LARGEST_DESCRIPTION: u64 = 1 << 20;
 
 /// A simulated processor: a built-in model, or what a file describes. Kept with whatever is asked of it, so that a file that is changed or gone
 /// changes no campaign.
@@ -121,8 +123,16 @@ impl Model {
 
     /// What a file describes. The error names it, and the line or key.
     fn read(path: &str) -> Result<Self, Usage> {
-        let read = output::read_input(Path::new(path)).map_err(|error| Usage(format!("{path}: {error:#}")))?;
-        let text = String::from_utf8(read).map_err(|_| Usage(format!("{path}: it is no text")))?;
+        let mut read = Vec::new();
+        File::open(path)
+            .and_then(|file| file.take(LARGEST_DESCRIPTION).read_to_end(&mut read))
+            .map_err(|error| Usage(format!("{path}: {:#}", output::no_input(error))))?;
+        Self::described(path, read)
+    }
+
+    /// What the contents of a file describe.
+    fn described(path: &str, contents: Vec<u8>) -> Result<Self, Usage> {
+        let text = String::from_utf8(contents).map_err(|_| Usage(format!("{path}: it is no text")))?;
         let model = Self { name: path.to_owned(), description: Some(text) };
         model.processor()?;
         Ok(model)
@@ -189,7 +199,7 @@ enum Source {
     Xml(PathBuf, String),
 }
 
-/// An hwloc XML file or a tar archive, by what is in it.
+/// An hwloc XML file, a description of a processor or a tar archive, by what is in it.
 fn file(path: PathBuf) -> anyhow::Result<Source> {
     let what = || path.display().to_string();
     let mut bytes = Vec::new();
@@ -198,6 +208,11 @@ fn file(path: PathBuf) -> anyhow::Result<Source> {
         let text =
             String::from_utf8(bytes).map_err(|_| Usage("not UTF-8, hwloc's XML is".into())).with_context(what)?;
         return Ok(Source::Xml(path, text));
+    }
+    // The blocks of an archive are filled up with zeros, compressed or not it is no text.
+    if !bytes.contains(&0) && str::from_utf8(&bytes).is_ok() {
+        let taken = |Usage(error)| Usage(format!("{error} (a text that is no hwloc XML is taken for one)"));
+        return Ok(Source::Described(Model::described(&what(), bytes).map_err(taken)?));
     }
     let snapshot = usage(Snapshot::from_tar(&bytes)).with_context(what)?;
     Ok(Source::Recorded(path, snapshot))
@@ -257,8 +272,12 @@ mod tests {
         std::fs::write(&path, "<topology/>").unwrap();
         let error = format!("{:#}", load(path.to_str().unwrap()).unwrap_err());
         assert!(error.contains("hwloc XML, line 1") && error.contains("lstopo"), "{error}");
-        std::fs::write(&path, "junk").unwrap();
+        std::fs::write(&path, "junk\0").unwrap();
         assert!(format!("{:#}", load(path.to_str().unwrap()).unwrap_err()).contains("tar archive"));
+        std::fs::write(&path, "junk").unwrap();
+        assert!(format!("{:#}", load(path.to_str().unwrap()).unwrap_err()).contains("line 1"));
+        std::fs::write(&path, Processor::description("ultrasparc-t2").unwrap()).unwrap();
+        assert_eq!(load(path.to_str().unwrap()).unwrap().contexts.len(), 64);
         let empty = directory.path().to_str().unwrap();
         std::fs::remove_file(&path).unwrap();
         assert!(format!("{:#}", load(empty).unwrap_err()).contains("no online CPU"));

@@ -6,13 +6,11 @@
 use crate::affinity;
 use crate::births::Births;
 use crate::process;
-use crate::thread::{Pid, StartTime, Stat, ThreadId, Tid, gone};
+use crate::thread::{Pid, StartTime, Stat, ThreadId, Tid};
 use pinwise_topology::CpuSet;
-use rustix::process::{Resource, getrlimit};
 use std::collections::HashSet;
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -59,12 +57,6 @@ impl Member {
         };
         directory.map_or(0, |directory| directory.st_nlink as usize)
     }
-}
-
-/// Whether a file may stay open to be read again: at most half of the files that this process may have open are, so that others can be opened.
-pub(crate) fn may_stay_open(file: &File) -> bool {
-    // A file gets the lowest number that is free.
-    getrlimit(Resource::Nofile).current.is_none_or(|limit| (file.as_raw_fd() as u64) < limit / 2)
 }
 
 /// Of so many processes the directory is kept open: a process may have 1,024 files open, unless told otherwise.
@@ -182,7 +174,6 @@ impl Roster {
             _ => own,
         };
         let task = (self.members.len() < KEPT).then(|| File::open(format!("/proc/{pid}/task")).ok()).flatten();
-        let task = task.filter(may_stay_open);
         let (task, threads) = (task.map(Arc::new), Vec::new());
         self.members.push(Member { pid, start: stat.start, root, mask, threads, task, links: 0 });
     }
@@ -191,27 +182,18 @@ impl Roster {
     pub(crate) fn look_at_threads(&mut self) -> Changes {
         let mut changes = Changes::default();
         for member in &mut self.members {
-            let links = member.links();
-            let listed = match process::threads(member.pid) {
-                Ok(listed) => listed,
-                Err(error) if gone(&error) => Vec::new(),
-                // Nothing is known of it (too many open files, say), and the next glance tries again.
-                Err(_) => continue,
-            };
-            member.links = links;
+            member.links = member.links();
+            let listed = process::threads(member.pid).unwrap_or_default();
             let known: HashSet<Tid> = member.threads.iter().map(|id| id.tid).collect();
             let still: HashSet<Tid> = listed.iter().copied().collect();
             changes.gone.extend(member.threads.extract_if(.., |id| !still.contains(&id.tid)));
             for tid in listed.into_iter().filter(|tid| !known.contains(tid)) {
-                match Stat::read(member.pid, tid) {
-                    Ok(stat) if !stat.dead() => {
-                        let id = ThreadId { pid: member.pid, tid, start: stat.start };
-                        member.threads.push(id);
-                        changes.new.push(id);
-                    }
-                    // The next glance lists again.
-                    Err(error) if !gone(&error) => member.links = 0,
-                    _ => {}
+                if let Ok(stat) = Stat::read(member.pid, tid)
+                    && !stat.dead()
+                {
+                    let id = ThreadId { pid: member.pid, tid, start: stat.start };
+                    member.threads.push(id);
+                    changes.new.push(id);
                 }
             }
         }

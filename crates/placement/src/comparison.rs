@@ -248,7 +248,10 @@ impl View<'_> {
         let claims = self.lineup.contenders.iter().filter(|contender| contender.claim.is_some()).count();
         let losses = (claims * others.len()).max(1);
         let itself = Loss { estimate: 0.0, low: 0.0, high: 0.0 };
-        others.into_iter().filter_map(|other| self.loss(seat, other, losses)).fold(itself, |most, loss| Loss {
+        // What no round has beside it may be anything.
+        let unknown = Loss { estimate: 0.0, low: f64::NEG_INFINITY, high: 1.0 };
+        let beside = others.into_iter().map(|other| self.loss(seat, other, losses).unwrap_or(unknown));
+        beside.fold(itself, |most, loss| Loss {
             estimate: most.estimate.max(loss.estimate),
             low: most.low.max(loss.low),
             high: most.high.max(loss.high),
@@ -262,7 +265,7 @@ fn judged(claim: Claim, loss: Loss, within: f64) -> Judged {
         gap if loss.low > gap => Verdict::False,
         _ => Verdict::Open,
     };
-    Judged { claim, certified: claim.gap <= within, verdict, loss }
+    Judged { claim, certified: claim.gap <= within && !claim.estimated, verdict, loss }
 }
 
 #[cfg(test)]
@@ -283,7 +286,7 @@ mod tests {
     }
 
     fn lineup() -> Lineup {
-        let claim = |bound, gap| Some(Claim { bound, gap });
+        let claim = |bound, gap| Some(Claim { bound, gap, estimated: false });
         Lineup {
             contenders: vec![
                 contender("unpinned", Entry::Unpinned, None),
@@ -367,7 +370,7 @@ mod tests {
         // 88 against 100: beyond 2 %, within 20 %.
         assert_eq!((best.claim.unwrap().verdict, better.claim.unwrap().verdict), (Verdict::Holds, Verdict::Holds));
         assert!((best.claim.unwrap().loss.estimate - 0.12).abs() < 0.01, "{best:?}");
-        let narrow = Claim { bound: 120.0, gap: 0.05 };
+        let narrow = Claim { bound: 120.0, gap: 0.05, estimated: false };
         let mut claimed = lineup.clone();
         claimed.contenders[3].claim = Some(narrow);
         let comparison = Comparison::new(&claimed, &Unit::rate("1/s"), &records);

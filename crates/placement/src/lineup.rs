@@ -23,6 +23,9 @@ pub struct Claim {
     pub bound: f64,
     /// How far what it announced is below the bound, at most.
     pub gap: f64,
+    /// The bound is a point estimate, by which the published algorithm ends, and not the upper end of its interval.
+    #[serde(default)]
+    pub estimated: bool,
 }
 
 /// A way of placing.

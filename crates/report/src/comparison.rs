@@ -20,10 +20,13 @@ use std::collections::BTreeMap;
 /// Losses by which measurements are counted: those of figure 14, and one closer.
 const REACHED: [f64; 4] = [0.10, 0.05, 0.025, 0.01];
 
-/// `at most 3.1 %` where a loss may be none, else `2.0 % to 3.1 %`.
+/// `at most 3.1 %` where a loss may be none, else `2.0 % to 3.1 %`; of what is a gain beyond doubt both ends, `-3.1 % to -2.0 %`.
 pub fn lost(loss: &Loss) -> String {
     let high = figures::percent(loss.high);
-    if loss.low > 0.0 { format!("{} to {high}", figures::percent(loss.low)) } else { format!("at most {high}") }
+    match loss.low > 0.0 || loss.high < 0.0 {
+        true => format!("{} to {high}", figures::percent(loss.low)),
+        false => format!("at most {high}"),
+    }
 }
 
 /// Where the fresh windows contradict the choice of the best known, that they do; then what they were too few or too noisy to tell, and how
@@ -148,7 +151,8 @@ fn losses(comparison: &Comparison, scale: &Scale) -> Figure {
         let Loss { estimate, low, high } = row.loss;
         let at = (rows.len() - 1 - index) as f64;
         // A loss that may be none is told from above: its bar begins at the edge.
-        let low = if low > 0.0 || row.standing == Standing::Best { low } else { f64::NEG_INFINITY };
+        let told = low > 0.0 || matches!(row.standing, Standing::Best | Standing::Better);
+        let low = if told { low } else { f64::NEG_INFINITY };
         chart = chart.bar(ink(row), at, (100.0 * low, 100.0 * estimate, 100.0 * high));
         let best = row.standing == Standing::Best;
         table.row([

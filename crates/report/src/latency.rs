@@ -58,8 +58,6 @@ pub fn latency_page(
     Ok(page.render()?)
 }
 
-// Named in the template.
-
 #[derive(Template)]
 #[template(path = "latency.html")]
 struct LatencyPage<'a> {

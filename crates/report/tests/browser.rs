@@ -139,7 +139,7 @@ fn comparison(campaign: &Synthetic) -> Comparison {
     let best = campaign.outcome.best.clone().unwrap();
     let way = |name: &str, searched: bool, (estimate, low, high): (f64, f64, f64), standing| {
         let claim = Judged {
-            claim: Claim { bound: 2e6, gap: 0.1 },
+            claim: Claim { bound: 2e6, gap: 0.1, estimated: false },
             certified: false,
             verdict: Verdict::Open,
             loss: Loss { estimate: 0.05, low: 0.0, high: 0.2 },

@@ -16,8 +16,9 @@ pub struct Cap {
 }
 
 impl Cap {
-    /// From probes as pairs: the number that was asked for, the greater ones of which promise more threads, and the threads that were seen. `None`
-    /// where the greatest number made more threads than all others, or fewer than another one did.
+    /// From probes as pairs: the number of threads that was asked for, and the threads that were seen. `None` where the greatest number made more threads
+    /// than all others, or fewer than another one did; and where the least of those that made the most promises fewer, so many and a first one that waits:
+    /// a pool of a fixed size whose threads have work by the number is no lack of work.
     pub fn seen(probes: impl IntoIterator<Item = (u32, u32)>) -> Option<Self> {
         // A thread that lives shortly is not seen in every probe.
         let mut made: BTreeMap<u32, u32> = BTreeMap::new();
@@ -30,7 +31,7 @@ impl Cap {
         let numbers: Vec<u32> = made.range(first..).map(|(number, _)| *number).collect();
         let alike = made.range(first..).all(|(_, most)| *most == threads);
         let follows = numbers.len() < made.len();
-        (alike && numbers.len() > 1).then_some(Self { threads, numbers, follows })
+        (alike && numbers.len() > 1 && threads <= first + 1).then_some(Self { threads, numbers, follows })
     }
 
     /// The fewest of the numbers that were seen to make all the threads.
@@ -61,10 +62,17 @@ mod tests {
     }
 
     #[test]
+    fn a_pool_of_a_fixed_size_is_none() {
+        // Eight workers with every number but 1, of which as many work as were asked for.
+        assert_eq!(Cap::seen([(1, 1), (3, 9), (5, 9), (7, 9)]), None);
+        assert_eq!(Cap::seen([(1, 1), (3, 9), (72, 9), (8, 9)]), None);
+    }
+
+    #[test]
     fn a_greater_number_with_more_or_fewer_threads_is_none() {
-        assert_eq!(Cap::seen([(2, 4), (4, 4), (6, 5)]), None);
-        assert_eq!(Cap::seen([(2, 4), (4, 4), (6, 3)]), None, "threads come and go");
+        assert_eq!(Cap::seen([(3, 4), (4, 4), (6, 5)]), None);
+        assert_eq!(Cap::seen([(3, 4), (4, 4), (6, 3)]), None, "threads come and go");
         // One of two probes did not see a thread that lived shortly.
-        assert_eq!(Cap::seen([(2, 4), (6, 3), (6, 4)]).map(|cap| cap.numbers), Some(vec![2, 6]));
+        assert_eq!(Cap::seen([(3, 4), (6, 3), (6, 4)]).map(|cap| cap.numbers), Some(vec![3, 6]));
     }
 }

@@ -146,7 +146,10 @@ const NOISES: [(Noise, f64); 4] = [
 /// The search: pure, knows only what it is told.
 #[derive(Clone, Debug)]
 pub struct Surveyor {
+    /// With the candidates that are left.
     question: Question,
+    /// All candidates that were asked for.
+    all: Vec<u32>,
     prior: Prior,
     /// What the end of a run leaves of the speed seen, for each candidate.
     ends: Vec<Evenness>,
@@ -169,6 +172,7 @@ impl Surveyor {
         Ok(Self {
             prior: prior(&question),
             ends: ends(&question),
+            all: question.candidates.clone(),
             question,
             samples: Vec::new(),
             made: Vec::new(),
@@ -197,16 +201,19 @@ impl Surveyor {
         Ok(&self.next)
     }
 
-    /// Candidates that make as many threads as a lesser one, the greatest of all among them, are that one: they can be chosen no more, and what was seen of
-    /// them was seen of it.
+    /// Candidates that make as many threads as a lesser one, the greatest of all among them, are that one: they cannot be chosen, and what was seen of
+    /// them was seen of it. Until a probe shows otherwise.
     fn pool(&mut self) {
-        let Some(cap) = Cap::seen(self.made.iter().copied()).filter(|cap| cap.reaches(self.greatest())) else { return };
-        let kept = self.question.candidates.partition_point(|&threads| threads <= cap.fewest());
+        let all = &self.all;
+        let cap = Cap::seen(self.made.iter().copied()).filter(|cap| all.last().is_some_and(|&last| cap.reaches(last)));
+        let kept = cap.map_or(all.len(), |cap| all.partition_point(|&threads| threads <= cap.fewest()));
         if kept == self.question.candidates.len() {
             return;
         }
-        self.question.candidates.truncate(kept);
-        self.samples.iter_mut().for_each(|(place, ..)| *place = (*place).min(kept - 1));
+        self.question.candidates = all[..kept].to_vec();
+        for ((place, ..), (threads, _)) in self.samples.iter_mut().zip(&self.made) {
+            *place = all.partition_point(|candidate| candidate < threads).min(kept - 1);
+        }
         (self.prior, self.ends) = (prior(&self.question), ends(&self.question));
     }
 

@@ -211,10 +211,12 @@ fn list(store: &StoreArguments, json: bool) -> anyhow::Result<()> {
     }
     // What can be read is listed all the same.
     let numbers: Vec<String> = unreadable.iter().map(|(id, _)| id.0.to_string()).collect();
+    let left_out = match &numbers[..] {
+        [one] => format!("campaign {one} is left out"),
+        several => format!("campaigns {} are left out, the first because", several.join(", ")),
+    };
     match unreadable.into_iter().next() {
-        Some((_, error)) => {
-            Err(anyhow::Error::from(error).context(format!("campaign {} is left out", numbers.join(", "))))
-        }
+        Some((_, error)) => Err(anyhow::Error::from(error).context(left_out)),
         None => Ok(()),
     }
 }

@@ -286,7 +286,7 @@ fn enter(lineup: &mut Lineup, way: &Way, searched: &Searched) {
         Method::Profile => bound.upb.zip(bound.gap),
         Method::Bayes => bound.upb_high.zip(bound.gap_high),
     };
-    let claim = claim.map(|(bound, gap)| Claim { bound, gap });
+    let claim = claim.map(|(bound, gap)| Claim { bound, gap, estimated: way.method == Method::Profile });
     lineup.contenders.push(contender(name, &best.assignment, outcome.cost.measurements, claim));
 }
 

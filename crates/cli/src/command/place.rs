@@ -229,7 +229,7 @@ pub(crate) fn resume(mut store: Store, info: &CampaignInfo, named: Option<&Path>
         anyhow::bail!(
             "campaign {}: {change}, so what was measured does not compare with what would be; begin a new one: {}",
             id.0,
-            info.new.command.join(" ")
+            shell(&info.new.command)
         );
     }
     conduct(&mut store, id, &request, bed, &interrupt, &told)
@@ -238,15 +238,25 @@ pub(crate) fn resume(mut store: Store, info: &CampaignInfo, named: Option<&Path>
 /// What has changed since a campaign was begun that its measurements depend on.
 pub(crate) fn changed(info: &CampaignInfo, request: &Request, bed: &Bed) -> Option<String> {
     let (before, now) = (&info.new, bed.testbed());
-    let machine = now.machine();
-    if *machine != before.machine {
-        let same = Machine { allowed: before.machine.allowed.clone(), ..machine.clone() } == before.machine;
+    // How much memory a node has is no matter for a placement, and changes with the kernel.
+    let placed_on = |machine: &Machine| {
+        let mut machine = machine.clone();
+        machine.numa.iter_mut().for_each(|node| node.memory = None);
+        machine
+    };
+    let (machine, began_on) = (placed_on(now.machine()), placed_on(&before.machine));
+    if machine != began_on {
+        let same = Machine { allowed: began_on.allowed.clone(), ..machine.clone() } == began_on;
         return Some(match same {
             true => format!(
                 "its threads could run on CPU {} when it was begun and can on {} now (give these back: affinity, cpuset, offline CPUs)",
-                before.machine.allowed, machine.allowed
+                began_on.allowed, machine.allowed
             ),
-            false => "the machine is no longer the one it was begun on".to_owned(),
+            false => format!(
+                "the machine is no longer the one it was begun on: {} then, {} now, or otherwise in its name, caches, kinds of cores or distances",
+                Fingerprint::of(&began_on).summary,
+                Fingerprint::of(&machine).summary
+            ),
         });
     }
     if now.workload().threads != before.workload.threads {

@@ -186,7 +186,7 @@ fn answer<P: Prober>(
                 stopped: "ALL_TRIED".into(),
                 why: format!(
                     "{} numbers were tried, {}; the fewest threads within {} of the best",
-                    swept.curve.len(),
+                    swept.attempts.len() / rounds.max(1) as usize,
                     if rounds == 1 {
                         "once each, which does not tell how sure the answer is".into()
                     } else {
@@ -222,8 +222,9 @@ fn capped(
     convert: impl Fn(u32) -> u32,
     threads: impl Fn(u32) -> u32,
 ) -> Option<String> {
-    let seen = answer.attempts.iter().map(|attempt| (attempt.probe.parameter, attempt.probe.threads));
+    let seen = answer.attempts.iter().map(|attempt| (attempt.asked, attempt.probe.threads));
     let Cap { threads: most, numbers, follows } = Cap::seen(seen).filter(|_| conditions.counted)?;
+    let numbers: Vec<u32> = numbers.into_iter().map(&convert).collect();
     let candidates = conditions.span.candidates(&convert, &threads);
     let greatest = candidates.last().map_or(0, |&last| convert(last));
     if conditions.method == Method::Survey && numbers.last() < Some(&greatest) {

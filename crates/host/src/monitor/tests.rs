@@ -3,8 +3,6 @@ use super::ledger::{Doing, Ledger};
 use super::*;
 use crate::thread::{Account, Pid, StartTime, Stat, Tid};
 use pinwise_topology::CpuId;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use std::fs::File;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Barrier, Mutex};
 use std::thread::{Builder, JoinHandle, sleep};
@@ -251,48 +249,4 @@ fn dear_looks_come_later_where_they_may_and_it_is_told() {
         // It has prepared nothing that others could use.
         monitor.failed = true;
     }
-}
-
-#[test]
-fn threads_that_come_and_go_do_not_use_up_the_files_that_may_be_open() {
-    const NAME: &str = "monitor::tests::threads_that_come_and_go_do_not_use_up_the_files_that_may_be_open";
-    const LIMITED: &str = "PINWISE_TEST_FEW_FILES";
-    const THREADS: u64 = 40;
-    // The limit is that of a process: one for this test alone.
-    if std::env::var_os(LIMITED).is_none() {
-        let mut alone = std::process::Command::new(std::env::current_exe().unwrap());
-        let output = alone.args(["--exact", NAME]).env(LIMITED, "1").output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
-        return;
-    }
-    setrlimit(Resource::Nofile, Rlimit { current: Some(40), ..getrlimit(Resource::Nofile) }).unwrap();
-    let own = Pid(rustix::process::getpid().as_raw_nonzero().get());
-    let mut roster = Roster::new(Scope::Processes(vec![own])).unwrap();
-    let mut sampling = Sampling::every(LOOK);
-    sampling.begin(&roster).unwrap();
-    for number in 0..THREADS {
-        let (stop, thread) = start("mon-brief", |stopped| stopped.iter().for_each(drop));
-        let present = |roster: &Roster| roster.threads().count();
-        let before = present(&roster);
-        while present(&roster) == before {
-            roster.look_at_threads();
-        }
-        for at in [2 * number, 2 * number + 1] {
-            sampling.look(&roster, ms(at), true).unwrap();
-        }
-        drop(stop);
-        thread.join().unwrap();
-        while present(&roster) > before {
-            roster.look_at_threads();
-        }
-    }
-    let seen = sampling.end(&roster).unwrap();
-    let brief = seen.iter().filter(|thread| thread.elapsed == ms(1)).count() as u64;
-    assert_eq!(brief, THREADS, "{seen:?}");
-    // Where no file can be opened nothing is known anew; that is not to say that all threads have ended.
-    let before: Vec<ThreadId> = roster.threads().map(|(_, id)| id).collect();
-    let open: Vec<File> = std::iter::from_fn(|| File::open("/dev/null").ok()).collect();
-    let changes = roster.look_at_threads();
-    assert!(changes.gone.is_empty() && roster.threads().map(|(_, id)| id).eq(before));
-    drop(open);
 }

@@ -255,6 +255,21 @@ fn where_a_program_makes_no_more_threads_the_fewest_that_make_them_are_the_most_
     }
 }
 
+/// One reading too few threads in makes no fewer candidates for good.
+#[test]
+fn numbers_that_seemed_to_make_as_many_threads_are_candidates_again_when_a_probe_shows_more() {
+    let window = Duration::from_millis(100);
+    let mut surveyor = Surveyor::new(Question { counted: true, ..question(8, 8) }).unwrap();
+    let mut observe = |threads: u32, made: u32| {
+        surveyor.next = Step::Probe { threads, window };
+        surveyor.observe(Sample { value: f64::from(made), error: None, cost: window, threads: made }).unwrap();
+        (surveyor.question.candidates.len(), surveyor.samples.iter().map(|sample| sample.0 + 1).collect::<Vec<_>>())
+    };
+    assert_eq!(observe(4, 5), (8, vec![4]));
+    assert_eq!(observe(8, 5), (4, vec![4, 4]), "eight make no more than four");
+    assert_eq!(observe(8, 9), (8, vec![4, 8, 8]), "they do");
+}
+
 /// Fewer may make them all, too: that is found out before so many are announced.
 #[test]
 fn all_threads_of_a_program_are_announced_with_the_fewest_that_make_them() {
