@@ -191,8 +191,13 @@ pub const WITHIN_A_BLOCK: f64 = 0.1;
 /// More matching lines in one block than this are no report but a full buffer.
 const LINES_OF_A_REPORT: usize = 16;
 
+/// So many blocks, or so many seconds, tell a buffer from a moment in which nobody read: then lines wait, and come at once as well.
+const BLOCKS_OF_A_BUFFER: usize = 8;
+const SECONDS_OF_A_BUFFER: f64 = 1.0;
+
 /// The rhythm of lines that arrived at `times` (seconds, ascending). Blocks are separated by gaps of more than a tenth of the
-/// longest gap; the first and the last may be incomplete and do not count. `None` while fewer than two complete blocks were seen.
+/// longest gap; the first and the last may be incomplete and do not count. `None` while fewer than two complete blocks were seen, and while what
+/// looks like a buffer may be one look that came late.
 pub fn rhythm(times: &[f64]) -> Option<Rhythm> {
     let longest = times.windows(2).map(|pair| pair[1] - pair[0]).fold(0.0, f64::max);
     let mut starts = vec![0];
@@ -207,13 +212,16 @@ pub fn rhythm(times: &[f64]) -> Option<Rhythm> {
     periods.sort_by(f64::total_cmp);
     let (smallest, lines, largest) = (sizes[0], sizes[sizes.len() / 2], sizes[sizes.len() - 1]);
     let period = periods[periods.len() / 2];
+    let seen = times[times.len() - 1] - times[0];
+    if lines > LINES_OF_A_REPORT && sizes.len() < BLOCKS_OF_A_BUFFER && seen < SECONDS_OF_A_BUFFER {
+        return None;
+    }
     Some(if lines > LINES_OF_A_REPORT {
         Rhythm::Buffered { lines, period }
     } else if smallest == largest && lines > 1 {
         Rhythm::Blocks { lines, period }
     } else {
-        let span = times[times.len() - 1] - times[0];
-        Rhythm::Lines { period: span / (times.len() - 1) as f64 }
+        Rhythm::Lines { period: seen / (times.len() - 1) as f64 }
     })
 }
 
@@ -318,6 +326,25 @@ mod tests {
             .flat_map(|block| (0..170 + block).map(move |line| f64::from(block) * 3.0 + f64::from(line) * 1e-6))
             .collect();
         assert!(matches!(rhythm(&times), Some(Rhythm::Buffered { lines: 170..=175, .. })));
+    }
+
+    #[test]
+    fn lines_that_waited_for_a_late_reader_are_no_full_buffer() {
+        // A line every 2 ms, but twice nobody read for 80 ms; then all that waited come at once.
+        let late = |at: f64| {
+            if at < 0.08 {
+                0.08
+            } else if (0.1..0.18).contains(&at) {
+                0.18
+            } else {
+                at
+            }
+        };
+        let times: Vec<f64> = (0..200).map(|line| late(f64::from(line) * 0.002) + f64::from(line) * 1e-6).collect();
+        for heard in 0..times.len() {
+            let rhythm = rhythm(&times[..heard]);
+            assert!(!matches!(rhythm, Some(Rhythm::Buffered { .. })), "{rhythm:?} after {heard}");
+        }
     }
 
     proptest! {

@@ -56,6 +56,7 @@ pub(super) fn now() -> u64 {
 }
 
 /// Context switches of the whole machine since boot (`ctxt` in `/proc/stat`); 0 where they are not told.
+#[cfg(feature = "bpf")]
 pub(super) fn machine_switches() -> u64 {
     let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
     stat.lines().find_map(|line| line.strip_prefix("ctxt ")?.trim().parse().ok()).unwrap_or(0)
