@@ -70,7 +70,7 @@ impl ModelBench {
     }
 
     fn beyond_first_level(&self, program: Program) -> bool {
-        program.array() > u64::from(self.processor.intra_core.l1d.size_kib) << 10
+        self.processor.beyond_first_level(program.array())
     }
 
     /// Whether the arrays of a core drive each other out of its first level.

@@ -104,7 +104,7 @@ impl Experiment {
     /// How many sets of start offsets it takes where others take `usual`.
     pub fn sets(&self, processor: &Processor, usual: usize) -> usize {
         let arrays = [vec![self.reference.array()], vec![self.stressor.array(); self.count]].concat();
-        let beyond = arrays.iter().any(|&array| array > u64::from(processor.intra_core.l1d.size_kib) << 10);
+        let beyond = arrays.iter().any(|&array| processor.beyond_first_level(array));
         let contested = self.place != Place::Chip && !beyond && processor.first_level_contested(&arrays);
         if contested { usual.max(MANY_STARTS as usize) } else { usual }
     }
@@ -137,8 +137,7 @@ impl Experiment {
 
 /// Cycles until the steady state, and cycles to measure for.
 fn duration(processor: &Processor, benchmarks: &[Microbenchmark]) -> (u64, u64) {
-    let beyond_l1 =
-        |benchmark: &&Microbenchmark| benchmark.array() > u64::from(processor.intra_core.l1d.size_kib) << 10;
+    let beyond_l1 = |benchmark: &&Microbenchmark| processor.beyond_first_level(benchmark.array());
     let arrays: u64 = benchmarks.iter().filter(beyond_l1).map(|benchmark| benchmark.array()).sum();
     if arrays == 0 {
         (50_000, 500_000)

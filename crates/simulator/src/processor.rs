@@ -281,10 +281,15 @@ impl Processor {
         }
     }
 
+    /// Whether an array of so many bytes does not fit a core's first level.
+    pub(crate) fn beyond_first_level(&self, array: u64) -> bool {
+        array > u64::from(self.intra_core.l1d.size_kib) << 10
+    }
+
     /// Whether arrays of so many bytes each, of programs on one core, do not fit its first level together, although one of them would by itself.
     pub(crate) fn first_level_contested(&self, arrays: &[u64]) -> bool {
-        let size = u64::from(self.intra_core.l1d.size_kib) << 10;
-        arrays.iter().sum::<u64>() > size && arrays.iter().any(|array| (1..=size).contains(array))
+        self.beyond_first_level(arrays.iter().sum())
+            && arrays.iter().any(|&array| array > 0 && !self.beyond_first_level(array))
     }
 
     /// The processor that a TOML text describes. Errors name the line and the key.
