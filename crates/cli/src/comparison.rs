@@ -132,7 +132,7 @@ fn table(comparison: &Comparison) -> String {
         let best = row.standing == Standing::Best;
         table.add_row([
             row.name.clone(),
-            scale.number(performance.mean),
+            performance.telling(&scale).number(performance.mean),
             scale.ends(performance.low, performance.high),
             figures::count(performance.n as u64),
             if best { String::new() } else { figures::percent(loss.estimate) },

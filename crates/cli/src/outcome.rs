@@ -147,7 +147,9 @@ fn evidence(sheet: &mut Sheet, info: &CampaignInfo, outcome: &Outcome, tree: &Sh
     if let Some(forecast) = &outcome.forecast {
         predicted(sheet, forecast, &scale);
     }
-    sheet.line("bound", &bound(&outcome.bound, &scale));
+    // To the digits of the best: rounded to fewer, it may read as below it.
+    let best = outcome.best.as_ref().map(|best| &best.performance);
+    sheet.line("bound", &bound(&outcome.bound, &best.map_or(scale.clone(), |best| best.telling(&scale))));
     if let Some((certified, within)) = certified(info, &outcome.bound) {
         let [within, confidence] = [within, outcome.bound.confidence].map(figures::percent);
         let text = if certified {
@@ -177,7 +179,7 @@ fn predicted(sheet: &mut Sheet, forecast: &Forecast, scale: &Scale) {
         } else {
             String::new()
         };
-        sheet.line("predicted", &format!("{} at best{by}", scale.show(first.predicted)));
+        sheet.line("predicted", &format!("{} at best{by}", scale.telling(first.low, first.high).show(first.predicted)));
     }
     if let Some(gap) = forecast.gap() {
         sheet.line("", &proven(gap, forecast.first_is_best()));

@@ -140,10 +140,11 @@ impl Told<'_> {
         }
         let bound = &outcome.bound;
         let confidence = figures::percent(bound.confidence);
+        let beside = outcome.best.as_ref().map_or(scale.clone(), |best| best.performance.telling(&scale));
         sheet.line("bound", &match (bound.upb_high, bound.gap_high) {
             (Some(high), Some(gap)) => format!(
                 "no selection on any placement is better than {} with {confidence} confidence (n = {}): the gap is at most {}",
-                scale.show(high),
+                beside.show(high),
                 figures::count(bound.n as u64),
                 figures::percent(gap)
             ),
@@ -194,7 +195,7 @@ impl Told<'_> {
             let known = performance.low.is_finite() && performance.high.is_finite();
             table.add_row([
                 self.counted(&drawn.counts),
-                scale.number(performance.mean),
+                performance.telling(scale).number(performance.mean),
                 if known { scale.ends(performance.low, performance.high) } else { String::new() },
                 figures::count(performance.n as u64),
                 scale.number(drawn.best),

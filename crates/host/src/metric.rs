@@ -64,7 +64,8 @@ pub struct MetricOptions {
     pub interpretation: Option<Interpretation>,
     /// The quantity is better when lower.
     pub lower_is_better: bool,
-    /// The unit of the quantity (of the rate, for a counter); derived from the metric when not given.
+    /// The unit of the quantity: for a counter of what is counted (`chunks`) or of the rate (`chunks/s`, `fps`); derived from the metric when
+    /// not given.
     pub unit: Option<String>,
     /// How long to wait for a number before giving up.
     pub patience: Duration,
@@ -207,12 +208,26 @@ impl MetricSpec {
 
 /// The unit as the user gave it, or after the quantity.
 fn unit(options: &MetricOptions, interpretation: Interpretation, quantity: Option<String>) -> Unit {
-    let name = options.unit.clone().unwrap_or_else(|| match (interpretation, quantity) {
-        (Interpretation::Counter, Some(what)) => format!("{what}/s"),
-        (Interpretation::Counter, None) => "1/s".into(),
-        (Interpretation::Value, what) => what.unwrap_or_else(|| "value".into()),
-    });
+    let name = match (interpretation, &options.unit) {
+        (Interpretation::Counter, Some(named)) => per_second(named),
+        (Interpretation::Value, Some(named)) => named.clone(),
+        (Interpretation::Counter, None) => quantity.map_or_else(|| "1/s".into(), |what| format!("{what}/s")),
+        (Interpretation::Value, None) => quantity.unwrap_or_else(|| "value".into()),
+    };
     if options.lower_is_better { Unit::cost(name) } else { Unit::rate(name) }
+}
+
+/// Units that are rates by their name, behind a prefix for thousands.
+const RATES: [&str; 10] = ["bps", "flops", "fps", "hz", "iops", "ips", "pps", "qps", "rps", "tps"];
+
+/// The unit of a counter's rate, where the user named what is counted: `chunks` is `chunks/s`. Who has named a rate (`chunks/s`, `Mpps`, `blocks per
+/// minute`) is taken at that.
+fn per_second(named: &str) -> String {
+    let small = named.to_lowercase();
+    let is_rate = |name: &str| RATES.contains(&name);
+    let prefixed = small.strip_prefix(['k', 'm', 'g', 't']);
+    let rate = named.contains('/') || small.contains(" per ") || is_rate(&small) || prefixed.is_some_and(is_rate);
+    if rate { named.to_owned() } else { format!("{named}/s") }
 }
 
 /// Measures the quantity the user asked for, in the user's direction.

@@ -40,7 +40,17 @@ pub struct Estimate {
 impl Estimate {
     /// `1.72 M packets/s (95 % interval 1.70 to 1.74 M packets/s, n = 12)`
     pub fn show(&self, scale: &Scale) -> String {
-        format!("{} ({})", scale.show(self.mean), self.interval(scale))
+        format!("{} ({})", self.value(scale), self.interval(scale))
+    }
+
+    /// `1.72 M packets/s`: the mean to the digits of its interval.
+    pub fn value(&self, scale: &Scale) -> String {
+        self.telling(scale).show(self.mean)
+    }
+
+    /// The scale with the digits of the interval, for what is held against the mean.
+    pub fn telling(&self, scale: &Scale) -> Scale {
+        scale.telling(self.low, self.high)
     }
 
     /// `95 % interval 1.70 to 1.74 M packets/s, n = 12`

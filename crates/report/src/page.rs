@@ -192,18 +192,19 @@ fn facts(outcome: &Outcome, scale: &Scale) -> Vec<Fact> {
         let performance = &best.performance;
         facts.push(Fact {
             name: "Best placement",
-            value: scale.show(performance.mean),
+            value: performance.value(scale),
             detail: performance.interval(scale),
         });
     }
     if let Some(baseline) = &outcome.baseline {
-        facts.push(Fact { name: "Unpinned", value: scale.show(baseline.mean), detail: baseline.interval(scale) });
+        facts.push(Fact { name: "Unpinned", value: baseline.value(scale), detail: baseline.interval(scale) });
     }
     if let Some((gain, low, high)) = outcome.gain {
         let detail = format!("{} to {}", figures::change(low), figures::change(high));
         facts.push(Fact { name: "Best against unpinned", value: figures::change(gain), detail });
     }
-    facts.push(bound_fact(outcome, scale));
+    let best = outcome.best.as_ref().map(|best| &best.performance);
+    facts.push(bound_fact(outcome, &best.map_or(scale.clone(), |best| best.telling(scale))));
     let cost = &outcome.cost;
     facts.push(Fact {
         name: "Cost",
@@ -298,7 +299,7 @@ fn ties(info: &CampaignInfo, outcome: &Outcome, leaves: &[CpuId], scale: &Scale)
             })
             .collect();
         let interval = tie.performance.interval(scale);
-        table.row([format!("Tie {n}"), scale.show(tie.performance.mean), interval, moved.join("; ")]);
+        table.row([format!("Tie {n}"), tie.performance.value(scale), interval, moved.join("; ")]);
     }
     table
 }

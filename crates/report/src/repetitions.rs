@@ -53,7 +53,7 @@ pub(crate) fn figure(evidence: &Evidence<'_>, outcome: &Outcome, scale: &Scale) 
         let every = || row.fresh.iter().chain(&row.earlier).copied();
         table.row([
             row.name.clone(),
-            scale.show(mean),
+            row.estimate.value(scale),
             row.estimate.interval(scale),
             match row.earlier.len() {
                 0 => format!("{}", row.fresh.len()),

@@ -107,7 +107,7 @@ fn bound(outcome: &MixOutcome, scale: &Scale) -> String {
     match (bound.upb_high, bound.gap_high) {
         (Some(high), Some(gap)) => format!(
             "No selection on any placement is better than {} with {} confidence (n = {}): the gap is at most {}.",
-            scale.show(high),
+            outcome.best.as_ref().map_or(scale.clone(), |best| best.performance.telling(scale)).show(high),
             figures::percent(bound.confidence),
             figures::count(bound.n as u64),
             figures::percent(gap)
@@ -134,7 +134,7 @@ fn figure(selection: &Selection<'_>, scale: &Scale) -> Figure {
         let known = performance.low.is_finite() && performance.high.is_finite();
         table.row([
             (*name).clone(),
-            scale.show(performance.mean),
+            performance.value(scale),
             if known { scale.range(performance.low, performance.high) } else { String::new() },
             figures::count(performance.n as u64),
             scale.show(drawn.best),

@@ -80,12 +80,22 @@ impl Scale {
             return format!("{} or more", self.number(high));
         }
         let (from, to) = if self.reversed() { (high, low) } else { (low, high) };
-        let (from, to) = (self.value(from), self.value(to));
-        let width = (to - from).abs();
-        // The first digit of the width; at most six, since no measurement is that good.
-        let needed = if width > 0.0 { (-width.log10().floor()).clamp(0.0, 6.0) as usize } else { 0 };
-        let decimals = self.decimals.max(needed);
-        format!("{from:.decimals$} to {to:.decimals$}")
+        let apart = self.telling(low, high);
+        format!("{} to {}", apart.number(from), apart.number(to))
+    }
+
+    /// With as many decimals as tell these ends of an interval apart: what is shown beside a [`Self::range`] takes these, since a value that is
+    /// rounded to fewer digits may stand outside its interval.
+    pub fn telling(&self, low: f64, high: f64) -> Self {
+        Self { decimals: self.decimals_of(low, high), ..self.clone() }
+    }
+
+    /// Decimals of an interval: the first digit of its width is shown; at most six, since no measurement is that good.
+    fn decimals_of(&self, low: f64, high: f64) -> usize {
+        let width = (self.value(high) - self.value(low)).abs();
+        let needed =
+            if width > 0.0 && width.is_finite() { (-width.log10().floor()).clamp(0.0, 6.0) as usize } else { 0 };
+        self.decimals.max(needed)
     }
 }
 
@@ -232,6 +242,30 @@ mod tests {
         let scale = Scale::new(&Unit::cost("s"), 0.5);
         assert_eq!(scale.range(0.4, 0.625), "1.60 to 2.50 s");
         assert_eq!(scale.range(0.4995, 0.5005), "1.998 to 2.002 s");
+    }
+
+    #[test]
+    fn a_value_is_told_to_the_digits_of_its_interval() {
+        let scale = Scale::new(&Unit::cost("s"), 1.0 / 2.4654);
+        let of = |seconds: f64| 1.0 / seconds;
+        let (low, high) = (of(2.468), of(2.463));
+        assert_eq!(scale.show(of(2.4654)), "2.47 s", "outside of");
+        assert_eq!(scale.range(low, high), "2.463 to 2.468 s");
+        assert_eq!(scale.telling(low, high).show(of(2.4654)), "2.465 s");
+        // No interval, and one without an upper end.
+        assert_eq!(scale.telling(f64::NEG_INFINITY, f64::INFINITY).show(of(2.4654)), "2.47 s");
+        assert_eq!(scale.telling(0.0, of(2.0)).number(of(2.4654)), "2.47");
+        // Whatever the figures, what is within stays within.
+        let rate = Scale::new(&Unit::rate("1/s"), 1.0);
+        for step in 0..1000 {
+            let (low, value) = (1.0 + f64::from(step) * 1.7e-5, 1.0 + f64::from(step) * 1.7e-5 + 2e-5);
+            let high = value + f64::from(step % 7) * 1e-4;
+            let shown = |text: &str| text.parse::<f64>().unwrap();
+            let ends = rate.ends(low, high);
+            let (from, to) = ends.split_once(" to ").unwrap();
+            let value = rate.telling(low, high).number(value);
+            assert!(shown(from) <= shown(&value) && shown(&value) <= shown(to), "{value} beside {ends}");
+        }
     }
 
     #[test]

@@ -50,6 +50,22 @@ fn a_printed_value_is_averaged_and_a_cost_is_its_reciprocal() {
 }
 
 #[test]
+fn a_named_unit_is_that_of_the_rate_where_one_is_shown() {
+    let named = |name: &str, interpretation, lower_is_better| {
+        let options = MetricOptions { unit: Some(name.into()), lower_is_better, ..MetricOptions::default() };
+        unit(&options, interpretation, Some("n".into()))
+    };
+    let counted = |name| named(name, Interpretation::Counter, false).name;
+    assert_eq!([counted("chunks"), counted("ops"), counted("apps")], ["chunks/s", "ops/s", "apps/s"]);
+    for rate in ["chunks/s", "Mpps", "fps", "kHz", "blocks per minute"] {
+        assert_eq!(counted(rate), rate, "says itself that it is a rate");
+    }
+    assert_eq!(named("misses", Interpretation::Counter, true), Unit::cost("misses/s"), "its rate is shown, too");
+    assert_eq!(named("us", Interpretation::Value, true), Unit::cost("us"));
+    assert_eq!(named("W", Interpretation::Value, false), Unit::rate("W"));
+}
+
+#[test]
 fn a_pattern_that_never_matches_shows_what_came_instead() {
     let (_program, mut streams) = launch("while :; do echo 'all is well'; sleep 0.01; done");
     let error = open(r"stdout:ops: (\d+)", &impatient(), &mut streams).unwrap_err();

@@ -52,7 +52,7 @@ pub(crate) struct SubjectArguments {
     /// Lower is better (latency, seconds, misses).
     #[arg(long, help_heading = "Metric")]
     lower_is_better: bool,
-    /// What to call the unit.
+    /// What to call the unit; of a counter what it counts (chunks is shown as chunks/s).
     #[arg(long, help_heading = "Metric")]
     unit: Option<String>,
     /// Start the program anew for each measurement and take the metric's last value of the run.

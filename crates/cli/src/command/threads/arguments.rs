@@ -123,7 +123,7 @@ pub(crate) struct Asked {
     /// Lower is better (latency, seconds)
     #[arg(long, help_heading = "Progress")]
     pub(super) lower_is_better: bool,
-    /// What to call the unit
+    /// What to call the unit; of a counter what it counts (chunks is shown as chunks/s)
     #[arg(long, help_heading = "Progress")]
     pub(super) unit: Option<String>,
     /// Let each probe run to its end and take the time (a program that ends within a probe is measured so anyway)

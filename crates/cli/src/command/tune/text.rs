@@ -100,12 +100,7 @@ fn finals(sheet: &mut Sheet, document: &Document) {
     sheet.paragraph("", 0, &format!("On fresh windows, {} rounds in random order (95 % intervals):", contest.rounds()));
     let row = |(way, estimate): &(Way, pinwise_placement::Estimate)| {
         let over = |other| contest.gain(*way, other).filter(|_| *way != other).map_or(String::new(), shown);
-        vec![
-            compared.name(*way),
-            scale.show(estimate.mean),
-            scale.range(estimate.low, estimate.high),
-            over(Way::Default),
-        ]
+        vec![compared.name(*way), estimate.value(&scale), scale.range(estimate.low, estimate.high), over(Way::Default)]
     };
     let figure = if document.finals.unit.reciprocal { "time" } else { "speed" };
     sheet.text.push_str(&table(vec!["", figure, "interval", "over the default"], estimates.iter().map(row)));
