@@ -18,7 +18,7 @@ pub struct Interval<T> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ended {
-    /// What the choice may still lose is small enough.
+    /// What the choice may still lose is small enough, and all that is to be probed twice was.
     Settled,
     /// The next probe would have been one too many.
     Probes,
@@ -55,6 +55,8 @@ pub struct Advice {
     pub probes: usize,
     /// Different numbers that were probed. With a single one everything said of others is what the laws believed before.
     pub numbers: usize,
+    /// Probes of `threads`: a single one does not tell how far it is off.
+    pub readings: usize,
 }
 
 impl Advice {
@@ -91,6 +93,7 @@ impl Advice {
             ended: Ended::AllTried,
             probes: 0,
             numbers: 0,
+            readings: 0,
         }
     }
 
@@ -198,6 +201,7 @@ mod tests {
             ended: Ended::Settled,
             probes: 7,
             numbers: 6,
+            readings: 2,
         }
     }
 

@@ -16,7 +16,8 @@
 //! **End.** When the choice is expected to lose less than the tolerance against the best there is, or no probe promises anything; if time is
 //! left, the two numbers that the choice is between are probed in turn then: fewer threads that may be fast enough and the fastest, or where that has more
 //! threads than contexts, it and the best number up to the contexts, for as long as these may be mistaken for each other; and the choice itself until it
-//! was twice: single readings do not tell how far they are off, those of the same number do. Otherwise when the next probe would exceed the
+//! was twice: single readings do not tell how far they are off, those of the same number do. Where there is no time left for these it is the time that ended
+//! it ([`Ended::Time`]). Otherwise when the next probe would exceed the
 //! number of probes or the time that were allowed.
 //!
 //! **Numbers that make the same threads.** Where several make as many as were seen at all, the greatest candidate is probed once; if it makes no more either
@@ -242,9 +243,9 @@ impl Surveyor {
         let Question { candidates, tolerance, .. } = &self.question;
         let reference = self.samples.iter().map(|(place, ..)| *place).min().unwrap_or(0);
         let drawn = Advice::drawn(candidates, &verdict.draws, verdict.choice, reference, *tolerance);
-        let probed = self.times(verdict.choice) > 0;
+        let readings = self.times(verdict.choice);
         let numbers = (0..candidates.len()).filter(|&place| self.times(place) > 0).count();
-        Advice { probed, ended, probes: self.samples.len(), numbers, ..drawn }
+        Advice { probed: readings > 0, ended, probes: self.samples.len(), numbers, readings, ..drawn }
     }
 
     fn decide(&self) -> Step {
@@ -265,7 +266,12 @@ impl Surveyor {
         if self.capped_below_greatest() && affordable(last, self.question.window) {
             return Step::Probe { threads: self.greatest(), window: self.question.window };
         }
-        let settle = || self.confirm(&verdict, affordable).unwrap_or_else(|| stop(Ended::Settled));
+        let settle = || match self.confirm(&verdict, affordable) {
+            Some(probe) => probe,
+            // Settled by what may be single readings: more time would be spent on repeating them.
+            None if self.confirm(&verdict, |_, _| true).is_some() => stop(Ended::Time),
+            None => stop(Ended::Settled),
+        };
         if self.samples.len() > 1 && verdict.loss < self.question.tolerance * SETTLED {
             return settle();
         }

@@ -90,6 +90,7 @@ pub fn sweep(sweep: &Sweep, prober: &mut impl Prober, convert: impl Fn(u32) -> u
         probed: true,
         probes: attempts.len(),
         numbers: curve.len(),
+        readings: attempts.iter().filter(|attempt| attempt.asked == threads).count(),
         ..Advice::drawn(candidates, &draws, choice, 0, sweep.tolerance)
     });
     Ok(Swept { threads, parameter: convert(threads), curve, advice, attempts })

@@ -21,8 +21,8 @@ use document::Remains;
 use observed::{Conditions, Observed};
 use pinwise_testbed::{MeasureError, Prober, Retry, figures};
 use pinwise_threads::{
-    Advice, Attempt, Cap, Ended, Found, Question, Reason, Reinforcer, SHARE, Shift, Sign, SurveyFailure, Surveyor,
-    Sweep, find, standing, survey, sweep,
+    Advice, Attempt, Cap, Ended, Found, Question, Reason, Reinforcer, SHARE, Shift, Sign, SurveyFailure, Surveyed,
+    Surveyor, Sweep, find, standing, survey, sweep,
 };
 
 impl Threads {
@@ -134,25 +134,7 @@ fn answer<P: Prober>(
                 SurveyFailure::Survey(error) => never(&error),
             })?;
             let chosen = found.attempts.iter().find(|attempt| attempt.asked == found.advice.threads);
-            let (stopped, why) = match (found.advice.ended, found.broken_off) {
-                (Ended::Settled, _) => ("SETTLED", "another probe would hardly change the answer".into()),
-                (Ended::Probes | Ended::AllTried, _) => {
-                    ("PROBES", "enough probes; --budget and --within decide how sure the answer is".into())
-                }
-                (Ended::Time, None) => match conditions.work {
-                    None => ("TIME", "what is left of --budget is too short for another probe".into()),
-                    Some(_) => (
-                        "TIME",
-                        format!(
-                            "what is left of {} of the run is too short for another probe; --budget may allow more",
-                            figures::percent(SHARE)
-                        ),
-                    ),
-                },
-                (Ended::Time, Some(n)) => {
-                    ("TIME", format!("the time of --budget is used up: the probe with n = {n} was broken off"))
-                }
-            };
+            let (stopped, why) = ended(&found, conditions);
             Ok(Answer {
                 parameter: found.parameter,
                 threads: chosen.map_or(found.advice.threads, |attempt| attempt.probe.threads),
@@ -202,6 +184,49 @@ fn answer<P: Prober>(
                 attempts: swept.attempts,
             })
         }
+    }
+}
+
+/// Why a survey ended, in a word and in a line, with what the answer rests on.
+fn ended(found: &Surveyed, conditions: &Conditions) -> (&'static str, String) {
+    let (advice, n) = (&found.advice, found.parameter);
+    let told = |why: &str| format!("{why}; {}", rests_on(advice, n));
+    match (advice.ended, found.broken_off) {
+        (Ended::Settled, _) if advice.probes == 1 => {
+            ("SETTLED", format!("there is no other number than n = {n} to choose"))
+        }
+        (Ended::Settled, _) => {
+            let loss = figures::percent(advice.loss);
+            let why = format!(
+                "n = {n} is expected to lose {loss} of the best speed, which another probe would hardly change"
+            );
+            ("SETTLED", told(&why))
+        }
+        (Ended::Probes | Ended::AllTried, _) => {
+            ("PROBES", "enough probes; --budget and --within decide how sure the answer is".into())
+        }
+        (Ended::Time, None) => match conditions.work {
+            None => ("TIME", told("what is left of --budget is too short for another probe")),
+            Some(_) => {
+                let share = figures::percent(SHARE);
+                let why = format!("what is left of {share} of the run is too short for another probe");
+                ("TIME", format!("{}; --budget may allow more", told(&why)))
+            }
+        },
+        (Ended::Time, Some(broken)) => {
+            ("TIME", told(&format!("the time of --budget is used up: the probe with n = {broken} was broken off")))
+        }
+    }
+}
+
+/// `n = 4 was probed 2 times of 9`: a reading says itself how far it is off, and is believed only as far as others of the same number bear it out.
+fn rests_on(advice: &Advice, n: u32) -> String {
+    let all = figures::counted(advice.probes as u64, "probe");
+    match advice.readings {
+        0 => format!("n = {n} itself was not among the {all}"),
+        1 if advice.probes == 1 => format!("n = {n} was probed once, and nothing else was"),
+        1 => format!("n = {n} was probed once, of {all}: how far that reading is off is not known from another"),
+        readings => format!("n = {n} was probed {readings} times, of {all}"),
     }
 }
 

@@ -189,6 +189,20 @@ fn gains_are_over_a_number_that_was_probed() {
     assert!(held >= 13, "{held} of 16 intervals hold the truth");
 }
 
+/// What settles a search may be single readings. These are repeated where there is time, and where there is none that is what ended it.
+#[test]
+fn a_search_is_not_settled_by_single_readings() {
+    let speed = |threads: u32| f64::from(threads);
+    let (settled, probed) = run(&question(4, 4), speed, 0.002, 1);
+    assert_eq!((settled.threads, settled.ended), (4, Ended::Settled));
+    assert!(settled.readings >= 2, "{settled} after {probed:?}");
+    assert_eq!(settled.readings, probed.iter().filter(|&&threads| threads == settled.threads).count());
+    // As much time as all probes but the last took.
+    let spent = Duration::from_millis(150) * (probed.len() as u32 - 1);
+    let (hurried, fewer) = run(&Question { most_time: Some(spent), ..question(4, 4) }, speed, 0.002, 1);
+    assert_eq!((hurried.ended, fewer.len()), (Ended::Time, probed.len() - 1), "{hurried} after {fewer:?}");
+}
+
 #[test]
 fn one_candidate_is_probed_once_and_chosen() {
     let (advice, probed) = run(&Question::new(vec![4], 2, Duration::from_millis(100)), |_| 5.0, 0.01, 1);

@@ -48,6 +48,9 @@ pub(crate) struct Threads {
 /// What may be spent where nothing is said and the length of the program's run is not known.
 const BUDGET: Duration = Duration::from_secs(120);
 
+/// How often a sweep tries each number where nothing is said.
+const ROUNDS: u32 = 3;
+
 /// Of which program the number is asked, and how it is searched for.
 #[derive(Args, Clone)]
 pub(crate) struct Asked {
@@ -92,9 +95,9 @@ pub(crate) struct Asked {
     /// All probes of a survey take no longer; of tune, everything together [default: 2m; of a survey on a model about 4.2 % of the program's run]
     #[arg(long, value_name = "TIME", value_parser = time, help_heading = "Search")]
     pub(super) budget: Option<Duration>,
-    /// How often a sweep tries each number
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = whole::<u32>(1..=1000), help_heading = "Search")]
-    pub(super) rounds: u32,
+    /// How often a sweep tries each number [default: 3]
+    #[arg(long, value_name = "N", value_parser = whole::<u32>(1..=1000), help_heading = "Search")]
+    pub(super) rounds: Option<u32>,
     /// Share of the best speed that fewer threads may cost
     #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = fraction, help_heading = "Search")]
     pub(super) within: f64,
@@ -246,6 +249,13 @@ impl Asked {
             let (probe, budget) = (figures::duration(self.probe), figures::duration(budget));
             return Err(Usage(format!("--probe {probe} is longer than --budget {budget}: not one probe fits")).into());
         }
+        if self.rounds.is_some() && self.method != Method::Sweep {
+            let method = self.method.name();
+            return Err(Usage(format!(
+                "--rounds is for a sweep, --method {method} decides itself how often a number is probed: leave it out, or add --method sweep"
+            ))
+            .into());
+        }
         if self.pieces.is_some() && self.method != Method::Survey {
             let method = self.method.name();
             return Err(Usage(format!(
@@ -273,7 +283,7 @@ impl Asked {
                 read_thresholds(path).with_context(|| format!("cannot read thresholds from {}", path.display()))?
             }
         };
-        let (method, rounds, tolerance) = (self.method, self.rounds, self.within);
+        let (method, rounds, tolerance) = (self.method, self.rounds.unwrap_or(ROUNDS), self.within);
         let (window, whole_runs) = (self.probe, false);
         let objective = match self.objective {
             Least::Time => Objective::Time,
