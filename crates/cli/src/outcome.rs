@@ -35,7 +35,7 @@ pub(crate) fn tell(info: &CampaignInfo, outcome: &Outcome, files: Files<'_>, wid
         sheet.paragraph("", 0, &note);
     }
     sheet.text.push('\n');
-    if let Some(best) = &outcome.best {
+    if let Some(best) = outcome.best.as_ref().or(outcome.so_far.as_ref()) {
         let names: Vec<String> = info.new.workload.threads.iter().map(|thread| thread.name.clone()).collect();
         let machine = &info.new.machine;
         sheet.paragraph("", 0, heading(outcome, simulated));
@@ -84,7 +84,9 @@ fn verdict(info: &CampaignInfo, outcome: &Outcome, tree: &SharingTree) -> String
 
 /// What to call the best assignment: it may have done worse than the program without it, beyond the intervals.
 fn heading(outcome: &Outcome, simulated: bool) -> &'static str {
-    if outcome.gain.is_some_and(|(_, _, high)| high < 0.0) {
+    if outcome.best.is_none() {
+        "The assignment that leads so far, without fresh windows yet:"
+    } else if outcome.gain.is_some_and(|(_, _, high)| high < 0.0) {
         "The best assignment measured, which did worse than unpinned:"
     } else if !simulated && outcome.is_worse_than_found() {
         "The best assignment measured, which did worse than the program as it was found:"
@@ -117,12 +119,17 @@ pub(crate) fn budget_for(measurements: u64, each: Option<Duration>, spent: Durat
 
 fn evidence(sheet: &mut Sheet, info: &CampaignInfo, outcome: &Outcome, tree: &SharingTree, files: Files<'_>) {
     let typical = outcome.best.as_ref().map(|best| best.performance.mean);
+    let typical = typical.or(outcome.so_far.as_ref().map(|so_far| so_far.performance.mean));
     let typical = typical.or(outcome.baseline.map(|baseline| baseline.mean)).or(outcome.bound.upb);
     let typical = typical.or(outcome.as_found.map(|found| found.mean));
     let scale = Scale::new(&outcome.unit, typical.unwrap_or(1.0));
     match &outcome.best {
         Some(best) => sheet.line("best", &best.performance.show(&scale)),
         None => sheet.line("best", "none"),
+    }
+    if let Some(so_far) = &outcome.so_far {
+        let performance = so_far.performance.show(&scale);
+        sheet.line("so far", &format!("{performance}, by the windows it leads in, which overstate it"));
     }
     match &outcome.baseline {
         Some(baseline) => sheet.line("unpinned", &baseline.show(&scale)),

@@ -127,6 +127,10 @@ pub struct Outcome {
     pub unit: Unit,
     /// The best assignment.
     pub best: Option<Best>,
+    /// Where there is no best: the assignment with the highest mean of the search's own windows, and the interval of these. It was chosen by them, so
+    /// that they overstate it.
+    #[serde(default)]
+    pub so_far: Option<Best>,
     /// The unpinned baseline on fresh windows of the same length.
     pub baseline: Option<Estimate>,
     /// The program before anything was pinned for the first time; `None` where that was not measured.
@@ -192,6 +196,7 @@ impl Outcome {
             .and_then(|leader| fresh.gain(leader, confidence))
             .map(|ratio| (ratio.value - 1.0, ratio.low - 1.0, ratio.high - 1.0));
         let best = leader.and_then(announce);
+        let so_far = if best.is_none() { so_far(&tally, confidence) } else { None };
         let performance = best.as_ref().map(|best| best.performance.mean);
         let as_found = as_found(records, confidence);
         let baseline = fresh.baseline(confidence);
@@ -211,6 +216,7 @@ impl Outcome {
             advice: advice(gain, question.within),
             unit: unit.clone(),
             best,
+            so_far,
             baseline,
             as_found,
             gain,
@@ -276,6 +282,13 @@ fn as_found(records: &[Record], confidence: f64) -> Option<Estimate> {
     let undisturbed = records.iter().take_while(|record| record.trial.setting == Setting::Unpinned);
     let values: Vec<f64> = undisturbed.filter_map(|record| Some(record.outcome.as_ref().ok()?.performance)).collect();
     estimate(&values, confidence)
+}
+
+/// The assignment that leads in the windows of the search.
+fn so_far(tally: &Tally, confidence: f64) -> Option<Best> {
+    let (assignment, _) = tally.ranking().into_iter().next()?;
+    let performance = estimate(&tally.class(assignment)?.windows, confidence)?;
+    Some(Best { assignment: assignment.clone(), performance })
 }
 
 /// The share of the windows measured in which the metric did not move.

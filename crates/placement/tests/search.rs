@@ -125,6 +125,23 @@ fn every_strategy_finds_the_best_of_a_small_space_without_noise() {
 }
 
 #[test]
+fn a_search_that_was_stopped_tells_what_led_by_then() {
+    let case = small();
+    for strategy in STRATEGIES {
+        let question = question(strategy, 600, 1);
+        let (outcome, records) = case.run(&question);
+        assert_eq!(outcome.so_far, None, "{strategy:?}: there is a best");
+        let fresh = records.iter().position(|record| record.trial.purpose == Purpose::Final).unwrap();
+        let stopped = &records[..fresh];
+        let search = Search::replay(&question, &case.tree, &case.workload, stopped).unwrap();
+        let outcome = search.outcome(&Unit::rate("ops/s"), stopped, Some("it was stopped"));
+        let so_far = outcome.so_far.unwrap();
+        assert_eq!((outcome.best, so_far.performance.mean), (None, 100.0), "{strategy:?}");
+        assert_eq!(case.truth(&so_far.assignment), case.optimum(), "{strategy:?}");
+    }
+}
+
+#[test]
 fn wrong_announcements_stay_below_the_stated_error() {
     for noise in [0.01, 0.05] {
         let mut missed = 0;

@@ -53,6 +53,7 @@ pub(crate) fn document(info: &CampaignInfo, outcome: &Outcome, plan: Option<&Pat
         "unit": unit.name,
         "lower_is_better": unit.reciprocal,
         "best": outcome.best.as_ref().map(placed),
+        "so_far": outcome.so_far.as_ref().map(placed),
         "baseline": outcome.baseline.as_ref().map(figure),
         "as_found": outcome.as_found.as_ref().map(figure),
         "found_apart": outcome.found_apart().filter(|_| !simulated),

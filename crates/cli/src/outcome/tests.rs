@@ -42,6 +42,7 @@ fn outcome(unit: Unit, mean: f64) -> Outcome {
         unit,
         best: Some(best([0, 1], mean)),
         baseline: Some(figure(mean * 0.8, mean / 20.0)),
+        so_far: None,
         as_found: None,
         gain: Some((0.25, 0.2, 0.3)),
         ties: vec![best([0, 2], mean * 0.999)],
@@ -88,6 +89,26 @@ fn what_the_measurements_met_is_told_beside_the_verdict() {
     let text = tell(&campaign(unit), &met, Files::default(), 100);
     let verdict = text.split("\n\n").next().unwrap();
     assert!(verdict.contains("\nThe machine was busy.\nThe machine or the load changed meanwhile:"), "{verdict}");
+}
+
+#[test]
+fn before_there_are_fresh_windows_what_leads_is_told_as_that() {
+    let unit = Unit::rate("packets/s");
+    let stopped = CampaignInfo { state: CampaignState::Stopped, ..campaign(unit.clone()) };
+    let so_far = Outcome {
+        advice: Advice::Undecided,
+        best: None,
+        so_far: Some(best([0, 3], 1.5e6)),
+        gain: None,
+        ties: Vec::new(),
+        ..outcome(unit, 1.72e6)
+    };
+    let text = tell(&stopped, &so_far, Files::default(), 100);
+    assert!(text.contains("The assignment that leads so far, without fresh windows yet:\n"), "{text}");
+    assert!(text.contains("  best      none\n  so far    1.50 M packets/s (95 % interval 1.49 to 1.51"), "{text}");
+    let told = document(&stopped, &so_far, None);
+    assert_eq!((&told["best"], &told["so_far"]["performance"]), (&Value::Null, &serde_json::json!(1.5e6)));
+    assert_eq!(told["so_far"]["assignment"][1]["cpu"], 3);
 }
 
 #[test]

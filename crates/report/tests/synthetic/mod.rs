@@ -100,6 +100,7 @@ pub(crate) fn campaign(plot: &Plot<'_>) -> Synthetic {
         unit: plot.unit.clone(),
         best: Some(best(0)),
         baseline: Some(baseline),
+        so_far: None,
         as_found: None,
         gain: Some((
             first.mean / baseline.mean - 1.0,
