@@ -80,6 +80,8 @@ pub struct LiveTestbed {
     setting: Setting,
     /// Where [`Self::scatter`] deals to.
     random: Random,
+    /// How long the meter's first answer took.
+    answered: Duration,
 }
 
 impl LiveTestbed {
@@ -92,7 +94,7 @@ impl LiveTestbed {
         options: LiveOptions,
         cancelled: Arc<AtomicBool>,
     ) -> Result<Self, TargetError> {
-        let surveyed = first_answer(&mut target, meter.as_mut(), &options, &cancelled)?;
+        let (surveyed, answered) = first_answer(&mut target, meter.as_mut(), &options, &cancelled)?;
         let (machine, leaves) = common_contexts(machine, target.name(), &target.mask())?;
         let mut left_alone = Vec::new();
         let mut placed = Vec::new();
@@ -130,6 +132,7 @@ impl LiveTestbed {
             not_punctual: None,
             setting: Setting::Unpinned,
             random: Random::new(0),
+            answered,
         })
     }
 
@@ -163,9 +166,10 @@ impl LiveTestbed {
         self.meter.growth().is_some_and(|growth| growth.of_a_total().is_some())
     }
 
-    /// Time per measurement at [`Effort`] 1.
-    pub fn period(&self) -> Duration {
-        self.options.period
+    /// How long a measurement takes, about, what settles included: a period, or as long as the meter's first answer took where its numbers come more
+    /// slowly.
+    pub fn each(&self) -> Duration {
+        self.options.period.max(self.answered)
     }
 
     /// The program's processes.
@@ -351,17 +355,18 @@ impl Testbed for LiveTestbed {
 }
 
 /// Waits for a steady set of busy threads and a first answer of the meter, then looks whether the set is still the same: a
-/// program that is starting up is busy too.
+/// program that is starting up is busy too. The threads, and how long that answer took.
 fn first_answer(
     target: &mut Target,
     meter: &mut dyn Meter,
     options: &LiveOptions,
     cancelled: &AtomicBool,
-) -> Result<Vec<Surveyed>, TargetError> {
+) -> Result<(Vec<Surveyed>, Duration), TargetError> {
     let deadline = Instant::now() + options.patience;
     let stop = || cancelled.load(Ordering::Relaxed);
     let mut before = target.wait_steady(options.survey, options.patience, cancelled)?;
     loop {
+        let asked = Instant::now();
         match meter.measure(Duration::ZERO, options.period, &stop) {
             Err(error) if error.interrupted || error.retry == Retry::Never || Instant::now() >= deadline => {
                 target.check()?;
@@ -369,9 +374,10 @@ fn first_answer(
             }
             Err(_) => target.check()?,
             Ok(_) => {
+                let answered = asked.elapsed();
                 let surveyed = target.survey(options.survey, cancelled)?;
                 if same_crew(&before, &surveyed) && surveyed.iter().any(|one| one.runs) {
-                    return Ok(averaged(&before, surveyed));
+                    return Ok((averaged(&before, surveyed), answered));
                 }
                 let left = deadline.saturating_duration_since(Instant::now());
                 before = target.wait_steady(options.survey, left, cancelled)?;

@@ -98,6 +98,7 @@ impl Compare {
             output::print(&format!("{}\n", place::subject(&new)))?;
         }
         output::note_all(&bed.notes());
+        output::note_all(&place::too_few(&request, &bed, begin.elapsed()));
         let mut done = 0;
         for (index, way) in WAYS.iter().enumerate() {
             let mut asked = request.clone();

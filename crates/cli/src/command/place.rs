@@ -62,6 +62,7 @@ impl Place {
             ));
         }
         ensure_choice(&request, &new)?;
+        output::note_all(&too_few(&request, &bed, begin.elapsed()));
         let id = store.create(&new)?;
         let told =
             Told { json: self.json, plan: self.plan, store: self.store.named().map(Path::to_owned), apply: self.apply };
@@ -133,14 +134,36 @@ pub(crate) fn prepare(
 
 /// The budget that may do, where `spent` went before the first measurement: into a run, of a program that is started anew.
 fn remedy(request: &Request, bed: &Bed, spent: Duration) -> Option<String> {
+    let (enough, each) = enough(request, bed, spent)?;
+    Some(outcome::budget_for(enough, Some(each), spent))
+}
+
+/// How many measurements a verdict takes, about, and how long each; `spent` is what getting to know the program took.
+fn enough(request: &Request, bed: &Bed, spent: Duration) -> Option<(u64, Duration)> {
     let tree = SharingTree::new(bed.testbed().machine(), request.question.alike);
     let search = Search::new(&request.question, &tree, bed.testbed().workload()).ok()?;
     let each = match bed {
         Bed::Rerun(_) => spent,
-        Bed::Live(bed, _) => bed.period(),
+        Bed::Live(bed, _) => bed.each(),
         Bed::Instances(_) | Bed::Simulated(_) => request.period,
     };
-    Some(outcome::budget_for(search.enough(), Some(each), spent))
+    Some((search.enough(), each))
+}
+
+/// That what is left of a budget of time has no room for the measurements of a verdict, before the first of them: of a number that comes once a second,
+/// say, or of long runs. `spent` is what getting to know the program took.
+pub(crate) fn too_few(request: &Request, bed: &Bed, spent: Duration) -> Option<String> {
+    let Budget::Time(left) = request.question.budget else { return None };
+    // Of a model it is its own time.
+    let (enough, each) = enough(request, bed, spent).filter(|_| !matches!(bed, Bed::Simulated(_)))?;
+    no_room(left, enough, each).map(|why| format!("{why}, and {}", outcome::budget_for(enough, Some(each), spent)))
+}
+
+/// That `left` has no room for `enough` measurements of `each`.
+fn no_room(left: Duration, enough: u64, each: Duration) -> Option<String> {
+    let fits = (left.as_secs_f64() / each.as_secs_f64()) as u64;
+    let told = || format!("the budget has room for about {}", figures::counted(fits, "measurement"));
+    (fits < enough).then(told)
 }
 
 /// An error where there is one assignment only. Not for a search among several numbers of threads: one that has a single assignment may

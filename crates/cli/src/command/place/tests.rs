@@ -34,6 +34,15 @@ fn one_assignment_only_is_refused_with_a_remedy_where_there_is_one() {
 }
 
 #[test]
+fn a_budget_without_room_for_a_verdict_is_told_before_the_first_measurement() {
+    let room = |left, each| no_room(Duration::from_millis(left), 50, Duration::from_millis(each));
+    assert_eq!(room(60_000, 1200), None);
+    let told = "the budget has room for about 48 measurements";
+    assert_eq!(room(60_000, 1250).as_deref(), Some(told), "of a number that comes once a second");
+    assert_eq!(room(100, 1250).as_deref(), Some(told.replace("48", "0").as_str()));
+}
+
+#[test]
 fn a_metric_that_was_a_total_is_answered_with_the_command_that_measures_its_rate() {
     let request = arguments::tests::request(&["--", "true"]).unwrap();
     for (command, meant) in [
