@@ -5,12 +5,13 @@ use crate::outcome::Sheet;
 use crate::output;
 use crate::request::Compared;
 use comfy_table::{CellAlignment, Table, presets};
-use pinwise_campaign::{CampaignId, CampaignInfo, KeptCharacterization, Record, Store};
-use pinwise_placement::{Comparison, Judged, Row, Standing, Verdict, sentence};
-use pinwise_report::{Files, caveat, is_simulated, lost};
+use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, KeptCharacterization, Record, Store};
+use pinwise_placement::{Comparison, Judge, Judged, Row, Standing, Verdict, sentence};
+use pinwise_report::{Files, against, caveat, is_simulated, lost, standing};
 use pinwise_testbed::figures::{self, Scale};
 use pinwise_topology::SharingTree;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// What a campaign compared, if it is a comparison.
@@ -28,16 +29,18 @@ pub(crate) fn print(
 ) -> anyhow::Result<()> {
     let records = store.records(info.id)?;
     let comparison = Comparison::new(&compared.lineup, &info.new.unit, &records);
-    let notes = notes(store, info)?;
+    let notes = notes(store, info, compared)?;
     if json {
         return output::print_json(&document(info, &comparison, &notes, &records));
     }
-    output::print(&tell(info, &comparison, &notes, Files { plan: None, store: named }, output::width()))
+    output::print(&tell(info, compared, &comparison, &notes, Files { plan: None, store: named }, output::width()))
 }
 
-/// What to know beside the comparison, in sentences: in the terminal, JSON and on the page.
-fn notes(store: &Store, info: &CampaignInfo) -> anyhow::Result<Vec<String>> {
-    Ok(place::notes(store, info.id)?.iter().map(|note| sentence(note)).collect())
+/// What to know beside the comparison, of its own measurements and of those of its searches, in sentences: in the terminal, JSON and on the page.
+fn notes(store: &Store, info: &CampaignInfo, compared: &Compared) -> anyhow::Result<Vec<String>> {
+    let searches: BTreeSet<CampaignId> = compared.lineup.contenders.iter().filter_map(|way| way.campaign).collect();
+    let notes = place::notes_of(store, searches.into_iter().chain([info.id]))?;
+    Ok(notes.iter().map(|note| sentence(note)).collect())
 }
 
 /// The page of a comparison, with what its searches measured as far as that is still in the store.
@@ -60,10 +63,37 @@ pub(crate) fn page(
         searches.push((campaign, way.name.clone(), records));
     }
     let searches: Vec<_> = searches.into_iter().map(|(_, name, records)| (name, records)).collect();
-    Ok(pinwise_report::comparison_page(info, &comparison, &notes(store, info)?, &searches, files, characterization)?)
+    Ok(pinwise_report::comparison_page(
+        info,
+        &comparison,
+        &notes(store, info, compared)?,
+        &searches,
+        files,
+        characterization,
+    )?)
 }
 
-fn tell(info: &CampaignInfo, comparison: &Comparison, notes: &[String], files: Files<'_>, width: usize) -> String {
+/// How far a comparison is that has not ended, and how to go on with it.
+fn unfinished(info: &CampaignInfo, compared: &Compared, files: Files<'_>) -> Option<String> {
+    let (done, all) = (figures::count(info.records), figures::count(Judge::measurements(&compared.lineup)));
+    let far = format!("{done} of at most {all} measurements of the comparison are made");
+    match info.state {
+        CampaignState::Finished => None,
+        _ if info.running => Some(format!("It is still running: {far}.")),
+        _ => {
+            Some(format!("It was not ended: {far}; go on with: pinwise campaign resume {}{}", info.id.0, files.flag()))
+        }
+    }
+}
+
+fn tell(
+    info: &CampaignInfo,
+    compared: &Compared,
+    comparison: &Comparison,
+    notes: &[String],
+    files: Files<'_>,
+    width: usize,
+) -> String {
     let mut sheet = Sheet { text: String::new(), width };
     let simulated = is_simulated(&info.new.question);
     if simulated {
@@ -75,14 +105,19 @@ fn tell(info: &CampaignInfo, comparison: &Comparison, notes: &[String], files: F
         sheet.paragraph("", 0, &what);
         sheet.text.push('\n');
     }
+    if let Some(unfinished) = unfinished(info, compared, files) {
+        sheet.paragraph("", 0, &unfinished);
+        sheet.text.push('\n');
+    }
     if comparison.rows.is_empty() {
         sheet.paragraph("", 0, "Nothing is compared yet: the windows that are told come last.");
     } else {
         sheet.text.push_str(&table(comparison));
         let (rounds, confidence) = (comparison.rounds, figures::percent(comparison.confidence));
         let how = format!(
-            "Losses are against the best known, from {rounds} rounds of fresh windows by which nothing was chosen; their {confidence} \
-             intervals hold together, those of performances each alone."
+            "Losses are against {}, from {rounds} rounds of fresh windows by which nothing was chosen; their {confidence} intervals hold \
+             together, those of performances each alone.",
+            against(comparison)
         );
         sheet.text.push('\n');
         sheet.paragraph("", 0, &how);
@@ -103,9 +138,9 @@ fn tell(info: &CampaignInfo, comparison: &Comparison, notes: &[String], files: F
     for (name, reason) in &comparison.left_out {
         sheet.paragraph("", 0, &format!("{name} is left out: {reason}."));
     }
-    let mut searched: Vec<String> =
-        comparison.rows.iter().filter_map(|row| Some(row.campaign?.0.to_string())).collect();
-    searched.dedup();
+    let searched = compared.lineup.contenders.iter().filter_map(|way| way.campaign);
+    let searched: BTreeSet<CampaignId> = searched.collect();
+    let searched: Vec<String> = searched.iter().map(|id| id.0.to_string()).collect();
     let flag = files.flag();
     if let Some(last) = searched.last() {
         let all = searched.join(", ");
@@ -137,12 +172,7 @@ fn table(comparison: &Comparison) -> String {
             figures::count(performance.n as u64),
             if best { String::new() } else { figures::percent(loss.estimate) },
             if best { String::new() } else { lost(loss) },
-            match row.standing {
-                Standing::Best => "best known".to_owned(),
-                Standing::Tied => "not told apart".to_owned(),
-                Standing::Worse => String::new(),
-                Standing::Better => "better".to_owned(),
-            },
+            standing(comparison, row).to_owned(),
             if row.spent > 0 { figures::count(row.spent) } else { String::new() },
         ]);
     }
@@ -213,6 +243,7 @@ fn document(info: &CampaignInfo, comparison: &Comparison, notes: &[String], reco
         "confidence": comparison.confidence,
         "within": comparison.within,
         "best": comparison.best().map(|best| &best.name),
+        "contradicted_by": comparison.contradiction().map(|better| &better.name),
         "rounds": comparison.rounds,
         "rounds_needed": comparison.unclear().map(|unclear| unclear.rounds),
         "ways": comparison.rows.iter().map(row).collect::<Vec<_>>(),

@@ -27,7 +27,10 @@ pub(crate) fn tell(info: &CampaignInfo, outcome: &Outcome, files: Files<'_>, wid
         sheet.paragraph(
             "",
             0,
-            &format!("Simulated on a model of {machine}: performances and times are those of the model."),
+            &format!(
+                "Simulated on a model of {machine}: performances and times are those of the model, and unpinned means balanced over cores and \
+                 pipes, which threads end up together being left to chance."
+            ),
         );
     }
     sheet.paragraph("", 0, &verdict(info, outcome, &tree));

@@ -41,18 +41,38 @@ fn contradiction(comparison: &Comparison) -> Option<String> {
     let how = figures::change(-better.loss.estimate);
     let doubt = if better.standing == Standing::Better { "" } else { ", as did every other way" };
     Some(format!(
-        "The fresh windows contradict the choice of the best known ({}): {} does better in them, {how}{doubt}. Windows were too noisy or the machine \
-         changed meanwhile; which is best stays open until they are repeated, on a quieter machine or with more --rounds.",
+        "No best is known: {} led in the windows that were to choose it, and the fresh ones contradict them: {} does better in them, {how}{doubt}. \
+         Windows were too noisy or the machine changed meanwhile; which is best stays open until they are repeated, on a quieter machine or with more \
+         --rounds.",
         comparison.best().map_or("", |best| best.name.as_str()),
         better.name
     ))
 }
 
+/// What losses are taken against, in a sentence: what the fresh windows contradict is not called the best.
+pub fn against(comparison: &Comparison) -> String {
+    match (comparison.contradiction(), comparison.best()) {
+        (Some(_), Some(led)) => format!("{} (which led before)", led.name),
+        _ => "the best known".to_owned(),
+    }
+}
+
+/// What a way is beside the others, in a word or two.
+pub fn standing(comparison: &Comparison, row: &Row) -> &'static str {
+    match row.standing {
+        Standing::Best if comparison.contradiction().is_some() => "led before",
+        Standing::Best => "best known",
+        Standing::Tied => "not told apart",
+        Standing::Worse => "",
+        Standing::Better => "better",
+    }
+}
+
 fn unclear(comparison: &Comparison, simulated: bool) -> Option<String> {
     let unclear = comparison.unclear()?;
     let who = match unclear.rows.as_slice() {
-        [one] => format!("{} may be as good as the best known or lose", one.name),
-        rows => format!("{} ways may each be as good as the best known or lose", rows.len()),
+        [one] => format!("{} may be as good as {} or lose", one.name, against(comparison)),
+        rows => format!("{} ways may each be as good as {} or lose", rows.len(), against(comparison)),
     };
     let longer = if simulated { "--cycles" } else { "--period" };
     Some(format!(
@@ -119,6 +139,9 @@ struct ComparisonDocument<'a> {
 
 fn verdict(comparison: &Comparison, scale: &Scale) -> String {
     let Some(best) = comparison.best() else { return "Nothing is compared yet.".to_owned() };
+    if comparison.contradiction().is_some() {
+        return format!("{} reaches {}.", best.name, best.performance.show(scale));
+    }
     // The first row is the program as nobody pins it.
     let against = comparison.rows.first().filter(|row| row.standing == Standing::Worse).map_or(String::new(), |row| {
         format!(" {} loses {} against it ({}).", row.name, figures::percent(row.loss.estimate), lost(&row.loss))
@@ -137,10 +160,13 @@ fn verdict(comparison: &Comparison, scale: &Scale) -> String {
 }
 
 fn losses(comparison: &Comparison, scale: &Scale) -> Figure {
-    const TITLE: &str = "Loss against the best known";
+    let title = match comparison.contradiction() {
+        Some(_) => "Loss against what led before",
+        None => "Loss against the best known",
+    };
     let rows = &comparison.rows;
     if rows.is_empty() {
-        return Figure::absent(TITLE, "Nothing is compared yet.");
+        return Figure::absent(title, "Nothing is compared yet.");
     }
     let names = rows.iter().rev().map(|row| row.name.clone()).collect();
     let y = Axis { names, ..Axis::default() };
@@ -159,13 +185,7 @@ fn losses(comparison: &Comparison, scale: &Scale) -> Figure {
             row.name.clone(),
             figures::percent(estimate),
             if best { String::new() } else { lost(&row.loss) },
-            match row.standing {
-                Standing::Best => "best known",
-                Standing::Tied => "not told apart",
-                Standing::Worse => "",
-                Standing::Better => "better",
-            }
-            .to_owned(),
+            standing(comparison, row).to_owned(),
             row.performance.show(scale),
             figures::count(row.performance.n as u64),
             if row.spent > 0 { figures::count(row.spent) } else { "none".to_owned() },
@@ -184,12 +204,12 @@ fn losses(comparison: &Comparison, scale: &Scale) -> Figure {
     ));
     let worst = rows.iter().max_by(|a, b| a.loss.estimate.total_cmp(&b.loss.estimate));
     Figure {
-        title: TITLE,
+        title,
         says: worst.map_or(String::new(), |worst| {
             format!("The largest loss is that of {}: {}.", worst.name, figures::percent(worst.loss.estimate))
         }),
         reading: "Everything was measured side by side, in random order, in windows by which nothing was chosen. The bar is the interval of the \
-                  loss; one that begins at the edge may be no loss at all. Further to the left is better; the best known is at 0.",
+                  loss; one that begins at the edge may be no loss at all. Further to the left is better; what the others are held against is at 0.",
         chart: Some(chart),
         table,
     }

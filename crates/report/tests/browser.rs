@@ -11,7 +11,7 @@ use matrices::page_of;
 use pinwise_campaign::{CampaignId, KeptCharacterization};
 use pinwise_characterization::Characterization;
 use pinwise_placement::{Claim, Comparison, Judged, Loss, Row, Standing, Verdict};
-use pinwise_report::{Files, comparison_page, page};
+use pinwise_report::{Files, against, caveat, comparison_page, page, standing};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -181,6 +181,30 @@ fn ways_of_placing_are_legible_beside_one_another() {
     assert!(html.contains("The machine was busy &#60;em&#62;meanwhile"), "a note, escaped");
     assert!(html.contains("2 ways may each be as good as the best known"), "what was not told is said");
     legible("compared", &html, 2, 50);
+}
+
+/// All others did better than what led when it was chosen: nothing is called the best then.
+#[test]
+fn what_the_fresh_windows_contradict_is_not_called_the_best() {
+    let campaign = campaign(&Plot::default());
+    let mut comparison = comparison(&campaign);
+    assert_eq!(
+        (against(&comparison), standing(&comparison, &comparison.rows[4])),
+        ("the best known".into(), "best known")
+    );
+    for row in comparison.rows.iter_mut().filter(|row| row.standing != Standing::Best) {
+        (row.loss, row.standing) = (Loss { estimate: -0.05, low: -0.2, high: 0.1 }, Standing::Tied);
+    }
+    assert_eq!(standing(&comparison, &comparison.rows[4]), "led before");
+    assert_eq!(against(&comparison), "default strategy (which led before)");
+    let told = caveat(&comparison, false).unwrap();
+    assert!(told.starts_with("No best is known: default strategy led in the windows"), "{told}");
+    assert!(
+        told.contains("does better in them, +5.0 %, as did every other way") && !told.contains("best known"),
+        "{told}"
+    );
+    let html = comparison_page(&campaign.info, &comparison, &[], &[], Files::default(), None).unwrap();
+    assert!(!html.contains("best known placement") && html.contains("Loss against what led before"), "{html}");
 }
 
 #[test]

@@ -17,6 +17,7 @@ use pinwise_report::{Files, shell};
 use pinwise_testbed::figures;
 use pinwise_topology::SharingTree;
 use serde::{Deserialize, Serialize};
+use std::path::Path;
 
 /// List, show, resume, export and delete what was measured.
 ///
@@ -268,7 +269,7 @@ fn show(one: &One) -> anyhow::Result<()> {
     if let Some(selected) = selection::of(&info) {
         return selection::print(&info, &selected, &store.records(info.id)?, one.id.store.named(), one.json);
     }
-    let outcome = outcome(&store, &info, &store.records(info.id)?)?;
+    let outcome = outcome(&store, &info, &store.records(info.id)?, one.id.store.named())?;
     let plan = plan::beside(&store, &info);
     let files = Files { plan: plan.as_deref(), store: one.id.store.named() };
     if one.json {
@@ -287,8 +288,13 @@ pub(crate) fn unreadable(info: &CampaignInfo, part: &str, error: &serde_json::Er
     )
 }
 
-/// The conclusion of a campaign, or what its `records` answer already.
-pub(crate) fn outcome(store: &Store, info: &CampaignInfo, records: &[Record]) -> anyhow::Result<Outcome> {
+/// The conclusion of a campaign, or what its `records` answer already; `named` is the store, where commands have to name it.
+pub(crate) fn outcome(
+    store: &Store,
+    info: &CampaignInfo,
+    records: &[Record],
+    named: Option<&Path>,
+) -> anyhow::Result<Outcome> {
     if let Some(conclusion) = &info.conclusion {
         return Outcome::deserialize(conclusion).map_err(|error| unreadable(info, "its answer", &error));
     }
@@ -298,7 +304,10 @@ pub(crate) fn outcome(store: &Store, info: &CampaignInfo, records: &[Record]) ->
     let search = Search::replay(&question, &tree, &info.new.workload, records)?;
     let ended = match state(info) {
         "running" => "it is still running".to_owned(),
-        state => format!("it was {state}; go on with: pinwise campaign resume {}", info.id.0),
+        state => {
+            let flag = Files { plan: None, store: named }.flag();
+            format!("it was {state}; go on with: pinwise campaign resume {}{flag}", info.id.0)
+        }
     };
     Ok(Outcome { notes: place::notes(store, info.id)?, ..search.outcome(&info.new.unit, records, Some(&ended)) })
 }

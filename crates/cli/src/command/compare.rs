@@ -14,7 +14,7 @@ use pinwise_placement::{
     Budget, Claim, Comparison, Contender, Entry, Judge, Lineup, Outcome, Question, Search, StrategyName,
 };
 use pinwise_prediction::Cast;
-use pinwise_report::Files;
+use pinwise_report::{Files, shell};
 use pinwise_testbed::figures;
 use pinwise_topology::{Assignment, PerContext, Random, SharingTree, Space, balanced};
 use std::path::Path;
@@ -115,7 +115,7 @@ impl Compare {
             output::aside(&format!("search {} of {}: {}", index + 1, WAYS.len(), way.name));
             let searched = match search(&mut store, &request, &new, &mut bed, &interrupt)? {
                 Ok(searched) => searched,
-                Err(begun) => return Err(interrupted(&searches_kept(done, begun, self.store.named())).into()),
+                Err(begun) => return Err(interrupted(&searches_kept(done, begun, self.store.named(), &new)).into()),
             };
             if let Some(note) = unlooked(way, searched.drawn) {
                 output::aside(&note);
@@ -207,21 +207,24 @@ struct Searched {
     drawn: u64,
 }
 
-/// One search as a campaign of its own; where it was interrupted, its campaign if there is a measurement in it.
+/// One search as a campaign of its own; where it was interrupted, its campaign and measurements if there are any.
 fn search(
     store: &mut Store,
     request: &Request,
     new: &NewCampaign,
     bed: &mut Bed,
     interrupt: &Interrupt,
-) -> anyhow::Result<Result<Searched, Option<CampaignId>>> {
+) -> anyhow::Result<Result<Searched, Option<(CampaignId, usize)>>> {
     let id = store.create(&NewCampaign { question: serde_json::to_value(request)?, ..new.clone() })?;
     let info = store.get(id)?;
     let tree = SharingTree::new(&new.machine, new.alike);
     let mut strategy = Search::new(&request.question, &tree, &new.workload)?;
     let Measured { ending, records, notes } =
         place::measure(store, &info, request.question.budget, &mut strategy, bed, interrupt)?;
-    output::note_all(&notes);
+    // What the measurements of a search met is told with the comparison, of all together.
+    if !matches!(ending, Ending::Finished(_)) {
+        output::note_all(&notes);
+    }
     match ending {
         Ending::Finished(_) => {
             let outcome = Outcome { notes, ..strategy.outcome(&new.unit, &records, None) };
@@ -237,7 +240,7 @@ fn search(
         }
         Ending::Interrupted => {
             store.conclude(id, CampaignState::Stopped, None)?;
-            Ok(Err(Some(id)))
+            Ok(Err(Some((id, records.len()))))
         }
         Ending::Failed(reason) => {
             store.conclude(id, CampaignState::Stopped, None)?;
@@ -335,8 +338,11 @@ fn judge(
         Ending::Interrupted => {
             store.conclude(info.id, CampaignState::Stopped, None)?;
             let flag = Files { plan: None, store: named }.flag();
-            let resume = format!("pinwise campaign resume {}{flag}", info.id.0);
-            Err(interrupted(&format!("the searches are kept; go on comparing with: {resume}")).into())
+            let (id, kept) = (info.id.0, place::kept(records.len()));
+            let resume = format!("pinwise campaign resume {id}{flag}");
+            let searches = "all searches had ended, and are kept";
+            Err(interrupted(&format!("{searches}; {kept} of the comparison in campaign {id}, go on with it: {resume}"))
+                .into())
         }
         Ending::Failed(reason) => {
             store.conclude(info.id, CampaignState::Stopped, None)?;
@@ -345,19 +351,22 @@ fn judge(
     }
 }
 
-/// What there is where the user ended a search, `done` of them having ended before, and how to see it and go on.
-fn searches_kept(done: usize, begun: Option<CampaignId>, named: Option<&Path>) -> String {
+/// What there is where the user ended a search, `done` of them having ended before, how to see it, and what to do: what compares them is made last, so that
+/// there is nothing to go on with but that search by itself.
+fn searches_kept(done: usize, begun: Option<(CampaignId, usize)>, named: Option<&Path>, new: &NewCampaign) -> String {
     let flag = Files { plan: None, store: named }.flag();
+    let again = format!("nothing is compared yet, and a comparison begins anew: {}", shell(&new.command));
     let searches = if done == 1 { "search is" } else { "searches are" };
-    let see = format!("{done} {searches} kept, see: pinwise campaign list{flag}");
-    match begun {
-        Some(CampaignId(id)) if done == 0 => {
-            format!("go on with this search alone with: pinwise campaign resume {id}{flag}")
-        }
-        Some(CampaignId(id)) => format!("{see}; go on with this one with: pinwise campaign resume {id}{flag}"),
-        None if done == 0 => "nothing is kept".to_owned(),
-        None => see,
+    let ended = format!("{done} {searches} kept, see: pinwise campaign list{flag}");
+    let this = begun.map(|(CampaignId(id), measurements)| {
+        let kept = place::kept(measurements);
+        format!("of this search {kept}, go on with it alone: pinwise campaign resume {id}{flag}")
+    });
+    let ended = (done > 0).then_some(ended);
+    if ended.is_none() && this.is_none() {
+        return "nothing is kept".to_owned();
     }
+    ended.into_iter().chain(this).chain([again]).collect::<Vec<_>>().join("; ")
 }
 
 fn interrupted(kept: &str) -> Interrupted {
@@ -367,19 +376,37 @@ fn interrupted(kept: &str) -> Interrupted {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pinwise_testbed::{Unit, Workload};
+    use pinwise_topology::{Alike, Machine};
 
     #[test]
     fn an_interrupted_comparison_says_what_is_kept_and_how_to_go_on() {
         let store = Some(Path::new("a b.db"));
-        assert_eq!(searches_kept(0, None, None), "nothing is kept");
+        let new = NewCampaign {
+            command: ["pinwise", "compare", "--", "./a b"].map(String::from).to_vec(),
+            machine: Machine::from_shape("2").unwrap(),
+            alike: Alike::ByStructure,
+            workload: Workload { name: "a".into(), threads: Vec::new() },
+            unit: Unit::rate("1/s"),
+            question: serde_json::Value::Null,
+            seed: 1,
+        };
+        let again = "nothing is compared yet, and a comparison begins anew: pinwise compare -- './a b'";
+        let told = |done, begun, named| searches_kept(done, begun, named, &new);
+        assert_eq!(told(0, None, None), "nothing is kept");
         assert_eq!(
-            searches_kept(0, Some(CampaignId(1)), store),
-            "go on with this search alone with: pinwise campaign resume 1 --store 'a b.db'"
+            told(0, Some((CampaignId(1), 20)), store),
+            format!(
+                "of this search 20 measurements are kept, go on with it alone: pinwise campaign resume 1 --store 'a b.db'; {again}"
+            )
         );
-        assert_eq!(searches_kept(1, None, None), "1 search is kept, see: pinwise campaign list");
+        assert_eq!(told(1, None, None), format!("1 search is kept, see: pinwise campaign list; {again}"));
         assert_eq!(
-            searches_kept(2, Some(CampaignId(7)), None),
-            "2 searches are kept, see: pinwise campaign list; go on with this one with: pinwise campaign resume 7"
+            told(2, Some((CampaignId(7), 1)), None),
+            format!(
+                "2 searches are kept, see: pinwise campaign list; of this search 1 measurement is kept, go on with it alone: pinwise campaign \
+                 resume 7; {again}"
+            )
         );
     }
 }

@@ -12,7 +12,7 @@ mod testbed;
 
 pub(crate) use arguments::{PROFILING, Place};
 pub(crate) use blackbox::{decide, prepare as prepare_profile};
-pub(crate) use part::{Measured, Watched, measure, notes};
+pub(crate) use part::{Measured, Watched, measure, notes, notes_of};
 pub(crate) use search::{SearchArguments, confidence, fraction, time};
 pub(crate) use simulation::SimulationArguments;
 pub(crate) use subject::SubjectArguments;
@@ -412,7 +412,7 @@ fn stay(outcome: &Outcome, scope: Scope, plan: &Path, json: bool) -> anyhow::Res
 /// Tells a finished campaign's outcome.
 fn tell(store: &Store, id: CampaignId, told: &Told, plan: Option<&Path>) -> anyhow::Result<()> {
     let info = store.get(id)?;
-    let outcome = campaign::outcome(store, &info, &store.records(id)?)?;
+    let outcome = campaign::outcome(store, &info, &store.records(id)?, told.store.as_deref())?;
     if told.json {
         output::print_json(&outcome::document(&info, &outcome, plan))
     } else {

@@ -83,7 +83,7 @@ impl Report {
             (Some(compared), _) => comparison::page(&store, &info, &compared, &records, files, characterization)?,
             (_, Some(selected)) => selection::page(&info, &selected, &records, files, characterization)?,
             _ => {
-                let outcome = campaign::outcome(&store, &info, &records)?;
+                let outcome = campaign::outcome(&store, &info, &records, asked.store.named())?;
                 pinwise_report::page(&info, &records, &outcome, files, characterization)?
             }
         };

@@ -20,8 +20,9 @@ use anyhow::Context;
 use clap::Args;
 use crew::Crew;
 use document::{Document, Placement, Remains};
+use finals::Finals;
 use pinwise_campaign::{CampaignState, Store};
-use pinwise_placement::{Advice, Choice, Measured, Number, Origin, Plan, Way};
+use pinwise_placement::{Advice, Choice, Measured, Number, Origin, Plan, Way, sentence};
 use pinwise_report::Files;
 use pinwise_testbed::figures::Scale;
 use pinwise_threads::Shortlist;
@@ -114,7 +115,7 @@ impl Tune {
         let choice = finals.contest.choice(crew.default_count() > n, asked.tolerance());
         let parameter = if choice == Choice::Default { crew.default } else { Some(n) };
         let plan = plan(&crew, choice, parameter, winner, &finals)?.map(|mut plan| {
-            plan.origin = Some(origin(&store, choice, winner, &notes));
+            plan.origin = Some(origin(&store, choice, winner, &finals));
             self.keep(&plan, &store)
         });
         let plan = plan.transpose()?;
@@ -263,13 +264,17 @@ fn plan(
     Ok(Some(plan))
 }
 
-/// What whoever uses the plan is told of the search that found it.
-fn origin(store: &Store, choice: Choice, winner: &Placement, notes: &[String]) -> Origin {
+/// What whoever uses the plan is told of the search that found it: of the notes only what speaks against the comparison by which it was chosen, and,
+/// where it pins, what the threads did while they were placed. How the number was searched for is the answer's to tell.
+fn origin(store: &Store, choice: Choice, winner: &Placement, finals: &Finals) -> Origin {
+    let placed = winner.searched.iter().filter(|_| choice == Choice::Placed);
+    let met = placed.flat_map(|searched| &searched.outcome.notes);
+    let notes = finals.notes().iter().chain(met).map(|note| sentence(note)).collect();
     Origin {
         campaign: winner.searched.as_ref().map(|searched| plan::identity(store, &searched.info)),
         advice: if choice == Choice::Placed { Advice::Pin } else { Advice::KeepDefault },
         simulated: false,
-        notes: notes.to_vec(),
+        notes,
     }
 }
 

@@ -44,7 +44,13 @@ pub(crate) fn measure(
 
 /// What the measurements of a campaign met, in all its parts, each once.
 pub(crate) fn notes(store: &Store, id: CampaignId) -> Result<Vec<String>, StoreError> {
-    store.met(id).map(told)
+    notes_of(store, [id])
+}
+
+/// What the measurements of several campaigns met, of all together, each once.
+pub(crate) fn notes_of(store: &Store, ids: impl IntoIterator<Item = CampaignId>) -> Result<Vec<String>, StoreError> {
+    let met: Vec<Vec<Met>> = ids.into_iter().map(|id| store.met(id)).collect::<Result<_, _>>()?;
+    Ok(told(met.concat()))
 }
 
 fn told(parts: Vec<Met>) -> Vec<String> {

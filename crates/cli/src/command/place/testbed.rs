@@ -64,11 +64,8 @@ impl Bed {
             Self::Live(bed, metric) => metric.iter().cloned().chain(bed.notes()).collect(),
             Self::Instances(bed) => bed.notes(),
             Self::Rerun(bed) => bed.notes(),
-            Self::Simulated(_) => vec![
-                "simulated: times are those of the model; unpinned means balanced over cores and pipes, which threads end up \
-                 together being left to chance"
-                    .to_owned(),
-            ],
+            // What a model is comes with the answer.
+            Self::Simulated(_) => Vec::new(),
         }
     }
 
