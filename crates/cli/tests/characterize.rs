@@ -96,6 +96,34 @@ fn what_is_kept_gives_the_page_again_and_campaigns_on_that_machine_show_it() {
     assert!(campaign.contains("What shares what on this machine") && campaign.contains(heat), "{campaign}");
 }
 
+/// Of the whole one a level is taken, of an excerpt nothing: neither is needed to search.
+#[test]
+fn a_damaged_characterization_is_said_and_no_reason_not_to_search() {
+    let folder = TempDir::new().unwrap();
+    let store = folder.path().join("pinwise.db");
+    let model = ["--machine", "ultrasparc-t2"];
+    characterize(&folder, &[&model[..], &["--benchmarks", "intadd", "--stressors", "1"]].concat());
+    let place = |more: &[&str]| {
+        let words = ["place", "--strategy", "blackbox", "--workload", "intadd:2", "--store", store.to_str().unwrap()];
+        pinwise([&words[..], &model, more].concat())
+    };
+    let rehearsed = place(&["--dry-run"]);
+    assert!(rehearsed.status.success() && rehearsed.stderr.is_empty(), "{rehearsed:?}");
+    // The text stands in the file as it is; keys of other names are no characterization.
+    let (key, damaged) = (b"\"isolation\"", b"\"isolatiom\"");
+    let mut bytes = fs::read(&store).unwrap();
+    let at: Vec<usize> = (0..bytes.len() - key.len()).filter(|&at| bytes[at..].starts_with(key)).collect();
+    assert!(!at.is_empty());
+    at.into_iter().for_each(|at| bytes[at..at + key.len()].copy_from_slice(damaged));
+    fs::write(&store, bytes).unwrap();
+    let rehearsed = place(&["--dry-run"]);
+    let said = String::from_utf8(rehearsed.stderr).unwrap();
+    assert!(rehearsed.status.success(), "{said}");
+    assert!(said.starts_with("note: ") && said.contains("damaged") && said.lines().count() == 1, "{said}");
+    let told = String::from_utf8(rehearsed.stdout).unwrap();
+    assert!(told.contains("Core (the usual one; characterize finds out)"), "{told}");
+}
+
 #[test]
 fn what_cannot_be_run_is_bad_usage() {
     for (words, reason) in [

@@ -105,7 +105,16 @@ pub(crate) fn program_of(pid: Pid) -> Option<PathBuf> {
 pub fn ended(pid: Pid) -> bool {
     match Stat::read(pid, pid.main()) {
         // The first thread may end before the others: then it is a zombie too, with threads beside it.
-        Ok(stat) => stat.dead() && threads(pid).map_or(true, |threads| threads.len() <= 1),
+        Ok(stat) => stat.dead() && is_alone(threads(pid).map(|threads| threads.len())),
+        Err(error) => gone(&error),
+    }
+}
+
+/// Whether a process whose first thread is a zombie has no other thread, by the list of its threads. One that could not be read, because too many
+/// files are open, says nothing: then it is taken to go on, which the next look finds out.
+fn is_alone(threads: io::Result<usize>) -> bool {
+    match threads {
+        Ok(threads) => threads <= 1,
         Err(error) => gone(&error),
     }
 }
@@ -131,6 +140,14 @@ mod tests {
 
     fn this() -> Pid {
         Pid(rustix::process::getpid().as_raw_nonzero().get())
+    }
+
+    #[test]
+    fn a_list_of_threads_that_cannot_be_read_is_no_end_of_a_process() {
+        let failed = |number| is_alone(Err(io::Error::from_raw_os_error(number)));
+        assert!(is_alone(Ok(1)) && is_alone(Ok(0)) && !is_alone(Ok(2)));
+        assert!(failed(libc::ESRCH) && failed(libc::ENOENT));
+        assert!(!failed(libc::EMFILE) && !failed(libc::ENFILE) && !failed(libc::EACCES));
     }
 
     #[test]

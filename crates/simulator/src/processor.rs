@@ -7,10 +7,10 @@
 mod check;
 mod machine;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// A processor as its description says.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Processor {
     /// The name of the model.
@@ -27,7 +27,7 @@ pub struct Processor {
 }
 
 /// What the strands of a pipe share: instruction fetch and integer execution.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct IntraPipe {
     /// Strands per pipe, 1 to 8.
@@ -39,7 +39,7 @@ pub struct IntraPipe {
 }
 
 /// Instruction fetch of a pipe.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Fetch {
     /// Instructions fetched per cycle. Only 1 is simulated.
@@ -51,7 +51,7 @@ pub struct Fetch {
 }
 
 /// Which of the ready strands of a pipe fetches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FetchPolicy {
     /// The one whose last fetch is longest ago.
@@ -59,7 +59,7 @@ pub enum FetchPolicy {
 }
 
 /// Which of the ready strands of a pipe go first in the cycle after a load.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AfterLoad {
     /// Those without a load.
@@ -69,7 +69,7 @@ pub enum AfterLoad {
 }
 
 /// Integer execution of a pipe.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Integer {
     /// Cycles until the strand can fetch again after an arithmetic or logical instruction. Only 1 is simulated.
@@ -79,7 +79,7 @@ pub struct Integer {
 }
 
 /// What the pipes of a core share.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct IntraCore {
     /// Pipes per core, 1 to 4.
@@ -97,7 +97,7 @@ pub struct IntraCore {
 }
 
 /// The pipelined unit for multiplication and floating-point addition: one operation enters per cycle.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Fpx {
     /// Latency of an integer multiplication.
@@ -109,7 +109,7 @@ pub struct Fpx {
 }
 
 /// Which pipe goes first where several want a unit in one cycle.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Arbitration {
     /// The one whose strand's last fetch is longest ago; between equals, the one that used the unit last yields.
@@ -119,7 +119,7 @@ pub enum Arbitration {
 }
 
 /// The divide unit: one operation at a time, first in first out within a pipe, the pipes taking turns.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Fpd {
     /// Latency of a floating-point division.
@@ -131,7 +131,7 @@ pub struct Fpd {
 }
 
 /// The load/store unit: one load or store per cycle.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Lsu {
     /// Which pipe goes first.
@@ -145,7 +145,7 @@ pub struct Lsu {
 }
 
 /// Which line of a set is replaced.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CachePolicy {
     /// A binary tree of bits per set, each pointing away from the half that was used last.
@@ -155,7 +155,7 @@ pub enum CachePolicy {
 }
 
 /// The first-level data cache of a core: write-through, no allocation on stores.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct L1Data {
     /// Capacity in KiB.
@@ -171,7 +171,7 @@ pub struct L1Data {
 }
 
 /// The first-level instruction cache of a core.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct L1Instruction {
     /// Capacity in KiB.
@@ -183,7 +183,7 @@ pub struct L1Instruction {
 }
 
 /// What the cores share.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct InterCore {
     /// Cores, 1 to 32.
@@ -195,7 +195,7 @@ pub struct InterCore {
 }
 
 /// The second-level cache: banks that work independently, consecutive lines in consecutive banks.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct L2 {
     /// Capacity of all banks in KiB.
@@ -215,7 +215,7 @@ pub struct L2 {
 }
 
 /// Main memory behind controllers, each of which serves as many neighbouring banks of the second-level cache.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Memory {
     /// Number of controllers.

@@ -76,7 +76,7 @@ fn maiv(text: &str) -> Result<f64, String> {
 struct Document<'a> {
     #[serde(flatten)]
     characterization: &'a Characterization,
-    /// How long it took.
+    /// How long it took in all, what a core gets of its caches included.
     seconds: f64,
     /// The file it is kept in.
     store: PathBuf,
@@ -99,6 +99,7 @@ impl Characterize {
 
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let interrupt = Interrupt::listen()?;
+        let begin = Instant::now();
         let (bench, fingerprint): (Box<dyn Bench>, Fingerprint) = match self.machine.as_str() {
             "host" => {
                 let machine = pinwise_host::machine()?;
@@ -127,9 +128,8 @@ impl Characterize {
             seed: self.seed,
         };
         announce(&*bench, &plan, &conditions)?;
-        let started = Instant::now();
         let characterization = measure(&*bench, &plan, conditions, fingerprint).map_err(stopped)?;
-        let seconds = started.elapsed().as_secs_f64();
+        let seconds = begin.elapsed().as_secs_f64();
         let excerpt = self.excerpt(&plan, &*bench, &characterization);
         let kept = store.keep_characterization(characterization, excerpt.is_none())?;
         if let Some(why) = &excerpt {
@@ -192,7 +192,10 @@ fn announce(bench: &dyn Bench, plan: &Plan, conditions: &Conditions) -> anyhow::
         if conditions.rounds == 1 { "" } else { "s" }
     ));
     let all = estimate(bench, plan, conditions).map_err(stopped)?;
-    output::aside(&format!("about {}", figures::duration(all)));
+    output::aside(&format!(
+        "about {}; it is kept when it is complete: Ctrl-C keeps nothing of it",
+        figures::duration(all)
+    ));
     Ok(())
 }
 

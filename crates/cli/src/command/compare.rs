@@ -181,7 +181,7 @@ fn question(
             )));
         }
         question.profile.top = Some(TOP);
-        place::decide(&mut question.profile, Some(store), &bed.fingerprint())?;
+        place::decide(&mut question.profile, Some(store), &bed.fingerprint());
         let mut asked = Request { question, ..request.clone() };
         match place::prepare_profile(&mut asked, bed, &new.workload.name) {
             Ok(()) => question = asked.question,

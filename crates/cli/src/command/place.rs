@@ -23,7 +23,7 @@ use crate::interrupt::Interrupt;
 use crate::outcome;
 use crate::output::{self, Interrupted, Usage};
 use crate::plan::{self, PlanArgument};
-use crate::request::Request;
+use crate::request::{Request, Subject};
 use anyhow::Context;
 use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Ending, NewCampaign, Store};
 use pinwise_host::{Ended, Pinner, Scope};
@@ -84,7 +84,7 @@ pub(crate) fn prepare(
     request.question.pieces = bed.testbed().profiles();
     request.question.restart = bed.restart(request.period);
     if request.question.strategy == StrategyName::Blackbox {
-        blackbox::decide(&mut request.question.profile, Some(store), &bed.fingerprint())?;
+        blackbox::decide(&mut request.question.profile, Some(store), &bed.fingerprint());
         let name = built_in.map_or_else(|| bed.testbed().workload().name.clone(), str::to_owned);
         blackbox::prepare(&mut request, &bed, &name)?;
     }
@@ -267,7 +267,11 @@ pub(crate) fn changed(info: &CampaignInfo, request: &Request, bed: &Bed) -> Opti
         machine.numa.iter_mut().for_each(|node| node.memory = None);
         machine
     };
-    let (machine, began_on) = (placed_on(now.machine()), placed_on(&before.machine));
+    let (mut machine, began_on) = (placed_on(now.machine()), placed_on(&before.machine));
+    // The description is the campaign's own. What its name says of it is another digest since.
+    if matches!(&request.subject, Subject::Simulated(simulation) if simulation.model.description.is_some()) {
+        machine.name.clone_from(&began_on.name);
+    }
     if machine != began_on {
         let same = Machine { allowed: began_on.allowed.clone(), ..machine.clone() } == began_on;
         return Some(match same {

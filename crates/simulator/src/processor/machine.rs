@@ -5,12 +5,31 @@ use pinwise_topology::{Cache, CacheKind, CpuSet, DomainKind, Machine, digest};
 
 impl Processor {
     /// What tells it from any other processor, also from one of the same name: the name of a built-in model, else the name and a digest of all that
-    /// is described.
+    /// is described. It is kept in stores and plans: of the same description it stays the same.
     pub fn identity(&self) -> String {
         if Self::model(&self.name).as_ref() == Ok(self) {
             return self.name.clone();
         }
-        format!("{} ({})", self.name, &digest(&format!("{self:?}"))[..8])
+        format!("{} ({})", self.name, &digest(&self.described())[..8])
+    }
+
+    /// Every value by its key in a description, a line each in the order of keys: whatever the order, notation and comments of the file.
+    fn described(&self) -> String {
+        fn lines(key: &str, value: &toml::Value, into: &mut Vec<String>) {
+            match value {
+                toml::Value::Table(table) => {
+                    let dot = if key.is_empty() { "" } else { "." };
+                    table.iter().for_each(|(name, value)| lines(&format!("{key}{dot}{name}"), value, into));
+                }
+                value => into.push(format!("{key} = {value}\n")),
+            }
+        }
+        // Numbers, names and tables of these: TOML has all of them.
+        let value = toml::Value::try_from(self).unwrap_or_else(|_| toml::Value::String(self.name.clone()));
+        let mut all = Vec::new();
+        lines("", &value, &mut all);
+        all.sort_unstable();
+        all.concat()
     }
 
     /// The tree of contexts and caches, under the name of [`Processor::identity`]. Context number *i* is strand *i* in tree order, for the simulator too.
@@ -45,6 +64,18 @@ impl Processor {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Stores and plans hold it: another digest of the same description would make strangers of them. Where a field is added, one is added here.
+    #[test]
+    fn the_identity_of_a_description_stays() {
+        let text = Processor::description("ultrasparc-t2").unwrap();
+        let mine = Processor::parse(&text.replacen("latency = 195", "latency = 196", 1)).unwrap();
+        assert_eq!(mine.identity(), "ultrasparc-t2 (d55ca0f6)");
+        let described = mine.described();
+        assert_eq!(described.lines().count(), 40, "{described}");
+        assert!(described.lines().any(|line| line == "inter-core.memory.latency = 196"), "{described}");
+        assert!(described.lines().is_sorted(), "{described}");
+    }
 
     #[test]
     fn two_descriptions_of_one_name_are_two_machines() {

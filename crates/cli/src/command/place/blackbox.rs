@@ -6,7 +6,7 @@ use crate::output::{self, Usage};
 use crate::request::Request;
 use clap::Args;
 use num_bigint::BigUint;
-use pinwise_campaign::Store;
+use pinwise_campaign::{Store, StoreError};
 use pinwise_placement::{Budget, Profile, core_local};
 use pinwise_prediction::{Cast, ExperimentCount, Profiling};
 use pinwise_testbed::{MeasureError, figures};
@@ -71,18 +71,24 @@ impl BlackBoxArguments {
 }
 
 /// Decides which level is core-local where nobody said: as characterized, or the usual one.
-pub(crate) fn decide(profile: &mut Profile, store: Option<&Store>, fingerprint: &Fingerprint) -> anyhow::Result<()> {
+pub(crate) fn decide(profile: &mut Profile, store: Option<&Store>, fingerprint: &Fingerprint) {
     if profile.core_local.is_some() {
-        return Ok(());
+        return;
     }
-    let characterized = store.map(|store| store.characterization(fingerprint)).transpose()?.flatten();
+    // One that cannot be read is said, and no reason not to search.
+    let unread = |error: StoreError| {
+        output::aside(&format!(
+            "note: threads are taken to interfere within the usual level, since {error}; characterize again"
+        ));
+        None
+    };
+    let characterized = store.and_then(|store| store.characterization(fingerprint).unwrap_or_else(unread));
     // Nothing is decided by an excerpt.
     let characterized = characterized.filter(|kept| kept.whole);
     profile.core_local = characterized.and_then(|kept| kept.characterization.findings.local);
     let because =
         if profile.core_local.is_some() { "found by characterize" } else { "the usual one; characterize finds out" };
     profile.core_local_because = because.to_owned();
-    Ok(())
 }
 
 /// What a sharing tree calls a level: of levels whose domains have the same contexts only one is there, and a domain of one context is

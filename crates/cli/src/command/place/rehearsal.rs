@@ -67,7 +67,7 @@ impl Place {
         let tree = SharingTree::new(&machine, Alike::ByStructure);
         let store = self.store.open_existing()?;
         let mut profile = self.blackbox.profile();
-        decide(&mut profile, store.as_ref(), &Fingerprint::of(&machine))?;
+        decide(&mut profile, store.as_ref(), &Fingerprint::of(&machine));
         profile.core_local = profile.core_local.map(|level| merged(&machine, level));
         let cast = Cast::new(&workload);
         let local = core_local(&tree, workload.threads.len(), &profile, per_context)
