@@ -1,4 +1,5 @@
 use super::*;
+use crate::Distances;
 use crate::{Cache, CoreKind, NumaNode, sketch};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
