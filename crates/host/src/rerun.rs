@@ -4,19 +4,23 @@
 //! has and which of them run; after that each run places the threads of the same names as they appear. Runs differ: a thread
 //! that does not appear, or a new one that is busy, is counted and told.
 
+mod metric;
+
+pub use metric::{RunMetric, Stream};
+
 use crate::affinity;
 use crate::choice::{self, Choice, Why};
 use crate::demand::Demand;
 use crate::fifo::Fifo;
 use crate::guardian::{Entry, Guardian};
-use crate::launch::{Launch, Output, Running};
-use crate::metric::Pattern;
+use crate::launch::{Launch, Running};
 use crate::pin::{Ended, Pinner};
 use crate::roster::Scope;
 use crate::stream::{Tail, each_line};
 use crate::survey::{look_at, worth_placing};
 use crate::target::{TargetError, common_contexts};
 use crate::thread::{ThreadId, Tid};
+use metric::{no_match, quiet};
 use pinwise_testbed::figures::duration;
 use pinwise_testbed::{Effort, MeasureError, Measurement, Met, Retry, Setting, Testbed, Thread, Unit, Workload};
 use pinwise_topology::{CpuSet, Machine};
@@ -26,31 +30,6 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-
-/// Which output of a program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stream {
-    /// Standard output.
-    Stdout,
-    /// Standard error.
-    Stderr,
-}
-
-/// What the performance of a whole run is.
-#[derive(Clone, Debug, PartialEq)]
-pub enum RunMetric {
-    /// Wall time from exec to exit, in seconds; less is better.
-    Runtime,
-    /// The number in the last line that matches.
-    Output {
-        /// Where it is printed.
-        stream: Stream,
-        /// What to look for.
-        pattern: Pattern,
-        /// What the number is.
-        unit: Unit,
-    },
-}
 
 /// How to measure whole runs.
 #[derive(Clone, Debug)]
@@ -378,15 +357,6 @@ impl Testbed for RerunTestbed {
     }
 }
 
-/// Output that nobody reads is thrown away by the kernel, except the standard error, whose last line explains a failure.
-fn quiet(mut launch: Launch, metric: &RunMetric) -> Launch {
-    let read = |stream| matches!(metric, RunMetric::Output { stream: wanted, .. } if *wanted == stream);
-    if launch.stdout == Output::Read && !read(Stream::Stdout) {
-        launch.stdout = Output::Null;
-    }
-    launch
-}
-
 /// Removes a file that a run may have left.
 fn remove(path: &Path) -> Result<(), MeasureError> {
     match std::fs::remove_file(path) {
@@ -395,16 +365,6 @@ fn remove(path: &Path) -> Result<(), MeasureError> {
         }
         _ => Ok(()),
     }
-}
-
-fn no_match(name: &str, stream: Stream, pattern: &Pattern, last: Option<String>) -> MeasureError {
-    let stream = if stream == Stream::Stdout { "stdout" } else { "stderr" };
-    let last = last.map_or_else(|| "it is empty".into(), |line| format!("its last line was: {line}"));
-    let message = format!(
-        "'{}' matches nothing in the {stream} of {name}; {last}: correct the pattern, or time the run (--metric runtime)",
-        pattern.as_str()
-    );
-    MeasureError::new(Retry::Never, message)
 }
 
 #[cfg(test)]
