@@ -32,6 +32,7 @@ mod procio;
 mod prometheus;
 mod pseudo_file;
 pub mod reading;
+pub mod rhythm;
 mod source;
 mod spec;
 mod tail;

@@ -1,7 +1,8 @@
 //! Readings that come when the program has something to say: printed lines, and numbers that are renewed now and then.
 
 use super::pattern::Pattern;
-use super::reading::{Interpretation, WITHIN_A_BLOCK};
+use super::reading::Interpretation;
+use super::rhythm::WITHIN_A_BLOCK;
 use super::source::{Failure, Sample, Source, sleep_until};
 use super::tail::FileLines;
 use crate::stream::{Line, quotable};

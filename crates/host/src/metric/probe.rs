@@ -7,7 +7,8 @@ use super::arrivals::{Arrival, Arrivals, Blocks, Renewals, Stop, read_dated};
 use super::growth::Growth;
 use super::on_demand::OnDemand;
 use super::paced::Paced;
-use super::reading::{Interpretation, RISES_OF_A_COUNTER, Rhythm, interpret, rhythm};
+use super::reading::{Interpretation, RISES_OF_A_COUNTER, interpret};
+use super::rhythm::{Rhythm, WITHIN_A_BLOCK, rhythm};
 use super::source::{Failure, Source, sleep_until};
 use pinwise_testbed::figures::duration;
 use std::time::{Duration, Instant};
@@ -148,7 +149,7 @@ fn reports(heard: &[Arrival], times: &[f64], lines: usize, period: f64) -> Vec<f
         return heard.iter().map(|arrival| arrival.sample.value).collect();
     }
     let mut starts = vec![0];
-    starts.extend((1..times.len()).filter(|&i| times[i] - times[i - 1] > period * super::reading::WITHIN_A_BLOCK));
+    starts.extend((1..times.len()).filter(|&i| times[i] - times[i - 1] > period * WITHIN_A_BLOCK));
     starts.push(times.len());
     let blocks = starts.windows(2).map(|pair| &heard[pair[0]..pair[1]]).filter(|block| block.len() == lines);
     blocks.map(|block| block.iter().map(|arrival| arrival.sample.value).sum()).collect()

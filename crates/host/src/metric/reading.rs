@@ -161,70 +161,6 @@ pub fn interpret(values: &[f64]) -> Option<Interpretation> {
     (different >= RISES_OF_A_COUNTER).then_some(Interpretation::Counter)
 }
 
-/// The rhythm in which a program reports.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Rhythm {
-    /// Each line is a report of its own; the median time between them.
-    Lines {
-        /// Seconds.
-        period: f64,
-    },
-    /// Several lines make one report (one per port, say): their numbers are added up.
-    Blocks {
-        /// Lines in each.
-        lines: usize,
-        /// Seconds between blocks.
-        period: f64,
-    },
-    /// Lines arrive when a buffer is full, not when they are written.
-    Buffered {
-        /// Lines in a typical block.
-        lines: usize,
-        /// Seconds between blocks.
-        period: f64,
-    },
-}
-
-/// Lines closer together than this fraction of the longest gap belong to one block.
-pub const WITHIN_A_BLOCK: f64 = 0.1;
-
-/// More matching lines in one block than this are no report but a full buffer.
-const LINES_OF_A_REPORT: usize = 16;
-
-/// So many blocks, or so many seconds, tell a buffer from a moment in which nobody read: then lines wait, and come at once as well.
-const BLOCKS_OF_A_BUFFER: usize = 8;
-const SECONDS_OF_A_BUFFER: f64 = 1.0;
-
-/// The rhythm of lines that arrived at `times` (seconds, ascending). Blocks are separated by gaps of more than a tenth of the
-/// longest gap; the first and the last may be incomplete and do not count. `None` while fewer than two complete blocks were seen, and while what
-/// looks like a buffer may be one look that came late.
-pub fn rhythm(times: &[f64]) -> Option<Rhythm> {
-    let longest = times.windows(2).map(|pair| pair[1] - pair[0]).fold(0.0, f64::max);
-    let mut starts = vec![0];
-    starts.extend((1..times.len()).filter(|&i| times[i] - times[i - 1] > longest * WITHIN_A_BLOCK));
-    // Complete: every block but the first and the last.
-    if starts.len() < 4 {
-        return None;
-    }
-    let mut sizes: Vec<usize> = starts.windows(2).skip(1).map(|pair| pair[1] - pair[0]).collect();
-    let mut periods: Vec<f64> = starts.windows(2).map(|pair| times[pair[1]] - times[pair[0]]).collect();
-    sizes.sort_unstable();
-    periods.sort_by(f64::total_cmp);
-    let (smallest, lines, largest) = (sizes[0], sizes[sizes.len() / 2], sizes[sizes.len() - 1]);
-    let period = periods[periods.len() / 2];
-    let seen = times[times.len() - 1] - times[0];
-    if lines > LINES_OF_A_REPORT && sizes.len() < BLOCKS_OF_A_BUFFER && seen < SECONDS_OF_A_BUFFER {
-        return None;
-    }
-    Some(if lines > LINES_OF_A_REPORT {
-        Rhythm::Buffered { lines, period }
-    } else if smallest == largest && lines > 1 {
-        Rhythm::Blocks { lines, period }
-    } else {
-        Rhythm::Lines { period: seen / (times.len() - 1) as f64 }
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -303,50 +239,6 @@ mod tests {
         assert_eq!(interpret(&[]), None);
     }
 
-    #[test]
-    fn single_lines_have_a_period_however_uneven() {
-        let rhythm = rhythm(&[0.0, 0.9, 2.0, 3.1, 4.0]).unwrap();
-        assert_eq!(rhythm, Rhythm::Lines { period: 1.0 });
-        assert_eq!(super::rhythm(&[0.0, 1.0, 2.0]), None);
-        assert_eq!(super::rhythm(&[]), None);
-        // Every line twenty milliseconds to a hundred after the last: some gaps are short, but the groups differ in size.
-        let uneven = super::rhythm(&[0.0, 0.1, 0.105, 0.2, 0.3, 0.305, 0.31, 0.41, 0.51]).unwrap();
-        assert!(matches!(uneven, Rhythm::Lines { .. }), "{uneven:?}");
-    }
-
-    #[test]
-    fn two_ports_each_second_make_blocks_of_two() {
-        let times = [0.001, 1.0, 1.001, 2.0, 2.001, 3.0, 3.001];
-        assert_eq!(rhythm(&times), Some(Rhythm::Blocks { lines: 2, period: 1.0 }));
-    }
-
-    #[test]
-    fn lines_by_the_hundred_are_a_full_buffer() {
-        let times: Vec<f64> = (0..5)
-            .flat_map(|block| (0..170 + block).map(move |line| f64::from(block) * 3.0 + f64::from(line) * 1e-6))
-            .collect();
-        assert!(matches!(rhythm(&times), Some(Rhythm::Buffered { lines: 170..=175, .. })));
-    }
-
-    #[test]
-    fn lines_that_waited_for_a_late_reader_are_no_full_buffer() {
-        // A line every 2 ms, but twice nobody read for 80 ms; then all that waited come at once.
-        let late = |at: f64| {
-            if at < 0.08 {
-                0.08
-            } else if (0.1..0.18).contains(&at) {
-                0.18
-            } else {
-                at
-            }
-        };
-        let times: Vec<f64> = (0..200).map(|line| late(f64::from(line) * 0.002) + f64::from(line) * 1e-6).collect();
-        for heard in 0..times.len() {
-            let rhythm = rhythm(&times[..heard]);
-            assert!(!matches!(rhythm, Some(Rhythm::Buffered { .. })), "{rhythm:?} after {heard}");
-        }
-    }
-
     proptest! {
         #[test]
         fn the_rate_lies_between_the_slowest_and_the_fastest_part(parts in proptest::collection::vec((0.001f64..10.0, 0.0f64..1e6), 1..20)) {
@@ -391,22 +283,6 @@ mod tests {
             }
             let fell = matches!(rate(&all), Err(RateError::Fell { .. }));
             prop_assert!(fell);
-        }
-
-        #[test]
-        fn the_rhythm_does_not_depend_on_when_listening_began(period in 0.01f64..10.0, lines in 1usize..5, torn in 0usize..5) {
-            let times: Vec<f64> = (0..6)
-                .flat_map(|block| (0..lines).map(move |line| f64::from(block) * period + line as f64 * period * 1e-4))
-                .skip(torn.min(lines - 1))
-                .collect();
-            match rhythm(&times) {
-                Some(Rhythm::Lines { .. }) => prop_assert_eq!(lines, 1),
-                Some(Rhythm::Blocks { lines: found, period: every }) => {
-                    prop_assert_eq!(found, lines);
-                    prop_assert!((every / period - 1.0).abs() < 0.01);
-                }
-                other => prop_assert!(false, "{:?}", other),
-            }
         }
     }
 }
