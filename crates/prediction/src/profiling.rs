@@ -17,6 +17,7 @@
 
 mod batch;
 mod check;
+mod error;
 mod forecast;
 mod site;
 
@@ -25,9 +26,9 @@ use crate::{
 };
 pub use check::Checked;
 use check::Checks;
+pub use error::ProfilingError;
 use forecast::{DEVIATIONS, Forecast};
-use num_bigint::BigUint;
-use pinwise_topology::{Assignment, Random, SharingTree, Space, SpaceError};
+use pinwise_topology::{Assignment, Random, SharingTree, Space};
 use site::Sites;
 use std::collections::BTreeMap;
 
@@ -42,38 +43,6 @@ const MOST_ENTRIES: usize = 1 << 20;
 
 /// Assignments of an instance alone that are gone through, at most: an application of eight threads on the UltraSPARC T2 has 74,376.
 const MOST_ALONE: u32 = 1_000_000;
-
-/// Why there is no profile of a workload.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ProfilingError {
-    /// An instance does not fit the machine.
-    #[error(transparent)]
-    Space(#[from] SpaceError),
-    /// More layouts of threads within a domain than can be gone through.
-    #[error(
-        "there are too many layouts of {kinds} kinds of threads on {slots} places of a {level}: choose a smaller level (--core-local), or use \
-         --strategy auto, which needs no profile"
-    )]
-    TooManyLayouts {
-        /// Kinds of threads.
-        kinds: usize,
-        /// Threads that a domain may hold.
-        slots: usize,
-        /// Of the domains.
-        level: &'static str,
-    },
-    /// One instance alone has more assignments than could be measured.
-    #[error(
-        "an instance of {threads} threads has {count} assignments alone, and all of them would have to be measured: use --strategy auto, which \
-         needs no profile"
-    )]
-    TooManyAlone {
-        /// Threads of an instance.
-        threads: usize,
-        /// Its assignments.
-        count: BigUint,
-    },
-}
 
 /// What the instances of a workload do alone.
 #[derive(Clone, Copy, Debug, PartialEq)]

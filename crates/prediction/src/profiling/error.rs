@@ -1,0 +1,36 @@
+//! Why there is no profile.
+
+use num_bigint::BigUint;
+use pinwise_topology::SpaceError;
+
+/// Why there is no profile of a workload.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ProfilingError {
+    /// An instance does not fit the machine.
+    #[error(transparent)]
+    Space(#[from] SpaceError),
+    /// More layouts of threads within a domain than can be gone through.
+    #[error(
+        "there are too many layouts of {kinds} kinds of threads on {slots} places of a {level}: choose a smaller level (--core-local), or use \
+         --strategy auto, which needs no profile"
+    )]
+    TooManyLayouts {
+        /// Kinds of threads.
+        kinds: usize,
+        /// Threads that a domain may hold.
+        slots: usize,
+        /// Of the domains.
+        level: &'static str,
+    },
+    /// One instance alone has more assignments than could be measured.
+    #[error(
+        "an instance of {threads} threads has {count} assignments alone, and all of them would have to be measured: use --strategy auto, which \
+         needs no profile"
+    )]
+    TooManyAlone {
+        /// Threads of an instance.
+        threads: usize,
+        /// Its assignments.
+        count: BigUint,
+    },
+}
