@@ -1,11 +1,14 @@
 //! The assignments that BlackBox predicts best, out of all there are, and a bound that none exceeds.
 
+mod podium;
+
+pub(crate) use podium::Podium;
+
 use crate::climb::climb;
-use crate::moving::{Description, Moving};
+use crate::moving::Moving;
 use crate::proof::{self, Proof};
 use crate::{BlackBox, Predictor};
 use pinwise_topology::{Assignment, PerContext, Random, Space};
-use std::collections::BTreeSet;
 
 /// What a search for the best predicted assignments found.
 #[derive(Clone, Debug, PartialEq)]
@@ -121,67 +124,6 @@ const ROUNDING: f64 = 1e-9;
 /// Walks of the local search.
 const RESTARTS: usize = 12;
 
-/// The best assignments met so far.
-#[derive(Clone, Debug)]
-pub(crate) struct Podium {
-    count: usize,
-    /// Best first.
-    places: Vec<(f64, Vec<u32>)>,
-    descriptions: BTreeSet<Description>,
-    /// In the order of `places`.
-    described: Vec<Description>,
-}
-
-impl Podium {
-    fn new(count: usize) -> Self {
-        Self { count, places: Vec::new(), descriptions: BTreeSet::new(), described: Vec::new() }
-    }
-
-    /// The best prediction; minus infinity before there is one.
-    pub(crate) fn best(&self) -> f64 {
-        self.places.first().map_or(f64::NEG_INFINITY, |(best, _)| *best)
-    }
-
-    /// What a prediction has to exceed to find a place.
-    pub(crate) fn threshold(&self) -> f64 {
-        if self.count == 0 {
-            return f64::INFINITY;
-        }
-        let last = self.places.get(self.count - 1);
-        last.map_or(f64::NEG_INFINITY, |(last, _)| *last)
-    }
-
-    /// Gives an assignment its place, unless it is known or not good enough.
-    pub(crate) fn enter(&mut self, moving: &Moving<'_>) {
-        let (predicted, known) = moving.predicted();
-        if !known || predicted <= self.threshold() {
-            return;
-        }
-        let description = moving.description();
-        if !self.descriptions.insert(description.clone()) {
-            return;
-        }
-        let place = self.places.partition_point(|(other, _)| *other >= predicted);
-        self.places.insert(place, (predicted, moving.leaves()));
-        self.described.insert(place, description);
-        if self.places.len() > self.count {
-            self.places.pop();
-            if let Some(last) = self.described.pop() {
-                self.descriptions.remove(&last);
-            }
-        }
-    }
-
-    /// The leaves of the best.
-    pub(crate) fn first(&self) -> Option<&[u32]> {
-        self.places.first().map(|(_, leaves)| &leaves[..])
-    }
-
-    fn into_leaves(self) -> impl Iterator<Item = Vec<u32>> {
-        self.places.into_iter().map(|(_, leaves)| leaves)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -190,6 +132,7 @@ mod tests {
     use crate::local::tests::hybrid;
     use crate::{BaseSpace, BaseTable, Cast, Local, SlowdownTable};
     use pinwise_topology::{Alike, DomainKind, Machine, SharingTree};
+    use std::collections::BTreeSet;
     use std::convert::Infallible;
 
     /// The predictions of all assignments, one for each description, best first.
