@@ -1,87 +1,17 @@
 //! How ways of placing compare: performance, loss against the best known, what each spent, what it claimed and whether that holds.
 
-use crate::Estimate;
+mod row;
+mod view;
+
+pub use row::{Judged, Loss, Row, Standing, Verdict};
+
 use crate::judge::{Judge, Round, Seat};
-use crate::lineup::{Claim, Entry, Lineup};
-use crate::statistics::{estimate, mean, ratio};
-use pinwise_campaign::{CampaignId, Record};
+use crate::lineup::{Entry, Lineup};
+use pinwise_campaign::Record;
 use pinwise_testbed::{Setting, Unit};
 use pinwise_topology::Assignment;
 use serde::{Deserialize, Serialize};
-
-/// A share lost against the best known, with its interval. All losses of a comparison hold together with its confidence (Bonferroni), since
-/// they are read beside one another.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Loss {
-    /// 1 - performance / that of the best known, paired by round.
-    pub estimate: f64,
-    /// Lower end; negative infinity from fewer than 2 rounds.
-    pub low: f64,
-    /// Upper end.
-    pub high: f64,
-}
-
-/// How a way stands to the best known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Standing {
-    /// It is the best known.
-    Best,
-    /// The interval of its loss reaches 0: it may be as good.
-    Tied,
-    /// The whole interval of its loss is above 0.
-    Worse,
-    /// The whole interval of its loss is below 0: the fresh windows contradict those by which the best known was chosen.
-    Better,
-}
-
-/// What the fresh windows say about a claim, of the loss against whichever assignment does best in them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Verdict {
-    /// The whole interval of the loss is within the gap claimed. Something unknown may still be better.
-    Holds,
-    /// Part of the interval is within the gap: the windows were too few to say.
-    Open,
-    /// The whole interval is beyond the gap.
-    False,
-}
-
-/// A claim and whether it was true, as far as that is known.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Judged {
-    /// What was claimed.
-    pub claim: Claim,
-    /// The gap claimed is within what was asked for.
-    pub certified: bool,
-    /// Whether it was true. What is judged is the gap: both sides of it are measured here in the same rounds, while the bound is in the units of
-    /// another moment.
-    pub verdict: Verdict,
-    /// By which it is judged: the loss against each assignment that was measured here, the greatest estimate and the greatest ends; at least 0, which it
-    /// loses against itself. All losses of all claims hold together with the comparison's confidence.
-    pub loss: Loss,
-}
-
-/// One line of the comparison.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Row {
-    /// The way of placing: `naive, worst of 50`.
-    pub name: String,
-    /// The one assignment it stands for; `None` for the unpinned program and for means over draws.
-    pub assignment: Option<Assignment>,
-    /// Its performance, on windows that nothing was chosen by.
-    pub performance: Estimate,
-    /// What it loses against the best known.
-    pub loss: Loss,
-    /// What that amounts to.
-    pub standing: Standing,
-    /// Measurements spent on coming to it, those of this comparison left out.
-    pub spent: u64,
-    /// The campaign in which it searched.
-    pub campaign: Option<CampaignId>,
-    /// What it claimed.
-    pub claim: Option<Judged>,
-}
+use view::{View, judged};
 
 /// What the measurements of a [`Lineup`] show.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -201,77 +131,11 @@ impl Comparison {
     }
 }
 
-/// What the rounds of a verdict show of one seat.
-struct View<'a> {
-    rounds: &'a [Round],
-    best: Seat,
-    lineup: &'a Lineup,
-    /// How many losses are read beside one another.
-    losses: usize,
-}
-
-impl View<'_> {
-    fn row(&self, seat: &Seat) -> Option<(Estimate, Loss, Standing)> {
-        let windows: Vec<f64> = self.rounds.iter().filter_map(|round| round.get(seat)).flatten().copied().collect();
-        let performance = estimate(&windows, self.lineup.confidence)?;
-        if *seat == self.best {
-            return Some((performance, Loss { estimate: 0.0, low: 0.0, high: 0.0 }, Standing::Best));
-        }
-        let loss = self.loss(seat, &self.best, self.losses)?;
-        let standing = match loss {
-            Loss { low, .. } if low > 0.0 => Standing::Worse,
-            Loss { high, .. } if high < 0.0 => Standing::Better,
-            _ => Standing::Tied,
-        };
-        Some((performance, loss, standing))
-    }
-
-    /// What a seat loses against another, where `losses` are read beside one another; `None` where both were in no round.
-    fn loss(&self, seat: &Seat, against: &Seat, losses: usize) -> Option<Loss> {
-        let pair = |round: &Round| Some((mean(round.get(seat)?), mean(round.get(against)?)));
-        let pairs: Vec<(f64, f64)> = self.rounds.iter().filter_map(pair).collect();
-        let together = 1.0 - (1.0 - self.lineup.confidence) / losses as f64;
-        match ratio(&pairs, 0.0, together) {
-            Some(ratio) => Some(Loss { estimate: 1.0 - ratio.value, low: 1.0 - ratio.high, high: 1.0 - ratio.low }),
-            None => {
-                let (own, other) = pairs.first()?;
-                Some(Loss { estimate: 1.0 - own / other, low: f64::NEG_INFINITY, high: 1.0 })
-            }
-        }
-    }
-
-    /// What a seat that claims loses against any assignment that was measured beside it: see [`Judged::loss`].
-    fn most(&self, seat: &Seat) -> Loss {
-        let all: std::collections::BTreeSet<&Seat> = self.rounds.iter().flat_map(Round::keys).collect();
-        let is_other = |other: &&Seat| matches!(other, Seat::Of(Setting::Pinned(_))) && *other != seat;
-        let others: Vec<&Seat> = all.into_iter().filter(is_other).collect();
-        let claims = self.lineup.contenders.iter().filter(|contender| contender.claim.is_some()).count();
-        let losses = (claims * others.len()).max(1);
-        let itself = Loss { estimate: 0.0, low: 0.0, high: 0.0 };
-        // What no round has beside it may be anything.
-        let unknown = Loss { estimate: 0.0, low: f64::NEG_INFINITY, high: 1.0 };
-        let beside = others.into_iter().map(|other| self.loss(seat, other, losses).unwrap_or(unknown));
-        beside.fold(itself, |most, loss| Loss {
-            estimate: most.estimate.max(loss.estimate),
-            low: most.low.max(loss.low),
-            high: most.high.max(loss.high),
-        })
-    }
-}
-
-fn judged(claim: Claim, loss: Loss, within: f64) -> Judged {
-    let verdict = match claim.gap {
-        gap if loss.high <= gap => Verdict::Holds,
-        gap if loss.low > gap => Verdict::False,
-        _ => Verdict::Open,
-    };
-    Judged { claim, certified: claim.gap <= within && !claim.estimated, verdict, loss }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Contender;
+    use crate::statistics::mean;
+    use crate::{Claim, Contender};
     use pinwise_campaign::{Step, Strategy};
     use pinwise_testbed::{MeasureError, Measurement, Retry};
     use pinwise_topology::Random;

@@ -1,0 +1,81 @@
+//! One way of placing beside the others.
+
+use crate::Estimate;
+use crate::lineup::Claim;
+use pinwise_campaign::CampaignId;
+use pinwise_topology::Assignment;
+use serde::{Deserialize, Serialize};
+
+/// A share lost against the best known, with its interval. All losses of a comparison hold together with its confidence (Bonferroni), since
+/// they are read beside one another.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Loss {
+    /// 1 - performance / that of the best known, paired by round.
+    pub estimate: f64,
+    /// Lower end; negative infinity from fewer than 2 rounds.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+}
+
+/// How a way stands to the best known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Standing {
+    /// It is the best known.
+    Best,
+    /// The interval of its loss reaches 0: it may be as good.
+    Tied,
+    /// The whole interval of its loss is above 0.
+    Worse,
+    /// The whole interval of its loss is below 0: the fresh windows contradict those by which the best known was chosen.
+    Better,
+}
+
+/// What the fresh windows say about a claim, of the loss against whichever assignment does best in them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// The whole interval of the loss is within the gap claimed. Something unknown may still be better.
+    Holds,
+    /// Part of the interval is within the gap: the windows were too few to say.
+    Open,
+    /// The whole interval is beyond the gap.
+    False,
+}
+
+/// A claim and whether it was true, as far as that is known.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Judged {
+    /// What was claimed.
+    pub claim: Claim,
+    /// The gap claimed is within what was asked for.
+    pub certified: bool,
+    /// Whether it was true. What is judged is the gap: both sides of it are measured here in the same rounds, while the bound is in the units of
+    /// another moment.
+    pub verdict: Verdict,
+    /// By which it is judged: the loss against each assignment that was measured here, the greatest estimate and the greatest ends; at least 0, which it
+    /// loses against itself. All losses of all claims hold together with the comparison's confidence.
+    pub loss: Loss,
+}
+
+/// One line of the comparison.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// The way of placing: `naive, worst of 50`.
+    pub name: String,
+    /// The one assignment it stands for; `None` for the unpinned program and for means over draws.
+    pub assignment: Option<Assignment>,
+    /// Its performance, on windows that nothing was chosen by.
+    pub performance: Estimate,
+    /// What it loses against the best known.
+    pub loss: Loss,
+    /// What that amounts to.
+    pub standing: Standing,
+    /// Measurements spent on coming to it, those of this comparison left out.
+    pub spent: u64,
+    /// The campaign in which it searched.
+    pub campaign: Option<CampaignId>,
+    /// What it claimed.
+    pub claim: Option<Judged>,
+}
