@@ -12,6 +12,7 @@ mod blackbox;
 mod budget;
 pub(crate) mod ceiling;
 mod climb;
+mod error;
 mod exhaustive;
 mod explorer;
 pub(crate) mod guided;
@@ -27,13 +28,13 @@ use crate::{Budget, Forecast, Outcome, Question, StrategyName};
 use blackbox::Predicting;
 pub use blackbox::core_local;
 use budget::SEARCH_SHARE;
+pub use error::SearchError;
 use explorer::{Next, View, pinned, trial};
 use num_bigint::BigUint;
 use pinwise_campaign::{Purpose, Record, Step, Strategy, Trial};
-use pinwise_prediction::{LocalError, ProfilingError};
 use pinwise_testbed::figures::{duration, percent};
 use pinwise_testbed::{Setting, Unit, Workload};
-use pinwise_topology::{Assignment, PerContext, Random, SharingTree, Space, SpaceError};
+use pinwise_topology::{Assignment, PerContext, Random, SharingTree, Space};
 use plan::{Approach, narrow_space};
 use selection::Selection;
 use std::collections::VecDeque;
@@ -56,41 +57,6 @@ const BASELINE_PER_VISIT: usize = 2;
 
 /// Trials of visits per search trial.
 pub(crate) const VISITS: f64 = (BASELINE_PER_VISIT + 1) as f64 / VISIT_EVERY as f64;
-
-/// Why a question cannot be searched for.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SearchError {
-    /// There is no such space.
-    #[error(transparent)]
-    Space(#[from] SpaceError),
-    /// Asked to measure every assignment of too many.
-    #[error(
-        "there are {count} assignments, too many to measure each; use --strategy auto, or fewer threads per context"
-    )]
-    TooMany {
-        /// How many.
-        count: String,
-    },
-    /// No level to profile within.
-    #[error("{0}: name another level with --core-local, or use --strategy auto, which needs none")]
-    Local(LocalError),
-    /// The workload cannot be profiled.
-    #[error(transparent)]
-    Profiling(ProfilingError),
-    /// Fewer measurements than the least profile takes.
-    #[error(
-        "a profile and what it predicts best take {least} measurements at least, more than the budget of {budget}: give --budget {enough}, or use \
-         --strategy auto, which needs no profile"
-    )]
-    TooSmall {
-        /// Measurements of the least profile and selection.
-        least: u64,
-        /// Measurements there may be.
-        budget: u64,
-        /// A budget that does.
-        enough: u64,
-    },
-}
 
 #[derive(Debug)]
 enum Phase {

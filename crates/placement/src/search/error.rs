@@ -1,0 +1,39 @@
+//! Why there is no search.
+
+use pinwise_prediction::{LocalError, ProfilingError};
+use pinwise_topology::SpaceError;
+
+/// Why a question cannot be searched for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SearchError {
+    /// There is no such space.
+    #[error(transparent)]
+    Space(#[from] SpaceError),
+    /// Asked to measure every assignment of too many.
+    #[error(
+        "there are {count} assignments, too many to measure each; use --strategy auto, or fewer threads per context"
+    )]
+    TooMany {
+        /// How many.
+        count: String,
+    },
+    /// No level to profile within.
+    #[error("{0}: name another level with --core-local, or use --strategy auto, which needs none")]
+    Local(LocalError),
+    /// The workload cannot be profiled.
+    #[error(transparent)]
+    Profiling(ProfilingError),
+    /// Fewer measurements than the least profile takes.
+    #[error(
+        "a profile and what it predicts best take {least} measurements at least, more than the budget of {budget}: give --budget {enough}, or use \
+         --strategy auto, which needs no profile"
+    )]
+    TooSmall {
+        /// Measurements of the least profile and selection.
+        least: u64,
+        /// Measurements there may be.
+        budget: u64,
+        /// A budget that does.
+        enough: u64,
+    },
+}
