@@ -2,19 +2,25 @@
 
 mod arguments;
 mod blackbox;
+mod change;
 mod instances;
 mod part;
 mod rehearsal;
+mod room;
 mod search;
 mod simulation;
+mod stored;
 mod subject;
 mod testbed;
 
 pub(crate) use arguments::{PROFILING, Place};
 pub(crate) use blackbox::{decide, prepare as prepare_profile};
+pub(crate) use change::changed;
 pub(crate) use part::{Measured, Watched, measure, notes, notes_of};
+pub(crate) use room::too_few;
 pub(crate) use search::{SearchArguments, confidence, fraction, time};
 pub(crate) use simulation::SimulationArguments;
+pub(crate) use stored::{StoredSearch, search_stored};
 pub(crate) use subject::SubjectArguments;
 pub(crate) use testbed::{Bed, allowed, open, ready};
 
@@ -23,17 +29,17 @@ use crate::interrupt::Interrupt;
 use crate::outcome;
 use crate::output::{self, Interrupted, Usage};
 use crate::plan::{self, PlanArgument};
-use crate::request::{Request, Subject};
+use crate::request::Request;
 use anyhow::Context;
 use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Ending, NewCampaign, Store};
 use pinwise_host::{Ended, Pinner, Scope};
 use pinwise_placement::{Advice, Budget, Origin, Outcome, Plan, Search, SearchError, StrategyName};
 use pinwise_report::{Files, is_simulated, shell};
 use pinwise_testbed::figures;
-use pinwise_topology::{CpuSet, Fingerprint, Machine, SharingTree};
+use pinwise_topology::{Fingerprint, SharingTree};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// The share of a budget from which it is said that it was spent before the first measurement.
 const SPENT_NOTABLE: f64 = 0.2;
@@ -90,7 +96,7 @@ pub(crate) fn prepare(
     }
     let spent = begin.elapsed();
     let Some(left) = request.question.budget.after(spent) else {
-        let remedy = remedy(&request, &bed, spent).unwrap_or_else(|| "raise --budget".to_owned());
+        let remedy = room::remedy(&request, &bed, spent).unwrap_or_else(|| "raise --budget".to_owned());
         anyhow::bail!(
             "{} went into getting to know the program, which is all of the budget: {remedy}",
             figures::duration(spent)
@@ -132,40 +138,6 @@ pub(crate) fn prepare(
     Ok((request, bed, new))
 }
 
-/// The budget that may do, where `spent` went before the first measurement: into a run, of a program that is started anew.
-fn remedy(request: &Request, bed: &Bed, spent: Duration) -> Option<String> {
-    let (enough, each) = enough(request, bed, spent)?;
-    Some(outcome::budget_for(enough, Some(each), spent))
-}
-
-/// How many measurements a verdict takes, about, and how long each; `spent` is what getting to know the program took.
-fn enough(request: &Request, bed: &Bed, spent: Duration) -> Option<(u64, Duration)> {
-    let tree = SharingTree::new(bed.testbed().machine(), request.question.alike);
-    let search = Search::new(&request.question, &tree, bed.testbed().workload()).ok()?;
-    let each = match bed {
-        Bed::Rerun(_) => spent,
-        Bed::Live(bed, _) => bed.each(),
-        Bed::Instances(_) | Bed::Simulated(_) => request.period,
-    };
-    Some((search.enough(), each))
-}
-
-/// That what is left of a budget of time has no room for the measurements of a verdict, before the first of them: of a number that comes once a second,
-/// say, or of long runs. `spent` is what getting to know the program took.
-pub(crate) fn too_few(request: &Request, bed: &Bed, spent: Duration) -> Option<String> {
-    let Budget::Time(left) = request.question.budget else { return None };
-    // Of a model it is its own time.
-    let (enough, each) = enough(request, bed, spent).filter(|_| !matches!(bed, Bed::Simulated(_)))?;
-    no_room(left, enough, each).map(|why| format!("{why}, and {}", outcome::budget_for(enough, Some(each), spent)))
-}
-
-/// That `left` has no room for `enough` measurements of `each`.
-fn no_room(left: Duration, enough: u64, each: Duration) -> Option<String> {
-    let fits = (left.as_secs_f64() / each.as_secs_f64()) as u64;
-    let told = || format!("the budget has room for about {}", figures::counted(fits, "measurement"));
-    (fits < enough).then(told)
-}
-
 /// An error where there is one assignment only. Not for a search among several numbers of threads: one that has a single assignment may
 /// be the best of them.
 pub(crate) fn ensure_choice(request: &Request, new: &NewCampaign) -> anyhow::Result<()> {
@@ -187,56 +159,6 @@ pub(crate) fn ensure_choice(request: &Request, new: &NewCampaign) -> anyhow::Res
     );
 }
 
-/// A search that has ended, as it is in the store.
-pub(crate) struct StoredSearch {
-    pub(crate) info: CampaignInfo,
-    pub(crate) outcome: Outcome,
-}
-
-/// Places the program of `request` in a campaign of its own, without a word of it. An interrupted one is kept where it has a measurement; `named`
-/// is the store, where later commands have to name it.
-pub(crate) fn search_stored(
-    request: Request,
-    store: &mut Store,
-    named: Option<&Path>,
-    interrupt: &Interrupt,
-) -> anyhow::Result<StoredSearch> {
-    let (request, mut bed, new) = prepare(request, None, Instant::now(), store, interrupt)?;
-    let id = store.create(&new)?;
-    let info = store.get(id)?;
-    let tree = SharingTree::new(&new.machine, new.alike);
-    let mut search = Search::new(&request.question, &tree, &new.workload)?;
-    let Measured { ending, records, notes } =
-        measure(store, &info, request.question.budget, &mut search, &mut bed, interrupt)?;
-    if !matches!(ending, Ending::Finished(_)) {
-        output::note_all(&notes);
-    }
-    match ending {
-        Ending::Finished(_) => {
-            let outcome = Outcome { notes, ..search.outcome(&new.unit, &records, None) };
-            store.conclude(id, CampaignState::Finished, Some(&serde_json::to_value(&outcome)?))?;
-            Ok(StoredSearch { info: store.get(id)?, outcome })
-        }
-        Ending::Interrupted if records.is_empty() => {
-            store.delete(id)?;
-            Err(Interrupted("interrupted: what was pinned is as it was".into()).into())
-        }
-        Ending::Interrupted => {
-            store.conclude(id, CampaignState::Stopped, None)?;
-            let (id, kept, flag) = (id.0, kept(records.len()), Files { plan: None, store: named }.flag());
-            let next = format!("go on with that placement with: pinwise campaign resume {id}{flag}");
-            Err(Interrupted(format!("interrupted: what was pinned is as it was; {kept} in campaign {id}, {next}"))
-                .into())
-        }
-        Ending::Failed(reason) => {
-            store.conclude(id, CampaignState::Stopped, None)?;
-            let kept = format!("{} in campaign {}", kept(records.len()), id.0);
-            let again = bed.measures_a_total().then(|| format!("; with --counter: {}", again(&info.new)));
-            anyhow::bail!("{reason} ({kept}{})", again.unwrap_or_default())
-        }
-    }
-}
-
 /// Goes on with a campaign that was interrupted or killed.
 pub(crate) fn resume(mut store: Store, info: &CampaignInfo, named: Option<&Path>, json: bool) -> anyhow::Result<()> {
     let id = info.id;
@@ -256,48 +178,6 @@ pub(crate) fn resume(mut store: Store, info: &CampaignInfo, named: Option<&Path>
         );
     }
     conduct(&mut store, id, &request, bed, &interrupt, &told)
-}
-
-/// What has changed since a campaign was begun that its measurements depend on.
-pub(crate) fn changed(info: &CampaignInfo, request: &Request, bed: &Bed) -> Option<String> {
-    let (before, now) = (&info.new, bed.testbed());
-    // How much memory a node has is no matter for a placement, and changes with the kernel.
-    let placed_on = |machine: &Machine| {
-        let mut machine = machine.clone();
-        machine.numa.iter_mut().for_each(|node| node.memory = None);
-        machine
-    };
-    let (mut machine, began_on) = (placed_on(now.machine()), placed_on(&before.machine));
-    // The description is the campaign's own. What its name says of it is another digest since.
-    if matches!(&request.subject, Subject::Simulated(simulation) if simulation.model.description.is_some()) {
-        machine.name.clone_from(&began_on.name);
-    }
-    if machine != began_on {
-        let same = Machine { allowed: began_on.allowed.clone(), ..machine.clone() } == began_on;
-        return Some(match same {
-            true => format!(
-                "its threads could run on CPU {} when it was begun and can on {} now (give these back: affinity, cpuset, offline CPUs)",
-                began_on.allowed, machine.allowed
-            ),
-            false => format!(
-                "the machine is no longer the one it was begun on: {} then, {} now, or otherwise in its name, caches, kinds of cores or distances",
-                Fingerprint::of(&began_on).summary,
-                Fingerprint::of(&machine).summary
-            ),
-        });
-    }
-    if now.workload().threads != before.workload.threads {
-        return Some("the program's threads are no longer those it was begun with".to_owned());
-    }
-    let affinities = bed.affinities();
-    let differs = |(name, before): (&String, &CpuSet)| {
-        let now = affinities.get(name).filter(|now| *now != before)?;
-        Some(format!(
-            "its thread {name} could run on CPU {before} when it was begun and can on {now} now (give them back: \
-             pinwise apply --undo --pid PID, or taskset -pc LIST TID)"
-        ))
-    };
-    request.affinities.iter().find_map(differs)
 }
 
 /// What to do at the end.

@@ -191,7 +191,7 @@ fn whole(request: &Request, interrupt: &Interrupt) -> anyhow::Result<Bed> {
     let least = metric.shortest_window * 5 / 4;
     if least > options.period {
         let [needed, asked] = [least, options.period].map(figures::duration);
-        notes.push(format!("a measurement takes {needed} instead of {asked}: the metric needs it"));
+        notes.push(format!("--period is {needed} instead of {asked}: the metric needs it"));
         options.period = least;
     }
     let bed = LiveTestbed::new(target, &machine, metric.meter, options, interrupt.flag()).map_err(told)?;

@@ -1,6 +1,6 @@
 use super::*;
 use pinwise_testbed::{Thread, Unit, Workload};
-use pinwise_topology::Alike;
+use pinwise_topology::{Alike, Machine};
 
 /// A campaign for a program of so many threads on two contexts that are alike.
 fn campaign(threads: usize, request: &Request) -> NewCampaign {
@@ -31,15 +31,6 @@ fn one_assignment_only_is_refused_with_a_remedy_where_there_is_one() {
     assert!(alone.ends_with("so there is nothing to choose"), "{alone}");
     let apart = refused(2, &["--per-context", "1"]).unwrap();
     assert!(apart.ends_with("; allow more than 1 on each (--per-context)"), "{apart}");
-}
-
-#[test]
-fn a_budget_without_room_for_a_verdict_is_told_before_the_first_measurement() {
-    let room = |left, each| no_room(Duration::from_millis(left), 50, Duration::from_millis(each));
-    assert_eq!(room(60_000, 1200), None);
-    let told = "the budget has room for about 48 measurements";
-    assert_eq!(room(60_000, 1250).as_deref(), Some(told), "of a number that comes once a second");
-    assert_eq!(room(100, 1250).as_deref(), Some(told.replace("48", "0").as_str()));
 }
 
 #[test]

@@ -1,0 +1,48 @@
+//! Whether a campaign can go on: what its measurements depend on is as it was.
+
+use super::Bed;
+use crate::request::{Request, Subject};
+use pinwise_campaign::CampaignInfo;
+use pinwise_topology::{CpuSet, Fingerprint, Machine};
+
+/// What has changed since a campaign was begun that its measurements depend on.
+pub(crate) fn changed(info: &CampaignInfo, request: &Request, bed: &Bed) -> Option<String> {
+    let (before, now) = (&info.new, bed.testbed());
+    // How much memory a node has is no matter for a placement, and changes with the kernel.
+    let placed_on = |machine: &Machine| {
+        let mut machine = machine.clone();
+        machine.numa.iter_mut().for_each(|node| node.memory = None);
+        machine
+    };
+    let (mut machine, began_on) = (placed_on(now.machine()), placed_on(&before.machine));
+    // The description is the campaign's own. What its name says of it is another digest since.
+    if matches!(&request.subject, Subject::Simulated(simulation) if simulation.model.description.is_some()) {
+        machine.name.clone_from(&began_on.name);
+    }
+    if machine != began_on {
+        let same = Machine { allowed: began_on.allowed.clone(), ..machine.clone() } == began_on;
+        return Some(match same {
+            true => format!(
+                "its threads could run on CPU {} when it was begun and can on {} now (give these back: affinity, cpuset, offline CPUs)",
+                began_on.allowed, machine.allowed
+            ),
+            false => format!(
+                "the machine is no longer the one it was begun on: {} then, {} now, or otherwise in its name, caches, kinds of cores or distances",
+                Fingerprint::of(&began_on).summary,
+                Fingerprint::of(&machine).summary
+            ),
+        });
+    }
+    if now.workload().threads != before.workload.threads {
+        return Some("the program's threads are no longer those it was begun with".to_owned());
+    }
+    let affinities = bed.affinities();
+    let differs = |(name, before): (&String, &CpuSet)| {
+        let now = affinities.get(name).filter(|now| *now != before)?;
+        Some(format!(
+            "its thread {name} could run on CPU {before} when it was begun and can on {now} now (give them back: \
+             pinwise apply --undo --pid PID, or taskset -pc LIST TID)"
+        ))
+    };
+    request.affinities.iter().find_map(differs)
+}

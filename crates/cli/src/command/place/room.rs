@@ -1,0 +1,57 @@
+//! Whether a budget has room for the measurements of a verdict, and which one has.
+
+use super::Bed;
+use crate::outcome;
+use crate::request::Request;
+use pinwise_placement::{Budget, Search};
+use pinwise_testbed::figures;
+use pinwise_topology::SharingTree;
+use std::time::Duration;
+
+/// The budget that may do, where `spent` went before the first measurement: into a run, of a program that is started anew.
+pub(super) fn remedy(request: &Request, bed: &Bed, spent: Duration) -> Option<String> {
+    let (enough, each) = enough(request, bed, spent)?;
+    Some(outcome::budget_for(enough, Some(each), spent))
+}
+
+/// How many measurements a verdict takes, about, and how long each; `spent` is what getting to know the program took.
+fn enough(request: &Request, bed: &Bed, spent: Duration) -> Option<(u64, Duration)> {
+    let tree = SharingTree::new(bed.testbed().machine(), request.question.alike);
+    let search = Search::new(&request.question, &tree, bed.testbed().workload()).ok()?;
+    let each = match bed {
+        Bed::Rerun(_) => spent,
+        Bed::Live(bed, _) => bed.each(),
+        Bed::Instances(_) | Bed::Simulated(_) => request.period,
+    };
+    Some((search.enough(), each))
+}
+
+/// That what is left of a budget of time has no room for the measurements of a verdict, before the first of them: of a number that comes once a second,
+/// say, or of long runs. `spent` is what getting to know the program took.
+pub(crate) fn too_few(request: &Request, bed: &Bed, spent: Duration) -> Option<String> {
+    let Budget::Time(left) = request.question.budget else { return None };
+    // Of a model it is its own time.
+    let (enough, each) = enough(request, bed, spent).filter(|_| !matches!(bed, Bed::Simulated(_)))?;
+    no_room(left, enough, each).map(|why| format!("{why}, and {}", outcome::budget_for(enough, Some(each), spent)))
+}
+
+/// That `left` has no room for `enough` measurements of `each`.
+fn no_room(left: Duration, enough: u64, each: Duration) -> Option<String> {
+    let fits = (left.as_secs_f64() / each.as_secs_f64()) as u64;
+    let told = || format!("the budget has room for about {}", figures::counted(fits, "measurement"));
+    (fits < enough).then(told)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_without_room_for_a_verdict_is_told_before_the_first_measurement() {
+        let room = |left, each| no_room(Duration::from_millis(left), 50, Duration::from_millis(each));
+        assert_eq!(room(60_000, 1200), None);
+        let told = "the budget has room for about 48 measurements";
+        assert_eq!(room(60_000, 1250).as_deref(), Some(told), "of a number that comes once a second");
+        assert_eq!(room(100, 1250).as_deref(), Some(told.replace("48", "0").as_str()));
+    }
+}
