@@ -2,9 +2,12 @@
 
 mod arguments;
 mod calibrate;
+mod conditions;
 mod document;
+mod ending;
 mod host;
 mod model;
+mod notes;
 mod observed;
 mod placing;
 mod text;
@@ -18,11 +21,11 @@ use crate::interrupt::Interrupt;
 use crate::output::{self, Interrupted, Usage};
 use arguments::{Action, Method};
 use document::Remains;
+use notes::{capped, cut_off, shifted, translated};
 use observed::{Conditions, Observed};
 use pinwise_testbed::{MeasureError, Prober, Retry, figures};
 use pinwise_threads::{
-    Advice, Attempt, Cap, Ended, Found, Question, Reason, Reinforcer, SHARE, Shift, Sign, SurveyFailure, Surveyed,
-    Surveyor, Sweep, find, standing, survey, sweep,
+    Advice, Attempt, Found, Question, Reinforcer, Shift, SurveyFailure, Surveyor, Sweep, find, survey, sweep,
 };
 
 impl Threads {
@@ -134,7 +137,7 @@ fn answer<P: Prober>(
                 SurveyFailure::Survey(error) => never(&error),
             })?;
             let chosen = found.attempts.iter().find(|attempt| attempt.asked == found.advice.threads);
-            let (stopped, why) = ended(&found, conditions);
+            let (stopped, why) = ending::ended(&found, conditions);
             Ok(Answer {
                 parameter: found.parameter,
                 threads: chosen.map_or(found.advice.threads, |attempt| attempt.probe.threads),
@@ -153,7 +156,7 @@ fn answer<P: Prober>(
             let search = Reinforcer::new(span, prober.contexts(), thresholds).map_err(|error| never(&error))?;
             let Found { choice, parameter, threads, attempts } = find(search, prober, &convert, window)?;
             let last = attempts.last().map_or(0, |attempt| attempt.probe.parameter);
-            let (stopped, why) = stopped(choice.reason, last);
+            let (stopped, why) = ending::stopped(choice.reason, last);
             let (stopped, notes) = (stopped.into(), Vec::new());
             let (loss, advice, shift, interrupted) = (None, None, None, false);
             Ok(Answer { parameter, threads, attempts, stopped, why, loss, advice, shift, interrupted, notes })
@@ -187,111 +190,8 @@ fn answer<P: Prober>(
     }
 }
 
-/// Why a survey ended, in a word and in a line, with what the answer rests on.
-fn ended(found: &Surveyed, conditions: &Conditions) -> (&'static str, String) {
-    let (advice, n) = (&found.advice, found.parameter);
-    let told = |why: &str| format!("{why}; {}", rests_on(advice, n));
-    match (advice.ended, found.broken_off) {
-        (Ended::Settled, _) if advice.probes == 1 => {
-            ("SETTLED", format!("there is no other number than n = {n} to choose"))
-        }
-        (Ended::Settled, _) => {
-            let loss = figures::percent(advice.loss);
-            let why = format!(
-                "n = {n} is expected to lose {loss} of the best speed, which another probe would hardly change"
-            );
-            ("SETTLED", told(&why))
-        }
-        (Ended::Probes | Ended::AllTried, _) => {
-            ("PROBES", "enough probes; --budget and --within decide how sure the answer is".into())
-        }
-        (Ended::Time, None) => match conditions.work {
-            None => ("TIME", told("what is left of --budget is too short for another probe")),
-            Some(_) => {
-                let share = figures::percent(SHARE);
-                let why = format!("what is left of {share} of the run is too short for another probe");
-                ("TIME", format!("{}; --budget may allow more", told(&why)))
-            }
-        },
-        (Ended::Time, Some(broken)) => {
-            ("TIME", told(&format!("the time of --budget is used up: the probe with n = {broken} was broken off")))
-        }
-    }
-}
-
-/// `n = 4 was probed 2 times of 9`: a reading says itself how far it is off, and is believed only as far as others of the same number bear it out.
-fn rests_on(advice: &Advice, n: u32) -> String {
-    let all = figures::counted(advice.probes as u64, "probe");
-    match advice.readings {
-        0 => format!("n = {n} itself was not among the {all}"),
-        1 if advice.probes == 1 => format!("n = {n} was probed once, and nothing else was"),
-        1 => format!("n = {n} was probed once, of {all}: how far that reading is off is not known from another"),
-        readings => format!("n = {n} was probed {readings} times, of {all}"),
-    }
-}
-
 fn never(error: &dyn std::fmt::Display) -> MeasureError {
     MeasureError::new(Retry::Never, error.to_string())
-}
-
-/// What to know about an answer that is the largest n of several, `most`, and might be larger.
-fn cut_off(parameter: u32, most: Option<u32>, conditions: &Conditions) -> Option<String> {
-    let bound = conditions.bound.filter(|_| most == Some(parameter))?;
-    Some(format!("n = {parameter} is the most that {bound}"))
-}
-
-/// What to know where the program makes no more threads from some number on. Of a survey that is believed where the greatest number showed it.
-fn capped(
-    answer: &Answer,
-    conditions: &Conditions,
-    convert: impl Fn(u32) -> u32,
-    threads: impl Fn(u32) -> u32,
-) -> Option<String> {
-    let seen = answer.attempts.iter().map(|attempt| (attempt.asked, attempt.probe.threads));
-    let Cap { threads: most, numbers, follows } = Cap::seen(seen).filter(|_| conditions.counted)?;
-    let numbers: Vec<u32> = numbers.into_iter().map(&convert).collect();
-    let candidates = conditions.span.candidates(&convert, &threads);
-    let greatest = candidates.last().map_or(0, |&last| convert(last));
-    if conditions.method == Method::Survey && numbers.last() < Some(&greatest) {
-        return None;
-    }
-    let fewest = numbers[0];
-    let all = match &numbers[..] {
-        [first, .., last] if numbers.len() > 4 => format!("{first} to {last}"),
-        _ => numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(", "),
-    };
-    let thread = figures::counted(u64::from(most), "thread");
-    let counts = match conditions.method {
-        Method::Reinforcer => String::new(),
-        Method::Survey | Method::Sweep => format!("; these count as n = {fewest}, the fewest that make them"),
-    };
-    let doubt = if follows { "" } else { ", or {n} is not where it takes its number of threads" };
-    Some(format!(
-        "the program makes at most {thread}, the first included, whatever {{n}} is (seen with n = {all}){counts}: its input has no work for more, or it allows \
-         no more{doubt}"
-    ))
-}
-
-/// What `--min`, `--max` and `--step` mean for a program whose threads are not n.
-fn translated(conditions: &Conditions, convert: impl Fn(u32) -> u32, threads: impl Fn(u32) -> u32) -> Option<String> {
-    let span = conditions.span;
-    let (first, last) = match conditions.method {
-        Method::Reinforcer => (convert(span.min), convert(span.max)),
-        Method::Survey | Method::Sweep => {
-            let candidates = span.candidates(&convert, &threads);
-            (convert(*candidates.first()?), convert(*candidates.last()?))
-        }
-    };
-    let made = [first, last].map(&threads);
-    let from = |from: u32, to: u32| if from == to { from.to_string() } else { format!("{from} to {to}") };
-    let counted = if standing(last, convert, threads) == last { "n" } else { "threads" };
-    (made != [first, last]).then(|| {
-        format!(
-            "--min, --max and --step count {counted}: searched is n = {}, which makes {} threads",
-            from(first, last),
-            from(made[0], made[1])
-        )
-    })
 }
 
 /// Advice about numbers of threads as advice about the parameters they stand for.
@@ -306,18 +206,6 @@ fn in_parameters(advice: Advice, convert: impl Fn(u32) -> u32, threads: impl Fn(
     }
 }
 
-/// Why the published search ended, in a word and in a line; `last` is the parameter it tried last.
-fn stopped(reason: Reason, last: u32) -> (&'static str, String) {
-    let waiting = "waiting for each other was high";
-    match reason {
-        Reason::CpuUtil => ("CPU_UTIL", format!("CPU_UTIL: n = {last} kept hardly more contexts busy")),
-        Reason::Lock => ("LOCK", format!("LOCK: with n = {last} {waiting} and rose fast")),
-        Reason::VcxRate => ("VCX_RATE", format!("VCX_RATE: with n = {last} {waiting}, and switches rose fast")),
-        Reason::MigrRate => ("MIGR_RATE", format!("MIGR_RATE: with n = {last} {waiting}, and migrations rose fast")),
-        Reason::MostThreads => ("MOST_THREADS", format!("--max: n = {last} was the last to try")),
-    }
-}
-
 /// Prints the probes of a search that failed after some: they took their time.
 fn leave(remains: &Remains, json: bool) -> anyhow::Result<()> {
     match (remains.probes.is_empty(), json) {
@@ -325,26 +213,6 @@ fn leave(remains: &Remains, json: bool) -> anyhow::Result<()> {
         (_, true) => output::print_json(remains),
         (_, false) => output::print(&text::remains(remains)),
     }
-}
-
-/// What to know where the program came into another phase.
-fn shifted(shift: &Shift) -> String {
-    let what = match shift.sign {
-        Sign::Progress => format!("its progress was {} of what it was", figures::percent(1.0 + shift.change)),
-        Sign::CpuUtil => format!("CPU_UTIL was {:+.0} points off", shift.change),
-        Sign::Lock => format!("LOCK was {:+.0} points off", shift.change),
-    };
-    let (at, n) = (shift.at + 1, shift.parameter);
-    if !shift.sure {
-        return format!(
-            "from probe {at} on the program, or the machine under it, may have been in another phase: with n = {n} {what}, and there are too few \
-             probes to tell that from chance; search again to see"
-        );
-    }
-    format!(
-        "from probe {at} on the program, or the machine under it, was in another phase: with n = {n} {what}; numbers that were probed before \
-         and after do not compare, and the answer may hold for neither"
-    )
 }
 
 /// A failed search with the exit code it deserves.
