@@ -166,6 +166,11 @@ impl LiveTestbed {
         self.meter.growth().is_some_and(|growth| growth.of_a_total().is_some())
     }
 
+    /// Time per measurement at [`Effort`] 1, as far as it is up to the testbed.
+    pub fn period(&self) -> Duration {
+        self.options.period
+    }
+
     /// How long a measurement takes, about, what settles included: a period, or as long as the meter's first answer took where its numbers come more
     /// slowly.
     pub fn each(&self) -> Duration {

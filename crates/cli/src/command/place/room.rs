@@ -20,6 +20,9 @@ fn enough(request: &Request, bed: &Bed, spent: Duration) -> Option<(u64, Duratio
     let search = Search::new(&request.question, &tree, bed.testbed().workload()).ok()?;
     let each = match bed {
         Bed::Rerun(_) => spent,
+        // A period that was stretched to a number that comes slowly: a window begins with one and ends with the next, and what settles takes until the
+        // one before.
+        Bed::Live(bed, _) if bed.period() > request.period => bed.each().max(2 * bed.period() * 4 / 5),
         Bed::Live(bed, _) => bed.each(),
         Bed::Instances(_) | Bed::Simulated(_) => request.period,
     };
