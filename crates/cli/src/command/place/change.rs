@@ -46,3 +46,48 @@ pub(crate) fn changed(info: &CampaignInfo, request: &Request, bed: &Bed) -> Opti
     };
     request.affinities.iter().find_map(differs)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::place::{arguments, open};
+    use crate::interrupt::Interrupt;
+    use pinwise_campaign::{CampaignId, CampaignState, NewCampaign};
+    use pinwise_simulator::Processor;
+
+    /// The campaign has the description itself: that its digest is another one since does not make it another machine. Of a built-in model the name
+    /// is all there is.
+    #[test]
+    fn a_campaign_on_a_described_processor_goes_on_whatever_its_digest_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("mine.toml");
+        let text = Processor::description("ultrasparc-t2").unwrap().replacen("latency = 195", "latency = 196", 1);
+        std::fs::write(&path, text).unwrap();
+        for (machine, goes_on) in [(path.to_str().unwrap(), true), ("ultrasparc-t2", false)] {
+            let request = arguments::tests::request(&["--machine", machine, "--workload", "intadd:1"]).unwrap();
+            let bed = open(&request, &Interrupt::default()).unwrap();
+            let mut info = CampaignInfo {
+                id: CampaignId(1),
+                new: NewCampaign {
+                    command: Vec::new(),
+                    machine: bed.testbed().machine().clone(),
+                    alike: request.question.alike,
+                    workload: bed.testbed().workload().clone(),
+                    unit: bed.testbed().unit().clone(),
+                    question: serde_json::to_value(&request).unwrap(),
+                    seed: 1,
+                },
+                started: 0,
+                state: CampaignState::Stopped,
+                conclusion: None,
+                records: 1,
+                running: false,
+            };
+            assert_eq!(changed(&info, &request, &bed), None);
+            info.new.machine.name = "ultrasparc-t2 (0123abcd)".to_owned();
+            assert_eq!(changed(&info, &request, &bed).is_none(), goes_on, "{machine}");
+            info.new.machine.caches.pop();
+            assert!(changed(&info, &request, &bed).is_some(), "{machine}: a cache is gone");
+        }
+    }
+}
