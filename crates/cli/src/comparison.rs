@@ -7,7 +7,7 @@ use crate::request::Compared;
 use comfy_table::{CellAlignment, Table, presets};
 use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, KeptCharacterization, Record, Store};
 use pinwise_placement::{Comparison, Judge, Judged, Row, Standing, Verdict, sentence};
-use pinwise_report::{Files, against, caveat, is_simulated, lost, standing};
+use pinwise_report::{Files, against, caveat, is_simulated, loses, lost, standing};
 use pinwise_testbed::figures::{self, Scale};
 use pinwise_topology::SharingTree;
 use serde_json::{Value, json};
@@ -153,7 +153,7 @@ fn tell(
 }
 
 fn table(comparison: &Comparison) -> String {
-    let scale = Scale::new(&comparison.unit, comparison.best().map_or(1.0, |best| best.performance.mean));
+    let scale = Scale::new(&comparison.unit, comparison.typical());
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
     table.set_header(["", scale.label.as_str(), "INTERVAL", "N", "LOSS", "INTERVAL", "", "SPENT"]);
@@ -170,7 +170,7 @@ fn table(comparison: &Comparison) -> String {
             performance.telling(&scale).number(performance.mean),
             scale.ends(performance.low, performance.high),
             figures::count(performance.n as u64),
-            if best { String::new() } else { figures::percent(loss.estimate) },
+            if best { String::new() } else { loses(loss) },
             if best { String::new() } else { lost(loss) },
             standing(comparison, row).to_owned(),
             if row.spent > 0 { figures::count(row.spent) } else { String::new() },
@@ -218,7 +218,7 @@ fn document(info: &CampaignInfo, comparison: &Comparison, notes: &[String], reco
             "low": low,
             "high": high,
             "n": row.performance.n,
-            "loss": row.loss.estimate,
+            "loss": finite(row.loss.estimate),
             "loss_low": finite(row.loss.low),
             "loss_high": finite(row.loss.high),
             "standing": row.standing,

@@ -106,19 +106,37 @@ impl Comparison {
     }
 
     /// The way that contradicts the best known in the fresh windows: of those beyond doubt better the best, or where all others did better than
-    /// it the best of them.
+    /// it, or it got nothing done, the best of them.
     pub fn contradiction(&self) -> Option<&Row> {
         let others = || self.rows.iter().filter(|row| row.standing != Standing::Best);
         let least = |a: &&Row, b: &&Row| a.loss.estimate.total_cmp(&b.loss.estimate);
         let all = others().count() > 1 && others().all(|row| row.loss.estimate < 0.0);
+        if self.is_idle() {
+            let did = others().filter(|row| row.performance.mean > 0.0);
+            return did.max_by(|a, b| a.performance.mean.total_cmp(&b.performance.mean));
+        }
         others()
             .filter(|row| row.standing == Standing::Better)
             .min_by(least)
             .or_else(|| others().filter(|_| all).min_by(least))
     }
 
+    /// The best known got nothing done in the fresh windows: there are no shares of that.
+    pub fn is_idle(&self) -> bool {
+        self.best().is_some_and(|best| best.performance.mean <= 0.0)
+    }
+
+    /// The performance by which figures are scaled: that of the best known, or of whatever did most where that got nothing done.
+    pub fn typical(&self) -> f64 {
+        let most = || self.rows.iter().map(|row| row.performance.mean).fold(0.0, f64::max);
+        self.best().map(|best| best.performance.mean).filter(|mean| *mean > 0.0).unwrap_or_else(most)
+    }
+
     /// What more windows would tell, where these did not.
     pub fn unclear(&self) -> Option<Unclear<'_>> {
+        if self.is_idle() {
+            return None;
+        }
         let is_unclear = |row: &&Row| row.standing == Standing::Tied && row.loss.high > self.within;
         let rows: Vec<&Row> = self.rows.iter().filter(is_unclear).collect();
         let high = rows.iter().map(|row| row.loss.high).reduce(f64::max)?;
@@ -244,6 +262,23 @@ mod tests {
             "nothing better than 5 % was claimed"
         );
         assert_eq!(Comparison::new(&lineup, &Unit::rate("1/s"), &measure(&lineup, orderly)).contradiction(), None);
+    }
+
+    #[test]
+    fn a_best_known_that_gets_nothing_done_in_its_fresh_windows_is_not_borne_out() {
+        let lineup = lineup();
+        let records = measure(&lineup, |setting, number| {
+            let stopped =
+                matches!(setting, Setting::Pinned(assignment) if assignment.leaf(0) == 5) && number >= 4 + (4 * 5 + 1);
+            orderly(setting, number) * if stopped { 0.0 } else { 1.0 }
+        });
+        let comparison = Comparison::new(&lineup, &Unit::rate("1/s"), &records);
+        let best = comparison.best().unwrap();
+        assert_eq!((best.name.as_str(), best.performance.mean), ("wide claim", 0.0));
+        let better = comparison.contradiction().unwrap();
+        assert_eq!((better.name.as_str(), better.loss.estimate), ("low claim", f64::NEG_INFINITY));
+        assert!(comparison.rows.iter().all(|row| !row.loss.estimate.is_nan()), "{:?}", comparison.rows);
+        assert_eq!((comparison.unclear(), comparison.typical()), (None, better.performance.mean));
     }
 
     #[test]

@@ -29,6 +29,11 @@ pub fn lost(loss: &Loss) -> String {
     }
 }
 
+/// `2.5 %`; `none` where there is no share of what got nothing done.
+pub fn loses(loss: &Loss) -> String {
+    if loss.estimate.is_finite() { figures::percent(loss.estimate) } else { "none".to_owned() }
+}
+
 /// Where the fresh windows contradict the choice of the best known, that they do; then what they were too few or too noisy to tell, and how
 /// many would do. `None` where everything is told.
 pub fn caveat(comparison: &Comparison, simulated: bool) -> Option<String> {
@@ -38,8 +43,12 @@ pub fn caveat(comparison: &Comparison, simulated: bool) -> Option<String> {
 
 fn contradiction(comparison: &Comparison) -> Option<String> {
     let better = comparison.contradiction()?;
-    let how = figures::change(-better.loss.estimate);
-    let doubt = if better.standing == Standing::Better { "" } else { ", as did every other way" };
+    let how = match comparison.is_idle() {
+        true => "while the former got nothing done".to_owned(),
+        false => figures::change(-better.loss.estimate),
+    };
+    let doubt =
+        if better.standing == Standing::Better || comparison.is_idle() { "" } else { ", as did every other way" };
     Some(format!(
         "No best is known: {} led in the windows that were to choose it, and the fresh ones contradict them: {} does better in them, {how}{doubt}. \
          Windows were too noisy or the machine changed meanwhile; which is best stays open until they are repeated, on a quieter machine or with more \
@@ -96,7 +105,7 @@ pub fn comparison_page(
     files: Files<'_>,
     characterization: Option<&KeptCharacterization>,
 ) -> Result<String, ReportError> {
-    let scale = Scale::new(&comparison.unit, comparison.best().map_or(1.0, |best| best.performance.mean));
+    let scale = Scale::new(&comparison.unit, comparison.typical());
     let document = ComparisonDocument {
         info,
         simulated: is_simulated(&info.new.question),
@@ -183,7 +192,7 @@ fn losses(comparison: &Comparison, scale: &Scale) -> Figure {
         let best = row.standing == Standing::Best;
         table.row([
             row.name.clone(),
-            figures::percent(estimate),
+            loses(&row.loss),
             if best { String::new() } else { lost(&row.loss) },
             standing(comparison, row).to_owned(),
             row.performance.show(scale),
@@ -205,12 +214,15 @@ fn losses(comparison: &Comparison, scale: &Scale) -> Figure {
     let worst = rows.iter().max_by(|a, b| a.loss.estimate.total_cmp(&b.loss.estimate));
     Figure {
         title,
-        says: worst.map_or(String::new(), |worst| {
-            format!("The largest loss is that of {}: {}.", worst.name, figures::percent(worst.loss.estimate))
-        }),
+        says: match worst {
+            Some(worst) if !comparison.is_idle() => {
+                format!("The largest loss is that of {}: {}.", worst.name, figures::percent(worst.loss.estimate))
+            }
+            _ => "What the others are held against got nothing done, and there are no shares of that.".to_owned(),
+        },
         reading: "Everything was measured side by side, in random order, in windows by which nothing was chosen. The bar is the interval of the \
                   loss; one that begins at the edge may be no loss at all. Further to the left is better; what the others are held against is at 0.",
-        chart: Some(chart),
+        chart: Some(chart).filter(|_| !comparison.is_idle()),
         table,
     }
 }

@@ -34,7 +34,7 @@ mod selection;
 mod tail;
 
 pub use characterization::{characterization_mark, characterization_page};
-pub use comparison::{against, caveat, comparison_page, lost, standing};
+pub use comparison::{against, caveat, comparison_page, loses, lost, standing};
 pub use latency::latency_page;
 pub use page::{ReportError, page};
 pub use question::{Files, is_simulated, notes, quoted, shell};

@@ -10,7 +10,7 @@ mod synthetic;
 use matrices::page_of;
 use pinwise_campaign::{CampaignId, KeptCharacterization};
 use pinwise_characterization::Characterization;
-use pinwise_placement::{Claim, Comparison, Judged, Loss, Row, Standing, Verdict};
+use pinwise_placement::{Claim, Comparison, Estimate, Judged, Loss, Row, Standing, Verdict};
 use pinwise_report::{Files, against, caveat, comparison_page, page, standing};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -205,6 +205,17 @@ fn what_the_fresh_windows_contradict_is_not_called_the_best() {
     );
     let html = comparison_page(&campaign.info, &comparison, &[], &[], Files::default(), None).unwrap();
     assert!(!html.contains("best known placement") && html.contains("Loss against what led before"), "{html}");
+    // What led gets nothing done at all: there are no shares of that.
+    for row in &mut comparison.rows {
+        match row.standing {
+            Standing::Best => row.performance = Estimate { mean: 0.0, low: 0.0, high: 0.0, ..row.performance },
+            _ => row.loss.estimate = f64::NEG_INFINITY,
+        }
+    }
+    let told = caveat(&comparison, false).unwrap();
+    assert!(told.contains("does better in them, while the former got nothing done."), "{told}");
+    let html = comparison_page(&campaign.info, &comparison, &[], &[], Files::default(), None).unwrap();
+    assert!(html.contains("there are no shares of that") && !html.contains("inf %") && !html.contains("NaN"), "{html}");
 }
 
 #[test]

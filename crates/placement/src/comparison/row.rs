@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// they are read beside one another.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Loss {
-    /// 1 - performance / that of the best known, paired by round.
+    /// 1 - performance / that of the best known, paired by round; negative infinity where the best known got nothing done and this did.
     pub estimate: f64,
     /// Lower end; negative infinity from fewer than 2 rounds.
     pub low: f64,

@@ -40,8 +40,16 @@ impl View<'_> {
         match ratio(&pairs, 0.0, together) {
             Some(ratio) => Some(Loss { estimate: 1.0 - ratio.value, low: 1.0 - ratio.high, high: 1.0 - ratio.low }),
             None => {
-                let (own, other) = pairs.first()?;
-                Some(Loss { estimate: 1.0 - own / other, low: f64::NEG_INFINITY, high: 1.0 })
+                pairs.first()?;
+                let sum = |of: fn(&(f64, f64)) -> f64| pairs.iter().map(of).sum::<f64>();
+                let (own, other) = (sum(|pair| pair.0), sum(|pair| pair.1));
+                // Against what got nothing done there is no share.
+                let estimate = match other > 0.0 {
+                    true => 1.0 - own / other,
+                    false if own > 0.0 => f64::NEG_INFINITY,
+                    false => 0.0,
+                };
+                Some(Loss { estimate, low: f64::NEG_INFINITY, high: 1.0 })
             }
         }
     }
