@@ -1,112 +1,16 @@
 //! The search on populations whose truth is known: what it announces is right, and it repeats.
 
+mod case;
+
+use case::{Case, question, scattered, small};
 use pinwise_campaign::{Ending, NewCampaign, Purpose, Record, Step, Store, Strategy, TRIES};
 use pinwise_placement::{Advice, Budget, Outcome, Question, Search, StrategyName};
-use pinwise_testbed::{Disturbance, Replay, Retry, Testbed, Thread, Unit, Workload};
-use pinwise_topology::{Alike, Assignment, Machine, PerContext, Random, SharingTree, Space};
+use pinwise_testbed::{Retry, Testbed, Unit};
+use pinwise_topology::{Assignment, PerContext, Random, Space};
 use std::time::Duration;
 
 const STRATEGIES: [StrategyName; 5] =
     [StrategyName::Auto, StrategyName::Exhaustive, StrategyName::Random, StrategyName::Climb, StrategyName::Guided];
-
-/// A machine, threads, and a population of performances for them.
-struct Case {
-    machine: Machine,
-    workload: Workload,
-    tree: SharingTree,
-    population: Vec<(Assignment, f64)>,
-    baseline: Vec<f64>,
-    disturbance: Disturbance,
-}
-
-impl Case {
-    /// Threads `R P T R P T …` on a machine of `shape`, with `performance` of every assignment of at most one per context.
-    fn new(shape: &str, threads: usize, performance: impl Fn(usize, &Assignment) -> f64) -> Self {
-        let machine = Machine::from_shape(shape).unwrap();
-        let tree = SharingTree::new(&machine, Alike::ByStructure);
-        let space = Space::new(tree.clone(), threads, PerContext::AtMost(1)).unwrap();
-        let population = space.classes().enumerate().map(|(rank, class)| (class.clone(), performance(rank, &class)));
-        let thread = |index: usize| Thread {
-            name: format!("ipfwd{}-{}", index / 3, ["R", "P", "T"][index % 3]),
-            role: ["R", "P", "T"][index % 3].into(),
-            instance: index / 3,
-        };
-        Self {
-            workload: Workload { name: "made up".into(), threads: (0..threads).map(thread).collect() },
-            population: population.collect(),
-            baseline: vec![80.0],
-            disturbance: Disturbance::default(),
-            machine,
-            tree,
-        }
-    }
-
-    fn disturbed(mut self, noise: f64, seed: u64) -> Self {
-        self.disturbance = Disturbance { noise, seed, ..self.disturbance };
-        self
-    }
-
-    fn testbed(&self) -> Replay {
-        let population = self.population.iter().cloned();
-        let (machine, workload) = (self.machine.clone(), self.workload.clone());
-        Replay::new(machine, workload, Unit::rate("ops/s"), population, self.baseline.clone(), self.disturbance)
-    }
-
-    fn search(&self, question: &Question) -> Search {
-        Search::new(question, &self.tree, &self.workload).unwrap()
-    }
-
-    /// A campaign without a store, which is what makes hundreds of them quick.
-    fn run(&self, question: &Question) -> (Outcome, Vec<Record>) {
-        let mut search = self.search(question);
-        let mut testbed = self.testbed();
-        let mut records: Vec<Record> = Vec::new();
-        let mut elapsed = Duration::ZERO;
-        while let Step::Measure(trial) = search.step(&records) {
-            for _ in 0..TRIES {
-                let outcome = testbed.measure(&trial.setting, trial.effort);
-                let again = matches!(&outcome, Err(error) if error.retry == Retry::Same);
-                let number = records.len() as u64;
-                elapsed += outcome.as_ref().map_or(Duration::ZERO, |measured| measured.duration);
-                records.push(Record { number, trial: trial.clone(), outcome, elapsed });
-                if !again {
-                    break;
-                }
-            }
-        }
-        (search.outcome(&Unit::rate("ops/s"), &records, None), records)
-    }
-
-    fn truth(&self, assignment: &Assignment) -> f64 {
-        self.population.iter().find(|(class, _)| class == assignment).unwrap().1
-    }
-
-    fn optimum(&self) -> f64 {
-        self.population.iter().map(|(_, performance)| *performance).fold(f64::MIN, f64::max)
-    }
-
-    /// Whether an assignment as good as any is announced as the best or as one of its ties.
-    fn announces_an_optimum(&self, outcome: &Outcome) -> bool {
-        outcome.best.iter().chain(&outcome.ties).any(|best| self.truth(&best.assignment) == self.optimum())
-    }
-}
-
-fn question(strategy: StrategyName, budget: u64, seed: u64) -> Question {
-    Question { per_context: Some(1), seed, ..Question::new(strategy, Budget::Measurements(budget)) }
-}
-
-/// Performances between 50 and 95, all different, but for the best, 100, and one close to it.
-fn scattered(rank: usize, _: &Assignment) -> f64 {
-    match rank {
-        5 => 100.0,
-        2 => 99.5,
-        _ => 50.0 + 45.0 * Random::new(rank as u64).unit(),
-    }
-}
-
-fn small() -> Case {
-    Case::new("2x2x2", 4, scattered)
-}
 
 #[test]
 fn every_strategy_finds_the_best_of_a_small_space_without_noise() {
