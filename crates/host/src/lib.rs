@@ -51,7 +51,9 @@ pub use ledger::{Ledger, Released};
 pub use live::{LiveOptions, LiveTestbed};
 pub use meter::Meter;
 pub use microbenchmark::HostBench;
-pub use monitor::{Activity, Layer, Monitor, MonitorError, Overhead, ThreadActivity, Unavailable, UnknownLayer};
+pub use monitor::{
+    Activity, Layer, Lookout, Monitor, MonitorError, Overhead, ThreadActivity, Unavailable, UnknownLayer,
+};
 pub use pin::{Ended, Pinned, Pinner};
 pub use power::{Energy, POWERCAP, Power, PowerError};
 pub use prober::{

@@ -31,6 +31,7 @@ mod counters;
 mod ebpf;
 mod layer;
 mod ledger;
+mod lookout;
 mod overhead;
 mod perf;
 mod sampling;
@@ -38,6 +39,7 @@ mod source;
 
 pub use activity::{Activity, ThreadActivity};
 pub use layer::{Layer, Unavailable, UnknownLayer};
+pub use lookout::Lookout;
 pub use overhead::Overhead;
 
 use crate::fifo::Fifo;
@@ -56,6 +58,8 @@ use thiserror::Error;
 const LOOK: Duration = Duration::from_millis(10);
 /// Between two looks for new processes, and at files that are slower to read.
 const COUNT: Duration = Duration::from_millis(100);
+/// A window that begins so soon after another one begins where that has ended, and has its last reading for its first.
+const FOLLOWS: Duration = Duration::from_millis(1);
 /// So much longer than wanted the time between two looks is worth telling.
 const NOTABLE: f64 = 1.1;
 
@@ -78,6 +82,10 @@ pub struct Monitor {
     roster: Roster,
     source: Box<dyn Source>,
     budget: Budget,
+    /// The end of the last window, where nothing came after it.
+    ended: Option<Instant>,
+    /// When new processes were looked for last.
+    listed: Instant,
     /// A window ended in an error: what the source has begun may still be at work.
     failed: bool,
 }
@@ -96,7 +104,16 @@ impl Monitor {
     }
 
     fn new(scope: Scope, layer: Layer, source: Box<dyn Source>, refused: Vec<Unavailable>) -> io::Result<Self> {
-        Ok(Self { layer, refused, roster: Roster::new(scope)?, source, budget: Budget::default(), failed: false })
+        Ok(Self {
+            layer,
+            refused,
+            roster: Roster::new(scope)?,
+            source,
+            budget: Budget::default(),
+            ended: None,
+            listed: Instant::now(),
+            failed: false,
+        })
     }
 
     /// By looking at `/proc`, `pace` from one look to the next instead of 10 ms: shorter ones cost more.
@@ -128,10 +145,12 @@ impl Monitor {
     /// Takes out of the kernel what stays there between windows, and between monitors, because putting it there takes a while. The next window
     /// puts it back.
     pub fn rest(&mut self) -> io::Result<()> {
+        self.ended = None;
         self.source.rest()
     }
 
-    /// Watches for `window`, or until `cancelled` says so or no thread is left. `pause` sleeps.
+    /// Watches for `window`, or until `cancelled` says so or no thread is left. `pause` sleeps. Where the window before has ended just now this one begins
+    /// there: nothing between them is missed, and nothing is read twice.
     pub fn watch(
         &mut self,
         window: Duration,
@@ -152,13 +171,27 @@ impl Monitor {
         // Without the class looks are late beside busy threads; they are still looks.
         let _punctual = Fifo::raise();
         let spent = overhead::own_time();
-        self.roster.look_if_born()?;
-        self.source.begin(&self.roster)?;
-        let begin = Instant::now();
-        let (mut listed, mut counted, mut gone) = (COUNT, Duration::ZERO, false);
-        let mut apart = Duration::ZERO;
+        let follows = self.ended.take().filter(|ended| ended.elapsed() < FOLLOWS);
+        let begin = if let Some(ended) = follows {
+            self.source.follow(&self.roster)?;
+            ended
+        } else {
+            self.roster.look_if_born()?;
+            self.source.begin(&self.roster)?;
+            self.listed = Instant::now();
+            self.listed
+        };
+        let mut ran = (begin, self.roster.cpu_time());
+        let mut paid = overhead::own_time();
+        self.budget.charge(paid.saturating_sub(spent));
+        let (mut counted, mut gone) = (if follows.is_some() { COUNT } else { Duration::ZERO }, false);
+        let (mut apart, mut end) = (Duration::ZERO, begin);
         for number in 0u32.. {
-            let (at, before) = (begin.elapsed(), overhead::own_time());
+            if number > 0 {
+                gone |= self.source.glimpse();
+            }
+            let (now, looking) = (Instant::now(), number > 0 || follows.is_none());
+            let at = now - begin;
             let last = at >= window || cancelled() || !self.alive();
             // Early in its life a program is counted more often: what a thread does after the last reading is lost with it.
             let counting = last || at >= counted || self.budget.looks().is_power_of_two();
@@ -166,33 +199,50 @@ impl Monitor {
                 counted = at + COUNT;
             }
             // A process that is found at the end has nothing to tell.
-            if at >= listed && !last {
-                listed = at + COUNT;
+            if now >= self.listed + COUNT && !last {
+                self.listed = now;
                 self.roster.look_if_born()?;
             } else if gone {
                 self.roster.look_at_threads();
             } else if number > 0 {
                 self.roster.glance();
             }
-            gone = self.source.look(&self.roster, at, counting)?;
-            self.budget.take(overhead::own_time().saturating_sub(before));
+            if looking {
+                gone = self.source.look(&self.roster, at, counting)?;
+                if counting {
+                    ran = self.earn(ran);
+                }
+                // To sleep and to wake up is part of it.
+                let before = std::mem::replace(&mut paid, overhead::own_time());
+                self.budget.take(paid.saturating_sub(before));
+            }
             if last {
-                apart = at / number.max(1);
+                (apart, end) = (at / number.max(1), now);
                 break;
             }
             pause(unsteady(self.pace(), number).min(window.saturating_sub(at)));
         }
-        let elapsed = begin.elapsed();
+        let elapsed = end - begin;
         let mut threads = self.source.end(&self.roster)?;
         let order: HashMap<ThreadId, usize> =
             self.roster.threads().enumerate().map(|(index, (_, id))| (id, index)).collect();
         threads.sort_by_key(|thread| order.get(&thread.id).copied().unwrap_or(usize::MAX));
+        self.budget.charge(overhead::own_time().saturating_sub(paid));
+        self.ended = Some(end);
         let mut overhead = Overhead { watching: overhead::own_time().saturating_sub(spent), ..Overhead::default() };
         self.source.charge(&mut overhead);
         // Looks that are late for another reason are not told, nor those of a layer that is exact without them.
         let notable = self.source.pace().mul_f64(NOTABLE);
         let stretched = (self.layer != Layer::Ebpf && self.pace().min(apart) > notable).then_some(apart);
         Ok(Activity { layer: self.layer, elapsed, threads, stretched, lost: self.source.lost(), overhead })
+    }
+
+    /// Tells the budget what CPU time the program has used since a moment at which it had used so much; the same of now.
+    fn earn(&mut self, (then, before): (Instant, Duration)) -> (Instant, Duration) {
+        let (now, ran) = (Instant::now(), self.roster.cpu_time());
+        // Processes that have ended meanwhile take theirs with them.
+        self.budget.earn(ran.saturating_sub(before), now - then);
+        (now, ran)
     }
 }
 
@@ -245,6 +295,13 @@ fn put_away(layer: Layer, source: Box<dyn Source>) {
     if layer != Layer::Proc {
         SPARE.lock().unwrap_or_else(PoisonError::into_inner).push((layer, source));
     }
+}
+
+/// Takes a layer out of the kernel that no monitor uses now.
+fn rest(layer: Layer) {
+    let mut spare = SPARE.lock().unwrap_or_else(PoisonError::into_inner);
+    // What cannot be put to rest ends.
+    spare.retain_mut(|(kept, source)| *kept != layer || source.rest().is_ok());
 }
 
 impl Drop for Monitor {

@@ -21,50 +21,32 @@ mod halves;
 mod init;
 mod options;
 mod recipe;
+mod seen;
 mod session;
 mod setter;
+mod watch;
 mod window;
 
 pub use error::ProbeError;
 pub use halves::Drift;
 pub use options::{ProbeOptions, ProgressSource, Subject, Threads};
 pub use recipe::{Recipe, RecipeError};
+pub use seen::Seen;
 pub use setter::{NoSetter, Setter};
 
-use crate::crowd::{Crowd, CrowdShare};
+use crate::crowd::Crowd;
 use crate::fifo::Fifo;
 use crate::guardian::Guardian;
-use crate::monitor::{Activity, Monitor, Unavailable};
+use crate::monitor::{Lookout, Unavailable};
 use crate::power::Power;
-use crate::roster::Scope;
 use crate::thread::Pid;
 use pinwise_testbed::{MeasureError, Part, Probe, Prober, Unit};
+use seen::unseen;
 use session::{Limits, Session};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use window::Window;
-
-/// What a probe showed beyond its profile.
-#[derive(Clone, Debug)]
-pub struct Seen {
-    /// The parameter.
-    pub parameter: u32,
-    /// The most threads that existed at a time.
-    pub threads: u32,
-    /// How they spent the window.
-    pub activity: Activity,
-    /// From the start to the first moment of the window.
-    pub initialization: Duration,
-    /// How its second half differs from its first.
-    pub drift: Option<Drift>,
-    /// Its progress was measured while it was watched; else in further runs, which were not.
-    pub disturbed: bool,
-    /// What other programs took of the contexts from its start to its end; `None` where that is not told, or it has not ended.
-    pub others: Option<CrowdShare>,
-    /// Mean power of the processor meanwhile, warming up included, in watts; `None` where it was not asked for.
-    pub watts: Option<f64>,
-}
 
 /// Probes a program with one parameter after another.
 pub struct LinuxProber {
@@ -78,7 +60,7 @@ pub struct LinuxProber {
     options: ProbeOptions,
     cancelled: Arc<AtomicBool>,
     guardian: Guardian,
-    refused: Vec<Unavailable>,
+    lookout: Lookout,
     seen: Vec<Seen>,
     notes: Vec<String>,
     /// `None` where its own CPUs are not told.
@@ -99,14 +81,12 @@ impl LinuxProber {
     pub fn new(subject: Subject, options: ProbeOptions, cancelled: Arc<AtomicBool>) -> Result<Self, ProbeError> {
         let guardian = Guardian::start().map_err(crate::TargetError::from)?;
         let (seen, notes) = (Vec::new(), Vec::new());
-        // What the better layers need is prepared now and kept: a program that runs for a moment would have ended meanwhile.
-        let monitor = Monitor::best(Scope::Processes(Vec::new()));
         let unlisted = |cause| crate::TargetError::Proc { name: "no process".into(), cause };
-        let refused = monitor.map_err(unlisted)?.refused().to_vec();
+        let lookout = Lookout::new().map_err(unlisted)?;
         let (live, begun, settled) = (None, None, Vec::new());
         let (crowd, unit, error) = (Crowd::here().ok(), None, None);
         Ok(Self {
-            refused,
+            lookout,
             subject,
             live,
             begun,
@@ -122,14 +102,26 @@ impl LinuxProber {
         })
     }
 
+    /// Goes on watching as other probes of the same program have come to.
+    #[must_use]
+    pub fn watched_by(mut self, lookout: Lookout) -> Self {
+        self.lookout = lookout;
+        self
+    }
+
+    /// How the program is watched by now.
+    pub fn lookout(&self) -> &Lookout {
+        &self.lookout
+    }
+
     /// What the probes showed, in their order.
     pub fn seen(&self) -> &[Seen] {
         &self.seen
     }
 
-    /// Better ways to watch threads than the one in use, and why they cannot be used.
+    /// Better ways to watch threads than the one in use, and why they cannot be used or were given up.
     pub fn refused(&self) -> &[Unavailable] {
-        &self.refused
+        self.lookout.refused()
     }
 
     /// What progress is counted in; `None` before the first probe.
@@ -208,9 +200,9 @@ impl LinuxProber {
         let before = self.crowd.as_ref().and_then(Crowd::moment);
         let mut session = Session::start(&launch, parameter, &mut self.guardian, limits)?;
         let seen = if whole {
-            session.run_through(self.options.limit, watched)
+            session.run_through(self.options.limit, watched.then_some(&mut self.lookout))
         } else {
-            let watch = |session: &mut Session| session.window(window, &self.options.progress);
+            let mut watch = |session: &mut Session| session.window(window, &self.options.progress, &mut self.lookout);
             let power = self.options.power.as_ref();
             session.wait_ready(parameter, &self.options).and_then(|()| powered(power, || watch(&mut session)))
         };
@@ -250,7 +242,7 @@ impl LinuxProber {
             self.begun = Some(session.steady()?);
         }
         self.settled.push((parameter, session.set(set, parameter, &mut self.guardian)?));
-        powered(self.options.power.as_ref(), || session.window(window, &self.options.progress))
+        powered(self.options.power.as_ref(), || session.window(window, &self.options.progress, &mut self.lookout))
     }
 
     /// The process that all probes share, where there is one.
@@ -289,34 +281,14 @@ impl LinuxProber {
     }
 
     fn take_in(&mut self, seen: Window, parameter: u32) -> Result<(), ProbeError> {
-        let threads = !seen.activity.threads.is_empty();
-        let unseen = [
-            (
-                seen.activity.lock().is_none(),
-                "LOCK cannot be seen here and counts as 0: run pinwise as the program's user",
-            ),
-            (
-                seen.activity.migration_rate().is_none(),
-                "MIGR_RATE cannot be seen here and counts as 0: the kernel does not tell migrations",
-            ),
-        ];
-        let unseen = unseen.iter().filter(|(unseen, _)| threads && *unseen).map(|(_, note)| (*note).to_owned());
-        for note in seen.notes.iter().cloned().chain(unseen) {
+        for note in seen.notes.iter().cloned().chain(unseen(&seen.activity)) {
             if !self.notes.contains(&note) {
                 self.notes.push(note);
             }
         }
         self.unit = seen.unit.clone();
-        self.seen.push(Seen {
-            parameter,
-            threads: seen.threads,
-            drift: seen.drift(self.options.contexts),
-            watts: seen.watts,
-            activity: seen.activity,
-            initialization: seen.initialization,
-            others: seen.others,
-            disturbed: seen.disturbed,
-        });
+        self.lookout.take_in(&seen.activity);
+        self.seen.push(Seen::of(seen, parameter, self.options.contexts));
         self.check_threads()
     }
 

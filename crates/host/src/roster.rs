@@ -6,6 +6,7 @@
 use crate::affinity;
 use crate::births::Births;
 use crate::process;
+use crate::sys;
 use crate::thread::{Pid, StartTime, Stat, ThreadId, Tid};
 use pinwise_topology::CpuSet;
 use std::collections::HashSet;
@@ -13,6 +14,7 @@ use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Which processes are meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -161,6 +163,11 @@ impl Roster {
         self.members.iter().flat_map(|member| member.threads.iter().map(move |&id| (member, id)))
     }
 
+    /// CPU time of the processes that are members now, since each began.
+    pub(crate) fn cpu_time(&self) -> Duration {
+        self.members.iter().filter_map(|member| sys::cpu_time(member.pid.0).ok()).sum()
+    }
+
     /// The process a thread belongs to.
     pub(crate) fn member(&self, pid: Pid) -> Option<&Member> {
         self.members.iter().find(|member| member.pid == pid)
@@ -207,7 +214,7 @@ mod tests {
     use super::*;
     use std::process::{Child, Command, Stdio};
     use std::sync::Barrier;
-    use std::time::{Duration, Instant};
+    use std::time::Instant;
 
     fn shell(script: &str) -> (Child, Roster) {
         let child = Command::new("sh").args(["-c", script]).stdin(Stdio::piped()).spawn().unwrap();

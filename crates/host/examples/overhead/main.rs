@@ -9,17 +9,18 @@
 //!   is what it loses, and it wavers less.
 //!
 //! Both are medians of ratios with Wilcoxon's interval: a window in which somebody else was busy counts as one that is off, however far. *told*
-//! is what the monitor tells of itself as a share of the program's CPU time.
+//! is what the monitor tells of itself as a share of the program's CPU time. *chosen* is what `pinwise threads` does: the best layer that is allowed, unless it
+//! was given up in an earlier window or the warm-up of one.
 //!
 //! ```text
-//! overhead [--window MS] [--rounds N] [KIND...] [WAY...]      the table; WAY: proc, perf, ebpf
+//! overhead [--window MS] [--rounds N] [KIND...] [WAY...]      the table; WAY: proc, perf, ebpf, chosen
 //! overhead --program KIND                                     one of the programs
 //! ```
 
 mod contention;
 
 use contention::KINDS;
-use pinwise_host::{Activity, Layer, Monitor, Pid, Scope};
+use pinwise_host::{Activity, Layer, Lookout, Monitor, Pid, Scope};
 use rustix::thread::ClockId;
 use std::error::Error;
 use std::io::{BufRead, BufReader, Write};
@@ -89,24 +90,32 @@ fn run(kind: &str) -> Result<()> {
     Ok(())
 }
 
-/// Watched by a layer, or by looking that often.
+/// Watched by a layer, or by the best one that does not cost too much.
 #[derive(Clone, Copy)]
 enum Watch {
     Layer(Layer),
-    Looking(Duration),
+    Chosen,
 }
 
 impl Watch {
-    fn monitor(self, scope: Scope) -> Result<Monitor> {
-        Ok(match self {
-            Self::Layer(layer) => Monitor::with(scope, layer)?,
-            Self::Looking(pace) => Monitor::looking(scope, pace)?,
-        })
+    /// One that is at work: prepared outside of what is measured.
+    fn monitor(self, scope: Scope, lookout: &mut Lookout) -> Result<Monitor> {
+        loop {
+            let mut monitor = match self {
+                Self::Layer(layer) => Monitor::with(scope.clone(), layer)?,
+                Self::Chosen => lookout.monitor(scope.clone())?,
+            };
+            let seen = monitor.watch(WARM_UP, &std::thread::sleep, &|| false)?;
+            if matches!(self, Self::Layer(_)) || !lookout.foresee(&seen) {
+                return Ok(monitor);
+            }
+            monitor.rest()?;
+        }
     }
 }
 
-/// As `pinwise threads` looks.
-const LOOK: Duration = Duration::from_millis(10);
+/// As `pinwise threads` has a program warm up for a window of 100 ms.
+const WARM_UP: Duration = Duration::from_millis(20);
 /// A program that does nothing but switch takes a tenth of the rounds: what watching costs it is far from nothing.
 const EXTREME: &str = "tokens";
 
@@ -126,20 +135,22 @@ struct Window {
 }
 
 /// The ways to watch, by name.
-const WAYS: [(&str, Watch); 3] =
-    [("proc", Watch::Looking(LOOK)), ("perf", Watch::Layer(Layer::Perf)), ("ebpf", Watch::Layer(Layer::Ebpf))];
+const WAYS: [(&str, Watch); 4] = [
+    ("proc", Watch::Layer(Layer::Proc)),
+    ("perf", Watch::Layer(Layer::Perf)),
+    ("ebpf", Watch::Layer(Layer::Ebpf)),
+    ("chosen", Watch::Chosen),
+];
 
 /// Those that were `wanted` and are allowed, after two without.
 fn arms(program: &Program, wanted: &[&str]) -> Vec<Arm> {
     let wanted = WAYS.into_iter().filter(|(name, _)| wanted.is_empty() || wanted.contains(name));
     let ways = [("not watched", None), ("not watched, again", None)];
     let ways = ways.into_iter().chain(wanted.map(|(name, watch)| (name, Some(watch))));
-    let allowed = |watch: &Option<Watch>| match watch.map(|watch| watch.monitor(program.scope())) {
-        Some(Err(error)) => {
-            eprintln!("left out: {error}");
-            false
-        }
-        _ => true,
+    let allowed = |watch: &Option<Watch>| {
+        let Some(Watch::Layer(layer)) = *watch else { return true };
+        let refused = Monitor::with(program.scope(), layer).err();
+        refused.inspect(|error| eprintln!("left out: {error}")).is_none()
     };
     let ways = ways.filter(|(_, watch)| allowed(watch));
     ways.map(|(name, watch)| Arm { name, watch, windows: Vec::new(), activities: Vec::new() }).collect()
@@ -171,6 +182,7 @@ fn measure(kind: &str, ways: &[&str], window: Duration, rounds: usize) -> Result
     let mut program = Program::start(kind)?;
     std::thread::sleep(Duration::from_millis(200));
     let mut arms = arms(&program, ways);
+    let mut lookout = Lookout::new()?;
     let mut seed = 0x2545_f491_4f6c_dd1d_u64;
     for _ in 0..rounds {
         let mut order: Vec<usize> = (0..arms.len()).collect();
@@ -183,18 +195,13 @@ fn measure(kind: &str, ways: &[&str], window: Duration, rounds: usize) -> Result
         }
         for index in order {
             let arm = &mut arms[index];
-            // Prepared and put away outside of what is measured.
-            let mut monitor = arm.watch.map(|watch| watch.monitor(program.scope())).transpose()?;
-            let watch = |monitor: &mut Monitor, time: Duration| monitor.watch(time, &std::thread::sleep, &|| false);
-            if let Some(monitor) = &mut monitor {
-                watch(monitor, Duration::ZERO)?;
-            }
+            let mut monitor = arm.watch.map(|watch| watch.monitor(program.scope(), &mut lookout)).transpose()?;
             let before = program.done()?;
             let mut watching = 0.0;
             match &mut monitor {
                 None => std::thread::sleep(window),
                 Some(monitor) => {
-                    let activity = watch(monitor, window)?;
+                    let activity = monitor.watch(window, &std::thread::sleep, &|| false)?;
                     watching = activity.overhead.watching.as_secs_f64();
                     arm.activities.push(activity);
                 }
@@ -203,12 +210,20 @@ fn measure(kind: &str, ways: &[&str], window: Duration, rounds: usize) -> Result
             if let Some(monitor) = &mut monitor {
                 monitor.rest()?;
             }
+            if matches!(arm.watch, Some(Watch::Chosen))
+                && arm.activities.last().is_some_and(|seen| lookout.take_in(seen))
+            {
+                println!("  given up in round {}", arm.windows.len() + 1);
+            }
             let count = after.count - before.count;
             arm.windows.push(Window {
                 rate: count / (after.at - before.at),
                 cost: (after.cpu - before.cpu + watching) / count,
             });
         }
+    }
+    for given_up in lookout.refused() {
+        println!("  chosen: not {given_up}");
     }
     Ok(arms)
 }

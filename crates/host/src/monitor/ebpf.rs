@@ -15,6 +15,7 @@
 //! [`Layer::Ebpf`]: super::Layer::Ebpf
 
 mod account;
+mod kernel;
 mod obstacle;
 
 use super::activity::ThreadActivity;
@@ -25,41 +26,27 @@ use super::source::Source;
 use super::{COUNT, calibration};
 use crate::roster::Roster;
 use crate::thread::{Account as Schedstat, Pid, Stat, ThreadId, Tid};
-use account::{Account, State, Words};
-use aya::maps::{Array, HashMap as Map, MapData};
-use aya::programs::tp_btf::BtfTracePointLinkId;
-use aya::programs::{BtfTracePoint, ProgramError};
-use aya::{Btf, EbpfError, EbpfLoader};
-use obstacle::{obstacle, refused, told};
+use account::{Account, State};
+use aya::Btf;
+use kernel::Kernel;
+use obstacle::{obstacle, refused};
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::io;
-use std::time::{Duration, Instant};
-
-/// Built from `bpf/monitor.bpf.c` by `bpf/build.sh`.
-static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("CARGO_MANIFEST_DIR"), "/bpf/monitor.bpf.o"));
-/// Its programs, and the tracepoints they belong to; new threads are caught before anything is said about old ones.
-const PROGRAMS: [(&str, &str); 5] = [
-    ("forked", "sched_process_fork"),
-    ("replaced", "sched_process_exec"),
-    ("ends", "sched_process_exit"),
-    ("woken", "sched_wakeup"),
-    ("switched", "sched_switch"),
-];
-/// `BPF_NOEXIST` (bpf(2)).
-const ONLY_NEW: u64 = 1;
+use std::time::Duration;
 
 /// The program in the kernel and its accounts.
 pub(super) struct Ebpf {
-    bpf: aya::Ebpf,
-    threads: Map<MapData, u32, Words>,
-    processes: Map<MapData, u32, u32>,
-    missed: Array<MapData, u64>,
-    attached: Vec<(&'static str, BtfTracePointLinkId)>,
+    kernel: Kernel,
     /// Threads that were found by looking in this window, with what the scheduler had accounted to them.
     found: HashMap<ThreadId, Duration>,
     /// The accounts there were when the window began.
     earlier: HashMap<u32, Earlier>,
+    /// What a window that follows begins with: the accounts as they were read at the end, and of which threads they are over.
+    next: HashMap<u32, Earlier>,
+    ended: Vec<u32>,
+    /// The machine's switches when they were read last, and those of the window.
+    machine: u64,
     switches: u64,
     per_switch: Duration,
     /// What the kernel's side had missed when the window began.
@@ -78,10 +65,10 @@ struct Earlier {
     member: bool,
 }
 
+/// `BPF_NOEXIST` (bpf(2)).
+const ONLY_NEW: u64 = 1;
 /// More accounts of threads that are not watched any more than this are worth detaching.
 const MANY: usize = 2048;
-/// An account is half written for some nanoseconds, unless a hypervisor takes the CPU away just then.
-const PATIENCE: Duration = Duration::from_millis(20);
 
 impl Ebpf {
     /// Loads the program; attaches it for a moment to measure what it costs.
@@ -90,90 +77,23 @@ impl Ebpf {
             return Err(obstacle);
         }
         let btf = Btf::from_sys_fs().map_err(|error| refused(&error))?;
-        let mut ebpf = Self::load(&btf).map_err(|error| refused(&error))?;
-        let cost = calibration::per_switch(&mut |work| if work { ebpf.watch_own() } else { ebpf.stop() });
+        let kernel = Kernel::load(&btf).map_err(|error| refused(&error))?;
+        let (found, earlier, next, ended) = (HashMap::new(), HashMap::new(), HashMap::new(), Vec::new());
+        let (machine, switches, per_switch, missed_before, lost) = (0, 0, Duration::ZERO, 0, 0);
+        let mut ebpf = Self { kernel, found, earlier, next, ended, machine, switches, per_switch, missed_before, lost };
+        let cost = calibration::per_switch(&mut |work| if work { ebpf.watch_own() } else { ebpf.kernel.stop() });
         ebpf.per_switch = cost.map_err(|error| refused(&error))?;
         Ok(ebpf)
-    }
-
-    fn load(btf: &Btf) -> Result<Self, EbpfError> {
-        let mut bpf = EbpfLoader::new().btf(Some(btf)).load(OBJECT)?;
-        for (name, tracepoint) in PROGRAMS {
-            program(&mut bpf, name)?.load(tracepoint, btf)?;
-        }
-        // The object is a part of this program and has these maps.
-        let mut map = |name: &str| bpf.take_map(name).ok_or(aya::maps::MapError::InvalidName { name: name.into() });
-        let (threads, processes) = (Map::try_from(map("threads")?)?, Map::try_from(map("processes")?)?);
-        let missed = Array::try_from(map("lost")?)?;
-        let (attached, found, earlier) = (Vec::new(), HashMap::new(), HashMap::new());
-        let (switches, per_switch, missed_before, lost) = (0, Duration::ZERO, 0, 0);
-        Ok(Self {
-            bpf,
-            threads,
-            processes,
-            missed,
-            attached,
-            found,
-            earlier,
-            switches,
-            per_switch,
-            missed_before,
-            lost,
-        })
-    }
-
-    /// Forgets every account; only while detached.
-    fn clear(&mut self) -> io::Result<()> {
-        for tid in self.tids()? {
-            // Gone already is as good.
-            let _ = self.threads.remove(&tid);
-        }
-        Ok(())
-    }
-
-    /// Of which threads there are accounts.
-    fn tids(&self) -> io::Result<Vec<u32>> {
-        self.threads.keys().collect::<Result<_, _>>().map_err(io::Error::other)
-    }
-
-    /// How many new threads and processes have found no room so far.
-    fn missed(&self) -> io::Result<u64> {
-        self.missed.get(&0, 0).map_err(io::Error::other)
-    }
-
-    fn start(&mut self) -> io::Result<()> {
-        for (name, _) in PROGRAMS {
-            let link = program(&mut self.bpf, name).and_then(BtfTracePoint::attach);
-            self.attached.push((name, link.map_err(|error| io::Error::other(told(&error)))?));
-        }
-        Ok(())
-    }
-
-    fn stop(&mut self) -> io::Result<()> {
-        for (name, link) in self.attached.drain(..) {
-            let done = program(&mut self.bpf, name).and_then(|program| program.detach(link));
-            done.map_err(|error| io::Error::other(told(&error)))?;
-        }
-        Ok(())
     }
 
     /// Watches the calling thread and those that it creates.
     fn watch_own(&mut self) -> io::Result<()> {
         let pid = Pid(rustix::process::getpid().as_raw_nonzero().get());
         let tid = Tid(rustix::thread::gettid().as_raw_nonzero().get());
-        self.clear()?;
-        self.name(&HashSet::from([pid.0.unsigned_abs()]))?;
-        self.start()?;
+        self.kernel.clear()?;
+        self.kernel.name(&HashSet::from([pid.0.unsigned_abs()]))?;
+        self.kernel.start()?;
         self.find(ThreadId { pid, tid, start: Stat::read(pid, tid)?.start });
-        Ok(())
-    }
-
-    /// Has the kernel's side watch what these processes fork, and no others: what they have forked is among them by now.
-    fn name(&mut self, pids: &HashSet<u32>) -> io::Result<()> {
-        let named: HashSet<u32> = self.processes.keys().collect::<Result<_, _>>().map_err(io::Error::other)?;
-        // Where there is no room new threads are found by looking.
-        pids.difference(&named).for_each(|pid| drop(self.processes.insert(pid, 0, 0)));
-        named.difference(pids).for_each(|pid| drop(self.processes.remove(pid)));
         Ok(())
     }
 
@@ -183,12 +103,12 @@ impl Ebpf {
         let (tid, now) = (id.tid.0.unsigned_abs(), now());
         let ran = Schedstat::read(id.pid, id.tid).map_or(Duration::ZERO, |account| account.ran);
         self.found.insert(id, ran);
-        let known = self.account(tid);
+        let known = self.kernel.account(tid);
         // This thread may have ended since it was looked at: then that is its own account. Where it is that of one which had its number
         // before, nobody writes to it any more.
         let of_another = known.as_ref().is_some_and(|known| known.state() == State::Ended && known.id() != id);
         let begin = if of_another { 0 } else { ONLY_NEW };
-        let begun = self.threads.insert(tid, Account::begin(id, now, ran).words(), begin).is_ok();
+        let begun = self.kernel.threads.insert(tid, Account::begin(id, now, ran).words(), begin).is_ok();
         // It was taken for one that is not watched any more: its process was not listed yet when the window began.
         if let (Some(earlier), Some(account)) = (self.earlier.get_mut(&tid), &known)
             && !earlier.member
@@ -196,28 +116,17 @@ impl Ebpf {
         {
             *earlier = Earlier { account: account.clone(), state: account.state(), at: now, member: true };
         }
-        begun || known.is_some() || self.threads.get(&tid, 0).is_ok()
-    }
-
-    /// An account that adds up: what is written at the moment is read again. `None`: there is none, or it is never whole.
-    fn account(&self, tid: u32) -> Option<Account> {
-        let begin = Instant::now();
-        loop {
-            let account = Account::parse(self.threads.get(&tid, 0).ok()?);
-            if account.is_some() || begin.elapsed() > PATIENCE {
-                return account;
-            }
-        }
+        begun || known.is_some() || self.kernel.threads.get(&tid, 0).is_ok()
     }
 
     /// Notes the accounts of a window that begins, and forgets those of threads that have ended.
     fn look_back(&mut self, roster: &Roster, members: &HashSet<u32>) -> io::Result<()> {
         let alive: HashMap<Tid, ThreadId> = roster.threads().map(|(_, id)| (id.tid, id)).collect();
-        for tid in self.tids()? {
-            let Some(account) = self.account(tid) else { continue };
+        for tid in self.kernel.tids()? {
+            let Some(account) = self.kernel.account(tid) else { continue };
             let id = alive.get(&Tid(tid as i32)).copied().unwrap_or_else(|| account.id());
             if account.state() == State::Ended {
-                let _ = self.threads.remove(&tid);
+                let _ = self.kernel.threads.remove(&tid);
             } else {
                 let at = now();
                 let member = members.contains(&id.pid.0.unsigned_abs());
@@ -229,10 +138,10 @@ impl Ebpf {
             }
         }
         if self.earlier.values().filter(|earlier| !earlier.member).count() > MANY {
-            self.stop()?;
-            self.clear()?;
+            self.kernel.stop()?;
+            self.kernel.clear()?;
             self.earlier.clear();
-            self.start()?;
+            self.kernel.start()?;
         }
         Ok(())
     }
@@ -259,24 +168,43 @@ impl Source for Ebpf {
 
     fn begin(&mut self, roster: &Roster) -> io::Result<()> {
         let members = pids(roster);
-        (self.found, self.earlier) = (HashMap::new(), HashMap::new());
-        if self.attached.is_empty() {
-            self.clear()?;
-            self.name(&members)?;
-            self.start()?;
+        (self.found, self.earlier, self.next, self.ended) = Default::default();
+        if !self.kernel.attached() {
+            self.kernel.clear()?;
+            self.kernel.name(&members)?;
+            self.kernel.start()?;
         } else {
-            self.name(&members)?;
+            self.kernel.name(&members)?;
             self.look_back(roster, &members)?;
         }
-        (self.missed_before, self.lost) = (self.missed()?, 0);
+        (self.missed_before, self.lost) = (self.kernel.missed()?, 0);
         // Attaching may take long on a crowded machine; it is not part of the window.
-        self.switches = machine_switches();
+        self.machine = machine_switches();
+        Ok(())
+    }
+
+    fn follow(&mut self, _: &Roster) -> io::Result<()> {
+        self.earlier = std::mem::take(&mut self.next);
+        for tid in std::mem::take(&mut self.ended) {
+            // The number may be that of another thread by now.
+            if self.kernel.account(tid).is_some_and(|account| account.state() == State::Ended) {
+                let _ = self.kernel.threads.remove(&tid);
+            }
+        }
+        // Of a thread to which nothing has happened `/proc` will tell what it does, by what it has run since now.
+        for earlier in self.earlier.values().filter(|earlier| earlier.account.state() == State::Unknown) {
+            let id = earlier.account.id();
+            if let Some(ran) = self.found.get_mut(&id) {
+                *ran = Schedstat::read(id.pid, id.tid).map_or(*ran, |account| account.ran);
+            }
+        }
+        (self.missed_before, self.lost) = (self.kernel.missed()?, 0);
         Ok(())
     }
 
     fn look(&mut self, roster: &Roster, _: Duration, counting: bool) -> io::Result<bool> {
         if counting {
-            self.name(&pids(roster))?;
+            self.kernel.name(&pids(roster))?;
             // The first look finds those that were there before; the kernel's side counts new ones that have no room.
             let first = self.found.is_empty();
             for (_, id) in roster.threads() {
@@ -290,12 +218,13 @@ impl Source for Ebpf {
 
     fn end(&mut self, roster: &Roster) -> io::Result<Vec<ThreadActivity>> {
         let end = now();
-        self.switches = machine_switches().saturating_sub(self.switches);
-        self.lost += self.missed()?.saturating_sub(self.missed_before);
+        let before = std::mem::replace(&mut self.machine, machine_switches());
+        self.switches = self.machine.saturating_sub(before);
+        self.lost += self.kernel.missed()?.saturating_sub(self.missed_before);
         let alive: HashMap<Tid, ThreadId> = roster.threads().map(|(_, id)| (id.tid, id)).collect();
         let mut threads = Vec::new();
-        for tid in self.tids()? {
-            let Some(read) = self.account(tid) else {
+        for tid in self.kernel.tids()? {
+            let Some(read) = self.kernel.account(tid) else {
                 self.lost += 1;
                 continue;
             };
@@ -303,11 +232,14 @@ impl Source for Ebpf {
             let id = alive.get(&Tid(tid as i32)).copied().unwrap_or_else(|| read.id());
             let stat = Stat::read(id.pid, id.tid).ok().filter(|stat| stat.start == id.start);
             // Gone from /proc by now: its name is in its account by now, whatever was read of it before.
-            let account = if stat.is_none() { self.account(tid).unwrap_or(read) } else { read };
+            let account = if stat.is_none() { self.kernel.account(tid).unwrap_or(read) } else { read };
+            let whole = account.clone();
             let account = match self.earlier.get(&tid) {
                 // The number may be that of another thread by now.
                 Some(earlier) if earlier.account.begun() == account.begun() => {
                     if !earlier.member {
+                        let state = whole.state();
+                        self.next.insert(tid, Earlier { account: whole, state, at: end, member: false });
                         continue;
                     }
                     account.added(&earlier.account, earlier.state, earlier.at)
@@ -320,13 +252,18 @@ impl Source for Ebpf {
                 State::Unknown => self.steady(id, Duration::from_nanos(end.saturating_sub(account.begun()))),
                 state => state,
             };
+            if state == State::Ended {
+                self.ended.push(tid);
+            } else {
+                self.next.insert(tid, Earlier { account: whole, state, at: end, member: true });
+            }
             threads.push(account.activity(id, stat.map(|stat| stat.comm), state, end));
         }
         Ok(threads)
     }
 
     fn rest(&mut self) -> io::Result<()> {
-        self.stop()
+        self.kernel.stop()
     }
 
     fn lost(&self) -> u64 {
@@ -349,16 +286,13 @@ fn pids(roster: &Roster) -> HashSet<u32> {
     roster.members().iter().map(|member| member.pid.0.unsigned_abs()).collect()
 }
 
-fn program<'a>(bpf: &'a mut aya::Ebpf, name: &str) -> Result<&'a mut BtfTracePoint, ProgramError> {
-    bpf.program_mut(name).ok_or_else(|| ProgramError::InvalidName { name: name.into() })?.try_into()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::roster::Scope;
     use std::io::Write;
     use std::process::{Command, Stdio};
+    use std::time::Instant;
 
     fn own(tid: Option<Tid>) -> ThreadId {
         let pid = Pid(rustix::process::getpid().as_raw_nonzero().get());
@@ -377,7 +311,7 @@ mod tests {
         let brief = std::thread::Builder::new().name("ebpf-brief".into()).spawn(|| own(None)).unwrap().join().unwrap();
         // Joined is not yet switched out for the last time.
         let ended = |ebpf: &Ebpf| {
-            ebpf.account(brief.tid.0.unsigned_abs()).is_some_and(|account| account.state() == State::Ended)
+            ebpf.kernel.account(brief.tid.0.unsigned_abs()).is_some_and(|account| account.state() == State::Ended)
         };
         let begin = Instant::now();
         while !ended(&ebpf) && begin.elapsed() < Duration::from_secs(20) {
@@ -403,13 +337,13 @@ mod tests {
         ebpf.begin(&roster).unwrap();
         let mut filled = 0u32;
         // Numbers that no thread has.
-        while ebpf.threads.insert(u32::MAX - filled, [0; account::WORDS], 0).is_ok() {
+        while ebpf.kernel.threads.insert(u32::MAX - filled, [0; account::WORDS], 0).is_ok() {
             filled += 1;
         }
         assert!(filled > 0 && roster.threads().count() == 1);
         lines.write_all(b"\n").unwrap();
         let begin = Instant::now();
-        while ebpf.missed().unwrap() == ebpf.missed_before && begin.elapsed() < Duration::from_secs(20) {
+        while ebpf.kernel.missed().unwrap() == ebpf.missed_before && begin.elapsed() < Duration::from_secs(20) {
             std::thread::sleep(Duration::from_millis(1));
         }
         ebpf.look(&roster, Duration::ZERO, true).unwrap();

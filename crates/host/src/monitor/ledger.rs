@@ -70,6 +70,11 @@ impl Ledger {
         (self.end, self.last) = (at, counters);
     }
 
+    /// Its counters at `at`; `None`: they were not read then.
+    pub(super) fn counted(&self, at: Duration) -> Option<Counters> {
+        (self.end == at).then_some(self.last)
+    }
+
     /// What it did while it was watched.
     pub(super) fn activity(self, id: ThreadId, stat: Stat) -> ThreadActivity {
         let (first, last) = (self.first, self.last);

@@ -105,6 +105,19 @@ impl Perf {
         });
     }
 
+    /// Forgets what was recorded, and records.
+    fn begin_records(&mut self) -> io::Result<()> {
+        self.unwatched.clear();
+        // Counted as lost where it is so.
+        let _ = self.prepare(&online()?);
+        // What was recorded before the window.
+        self.take(u64::MAX);
+        (self.switches, self.checked) = (0, Duration::ZERO);
+        self.book = Book::new(now());
+        self.record_all();
+        Ok(())
+    }
+
     /// Empties the buffers; what lies before `until` goes to the book.
     fn take(&mut self, until: u64) {
         for (cpu, ring) in &mut self.rings {
@@ -191,15 +204,18 @@ impl Source for Perf {
 
     fn begin(&mut self, roster: &Roster) -> io::Result<()> {
         self.looks.begin(roster)?;
-        self.unwatched.clear();
-        // Counted as lost where it is so.
-        let _ = self.prepare(&online()?);
-        // What was recorded before the window.
-        self.take(u64::MAX);
-        (self.switches, self.checked) = (0, Duration::ZERO);
-        self.book = Book::new(now());
-        self.record_all();
+        self.begin_records()
+    }
+
+    fn follow(&mut self, roster: &Roster) -> io::Result<()> {
+        self.looks.follow(roster)?;
+        self.begin_records()?;
+        roster.threads().for_each(|(_, id)| self.book.watch(id.pid.0.unsigned_abs(), id.tid.0.unsigned_abs()));
         Ok(())
+    }
+
+    fn glimpse(&mut self) -> bool {
+        self.looks.glimpse()
     }
 
     fn look(&mut self, roster: &Roster, at: Duration, counting: bool) -> io::Result<bool> {

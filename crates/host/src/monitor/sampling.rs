@@ -20,6 +20,8 @@ pub(super) struct Sampling {
     switches: bool,
     watched: HashMap<ThreadId, Watched>,
     ended: Vec<(ThreadId, Watched)>,
+    /// The last look of the window so far.
+    last: Duration,
 }
 
 /// A thread that is watched.
@@ -31,12 +33,14 @@ struct Watched {
     seen: bool,
     /// `None` before the first look of a window.
     ledger: Option<Ledger>,
+    /// Its counters at the end of the window before.
+    left: Option<Counters>,
 }
 
 impl Sampling {
     /// `pace` from one look to the next.
     pub(super) fn every(pace: Duration) -> Self {
-        Self { pace, switches: true, watched: HashMap::new(), ended: Vec::new() }
+        Self { pace, switches: true, watched: HashMap::new(), ended: Vec::new(), last: Duration::ZERO }
     }
 
     /// Of what records of switches do not tell.
@@ -56,8 +60,22 @@ impl Source for Sampling {
         Ok(())
     }
 
-    /// Looks at every thread; those that are gone go to `ended`.
+    fn follow(&mut self, _: &Roster) -> io::Result<()> {
+        self.ended.clear();
+        self.last = Duration::ZERO;
+        for watched in self.watched.values_mut() {
+            watched.ledger = watched.left.take().map(|counters| Ledger::new(Duration::ZERO, counters));
+        }
+        Ok(())
+    }
+
+    fn glimpse(&mut self) -> bool {
+        self.watched.values_mut().fold(false, |gone, watched| watched.glimpse() | gone)
+    }
+
+    /// Counts, and takes up new threads; those that are gone go to `ended`.
     fn look(&mut self, roster: &Roster, at: Duration, counting: bool) -> io::Result<bool> {
+        self.last = at;
         let (mut others, mut found, mut gone) = (self.watched.len(), 0, false);
         for (_, id) in roster.threads() {
             if let Some(watched) = self.watched.get_mut(&id) {
@@ -78,9 +96,10 @@ impl Source for Sampling {
     }
 
     fn end(&mut self, _: &Roster) -> io::Result<Vec<ThreadActivity>> {
+        let last = self.last;
         let alive = self.watched.iter_mut().map(|(&id, watched)| (id, watched));
         let ended = self.ended.iter_mut().map(|(id, watched)| (*id, watched));
-        Ok(alive.chain(ended).filter_map(|(id, watched)| watched.end(id)).collect())
+        Ok(alive.chain(ended).filter_map(|(id, watched)| watched.end(id, last)).collect())
     }
 }
 
@@ -92,7 +111,19 @@ impl Watched {
         // The file opens for everybody and refuses to be read.
         let seen = files.syscall().is_ok();
         let ledger = Some(Ledger::new(at, read(&mut files, switches).ok()?));
-        Some(Self { stat, files, seen, ledger })
+        Some(Self { stat, files, seen, ledger, left: None })
+    }
+
+    /// Whether it was found to have ended.
+    fn glimpse(&mut self) -> bool {
+        let Some(ledger) = self.ledger.as_mut().filter(|_| self.seen) else { return false };
+        match self.files.syscall() {
+            Ok(text) => {
+                ledger.see(Doing::parse(text));
+                false
+            }
+            Err(error) => gone(&error),
+        }
     }
 
     /// Whether it was found to have ended.
@@ -101,12 +132,6 @@ impl Watched {
             self.ledger = read(&mut self.files, switches).ok().map(|counters| Ledger::new(at, counters));
             return self.ledger.is_none();
         };
-        if self.seen {
-            match self.files.syscall() {
-                Ok(text) => ledger.see(Doing::parse(text)),
-                Err(error) => return gone(&error),
-            }
-        }
         if counting {
             match read(&mut self.files, switches) {
                 Ok(counters) => ledger.count(at, counters),
@@ -116,13 +141,15 @@ impl Watched {
         false
     }
 
-    /// What it did in the window; `None`: it was not looked at.
-    fn end(&mut self, id: ThreadId) -> Option<ThreadActivity> {
+    /// What it did in the window, whose last look was at `last`; `None`: it was not looked at.
+    fn end(&mut self, id: ThreadId, last: Duration) -> Option<ThreadActivity> {
         // A thread often gets its name after it was created.
         if let Some(stat) = self.files.stat().ok().filter(|stat| stat.start == id.start) {
             self.stat = stat;
         }
-        Some(self.ledger.take()?.activity(id, self.stat.clone()))
+        let ledger = self.ledger.take()?;
+        self.left = ledger.counted(last);
+        Some(ledger.activity(id, self.stat.clone()))
     }
 }
 

@@ -16,7 +16,15 @@ fn stat() -> Stat {
     Stat { comm: "x".into(), state: 'S', parent: Pid(1), group: 1, ticks: 0, start, cpu }
 }
 
-fn activity(elapsed: Duration, threads: Vec<ThreadActivity>) -> Activity {
+/// Of a thread that slept for the time that it did not run.
+pub(super) fn thread(elapsed: Duration, ran: Duration) -> ThreadActivity {
+    let mut ledger = Ledger::new(Duration::ZERO, Counters::default());
+    ledger.count(elapsed, Counters { account: Account { ran, ..Account::default() }, ..Counters::default() });
+    let slept = elapsed.saturating_sub(ran);
+    ThreadActivity { elapsed, ran, slept, ..ledger.activity(id(), stat()) }
+}
+
+pub(super) fn activity(elapsed: Duration, threads: Vec<ThreadActivity>) -> Activity {
     Activity { layer: Layer::Proc, elapsed, threads, stretched: None, lost: 0, overhead: Overhead::default() }
 }
 
@@ -174,6 +182,10 @@ impl Source for Failing {
         Ok(())
     }
 
+    fn follow(&mut self, _: &Roster) -> io::Result<()> {
+        Ok(())
+    }
+
     fn look(&mut self, _: &Roster, _: Duration, _: bool) -> io::Result<bool> {
         Err(io::Error::other("no"))
     }
@@ -213,6 +225,10 @@ impl Source for Dear {
         Ok(())
     }
 
+    fn follow(&mut self, _: &Roster) -> io::Result<()> {
+        Ok(())
+    }
+
     fn look(&mut self, _: &Roster, _: Duration, _: bool) -> io::Result<bool> {
         let begin = overhead::own_time();
         while overhead::own_time() < begin + ms(2) {}
@@ -226,9 +242,11 @@ impl Source for Dear {
 
 #[test]
 fn dear_looks_come_later_where_they_may_and_it_is_told() {
+    // Of a program that uses no CPU time looks may take a hundredth of one CPU.
+    let mut program = std::process::Command::new("sleep").arg("600").spawn().unwrap();
     for stretches in [true, false] {
-        let own = Scope::Processes(vec![Pid(rustix::process::getpid().as_raw_nonzero().get())]);
-        let mut monitor = Monitor::new(own, Layer::Proc, Box::new(Dear { stretches }), Vec::new()).unwrap();
+        let program = Scope::Processes(vec![Pid(program.id() as i32)]);
+        let mut monitor = Monitor::new(program, Layer::Proc, Box::new(Dear { stretches }), Vec::new()).unwrap();
         let pauses = std::cell::RefCell::new(Vec::new());
         let enough = || pauses.borrow().len() >= 4;
         let seen = monitor.watch(Duration::from_secs(3600), &|time| pauses.borrow_mut().push(time), &enough).unwrap();
@@ -249,4 +267,6 @@ fn dear_looks_come_later_where_they_may_and_it_is_told() {
         // It has prepared nothing that others could use.
         monitor.failed = true;
     }
+    program.kill().unwrap();
+    program.wait().unwrap();
 }

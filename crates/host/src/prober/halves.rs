@@ -42,6 +42,8 @@ impl Drift {
 
 /// Appends a later window to an earlier one.
 pub(crate) fn join(mut one: Activity, other: Activity) -> Activity {
+    // Where the first was given up the later one is in use.
+    one.layer = other.layer;
     one.elapsed += other.elapsed;
     one.stretched = one.stretched.max(other.stretched);
     one.lost += other.lost;

@@ -39,7 +39,7 @@ fn __program() {
             std::fs::write(mark, "").is_ok() && std::fs::remove_dir(format!("{mark}.first")).is_err(),
         )),
         ["flood"] => flood(),
-        ["contend", kind] => {
+        ["contend", kind] | ["contend", kind, _] => {
             let counter = contention::start(kind).expect("a kind of contention");
             std::thread::sleep(programs::LIFE);
             drop(counter);

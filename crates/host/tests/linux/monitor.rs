@@ -5,7 +5,7 @@
 
 use crate::contention::KINDS;
 use crate::programs::{PROGRAM, Program, arguments};
-use pinwise_host::{Activity, Layer, Monitor, MonitorError, Pid, Scope, ThreadActivity};
+use pinwise_host::{Activity, Layer, Lookout, Monitor, MonitorError, Pid, Scope, ThreadActivity};
 use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -210,6 +210,67 @@ fn layers_with_privilege_miss_no_thread_however_short_its_life() {
         }
         let seen = brief.iter().filter(|thread| thread.ran > Duration::ZERO).count();
         assert_eq!(seen, THREADS, "{layer}: whose only turn was seen");
+    }
+}
+
+#[test]
+fn a_layer_that_many_switches_make_dear_is_given_up_and_the_reason_is_told() {
+    for layer in [Layer::Perf, Layer::Ebpf] {
+        let program = Program::start("contend tokens");
+        let Some(mut monitor) = monitor(program.pid(), layer) else { continue };
+        program.threads("", 9);
+        let mut lookout = Lookout::new().unwrap();
+        let seen = monitor.watch(Duration::from_millis(200), &thread::sleep, &|| false).unwrap();
+        drop(monitor);
+        assert!(
+            lookout.take_in(&seen),
+            "{layer}: {:?} beside {:.4} s",
+            seen.overhead,
+            total(&seen, |thread| thread.ran)
+        );
+        let told = lookout.refused().last().unwrap();
+        assert!(told.layer == layer && told.reason.starts_with("took "), "{told}");
+        let mut monitor = lookout.monitor(Scope::Processes(vec![program.pid()])).unwrap();
+        let seen = monitor.watch(Duration::from_millis(200), &thread::sleep, &|| false).unwrap();
+        assert_eq!((seen.layer, seen.overhead.switching), (Layer::Proc, Duration::ZERO));
+        assert!(seen.lock().unwrap() > 0.0 && !lookout.take_in(&seen), "{seen:?}");
+    }
+}
+
+#[test]
+fn windows_that_follow_each_other_leave_nothing_out_and_count_nothing_twice() {
+    for layer in Layer::ALL {
+        let program = Program::start("contend queue");
+        let Some(mut monitor) = monitor(program.pid(), layer) else { continue };
+        let tids = program.threads("", 7);
+        // By the kernel's own count from before the first window to after the last one.
+        let count = || -> u64 {
+            let counts = tids.iter().map(|tid| {
+                let status = std::fs::read_to_string(format!("/proc/{}/task/{tid}/status", program.pid())).unwrap();
+                let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+                line.and_then(|count| count.trim().parse::<u64>().ok()).unwrap()
+            });
+            counts.sum()
+        };
+        let mut watch = |window: Duration| monitor.watch(window, &thread::sleep, &|| false).unwrap();
+        // Opens what there is.
+        watch(Duration::ZERO);
+        let (before, begin) = (count(), Instant::now());
+        let windows: Vec<Activity> = (0..20).map(|_| watch(Duration::from_millis(20))).collect();
+        let (after, elapsed) = (count(), begin.elapsed());
+        let counted = |seen: &Activity| seen.threads.iter().map(|thread| thread.voluntary).sum::<u64>();
+        let sum: u64 = windows.iter().map(counted).sum();
+        let watched: Duration = windows.iter().map(|seen| seen.elapsed).sum();
+        assert!(windows.iter().all(|seen| seen.threads.len() >= 7), "{layer}");
+        // The first of them may begin where that of no length has ended.
+        assert!(watched <= elapsed + Duration::from_millis(2), "{layer}: {watched:?} of {elapsed:?}");
+        assert!(sum <= after - before + 100, "{layer}: {sum} switches of {}", after - before);
+        // `perf` begins its records anew, and a busy machine comes between windows.
+        if watched > elapsed.mul_f64(0.98) && layer != Layer::Perf {
+            assert!(sum as f64 >= 0.9 * (after - before) as f64, "{layer}: {sum} switches of {}", after - before);
+        } else if layer != Layer::Perf {
+            not_judged(&format!("windows by {layer} that follow each other: something came between them"));
+        }
     }
 }
 

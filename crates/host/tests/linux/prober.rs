@@ -2,7 +2,9 @@
 
 use crate::programs::{LIFE, PROGRAM, arguments, spin};
 use pinwise_host::metric::{MetricOptions, MetricSpec, Pattern};
-use pinwise_host::{LinuxProber, Power, ProbeError, ProbeOptions, ProgressSource, Recipe, Setter, Subject};
+use pinwise_host::{
+    Layer, LinuxProber, Lookout, Power, ProbeError, ProbeOptions, ProgressSource, Recipe, Scope, Setter, Subject,
+};
 use pinwise_testbed::{Measure, Prober};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -64,6 +66,24 @@ pub(crate) fn late(count: usize) {
 pub(crate) fn brief(count: usize) {
     let threads: Vec<_> = (0..count).map(|_| spin("brief", Duration::from_millis(150))).collect();
     threads.into_iter().for_each(|thread| thread.join().unwrap());
+}
+
+#[test]
+fn a_program_of_many_switches_is_watched_by_looks_from_its_first_window_on_and_the_reason_is_told() {
+    let allowed = Lookout::new().unwrap();
+    let layer = allowed.monitor(Scope::Processes(Vec::new())).unwrap().layer();
+    if layer == Layer::Proc {
+        return allowed.refused().iter().for_each(|reason| println!("left out: {reason}"));
+    }
+    let threads = ProbeOptions { threads: Some(Box::new(|_| 8)), ..options() };
+    let mut prober = prober(recipe("contend tokens {n}"), threads);
+    for n in [1, 2] {
+        prober.probe(n, WINDOW).unwrap();
+    }
+    assert!(prober.seen().iter().all(|seen| seen.activity.layer == Layer::Proc), "{:?}", prober.seen());
+    let told = prober.refused().last().unwrap();
+    assert!(told.layer == layer && told.reason.starts_with("took "), "{told}");
+    assert_eq!(prober.refused().len(), allowed.refused().len() + 1, "it is told once");
 }
 
 #[test]

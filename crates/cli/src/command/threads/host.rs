@@ -8,8 +8,8 @@ use crate::interrupt::Interrupt;
 use crate::output::{self, Usage, crowd, crowded};
 use anyhow::Context as _;
 use pinwise_host::{
-    CrowdShare, LinuxProber, Monitor, Pid, ProbeError, ProbeOptions, ProgressSource, Quota, Recipe, Scope, Seen,
-    Setter, Subject, TargetError, process,
+    CrowdShare, LinuxProber, Lookout, Pid, ProbeError, ProbeOptions, ProgressSource, Quota, Recipe, Seen, Setter,
+    Subject, TargetError, process,
 };
 use pinwise_testbed::{Measure, MeasureError, Prober, figures};
 use pinwise_threads::Formula;
@@ -55,10 +55,10 @@ pub(crate) fn search(
         None => ProgressSource::Counters,
     };
     // What watching needs is prepared and kept: on a busy machine that takes seconds, and the budget is for probes.
-    drop(Monitor::best(Scope::Processes(Vec::new())).context("cannot list the machine's processes")?);
+    let mut lookout = Lookout::new().context("cannot list the machine's processes")?;
     let begin = Instant::now();
     let survey = conditions.method == Method::Survey;
-    let prober = |progress: ProgressSource, limit: Duration| {
+    let prober = |progress: ProgressSource, limit: Duration, lookout: &Lookout| {
         let threads = asked.threads_per_n.clone();
         let options = ProbeOptions {
             contexts,
@@ -71,19 +71,21 @@ pub(crate) fn search(
             until: survey.then(|| begin + asked.budget()),
             power: power.clone(),
         };
-        LinuxProber::new(subject.clone(), options, interrupt.flag()).map(|prober| Observed::new(prober, objective))
+        let prober = LinuxProber::new(subject.clone(), options, interrupt.flag())?.watched_by(lookout.clone());
+        Ok::<_, ProbeError>(Observed::new(prober, objective))
     };
     let mut notes: Vec<String> = limit.into_iter().collect();
     let mut progress = progress;
     if survey && matches!(subject, Subject::Anew(_)) && !matches!(progress, ProgressSource::Metric(..)) {
         // Whole runs are worth it where some fit into the time.
         let limit = if asked.whole_run { asked.limit } else { SHORT.min(asked.budget() / FEWEST_RUNS) };
-        let mut trial = prober(ProgressSource::Runs, limit)?;
+        let mut trial = prober(ProgressSource::Runs, limit, &lookout)?;
         let candidates = conditions.span.candidates(convert, threads);
         let within = candidates.iter().rev().find(|&&threads| threads <= contexts);
         let first = convert(within.or(candidates.first()).copied().unwrap_or(1));
         let ran = trial.probe(first, Duration::ZERO);
         trial.finish();
+        lookout = trial.inner.lookout().clone();
         match (ran, trial.inner.error()) {
             (Ok(probe), _) => {
                 let run = probe.progress.map_or(probe.cost, |progress| Duration::from_secs_f64(1.0 / progress.rate));
@@ -102,20 +104,22 @@ pub(crate) fn search(
         conditions.budget = conditions.budget.saturating_sub(begin.elapsed());
     }
     let search = |progress: ProgressSource,
-                  conditions: &Conditions|
+                  conditions: &Conditions,
+                  lookout: &Lookout|
      -> anyhow::Result<(Observed<LinuxProber>, Result<Answer, MeasureError>)> {
-        let mut prober = prober(progress, asked.limit)?;
+        let mut prober = prober(progress, asked.limit, lookout)?;
         let found = super::search(&mut prober, conditions, convert, threads);
         prober.finish();
         Ok((prober, found))
     };
-    let (mut prober, mut found) = search(progress, &conditions)?;
+    let (mut prober, mut found) = search(progress, &conditions, &lookout)?;
     // A program that ends within a probe is short enough for whole runs.
     if let Some(ProbeError::Short { ran, .. }) = prober.inner.error().filter(|_| asked.metric.is_none()) {
         let ran = figures::duration(*ran);
         notes.push(format!("the program ended by itself after {ran}: {}", whole_runs(asked.pieces)));
         conditions.whole_runs = true;
-        (prober, found) = search(ProgressSource::Runs, &conditions)?;
+        lookout = prober.inner.lookout().clone();
+        (prober, found) = search(ProgressSource::Runs, &conditions, &lookout)?;
     }
     let found = match found {
         Ok(found) => found,

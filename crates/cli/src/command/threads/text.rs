@@ -35,7 +35,7 @@ pub(super) fn result(document: &Document, width: usize) -> String {
     if let Some(monitor) = &document.monitor {
         let overhead = monitor.overhead.map_or("none".into(), |share| format!("{:.2} %", share * 100.0));
         let stretched = monitor.stretched.map_or(String::new(), |pace| {
-            format!("; looks up to {} apart, since each costs much", figures::duration(Duration::from_secs_f64(pace)))
+            format!("; looks up to {} apart, to cost no more", figures::duration(Duration::from_secs_f64(pace)))
         });
         let lost = if monitor.lost > 0 { format!("; {} records were lost", monitor.lost) } else { String::new() };
         let better: Vec<String> = monitor

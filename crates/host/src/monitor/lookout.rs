@@ -1,0 +1,139 @@
+//! Who watches one program over several windows, and gives up a way that costs it too much.
+//!
+//! What the kernel does at each context switch for [`Layer::Perf`] and [`Layer::Ebpf`] costs what the program's switches make of it, and nothing bounds
+//! that; looks come less often where they cost much. So the first windows tell whether such a layer is for this program.
+
+use super::activity::Activity;
+use super::layer::{Layer, Unavailable};
+use super::{Monitor, MonitorError, rest};
+use crate::roster::Scope;
+use std::io;
+use std::time::Duration;
+
+/// A layer may take this share of the program's CPU time, by what it tells of itself. Measured from outside it is about 1.2 times that: less than 2 %.
+const MOST: f64 = 0.015;
+/// A program that keeps less than half a CPU busy is taken to keep half a one busy: what watching takes is not taken from it.
+const IDLE: f64 = 0.5;
+
+/// The ways to watch one program.
+#[derive(Clone, Debug)]
+pub struct Lookout {
+    refused: Vec<Unavailable>,
+    given_up: bool,
+}
+
+impl Lookout {
+    /// Prepares the best layer that is allowed here, which takes a while and is kept: a program that runs for a moment would have ended meanwhile.
+    pub fn new() -> io::Result<Self> {
+        let monitor = Monitor::best(Scope::Processes(Vec::new()))?;
+        Ok(Self { refused: monitor.refused().to_vec(), given_up: false })
+    }
+
+    /// A monitor of the processes in `scope` and those they create, by the best layer that is allowed here and was not given up.
+    pub fn monitor(&self, scope: Scope) -> io::Result<Monitor> {
+        if !self.given_up {
+            return Monitor::best(scope);
+        }
+        Monitor::with(scope, Layer::Proc).map_err(|error| match error {
+            MonitorError::Threads(error) => error,
+            MonitorError::Unavailable(unavailable) => io::Error::other(unavailable),
+        })
+    }
+
+    /// Better layers than the one in use: those that cannot be used, the best one first, and the one that was given up.
+    pub fn refused(&self) -> &[Unavailable] {
+        &self.refused
+    }
+
+    /// Takes in what a window cost. Whether the layer is given up by it: monitors that are handed out from now on look at `/proc`.
+    pub fn take_in(&mut self, seen: &Activity) -> bool {
+        self.judge(seen, seen.overhead.total())
+    }
+
+    /// The same of a stretch that is too short to tell what a window costs: by what was added to the context switches in it, which is a part of that.
+    pub fn foresee(&mut self, seen: &Activity) -> bool {
+        self.judge(seen, seen.overhead.switching)
+    }
+
+    fn judge(&mut self, seen: &Activity, cost: Duration) -> bool {
+        if self.given_up || !too_dear(seen, cost) {
+            return false;
+        }
+        let took = 100.0 * cost.as_secs_f64() / seen.ran().as_secs_f64();
+        let reason = format!("took {took:.1} % of the program's CPU time, more than {:.1} %", 100.0 * MOST);
+        self.refused.push(Unavailable::new(
+            seen.layer,
+            reason,
+            "proc took its place, which adds nothing to a context switch",
+        ));
+        self.given_up = true;
+        // Else it would go on costing the program what it does.
+        rest(seen.layer);
+        true
+    }
+}
+
+/// Whether that is more than watching a program may cost: one that did what was `seen`.
+fn too_dear(seen: &Activity, cost: Duration) -> bool {
+    let ran = seen.ran().max(seen.elapsed.mul_f64(IDLE)).as_secs_f64();
+    seen.layer != Layer::Proc && cost.as_secs_f64() > MOST * ran
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::monitor::Overhead;
+    use crate::monitor::tests::{activity, thread};
+    use proptest::prelude::*;
+
+    /// A window of a second in which a program ran for so many milliseconds, and watching took so many microseconds itself and at context switches.
+    fn window(layer: Layer, ran: u64, watching: u64, switching: u64) -> Activity {
+        let (watching, switching) = (Duration::from_micros(watching), Duration::from_micros(switching));
+        let overhead = Overhead { watching, switching, ..Overhead::default() };
+        let second = Duration::from_secs(1);
+        Activity { layer, overhead, ..activity(second, vec![thread(second, Duration::from_millis(ran))]) }
+    }
+
+    fn lookout() -> Lookout {
+        Lookout { refused: Vec::new(), given_up: false }
+    }
+
+    #[test]
+    fn a_layer_that_takes_too_much_is_given_up_once_and_the_reason_is_told() {
+        for layer in [Layer::Ebpf, Layer::Perf] {
+            let mut lookout = lookout();
+            assert!(!lookout.take_in(&window(layer, 1000, 9_000, 6_000)), "1.5 % is allowed");
+            assert!(lookout.refused().is_empty());
+            assert!(lookout.take_in(&window(layer, 800, 9_000, 16_000)));
+            let told = format!("{layer}: took 3.1 % of the program's CPU time, more than 1.5 %: ");
+            assert!(lookout.refused()[0].to_string().starts_with(&told), "{}", lookout.refused()[0]);
+            assert!(!lookout.take_in(&window(layer, 800, 9_000, 16_000)) && lookout.refused().len() == 1);
+            assert_eq!(lookout.monitor(Scope::Processes(Vec::new())).unwrap().layer(), Layer::Proc);
+        }
+    }
+
+    #[test]
+    fn a_short_stretch_is_judged_by_its_switches() {
+        let seen = window(Layer::Ebpf, 1000, 100_000, 15_000);
+        assert!(!lookout().foresee(&seen) && lookout().take_in(&seen));
+        assert!(lookout().foresee(&window(Layer::Ebpf, 1000, 0, 15_001)));
+    }
+
+    #[test]
+    fn looks_are_never_given_up_and_what_an_idle_program_has_to_spare_is_not_counted() {
+        assert!(!lookout().take_in(&window(Layer::Proc, 1000, 900_000, 0)));
+        assert!(!lookout().take_in(&window(Layer::Ebpf, 1, 5_000, 2_500)));
+        assert!(lookout().take_in(&window(Layer::Ebpf, 1, 5_000, 2_501)));
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_kept_costs_a_busy_program_no_more_than_its_share(ran in 500u64..2_000, watching in 0u64..50_000, switching in 0u64..50_000) {
+            let seen = window(Layer::Ebpf, ran, watching, switching);
+            let share = seen.overhead_share().unwrap();
+            // On the limit itself rounding decides.
+            prop_assume!((share / MOST - 1.0).abs() > 1e-9);
+            prop_assert_eq!(lookout().take_in(&seen), share > MOST);
+        }
+    }
+}
