@@ -21,7 +21,8 @@
 //! not show its system calls; then locks are not told ([`Activity::lock`]).
 //!
 //! With privilege the kernel's records of context switches ([`Layer::Perf`]) tell every turn on a CPU, and a program in the kernel
-//! ([`Layer::Ebpf`]) keeps exact accounts of all of it, the time at locks included. docs/MONITOR.md compares them.
+//! ([`Layer::Ebpf`]) keeps exact accounts of all of it, the time at locks included. docs/MONITOR.md compares them. A [`Lookout`] gives them up for a
+//! program that they cost too much; how often that is looked at is a matter of its `Budget`.
 
 mod activity;
 mod budget;
@@ -116,11 +117,6 @@ impl Monitor {
         })
     }
 
-    /// By looking at `/proc`, `pace` from one look to the next instead of 10 ms: shorter ones cost more.
-    pub fn looking(scope: Scope, pace: Duration) -> io::Result<Self> {
-        Self::new(scope, Layer::Proc, Box::new(Sampling::every(pace)), Vec::new())
-    }
-
     /// How the program is watched.
     pub fn layer(&self) -> Layer {
         self.layer
@@ -194,7 +190,8 @@ impl Monitor {
             let at = now - begin;
             let last = at >= window || cancelled() || !self.alive();
             // Early in its life a program is counted more often: what a thread does after the last reading is lost with it.
-            let counting = last || at >= counted || self.budget.looks().is_power_of_two();
+            let early = follows.is_none() && self.budget.looks().is_power_of_two();
+            let counting = last || at >= counted || early;
             if counting {
                 counted = at + COUNT;
             }

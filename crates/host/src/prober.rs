@@ -2,7 +2,7 @@
 //!
 //! *One probe*: the program is started with its parameter ([`Recipe`]). Its initialization is waited for, however long it takes: until
 //! as many threads as the parameter promises exist and some of them work, or until a line of its output says so. It gets a moment to
-//! warm up, then its threads are watched for the window by [`Monitor`], and then it is ended with everything it has started.
+//! warm up, then its threads are watched for the window by a [`Monitor`](crate::Monitor), and then it is ended with everything it has started.
 //!
 //! *Progress*, best first: a metric of the user's, read over the same window; where the program ends by itself soon, the time of
 //! a whole run, from start to end; instructions, where the processor's counters may be read; else the time its threads

@@ -206,6 +206,74 @@ fn a_layer_that_failed_within_a_window_is_not_kept_for_others() {
     assert_eq!(Arc::strong_count(&begun), 1, "it goes with the monitor, and what it has begun with it");
 }
 
+/// A layer that notes what it is asked to do.
+#[derive(Debug)]
+struct Noting(Arc<Mutex<Vec<&'static str>>>);
+
+impl Noting {
+    fn note(&self, what: &'static str) {
+        self.0.lock().unwrap().push(what);
+    }
+}
+
+impl Source for Noting {
+    fn pace(&self) -> Duration {
+        LOOK
+    }
+
+    fn begin(&mut self, _: &Roster) -> io::Result<()> {
+        self.note("begin");
+        Ok(())
+    }
+
+    fn follow(&mut self, _: &Roster) -> io::Result<()> {
+        self.note("follow");
+        Ok(())
+    }
+
+    fn glimpse(&mut self) -> bool {
+        self.note("glimpse");
+        false
+    }
+
+    fn look(&mut self, _: &Roster, _: Duration, _: bool) -> io::Result<bool> {
+        self.note("look");
+        Ok(false)
+    }
+
+    fn end(&mut self, _: &Roster) -> io::Result<Vec<ThreadActivity>> {
+        self.note("end");
+        Ok(Vec::new())
+    }
+}
+
+#[test]
+fn what_threads_do_is_read_before_all_else_and_a_window_that_follows_has_no_first_look() {
+    let notes = Arc::new(Mutex::new(Vec::new()));
+    let own = Scope::Processes(vec![Pid(rustix::process::getpid().as_raw_nonzero().get())]);
+    let source = Box::new(Noting(Arc::clone(&notes)));
+    let mut monitor = Monitor::new(own, Layer::Proc, source, Vec::new()).unwrap();
+    let check = || notes.lock().unwrap().push("check");
+    let stop_at_second = || {
+        check();
+        notes.lock().unwrap().iter().filter(|note| **note == "check").count() == 2
+    };
+    monitor.watch(Duration::from_secs(3600), &|_| {}, &stop_at_second).unwrap();
+    let window = ["check", "look", "glimpse", "check", "look", "end"];
+    assert_eq!(std::mem::take(&mut *notes.lock().unwrap()), [&["begin"][..], &window].concat());
+    // However long this thread had to wait for its CPU.
+    monitor.ended = Some(Instant::now() + Duration::from_secs(60));
+    monitor.watch(Duration::from_secs(3600), &|_| {}, &stop_at_second).unwrap();
+    let following = ["follow", "check", "glimpse", "check", "look", "end"];
+    assert_eq!(std::mem::take(&mut *notes.lock().unwrap()), following);
+    // After a rest nothing is known of what was between.
+    monitor.ended = Some(Instant::now() + Duration::from_secs(60));
+    monitor.rest().unwrap();
+    monitor.watch(Duration::ZERO, &|_| {}, &|| false).unwrap();
+    assert_eq!(*notes.lock().unwrap(), ["begin", "look", "end"]);
+    monitor.failed = true;
+}
+
 /// A layer each of whose looks takes 2 ms of CPU time.
 #[derive(Debug)]
 struct Dear {
