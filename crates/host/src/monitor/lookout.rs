@@ -60,7 +60,7 @@ impl Lookout {
             return false;
         }
         let took = 100.0 * cost.as_secs_f64() / seen.ran().as_secs_f64();
-        let reason = format!("took {took:.1} % of the program's CPU time, more than {:.1} %", 100.0 * MOST);
+        let reason = format!("took {took:.2} % of the program's CPU time, more than {:.1} %", 100.0 * MOST);
         self.refused.push(Unavailable::new(
             seen.layer,
             reason,
@@ -104,8 +104,8 @@ mod tests {
             let mut lookout = lookout();
             assert!(!lookout.take_in(&window(layer, 1000, 9_000, 6_000)), "1.5 % is allowed");
             assert!(lookout.refused().is_empty());
-            assert!(lookout.take_in(&window(layer, 800, 9_000, 16_000)));
-            let told = format!("{layer}: took 3.1 % of the program's CPU time, more than 1.5 %: ");
+            assert!(lookout.take_in(&window(layer, 800, 9_000, 16_200)));
+            let told = format!("{layer}: took 3.15 % of the program's CPU time, more than 1.5 %: ");
             assert!(lookout.refused()[0].to_string().starts_with(&told), "{}", lookout.refused()[0]);
             assert!(!lookout.take_in(&window(layer, 800, 9_000, 16_000)) && lookout.refused().len() == 1);
             assert_eq!(lookout.monitor(Scope::Processes(Vec::new())).unwrap().layer(), Layer::Proc);
