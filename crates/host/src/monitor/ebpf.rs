@@ -226,6 +226,8 @@ impl Source for Ebpf {
         for tid in self.kernel.tids()? {
             let Some(read) = self.kernel.account(tid) else {
                 self.lost += 1;
+                // A window that follows has this one's part of it, too.
+                self.next.extend(self.earlier.remove(&tid).map(|earlier| (tid, earlier)));
                 continue;
             };
             // A number is that of a thread only.
