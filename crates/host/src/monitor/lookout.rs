@@ -47,12 +47,12 @@ impl Lookout {
 
     /// Takes in what a window cost. Whether the layer is given up by it: monitors that are handed out from now on look at `/proc`.
     pub fn take_in(&mut self, seen: &Activity) -> bool {
-        self.judge(seen, seen.overhead.total())
+        self.judge(seen, seen.overhead.watching + own_switching(seen))
     }
 
     /// The same of a stretch that is too short to tell what a window costs: by what was added to the context switches in it, which is a part of that.
     pub fn foresee(&mut self, seen: &Activity) -> bool {
-        self.judge(seen, seen.overhead.switching)
+        self.judge(seen, own_switching(seen))
     }
 
     fn judge(&mut self, seen: &Activity, cost: Duration) -> bool {
@@ -73,6 +73,14 @@ impl Lookout {
     }
 }
 
+/// What was added to the switches to and from the program's threads: two for each time that one of them left its CPU, at most. Those of others are
+/// no reason to give a layer up: a burst of them is over when the next window begins.
+fn own_switching(seen: &Activity) -> Duration {
+    let left: u64 = seen.threads.iter().map(|thread| thread.voluntary + thread.involuntary).sum();
+    let share = (2 * left) as f64 / seen.overhead.switches.max(1) as f64;
+    seen.overhead.switching.mul_f64(share.min(1.0))
+}
+
 /// Whether that is more than watching a program may cost: one that did what was `seen`.
 fn too_dear(seen: &Activity, cost: Duration) -> bool {
     let ran = seen.ran().max(seen.elapsed.mul_f64(IDLE)).as_secs_f64();
@@ -82,16 +90,32 @@ fn too_dear(seen: &Activity, cost: Duration) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::monitor::Overhead;
     use crate::monitor::tests::{activity, thread};
+    use crate::monitor::{Overhead, ThreadActivity};
     use proptest::prelude::*;
 
     /// A window of a second in which a program ran for so many milliseconds, and watching took so many microseconds itself and at context switches.
     fn window(layer: Layer, ran: u64, watching: u64, switching: u64) -> Activity {
         let (watching, switching) = (Duration::from_micros(watching), Duration::from_micros(switching));
-        let overhead = Overhead { watching, switching, ..Overhead::default() };
+        // All switches of the machine are its own.
+        let overhead = Overhead { watching, switching, switches: 1, ..Overhead::default() };
         let second = Duration::from_secs(1);
-        Activity { layer, overhead, ..activity(second, vec![thread(second, Duration::from_millis(ran))]) }
+        let busy = ThreadActivity { voluntary: 1, ..thread(second, Duration::from_millis(ran)) };
+        Activity { layer, overhead, ..activity(second, vec![busy]) }
+    }
+
+    #[test]
+    fn what_others_switches_cost_is_no_reason() {
+        let seen = |left: u64, switches: u64| {
+            let mut seen = window(Layer::Ebpf, 1000, 0, 40_000);
+            seen.overhead.switches = switches;
+            seen.threads[0].voluntary = left;
+            seen
+        };
+        assert!(!lookout().foresee(&seen(1_000, 50_000)), "40 ms, of which 1.6 ms at its own");
+        assert!(!lookout().take_in(&seen(1_000, 50_000)));
+        assert!(lookout().foresee(&seen(10_000, 50_000)));
+        assert_eq!(own_switching(&seen(30_000, 50_000)), Duration::from_millis(40), "no more than all");
     }
 
     fn lookout() -> Lookout {
