@@ -91,7 +91,7 @@ pub struct Stage {
 pub struct Fitted {
     /// Before the threads begin, in seconds; the same for every number of threads.
     pub initialization_s: f64,
-    /// Work of one iteration, or of one item in the sequential program, in ms.
+    /// Work of one iteration, in ms; of a pipeline, whose stages have their own, of one item in the sequential program.
     pub work_ms: f64,
     /// Share of an iteration that the main thread does alone.
     pub serial: f64,
@@ -211,39 +211,42 @@ impl Program {
         (threads.saturating_sub(fixed) / groups).max(1)
     }
 
+    /// Iterations or items of a run.
+    fn times(&self) -> f64 {
+        f64::from(match &self.structure {
+            Structure::ForkJoin(shape) => shape.iterations,
+            Structure::Pipeline(shape) => shape.items,
+        })
+    }
+
     /// Time that the run takes as a sequential program, alone on the machine: all its work and all its waiting for input and output.
     pub fn sequential(&self) -> Nanos {
         let fitted = &self.fitted;
-        let (times, slept) = match &self.structure {
-            Structure::ForkJoin(shape) if fitted.sleep_every_ms > 0.0 => {
-                (shape.iterations, fitted.work_ms * (1.0 - fitted.serial) / fitted.sleep_every_ms * fitted.sleep_ms)
-            }
-            Structure::ForkJoin(shape) => (shape.iterations, 0.0),
-            Structure::Pipeline(shape) => (shape.items, 0.0),
-        };
-        Nanos::from_millis(f64::from(times) * (fitted.work_ms + slept))
+        let sleeps = matches!(self.structure, Structure::ForkJoin(_)) && fitted.sleep_every_ms > 0.0;
+        let parallel = fitted.work_ms * (1.0 - fitted.serial);
+        let slept = if sleeps { parallel / fitted.sleep_every_ms * fitted.sleep_ms } else { 0.0 };
+        Nanos::from_millis(self.times() * (fitted.work_ms + slept))
     }
 
-    /// What the whole run computes, in seconds of a context, where its length is known: what probes count as progress. Waiting for input and output
-    /// is no part of it.
-    pub fn work_s(&self) -> Option<f64> {
-        let times = match &self.structure {
-            Structure::ForkJoin(shape) => shape.iterations,
-            Structure::Pipeline(shape) => shape.items,
+    /// What the threads compute in a run, as time it takes alone on the machine: what probes count as progress. Waiting for input and output is no part of it.
+    /// What the stages of a pipeline compute for an item is more or less than the sequential program does.
+    fn computed(&self) -> Nanos {
+        let each = match &self.structure {
+            Structure::ForkJoin(_) => self.fitted.work_ms,
+            Structure::Pipeline(_) => self.fitted.stage_ms.iter().sum(),
         };
-        let computes =
-            Nanos::from_millis(f64::from(times) * self.fitted.work_ms).seconds() / self.sequential().seconds();
-        self.whole_s.map(|whole| whole * computes)
+        Nanos::from_millis(self.times() * each)
+    }
+
+    /// What the threads compute in the whole run, where its length is known, in seconds of a context: as [`Self::speedup_of_progress`] counts it.
+    pub fn work_s(&self) -> Option<f64> {
+        self.whole_s.map(|whole| whole / self.speedup_of_progress())
     }
 
     /// The speed-up over the sequential program that progress of 1 is, since probes count what is computed: the sequential program waits for input and
     /// output beside that, and of a pipeline it computes another amount than the stages do.
     pub fn speedup_of_progress(&self) -> f64 {
-        let computed = match &self.structure {
-            Structure::ForkJoin(shape) => f64::from(shape.iterations) * self.fitted.work_ms,
-            Structure::Pipeline(shape) => f64::from(shape.items) * self.fitted.stage_ms.iter().sum::<f64>(),
-        };
-        self.sequential().seconds() / Nanos::from_millis(computed).seconds()
+        self.sequential().seconds() / self.computed().seconds()
     }
 
     /// Ready to run with parameter `n`, to its end or, `endless`, for as long as it is watched. Error: `n` is 0 or makes more than [`MOST_THREADS`] threads.
@@ -315,6 +318,9 @@ impl Program {
                         stages.len(),
                         fitted.stage_ms.len()
                     )));
+                }
+                if fitted.stage_ms.iter().sum::<f64>() <= 0.0 {
+                    return Err(self.senseless("no stage has any work".to_owned()));
                 }
             }
         }

@@ -195,3 +195,15 @@ fn progress_is_told_as_the_speed_up_of_a_whole_run() {
         assert!((seen / whole - 1.0).abs() < 0.05, "{name}: {seen:.2}, of a whole run {whole:.2}");
     }
 }
+
+/// What a search may take of a run follows from it. Stages of ferret compute 1.44 times as much as the sequential program, swaptions waits beside what it computes.
+#[test]
+fn a_whole_run_computes_what_its_description_tells() {
+    let platform = Platform::opteron_24();
+    for name in ["ferret", "pbzip2", "swaptions", "facesim"] {
+        let program = Program::built_in(name).unwrap();
+        let program = Program { whole_s: Some(program.sequential().seconds()), ..program };
+        let (told, done) = (program.work_s().unwrap(), run(&platform, &program, 8, 1).unwrap().total().work.seconds());
+        assert!((done / told - 1.0).abs() < 0.02, "{name}: {done:.2} s, told {told:.2}");
+    }
+}

@@ -4,7 +4,7 @@
 //! is to be great: work per second, per joule, … ([`crate::Objective`]), in a unit common to all probes.
 //!
 //! **Belief.** The values of all candidates are believed to follow one of the laws of [`crate::Law`], with a departure from it: smooth in the
-//! logarithm of n, rough from one n to the next, and with a step where threads begin to take turns (`departures` below). After each
+//! logarithm of n, rough from one n to the next, and with a step where threads begin to take turns (`question.rs`). After each
 //! probe the laws are weighed by how well they foresaw it.
 //!
 //! **Next probe.** Where it tells most for its time: each candidate, and longer windows for programs that are slow to
@@ -26,48 +26,19 @@
 //! Limits: a probe of a moment knows neither what comes later in a run (see [`crate::Shift`]) nor how a fixed number of pieces divides
 //! among the threads at its end; where that number is known, [`Question::pieces`] lets it count.
 
+mod question;
 mod verdict;
 
+pub use question::Question;
 pub use verdict::CONFIDENCE;
 
 use crate::advice::{Advice, Ended};
-use crate::belief::{Belief, Departure, Noise, Prior, Reading};
+use crate::belief::{Belief, Prior, Reading};
 use crate::cap::Cap;
-use crate::law::Law;
-use crate::matrix::Matrix;
 use crate::pieces::Evenness;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use verdict::{Contest, DOUBTS, REPEATS, Verdict};
-
-/// What is asked.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Question {
-    /// Numbers of threads that may be chosen, ascending, each at least 1. Where different numbers start the same program (`Convert`), only one
-    /// of them belongs here.
-    pub candidates: Vec<u32>,
-    /// Contexts the program may use.
-    pub contexts: u32,
-    /// The ordinary length of a probe.
-    pub window: Duration,
-    /// Share of the best speed that fewer threads may cost: 0.01 by default.
-    pub tolerance: f64,
-    /// At most so many probes.
-    pub most_probes: usize,
-    /// At most so much time for all probes, what starts and ends them included.
-    pub most_time: Option<Duration>,
-    /// What a whole run has to get done, in units of a value times a second, above 0, where that is known: all probes take at most [`SHARE`] of the
-    /// run then, as long as it takes with the best value, by what is believed at the moment.
-    pub work: Option<f64>,
-    /// The run consists of so many equal pieces, at least one, that are dealt out evenly (files, frames, a static loop): with 128 pieces, 25
-    /// threads take as long as 22 do, since some do six either way. A probe of a moment does not see that; whole runs do, and need not be told.
-    pub pieces: Option<u32>,
-    /// A probe consists of whole runs, as many as come nearest to its window and at least one; values are runs per second.
-    pub whole_runs: bool,
-    /// The threads that probes see are counted: each starts the program anew, which promises more threads for a greater candidate. Where it makes no more
-    /// from some candidate on ([`Cap`]), greater ones are that one.
-    pub counted: bool,
-}
 
 /// What came of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -136,14 +107,7 @@ const LEAST_ERROR: f64 = 0.002;
 const SETTLED: f64 = 0.5;
 /// A probe that is expected to gain less than this share of the tolerance is not made.
 const WORTHLESS: f64 = 0.1;
-/// How far readings are off, and how likely that is: as far as they say, or more; or, on a machine that others use, by 8 or 20 % from one to the
-/// next, whatever they say.
-const NOISES: [(Noise, f64); 4] = [
-    (Noise { times: 0.8, beside: 0.0 }, 0.5),
-    (Noise { times: 2.4, beside: 0.0 }, 0.35),
-    (Noise { times: 0.8, beside: 0.08 }, 0.1),
-    (Noise { times: 0.8, beside: 0.2 }, 0.05),
-];
+
 /// The search: pure, knows only what it is told.
 #[derive(Clone, Debug)]
 pub struct Surveyor {
@@ -171,8 +135,8 @@ impl Surveyor {
         let first = question.candidates.iter().min_by_key(|threads| (!near(threads).0, near(threads).1));
         let next = Step::Probe { threads: *first.unwrap_or(&1), window: question.window };
         Ok(Self {
-            prior: prior(&question),
-            ends: ends(&question),
+            prior: question.prior(),
+            ends: question.ends(),
             all: question.candidates.clone(),
             question,
             samples: Vec::new(),
@@ -215,7 +179,7 @@ impl Surveyor {
         for ((place, ..), (threads, _)) in self.samples.iter_mut().zip(&self.made) {
             *place = all.partition_point(|candidate| candidate < threads).min(kept - 1);
         }
-        (self.prior, self.ends) = (prior(&self.question), ends(&self.question));
+        (self.prior, self.ends) = (self.question.prior(), self.question.ends());
     }
 
     fn greatest(&self) -> u32 {
@@ -384,55 +348,6 @@ impl Surveyor {
         };
         self.samples.iter().map(reading).collect()
     }
-}
-
-impl Question {
-    /// With the defaults: a tolerance of 0.01, 40 probes (a search that is not settled by then will not be), any time, no pieces.
-    pub fn new(candidates: Vec<u32>, contexts: u32, window: Duration) -> Self {
-        let (tolerance, most_probes) = (0.01, 40);
-        let (most_time, work, pieces, whole_runs, counted) = (None, None, None, false, false);
-        Self { candidates, contexts, window, tolerance, most_probes, most_time, work, pieces, whole_runs, counted }
-    }
-
-    /// Time that a probe with this window takes where `value` is seen, without what starts and ends it.
-    fn takes(&self, value: f64, window: Duration) -> Duration {
-        if !self.whole_runs {
-            return window;
-        }
-        let runs = (window.as_secs_f64() * value).round().max(1.0);
-        Duration::try_from_secs_f64(runs / value).unwrap_or(Duration::MAX)
-    }
-}
-
-/// What the end of a run leaves of the speed seen, for each candidate.
-fn ends(question: &Question) -> Vec<Evenness> {
-    let pieces = question.pieces.filter(|&pieces| pieces > 0 && !question.whole_runs);
-    let of = |&threads: &u32| pieces.map(|pieces| Evenness::new(pieces, threads, question.contexts.max(1)));
-    question.candidates.iter().map(|threads| of(threads).unwrap_or(Evenness::EVEN)).collect()
-}
-
-/// Laws over the candidates, and how speeds may depart from them.
-fn prior(question: &Question) -> Prior {
-    let candidates = &question.candidates;
-    let curve = |law: Law| candidates.iter().map(|&threads| law.speedup(f64::from(threads)).ln()).collect();
-    let laws = Law::family(question.contexts).into_iter().map(|(law, weight)| (curve(law), weight)).collect();
-    let mut departures = Vec::new();
-    for (smooth, smooth_weight) in [(0.02, 0.5), (0.06, 0.3), (0.2, 0.2)] {
-        for (rough, rough_weight) in [(0.003, 0.5), (0.02, 0.5)] {
-            for (noise, noise_weight) in NOISES {
-                let covariance = Matrix::from_fn(candidates.len(), |a, b| {
-                    let (a, b) = (candidates[a], candidates[b]);
-                    let apart = (f64::from(a) / f64::from(b)).ln().abs();
-                    let turns = a >= question.contexts && b >= question.contexts;
-                    let near =
-                        smooth * smooth * ((-apart / 0.7).exp() + if turns { (-apart / 0.3).exp() } else { 0.0 });
-                    near + if a == b { rough * rough } else { 0.0 }
-                });
-                departures.push((Departure { covariance, noise }, smooth_weight * rough_weight * noise_weight));
-            }
-        }
-    }
-    Prior { laws, departures }
 }
 
 #[cfg(test)]
