@@ -95,7 +95,6 @@ pub(crate) struct Kernel<'a> {
     live: usize,
     /// Those of them that wait for others.
     stopped: usize,
-    events: u64,
 }
 
 impl<'a> Kernel<'a> {
@@ -133,7 +132,6 @@ impl<'a> Kernel<'a> {
             random: Random::new(seed),
             live,
             stopped: 0,
-            events: 0,
             threads,
         };
         kernel.start();
@@ -175,7 +173,6 @@ impl<'a> Kernel<'a> {
                 break;
             }
             self.now = at.min(timer);
-            self.events += 1;
             if timer <= at {
                 if let Some(Reverse((.., timer))) = self.timers.pop() {
                     self.ring(timer);
@@ -203,11 +200,6 @@ impl<'a> Kernel<'a> {
     /// The program's threads all ended.
     pub(crate) fn finished(&self) -> bool {
         self.live == 0
-    }
-
-    /// How many events there were.
-    pub(crate) fn events(&self) -> u64 {
-        self.events
     }
 
     pub(crate) fn ledger(&self) -> Ledger {

@@ -55,11 +55,6 @@ impl<'a> Simulation<'a> {
     pub fn ledger(&self) -> Ledger {
         self.kernel.ledger()
     }
-
-    /// How many events it took: the measure of what a run costs.
-    pub fn events(&self) -> u64 {
-        self.kernel.events()
-    }
 }
 
 /// A whole run with parameter `n`. Errors: `n` out of range, a deadlock.

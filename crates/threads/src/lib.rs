@@ -46,7 +46,7 @@ pub use shift::{Shift, Sign};
 pub use shortlist::Shortlist;
 pub use span::{Span, SpanError, standing};
 pub use survey::{SurveyFailure, Surveyed, survey};
-pub use surveyor::{CONFIDENCE, Question, SHARE, Sample, Step, SurveyError, Surveyor};
+pub use surveyor::{Question, SHARE, Sample, Step, SurveyError, Surveyor};
 pub use sweep::{Sweep, Swept, sweep};
 pub use thresholds::{CalibrationError, Curve, Example, ThresholdError, Thresholds, calibrate};
 pub use tuner::{Arm, Tuner};

@@ -30,7 +30,6 @@ mod question;
 mod verdict;
 
 pub use question::Question;
-pub use verdict::CONFIDENCE;
 
 use crate::advice::{Advice, Ended};
 use crate::belief::{Belief, Prior, Reading};

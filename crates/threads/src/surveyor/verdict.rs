@@ -11,7 +11,7 @@ use crate::belief::Belief;
 use pinwise_topology::Random;
 
 /// Probability with which fewer threads have to be good enough to be chosen.
-pub const CONFIDENCE: f64 = 0.7;
+const CONFIDENCE: f64 = 0.7;
 /// Where readings of the same number contradict what they tell of their errors: probability with which the best number up to the contexts has to
 /// lose more than the tolerance for more threads than contexts to be chosen.
 const CLEAR: f64 = 0.9;

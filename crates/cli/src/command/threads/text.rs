@@ -20,6 +20,8 @@ pub(super) fn result(document: &Document, width: usize) -> String {
     text.push_str(&probed(document));
     let chosen = document.probes.iter().find(|row| row.parameter == document.parameter);
     let mut facts = vec![("stopped", document.why.clone())];
+    let answer = document.advice.as_ref().map(|advice| (advice.threads, advice.between.0));
+    facts.extend(answer.and_then(|(n, fewest)| open(n, fewest, document.contexts)).map(|open| ("open", open)));
     if let Some(row) = chosen {
         facts.push(("critical", critical(&row.roles)));
     }
@@ -75,6 +77,13 @@ pub(crate) fn probed(document: &Document) -> String {
     };
     let answer = headline(&answer, document.others);
     format!("{}\n\n{answer}\n\n", probes(&document.probes, document.unit.as_ref(), document.method).trim_fmt())
+}
+
+/// What is not known of an answer of more threads than contexts: as many as contexts or fewer may be enough, `fewest` (95 %) at least.
+fn open(n: u32, fewest: u32, contexts: u32) -> Option<String> {
+    let why = "the probes do not tell them apart";
+    (fewest <= contexts && contexts < n)
+        .then(|| format!("fewer threads, down to n = {fewest}, may do as well: {why} from n = {n}"))
 }
 
 /// The answer with what qualifies it: `others`, the share of the contexts' time that was not the program's to have, where that is much.
@@ -256,6 +265,14 @@ mod tests {
             headline(answer, Some(0.12)),
             "n = 26 (23-29), speed-up 11.4 ± 0.3, beside others that took 12 % of the contexts' time"
         );
+    }
+
+    #[test]
+    fn more_threads_than_contexts_that_may_not_be_needed_are_told() {
+        let told = "fewer threads, down to n = 8, may do as well: the probes do not tell them apart from n = 72";
+        assert_eq!(open(72, 8, 24).as_deref(), Some(told));
+        assert_eq!(open(48, 25, 24), None, "what the contexts can run at once is not enough");
+        assert_eq!(open(24, 8, 24), None, "no more than the contexts");
     }
 
     #[test]
