@@ -25,7 +25,10 @@ row() { # title, options… -- command…
   local title=$1 method
   shift
   for method in $methods; do
-    "$pinwise" threads --json --method "$method" --budget "$budget" --min 1 --max "$max" "$@" >"$folder/$method.json" 2>"$folder/error" ||
+    # The published search begins where it does by default.
+    least=(--min 1)
+    [ "$method" = reinforcer ] && least=()
+    "$pinwise" threads --json --method "$method" --budget "$budget" "${least[@]}" --max "$max" "$@" >"$folder/$method.json" 2>"$folder/error" ||
       { echo "| $title | $(tail -n 1 "$folder/error") |"; return; }
   done
   "$pinwise" threads --json --method sweep --rounds "$rounds" --min 1 --max "$max" "$@" >"$folder/sweep.json" 2>"$folder/error" ||
