@@ -9,7 +9,8 @@
 //!
 //! *Assignments*: a [`SharingTree`] is what matters of a machine for placing threads: its allowed contexts, grouped by
 //! the resources they share, with the knowledge of which groups are alike. A [`Space`] is every [`Assignment`] of a
-//! number of threads to such a tree, up to swaps of alike groups: counted, sampled, enumerated, ranked.
+//! number of threads to such a tree, up to swaps of alike groups: counted, sampled, enumerated, ranked. A [`Policy`] is a rule that places any
+//! number of threads.
 
 mod assignment;
 mod balanced;
@@ -21,6 +22,7 @@ mod latency;
 mod machine;
 mod models;
 mod nesting;
+mod policy;
 mod random;
 mod shape;
 #[cfg(test)]
@@ -41,6 +43,7 @@ pub use latency::{
 pub use machine::{
     Cache, CacheKind, Context, CoreKind, Distances, Domain, DomainKind, Machine, MachineError, NumaNode, Walk,
 };
+pub use policy::{Footprint, Policy};
 pub use random::Random;
 pub use snapshot::{Files, Snapshot, component};
 pub use space::{PerContext, Space, SpaceError};
