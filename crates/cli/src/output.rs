@@ -34,6 +34,18 @@ impl fmt::Display for Interrupted {
 
 impl std::error::Error for Interrupted {}
 
+impl Interrupted {
+    /// In the middle of a search that starts its program again and again.
+    pub(crate) fn amid() -> Self {
+        Self("interrupted: what was pinned is as it was".into())
+    }
+
+    /// `error` as the middle of a search tells it: to what is started again, that is before its first measurement.
+    pub(crate) fn told_amid(error: anyhow::Error) -> anyhow::Error {
+        if error.is::<Self>() { Self::amid().into() } else { error }
+    }
+}
+
 /// The bytes of a file that the command line names.
 pub(crate) fn read_input(path: &Path) -> anyhow::Result<Vec<u8>> {
     fs::read(path).map_err(no_input)
@@ -158,6 +170,15 @@ mod tests {
             [80, 40, 40]
         );
         assert_eq!([columns(None, None), columns(None, Some("0")), columns(None, Some("wide"))], [100; 3]);
+    }
+
+    #[test]
+    fn what_is_started_again_does_not_speak_of_a_first_measurement() {
+        let beginning = Interrupted("interrupted before the first measurement: nothing is kept".into());
+        let told = Interrupted::told_amid(beginning.into());
+        assert!(told.is::<Interrupted>() && !told.to_string().contains("first"), "{told}");
+        let other = Interrupted::told_amid(Usage("there is no such program".into()).into());
+        assert!(other.is::<Usage>() && other.to_string() == "there is no such program", "{other}");
     }
 
     #[test]

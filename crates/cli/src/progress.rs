@@ -33,20 +33,25 @@ impl Progress {
 
     /// Takes in one more record.
     pub(crate) fn observe(&mut self, record: &Record) {
-        if let Ok(measurement) = &record.outcome {
-            let seen = match record.trial.setting {
+        let performance = record.outcome.as_ref().ok().map(|measurement| measurement.performance);
+        self.take(&record.trial.setting, performance, record.number + 1, record.elapsed);
+    }
+
+    /// Takes in one more measurement, the number `made` of all, `elapsed` after the begin; without a performance one that failed.
+    pub(crate) fn take(&mut self, setting: &Setting, performance: Option<f64>, made: u64, elapsed: Duration) {
+        if let Some(performance) = performance {
+            let seen = match setting {
                 Setting::Unpinned => Some(&mut self.baseline),
                 Setting::Pinned(_) => Some(&mut self.best),
                 Setting::Profile(_) => None,
             };
             if let Some(seen) = seen {
-                *seen = seen.max(measurement.performance);
+                *seen = seen.max(performance);
             }
         }
-        let made = record.number + 1;
         self.bar.set_position(match self.budget {
             Budget::Measurements(_) => made,
-            Budget::Time(_) => u64::try_from(record.elapsed.max(Duration::ZERO).as_millis()).unwrap_or(u64::MAX),
+            Budget::Time(_) => u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
         });
         let show = |value: f64| match value.is_finite() {
             true => Scale::new(&self.unit, value).show(value),

@@ -17,7 +17,8 @@ use tempfile::TempDir;
 /// The answer of a search with few numbers and little time.
 fn tune(folder: &TempDir, options: &[&str], command: &[&OsStr]) -> (Value, PathBuf) {
     let (plan, store) = (folder.path().join("tuned.toml"), folder.path().join("tune.db"));
-    let words = ["tune", "--json", "--max", "3", "--budget", "16s"].iter().chain(options).map(OsStr::new);
+    let budget: &[&str] = if options.contains(&"--budget") { &[] } else { &["--budget", "16s"] };
+    let words = ["tune", "--json", "--max", "3"].iter().chain(budget).chain(options).map(OsStr::new);
     let files = [OsStr::new("--plan"), plan.as_os_str(), OsStr::new("--store"), store.as_os_str()];
     let dashes: &[&OsStr] = if command.is_empty() { &[] } else { &[OsStr::new("--")] };
     let begin = Instant::now();
@@ -170,6 +171,67 @@ fn a_program_that_goes_on_running_is_told_its_number_and_is_as_it_was_afterwards
     assert!(success, "{said}");
     assert!(said.contains("is set, by: echo"), "{said}");
     assert_eq!(told(), answer["parameter"].to_string(), "apply tells it the plan's number");
+}
+
+/// A team of three that gets fifteen times as much done as one of two where each member is pinned to a CPU, and a quarter of it where they are not.
+/// Members wait most of the time, so that it is what they write that tells the speed and not the machine.
+const TEAM: &str = r#"
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <fcntl.h>
+#include <unistd.h>
+static int number;
+static void *work(void *unused) {
+  static const char page[1 << 16];
+  int out = open("/dev/null", O_WRONLY);
+  while (1) {
+    volatile double sum = 0;
+    for (int i = 1; i < 200000; i++) sum += 1.0 / i;
+    cpu_set_t allowed;
+    sched_getaffinity(0, sizeof allowed, &allowed);
+    int pinned = CPU_COUNT(&allowed) == 1;
+    size_t done = number == 3 ? (pinned ? 60000 : 1000) : 6000;
+    if (write(out, page, done) != (ssize_t)done) exit(1);
+    usleep(2000);
+  }
+}
+int main(int count, char **words) {
+  number = atoi(words[1]);
+  pthread_t thread;
+  for (int index = 1; index < number; index++) pthread_create(&thread, 0, work, 0);
+  work(0);
+}
+"#;
+
+#[test]
+fn a_number_that_is_far_behind_unpinned_is_placed_where_a_policy_shows_that_it_is_the_best() {
+    if std::thread::available_parallelism().is_ok_and(|contexts| contexts.get() < 2) {
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    let Some(program) = compiled(&folder, TEAM) else { return };
+    let options = ["--method", "sweep", "--rounds", "1", "--min", "2", "--metric", "io:wchar", "--default", "2"];
+    let options = [&options[..], &["--budget", "30s"]].concat();
+    let (answer, _) = tune(&folder, &options, &[program.as_os_str(), OsStr::new("{n}")]);
+    check(&answer);
+    let of = |field: &str, n: u32| -> Vec<Value> {
+        let rows = answer[field].as_array().unwrap().iter();
+        rows.filter(|row| row["parameter"] == n).cloned().collect()
+    };
+    let rate = |n: u32| of("probes", n)[0]["performance"].as_f64().unwrap();
+    assert!(rate(3) < 0.8 * rate(2), "by the speed unpinned it would not be placed: {answer:#}");
+    let tried = of("trials", 3);
+    let pinned = tried.iter().find(|trial| trial["policy"].is_string());
+    let pinned = pinned.unwrap_or_else(|| panic!("nothing was known of it: {answer:#}"));
+    assert!(pinned["threads"] == 3 && pinned["unit"] == answer["unit"], "{answer:#}");
+    assert!(pinned["performance"].as_f64() > Some(2.0 * rate(2)), "{answer:#}");
+    let placed: Vec<&Value> = answer["placements"].as_array().unwrap().iter().collect();
+    assert!(placed.len() == 1 && placed[0]["parameter"] == 3, "the others are far behind now: {answer:#}");
+    // Whether the last comparison is sure of it is a matter of time.
+    assert_eq!(answer["ways"][2]["way"], "placed", "{answer:#}");
+    assert_eq!(answer["ways"][2]["parameter"], 3, "{answer:#}");
 }
 
 #[test]

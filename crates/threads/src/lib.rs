@@ -11,8 +11,8 @@
 //! tells most, and ends with a number, its interval and what it gains ([`Advice`]). [`survey()`] drives it. [`Objective`] says what is to be
 //! great.
 //!
-//! Where threads run matters together with how many there are: [`Tuner`] searches a table of both, a [`Shortlist`] has the numbers whose
-//! placement is worth searching for on a machine.
+//! Where threads run matters together with how many there are: [`Tuner`] searches both, of a table or of a machine, whose arms are numbers under
+//! policies of placement ([`candidates`]); a [`Shortlist`] has the numbers whose placement is worth searching for.
 
 #![forbid(unsafe_code)]
 
@@ -21,6 +21,7 @@ mod belief;
 mod cap;
 mod find;
 mod formula;
+mod grid;
 mod law;
 mod matrix;
 mod objective;
@@ -39,6 +40,7 @@ pub use advice::{Advice, Ended, Interval};
 pub use cap::Cap;
 pub use find::{Attempt, Found, find};
 pub use formula::{Formula, FormulaError};
+pub use grid::{Candidate, boundaries, candidates};
 pub use law::Law;
 pub use objective::Objective;
 pub use reinforcer::{Choice, Next, Reason, Reinforcer};

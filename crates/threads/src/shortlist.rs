@@ -1,7 +1,8 @@
 //! The numbers of threads whose placement is worth a search, and fewer of them as more is known.
 //!
-//! The best number unpinned need not be the best one placed, but a number far behind will not catch up: threads that share a cache or a core
-//! in a better way gain by shares, not by factors. So the numbers near the best are placed, all of them for a short time, the better half of them
+//! The best number unpinned need not be the best one placed, nor even be near it: on the tables of [`crate::Tuner`] 24 threads in one package are
+//! nearly twice as fast as any number unpinned. What is believed of numbers in the places that were tried ([`Shortlist::believed`]) tells more than their speed
+//! unpinned, which is what there is where none was. The numbers near the best are placed, all of them for a short time, the better half of them
 //! for twice as long, until one is left (successive halving; K. Jamieson, A. Talwalkar, "Non-stochastic best arm identification and hyperparameter
 //! optimization", AISTATS 2016): each round takes the same time, whichever numbers are in it.
 
@@ -37,6 +38,19 @@ impl Shortlist {
         Self { numbers: std::iter::once(chosen).chain(near).take(Self::MOST).collect() }
     }
 
+    /// From what is believed of each number in the best place known for it, measured or not. The number that was `chosen` is first where it is in the
+    /// running, else the best.
+    pub fn believed(values: &[(u32, f64)], chosen: u32) -> Self {
+        let of = |number: u32| values.iter().find(|value| value.0 == number).map(|value| value.1);
+        let best = values.iter().max_by(|(_, one), (_, other)| one.total_cmp(other));
+        match (best, of(chosen)) {
+            (Some(&(best, most)), own) if own.is_none_or(|own| own < most * (1.0 - Self::MARGIN)) => {
+                Self::new(values, best)
+            }
+            _ => Self::new(values, chosen),
+        }
+    }
+
     /// Those that are left, at least one.
     pub fn numbers(&self) -> &[u32] {
         &self.numbers
@@ -66,6 +80,17 @@ mod tests {
         assert_eq!(Shortlist::new(&probes, 8).numbers(), [8, 2, 3, 4], "the choice itself, however it did");
         assert_eq!(Shortlist::new(&[(1, 1.0), (2, 5.0)], 2).numbers(), [2]);
         assert_eq!(Shortlist::new(&[], 7).numbers(), [7]);
+    }
+
+    #[test]
+    fn by_belief_a_choice_that_is_far_behind_is_no_longer_in_the_running() {
+        let left_alone = [(12, 0.9), (24, 0.95), (96, 1.0)];
+        assert_eq!(Shortlist::new(&left_alone, 96).numbers(), [96, 24, 12]);
+        let believed = [(12, 1.7), (24, 1.9), (96, 1.0)];
+        assert_eq!(Shortlist::believed(&believed, 96).numbers(), [24, 12]);
+        assert_eq!(Shortlist::believed(&believed, 12).numbers(), [12, 24], "the choice, where it is near the best");
+        assert_eq!(Shortlist::believed(&believed, 48).numbers(), [24, 12], "nothing is known of it");
+        assert_eq!(Shortlist::believed(&[], 7).numbers(), [7]);
     }
 
     #[test]

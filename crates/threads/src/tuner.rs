@@ -3,13 +3,14 @@
 //! An [`Arm`] is a number of threads placed in some way, or left to the operating system. What is known of arms before any is measured is their
 //! shape: how many threads, on how many cores, in how many packages. Arms of like shape are believed to be alike fast: two policies
 //! that fill all contexts differ in names only. Speed follows a scalability law of the number of threads ([`crate::Law`]), with departures
-//! that depend on cores, packages and on being placed at all. What is measured next, and when it is known enough, is decided as by
-//! [`crate::Surveyor`].
+//! that depend on cores, packages and on being placed at all. What is measured next is what the best speed known is expected to rise most by (the
+//! knowledge gradient, as of [`crate::Surveyor`]), and nothing where that is too little.
 
 use crate::belief::{Belief, Departure, Noise, Prior, Reading};
 use crate::law::Law;
 use crate::matrix::Matrix;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// Threads in a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,36 +30,92 @@ pub struct Arm {
 pub struct Tuner {
     prior: Prior,
     arms: usize,
-    readings: Vec<Reading>,
+    /// Arm, logarithm of the value, relative standard error as told.
+    readings: Vec<(usize, f64, Option<f64>)>,
+    /// Arms that cannot be measured.
+    closed: BTreeSet<usize>,
 }
 
 /// Relative standard error of a measurement where nothing is known of it.
 const ERROR: f64 = 0.01;
+/// The least that is believed.
+const LEAST_ERROR: f64 = 0.002;
+/// An arm is not measured that is expected to raise the best speed by less than this share: a tenth of a percent, as a survey with a
+/// tolerance of 1 % has it.
+const WORTHLESS: f64 = 0.001;
 
 impl Tuner {
     /// A search over `arms` on a machine of `contexts` contexts.
     pub fn new(arms: &[Arm], contexts: u32) -> Self {
-        Self { prior: prior(arms, contexts), arms: arms.len(), readings: Vec::new() }
+        Self { prior: prior(arms, contexts), arms: arms.len(), readings: Vec::new(), closed: BTreeSet::new() }
     }
 
-    /// Takes the value (work per second, per joule, …; above 0, others are passed over) that was measured of an arm.
-    pub fn observe(&mut self, arm: usize, value: f64) {
+    /// Takes the value (work per second, per joule, …; above 0, others are passed over) that was measured of an arm, with its relative standard
+    /// error where that is known.
+    pub fn observe(&mut self, arm: usize, value: f64, error: Option<f64>) {
         if arm < self.arms && value > 0.0 && value.is_finite() {
-            self.readings.push(Reading { place: arm, value: value.ln(), error: ERROR });
+            self.readings.push((arm, value.ln(), error.filter(|error| error.is_finite())));
         }
     }
 
-    /// The arm, of those not measured yet, that is worth most to measure; `None` when all were.
+    /// An arm that cannot be measured: it is not asked for again.
+    pub fn close(&mut self, arm: usize) {
+        self.closed.insert(arm);
+    }
+
+    /// The arm, of those not measured yet, that is worth most to measure; `None` when none is worth it.
     pub fn next(&self) -> Option<usize> {
-        let belief = Belief::new(&self.prior, &self.readings);
-        let open = (0..self.arms).filter(|arm| self.readings.iter().all(|reading| reading.place != *arm));
-        let worth = open.map(|arm| (arm, belief.worth(arm, ERROR)));
-        worth.max_by(|(a, left), (b, right)| left.total_cmp(right).then(b.cmp(a))).map(|(arm, _)| arm)
+        let (belief, error) = (self.belief(), self.told().max(self.repeated()));
+        let open = (0..self.arms).filter(|arm| !self.is_measured(*arm) && !self.closed.contains(arm));
+        let worth = open.map(|arm| (arm, belief.worth(arm, error)));
+        let most = worth.max_by(|(a, left), (b, right)| left.total_cmp(right).then(b.cmp(a)));
+        most.filter(|(_, worth)| *worth >= WORTHLESS).map(|(arm, _)| arm)
     }
 
     /// The arm believed to be best.
     pub fn best(&self) -> usize {
-        Belief::new(&self.prior, &self.readings).best()
+        self.belief().best()
+    }
+
+    /// What the value of each arm is believed to be, measured or not.
+    pub fn values(&self) -> Vec<f64> {
+        self.belief().mean.into_iter().map(f64::exp).collect()
+    }
+
+    /// Whether an arm has a value that was measured.
+    pub fn is_measured(&self, arm: usize) -> bool {
+        self.readings.iter().any(|(place, ..)| *place == arm)
+    }
+
+    /// What was measured is as far off as it says, and at least as far as repeats are from each other.
+    fn belief(&self) -> Belief {
+        let (told, repeated) = (self.told(), self.repeated());
+        let reading = |&(place, value, error): &(usize, f64, Option<f64>)| Reading {
+            place,
+            value,
+            error: error.unwrap_or(told).max(repeated).max(LEAST_ERROR),
+        };
+        Belief::new(&self.prior, &self.readings.iter().map(reading).collect::<Vec<_>>())
+    }
+
+    /// Relative standard error of a measurement that tells none: the median of what others tell.
+    fn told(&self) -> f64 {
+        let mut errors: Vec<f64> = self.readings.iter().filter_map(|(.., error)| *error).collect();
+        errors.sort_by(f64::total_cmp);
+        errors.get(errors.len() / 2).map_or(ERROR, |error| error.max(LEAST_ERROR))
+    }
+
+    /// Standard deviation of the measurements of the same arm; 0 where none was measured twice.
+    fn repeated(&self) -> f64 {
+        let (mut squares, mut freedom) = (0.0, 0);
+        for arm in 0..self.arms {
+            let values: Vec<f64> =
+                self.readings.iter().filter(|(place, ..)| *place == arm).map(|(_, value, _)| *value).collect();
+            let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
+            squares += values.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
+            freedom += values.len().saturating_sub(1);
+        }
+        (squares / freedom.max(1) as f64).sqrt()
     }
 }
 
@@ -111,7 +168,7 @@ mod tests {
         let mut tuner = Tuner::new(&arms, 8);
         let mut measured = Vec::new();
         while let Some(arm) = tuner.next().filter(|_| measured.len() < most) {
-            tuner.observe(arm, speed(arms[arm]));
+            tuner.observe(arm, speed(arms[arm]), None);
             measured.push(arm);
         }
         (arms[tuner.best()], measured)
@@ -135,11 +192,64 @@ mod tests {
         let (_, measured) = search(|arm| f64::from(arm.threads), 100);
         let mut sorted = measured.clone();
         sorted.sort_unstable();
-        assert_eq!(sorted, (0..arms().len()).collect::<Vec<_>>());
+        sorted.dedup();
+        assert_eq!(sorted.len(), measured.len(), "{measured:?}");
         let mut tuner = Tuner::new(&arms(), 8);
-        tuner.observe(0, f64::NAN);
-        tuner.observe(1, 0.0);
-        tuner.observe(99, 1.0);
+        tuner.observe(0, f64::NAN, None);
+        tuner.observe(1, 0.0, None);
+        tuner.observe(99, 1.0, None);
         assert_eq!(tuner.next(), Tuner::new(&arms(), 8).next());
+        assert!((0..arms().len()).all(|arm| !tuner.is_measured(arm)));
+    }
+
+    #[test]
+    fn what_cannot_be_measured_is_not_asked_for_again() {
+        let mut tuner = Tuner::new(&arms(), 8);
+        let mut asked = Vec::new();
+        while let Some(arm) = tuner.next() {
+            tuner.close(arm);
+            asked.push(arm);
+        }
+        assert!(asked.len() > 2, "nothing was seen, so others are worth it: {asked:?}");
+        assert_eq!(tuner.closed.len(), asked.len(), "{asked:?}");
+    }
+
+    #[test]
+    fn a_search_ends_where_nothing_is_worth_a_measurement() {
+        // Placed or not, a thread more is worth nothing and four are a catastrophe: what is left cannot be the best.
+        let speed = |arm: Arm| f64::from(arm.threads).powi(-2);
+        let (best, measured) = search(speed, 100);
+        assert_eq!(best.threads, 1);
+        assert!(measured.len() < arms().len(), "{measured:?}");
+    }
+
+    #[test]
+    fn measurements_are_as_far_off_as_repeats_are_from_each_other() {
+        let mut tuner = Tuner::new(&arms(), 8);
+        assert_eq!((tuner.told(), tuner.repeated()), (ERROR, 0.0));
+        tuner.observe(0, 1.0, Some(0.004));
+        tuner.observe(1, 5.0, None);
+        assert_eq!((tuner.told(), tuner.repeated()), (0.004, 0.0));
+        tuner.observe(1, 5.0 * 0.2f64.exp(), None);
+        assert!((tuner.repeated() - 0.2 / 2.0f64.sqrt()).abs() < 1e-12, "{}", tuner.repeated());
+    }
+
+    #[test]
+    fn placed_arms_are_believed_by_what_is_known_of_free_ones_and_by_one_another() {
+        let arms = arms();
+        let mut tuner = Tuner::new(&arms, 8);
+        let place = |arm: Arm| arms.iter().position(|other| *other == arm).unwrap();
+        for arm in arms.iter().filter(|arm| arm.free) {
+            tuner.observe(place(*arm), f64::from(arm.threads), Some(0.01));
+        }
+        let packed =
+            |threads: u32| Arm { threads, cores: threads.div_ceil(2), packages: threads.div_ceil(4), free: false };
+        let before = tuner.values();
+        assert!(before[place(packed(4))] > before[place(packed(2))], "as the numbers left alone");
+        // Four in one package turn out three times as fast: four spread over two and eight are less sure to be worse.
+        tuner.observe(place(packed(4)), 12.0, Some(0.01));
+        let after = tuner.values();
+        assert_eq!(tuner.best(), place(packed(4)));
+        assert!(after[place(packed(2))] > before[place(packed(2))]);
     }
 }

@@ -1,13 +1,15 @@
 //! `pinwise tune`: how many threads and where each of them runs, together, and the plan for both.
 //!
-//! The number is searched for as `threads` does it; the numbers near the best are placed as `place` does it, each as a campaign of its own, by
-//! successive halving ([`Shortlist`]); then the program as it is when nobody does anything, the number alone, and the number with its
+//! The number is searched for as `threads` does it; numbers under policies of placement are measured where that tells most ([`Trials`]); the numbers near
+//! the best by what is believed then are placed as `place` does it, each as a campaign of its own, by successive halving ([`Shortlist`]); then the program as it is when nobody does anything, the number alone, and the number with its
 //! placement are measured against one another on fresh windows ([`pinwise_placement::Contest`]), which alone are announced.
 
+mod beds;
 mod crew;
 mod document;
 mod finals;
 mod text;
+mod trial;
 mod verdict;
 
 use super::place::{self, StoredSearch};
@@ -17,7 +19,7 @@ use crate::number::whole;
 use crate::output::{self, Interrupted, Usage};
 use crate::plan;
 use anyhow::Context;
-use clap::Args;
+use clap::{Arg, Args};
 use crew::Crew;
 use document::{Document, Placement, Remains};
 use finals::Finals;
@@ -29,23 +31,28 @@ use pinwise_threads::Shortlist;
 use pinwise_topology::SharingTree;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use trial::Trials;
 
 /// Find how many threads a program should run and where, together, and save a plan for both
 ///
-/// First the number is searched for as with threads, in a quarter of the time. The numbers near the best, four at most, are then placed as
-/// with place: all of them for a short time, the better half for longer, in half of the time. In what is left the program as it is by default,
+/// First the number is searched for as with threads, in a quarter of the time. Then numbers are measured under policies of placement (compact,
+/// a core each, scattered) where that tells most, in a sixth of it. The numbers near the best by that, four at most, are placed as
+/// with place: all of them for a short time, the better half for longer, in a third of the time. In what is left the program as it is by default,
 /// with the number that was found, and with that number pinned are measured in turn, on fresh windows: only these are
 /// announced. Where pinning or the number does not help beyond its interval the plan leaves it out. All of it ends by --budget where that is
 /// long enough for the least that it takes: some windows or runs with two numbers, one to get to know the program with each that is placed, and
 /// three rounds of the last comparison. docs/TUNE.md tells more.
 #[derive(Args)]
 // The parser takes the place of n for the end of a line; an escape sequence without effect, which goes where no colours go, keeps it.
-#[command(after_help = "Examples:
+#[command(
+    mut_args(here),
+    after_help = "Examples:
   pinwise tune -- pigz -p {\x1b[0mn} -k -c big.file
   pinwise tune --env OMP_NUM_THREADS -- ./solver input
   pinwise tune --metric 'stdout:fps=([0-9.]+)' -- ./encoder --threads {\x1b[0mn} movie
   pinwise tune --set 'cmd:echo {\x1b[0mn} > /run/app/workers' --metric 'cmd:cat /run/app/done' --pid 4242
-  pinwise run plan.toml -- pigz -p {\x1b[0mn} -k -c big.file     as the plan says")]
+  pinwise run plan.toml -- pigz -p {\x1b[0mn} -k -c big.file     as the plan says"
+)]
 pub(crate) struct Tune {
     #[command(flatten)]
     asked: Asked,
@@ -64,9 +71,17 @@ pub(crate) struct Tune {
     json: bool,
 }
 
-/// Shares of the time: for the number, and for placing. The rest is for the last comparison.
+/// The models that `threads` knows are refused with what to do instead, and not offered.
+fn here(argument: Arg) -> Arg {
+    let of_models = ["machine", "workload", "seed"].contains(&argument.get_id().as_str());
+    argument.hide(of_models)
+}
+
+/// Shares of the time: for the number, and for where; of that, the most for policies of placement, the rest for searches. What is left is for the
+/// last comparison.
 const NUMBER: f64 = 0.25;
 const PLACING: f64 = 0.5;
+const POLICIES: f64 = 1.0 / 3.0;
 
 impl Tune {
     pub(crate) fn run(self) -> anyhow::Result<()> {
@@ -85,11 +100,17 @@ impl Tune {
         notes.extend(crew.note.clone());
 
         let mut placements: Vec<Placement> = Vec::new();
+        let mut trials = Trials::default();
         let left = || budget.saturating_sub(begin.elapsed());
         // Where the number took longer than its share, it is placing that has less.
         let placing = left().saturating_sub(budget.mul_f64(1.0 - NUMBER - PLACING)).min(budget.mul_f64(PLACING));
+        let end = begin.elapsed() + placing;
         let named = self.store.named();
-        let placed = place(&mut crew, &mut store, named, &surveyed, placing, &mut placements, &interrupt);
+        let tried = trials.make(&mut crew, &surveyed, placing.mul_f64(POLICIES), &mut notes);
+        let placed = tried.and_then(|()| {
+            let (list, placing) = (trials.shortlist(&surveyed), end.saturating_sub(begin.elapsed()));
+            place(&mut crew, &mut store, named, list, placing, &mut placements, &interrupt)
+        });
         notes.extend(placements.iter().flat_map(Placement::notes));
         let compared = placed.and_then(|n| {
             let searched =
@@ -100,7 +121,7 @@ impl Tune {
             Ok(compared) => compared,
             Err(error) => {
                 let error = with_kept(error, &placements, named);
-                let remains = Remains { surveyed, placements, notes, error: format!("{error:#}") };
+                let remains = Remains { surveyed, trials, placements, notes, error: format!("{error:#}") };
                 if self.json {
                     output::print_json(&remains.json())?;
                 } else {
@@ -126,6 +147,7 @@ impl Tune {
             command: crew.command(),
             default: crew.default,
             surveyed,
+            trials,
             placements,
             n,
             finals,
@@ -180,17 +202,16 @@ fn record(store: &mut Store, document: &Document) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Places the numbers near the best, into `placements`, until one is left.
+/// Places the numbers of `list`, into `placements`, until one is left.
 fn place(
     crew: &mut Crew<'_>,
     store: &mut Store,
     named: Option<&Path>,
-    surveyed: &threads::Document,
+    mut list: Shortlist,
     time: Duration,
     placements: &mut Vec<Placement>,
     interrupt: &Interrupt,
 ) -> anyhow::Result<u32> {
-    let mut list = Shortlist::new(&surveyed.rates(), surveyed.parameter);
     let (begin, round) = (Instant::now(), time / list.rounds());
     for _ in 0..list.rounds() {
         let each = time.saturating_sub(begin.elapsed()).min(round) / list.numbers().len() as u32;

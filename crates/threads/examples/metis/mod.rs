@@ -114,7 +114,7 @@ impl Cells {
         let mut next = Some(self.default);
         for _ in 0..self.quarter() {
             let Some(cell) = next else { break };
-            tuner.observe(cell, measure(self.values[cell]));
+            tuner.observe(cell, measure(self.values[cell]), None);
             next = tuner.next();
         }
         tuner.best()

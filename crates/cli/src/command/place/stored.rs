@@ -25,7 +25,8 @@ pub(crate) fn search_stored(
     named: Option<&Path>,
     interrupt: &Interrupt,
 ) -> anyhow::Result<StoredSearch> {
-    let (request, mut bed, new) = prepare(request, None, Instant::now(), store, interrupt)?;
+    let prepared = prepare(request, None, Instant::now(), store, interrupt);
+    let (request, mut bed, new) = prepared.map_err(Interrupted::told_amid)?;
     let id = store.create(&new)?;
     let info = store.get(id)?;
     let tree = SharingTree::new(&new.machine, new.alike);
@@ -43,7 +44,7 @@ pub(crate) fn search_stored(
         }
         Ending::Interrupted if records.is_empty() => {
             store.delete(id)?;
-            Err(Interrupted("interrupted: what was pinned is as it was".into()).into())
+            Err(Interrupted::amid().into())
         }
         Ending::Interrupted => {
             store.conclude(id, CampaignState::Stopped, None)?;

@@ -7,6 +7,7 @@ use crate::request::{Reading, Request, Subject};
 use pinwise_host::{Recipe, Setter};
 use pinwise_placement::{Budget, Number, Question, StrategyName};
 use pinwise_report::quoted;
+use pinwise_threads::{Formula, standing};
 use pinwise_topology::Alike;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -59,6 +60,17 @@ impl Asked {
     /// Share of the best speed that fewer threads may cost.
     pub(crate) fn tolerance(&self) -> f64 {
         self.within
+    }
+
+    /// The threads that the search for the number counts for `n`: a first one that waits is none, where each n makes one.
+    pub(crate) fn threads(&self, n: u32) -> u32 {
+        let formula = self.threads_per_n.clone().unwrap_or_else(Formula::identity);
+        standing(n, |threads| formula.parameter(threads), |n| formula.threads(n)).max(1)
+    }
+
+    /// The number that makes so many threads, or as near to them as can be.
+    pub(crate) fn number(&self, threads: u32) -> u32 {
+        self.threads_per_n.as_ref().map_or(threads, |formula| formula.parameter(threads))
     }
 
     /// Each measurement is a run from start to end.

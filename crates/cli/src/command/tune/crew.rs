@@ -3,13 +3,17 @@
 use crate::command::place::{self, Bed};
 use crate::command::threads::{Asked, Files, usable};
 use crate::interrupt::Interrupt;
-use crate::output::Usage;
+use crate::output::{Interrupted, Usage};
 use crate::request::{Request, Subject};
 use pinwise_host::{LinuxProber, Pid, Recipe};
 use pinwise_placement::Budget;
+use pinwise_testbed::Effort;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
+
+/// A program that goes on running is watched for so many windows at a time: it is started, or told its number, anew for few.
+const WINDOWS: f64 = 4.0;
 
 /// The program of a search.
 pub(super) struct Crew<'a> {
@@ -120,7 +124,27 @@ impl<'a> Crew<'a> {
         let mut request = self.request_of(n, Duration::ZERO)?;
         let allowed = pinwise_host::machine()?.allowed;
         request.affinities = known.iter().map(|name| (name.clone(), allowed.clone())).collect();
-        place::open(&request, self.interrupt)
+        place::open(&request, self.interrupt).map_err(Interrupted::told_amid)
+    }
+
+    /// How long it is measured at a time, where it is started or told its number for few measurements.
+    pub(super) fn effort(&self) -> Effort {
+        Effort { windows: if self.starts_anew() { 1.0 } else { WINDOWS } }
+    }
+
+    /// Whether it goes on running while its number changes.
+    pub(super) fn goes_on(&self) -> bool {
+        self.asked.is_set()
+    }
+
+    /// The threads that the search for the number counts for `n`.
+    pub(super) fn threads(&self, n: u32) -> u32 {
+        self.asked.threads(n)
+    }
+
+    /// The number that makes so many threads, or as near to them as can be.
+    pub(super) fn number(&self, threads: u32) -> u32 {
+        self.asked.number(threads)
     }
 
     /// Whether every measurement starts the program anew: then several may stand ready at once.

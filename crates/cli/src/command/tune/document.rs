@@ -1,6 +1,7 @@
 //! What was found, and as `--json` prints it; docs/JSON.md describes the fields.
 
 use super::finals::Finals;
+use super::trial::{Trial, Trials};
 use super::verdict::{Compared, unplaced};
 use crate::command::place::StoredSearch;
 use crate::command::threads;
@@ -41,6 +42,8 @@ impl Placement {
 pub(super) struct Remains {
     /// The search for the number alone.
     pub(super) surveyed: threads::Document,
+    /// Numbers under policies of placement.
+    pub(super) trials: Trials,
     /// The placements that were found until then.
     pub(super) placements: Vec<Placement>,
     pub(super) notes: Vec<String>,
@@ -52,7 +55,7 @@ impl Remains {
     /// The fields of a finished search that are known by then.
     pub(super) fn json(&self) -> Value {
         let surveyed = json!(self.surveyed);
-        let unit = unit(&self.placements);
+        let unit = unit(&self.placements).or(self.trials.unit.as_ref());
         json!({
             "program": self.surveyed.program,
             "machine": "host",
@@ -65,6 +68,7 @@ impl Remains {
             "stopped_because": surveyed["stopped_because"],
             "monitor": surveyed["monitor"],
             "others": surveyed["others"],
+            "trials": self.trials.json(),
             "placements": self.placements.iter().map(row).collect::<Vec<_>>(),
             "notes": self.notes,
             "error": self.error,
@@ -82,6 +86,8 @@ pub(super) fn unit(placements: &[Placement]) -> Option<&Unit> {
 pub(super) struct Document {
     /// The search for the number alone.
     pub(super) surveyed: threads::Document,
+    /// Numbers under policies of placement.
+    pub(super) trials: Trials,
     /// The placements of the numbers near the best, in the order in which they were made last.
     pub(super) placements: Vec<Placement>,
     /// The number that was left.
@@ -157,6 +163,7 @@ impl Document {
             "upb_high": of("upb_high"),
             "gap_high": of("gap_high"),
             "measurements": of("measurements"),
+            "trials": self.trials.json(),
             "placements": self.placements.iter().map(row).collect::<Vec<_>>(),
             "notes": self.notes,
             "budget_seconds": self.budget.as_secs_f64(),
@@ -208,6 +215,23 @@ fn row(placement: &Placement) -> Value {
         "unpinned": shown(outcome.and_then(|outcome| outcome.baseline.as_ref())),
         "reason": placement.reason,
     })
+}
+
+impl Trials {
+    fn json(&self) -> Value {
+        let row = |trial: &Trial| {
+            json!({
+                "parameter": trial.parameter,
+                "policy": trial.policy,
+                "threads": trial.threads,
+                "cores": trial.footprint.map(|used| used.cores),
+                "packages": trial.footprint.map(|used| used.packages),
+                "performance": self.unit.as_ref().map(|unit| unit.quantity(trial.performance)),
+                "unit": self.unit.as_ref().map(|unit| &unit.name),
+            })
+        };
+        self.rows.iter().map(row).collect()
+    }
 }
 
 /// A gain as text: `+12 % (+8 to +16 %)`.

@@ -1,10 +1,11 @@
 //! The last comparison: fresh windows of what was found and of doing nothing, in random order.
 
+use super::beds::Beds;
 use super::crew::Crew;
-use crate::command::place::{Bed, StoredSearch, Watched};
+use crate::command::place::{StoredSearch, Watched};
 use crate::output::{self, Interrupted};
 use pinwise_placement::{Contest, Way};
-use pinwise_testbed::{CrowdShare, Effort, MeasureError, Retry, Setting, Testbed, Unit};
+use pinwise_testbed::{CrowdShare, MeasureError, Retry, Setting, Testbed, Unit};
 use pinwise_topology::Random;
 use std::time::{Duration, Instant};
 
@@ -54,8 +55,6 @@ const FEWEST_ROUNDS: usize = 2;
 /// With fewer, intervals are so wide that it is worth a word.
 const GOOD_ROUNDS: usize = 5;
 const MOST_ROUNDS: usize = 40;
-/// A program that goes on running is watched for so many windows at a time: it is started, or told its number, anew for each round.
-const WINDOWS: f64 = 4.0;
 /// Of all intervals together.
 const CONFIDENCE: f64 = 0.95;
 /// Of the order.
@@ -82,12 +81,11 @@ pub(super) fn measure(
         Some((_, best)) if way == Way::Placed => Setting::Pinned(best.assignment.clone()),
         _ => Setting::Unpinned,
     };
-    let anew = crew.starts_anew();
-    let effort = Effort { windows: if anew { 1.0 } else { WINDOWS } };
+    let (anew, effort) = (crew.starts_anew(), crew.effort());
 
     let mut contest = Contest::new(ways.clone(), CONFIDENCE);
     let mut random = Random::new(SEED);
-    let mut beds: Vec<(Option<u32>, Bed)> = Vec::new();
+    let mut beds = Beds::default();
     let (mut unit, mut cut_short, mut others) = (None, None, Vec::new());
     let begin = Instant::now();
     'rounds: while is_time_for_another(contest.rounds(), begin.elapsed(), time) {
@@ -98,20 +96,14 @@ pub(super) fn measure(
         order.sort_by_key(|&way| numbers[way] != first);
         let mut round = vec![None; ways.len()];
         for way in order {
-            if !beds.iter().any(|(open, _)| *open == numbers[way]) {
-                if !anew {
-                    beds.clear();
+            let same = numbers[way] == Some(n);
+            let bed = match beds.get(crew, numbers[way], if same { &known } else { &[] }) {
+                Ok(bed) => bed,
+                Err(error) => {
+                    cut_short = Some(error);
+                    break 'rounds;
                 }
-                let same = numbers[way] == Some(n);
-                match crew.open(numbers[way], if same { &known } else { &[] }) {
-                    Ok(bed) => beds.push((numbers[way], bed)),
-                    Err(error) => {
-                        cut_short = Some(error);
-                        break 'rounds;
-                    }
-                }
-            }
-            let Some((_, bed)) = beds.iter_mut().find(|(open, _)| *open == numbers[way]) else { continue };
+            };
             let mut bed = Watched::new(bed);
             unit.get_or_insert_with(|| bed.unit().clone());
             if ways[way] == Way::Placed && threads.is_some_and(|threads| *threads != bed.workload().threads) {
@@ -135,7 +127,7 @@ pub(super) fn measure(
         contest.take(round);
         if !anew {
             // Each round has a run of its own.
-            beds.clear();
+            beds.end();
         }
     }
     match cut_short {

@@ -1,6 +1,7 @@
 //! What was found, as text.
 
 use super::document::{Document, Placement, Remains, shown, unit};
+use super::trial::{Trial, Trials, name};
 use crate::command::threads;
 use crate::outcome::Sheet;
 use comfy_table::{CellAlignment, Table, presets};
@@ -8,11 +9,12 @@ use pinwise_placement::{Choice, Number, Way};
 use pinwise_report::quoted;
 use pinwise_testbed::Unit;
 use pinwise_testbed::figures::{self, Scale};
-use pinwise_topology::SharingTree;
+use pinwise_topology::{Footprint, SharingTree};
+use std::path::Path;
 
 /// The whole answer, `width` columns wide.
 pub(super) fn result(document: &Document, width: usize) -> String {
-    let mut sheet = head(&document.notes, &document.surveyed, width);
+    let mut sheet = head(&document.notes, &document.surveyed, &document.trials, width);
     sheet.text.push_str("The numbers near the best, placed:\n");
     sheet.text.push_str(&placements(&document.placements, &document.finals.unit));
     sheet.text.push('\n');
@@ -38,13 +40,13 @@ pub(super) fn result(document: &Document, width: usize) -> String {
         ));
     }
     sheet.text.push('\n');
-    next(&mut sheet, document);
+    next(&mut sheet, document.plan.as_deref(), document.command.as_deref());
     sheet.text
 }
 
 /// What is known of a search that has no answer.
 pub(super) fn remains(remains: &Remains, width: usize) -> String {
-    let mut sheet = head(&remains.notes, &remains.surveyed, width);
+    let mut sheet = head(&remains.notes, &remains.surveyed, &remains.trials, width);
     // Where none could be placed the notes say why of each.
     if let Some(unit) = unit(&remains.placements) {
         sheet.text.push_str("The numbers near the best that were placed by then:\n");
@@ -59,8 +61,8 @@ pub(super) fn remains(remains: &Remains, width: usize) -> String {
     sheet.text
 }
 
-/// The notes, and the number alone.
-fn head(notes: &[String], surveyed: &threads::Document, width: usize) -> Sheet {
+/// The notes, the number alone, and numbers under policies of placement.
+fn head(notes: &[String], surveyed: &threads::Document, trials: &Trials, width: usize) -> Sheet {
     let mut sheet = Sheet { text: String::new(), width };
     for note in notes {
         sheet.paragraph("note: ", 6, note);
@@ -70,7 +72,30 @@ fn head(notes: &[String], surveyed: &threads::Document, width: usize) -> Sheet {
     }
     sheet.text.push_str("The number alone:\n");
     sheet.text.push_str(&threads::probed(surveyed));
+    if let Some(unit) = &trials.unit {
+        sheet.text.push_str("Numbers under policies of placement, measured once each where that was worth most:\n");
+        sheet.text.push_str(&tried(trials, unit));
+        sheet.text.push('\n');
+    }
     sheet
+}
+
+fn tried(trials: &Trials, unit: &Unit) -> String {
+    let scale = Scale::new(unit, trials.rows.first().map_or(1.0, |trial| trial.performance));
+    let row = |trial: &Trial| {
+        let used =
+            |of: fn(&Footprint) -> u32| trial.footprint.as_ref().map_or("-".to_owned(), |used| of(used).to_string());
+        vec![
+            trial.parameter.to_string(),
+            name(trial.policy).to_owned(),
+            trial.threads.to_string(),
+            used(|used| used.cores),
+            used(|used| used.packages),
+            scale.show(trial.performance),
+        ]
+    };
+    let figure = if unit.reciprocal { "time" } else { "speed" };
+    table(vec!["n", "policy", "threads placed", "cores", "packages", figure], trials.rows.iter().map(row))
 }
 
 fn placements(placements: &[Placement], unit: &Unit) -> String {
@@ -106,18 +131,21 @@ fn finals(sheet: &mut Sheet, document: &Document) {
     sheet.text.push_str(&table(vec!["", figure, "interval", "over the default"], estimates.iter().map(row)));
 }
 
-fn next(sheet: &mut Sheet, document: &Document) {
-    let Some(plan) = &document.plan else {
+/// What to do now, with the plan and the command that is to be started, where there are any.
+fn next(sheet: &mut Sheet, plan: Option<&Path>, command: Option<&str>) {
+    let Some(plan) = plan else {
         sheet.line("plan", "none: start the program as you do");
         return;
     };
     let plan = plan.to_string_lossy();
     sheet.line("plan", &plan);
-    match &document.command {
-        Some(command) => sheet.line("start it", &format!("pinwise run {} -- {command}", quoted(&plan))),
-        None => sheet.line("apply it", &format!("pinwise apply {} --set --pid PID", quoted(&plan))),
-    }
-    if document.command.as_ref().is_some_and(|command| !command.contains(Number::PLACE)) {
+    let (what, line) = match command {
+        Some(command) => ("start it", format!("pinwise run {} -- {command}", quoted(&plan))),
+        None => ("apply it", format!("pinwise apply {} --set --pid PID", quoted(&plan))),
+    };
+    // On one line, whatever its length, so that it can be copied.
+    sheet.text.push_str(&format!("  {what:<9} {line}\n"));
+    if command.is_some_and(|command| !command.contains(Number::PLACE)) {
         sheet.line("", "(its environment variables are in the plan)");
     }
 }
@@ -129,4 +157,26 @@ fn table(header: Vec<&str>, rows: impl Iterator<Item = Vec<String>>) -> String {
         column.set_cell_alignment(CellAlignment::Right);
     }
     table.lines().map(|line| format!("{}\n", line.trim_end())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_to_be_copied_stands_on_one_line() {
+        let told = |plan: Option<&str>, command: Option<&str>| {
+            let mut sheet = Sheet { text: String::new(), width: 40 };
+            next(&mut sheet, plan.map(Path::new), command);
+            sheet.text
+        };
+        let command = "./encoder --threads {n} --preset slow --input a-long-name.y4m --output another-long-name.mkv";
+        let text = told(Some("/home/user/my plans/tuned.toml"), Some(command));
+        let line = format!("  start it  pinwise run '/home/user/my plans/tuned.toml' -- {command}");
+        assert!(text.lines().any(|told| told == line), "{text}");
+        assert!(!text.contains("environment"), "{text}");
+        assert!(told(Some("p.toml"), Some("./solver input")).contains("(its environment variables"), "no place for n");
+        assert!(told(Some("p.toml"), None).contains("apply it  pinwise apply p.toml --set --pid PID\n"));
+        assert!(told(None, Some(command)).contains("plan      none: start"));
+    }
 }

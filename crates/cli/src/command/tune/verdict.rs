@@ -38,9 +38,14 @@ impl Compared<'_> {
                     None if self.default == Some(n) => format!(" n = {n}, which was found, is the default."),
                     None => String::new(),
                 };
-                let why = match contest.ways().len() {
-                    0 | 1 => "nothing else was compared with it",
-                    _ => &format!("nothing that was measured is better beyond its interval{beside}"),
+                let why = match (contest.ways().len(), contest.gain(Way::Placed, Way::Default)) {
+                    (0 | 1, _) => "nothing else was compared with it".to_owned(),
+                    // Then neither is known to be worth it alone.
+                    (_, Some(both)) if both.low > 0.0 => format!(
+                        "n = {n}, pinned, is {} over it, but neither the number nor pinning alone is better beyond its interval{beside}",
+                        shown(both)
+                    ),
+                    _ => format!("nothing that was measured is better beyond its interval{beside}"),
                 };
                 format!("Keep the default: {why}.{alone} {unpinned}")
             }
@@ -170,6 +175,24 @@ mod tests {
         assert!(alone.starts_with("Keep the default: nothing else was compared with it. "), "{alone}");
         let unmeasured = told(&[(Default, 1.0), (Number, 1.5)], None, None);
         assert!(unmeasured.contains("Pinning was not compared"), "{unmeasured}");
+    }
+
+    #[test]
+    fn what_only_number_and_pinning_together_gain_is_told() {
+        use Way::{Default, Number, Placed};
+        // Each a little faster than the one before, and not beyond its interval; both together are.
+        let mut contest = Contest::new(vec![Default, Number, Placed], 0.95);
+        for round in 0..6 {
+            let off = 0.12 * f64::from(round % 2);
+            contest.take(vec![Some(1.0), Some(1.01 + off), Some(1.10)]);
+        }
+        let choice = contest.choice(false, 0.01);
+        let (low, both) = (contest.gain(Number, Default).unwrap().low, contest.gain(Placed, Default).unwrap().low);
+        assert!(choice == Choice::Default && low <= 0.0 && both > 0.0, "{choice:?} {low} {both}");
+        let compared = Compared { contest: &contest, choice, n: 3, default: Some(2), unplaced: None, others: None };
+        let told = compared.verdict();
+        assert!(told.starts_with("Keep the default: n = 3, pinned, is +10.0 % "), "{told}");
+        assert!(told.contains("neither the number nor pinning alone") && !told.contains("nothing that was"), "{told}");
     }
 
     #[test]

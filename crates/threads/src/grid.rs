@@ -1,0 +1,83 @@
+//! The arms of a machine: numbers of threads, left to the operating system or under the policies of placement that make a difference there.
+
+use crate::tuner::Arm;
+use pinwise_topology::{Assignment, Policy, SharingTree};
+use std::collections::BTreeSet;
+
+/// Something that can be measured: a program with a number, and where its threads go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// What the program is told: the number of threads, or the parameter these follow from.
+    pub number: u32,
+    /// Where its threads go; `None`: left to the operating system.
+    pub policy: Option<Policy>,
+    /// What is believed of it by.
+    pub arm: Arm,
+}
+
+/// The candidates for numbers and the threads that each makes, at least 1: for each number first the one left to the operating system. None where the
+/// tree has no contexts.
+pub fn candidates(tree: &SharingTree, numbers: &[(u32, u32)]) -> Vec<Candidate> {
+    let of = |&(number, threads): &(u32, u32)| {
+        let candidate = |policy: Option<Policy>, assignment: &Assignment| {
+            let used = tree.footprint(assignment);
+            let arm = Arm { threads, cores: used.cores, packages: used.packages, free: policy.is_none() };
+            Candidate { number, policy, arm }
+        };
+        // Load balancers of operating systems spread what nobody pins.
+        let free = candidate(None, &Policy::Scatter.assign(tree, threads as usize));
+        let placed = Policy::different(tree, threads as usize);
+        let placed = placed.iter().map(|(policy, assignment)| candidate(Some(*policy), assignment));
+        std::iter::once(free).chain(placed).collect::<Vec<Candidate>>()
+    };
+    if tree.leaves().is_empty() { Vec::new() } else { numbers.iter().flat_map(of).collect() }
+}
+
+/// Numbers of threads with which a part of the machine is full: one thread on each of its contexts, or on each of its cores. Ascending.
+pub fn boundaries(tree: &SharingTree) -> Vec<u32> {
+    let mut full = BTreeSet::new();
+    for (_, part) in tree.leaves().first().map_or_else(Vec::new, |_| tree.around(0)) {
+        full.insert(part.len() as u32);
+        full.insert(tree.footprint(&Assignment::new(part.collect())).cores);
+    }
+    full.into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pinwise_topology::{Alike, CpuSet, Machine};
+
+    fn tree(shape: &str) -> SharingTree {
+        SharingTree::new(&Machine::from_shape(shape).unwrap(), Alike::ExceptNuma)
+    }
+
+    #[test]
+    fn every_number_is_left_alone_and_placed_in_as_many_ways_as_differ() {
+        let candidates = candidates(&tree("2x2x2"), &[(1, 1), (3, 4), (8, 8)]);
+        let told = |one: &Candidate| (one.number, one.policy.map_or("free", Policy::name), one.arm);
+        let arm = |threads, cores, packages| Arm { threads, cores, packages, free: false };
+        assert_eq!(
+            candidates.iter().map(told).collect::<Vec<_>>(),
+            [
+                (1, "free", Arm { free: true, ..arm(1, 1, 1) }),
+                (1, "compact", arm(1, 1, 1)),
+                (3, "free", Arm { free: true, ..arm(4, 4, 2) }),
+                (3, "compact", arm(4, 2, 1)),
+                (3, "cores", arm(4, 4, 2)),
+                (8, "free", Arm { free: true, ..arm(8, 4, 2) }),
+                (8, "compact", arm(8, 4, 2)),
+            ]
+        );
+        let nothing = SharingTree::over(&Machine::from_shape("2").unwrap(), &CpuSet::default(), Alike::ExceptNuma);
+        assert_eq!((super::candidates(&nothing, &[(1, 1)]), boundaries(&nothing)), (Vec::new(), Vec::new()));
+    }
+
+    #[test]
+    fn boundaries_are_where_parts_of_the_machine_are_full() {
+        assert_eq!(boundaries(&tree("4x12x2")), [1, 2, 12, 24, 48, 96]);
+        assert_eq!(boundaries(&tree("2")), [2]);
+        assert_eq!(boundaries(&tree("package:1 l3:4 core:4 pu:2")), [1, 2, 4, 8, 16, 32]);
+        assert_eq!(boundaries(&tree("1")), []);
+    }
+}
