@@ -152,7 +152,7 @@ fn documents() -> BTreeMap<&'static str, Value> {
                 "--default",
                 "1",
                 "--budget",
-                "8s",
+                "15s",
                 "--plan",
                 &file("tuned.toml"),
                 "--store",

@@ -109,13 +109,22 @@ impl Cells {
     }
 
     /// What the search recommends from a quarter of the cells, the default first. `measure` may disturb a value.
-    pub(crate) fn recommend(&self, mut measure: impl FnMut(f64) -> f64) -> usize {
+    pub(crate) fn recommend(&self, measure: impl FnMut(f64) -> f64) -> usize {
+        self.search(&[self.default], measure)
+    }
+
+    /// The same after all numbers were looked up unpinned, which count: as `pinwise tune` begins, whose search for the number alone comes first.
+    pub(crate) fn recommend_after_numbers(&self) -> usize {
+        let free: Vec<usize> = (0..self.arms.len()).filter(|&cell| self.arms[cell].free).collect();
+        self.search(&free, |value| value)
+    }
+
+    fn search(&self, first: &[usize], mut measure: impl FnMut(f64) -> f64) -> usize {
         let mut tuner = Tuner::new(&self.arms, self.contexts);
-        let mut next = Some(self.default);
+        let mut first = first.iter().copied();
         for _ in 0..self.quarter() {
-            let Some(cell) = next else { break };
+            let Some(cell) = first.next().or_else(|| tuner.next()) else { break };
             tuner.observe(cell, measure(self.values[cell]), None);
-            next = tuner.next();
         }
         tuner.best()
     }

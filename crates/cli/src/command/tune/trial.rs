@@ -67,7 +67,7 @@ impl Trials {
             if crew.starts_anew() { Duration::try_from_secs_f64(1.0 / rate).ok() } else { surveyed.time_of(first) };
         let Some(run) = run else { return Ok(()) };
         // To start it, to measure it unpinned, and pinned.
-        if run * 3 > time {
+        if run > time / 3 {
             return Ok(());
         }
         let mut bench = Bench::new(crew, time, run);
