@@ -10,8 +10,8 @@ use crate::roster::Scope;
 use std::io;
 use std::time::Duration;
 
-/// A layer may take this share of the program's CPU time, by what it tells of itself. Measured from outside it is about 1.2 times that: less than 2 %.
-const MOST: f64 = 0.015;
+/// A layer may take this share of the program's CPU time, by what it tells of itself. Measured from outside it is 0.8 to 1.7 times that: about 2 % at most.
+const MOST: f64 = 0.012;
 /// A program that keeps less than half a CPU busy is taken to keep half a one busy: what watching takes is not taken from it.
 const IDLE: f64 = 0.5;
 
@@ -126,10 +126,10 @@ mod tests {
     fn a_layer_that_takes_too_much_is_given_up_once_and_the_reason_is_told() {
         for layer in [Layer::Ebpf, Layer::Perf] {
             let mut lookout = lookout();
-            assert!(!lookout.take_in(&window(layer, 1000, 9_000, 6_000)), "1.5 % is allowed");
+            assert!(!lookout.take_in(&window(layer, 1000, 9_000, 3_000)), "1.2 % is allowed");
             assert!(lookout.refused().is_empty());
             assert!(lookout.take_in(&window(layer, 800, 9_000, 16_200)));
-            let told = format!("{layer}: took 3.15 % of the program's CPU time, more than 1.5 %: ");
+            let told = format!("{layer}: took 3.15 % of the program's CPU time, more than 1.2 %: ");
             assert!(lookout.refused()[0].to_string().starts_with(&told), "{}", lookout.refused()[0]);
             assert!(!lookout.take_in(&window(layer, 800, 9_000, 16_000)) && lookout.refused().len() == 1);
             assert_eq!(lookout.monitor(Scope::Processes(Vec::new())).unwrap().layer(), Layer::Proc);
@@ -138,16 +138,16 @@ mod tests {
 
     #[test]
     fn a_short_stretch_is_judged_by_its_switches() {
-        let seen = window(Layer::Ebpf, 1000, 100_000, 15_000);
+        let seen = window(Layer::Ebpf, 1000, 100_000, 12_000);
         assert!(!lookout().foresee(&seen) && lookout().take_in(&seen));
-        assert!(lookout().foresee(&window(Layer::Ebpf, 1000, 0, 15_001)));
+        assert!(lookout().foresee(&window(Layer::Ebpf, 1000, 0, 12_001)));
     }
 
     #[test]
     fn looks_are_never_given_up_and_what_an_idle_program_has_to_spare_is_not_counted() {
         assert!(!lookout().take_in(&window(Layer::Proc, 1000, 900_000, 0)));
-        assert!(!lookout().take_in(&window(Layer::Ebpf, 1, 5_000, 2_500)));
-        assert!(lookout().take_in(&window(Layer::Ebpf, 1, 5_000, 2_501)));
+        assert!(!lookout().take_in(&window(Layer::Ebpf, 1, 3_500, 2_500)));
+        assert!(lookout().take_in(&window(Layer::Ebpf, 1, 3_500, 2_501)));
     }
 
     proptest! {
