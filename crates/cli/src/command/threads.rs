@@ -15,7 +15,7 @@ mod text;
 pub(crate) use arguments::{Asked, Edges, Files, Threads};
 pub(crate) use document::Document;
 pub(crate) use host::{search as probe_host, usable};
-pub(crate) use text::probed;
+pub(crate) use text::{probed, watched};
 
 use crate::interrupt::Interrupt;
 use crate::output::{self, Interrupted, Usage};

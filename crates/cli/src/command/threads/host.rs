@@ -13,7 +13,7 @@ use pinwise_host::{
 };
 use pinwise_testbed::{Measure, MeasureError, Prober, figures};
 use pinwise_threads::Formula;
-use pinwise_topology::Machine;
+use pinwise_topology::{CpuSet, Machine};
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -42,7 +42,7 @@ pub(crate) fn search(
     }
     let name = asked.pid.map_or_else(|| asked.command.join(" "), |pid| format!("process {pid}"));
     let machine = pinwise_host::machine().context("cannot read this machine's topology")?;
-    let (contexts, limit) = usable(&machine, asked.pid.map(Pid)).map_err(usage)?;
+    let Usable { contexts, note: limit, .. } = usable(&machine, asked.pid.map(Pid)).map_err(usage)?;
     let formula = asked.threads_per_n.clone().unwrap_or_else(Formula::identity);
     let (convert, threads) = (|threads| formula.parameter(threads), |n| formula.threads(n));
     let mut conditions = asked.conditions(contexts, convert, threads)?;
@@ -204,23 +204,37 @@ fn failed(error: MeasureError, because: Option<&ProbeError>, probes: usize) -> a
     }
 }
 
-/// The contexts that the program may keep busy, and what to know where these are not all the machine has. A program that is started has the
-/// limits of pinwise; the process `pid`, which runs already, its own.
-pub(crate) fn usable(machine: &Machine, pid: Option<Pid>) -> Result<(u32, Option<String>), TargetError> {
+/// What the program may keep busy.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Usable {
+    /// Contexts, by its affinity and the quota of its control group.
+    pub(crate) contexts: u32,
+    /// By its affinity alone: what programs count that decide by themselves how many threads to start.
+    pub(crate) allowed: u32,
+    /// What to know where these are not all the machine has.
+    note: Option<String>,
+}
+
+/// What the program may keep busy. One that is started has the limits of pinwise; the process `pid`, which runs already, its own.
+pub(crate) fn usable(machine: &Machine, pid: Option<Pid>) -> Result<Usable, TargetError> {
     let cpus = match pid {
         Some(pid) => process::allowed(pid).map_err(|_| TargetError::NoProcess(pid))?,
         None => machine.allowed.clone(),
     };
-    let (allowed, all) = (cpus.len() as u32, machine.contexts.len() as u32);
     let quota = pid.map_or_else(Quota::own, Quota::of);
+    Ok(within(machine, &cpus, quota.as_ref()))
+}
+
+fn within(machine: &Machine, cpus: &CpuSet, quota: Option<&Quota>) -> Usable {
+    let (allowed, all) = (cpus.len().max(1) as u32, machine.contexts.len() as u32);
     if let Some(quota) = quota.filter(|quota| quota.contexts < f64::from(allowed)) {
         let note = format!(
             "its control group ({}) grants the CPU time of {:.1} of the {all} contexts: a program that asks the machine how many threads \
-             to start does not see that, and starts {all} unless it is told n",
+             to start does not see that, and starts {allowed} unless it is told n",
             quota.group.display(),
             quota.contexts
         );
-        return Ok((quota.contexts.ceil().max(1.0) as u32, Some(note)));
+        return Usable { contexts: quota.contexts.ceil().max(1.0) as u32, allowed, note: Some(note) };
     }
     let note = (allowed < all).then(|| {
         format!(
@@ -228,7 +242,7 @@ pub(crate) fn usable(machine: &Machine, pid: Option<Pid>) -> Result<(u32, Option
              is told n"
         )
     });
-    Ok((allowed.max(1), note))
+    Usable { contexts: allowed, allowed, note }
 }
 
 /// What took from the program while it was probed.
@@ -278,4 +292,30 @@ fn told_by(document: &Document, method: Method) -> Vec<String> {
         );
     }
     notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quota_bounds_the_search_and_not_what_programs_start_by_themselves() {
+        let machine = Machine::from_shape("8").unwrap();
+        let all = machine.allowed.clone();
+        let quota = |contexts| Quota { contexts, group: "/sys/fs/cgroup/a".into() };
+        let of = |cpus: &CpuSet, contexts| within(&machine, cpus, Some(&quota(contexts)));
+        assert_eq!(within(&machine, &all, None), Usable { contexts: 8, allowed: 8, note: None });
+        let bound = of(&all, 2.5);
+        assert_eq!((bound.contexts, bound.allowed), (3, 8));
+        let note = bound.note.unwrap();
+        assert!(note.contains("2.5 of the 8 contexts") && note.contains("starts 8 unless it is told n"), "{note}");
+        assert_eq!(of(&all, 0.3).contexts, 1);
+        // One that grants more than the affinity does not matter; the affinity does.
+        let half: CpuSet = all.iter().take(4).collect();
+        let bound = of(&half, 6.0);
+        assert_eq!((bound.contexts, bound.allowed), (4, 4));
+        let note = bound.note.unwrap();
+        assert!(note.starts_with("it may run on 4 of the 8 contexts (CPU 0-3)"), "{note}");
+        assert!(of(&half, 2.0).note.unwrap().contains("starts 4 unless"));
+    }
 }

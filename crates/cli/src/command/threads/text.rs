@@ -34,26 +34,7 @@ pub(super) fn result(document: &Document, width: usize) -> String {
             if document.simulated { " of the model" } else { "" }
         ),
     ));
-    if let Some(monitor) = &document.monitor {
-        let overhead = monitor.overhead.map_or("none".into(), |share| format!("{:.2} %", share * 100.0));
-        let stretched = monitor.stretched.map_or(String::new(), |pace| {
-            format!("; looks up to {} apart, to cost no more", figures::duration(Duration::from_secs_f64(pace)))
-        });
-        let lost = if monitor.lost > 0 { format!("; {} records were lost", monitor.lost) } else { String::new() };
-        let better: Vec<String> = monitor
-            .refused
-            .iter()
-            .map(|refused| format!("{} ({}: {})", refused.layer, refused.reason, refused.remedy))
-            .collect();
-        let better = if better.is_empty() { String::new() } else { format!("; refused: {}", better.join(", ")) };
-        facts.push((
-            "monitor",
-            format!(
-                "{}: {}; not: {}; it took {overhead} of the program's CPU time{stretched}{lost}{better}",
-                monitor.layer, monitor.gives, monitor.lacks
-            ),
-        ));
-    }
+    facts.extend(watched(document).map(|watched| ("monitor", watched)));
     for (name, fact) in facts {
         wrapped(&mut text, name, &fact, width);
     }
@@ -66,6 +47,26 @@ pub(super) fn result(document: &Document, width: usize) -> String {
         );
     }
     text
+}
+
+/// How threads were watched: the layer, what it gives and lacks, what it cost, and why it is no better one.
+pub(crate) fn watched(document: &Document) -> Option<String> {
+    let monitor = document.monitor.as_ref()?;
+    let overhead = monitor.overhead.map_or("none".into(), |share| format!("{:.2} %", share * 100.0));
+    let stretched = monitor.stretched.map_or(String::new(), |pace| {
+        format!("; looks up to {} apart, to cost no more", figures::duration(Duration::from_secs_f64(pace)))
+    });
+    let lost = if monitor.lost > 0 { format!("; {} records were lost", monitor.lost) } else { String::new() };
+    let better: Vec<String> = monitor
+        .refused
+        .iter()
+        .map(|refused| format!("{} ({}: {})", refused.layer, refused.reason, refused.remedy))
+        .collect();
+    let better = if better.is_empty() { String::new() } else { format!("; refused: {}", better.join(", ")) };
+    Some(format!(
+        "{}: {}; not: {}; it took {overhead} of the program's CPU time{stretched}{lost}{better}",
+        monitor.layer, monitor.gives, monitor.lacks
+    ))
 }
 
 /// The probes, and what follows from them.

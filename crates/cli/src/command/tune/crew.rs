@@ -27,7 +27,7 @@ pub(super) struct Crew<'a> {
     pub(super) default: Option<u32>,
     /// What to know about that.
     pub(super) note: Option<String>,
-    /// CPUs it may use.
+    /// CPUs it may run on.
     cpus: u32,
     interrupt: &'a Interrupt,
 }
@@ -42,8 +42,10 @@ impl<'a> Crew<'a> {
         interrupt: &'a Interrupt,
     ) -> anyhow::Result<Self> {
         let recipe = asked.recipe()?;
-        let (cpus, _) =
-            usable(&pinwise_host::machine()?, asked.process().map(Pid)).map_err(|error| Usage(error.to_string()))?;
+        // A program that counts CPUs sees its affinity, and no quota.
+        let cpus = usable(&pinwise_host::machine()?, asked.process().map(Pid))
+            .map_err(|error| Usage(error.to_string()))?
+            .allowed;
         let by_variable = !asked.is_set() && recipe.as_ref().is_some_and(|recipe| !recipe.in_words());
         let begun = prober.begun_with().filter(|_| asked.is_set());
         let own = begun.and_then(|threads| Some((threads, parameter_of(threads, prober.settled_with())?)));
@@ -54,7 +56,7 @@ impl<'a> Crew<'a> {
                 let why = begun.map_or(String::new(), |threads| {
                     format!("its {threads} threads do not tell which n it began with: ")
                 });
-                let taken = "as many as there are CPUs for it, is taken for the default; --default N says otherwise";
+                let taken = "as many as CPUs it may run on, is taken for the default; --default N says otherwise";
                 (Some(cpus), Some(format!("{why}n = {cpus}, {taken}")))
             }
         };

@@ -72,6 +72,10 @@ fn head(notes: &[String], surveyed: &threads::Document, trials: &Trials, width: 
     }
     sheet.text.push_str("The number alone:\n");
     sheet.text.push_str(&threads::probed(surveyed));
+    if let Some(watched) = threads::watched(surveyed) {
+        sheet.line("monitor", &watched);
+        sheet.text.push('\n');
+    }
     if let Some(unit) = &trials.unit {
         sheet.text.push_str("Numbers under policies of placement, measured once each where that was worth most:\n");
         sheet.text.push_str(&tried(trials, unit));
