@@ -59,7 +59,7 @@ use thiserror::Error;
 const LOOK: Duration = Duration::from_millis(10);
 /// Between two looks for new processes, and at files that are slower to read.
 const COUNT: Duration = Duration::from_millis(100);
-/// A window that begins so soon after another one begins where that has ended, and has its last reading for its first.
+/// A window that begins so soon after another one was read out begins where that has ended, and has its last reading for its first.
 const FOLLOWS: Duration = Duration::from_millis(1);
 /// So much longer than wanted the time between two looks is worth telling.
 const NOTABLE: f64 = 1.1;
@@ -83,8 +83,8 @@ pub struct Monitor {
     roster: Roster,
     source: Box<dyn Source>,
     budget: Budget,
-    /// The end of the last window, where nothing came after it.
-    ended: Option<Instant>,
+    /// The end of the last window and when that was read out, which takes a while for many threads; `None` where something came after it.
+    ended: Option<(Instant, Instant)>,
     /// When new processes were looked for last.
     listed: Instant,
     /// A window ended in an error: what the source has begun may still be at work.
@@ -167,9 +167,11 @@ impl Monitor {
         // Without the class looks are late beside busy threads; they are still looks.
         let _punctual = Fifo::raise();
         let spent = overhead::own_time();
-        let follows = self.ended.take().filter(|ended| ended.elapsed() < FOLLOWS);
+        let follows = match self.ended.take() {
+            Some((ended, left)) if left.elapsed() < FOLLOWS && self.source.follow(&self.roster)? => Some(ended),
+            _ => None,
+        };
         let begin = if let Some(ended) = follows {
-            self.source.follow(&self.roster)?;
             ended
         } else {
             self.roster.look_if_born()?;
@@ -225,7 +227,7 @@ impl Monitor {
             self.roster.threads().enumerate().map(|(index, (_, id))| (id, index)).collect();
         threads.sort_by_key(|thread| order.get(&thread.id).copied().unwrap_or(usize::MAX));
         self.budget.charge(overhead::own_time().saturating_sub(paid));
-        self.ended = Some(end);
+        self.ended = Some((end, Instant::now()));
         let mut overhead = Overhead { watching: overhead::own_time().saturating_sub(spent), ..Overhead::default() };
         self.source.charge(&mut overhead);
         // Looks that are late for another reason are not told, nor those of a layer that is exact without them.
@@ -265,7 +267,7 @@ fn choose() -> (Layer, Box<dyn Source>, Vec<Unavailable>) {
             Err(unavailable) => refused.push(unavailable),
         }
     }
-    (Layer::Proc, Box::new(Sampling::every(LOOK)), refused)
+    (Layer::Proc, Box::new(Sampling::new()), refused)
 }
 
 /// Layers that took time to prepare, from monitors that are gone: who watches one process after another prepares them once.
@@ -279,7 +281,7 @@ fn open(layer: Layer) -> Result<Box<dyn Source>, Unavailable> {
     }
     drop(spare);
     match layer {
-        Layer::Proc => Ok(Box::new(Sampling::every(LOOK))),
+        Layer::Proc => Ok(Box::new(Sampling::new())),
         Layer::Perf => Ok(Box::new(perf::Perf::open()?)),
         #[cfg(feature = "bpf")]
         Layer::Ebpf => Ok(Box::new(ebpf::Ebpf::open()?)),
@@ -303,7 +305,7 @@ fn rest(layer: Layer) {
 
 impl Drop for Monitor {
     fn drop(&mut self) {
-        let source = std::mem::replace(&mut self.source, Box::new(Sampling::every(LOOK)));
+        let source = std::mem::replace(&mut self.source, Box::new(Sampling::new()));
         if !self.failed {
             put_away(self.layer, source);
         }

@@ -168,11 +168,15 @@ impl LinuxProber {
 
     fn probe_anew(&mut self, recipe: &Recipe, parameter: u32, window: Duration) -> Result<Window, ProbeError> {
         let whole = matches!(self.options.progress, ProgressSource::Runs);
+        let refused = self.lookout.refused().len();
         let mut seen = self.run_once(recipe, parameter, window, true)?;
         if let Some(first) = seen.run_seconds().filter(|_| whole) {
+            self.lookout.take_in(&seen.activity);
+            let given_up = self.lookout.refused().len() > refused;
             let mut times = Vec::new();
-            // As many runs as fill the window, to the nearest.
-            while first / 2.0 + times.iter().sum::<f64>() + first < window.as_secs_f64() {
+            // As many runs as fill the window, to the nearest; one at least where the way this one was watched cost it too much.
+            while given_up && times.is_empty() || first / 2.0 + times.iter().sum::<f64>() + first < window.as_secs_f64()
+            {
                 match self.run_once(recipe, parameter, window, false) {
                     Ok(another) => times.extend(another.run_seconds()),
                     Err(ProbeError::Expired { .. }) => break,

@@ -183,7 +183,7 @@ impl Source for Ebpf {
         Ok(())
     }
 
-    fn follow(&mut self, _: &Roster) -> io::Result<()> {
+    fn follow(&mut self, _: &Roster) -> io::Result<bool> {
         self.earlier = std::mem::take(&mut self.next);
         for tid in std::mem::take(&mut self.ended) {
             // The number may be that of another thread by now.
@@ -199,7 +199,7 @@ impl Source for Ebpf {
             }
         }
         (self.missed_before, self.lost) = (self.kernel.missed()?, 0);
-        Ok(())
+        Ok(true)
     }
 
     fn look(&mut self, roster: &Roster, _: Duration, counting: bool) -> io::Result<bool> {

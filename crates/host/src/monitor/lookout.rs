@@ -45,7 +45,8 @@ impl Lookout {
         &self.refused
     }
 
-    /// Takes in what a window cost. Whether the layer is given up by it: monitors that are handed out from now on look at `/proc`.
+    /// Takes in what a window cost. Whether the layer is given up by it: monitors that are handed out from now on look at `/proc`. What the watching
+    /// thread took counts in full; with [`Layer::Perf`] it reads the records of all programs' switches, so those of others count by that.
     pub fn take_in(&mut self, seen: &Activity) -> bool {
         self.judge(seen, seen.overhead.watching + own_switching(seen))
     }
@@ -56,11 +57,14 @@ impl Lookout {
     }
 
     fn judge(&mut self, seen: &Activity, cost: Duration) -> bool {
-        if self.given_up || !too_dear(seen, cost) {
+        let (ran, idle) = (seen.ran(), seen.elapsed.mul_f64(IDLE));
+        let (time, of) = if ran < idle { (idle, "half a CPU") } else { (ran, "the program's CPU time") };
+        let (time, cost) = (time.as_secs_f64(), cost.as_secs_f64());
+        // Of a window without length nothing is known.
+        if self.given_up || seen.layer == Layer::Proc || time == 0.0 || cost <= MOST * time {
             return false;
         }
-        let took = 100.0 * cost.as_secs_f64() / seen.ran().as_secs_f64();
-        let reason = format!("took {took:.2} % of the program's CPU time, more than {:.1} %", 100.0 * MOST);
+        let reason = format!("took {:.2} % of {of}, more than {:.1} %", 100.0 * cost / time, 100.0 * MOST);
         self.refused.push(Unavailable::new(
             seen.layer,
             reason,
@@ -73,18 +77,12 @@ impl Lookout {
     }
 }
 
-/// What was added to the switches to and from the program's threads: two for each time that one of them left its CPU, at most. Those of others are
-/// no reason to give a layer up: a burst of them is over when the next window begins.
+/// What was added to the switches to and from the program's threads: two for each time that one of them left its CPU, at most. A switch from one of them to
+/// another counts twice by that, so up to as many of others are charged to a program whose threads hand over to each other. The rest of those are no reason to give a layer up: a burst of them is over when the next window begins.
 fn own_switching(seen: &Activity) -> Duration {
     let left: u64 = seen.threads.iter().map(|thread| thread.voluntary + thread.involuntary).sum();
     let share = (2 * left) as f64 / seen.overhead.switches.max(1) as f64;
     seen.overhead.switching.mul_f64(share.min(1.0))
-}
-
-/// Whether that is more than watching a program may cost: one that did what was `seen`.
-fn too_dear(seen: &Activity, cost: Duration) -> bool {
-    let ran = seen.ran().max(seen.elapsed.mul_f64(IDLE)).as_secs_f64();
-    seen.layer != Layer::Proc && cost.as_secs_f64() > MOST * ran
 }
 
 #[cfg(test)]
@@ -147,7 +145,13 @@ mod tests {
     fn looks_are_never_given_up_and_what_an_idle_program_has_to_spare_is_not_counted() {
         assert!(!lookout().take_in(&window(Layer::Proc, 1000, 900_000, 0)));
         assert!(!lookout().take_in(&window(Layer::Ebpf, 1, 3_500, 2_500)));
-        assert!(lookout().take_in(&window(Layer::Ebpf, 1, 3_500, 2_501)));
+        for ran in [0, 1] {
+            let mut lookout = lookout();
+            assert!(lookout.take_in(&window(Layer::Ebpf, ran, 3_500, 2_501)));
+            assert_eq!(lookout.refused()[0].reason, "took 1.20 % of half a CPU, more than 1.2 %");
+        }
+        let none = Activity { elapsed: Duration::ZERO, ..window(Layer::Ebpf, 0, 3_500, 2_501) };
+        assert!(!lookout().take_in(&none), "of a window without length nothing is known");
     }
 
     proptest! {

@@ -53,7 +53,7 @@ impl Perf {
     pub(super) fn open() -> Result<Self, Unavailable> {
         let (rings, unwatched) = (Vec::new(), BTreeSet::new());
         let (book, later, bytes) = (Book::default(), Vec::new(), Vec::new());
-        let (looks, switches, per_switch) = (Sampling::beside_records(LOOK), 0, Duration::ZERO);
+        let (looks, switches, per_switch) = (Sampling::beside_records(), 0, Duration::ZERO);
         let checked = Duration::ZERO;
         let mut perf = Self { rings, unwatched, looks, book, later, bytes, switches, checked, per_switch };
         if let Some(error) = perf.prepare(&online().map_err(|error| refused(&error))?) {
@@ -202,16 +202,10 @@ impl Source for Perf {
         false
     }
 
+    /// Also after another window: nothing is recorded between them, for who watches may not come back.
     fn begin(&mut self, roster: &Roster) -> io::Result<()> {
         self.looks.begin(roster)?;
         self.begin_records()
-    }
-
-    fn follow(&mut self, roster: &Roster) -> io::Result<()> {
-        self.looks.follow(roster)?;
-        self.begin_records()?;
-        roster.threads().for_each(|(_, id)| self.book.watch(id.pid.0.unsigned_abs(), id.tid.0.unsigned_abs()));
-        Ok(())
     }
 
     fn glimpse(&mut self) -> bool {

@@ -2,6 +2,7 @@
 //!
 //! [`Layer::Proc`]: super::Layer::Proc
 
+use super::LOOK;
 use super::activity::ThreadActivity;
 use super::counters::{Counters, Files};
 use super::ledger::{Doing, Ledger};
@@ -15,7 +16,6 @@ use std::time::Duration;
 /// The threads that are watched, and those that ended meanwhile.
 #[derive(Debug)]
 pub(super) struct Sampling {
-    pace: Duration,
     /// Whether switches and migrations are to be told: they take the file that is dearest to read.
     switches: bool,
     watched: HashMap<ThreadId, Watched>,
@@ -38,20 +38,20 @@ struct Watched {
 }
 
 impl Sampling {
-    /// `pace` from one look to the next.
-    pub(super) fn every(pace: Duration) -> Self {
-        Self { pace, switches: true, watched: HashMap::new(), ended: Vec::new(), last: Duration::ZERO }
+    /// Of all that `/proc` tells.
+    pub(super) fn new() -> Self {
+        Self { switches: true, watched: HashMap::new(), ended: Vec::new(), last: Duration::ZERO }
     }
 
     /// Of what records of switches do not tell.
-    pub(super) fn beside_records(pace: Duration) -> Self {
-        Self { switches: false, ..Self::every(pace) }
+    pub(super) fn beside_records() -> Self {
+        Self { switches: false, ..Self::new() }
     }
 }
 
 impl Source for Sampling {
     fn pace(&self) -> Duration {
-        self.pace
+        LOOK
     }
 
     fn begin(&mut self, _: &Roster) -> io::Result<()> {
@@ -60,13 +60,13 @@ impl Source for Sampling {
         Ok(())
     }
 
-    fn follow(&mut self, _: &Roster) -> io::Result<()> {
+    fn follow(&mut self, _: &Roster) -> io::Result<bool> {
         self.ended.clear();
         self.last = Duration::ZERO;
         for watched in self.watched.values_mut() {
             watched.ledger = watched.left.take().map(|counters| Ledger::new(Duration::ZERO, counters));
         }
-        Ok(())
+        Ok(true)
     }
 
     fn glimpse(&mut self) -> bool {

@@ -21,7 +21,10 @@ pub(super) trait Source: fmt::Debug + Send {
     fn begin(&mut self, roster: &Roster) -> io::Result<()>;
 
     /// A window begins where the one before has ended: what was read then need not be read again. It is not looked at again at that moment.
-    fn follow(&mut self, roster: &Roster) -> io::Result<()>;
+    /// Whether the layer can do that; else the window begins anew.
+    fn follow(&mut self, _: &Roster) -> io::Result<bool> {
+        Ok(false)
+    }
 
     /// The first thing in a look: what each thread does at this moment. Who watches has taken a CPU from one of them, and others will soon wait
     /// for that one. Whether a thread was found to have ended.

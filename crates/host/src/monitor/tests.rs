@@ -182,10 +182,6 @@ impl Source for Failing {
         Ok(())
     }
 
-    fn follow(&mut self, _: &Roster) -> io::Result<()> {
-        Ok(())
-    }
-
     fn look(&mut self, _: &Roster, _: Duration, _: bool) -> io::Result<bool> {
         Err(io::Error::other("no"))
     }
@@ -226,9 +222,9 @@ impl Source for Noting {
         Ok(())
     }
 
-    fn follow(&mut self, _: &Roster) -> io::Result<()> {
+    fn follow(&mut self, _: &Roster) -> io::Result<bool> {
         self.note("follow");
-        Ok(())
+        Ok(true)
     }
 
     fn glimpse(&mut self) -> bool {
@@ -247,6 +243,53 @@ impl Source for Noting {
     }
 }
 
+/// A layer each of whose windows takes 5 ms to read out, and that can go on where one has ended or cannot.
+#[derive(Debug)]
+struct Slow {
+    follows: bool,
+    asked: Arc<Mutex<u32>>,
+}
+
+impl Source for Slow {
+    fn pace(&self) -> Duration {
+        LOOK
+    }
+
+    fn begin(&mut self, _: &Roster) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn follow(&mut self, _: &Roster) -> io::Result<bool> {
+        *self.asked.lock().unwrap() += 1;
+        Ok(self.follows)
+    }
+
+    fn look(&mut self, _: &Roster, _: Duration, _: bool) -> io::Result<bool> {
+        Ok(false)
+    }
+
+    fn end(&mut self, _: &Roster) -> io::Result<Vec<ThreadActivity>> {
+        sleep(ms(5));
+        Ok(Vec::new())
+    }
+}
+
+#[test]
+fn what_it_takes_to_read_a_window_out_does_not_part_it_from_the_next() {
+    for follows in [true, false] {
+        let asked = Arc::new(Mutex::new(0));
+        let source = Box::new(Slow { follows, asked: Arc::clone(&asked) });
+        let own = Scope::Processes(vec![Pid(rustix::process::getpid().as_raw_nonzero().get())]);
+        let mut monitor = Monitor::new(own, Layer::Proc, source, Vec::new()).unwrap();
+        // A busy machine may come between two of them; not between all.
+        let windows = (0..20).map(|_| monitor.watch(Duration::ZERO, &sleep, &|| false).unwrap());
+        let longest = windows.map(|seen| seen.elapsed).find(|elapsed| *elapsed >= ms(5));
+        assert!(*asked.lock().unwrap() > 0, "a window may follow");
+        assert!(!follows || longest.is_some(), "and begins where the one before has ended");
+        monitor.failed = true;
+    }
+}
+
 #[test]
 fn what_threads_do_is_read_before_all_else_and_a_window_that_follows_has_no_first_look() {
     let notes = Arc::new(Mutex::new(Vec::new()));
@@ -262,12 +305,12 @@ fn what_threads_do_is_read_before_all_else_and_a_window_that_follows_has_no_firs
     let window = ["check", "look", "glimpse", "check", "look", "end"];
     assert_eq!(std::mem::take(&mut *notes.lock().unwrap()), [&["begin"][..], &window].concat());
     // However long this thread had to wait for its CPU.
-    monitor.ended = Some(Instant::now() + Duration::from_secs(60));
+    monitor.ended = Some((Instant::now(), Instant::now() + Duration::from_secs(60)));
     monitor.watch(Duration::from_secs(3600), &|_| {}, &stop_at_second).unwrap();
     let following = ["follow", "check", "glimpse", "check", "look", "end"];
     assert_eq!(std::mem::take(&mut *notes.lock().unwrap()), following);
     // After a rest nothing is known of what was between.
-    monitor.ended = Some(Instant::now() + Duration::from_secs(60));
+    monitor.ended = Some((Instant::now(), Instant::now() + Duration::from_secs(60)));
     monitor.rest().unwrap();
     monitor.watch(Duration::ZERO, &|_| {}, &|| false).unwrap();
     assert_eq!(*notes.lock().unwrap(), ["begin", "look", "end"]);
@@ -293,10 +336,6 @@ impl Source for Dear {
         Ok(())
     }
 
-    fn follow(&mut self, _: &Roster) -> io::Result<()> {
-        Ok(())
-    }
-
     fn look(&mut self, _: &Roster, _: Duration, _: bool) -> io::Result<bool> {
         let begin = overhead::own_time();
         while overhead::own_time() < begin + ms(2) {}
@@ -308,12 +347,22 @@ impl Source for Dear {
     }
 }
 
+/// A program that ends with the test, whatever becomes of it.
+struct Sleeping(std::process::Child);
+
+impl Drop for Sleeping {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 #[test]
 fn dear_looks_come_later_where_they_may_and_it_is_told() {
     // Of a program that uses no CPU time looks may take a hundredth of one CPU.
-    let mut program = std::process::Command::new("sleep").arg("600").spawn().unwrap();
+    let program = Sleeping(std::process::Command::new("sleep").arg("600").spawn().unwrap());
     for stretches in [true, false] {
-        let program = Scope::Processes(vec![Pid(program.id() as i32)]);
+        let program = Scope::Processes(vec![Pid(program.0.id() as i32)]);
         let mut monitor = Monitor::new(program, Layer::Proc, Box::new(Dear { stretches }), Vec::new()).unwrap();
         let pauses = std::cell::RefCell::new(Vec::new());
         let enough = || pauses.borrow().len() >= 4;
@@ -335,6 +384,4 @@ fn dear_looks_come_later_where_they_may_and_it_is_told() {
         // It has prepared nothing that others could use.
         monitor.failed = true;
     }
-    program.kill().unwrap();
-    program.wait().unwrap();
 }

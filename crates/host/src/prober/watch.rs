@@ -7,7 +7,7 @@ use super::{ProbeError, ProgressSource};
 use crate::metric::growth::Growth;
 use crate::metric::reading::{RateError, Reading, Summary, apart, rate};
 use crate::metric::{Metric, MetricOptions, MetricSpec};
-use crate::monitor::{Activity, Lookout, Monitor};
+use crate::monitor::{Activity, Layer, Lookout, Monitor};
 use crate::process;
 use crate::roster::Scope;
 use pinwise_testbed::{Measure, MeasureError, Progress, Unit};
@@ -20,6 +20,8 @@ use std::time::{Duration, Instant};
 const PARTS: u32 = 8;
 /// In so many looks a program is watched at a time that is watched from its start to its end.
 const LOOKS: u32 = 10;
+/// The first stretch of such a program, of a layer that nothing bounds the cost of; the next ones are twice as long each: it is given up early.
+const FIRST_STRETCH: Duration = Duration::from_millis(20);
 /// A fifth of the window passes before it, and at least this.
 const LEAST_WARM_UP: Duration = Duration::from_millis(10);
 
@@ -75,26 +77,28 @@ impl Session {
     ) -> Result<Window, ProbeError> {
         let mut metric = self.metric(spec, options)?;
         let window = window.max(metric.shortest_window);
-        let initialization = self.begin.elapsed();
+        let mut monitor = self.warmed(window, lookout)?;
         let unit = metric.meter.unit().clone();
         let (stop, done) = (AtomicBool::new(false), AtomicBool::new(false));
-        let (measured, halves) = std::thread::scope(|scope| {
+        let (measured, watched) = std::thread::scope(|scope| {
             let measuring = scope.spawn(|| {
                 let measured = metric.meter.measure(warm_up(window), window, &|| stop.load(Ordering::Relaxed));
                 done.store(true, Ordering::Relaxed);
                 measured
             });
             let is_done = || done.load(Ordering::Relaxed);
-            let halves = self.warmed(window, lookout).and_then(|mut monitor| {
-                let one = self.watch(&mut monitor, window / 2, &is_done)?;
+            let mut watch = |time| self.watch(&mut monitor, time, &is_done);
+            // As the metric does, which is not read before that.
+            let watched = watch(warm_up(window)).and_then(|_| {
+                let initialization = self.begin.elapsed();
+                let one = watch(window / 2)?;
                 // Until the metric has what it needs; by then it has given up.
-                let other = self.watch(&mut monitor, options.patience + window * 4, &is_done)?;
-                Ok((one, other))
+                Ok((initialization, one, watch(options.patience + window * 4)?))
             });
-            stop.store(halves.is_err(), Ordering::Relaxed);
-            (measuring.join(), halves)
+            stop.store(watched.is_err(), Ordering::Relaxed);
+            (measuring.join(), watched)
         });
-        let (one, other) = halves?;
+        let (initialization, one, other) = watched?;
         let measured =
             measured.map_err(|_| io::Error::other("the metric's thread failed")).map_err(|e| self.unreadable(e))?;
         let (rate, error) = (measured?.performance, metric.meter.error());
@@ -134,13 +138,16 @@ impl Session {
         let mut monitor = lookout.as_deref().map(|lookout| self.monitor(lookout)).transpose()?;
         // Who only waits counts threads between slices.
         let mut slice = Duration::from_millis(10);
+        let mut stretch = FIRST_STRETCH;
         let mut all: Option<Activity> = None;
         loop {
             let left = limit.saturating_sub(self.begin.elapsed());
             let (seen, ended) = match &mut monitor {
                 Some(monitor) => {
-                    let slice = (monitor.pace() * LOOKS).min(left);
-                    let (seen, ended) = self.watch_to_its_end(monitor, slice, &|| false)?;
+                    let most = monitor.pace() * LOOKS;
+                    let slice = if monitor.layer() == Layer::Proc { most } else { stretch.min(most) };
+                    stretch = (stretch * 2).min(most);
+                    let (seen, ended) = self.watch_to_its_end(monitor, slice.min(left), &|| false)?;
                     (Some(seen), ended)
                 }
                 None => {
@@ -153,8 +160,9 @@ impl Session {
                 (Some(before), Some(seen)) => Some(join(before, seen)),
                 (before, seen) => before.or(seen),
             };
+            // What it took to begin is no measure of what goes on; the run as a whole is judged at its end.
             if let (Some(all), Some(lookout), Some(watching)) = (&all, &mut lookout, &mut monitor)
-                && lookout.take_in(all)
+                && lookout.foresee(all)
             {
                 watching.rest().map_err(|cause| self.unreadable(cause))?;
                 if ended.is_none() {

@@ -87,6 +87,26 @@ fn a_program_of_many_switches_is_watched_by_looks_from_its_first_window_on_and_t
 }
 
 #[test]
+fn a_whole_run_that_a_layer_cost_too_much_is_watched_by_looks_soon_and_is_not_the_only_one() {
+    let allowed = Lookout::new().unwrap();
+    let layer = allowed.monitor(Scope::Processes(Vec::new())).unwrap().layer();
+    if layer == Layer::Proc {
+        return allowed.refused().iter().for_each(|reason| println!("left out: {reason}"));
+    }
+    let this = std::env::current_exe().unwrap();
+    let command = ["sh", "-c", "timeout 0.5 \"$0\" \"$@\"; true", this.to_str().unwrap()];
+    let command = command.into_iter().chain(arguments()).map(str::to_owned).collect();
+    let recipe = Recipe::new(command, &[format!("{PROGRAM}=contend tokens {{n}}")], None).unwrap();
+    let mut prober = prober(recipe, ProbeOptions { progress: ProgressSource::Runs, ..options() });
+    prober.probe(1, Duration::ZERO).unwrap();
+    let seen = &prober.seen()[0];
+    assert_eq!(seen.activity.layer, Layer::Proc, "given up before its end");
+    assert!(!seen.disturbed, "a run that was not watched counts");
+    let told = prober.refused().last().unwrap();
+    assert!(told.layer == layer && told.reason.starts_with("took "), "{told}");
+}
+
+#[test]
 fn the_threads_are_there_and_work_when_a_probe_begins_and_gone_after_it() {
     let mut prober = prober(recipe("late {n}"), options());
     for n in [1, 3] {
@@ -142,6 +162,8 @@ fn a_metric_is_read_over_the_same_window() {
     assert_eq!(progress.measure, Measure::Metric);
     assert!(progress.rate > 0.0, "{progress:?}");
     assert!(prober.unit().is_some());
+    let seen = &prober.seen()[0].activity;
+    assert!(seen.threads.len() > 2 && seen.ran() > Duration::ZERO, "{seen:?}");
 }
 
 #[test]
