@@ -132,7 +132,7 @@ pub(super) struct MonitorRow {
     pub(super) lacks: &'static str,
     /// Better ones, and why they cannot be used.
     pub(super) refused: Vec<RefusedRow>,
-    /// Of all probes, watching over the program's own CPU time.
+    /// Of the probes by that layer, watching over the program's own CPU time.
     pub(super) overhead: Option<f64>,
     /// From one look at the threads to the next, in seconds, where looks cost too much to make them every 10 ms: the longest of all probes.
     pub(super) stretched: Option<f64>,
@@ -150,10 +150,11 @@ pub(super) struct RefusedRow {
 }
 
 impl MonitorRow {
-    /// From all probes of a search; `None` without any.
+    /// From all probes of a search; `None` without any. The layer is that of the last one.
     pub(super) fn of(seen: &[Seen], refused: &[Unavailable]) -> Option<Self> {
         let layer = seen.last()?.activity.layer;
-        let sum = |of: fn(&Activity) -> f64| seen.iter().map(|seen| of(&seen.activity)).sum::<f64>();
+        let by_it = || seen.iter().filter(|seen| seen.activity.layer == layer);
+        let sum = |of: fn(&Activity) -> f64| by_it().map(|seen| of(&seen.activity)).sum::<f64>();
         let ran = sum(|activity| activity.ran().as_secs_f64());
         let watching = sum(|activity| activity.overhead.total().as_secs_f64());
         Some(Self {
@@ -173,6 +174,19 @@ impl MonitorRow {
             lost: seen.iter().map(|seen| seen.activity.lost).sum(),
         })
     }
+}
+
+/// Which probes were watched by another layer than the last one, which is the one that is told.
+pub(super) fn watched_otherwise(seen: &[Seen]) -> Option<String> {
+    let layer = seen.last()?.activity.layer;
+    let earlier: Vec<&Seen> = seen.iter().filter(|seen| seen.activity.layer != layer).collect();
+    let other = earlier.first()?.activity.layer;
+    Some(format!(
+        "{} of {} probes {} watched by {other}, the later ones by {layer}: what they tell of the threads differs by that, too",
+        earlier.len(),
+        seen.len(),
+        if earlier.len() == 1 { "was" } else { "were" }
+    ))
 }
 
 /// What there is of a search that has no answer: it failed, or was interrupted.
@@ -284,9 +298,9 @@ impl Document {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pinwise_host::{StartTime, ThreadId};
+    use pinwise_host::{Layer, Overhead, StartTime, ThreadId};
 
-    fn activity(elapsed: u64, locked: Option<u64>) -> ThreadActivity {
+    fn thread(elapsed: u64, locked: Option<u64>) -> ThreadActivity {
         let part = |share: u64| Duration::from_millis(elapsed * share / 10);
         ThreadActivity {
             id: ThreadId { pid: Pid(7), tid: Tid(9), start: StartTime(0) },
@@ -307,19 +321,47 @@ mod tests {
     #[test]
     fn a_thread_s_time_is_divided_without_counting_locks_twice() {
         let near = |one: f64, other: f64| assert!((one - other).abs() < 1e-12, "{one} {other}");
-        let seen = ThreadRow::from(&activity(200, Some(2)));
+        let seen = ThreadRow::from(&thread(200, Some(2)));
         near(seen.ran + seen.waited + seen.slept + seen.locked.unwrap(), 1.0);
         near(seen.slept, 0.3);
         near(seen.voluntary_rate, 150.0);
         near(seen.involuntary_rate, 100.0);
-        let unseen = ThreadRow::from(&activity(200, None));
+        let unseen = ThreadRow::from(&thread(200, None));
         assert_eq!((unseen.locked, unseen.migration_rate), (None, None));
         near(unseen.slept, 0.5);
     }
 
     #[test]
+    fn what_watching_cost_is_told_of_the_layer_that_is_told() {
+        let probe = |layer, watching| Seen {
+            parameter: 1,
+            threads: 1,
+            activity: Activity {
+                layer,
+                elapsed: Duration::from_millis(200),
+                threads: vec![thread(200, None)],
+                stretched: None,
+                lost: 1,
+                overhead: Overhead { watching: Duration::from_millis(watching), ..Overhead::default() },
+            },
+            initialization: Duration::ZERO,
+            drift: None,
+            disturbed: true,
+            others: None,
+            watts: None,
+        };
+        let seen = [probe(Layer::Ebpf, 40), probe(Layer::Proc, 8), probe(Layer::Proc, 0)];
+        let row = MonitorRow::of(&seen, &[]).unwrap();
+        assert_eq!((row.layer, row.overhead, row.lost), ("proc", Some(0.05), 3));
+        assert_eq!(MonitorRow::of(&seen[..1], &[]).unwrap().overhead, Some(0.5));
+        let told = watched_otherwise(&seen).unwrap();
+        assert!(told.starts_with("1 of 3 probes was watched by ebpf, the later ones by proc: "), "{told}");
+        assert_eq!(watched_otherwise(&seen[1..]), None);
+    }
+
+    #[test]
     fn a_thread_that_was_not_watched_has_no_shares() {
-        let seen = ThreadRow::from(&activity(0, Some(0)));
+        let seen = ThreadRow::from(&thread(0, Some(0)));
         assert_eq!((seen.ran, seen.locked, seen.voluntary_rate), (0.0, Some(0.0), 0.0));
     }
 }

@@ -1,15 +1,15 @@
 //! A search with a program on this machine.
 
 use super::arguments::{Asked, Edges, Method};
-use super::document::{Document, MonitorRow, ProbeRow, Remains, SeenRow, ThreadRow, rows};
+use super::document::{Document, MonitorRow, ProbeRow, Remains, SeenRow, ThreadRow, rows, watched_otherwise};
 use super::observed::{Conditions, Observed};
 use super::{Answer, leave, told, usage};
 use crate::interrupt::Interrupt;
 use crate::output::{self, Usage, crowd, crowded};
 use anyhow::Context as _;
 use pinwise_host::{
-    CrowdShare, LinuxProber, Lookout, Pid, ProbeError, ProbeOptions, ProgressSource, Quota, Recipe, Seen, Setter,
-    Subject, TargetError, process,
+    Activity, CrowdShare, LinuxProber, Lookout, Pid, ProbeError, ProbeOptions, ProgressSource, Quota, Recipe, Seen,
+    Setter, Subject, TargetError, process,
 };
 use pinwise_testbed::{Measure, MeasureError, Prober, figures};
 use pinwise_threads::Formula;
@@ -160,7 +160,8 @@ pub(crate) fn search(
     notes.extend(told_by(&document, conditions.method));
     let others: Vec<CrowdShare> = seen.iter().filter_map(|seen| seen.others).collect();
     document.others = crowd(&others);
-    notes.extend(disturbances(seen, &others, document.monitor.as_ref()));
+    notes.extend(disturbances(seen, &others));
+    notes.extend(watched_otherwise(seen));
     notes.append(&mut document.notes);
     document.notes = notes;
     Ok((document, prober.inner))
@@ -246,14 +247,16 @@ fn within(machine: &Machine, cpus: &CpuSet, quota: Option<&Quota>) -> Usable {
 }
 
 /// What took from the program while it was probed.
-fn disturbances(seen: &[Seen], others: &[CrowdShare], monitor: Option<&MonitorRow>) -> Vec<String> {
+fn disturbances(seen: &[Seen], others: &[CrowdShare]) -> Vec<String> {
     let mut notes = Vec::new();
     notes.extend(crowded(others, "probes", ", of which more threads get a larger share"));
-    let watching = monitor.and_then(|monitor| monitor.overhead).filter(|_| seen.iter().any(|seen| seen.disturbed));
-    if let Some(share) = watching.filter(|share| *share >= WATCHING_NOTABLE) {
+    // By whatever layer each was watched.
+    let sum = |of: fn(&Activity) -> Duration| seen.iter().map(|seen| of(&seen.activity).as_secs_f64()).sum::<f64>();
+    let watching = sum(|activity| activity.overhead.total()) / sum(Activity::ran).max(f64::MIN_POSITIVE);
+    if watching >= WATCHING_NOTABLE && seen.iter().any(|seen| seen.disturbed) {
         notes.push(format!(
             "watching took {} of the program's CPU time, which slows it down and not with every n alike: a longer --probe is watched for less",
-            figures::percent(share)
+            figures::percent(watching)
         ));
     }
     notes
