@@ -63,6 +63,16 @@ pub(crate) struct Reading {
     pub(crate) error: f64,
 }
 
+/// The least relative standard error that is believed of a measurement.
+pub(crate) const LEAST_ERROR: f64 = 0.002;
+
+/// Relative standard error of a measurement that tells none: the median of what others tell, which are finite; `unknown` where none does.
+pub(crate) fn common_error(told: impl Iterator<Item = f64>, unknown: f64) -> f64 {
+    let mut errors: Vec<f64> = told.collect();
+    errors.sort_by(f64::total_cmp);
+    errors.get(errors.len() / 2).map_or(unknown, |error| error.max(LEAST_ERROR))
+}
+
 /// What is believed after the measurements: a normal distribution with the moments of the average.
 #[derive(Clone, Debug)]
 pub(crate) struct Belief {

@@ -2,7 +2,8 @@
 
 use crate::tuner::Arm;
 use pinwise_topology::{Assignment, Policy, SharingTree};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
+use std::ops::Range;
 
 /// Something that can be measured: a program with a number, and where its threads go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,10 +34,13 @@ pub fn candidates(tree: &SharingTree, numbers: &[(u32, u32)]) -> Vec<Candidate> 
     if tree.leaves().is_empty() { Vec::new() } else { numbers.iter().flat_map(of).collect() }
 }
 
-/// Numbers of threads with which a part of the machine is full: one thread on each of its contexts, or on each of its cores. Ascending.
+/// Numbers of threads with which a part of the machine, anywhere in it, is full: one thread on each of its contexts, or on each of its cores. Ascending.
 pub fn boundaries(tree: &SharingTree) -> Vec<u32> {
+    // Around different contexts, such as those of large and of small cores, parts differ; most are met around many of them.
+    let leaves = 0..tree.leaves().len() as u32;
+    let parts: HashSet<Range<u32>> = leaves.flat_map(|leaf| tree.around(leaf)).map(|(_, part)| part).collect();
     let mut full = BTreeSet::new();
-    for (_, part) in tree.leaves().first().map_or_else(Vec::new, |_| tree.around(0)) {
+    for part in parts {
         full.insert(part.len() as u32);
         full.insert(tree.footprint(&Assignment::new(part.collect())).cores);
     }
@@ -79,5 +83,16 @@ mod tests {
         assert_eq!(boundaries(&tree("2")), [2]);
         assert_eq!(boundaries(&tree("package:1 l3:4 core:4 pu:2")), [1, 2, 4, 8, 16, 32]);
         assert_eq!(boundaries(&tree("1")), []);
+    }
+
+    #[test]
+    fn boundaries_are_those_of_small_cores_too() {
+        // Eight cores of two contexts, and sixteen of one in clusters of four.
+        let mut machine = Machine::from_shape("package:1 cluster:5 core:8 pu:2").unwrap();
+        let of = |machine: &Machine| boundaries(&SharingTree::new(machine, Alike::ExceptNuma));
+        machine.allowed = CpuSet::parse_list("0-15,16,18,20,22,32,34,36,38,48,50,52,54,64,66,68,70").unwrap();
+        assert_eq!(of(&machine), [1, 2, 4, 8, 16, 24, 32]);
+        machine.allowed = CpuSet::parse_list("0-15").unwrap();
+        assert_eq!(of(&machine), [1, 2, 8, 16], "the four were those of a cluster of small cores");
     }
 }

@@ -32,7 +32,7 @@ mod verdict;
 pub use question::Question;
 
 use crate::advice::{Advice, Ended};
-use crate::belief::{Belief, Prior, Reading};
+use crate::belief::{Belief, LEAST_ERROR, Prior, Reading, common_error};
 use crate::cap::Cap;
 use crate::pieces::Evenness;
 use serde::{Deserialize, Serialize};
@@ -100,8 +100,6 @@ const FORECAST: f64 = 0.97;
 const WINDOWS: [f64; 5] = [0.25, 0.5, 1.0, 2.0, 4.0];
 /// Relative standard error of a value over the ordinary window where nothing is known of it.
 const UNKNOWN_ERROR: f64 = 0.02;
-/// The least relative standard error believed.
-const LEAST_ERROR: f64 = 0.002;
 /// A choice that is expected to lose less than this share of the tolerance is settled.
 const SETTLED: f64 = 0.5;
 /// A probe that is expected to gain less than this share of the tolerance is not made.
@@ -324,9 +322,7 @@ impl Surveyor {
 
     /// Relative standard error of a value over the ordinary window: the median of what samples tell of themselves.
     fn common_error(&self) -> f64 {
-        let mut errors: Vec<f64> = self.samples.iter().filter_map(|sample| self.own_error(sample)).collect();
-        errors.sort_by(f64::total_cmp);
-        errors.get(errors.len() / 2).map_or(UNKNOWN_ERROR, |error| error.max(LEAST_ERROR))
+        common_error(self.samples.iter().filter_map(|sample| self.own_error(sample)), UNKNOWN_ERROR)
     }
 
     /// Relative standard error that a sample tells of itself, had its window been the ordinary one.

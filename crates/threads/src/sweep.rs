@@ -90,7 +90,7 @@ pub fn sweep(sweep: &Sweep, prober: &mut impl Prober, convert: impl Fn(u32) -> u
         probed: true,
         probes: attempts.len(),
         numbers: curve.len(),
-        readings: attempts.iter().filter(|attempt| attempt.asked == threads).count(),
+        readings: attempts.iter().filter(|attempt| attempt.asked.min(fewest) == threads).count(),
         ..Advice::drawn(candidates, &draws, choice, 0, sweep.tolerance)
     });
     Ok(Swept { threads, parameter: convert(threads), curve, advice, attempts })
@@ -279,9 +279,11 @@ mod tests {
         assert_eq!((swept.threads, swept.attempts.len()), (3, 10));
         assert_eq!(swept.curve.len(), 3);
         assert!((swept.curve[2].1 - (2.0 + 2.1 + 2.06) / 3.0).abs() < 1e-12, "{:?}", swept.curve);
-        assert_eq!(swept.advice.unwrap().more, None, "there are no more threads to have");
+        let advice = swept.advice.unwrap();
+        assert_eq!(advice.more, None, "there are no more threads to have");
+        assert_eq!(advice.readings, 6, "three numbers, twice each, are the answer");
         let apart = sweep(&Sweep { counted: false, ..all }, &mut Capped, |n| n).unwrap();
-        assert_eq!(apart.threads, 4);
+        assert_eq!((apart.threads, apart.advice.unwrap().readings), (4, 2));
     }
 
     /// Where several numbers are alike fast the luckiest of them is judged by its luck: somewhat fewer than nine in ten.

@@ -6,7 +6,7 @@
 //! that depend on cores, packages and on being placed at all. What is measured next is what the best speed known is expected to rise most by (the
 //! knowledge gradient, as of [`crate::Surveyor`]), and nothing where that is too little.
 
-use crate::belief::{Belief, Departure, Noise, Prior, Reading};
+use crate::belief::{Belief, Departure, LEAST_ERROR, Noise, Prior, Reading, common_error};
 use crate::law::Law;
 use crate::matrix::Matrix;
 use serde::{Deserialize, Serialize};
@@ -38,8 +38,6 @@ pub struct Tuner {
 
 /// Relative standard error of a measurement where nothing is known of it.
 const ERROR: f64 = 0.01;
-/// The least that is believed.
-const LEAST_ERROR: f64 = 0.002;
 /// An arm is not measured that is expected to raise the best speed by less than this share: a tenth of a percent, as a survey with a
 /// tolerance of 1 % has it.
 const WORTHLESS: f64 = 0.001;
@@ -100,9 +98,7 @@ impl Tuner {
 
     /// Relative standard error of a measurement that tells none: the median of what others tell.
     fn told(&self) -> f64 {
-        let mut errors: Vec<f64> = self.readings.iter().filter_map(|(.., error)| *error).collect();
-        errors.sort_by(f64::total_cmp);
-        errors.get(errors.len() / 2).map_or(ERROR, |error| error.max(LEAST_ERROR))
+        common_error(self.readings.iter().filter_map(|(.., error)| *error), ERROR)
     }
 
     /// Standard deviation of the measurements of the same arm; 0 where none was measured twice.

@@ -114,7 +114,10 @@ impl SharingTree {
     /// # Panics
     /// If a thread is on a leaf that does not exist.
     pub fn footprint(&self, assignment: &Assignment) -> Footprint {
-        let coarse = self.levels().first().map(|(kind, _)| *kind).filter(|kind| *kind <= DomainKind::L3);
+        let levels: Vec<DomainKind> = self.levels().into_iter().map(|(kind, _)| kind).collect();
+        // Groups of packages are outside of these.
+        let packages = levels.iter().find(|kind| **kind == DomainKind::Package);
+        let coarse = packages.or(levels.first()).copied().filter(|kind| *kind <= DomainKind::L3);
         let package =
             |leaf: u32| coarse.map_or(0, |level| self.within(leaf, level).pop().map_or(leaf, |domain| domain.start));
         let count = |of: &dyn Fn(u32) -> u32| {

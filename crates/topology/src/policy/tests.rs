@@ -56,6 +56,7 @@ fn where_there_is_one_package_its_caches_stand_for_packages() {
     };
     assert_eq!(used("package:1 l3:4 core:4 pu:2"), 4);
     assert_eq!(used("package:2 l3:4 core:4 pu:2"), 2);
+    assert_eq!(used("group:2 package:2 core:4 pu:2"), 4, "nor do groups of packages");
     assert_eq!(used("package:1 core:4 pu:2"), 1, "cores are none");
     assert_eq!(used("package:1 l2:4 core:1 pu:2"), 1, "nor is a core's own cache");
     assert_eq!(used("4"), 1);
