@@ -173,6 +173,32 @@ fn a_program_that_goes_on_running_is_told_its_number_and_is_as_it_was_afterwards
     assert_eq!(told(), answer["parameter"].to_string(), "apply tells it the plan's number");
 }
 
+#[test]
+fn ctrl_c_and_the_program_s_end_while_it_is_told_a_number_end_the_search() {
+    let folder = TempDir::new().unwrap();
+    let Some(program) = compiled(&folder, WORKERS) else { return };
+    let (file, store) = (folder.path().join("number"), folder.path().join("tune.db"));
+    // The store is there once the number has been found.
+    let ended = |by: &dyn Fn(u32) -> String| {
+        let _none = fs::remove_file(&store);
+        fs::write(&file, "1").unwrap();
+        let running = Program::start(Command::new(&program).arg(&file).stdout(Stdio::null()));
+        wait_until(Duration::from_secs(10), "its threads", || affinities(running.pid()).len() == 4);
+        let (pid, file, kept) = (running.pid(), file.display(), store.display());
+        let set = format!("cmd:echo {{n}} > {file}; if [ -e {kept} ]; then {}; sleep 1; fi", by(pid));
+        let pid = pid.to_string();
+        let words = ["tune", "--max", "3", "--budget", "16s", "--set", &set, "--metric", "io:wchar", "--pid", &pid];
+        let answer = pinwise(words.iter().map(OsStr::new).chain([OsStr::new("--store"), store.as_os_str()]));
+        (answer.status.code(), String::from_utf8_lossy(&answer.stderr).lines().last().unwrap_or_default().to_owned())
+    };
+    let (code, said) = ended(&|_| "kill -INT $PPID".into());
+    assert_eq!(code, Some(130), "{said}");
+    assert!(said.ends_with("interrupted: what was pinned is as it was"), "{said}");
+    let (code, said) = ended(&|pid| format!("kill {pid}"));
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.ends_with(" ended"), "{said}");
+}
+
 /// A team that tells how fast it is by how many it is and whether each of its members is pinned to a CPU: three are well behind two unless they are pinned,
 /// then they are the fastest by far. No time is in it.
 const TEAM: &str = r#"

@@ -5,7 +5,7 @@ use crate::command::threads::{Asked, Files, usable};
 use crate::interrupt::Interrupt;
 use crate::output::{Interrupted, Usage};
 use crate::request::{Request, Subject};
-use pinwise_host::{LinuxProber, Pid, Recipe};
+use pinwise_host::{LinuxProber, Pid, ProbeError, Recipe, process};
 use pinwise_placement::Budget;
 use pinwise_testbed::Effort;
 use std::collections::BTreeMap;
@@ -98,8 +98,14 @@ impl<'a> Crew<'a> {
     fn request_of(&mut self, n: Option<u32>, time: Duration) -> anyhow::Result<Request> {
         let subject = match (&self.recipe, self.asked.is_set()) {
             (_, true) => {
-                self.prober.set(n.unwrap_or(self.cpus))?;
-                let pid = self.prober.pid().ok_or_else(|| Usage("the program has ended".into()))?;
+                let set = self.prober.set(n.unwrap_or(self.cpus));
+                // Setting takes up to seconds: what ends it meanwhile ends the search, too.
+                if self.interrupt.came() {
+                    return Err(Interrupted::amid().into());
+                }
+                let pid = self.prober.pid().filter(|&pid| !process::ended(pid));
+                let pid = pid.ok_or_else(|| Usage(ended(set.as_ref().err())))?;
+                set?;
                 Subject::Pids(vec![pid.0])
             }
             (Some(recipe), false) => {
@@ -162,6 +168,11 @@ impl<'a> Crew<'a> {
             .process()
             .map(|_| format!("n = {n} is set now; pinwise apply PLAN --pid PID pins as the plan says")))
     }
+}
+
+/// That the program has ended, as what met it says.
+fn ended(met: Option<&ProbeError>) -> String {
+    met.map_or_else(|| "the program has ended".into(), ToString::to_string)
 }
 
 /// What `threads` before the search are taken to say, the number it began with, and how to say otherwise.

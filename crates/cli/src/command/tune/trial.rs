@@ -96,8 +96,11 @@ impl Trials {
         }
         while let Some(arm) = tuner.next() {
             let Candidate { number, policy, .. } = candidates[arm];
-            if !bench.has_time_for(number) {
-                break;
+            let run = bench.run_at(tuner.values()[arm]);
+            if !bench.has_time_for(number, run) {
+                // Another one may be shorter.
+                tuner.close(arm);
+                continue;
             }
             match bench.measure(number, policy) {
                 Ok(trial) => {
@@ -190,10 +193,16 @@ impl<'a, 'b> Bench<'a, 'b> {
         Self { crew, beds, begin, time, longest, tree: None, unit: None, progress: None, made: 0 }
     }
 
-    /// Whether another measurement would end in time.
-    fn has_time_for(&self, number: u32) -> bool {
-        let start = if self.beds.has(Some(number)) { Duration::ZERO } else { self.longest.0 };
-        self.begin.elapsed() + start + self.longest.1 <= self.time
+    /// What a run takes that is this fast, where each measurement is a run: far from what others took, as with an eighth of the threads.
+    fn run_at(&self, speed: f64) -> Duration {
+        let run = || Duration::try_from_secs_f64(1.0 / speed).unwrap_or(Duration::MAX);
+        if self.crew.starts_anew() { run() } else { Duration::ZERO }
+    }
+
+    /// Whether another measurement, of a run that takes `run`, would end in time.
+    fn has_time_for(&self, number: u32, run: Duration) -> bool {
+        let left = self.time.saturating_sub(self.begin.elapsed());
+        least(self.longest, run, self.beds.has(Some(number))) <= left
     }
 
     fn measure(&mut self, number: u32, policy: Option<Policy>) -> Result<Trial, Failure> {
@@ -238,6 +247,13 @@ impl<'a, 'b> Bench<'a, 'b> {
     }
 }
 
+/// The least that a measurement is expected to take, with the start where the program does not stand ready: a run each, and as long as the longest
+/// start and the longest measurement were.
+fn least((start, measurement): (Duration, Duration), run: Duration, is_ready: bool) -> Duration {
+    let start = if is_ready { Duration::ZERO } else { start.max(run) };
+    start.saturating_add(measurement.max(run))
+}
+
 impl Drop for Bench<'_, '_> {
     /// Takes the line away that shows how far it is.
     fn drop(&mut self) {
@@ -251,6 +267,15 @@ impl Drop for Bench<'_, '_> {
 mod tests {
     use super::*;
     use pinwise_topology::Machine;
+
+    #[test]
+    fn a_measurement_takes_as_long_as_its_run_is_believed_to_be_and_the_longest_was() {
+        let seconds = Duration::from_secs;
+        let longest = (seconds(3), seconds(2));
+        assert_eq!((least(longest, seconds(1), true), least(longest, seconds(1), false)), (seconds(2), seconds(5)));
+        assert_eq!(least(longest, seconds(16), false), seconds(32), "a run to get to know its threads, and a run");
+        assert_eq!(least(longest, Duration::MAX, false), Duration::MAX);
+    }
 
     #[test]
     fn a_number_is_worth_what_its_best_place_is_and_nothing_where_none_was_measured() {
