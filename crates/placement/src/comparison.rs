@@ -234,15 +234,19 @@ mod tests {
         assert_eq!(comparison.unclear(), None);
     }
 
+    /// Leaf 5 leads in the windows that choose, and does this share of that in those of the verdict.
+    fn trailing(lineup: &Lineup, share: f64) -> Vec<Record> {
+        measure(lineup, |setting, number| {
+            let trails =
+                matches!(setting, Setting::Pinned(assignment) if assignment.leaf(0) == 5) && number >= 4 + (4 * 5 + 1);
+            orderly(setting, number) * if trails { share } else { 1.0 }
+        })
+    }
+
     #[test]
     fn a_best_known_that_its_fresh_windows_do_not_bear_out_is_said_and_its_claim_is_judged_by_them() {
-        // Leaf 5 leads in the windows that choose, and trails in those of the verdict.
         let lineup = lineup();
-        let records = measure(&lineup, |setting, number| {
-            let slowed =
-                matches!(setting, Setting::Pinned(assignment) if assignment.leaf(0) == 5) && number >= 4 + (4 * 5 + 1);
-            orderly(setting, number) * if slowed { 0.8 } else { 1.0 }
-        });
+        let records = trailing(&lineup, 0.8);
         let comparison = Comparison::new(&lineup, &Unit::rate("1/s"), &records);
         let best = comparison.best().unwrap();
         assert_eq!(best.name, "wide claim");
@@ -267,11 +271,7 @@ mod tests {
     #[test]
     fn a_best_known_that_gets_nothing_done_in_its_fresh_windows_is_not_borne_out() {
         let lineup = lineup();
-        let records = measure(&lineup, |setting, number| {
-            let stopped =
-                matches!(setting, Setting::Pinned(assignment) if assignment.leaf(0) == 5) && number >= 4 + (4 * 5 + 1);
-            orderly(setting, number) * if stopped { 0.0 } else { 1.0 }
-        });
+        let records = trailing(&lineup, 0.0);
         let comparison = Comparison::new(&lineup, &Unit::rate("1/s"), &records);
         let best = comparison.best().unwrap();
         assert_eq!((best.name.as_str(), best.performance.mean), ("wide claim", 0.0));

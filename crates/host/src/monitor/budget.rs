@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// Of the program's CPU time watching takes at most this share. What is told of it is the CPU time of the thread that watches; measured from outside it is
-/// up to twice as much, because caches are filled by others meanwhile and whoever was interrupted is late for those that wait for it.
+/// up to 2.6 times as much, because caches are filled by others meanwhile and whoever was interrupted is late for those that wait for it.
 pub(super) const SHARE: f64 = 0.008;
 /// A program that uses little CPU time leaves some to spare: it is looked at this often all the same,
 const SELDOM: Duration = Duration::from_millis(25);

@@ -10,7 +10,7 @@ use crate::roster::Scope;
 use std::io;
 use std::time::Duration;
 
-/// A layer may take this share of the program's CPU time, by what it tells of itself. Measured from outside it is 0.8 to 1.7 times that: about 2 % at most.
+/// A layer may take this share of the program's CPU time, by what it tells of itself. Measured from outside it is 0.3 to 1.7 times that: about 2 % at most.
 const MOST: f64 = 0.012;
 /// A program that keeps less than half a CPU busy is taken to keep half a one busy: what watching takes is not taken from it.
 const IDLE: f64 = 0.5;

@@ -68,13 +68,19 @@ pub(crate) fn brief(count: usize) {
     threads.into_iter().for_each(|thread| thread.join().unwrap());
 }
 
-#[test]
-fn a_program_of_many_switches_is_watched_by_looks_from_its_first_window_on_and_the_reason_is_told() {
+/// The best layer that is allowed here, where it is one that adds a cost to context switches; else says why it is not.
+fn costly() -> Option<(Lookout, Layer)> {
     let allowed = Lookout::new().unwrap();
     let layer = allowed.monitor(Scope::Processes(Vec::new())).unwrap().layer();
     if layer == Layer::Proc {
-        return allowed.refused().iter().for_each(|reason| println!("left out: {reason}"));
+        allowed.refused().iter().for_each(|reason| println!("left out: {reason}"));
     }
+    (layer != Layer::Proc).then_some((allowed, layer))
+}
+
+#[test]
+fn a_program_of_many_switches_is_watched_by_looks_from_its_first_window_on_and_the_reason_is_told() {
+    let Some((allowed, layer)) = costly() else { return };
     let threads = ProbeOptions { threads: Some(Box::new(|_| 8)), ..options() };
     let mut prober = prober(recipe("contend tokens {n}"), threads);
     for n in [1, 2] {
@@ -88,11 +94,7 @@ fn a_program_of_many_switches_is_watched_by_looks_from_its_first_window_on_and_t
 
 #[test]
 fn a_whole_run_that_a_layer_cost_too_much_is_watched_by_looks_soon_and_is_not_the_only_one() {
-    let allowed = Lookout::new().unwrap();
-    let layer = allowed.monitor(Scope::Processes(Vec::new())).unwrap().layer();
-    if layer == Layer::Proc {
-        return allowed.refused().iter().for_each(|reason| println!("left out: {reason}"));
-    }
+    let Some((_, layer)) = costly() else { return };
     let this = std::env::current_exe().unwrap();
     let command = ["sh", "-c", "timeout 0.5 \"$0\" \"$@\"; true", this.to_str().unwrap()];
     let command = command.into_iter().chain(arguments()).map(str::to_owned).collect();
