@@ -1,5 +1,5 @@
-//! What durability costs: one record appended, on disk when the call returns. Run it on the disk that will hold the store
-//! (`TMPDIR` names it); the time is that of the disk's flush.
+//! What durability costs: one record appended, on disk when the call returns. Run it on the disk
+//! that will hold the store (`TMPDIR` names it); the time is that of the disk's flush.
 
 use pinwise_campaign::{CampaignId, NewCampaign, Purpose, Record, Store, Trial};
 use pinwise_testbed::{Effort, Measurement, Setting, Unit, Workload};
@@ -52,7 +52,11 @@ fn record(number: u64) -> Record {
             purpose: Purpose::Sample,
             effort: Effort::default(),
         },
-        outcome: Ok(Measurement { performance: 1e6 / 3.0, duration: Duration::from_millis(30), spread: Some(1e4) }),
+        outcome: Ok(Measurement {
+            performance: 1e6 / 3.0,
+            duration: Duration::from_millis(30),
+            spread: Some(1e4),
+        }),
         elapsed: Duration::from_millis(40 * number),
     }
 }

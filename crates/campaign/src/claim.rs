@@ -7,8 +7,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// The right to add records to one campaign: an advisory lock on a file beside the store. The kernel gives it up when the
-/// process dies, however it dies, so there is nothing stale to clear up and no process number to be mistaken about.
+/// The right to add records to one campaign: an advisory lock on a file beside the store. The
+/// kernel gives it up when the process dies, however it dies, so there is nothing stale to clear up
+/// and no process number to be mistaken about.
 #[derive(Debug)]
 pub struct Claim {
     path: PathBuf,
@@ -23,15 +24,23 @@ impl Claim {
             let lock = path.display();
             unusable(
                 store,
-                format!("{lock} cannot be locked ({error}); make the folder writable, or use another --store"),
+                format!(
+                    "{lock} cannot be locked ({error}); make the folder writable, or use another --store"
+                ),
             )
         };
         let patience = Instant::now() + Duration::from_millis(50);
         loop {
-            let file = OpenOptions::new().write(true).create(true).truncate(false).open(&path).map_err(failed)?;
+            let file = OpenOptions::new()
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .open(&path)
+                .map_err(failed)?;
             match file.try_lock() {
                 Ok(()) => {}
-                // Whoever only looks ([`Claim::is_held`]) holds the lock for an instant; a campaign holds it for longer.
+                // Whoever only looks ([`Claim::is_held`]) holds the lock for an instant; a campaign
+                // holds it for longer.
                 Err(TryLockError::WouldBlock) if Instant::now() < patience => {
                     std::thread::sleep(Duration::from_millis(5));
                     continue;
@@ -39,7 +48,8 @@ impl Claim {
                 Err(TryLockError::WouldBlock) => return Err(StoreError::Running { id }),
                 Err(TryLockError::Error(error)) => return Err(failed(error)),
             }
-            // The last holder removes the file: what we locked may no longer be what the path names.
+            // The last holder removes the file: what we locked may no longer be what the path
+            // names.
             let named = std::fs::metadata(&path).map(|named| named.ino());
             if named.is_ok_and(|inode| file.metadata().is_ok_and(|ours| ours.ino() == inode)) {
                 return Ok(Self { path, _file: file });
@@ -56,7 +66,8 @@ impl Claim {
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        // While the lock is still held, so nobody else's file is removed. Left behind it would only be an empty file.
+        // While the lock is still held, so nobody else's file is removed. Left behind it would only
+        // be an empty file.
         let _ = std::fs::remove_file(&self.path);
     }
 }

@@ -1,7 +1,9 @@
 //! A small campaign and a deterministic strategy and testbed, for the tests of this crate.
 
 use crate::{NewCampaign, Purpose, Record, Step, Strategy, Trial};
-use pinwise_testbed::{Effort, MeasureError, Measurement, Retry, Setting, Testbed, Thread, Unit, Workload};
+use pinwise_testbed::{
+    Effort, MeasureError, Measurement, Retry, Setting, Testbed, Thread, Unit, Workload,
+};
 use pinwise_topology::{Alike, Assignment, Machine};
 use std::cell::Cell;
 use std::rc::Rc;
@@ -13,14 +15,18 @@ pub(crate) fn campaign() -> NewCampaign {
         command: vec!["pinwise".into(), "place".into()],
         machine: Machine::from_shape("1x2").expect("a valid shape"),
         alike: Alike::ExceptNuma,
-        workload: Workload { name: "it's \"quoted\"".into(), threads: vec![thread("R"), thread("P")] },
+        workload: Workload {
+            name: "it's \"quoted\"".into(),
+            threads: vec![thread("R"), thread("P")],
+        },
         unit: Unit::cost("s"),
         question: serde_json::json!({ "within": 0.025 }),
         seed: u64::MAX,
     }
 }
 
-/// A testbed whose every measurement depends on how many came before it, which fails in every way, and whose clock is its own.
+/// A testbed whose every measurement depends on how many came before it, which fails in every way,
+/// and whose clock is its own.
 pub(crate) struct Scripted {
     machine: Machine,
     workload: Workload,
@@ -81,7 +87,9 @@ impl Strategy for Curious {
     fn step(&mut self, history: &[Record]) -> Step {
         self.sum += history[self.seen..]
             .iter()
-            .map(|record| record.outcome.as_ref().map_or(record.elapsed.as_secs_f64(), |m| m.performance))
+            .map(|record| {
+                record.outcome.as_ref().map_or(record.elapsed.as_secs_f64(), |m| m.performance)
+            })
             .sum::<f64>();
         self.seen = history.len();
         self.calls += 1;
@@ -94,6 +102,10 @@ impl Strategy for Curious {
             _ => Setting::Pinned(Assignment::new(vec![(bits % 2) as u32, (bits / 2 % 2) as u32])),
         };
         let purpose = [Purpose::Baseline, Purpose::Sample, Purpose::Final][(bits / 4 % 3) as usize];
-        Step::Measure(Trial { setting, purpose, effort: Effort { windows: 0.1 + (bits % 7) as f64 } })
+        Step::Measure(Trial {
+            setting,
+            purpose,
+            effort: Effort { windows: 0.1 + (bits % 7) as f64 },
+        })
     }
 }

@@ -4,19 +4,23 @@ use pinwise_testbed::{Effort, MeasureError, Measurement, Setting};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// Why a trial is made. Only fresh windows decide what is announced, so they are kept apart from those that searched.
+/// Why a trial is made. Only fresh windows decide what is announced, so they are kept apart from
+/// those that searched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Purpose {
     /// The unpinned baseline.
     Baseline,
-    /// Part of a uniform random sample; the bound is computed from it where nothing better is known.
+    /// Part of a uniform random sample; the bound is computed from it where nothing better is
+    /// known.
     Sample,
-    /// Part of a block that a predictor steered towards good assignments, which tells how wrong the predictor is there.
+    /// Part of a block that a predictor steered towards good assignments, which tells how wrong the
+    /// predictor is there.
     Steered,
     /// Directed search, which is no sample (climbing, what a predictor favours).
     Climb,
-    /// A part of the workload, measured to learn what threads do to each other ([`Setting::Profile`]).
+    /// A part of the workload, measured to learn what threads do to each other
+    /// ([`Setting::Profile`]).
     Profile,
     /// The reference assignment, measured again through the run to see drift.
     Reference,
@@ -44,7 +48,7 @@ pub struct Record {
     pub trial: Trial,
     /// What came of it.
     pub outcome: Result<Measurement, MeasureError>,
-    /// Time since the campaign's first measurement began until this one ended, what deciding and storing took in between
-    /// included, pauses between resumptions excluded.
+    /// Time since the campaign's first measurement began until this one ended, what deciding and
+    /// storing took in between included, pauses between resumptions excluded.
     pub elapsed: Duration,
 }

@@ -12,7 +12,8 @@ use std::time::Duration;
 /// How often a trial is made before its failure counts, where another try makes sense.
 pub const TRIES: usize = 3;
 
-/// How often what a testbed met is kept while it measures: looking costs a little time, and keeping a write.
+/// How often what a testbed met is kept while it measures: looking costs a little time, and keeping
+/// a write.
 const KEEPING: Duration = Duration::from_secs(1);
 
 /// What a strategy wants.
@@ -26,12 +27,14 @@ pub enum Step {
 
 /// Proposes the next trial from what is known so far.
 pub trait Strategy {
-    /// The next step. `history` holds every record so far. Each call comes with the outcome of what the call before
-    /// proposed: one record more, or up to [`TRIES`] where tries failed and were repeated, also when a campaign is resumed.
+    /// The next step. `history` holds every record so far. Each call comes with the outcome of what
+    /// the call before proposed: one record more, or up to [`TRIES`] where tries failed and
+    /// were repeated, also when a campaign is resumed.
     fn step(&mut self, history: &[Record]) -> Step;
 
-    /// What it will probably propose after the trial it proposed last, at most that many. Where time is virtual these are
-    /// measured at once with that trial; one foreseen wrongly costs its measurement and changes nothing else.
+    /// What it will probably propose after the trial it proposed last, at most that many. Where
+    /// time is virtual these are measured at once with that trial; one foreseen wrongly costs
+    /// its measurement and changes nothing else.
     fn foresee(&self, _most: usize) -> Vec<Trial> {
         Vec::new()
     }
@@ -49,23 +52,27 @@ pub enum Ending {
     Failed(String),
 }
 
-/// Runs campaign `id` until its strategy stops, `stop` says so, or the testbed cannot go on. Recorded trials are replayed
-/// into the strategy first, so that a resumed campaign goes on as if nothing had happened; a history that this strategy would
-/// not have made is refused.
+/// Runs campaign `id` until its strategy stops, `stop` says so, or the testbed cannot go on.
+/// Recorded trials are replayed into the strategy first, so that a resumed campaign goes on as if
+/// nothing had happened; a history that this strategy would not have made is refused.
 ///
-/// `clock` tells the time since any fixed moment; the time from one measurement's end to the next one's is recorded. Where the
-/// testbed's time is virtual, a measurement's own duration is recorded instead, and several are made at once
-/// ([`Strategy::foresee`]); the records are the same as if each had been made alone.
-/// `observe` is called with each record made now, not with those replayed.
+/// `clock` tells the time since any fixed moment; the time from one measurement's end to the next
+/// one's is recorded. Where the testbed's time is virtual, a measurement's own duration is recorded
+/// instead, and several are made at once ([`Strategy::foresee`]); the records are the same as if
+/// each had been made alone. `observe` is called with each record made now, not with those
+/// replayed.
 ///
-/// A failure that another try may mend ([`Retry::Same`]) is recorded and tried again, [`TRIES`] times in all; one that
-/// concerns the setting ([`Retry::Other`]) is recorded and left to the strategy; one that ends everything ([`Retry::Never`]),
-/// like an interruption, says nothing about the setting and is not recorded: the same trial comes first on resumption.
+/// A failure that another try may mend ([`Retry::Same`]) is recorded and tried again, [`TRIES`]
+/// times in all; one that concerns the setting ([`Retry::Other`]) is recorded and left to the
+/// strategy; one that ends everything ([`Retry::Never`]), like an interruption, says nothing about
+/// the setting and is not recorded: the same trial comes first on resumption.
 ///
-/// What the testbed meets meanwhile ([`Testbed::met`]) is kept with the campaign, about once a second and at the end, so that a campaign that is
-/// killed and resumed knows what its measurements before met ([`Store::met`]).
+/// What the testbed meets meanwhile ([`Testbed::met`]) is kept with the campaign, about once a
+/// second and at the end, so that a campaign that is killed and resumed knows what its measurements
+/// before met ([`Store::met`]).
 ///
-/// The campaign is noted as open while it runs. The caller notes how it ended ([`Store::conclude`]).
+/// The campaign is noted as open while it runs. The caller notes how it ended
+/// ([`Store::conclude`]).
 pub fn run(
     store: &mut Store,
     id: CampaignId,
@@ -81,7 +88,8 @@ pub fn run(
     // What can be measured again bit for bit need not wait for the disk.
     store.sync_each(testbed.time() == Time::Real)?;
     let mut ahead = Ahead::new(testbed, clock);
-    let mut diary = Diary { id, part: store.next_part(id)?, kept: Met::default(), next: Duration::ZERO };
+    let mut diary =
+        Diary { id, part: store.next_part(id)?, kept: Met::default(), next: Duration::ZERO };
     let ended = go(store, &mut diary, strategy, &mut ahead, stop, observe)?;
     diary.keep(store, ahead.met())?;
     Ok(ended)
@@ -122,7 +130,9 @@ fn go(
     loop {
         let trial = match strategy.step(&history) {
             Step::Measure(trial) => trial,
-            Step::Stop(_) if replayed < recorded.len() => return Err(mismatch(id, &recorded[replayed], None)),
+            Step::Stop(_) if replayed < recorded.len() => {
+                return Err(mismatch(id, &recorded[replayed], None));
+            }
             Step::Stop(reason) => return Ok((Ending::Finished(reason), history)),
         };
         for try_number in 1.. {
@@ -134,14 +144,17 @@ fn go(
                     let number = history.len() as u64;
                     let (outcome, took) = ahead.measure(number, &trial, strategy);
                     match &outcome {
-                        Err(error) if error.interrupted => return Ok((Ending::Interrupted, history)),
+                        Err(error) if error.interrupted => {
+                            return Ok((Ending::Interrupted, history));
+                        }
                         Err(error) if error.retry == Retry::Never => {
                             return Ok((Ending::Failed(error.message.clone()), history));
                         }
                         _ => {}
                     }
                     let before = history.last().map_or(Duration::ZERO, |record| record.elapsed);
-                    let record = Record { number, trial: trial.clone(), outcome, elapsed: before + took };
+                    let record =
+                        Record { number, trial: trial.clone(), outcome, elapsed: before + took };
                     store.append(id, &record)?;
                     observe(&record);
                     if record.elapsed >= diary.next {
@@ -161,23 +174,30 @@ fn go(
     }
 }
 
-/// A testbed promises finite performance. One that breaks the promise must not poison means, or be stored as NULL.
+/// A testbed promises finite performance. One that breaks the promise must not poison means, or be
+/// stored as NULL.
 fn finite(measurement: Measurement) -> Result<Measurement, MeasureError> {
     if measurement.performance.is_finite() {
         Ok(measurement)
     } else {
-        let message = format!("the metric gave {}, which is no performance; check --metric", measurement.performance);
+        let message = format!(
+            "the metric gave {}, which is no performance; check --metric",
+            measurement.performance
+        );
         Err(MeasureError::new(Retry::Same, message))
     }
 }
 
 fn mismatch(id: CampaignId, record: &Record, proposed: Option<&Trial>) -> StoreError {
-    let describe = |trial: &Trial| format!("{:?} of {}", trial.purpose, assignment_text(&trial.setting)).to_lowercase();
+    let describe = |trial: &Trial| {
+        format!("{:?} of {}", trial.purpose, assignment_text(&trial.setting)).to_lowercase()
+    };
     StoreError::Mismatch {
         id,
         number: record.number,
         found: format!("the {}", describe(&record.trial)),
-        expected: proposed.map_or_else(|| "none".to_owned(), |trial| format!("the {}", describe(trial))),
+        expected: proposed
+            .map_or_else(|| "none".to_owned(), |trial| format!("the {}", describe(trial))),
     }
 }
 

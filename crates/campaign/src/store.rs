@@ -1,10 +1,12 @@
 //! Every measurement of every campaign, on disk before the next begins.
 //!
-//! One SQLite file holds any number of campaigns; `schema.sql` describes its tables, which are meant to be asked with the
-//! `sqlite3` shell too. It runs in write-ahead mode with `synchronous=FULL`: each append ends in an `fsync`, so that a record
-//! survives the death of the process and of the machine, at a fraction of a millisecond each (docs/BENCHMARKS.md), or more where the disk is
-//! busy. Measurements that repeat bit for bit, those of virtual time, survive the process alone ([`Store::sync_each`]). Processes may share a file; a writer
-//! waits for another one's commit. A campaign itself has one writer, see [`Store::claim`].
+//! One SQLite file holds any number of campaigns; `schema.sql` describes its tables, which are
+//! meant to be asked with the `sqlite3` shell too. It runs in write-ahead mode with
+//! `synchronous=FULL`: each append ends in an `fsync`, so that a record survives the death of the
+//! process and of the machine, at a fraction of a millisecond each (docs/BENCHMARKS.md), or more
+//! where the disk is busy. Measurements that repeat bit for bit, those of virtual time, survive the
+//! process alone ([`Store::sync_each`]). Processes may share a file; a writer waits for another
+//! one's commit. A campaign itself has one writer, see [`Store::claim`].
 
 mod campaign;
 mod characterization;
@@ -45,7 +47,8 @@ pub struct Listing {
 }
 
 impl Store {
-    /// Opens the store; creates it, and the folder it is in, where there is none. One that this process may only read serves for that.
+    /// Opens the store; creates it, and the folder it is in, where there is none. One that this
+    /// process may only read serves for that.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             std::fs::create_dir_all(folder).map_err(|error| {
@@ -92,7 +95,8 @@ impl Store {
         let _claim = self.claim(id)?;
         let parts = self.has_table("part")?;
         self.sql(|connection| {
-            let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let transaction =
+                connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             if parts {
                 transaction.execute("DELETE FROM part WHERE campaign = ?", [id.0])?;
             }
@@ -106,7 +110,9 @@ impl Store {
     pub fn list(&self) -> Result<Listing, StoreError> {
         let ids = self.read(|connection| {
             let mut statement = connection.prepare("SELECT id FROM campaign ORDER BY id")?;
-            statement.query_map([], |row| row.get(0).map(CampaignId))?.collect::<Result<Vec<_>, _>>()
+            statement
+                .query_map([], |row| row.get(0).map(CampaignId))?
+                .collect::<Result<Vec<_>, _>>()
         })?;
         let mut listing = Listing::default();
         for id in ids {
@@ -123,7 +129,9 @@ impl Store {
     /// One campaign; an error that lists what there is, if there is no such one.
     pub fn get(&self, id: CampaignId) -> Result<CampaignInfo, StoreError> {
         let info = self.read(|connection| {
-            connection.query_row(&format!("{CAMPAIGN} WHERE id = ?"), [id.0], campaign_row).optional()
+            connection
+                .query_row(&format!("{CAMPAIGN} WHERE id = ?"), [id.0], campaign_row)
+                .optional()
         })?;
         match info {
             Some(info) => self.with_running(info),
@@ -133,12 +141,16 @@ impl Store {
 
     fn no_campaign(&self, id: CampaignId) -> Result<StoreError, StoreError> {
         let ids = self.read(|connection| {
-            let mut statement = connection.prepare("SELECT id FROM campaign ORDER BY id DESC LIMIT 10")?;
+            let mut statement =
+                connection.prepare("SELECT id FROM campaign ORDER BY id DESC LIMIT 10")?;
             statement.query_map([], |row| row.get::<_, i64>(0))?.collect::<Result<Vec<_>, _>>()
         })?;
         let known = match ids.as_slice() {
             [] => "it holds none".to_owned(),
-            ids => format!("the latest are {}", ids.iter().map(i64::to_string).collect::<Vec<_>>().join(", ")),
+            ids => format!(
+                "the latest are {}",
+                ids.iter().map(i64::to_string).collect::<Vec<_>>().join(", ")
+            ),
         };
         Ok(StoreError::NoCampaign { path: self.path.clone(), id, known })
     }
@@ -148,7 +160,8 @@ impl Store {
         Ok(info)
     }
 
-    /// Makes this process the one that adds records to a campaign, until the claim is dropped or the process dies.
+    /// Makes this process the one that adds records to a campaign, until the claim is dropped or
+    /// the process dies.
     pub fn claim(&self, id: CampaignId) -> Result<Claim, StoreError> {
         Claim::take(&self.path, id)
     }
@@ -164,8 +177,8 @@ impl Store {
         })
     }
 
-    /// Whether each append waits until the disk has it, as it does unless told otherwise. If not, a machine that loses power loses the latest
-    /// records; those before stay whole and in order.
+    /// Whether each append waits until the disk has it, as it does unless told otherwise. If not, a
+    /// machine that loses power loses the latest records; those before stay whole and in order.
     pub fn sync_each(&mut self, each: bool) -> Result<(), StoreError> {
         let mode = if each { "FULL" } else { "NORMAL" };
         self.sql(|connection| connection.pragma_update(None, "synchronous", mode))
@@ -175,8 +188,11 @@ impl Store {
     pub fn append(&mut self, id: CampaignId, record: &Record) -> Result<(), StoreError> {
         let measured = record.outcome.as_ref().ok();
         let failed = record.outcome.as_ref().err();
-        if matches!(record.trial.setting, Setting::Profile(_)) && self.format < FORMAT_WITH_PROFILES {
-            self.sql(|connection| connection.pragma_update(None, "user_version", FORMAT_WITH_PROFILES))?;
+        if matches!(record.trial.setting, Setting::Profile(_)) && self.format < FORMAT_WITH_PROFILES
+        {
+            self.sql(|connection| {
+                connection.pragma_update(None, "user_version", FORMAT_WITH_PROFILES)
+            })?;
             self.format = FORMAT_WITH_PROFILES;
         }
         self.sql(|connection| {
@@ -223,14 +239,21 @@ impl Store {
     /// Whether a table is there that not every store has.
     fn has_table(&self, name: &str) -> Result<bool, StoreError> {
         let there = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = ?";
-        self.read(|connection| connection.query_row(there, [name], |row| row.get::<_, i64>(0))).map(|count| count > 0)
+        self.read(|connection| connection.query_row(there, [name], |row| row.get::<_, i64>(0)))
+            .map(|count| count > 0)
     }
 
-    fn sql<T>(&mut self, act: impl FnOnce(&mut Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
+    fn sql<T>(
+        &mut self,
+        act: impl FnOnce(&mut Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, StoreError> {
         act(&mut self.connection).map_err(|error| explain(&self.path, &error))
     }
 
-    fn read<'a, T>(&'a self, act: impl FnOnce(&'a Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
+    fn read<'a, T>(
+        &'a self,
+        act: impl FnOnce(&'a Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, StoreError> {
         act(&self.connection).map_err(|error| explain(&self.path, &error))
     }
 }

@@ -156,7 +156,8 @@ impl Characterization {
         if form.version == VERSION { serde_json::from_str(text).map(Some) } else { Ok(None) }
     }
 
-    /// From what every experiment of `plan` gave, in the plan's order. Every experiment has at least one run in each round.
+    /// From what every experiment of `plan` gave, in the plan's order. Every experiment has at
+    /// least one run in each round.
     pub(crate) fn new(
         bench: &dyn Bench,
         plan: &Plan,
@@ -167,30 +168,40 @@ impl Characterization {
         let name = |benchmark: usize| bench.benchmarks()[benchmark].name.clone();
         let alone = |reference: usize, benchmark: usize| {
             plan.experiments.iter().position(|experiment| {
-                (experiment.reference, experiment.benchmark, experiment.stressor) == (reference, benchmark, None)
+                (experiment.reference, experiment.benchmark, experiment.stressor)
+                    == (reference, benchmark, None)
             })
         };
-        // The slowdown in each round: against the pauses of the stressors, or the runs alone of the same round, so that slow drift cancels.
+        // The slowdown in each round: against the pauses of the stressors, or the runs alone of the
+        // same round, so that slow drift cancels.
         let ratios = |index: usize| -> Vec<f64> {
             let Experiment { reference, benchmark, .. } = plan.experiments[index];
             let Some(base) = alone(reference, benchmark) else { return Vec::new() };
-            runs[index].iter().zip(&runs[base]).map(|(beside, alone)| slowdown(beside, alone)).collect()
+            runs[index]
+                .iter()
+                .zip(&runs[base])
+                .map(|(beside, alone)| slowdown(beside, alone))
+                .collect()
         };
         let all: Vec<Vec<f64>> = (0..plan.experiments.len()).map(ratios).collect();
         // The variance that sets with this benchmark as the reference have in common.
         let common = |benchmark: usize| {
-            let same = plan
-                .experiments
-                .iter()
-                .zip(&all)
-                .filter(|(experiment, _)| experiment.benchmark == benchmark && experiment.stressor.is_some());
+            let same = plan.experiments.iter().zip(&all).filter(|(experiment, _)| {
+                experiment.benchmark == benchmark && experiment.stressor.is_some()
+            });
             let variances: Vec<f64> = same.filter_map(|(_, ratios)| variance(ratios)).collect();
             // The median: a few bistable sets say nothing about the others.
             quantile(&variances, 0.5).unwrap_or(0.0)
         };
-        let kind = |experiment: &Experiment| plan.references[experiment.reference].core_kind.clone();
+        let kind =
+            |experiment: &Experiment| plan.references[experiment.reference].core_kind.clone();
         let repetitions = |index: usize| -> usize {
-            runs[index].iter().flatten().filter_map(|run| run.first()).map(|pace| pace.repetitions).sum()
+            runs[index]
+                .iter()
+                .flatten()
+                .filter_map(|run| run.first())
+                .map(|pace| pace.repetitions)
+                .sum()
         };
         let mut isolation = Vec::new();
         let mut slowdowns = Vec::new();
@@ -218,18 +229,27 @@ impl Characterization {
                 let same = |other: &&usize| {
                     let packed = &plan.experiments[**other];
                     !packed.spread
-                        && (packed.reference, packed.benchmark, packed.stressor, packed.count, &packed.place)
-                            == (
-                                experiment.reference,
-                                experiment.benchmark,
-                                Some(stressor),
-                                experiment.count,
-                                &experiment.place,
-                            )
+                        && (
+                            packed.reference,
+                            packed.benchmark,
+                            packed.stressor,
+                            packed.count,
+                            &packed.place,
+                        ) == (
+                            experiment.reference,
+                            experiment.benchmark,
+                            Some(stressor),
+                            experiment.count,
+                            &experiment.place,
+                        )
                 };
                 let indices: Vec<usize> = (0..plan.experiments.len()).collect();
                 let Some(&packed) = indices.iter().find(same) else { continue };
-                let both: Vec<f64> = ratios.iter().zip(&all[packed]).map(|(spread, packed)| spread / packed).collect();
+                let both: Vec<f64> = ratios
+                    .iter()
+                    .zip(&all[packed])
+                    .map(|(spread, packed)| spread / packed)
+                    .collect();
                 // Both runs vary, so the ratio does twice as much.
                 let ratio = estimate(&both, 2.0 * common(experiment.benchmark));
                 arrangements.push(Arranged {
@@ -262,9 +282,18 @@ impl Characterization {
             });
         }
         let noise = Noise::new(plan, runs);
-        let benchmarks: Vec<Microbenchmark> =
-            plan.benchmarks.iter().map(|&benchmark| bench.benchmarks()[benchmark].clone()).collect();
-        let findings = Findings::new(bench.machine(), &plan.references, &benchmarks, &slowdowns, &arrangements);
+        let benchmarks: Vec<Microbenchmark> = plan
+            .benchmarks
+            .iter()
+            .map(|&benchmark| bench.benchmarks()[benchmark].clone())
+            .collect();
+        let findings = Findings::new(
+            bench.machine(),
+            &plan.references,
+            &benchmarks,
+            &slowdowns,
+            &arrangements,
+        );
         Self {
             version: VERSION,
             machine: bench.machine().name.clone(),
@@ -290,12 +319,14 @@ fn time(runs: &[Vec<Pace>]) -> f64 {
     times.iter().sum::<f64>() / times.len() as f64
 }
 
-/// How much longer operations of the first program take in the runs `beside` others than in the pauses of these, or, where they make none, in
-/// the runs `alone` of the same round.
+/// How much longer operations of the first program take in the runs `beside` others than in the
+/// pauses of these, or, where they make none, in the runs `alone` of the same round.
 fn slowdown(beside: &[Vec<Pace>], alone: &[Vec<Pace>]) -> f64 {
     let ratio = |run: &Vec<Pace>| run.first().and_then(|pace| Some((pace.time / pace.alone?).ln()));
     match beside.iter().map(ratio).collect::<Option<Vec<f64>>>() {
-        Some(ratios) if !ratios.is_empty() => (ratios.iter().sum::<f64>() / ratios.len() as f64).exp(),
+        Some(ratios) if !ratios.is_empty() => {
+            (ratios.iter().sum::<f64>() / ratios.len() as f64).exp()
+        }
         _ => time(beside) / time(alone),
     }
 }
@@ -303,9 +334,14 @@ fn slowdown(beside: &[Vec<Pace>], alone: &[Vec<Pace>]) -> f64 {
 impl Noise {
     fn new(plan: &Plan, runs: &[Runs]) -> Self {
         let mut differences = Vec::new();
-        let alone = plan.experiments.iter().zip(runs).filter(|(experiment, _)| experiment.stressor.is_none());
+        let alone = plan
+            .experiments
+            .iter()
+            .zip(runs)
+            .filter(|(experiment, _)| experiment.stressor.is_none());
         for round in alone.flat_map(|(_, rounds)| rounds) {
-            let times: Vec<f64> = round.iter().filter_map(|run| run.first()).map(|pace| pace.time).collect();
+            let times: Vec<f64> =
+                round.iter().filter_map(|run| run.first()).map(|pace| pace.time).collect();
             for (later, &one) in times.iter().enumerate() {
                 differences.extend(times[..later].iter().map(|&other| (one / other).ln().abs()));
             }
@@ -317,11 +353,15 @@ impl Noise {
             most: quantile(&differences, 0.95),
             pairs: differences.len(),
             share: paces.iter().map(|pace| pace.share).sum::<f64>() / paces.len().max(1) as f64,
-            unsteady: (sets.iter().filter(|set| set.iter().any(|pace| !pace.steady)).count(), sets.len()),
+            unsteady: (
+                sets.iter().filter(|set| set.iter().any(|pace| !pace.steady)).count(),
+                sets.len(),
+            ),
         }
     }
 
-    /// Whether others had the contexts for so much of the time that programs met each other for less than they should.
+    /// Whether others had the contexts for so much of the time that programs met each other for
+    /// less than they should.
     pub fn busy(&self) -> bool {
         self.share < BUSY
     }

@@ -1,8 +1,9 @@
 //! Running a plan: rounds, random order, runs alone in between.
 //!
-//! Every round runs every set once and each reference alone [`ALONE`] times, all in one random order: slow changes of the machine
-//! (frequency, temperature, other users) then look like noise, which intervals show, and not like differences between sets.
-//! Each run has a seed of its own, so that on a model rounds vary the start offsets and on the host the memory.
+//! Every round runs every set once and each reference alone [`ALONE`] times, all in one random
+//! order: slow changes of the machine (frequency, temperature, other users) then look like noise,
+//! which intervals show, and not like differences between sets. Each run has a seed of its own, so
+//! that on a model rounds vary the start offsets and on the host the memory.
 
 use crate::characterization::{Characterization, Runs};
 use crate::plan::{Experiment, Plan};
@@ -90,12 +91,17 @@ fn tasks(plan: &Plan, conditions: Conditions) -> Vec<Task> {
             order.extend(std::iter::repeat_n(index, plan.runs_of(experiment)));
         }
         random.shuffle(&mut order);
-        tasks.extend(order.into_iter().map(|experiment| Task { experiment, round, seed: random.bits() }));
+        tasks.extend(order.into_iter().map(|experiment| Task {
+            experiment,
+            round,
+            seed: random.bits(),
+        }));
     }
     tasks
 }
 
-/// Runs `tasks`, as many at once as `bench` allows: what each gave, and how long it took. Error: see [`execute`].
+/// Runs `tasks`, as many at once as `bench` allows: what each gave, and how long it took. Error:
+/// see [`execute`].
 pub(crate) fn run_all(
     bench: &dyn Bench,
     plan: &Plan,
@@ -142,7 +148,12 @@ pub(crate) fn run_all(
     missing.map_or(Ok(paces), Err)
 }
 
-fn try_run(bench: &dyn Bench, plan: &Plan, fame: &Fame, task: &Task) -> Result<Vec<Pace>, MeasureError> {
+fn try_run(
+    bench: &dyn Bench,
+    plan: &Plan,
+    fame: &Fame,
+    task: &Task,
+) -> Result<Vec<Pace>, MeasureError> {
     let layout = &plan.experiments[task.experiment].layout;
     let mut tries = 0;
     loop {

@@ -1,7 +1,9 @@
-//! What follows from the tables: which resources are critical, who is sensitive, whom to run beside whom, and whether remote cores matter.
+//! What follows from the tables: which resources are critical, who is sensitive, whom to run beside
+//! whom, and whether remote cores matter.
 //!
-//! Thresholds are those the paper's words imply: up to 5 % is *negligible*, its "moderate" slowdowns are 11 to 44 %, its "significant"
-//! ones begin with 1.5 times. A slowdown counts only if its interval excludes 1 as well.
+//! Thresholds are those the paper's words imply: up to 5 % is *negligible*, its "moderate"
+//! slowdowns are 11 to 44 %, its "significant" ones begin with 1.5 times. A slowdown counts only if
+//! its interval excludes 1 as well.
 
 use crate::{Arranged, Level, Reference, Scope, Slowdown, scope};
 use pinwise_testbed::Microbenchmark;
@@ -12,7 +14,8 @@ use serde::{Deserialize, Serialize};
 const NEGLIGIBLE: f64 = 1.05;
 /// From here on it is high.
 const HIGH: f64 = 1.5;
-/// Tasks for which the size of the space is told, as in section 4.4, or as many as there are contexts.
+/// Tasks for which the size of the space is told, as in section 4.4, or as many as there are
+/// contexts.
 const TASKS: usize = 9;
 
 /// All that follows.
@@ -26,8 +29,9 @@ pub struct Findings {
     pub co_runners: Vec<CoRunners>,
     /// Whether remote cores matter; none where there is no remote core.
     pub remote: Option<Remote>,
-    /// The smallest domains that can be looked at one at a time: what happens within one of them does not depend on how
-    /// threads are placed outside. None where that is true of nothing below the whole machine, and where there is one core only.
+    /// The smallest domains that can be looked at one at a time: what happens within one of them
+    /// does not depend on how threads are placed outside. None where that is true of nothing
+    /// below the whole machine, and where there is one core only.
     #[serde(default)]
     pub local: Option<DomainKind>,
     /// What looking at one core at a time would save; none where no context has a core.
@@ -43,8 +47,8 @@ pub struct Critical {
     pub resource: String,
     /// The benchmark that uses it.
     pub benchmark: String,
-    /// The benchmark beside it: the same, or one whose loads and stores go the same way and farther.
-    /// Empty in documents written before it was told.
+    /// The benchmark beside it: the same, or one whose loads and stores go the same way and
+    /// farther. Empty in documents written before it was told.
     #[serde(default)]
     pub stressor: String,
     /// How many of them ran at that level.
@@ -120,19 +124,21 @@ pub struct CoRunners {
 pub struct Remote {
     /// Benchmarks that nothing on another core slows down by 5 % or more, whatever they use.
     pub independent: Vec<String>,
-    /// Benchmarks of core-private resources that something does slow down: core-local scope fails for them.
+    /// Benchmarks of core-private resources that something does slow down: core-local scope fails
+    /// for them.
     pub dependent: Vec<String>,
     /// Benchmarks of shared resources that are slowed down by what runs elsewhere.
     pub shared: Vec<String>,
     /// Benchmarks whose intervals leave it open.
     #[serde(default)]
     pub undecided: Vec<Undecided>,
-    /// The largest change by another arrangement of the same remote stressors (spread / packed - 1), among those that
-    /// are beyond doubt; none where no other arrangement exists.
+    /// The largest change by another arrangement of the same remote stressors (spread / packed -
+    /// 1), among those that are beyond doubt; none where no other arrangement exists.
     pub arrangement: Option<f64>,
     /// Whom it was seen on, beside whom.
     pub arrangement_of: Option<(String, String)>,
-    /// Where a thread sits among remote cores does not matter: a scheduler may look at one core at a time.
+    /// Where a thread sits among remote cores does not matter: a scheduler may look at one core at
+    /// a time.
     pub core_local: bool,
 }
 
@@ -153,24 +159,31 @@ impl Findings {
         slowdowns: &[Slowdown],
         arrangements: &[Arranged],
     ) -> Self {
-        // The kind of core named first stands for the machine; tables of the others are in the slowdowns.
+        // The kind of core named first stands for the machine; tables of the others are in the
+        // slowdowns.
         let kind = references.first().and_then(|reference| reference.core_kind.clone());
         let levels = references.first().map_or(&[][..], |reference| &reference.levels);
         let full: Vec<&Slowdown> = slowdowns
             .iter()
             .filter(|row| row.core_kind == kind)
             .filter(|row| {
-                let most = slowdowns.iter().filter(|other| other.place == row.place && other.core_kind == kind);
+                let most = slowdowns
+                    .iter()
+                    .filter(|other| other.place == row.place && other.core_kind == kind);
                 most.map(|other| other.count).max() == Some(row.count)
             })
             .collect();
         let names: Vec<String> = levels.iter().map(|level| level.name.clone()).collect();
         let remote_names: Vec<&String> =
             levels.iter().filter(|level| level.is_remote()).map(|level| &level.name).collect();
-        let of_kind: Vec<&Slowdown> = slowdowns.iter().filter(|row| row.core_kind == kind).collect();
-        let arranged: Vec<&Arranged> = arrangements.iter().filter(|row| row.core_kind == kind).collect();
-        let local = Tables { benchmarks, slowdowns: &of_kind, arrangements: &arranged }.local(levels);
-        let remote = (!remote_names.is_empty()).then(|| remote(&remote_names, benchmarks, &of_kind, &arranged, local));
+        let of_kind: Vec<&Slowdown> =
+            slowdowns.iter().filter(|row| row.core_kind == kind).collect();
+        let arranged: Vec<&Arranged> =
+            arrangements.iter().filter(|row| row.core_kind == kind).collect();
+        let local =
+            Tables { benchmarks, slowdowns: &of_kind, arrangements: &arranged }.local(levels);
+        let remote = (!remote_names.is_empty())
+            .then(|| remote(&remote_names, benchmarks, &of_kind, &arranged, local));
         let tasks = TASKS.min(machine.allowed.len());
         Self {
             critical: critical(&names, benchmarks, &full),
@@ -191,13 +204,16 @@ fn critical(names: &[String], benchmarks: &[Microbenchmark], full: &[&Slowdown])
     for benchmark in benchmarks {
         let slowed_by = |stressor: &Microbenchmark| {
             // The outermost level at which they still meet is that of the resource.
-            let of_both = |row: &&&Slowdown| row.reference == benchmark.name && row.stressor == stressor.name;
+            let of_both =
+                |row: &&&Slowdown| row.reference == benchmark.name && row.stressor == stressor.name;
             let rows: Vec<&Slowdown> = full.iter().filter(of_both).copied().collect();
             names.iter().rev().find_map(|level| slowed_at(&rows, level).map(|row| (level, row)))
         };
-        // One that waits for each load may be too slow to disturb its equal, and still be disturbed by whoever goes the same way.
-        // Kinds of domains come outermost first.
-        let same_way = |other: &&Microbenchmark| benchmark.level < DomainKind::Core && other.level <= benchmark.level;
+        // One that waits for each load may be too slow to disturb its equal, and still be disturbed
+        // by whoever goes the same way. Kinds of domains come outermost first.
+        let same_way = |other: &&Microbenchmark| {
+            benchmark.level < DomainKind::Core && other.level <= benchmark.level
+        };
         let by_others = || {
             let rows = benchmarks.iter().filter(same_way).filter_map(slowed_by);
             rows.max_by(|(_, one), (_, other)| one.slowdown.total_cmp(&other.slowdown))
@@ -218,10 +234,18 @@ fn critical(names: &[String], benchmarks: &[Microbenchmark], full: &[&Slowdown])
     critical
 }
 
-fn sensitivity(names: &[String], benchmark: &str, slowdowns: &[Slowdown], kind: &Option<String>) -> Sensitivity {
-    let rows: Vec<&Slowdown> =
-        slowdowns.iter().filter(|row| row.reference == benchmark && row.core_kind == *kind).collect();
-    let worst = rows.iter().filter(|row| slowed(row)).max_by(|a, b| a.slowdown.total_cmp(&b.slowdown));
+fn sensitivity(
+    names: &[String],
+    benchmark: &str,
+    slowdowns: &[Slowdown],
+    kind: &Option<String>,
+) -> Sensitivity {
+    let rows: Vec<&Slowdown> = slowdowns
+        .iter()
+        .filter(|row| row.reference == benchmark && row.core_kind == *kind)
+        .collect();
+    let worst =
+        rows.iter().filter(|row| slowed(row)).max_by(|a, b| a.slowdown.total_cmp(&b.slowdown));
     let largest = rows.iter().map(|row| row.slowdown).fold(1.0, f64::max);
     let up_to = names.iter().rev().find(|level| slowed_at(&rows, level).is_some());
     Sensitivity {
@@ -234,8 +258,9 @@ fn sensitivity(names: &[String], benchmark: &str, slowdowns: &[Slowdown], kind: 
     }
 }
 
-/// The largest slowdown of a reference, among its rows, that stressors at `level` are the cause of. Where levels inside are full as well (`pipe+core`)
-/// the outer one counts if the slowdown exceeds, not negligibly and beyond doubt, that beside those inside alone.
+/// The largest slowdown of a reference, among its rows, that stressors at `level` are the cause of.
+/// Where levels inside are full as well (`pipe+core`) the outer one counts if the slowdown exceeds,
+/// not negligibly and beyond doubt, that beside those inside alone.
 fn slowed_at<'a>(rows: &[&'a Slowdown], level: &str) -> Option<&'a Slowdown> {
     let added = |row: &Slowdown, inside: &str| {
         let same = |other: &&&Slowdown| other.stressor == row.stressor && other.place == inside;
@@ -265,11 +290,16 @@ fn co_runners(benchmarks: &[Microbenchmark], full: &[&Slowdown]) -> Vec<CoRunner
     let mut found = Vec::new();
     for benchmark in benchmarks {
         for &place in &places {
-            let mut rows: Vec<&&Slowdown> =
-                full.iter().filter(|row| row.reference == benchmark.name && row.place == place).collect();
+            let mut rows: Vec<&&Slowdown> = full
+                .iter()
+                .filter(|row| row.reference == benchmark.name && row.place == place)
+                .collect();
             rows.sort_by(|a, b| a.slowdown.total_cmp(&b.slowdown));
             let of = |wanted: SensitivityClass| {
-                rows.iter().filter(|row| class(row) == wanted).map(|row| row.stressor.clone()).collect()
+                rows.iter()
+                    .filter(|row| class(row) == wanted)
+                    .map(|row| row.stressor.clone())
+                    .collect()
             };
             found.push(CoRunners {
                 benchmark: benchmark.name.clone(),
@@ -301,9 +331,12 @@ fn remote(
         core_local: local.is_some_and(|kind| kind >= DomainKind::Core),
     };
     for benchmark in benchmarks {
-        let rows: Vec<&&Slowdown> =
-            slowdowns.iter().filter(|row| row.reference == benchmark.name && names.contains(&&row.place)).collect();
-        // Of those that are neither beyond doubt slowed down nor beyond doubt not: the one that may be worst.
+        let rows: Vec<&&Slowdown> = slowdowns
+            .iter()
+            .filter(|row| row.reference == benchmark.name && names.contains(&&row.place))
+            .collect();
+        // Of those that are neither beyond doubt slowed down nor beyond doubt not: the one that may
+        // be worst.
         let open = rows.iter().filter(|row| most(row) >= NEGLIGIBLE && !slowed(row));
         let name = benchmark.name.clone();
         if rows.iter().any(|row| slowed(row)) {
@@ -324,8 +357,12 @@ fn remote(
             remote.independent.push(name);
         }
     }
-    let worst = arrangements.iter().filter(|row| certain(row)).max_by(|a, b| change(a).total_cmp(&change(b)));
-    remote.arrangement = worst.map(|row| row.ratio - 1.0).or((!arrangements.is_empty()).then_some(0.0));
+    let worst = arrangements
+        .iter()
+        .filter(|row| certain(row))
+        .max_by(|a, b| change(a).total_cmp(&change(b)));
+    remote.arrangement =
+        worst.map(|row| row.ratio - 1.0).or((!arrangements.is_empty()).then_some(0.0));
     remote.arrangement_of = worst.map(|row| (row.reference.clone(), row.stressor.clone()));
     remote
 }
@@ -355,29 +392,44 @@ impl Tables<'_> {
     /// The innermost of `levels`, or a context itself, that can be looked at alone.
     fn local(&self, levels: &[Level]) -> Option<DomainKind> {
         // A core that holds one context is no level of its own.
-        let innermost = if levels.iter().any(|level| !level.is_remote()) { DomainKind::Pu } else { DomainKind::Core };
+        let innermost = if levels.iter().any(|level| !level.is_remote()) {
+            DomainKind::Pu
+        } else {
+            DomainKind::Core
+        };
         let kinds = std::iter::once(innermost).chain(levels.iter().map(|level| level.kind));
-        let outside =
-            (0..levels.len()).map(|inside| levels[inside..].iter().map(|level| level.name.as_str()).collect());
-        kinds.zip(outside).find(|(kind, outside)| self.is_local(*kind, outside)).map(|(kind, _)| kind)
+        let outside = (0..levels.len())
+            .map(|inside| levels[inside..].iter().map(|level| level.name.as_str()).collect());
+        kinds
+            .zip(outside)
+            .find(|(kind, outside)| self.is_local(*kind, outside))
+            .map(|(kind, _)| kind)
     }
 
-    /// Whether domains of `kind`, with the levels `outside` around them, can be looked at alone: nothing there slows down whoever uses
-    /// what is inside, and of those who use what is shared it matters how many of whom are outside, not where.
+    /// Whether domains of `kind`, with the levels `outside` around them, can be looked at alone:
+    /// nothing there slows down whoever uses what is inside, and of those who use what is
+    /// shared it matters how many of whom are outside, not where.
     fn is_local(&self, kind: DomainKind, outside: &Vec<&str>) -> bool {
         let there = |place: &str| place.split('+').all(|level| outside.contains(&level));
-        let uses = |name: &str| self.benchmarks.iter().any(|one| one.name == name && one.level >= kind);
+        let uses =
+            |name: &str| self.benchmarks.iter().any(|one| one.name == name && one.level >= kind);
         let rows: Vec<&&Slowdown> = self.slowdowns.iter().filter(|row| there(&row.place)).collect();
         let alike = |one: &Slowdown, other: &Slowdown| {
             let apart = one.low.zip(other.high).is_none_or(|(low, high)| low > high);
             one.slowdown < other.slowdown * NEGLIGIBLE || !apart
         };
         let same = |one: &Slowdown, other: &Slowdown| {
-            (&one.reference, &one.stressor, one.count) == (&other.reference, &other.stressor, other.count)
+            (&one.reference, &one.stressor, one.count)
+                == (&other.reference, &other.stressor, other.count)
         };
         rows.iter().all(|row| !(uses(&row.reference) && slowed(row)))
-            && rows.iter().all(|one| rows.iter().all(|other| !same(one, other) || alike(one, other)))
-            && self.arrangements.iter().all(|row| !there(&row.place) || change(row) < NEGLIGIBLE - 1.0 || !certain(row))
+            && rows
+                .iter()
+                .all(|one| rows.iter().all(|other| !same(one, other) || alike(one, other)))
+            && self
+                .arrangements
+                .iter()
+                .all(|row| !there(&row.place) || change(row) < NEGLIGIBLE - 1.0 || !certain(row))
     }
 }
 

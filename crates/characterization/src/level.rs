@@ -1,8 +1,9 @@
 //! The sharing levels around a context, and those the machine lacks.
 //!
-//! A level is called after the smallest domain that two contexts have in common: `pipe`, `core`, `l2`, `l3`, `numa`, and `chip` for a
-//! package, whether or not the machine has others; `machine` is what is left between packages. On the UltraSPARC T2 these are
-//! the paper's IntraPipe, IntraCore and InterCore: pipe, core, chip.
+//! A level is called after the smallest domain that two contexts have in common: `pipe`, `core`,
+//! `l2`, `l3`, `numa`, and `chip` for a package, whether or not the machine has others; `machine`
+//! is what is left between packages. On the UltraSPARC T2 these are the paper's IntraPipe,
+//! IntraCore and InterCore: pipe, core, chip.
 
 use pinwise_topology::{CacheKind, CpuSet, DomainKind, Machine, SharingTree};
 use serde::{Deserialize, Serialize};
@@ -48,13 +49,24 @@ pub(crate) fn levels(machine: &Machine, tree: &SharingTree, leaf: u32) -> Vec<Le
         .map(|(kind, leaves)| {
             let contexts = leaves.len() - inner;
             inner = leaves.len();
-            let cpus: CpuSet = leaves.clone().filter_map(|leaf| tree.leaves().get(leaf as usize).copied()).collect();
+            let cpus: CpuSet = leaves
+                .clone()
+                .filter_map(|leaf| tree.leaves().get(leaf as usize).copied())
+                .collect();
             // A machine that is one core is a core.
-            let inside = [DomainKind::Pipe, DomainKind::Core]
-                .into_iter()
-                .find(|&kind| machine.domains(kind).any(|domain| domain.cpus.intersection(&machine.allowed) == cpus));
+            let inside = [DomainKind::Pipe, DomainKind::Core].into_iter().find(|&kind| {
+                machine
+                    .domains(kind)
+                    .any(|domain| domain.cpus.intersection(&machine.allowed) == cpus)
+            });
             let kind = inside.unwrap_or(kind);
-            Level { name: name(machine, kind), kind, contexts, caches: caches(machine, &cpus), leaves }
+            Level {
+                name: name(machine, kind),
+                kind,
+                contexts,
+                caches: caches(machine, &cpus),
+                leaves,
+            }
         })
         .collect()
 }
@@ -80,13 +92,16 @@ fn caches(machine: &Machine, cpus: &CpuSet) -> Vec<String> {
     machine.caches.iter().filter(shared).map(name).collect()
 }
 
-/// What people look for in a machine and do not find in `levels`: contexts of one core, cores of one chip, several chips.
+/// What people look for in a machine and do not find in `levels`: contexts of one core, cores of
+/// one chip, several chips.
 pub(crate) fn absent(machine: &Machine, levels: &[Level]) -> Vec<Absent> {
     let has = |name: &str| levels.iter().any(|level| level.name == name);
-    let several =
-        |kind: DomainKind| machine.domains(kind).any(|domain| domain.cpus.intersection(&machine.allowed).len() > 1);
+    let several = |kind: DomainKind| {
+        machine.domains(kind).any(|domain| domain.cpus.intersection(&machine.allowed).len() > 1)
+    };
     let mut absent = Vec::new();
-    let mut add = |name: &str, reason: &str| absent.push(Absent { name: name.into(), reason: reason.into() });
+    let mut add =
+        |name: &str, reason: &str| absent.push(Absent { name: name.into(), reason: reason.into() });
     if !levels.iter().any(|level| !level.is_remote()) {
         let reason = if several(DomainKind::Core) {
             "this kind of core has one context"
@@ -95,7 +110,9 @@ pub(crate) fn absent(machine: &Machine, levels: &[Level]) -> Vec<Absent> {
         };
         add("core", reason);
     }
-    if !has("chip") && !levels.iter().any(|level| level.is_remote() && level.kind != DomainKind::Machine) {
+    if !has("chip")
+        && !levels.iter().any(|level| level.is_remote() && level.kind != DomainKind::Machine)
+    {
         add("chip", "no two cores that may be used are in one package");
     }
     if !has("machine") {

@@ -1,15 +1,20 @@
 //! What programs on shared hardware do to each other, level by level.
 //!
-//! V. Čakarević et al., "Characterizing the Resource-Sharing Levels in the UltraSPARC T2 Processor" (MICRO 2009), for any machine:
-//! microbenchmarks, each of which stresses one resource, run alone and then beside others at every distance the machine has.
-//! The *reference* is the program whose time is looked at, the *stressors* are the others; its *slowdown* is its time per
+//! V. Čakarević et al., "Characterizing the Resource-Sharing Levels in the UltraSPARC T2 Processor"
+//! (MICRO 2009), for any machine: microbenchmarks, each of which stresses one resource, run alone
+//! and then beside others at every distance the machine has. The *reference* is the program whose
+//! time is looked at, the *stressors* are the others; its *slowdown* is its time per
 //! operation beside them over its time alone.
 //!
-//! * [`Plan`] (pure): which sets of programs to run where, from the machine's tree of sharing levels.
-//! * [`execute()`]: runs the plan on a [`pinwise_testbed::Bench`], in rounds, in random order, with runs alone in between.
+//! * [`Plan`] (pure): which sets of programs to run where, from the machine's tree of sharing
+//!   levels.
+//! * [`execute()`]: runs the plan on a [`pinwise_testbed::Bench`], in rounds, in random order, with
+//!   runs alone in between.
 //! * [`estimate()`]: how long that takes.
-//! * [`Characterization`]: the result, with intervals, noise and warnings; it is kept and read again.
-//! * [`Findings`] (pure): critical resources, sensitivity, co-runners, and whether remote cores matter.
+//! * [`Characterization`]: the result, with intervals, noise and warnings; it is kept and read
+//!   again.
+//! * [`Findings`] (pure): critical resources, sensitivity, co-runners, and whether remote cores
+//!   matter.
 
 #![forbid(unsafe_code)]
 
@@ -25,7 +30,9 @@ mod statistics;
 pub use characterization::{Arranged, Characterization, Isolated, Noise, Slowdown};
 pub use estimate::estimate;
 pub use execute::{Conditions, Step, execute};
-pub use findings::{CoRunners, Critical, Findings, Remote, Sensitivity, SensitivityClass, Undecided};
+pub use findings::{
+    CoRunners, Critical, Findings, Remote, Sensitivity, SensitivityClass, Undecided,
+};
 pub use level::{Absent, Level};
 pub use plan::{Experiment, Plan, PlanError, Reference};
 pub use scope::{Scope, scope};

@@ -1,14 +1,17 @@
 //! Which sets of programs to run, and where.
 //!
-//! The reference sits on the first context of each kind of core. Stressors, all of one kind, are added level by level, the innermost
-//! first, in growing number; domains beside the reference are filled one after the other (*packed*), as in the paper: on an
-//! UltraSPARC T2 `pipe` is 1 to 3 stressors in the reference's own pipe, `core` 1 to 4 in the other pipe of its core,
-//! `pipe+core` the own pipe full and 1 to 4 in the other, `chip` up to 8 on another core. Levels within a core are also
-//! combined because units within a core are shared between groups, not between threads (section 4.2: 4 stressors slow FPdiv down
-//! 4 times in its own pipe, 1.9 times from the other pipe, 7.6 times from both).
+//! The reference sits on the first context of each kind of core. Stressors, all of one kind, are
+//! added level by level, the innermost first, in growing number; domains beside the reference are
+//! filled one after the other (*packed*), as in the paper: on an UltraSPARC T2 `pipe` is 1 to 3
+//! stressors in the reference's own pipe, `core` 1 to 4 in the other pipe of its core, `pipe+core`
+//! the own pipe full and 1 to 4 in the other, `chip` up to 8 on another core. Levels within a core
+//! are also combined because units within a core are shared between groups, not between threads
+//! (section 4.2: 4 stressors slow FPdiv down 4 times in its own pipe, 1.9 times from the other
+//! pipe, 7.6 times from both).
 //!
-//! Whether it matters *how* remote stressors are arranged is asked once more: as many stressors as there were packed on one remote
-//! core, spread over remote cores (section 4.3, thread assignments 1 to 3).
+//! Whether it matters *how* remote stressors are arranged is asked once more: as many stressors as
+//! there were packed on one remote core, spread over remote cores (section 4.3, thread assignments
+//! 1 to 3).
 
 use crate::level::{self, Absent, Level};
 use pinwise_testbed::{Microbenchmark, Seat};
@@ -33,7 +36,9 @@ pub enum PlanError {
         known: String,
     },
     /// No context.
-    #[error("no hardware context is allowed: check the cpuset and the affinity mask (taskset -p $$)")]
+    #[error(
+        "no hardware context is allowed: check the cpuset and the affinity mask (taskset -p $$)"
+    )]
     NoContexts,
 }
 
@@ -88,8 +93,8 @@ struct Arrangement {
 }
 
 impl Plan {
-    /// The plan for `machine` with those of `benchmarks` named in `chosen` (all, where none is), at most `most` stressors at
-    /// each remote level.
+    /// The plan for `machine` with those of `benchmarks` named in `chosen` (all, where none is), at
+    /// most `most` stressors at each remote level.
     ///
     /// # Errors
     /// A name that is not there; a machine without contexts.
@@ -104,9 +109,15 @@ impl Plan {
             return Err(PlanError::NoContexts);
         }
         let find = |name: &String| {
-            benchmarks.iter().position(|benchmark| benchmark.name == *name).ok_or_else(|| PlanError::Unknown {
-                name: name.clone(),
-                known: benchmarks.iter().map(|benchmark| benchmark.name.as_str()).collect::<Vec<_>>().join(", "),
+            benchmarks.iter().position(|benchmark| benchmark.name == *name).ok_or_else(|| {
+                PlanError::Unknown {
+                    name: name.clone(),
+                    known: benchmarks
+                        .iter()
+                        .map(|benchmark| benchmark.name.as_str())
+                        .collect::<Vec<_>>()
+                        .join(", "),
+                }
             })
         };
         let mut benchmarks = match chosen {
@@ -149,7 +160,8 @@ impl Plan {
         for &benchmark in &self.benchmarks {
             for &stressor in &self.benchmarks {
                 for arrangement in &arrangements {
-                    let others = arrangement.leaves.iter().map(|&leaf| Seat { leaf, benchmark: stressor });
+                    let others =
+                        arrangement.leaves.iter().map(|&leaf| Seat { leaf, benchmark: stressor });
                     self.experiments.push(Experiment {
                         reference,
                         benchmark,
@@ -157,7 +169,9 @@ impl Plan {
                         count: arrangement.leaves.len(),
                         place: arrangement.place.clone(),
                         spread: arrangement.spread,
-                        layout: std::iter::once(Seat { leaf: *leaf, benchmark }).chain(others).collect(),
+                        layout: std::iter::once(Seat { leaf: *leaf, benchmark })
+                            .chain(others)
+                            .collect(),
                     });
                 }
             }
@@ -169,11 +183,16 @@ impl Plan {
 fn references(machine: &Machine, tree: &SharingTree) -> Vec<Reference> {
     let mut first: BTreeMap<usize, u32> = BTreeMap::new();
     for (leaf, cpu) in (0..).zip(tree.leaves()) {
-        let kind = machine.contexts.iter().find(|context| context.cpu == *cpu).map_or(0, |context| context.kind);
+        let kind = machine
+            .contexts
+            .iter()
+            .find(|context| context.cpu == *cpu)
+            .map_or(0, |context| context.kind);
         first.entry(kind).or_insert(leaf);
     }
     let several = first.len() > 1;
-    let named = |kind: usize| machine.kinds.get(kind).filter(|_| several).map(|kind| kind.name.clone());
+    let named =
+        |kind: usize| machine.kinds.get(kind).filter(|_| several).map(|kind| kind.name.clone());
     first
         .into_iter()
         .map(|(kind, leaf)| {
@@ -191,7 +210,8 @@ fn arrangements(tree: &SharingTree, leaf: u32, levels: &[Level], most: usize) ->
     let mut inside = leaf..leaf + 1;
     for level in levels {
         // Those after the reference first, then around to those before it.
-        let packed: Vec<u32> = (inside.end..level.leaves.end).chain(level.leaves.start..inside.start).collect();
+        let packed: Vec<u32> =
+            (inside.end..level.leaves.end).chain(level.leaves.start..inside.start).collect();
         let limit = if level.is_remote() { packed.len().min(most) } else { packed.len() };
         for count in growing(limit) {
             let leaves = packed[..count].to_vec();
@@ -200,7 +220,11 @@ fn arrangements(tree: &SharingTree, leaf: u32, levels: &[Level], most: usize) ->
         if level.is_remote() {
             arrangements.extend(spread(tree, level, &packed, limit));
         } else {
-            let name = if inner.is_empty() { level.name.clone() } else { format!("{inner_name}+{}", level.name) };
+            let name = if inner.is_empty() {
+                level.name.clone()
+            } else {
+                format!("{inner_name}+{}", level.name)
+            };
             for count in growing(limit).into_iter().filter(|_| !inner.is_empty()) {
                 let leaves = inner.iter().chain(&packed[..count]).copied().collect();
                 arrangements.push(Arrangement { place: name.clone(), spread: false, leaves });
@@ -222,11 +246,12 @@ fn growing(most: usize) -> Vec<usize> {
     counts
 }
 
-/// As many stressors as are compared, one on each of several siblings of the reference's domain. `None` where packing
-/// comes to the same, because siblings have one context or there is only one.
+/// As many stressors as are compared, one on each of several siblings of the reference's domain.
+/// `None` where packing comes to the same, because siblings have one context or there is only one.
 fn spread(tree: &SharingTree, level: &Level, packed: &[u32], limit: usize) -> Option<Arrangement> {
     let sibling = |leaf: u32| {
-        let inner = tree.around(leaf).into_iter().filter(|(_, leaves)| leaves.len() < level.leaves.len());
+        let inner =
+            tree.around(leaf).into_iter().filter(|(_, leaves)| leaves.len() < level.leaves.len());
         inner.max_by_key(|(_, leaves)| leaves.len()).map_or(leaf..leaf + 1, |(_, leaves)| leaves)
     };
     let mut firsts: Vec<u32> = Vec::new();
@@ -268,7 +293,9 @@ mod tests {
     /// `place count`, spread ones marked, of one pair.
     fn places(plan: &Plan, reference: usize) -> Vec<String> {
         let of = |experiment: &&Experiment| {
-            experiment.reference == reference && experiment.benchmark == 0 && experiment.stressor == Some(1)
+            experiment.reference == reference
+                && experiment.benchmark == 0
+                && experiment.stressor == Some(1)
         };
         let show = |experiment: &Experiment| {
             let mark = if experiment.spread { " spread" } else { "" };
@@ -305,7 +332,10 @@ mod tests {
         // Alone, then 17 layouts for each pair.
         assert_eq!(plan.experiments.len(), 2 + 4 * 17);
         let of = |place: &str, count, spread| {
-            let found = plan.experiments.iter().find(|e| e.place == place && e.count == count && e.spread == spread);
+            let found = plan
+                .experiments
+                .iter()
+                .find(|e| e.place == place && e.count == count && e.spread == spread);
             found.unwrap().layout.iter().map(|seat| seat.leaf).collect::<Vec<_>>()
         };
         assert_eq!(of("core", 4, false), [0, 4, 5, 6, 7]);
@@ -317,7 +347,8 @@ mod tests {
     #[test]
     fn machines_of_other_shapes() {
         let shape = |shape: &str| Machine::from_shape(shape).unwrap();
-        let two = ["core 1", "chip 1", "chip 2", "machine 1", "machine 2", "machine 3", "machine 4"];
+        let two =
+            ["core 1", "chip 1", "chip 2", "machine 1", "machine 2", "machine 3", "machine 4"];
         assert_eq!(places(&plan(&shape("2x2x2"), 8), 0), two);
         assert_eq!(places(&plan(&shape("package:1 core:2 pu:1"), 8), 0), ["chip 1"]);
         let places_of_16 = places(&plan(&shape("package:1 core:16 pu:1"), 15), 0);
@@ -332,13 +363,21 @@ mod tests {
         machine.kinds = ["P", "E"]
             .into_iter()
             .zip(files)
-            .map(|(name, cpus)| pinwise_topology::CoreKind { name: name.into(), cpus, capacity: None })
+            .map(|(name, cpus)| pinwise_topology::CoreKind {
+                name: name.into(),
+                cpus,
+                capacity: None,
+            })
             .collect();
         for index in 0..4 {
             machine.contexts[index].kind = index / 2;
         }
         let plan = plan(&machine, 8);
-        let kinds: Vec<_> = plan.references.iter().map(|reference| reference.core_kind.as_deref().unwrap()).collect();
+        let kinds: Vec<_> = plan
+            .references
+            .iter()
+            .map(|reference| reference.core_kind.as_deref().unwrap())
+            .collect();
         assert_eq!(kinds, ["P", "E"]);
         assert_eq!(plan.references[1].leaf, 2);
         assert_eq!(places(&plan, 1), ["chip 1", "chip 2", "chip 3"]);

@@ -1,13 +1,16 @@
 //! What it saves to look at one core at a time.
 //!
-//! If what runs on other cores does not matter, or only what it is and not where, an assignment performs as its cores do one by one:
-//! what has to be known is every way in which some of the tasks can share one core. With t tasks that is the sum over k of C(t, k) times
-//! the number of different assignments of k threads to a core, for each kind of core.
+//! If what runs on other cores does not matter, or only what it is and not where, an assignment
+//! performs as its cores do one by one: what has to be known is every way in which some of the
+//! tasks can share one core. With t tasks that is the sum over k of C(t, k) times the number of
+//! different assignments of k threads to a core, for each kind of core.
 //!
-//! For nine tasks on an UltraSPARC T2 this gives 6,990 instead of 592,573 assignments, 85 times fewer. The paper (section 4.4) says
-//! "around 520 000" and "8,500", "more than 60x", without the rule by which it counted. Seen from one of the tasks, the contents of its
-//! core are 4,287, and 8,574 where a core's two pipes are told apart (a mirror image then counts twice): that would be 60.6 times fewer
-//! than 520,000 and may be what was meant. Pipes are alike, and tasks share the contents of their core, so here each content counts once.
+//! For nine tasks on an UltraSPARC T2 this gives 6,990 instead of 592,573 assignments, 85 times
+//! fewer. The paper (section 4.4) says "around 520 000" and "8,500", "more than 60x", without the
+//! rule by which it counted. Seen from one of the tasks, the contents of its core are 4,287, and
+//! 8,574 where a core's two pipes are told apart (a mirror image then counts twice): that would be
+//! 60.6 times fewer than 520,000 and may be what was meant. Pipes are alike, and tasks share the
+//! contents of their core, so here each content counts once.
 
 use num_bigint::BigUint;
 use pinwise_topology::{Alike, DomainKind, Machine, PerContext, SharingTree, Space};
@@ -28,7 +31,9 @@ pub struct Scope {
 
 /// The sizes for `tasks` tasks. `None` where they do not fit, or no context is allowed.
 pub fn scope(machine: &Machine, tasks: usize) -> Option<Scope> {
-    let whole = Space::new(SharingTree::new(machine, Alike::ByStructure), tasks, PerContext::AtMost(1)).ok()?;
+    let whole =
+        Space::new(SharingTree::new(machine, Alike::ByStructure), tasks, PerContext::AtMost(1))
+            .ok()?;
     let assignments = whole.count();
     // Cores of one kind and structure are counted once.
     let mut shapes = Vec::new();
@@ -37,7 +42,11 @@ pub fn scope(machine: &Machine, tasks: usize) -> Option<Scope> {
         let cpus = core.cpus.intersection(&machine.allowed);
         let Some(first) = cpus.first() else { continue };
         let tree = SharingTree::over(machine, &cpus, Alike::ByStructure);
-        let kind = machine.contexts.iter().find(|context| context.cpu == first).map_or(0, |context| context.kind);
+        let kind = machine
+            .contexts
+            .iter()
+            .find(|context| context.cpu == first)
+            .map_or(0, |context| context.kind);
         let shape = (tree.levels(), tree.leaves().len(), kind);
         if shapes.contains(&shape) {
             continue;
@@ -51,7 +60,12 @@ pub fn scope(machine: &Machine, tasks: usize) -> Option<Scope> {
     // Ratios beyond a float's range read as infinite; nobody compares those.
     let float = |number: &BigUint| number.to_string().parse::<f64>().unwrap_or(f64::INFINITY);
     let times_fewer = float(&assignments) / float(&core_local);
-    Some(Scope { tasks, assignments: assignments.to_string(), core_local: core_local.to_string(), times_fewer })
+    Some(Scope {
+        tasks,
+        assignments: assignments.to_string(),
+        core_local: core_local.to_string(),
+        times_fewer,
+    })
 }
 
 /// C(n, k)
@@ -69,9 +83,15 @@ mod tests {
         assert_eq!((scope.assignments.as_str(), scope.core_local.as_str()), ("592573", "6990"));
         // Section 4.4: "more than 60x".
         assert!((84.0..85.0).contains(&scope.times_fewer), "{}", scope.times_fewer);
-        // The contents of the core of one of them, pipes told apart: what the paper's "8,500" may be.
-        let core = SharingTree::new(&Machine::from_shape("package:1 core:1 pipe:2 pu:4").unwrap(), Alike::ByStructure);
-        let of = |k: usize| Space::new(core.clone(), k, PerContext::AtMost(1)).unwrap().count() * choose(8, k - 1);
+        // The contents of the core of one of them, pipes told apart: what the paper's "8,500" may
+        // be.
+        let core = SharingTree::new(
+            &Machine::from_shape("package:1 core:1 pipe:2 pu:4").unwrap(),
+            Alike::ByStructure,
+        );
+        let of = |k: usize| {
+            Space::new(core.clone(), k, PerContext::AtMost(1)).unwrap().count() * choose(8, k - 1)
+        };
         assert_eq!((1..=8).map(of).sum::<BigUint>() * 2u32, BigUint::from(8574u32));
     }
 

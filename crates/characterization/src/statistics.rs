@@ -1,11 +1,13 @@
 //! The interval of a slowdown from few rounds.
 //!
-//! A slowdown is a ratio, so means and deviations are taken of its logarithm: the estimate is the geometric mean over rounds. Three
-//! or five rounds say little about how much *this* set of programs varies, but all sets of one reference together say much
-//! about how much its slowdowns vary in general. Both are combined as in G. K. Smyth, "Linear models and empirical Bayes methods"
-//! (Stat. Appl. Genet. Mol. Biol. 3, 2004): the variance is the weighted mean of the set's own (weight: rounds - 1)
-//! and the common one (weight [`PRIOR`]), and Student's t has as many degrees of freedom as both weights together. A set that is
-//! bistable keeps its wide interval, a set whose three rounds agree by luck does not get an interval of nothing.
+//! A slowdown is a ratio, so means and deviations are taken of its logarithm: the estimate is the
+//! geometric mean over rounds. Three or five rounds say little about how much *this* set of
+//! programs varies, but all sets of one reference together say much about how much its slowdowns
+//! vary in general. Both are combined as in G. K. Smyth, "Linear models and empirical Bayes
+//! methods" (Stat. Appl. Genet. Mol. Biol. 3, 2004): the variance is the weighted mean of the set's
+//! own (weight: rounds - 1) and the common one (weight [`PRIOR`]), and Student's t has as many
+//! degrees of freedom as both weights together. A set that is bistable keeps its wide interval, a
+//! set whose three rounds agree by luck does not get an interval of nothing.
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
@@ -22,8 +24,8 @@ pub(crate) struct Estimate {
     pub(crate) high: Option<f64>,
 }
 
-/// The geometric mean of `values` (positive, at least one), with its interval where there are two or more. `common` is the
-/// variance of logarithms that sets of this reference have in general.
+/// The geometric mean of `values` (positive, at least one), with its interval where there are two
+/// or more. `common` is the variance of logarithms that sets of this reference have in general.
 pub(crate) fn estimate(values: &[f64], common: f64) -> Estimate {
     let mean = values.iter().map(|value| value.ln()).sum::<f64>() / values.len() as f64;
     let own = values.len() as f64 - 1.0;
@@ -32,7 +34,8 @@ pub(crate) fn estimate(values: &[f64], common: f64) -> Estimate {
     }
     let variance = (PRIOR * common + own * variance(values).unwrap_or(0.0)) / (PRIOR + own);
     // The degrees of freedom are at least 5, which the distribution takes.
-    let t = StudentsT::new(0.0, 1.0, PRIOR + own).map_or(f64::NAN, |t| t.inverse_cdf(0.5 + CONFIDENCE / 2.0));
+    let t = StudentsT::new(0.0, 1.0, PRIOR + own)
+        .map_or(f64::NAN, |t| t.inverse_cdf(0.5 + CONFIDENCE / 2.0));
     let half = t * (variance / values.len() as f64).sqrt();
     Estimate { mean: mean.exp(), low: Some((mean - half).exp()), high: Some((mean + half).exp()) }
 }
@@ -41,10 +44,13 @@ pub(crate) fn estimate(values: &[f64], common: f64) -> Estimate {
 pub(crate) fn variance(values: &[f64]) -> Option<f64> {
     let count = values.len() as f64;
     let mean = values.iter().map(|value| value.ln()).sum::<f64>() / count;
-    (values.len() > 1).then(|| values.iter().map(|value| (value.ln() - mean).powi(2)).sum::<f64>() / (count - 1.0))
+    (values.len() > 1).then(|| {
+        values.iter().map(|value| (value.ln() - mean).powi(2)).sum::<f64>() / (count - 1.0)
+    })
 }
 
-/// The value that a fraction `q` of a sample does not exceed (nearest rank); `None` of an empty one.
+/// The value that a fraction `q` of a sample does not exceed (nearest rank); `None` of an empty
+/// one.
 pub(crate) fn quantile(values: &[f64], q: f64) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -74,7 +80,8 @@ mod tests {
             };
             inside += sets.iter().filter(|set| hit(set)).count();
         }
-        // 12,000 sets; t with 6 degrees of freedom on a variance that is known better is a little wide.
+        // 12,000 sets; t with 6 degrees of freedom on a variance that is known better is a little
+        // wide.
         let coverage = inside as f64 / 12_000.0;
         assert!((0.95..0.985).contains(&coverage), "{coverage}");
     }

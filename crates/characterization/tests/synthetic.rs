@@ -6,7 +6,8 @@ use pinwise_topology::{Alike, DomainKind, Fingerprint, Machine, Random, SharingT
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// Every benchmark is slowed down by its equals within its own domain: by 1 for each. `idle` minds nobody.
+/// Every benchmark is slowed down by its equals within its own domain: by 1 for each. `idle` minds
+/// nobody.
 struct Synthetic {
     machine: Machine,
     tree: SharingTree,
@@ -15,7 +16,8 @@ struct Synthetic {
     /// Relative deviation of times.
     noise: f64,
     share: f64,
-    /// How the machine's own speed changes from run to run, relative, and whether stressors pause so that it cancels.
+    /// How the machine's own speed changes from run to run, relative, and whether stressors pause
+    /// so that it cancels.
     drift: f64,
     pauses: bool,
     /// Failures to come before a run succeeds.
@@ -96,8 +98,9 @@ impl Bench for Synthetic {
                 "cache" => 0..64,
                 _ => seat.leaf..seat.leaf + 1,
             };
-            let equals =
-                layout.iter().filter(|other| other.benchmark == seat.benchmark && domain.contains(&other.leaf));
+            let equals = layout
+                .iter()
+                .filter(|other| other.benchmark == seat.benchmark && domain.contains(&other.leaf));
             let noise = 1.0 + self.noise * (2.0 * random.unit() - 1.0);
             let time = 10.0 * speed * equals.count() as f64 * noise;
             let alone = self.pauses.then_some(10.0 * speed);
@@ -133,7 +136,11 @@ fn slowdowns_are_those_put_in_and_intervals_contain_them() {
     ] {
         let row = row(reference, reference, place, count);
         assert!((row.slowdown / expected - 1.0).abs() < 0.02, "{row:?}");
-        assert!(row.low.unwrap() < row.slowdown && row.slowdown < row.high.unwrap() && row.rounds.len() == 3);
+        assert!(
+            row.low.unwrap() < row.slowdown
+                && row.slowdown < row.high.unwrap()
+                && row.rounds.len() == 3
+        );
     }
     assert!((row("fetch", "divide", "pipe", 3).slowdown - 1.0).abs() < 0.02);
     let inside = result.slowdowns.iter().filter(|row| {
@@ -143,7 +150,9 @@ fn slowdowns_are_those_put_in_and_intervals_contain_them() {
     let coverage = inside.count() as f64 / result.slowdowns.len() as f64;
     assert!(coverage > 0.9, "{coverage}");
     let alone = &result.isolation[0];
-    assert!((alone.cpi.unwrap() / 10.0 - 1.0).abs() < 0.01 && alone.ns.is_none() && alone.runs == 9);
+    assert!(
+        (alone.cpi.unwrap() / 10.0 - 1.0).abs() < 0.01 && alone.ns.is_none() && alone.runs == 9
+    );
     assert!(result.warnings.is_empty(), "{:?}", result.warnings);
 }
 
@@ -165,10 +174,23 @@ fn findings_name_the_resource_at_its_own_level() {
         findings.critical.iter().map(|row| (row.level.as_str(), row.resource.as_str())).collect();
     assert_eq!(critical, [("pipe", "fetch unit"), ("core", "divide unit"), ("chip", "cache unit")]);
     let of = |name: &str| findings.sensitivity.iter().find(|row| row.benchmark == name).unwrap();
-    assert_eq!((of("fetch").class, of("fetch").up_to.as_deref()), (SensitivityClass::High, Some("pipe")));
-    assert_eq!((of("divide").up_to.as_deref(), of("divide").place.as_deref()), (Some("core"), Some("pipe+core")));
-    assert_eq!((of("idle").class, of("idle").up_to.as_deref()), (SensitivityClass::Insensitive, None));
-    let pipe = findings.co_runners.iter().find(|row| row.benchmark == "fetch" && row.place == "pipe").unwrap();
+    assert_eq!(
+        (of("fetch").class, of("fetch").up_to.as_deref()),
+        (SensitivityClass::High, Some("pipe"))
+    );
+    assert_eq!(
+        (of("divide").up_to.as_deref(), of("divide").place.as_deref()),
+        (Some("core"), Some("pipe+core"))
+    );
+    assert_eq!(
+        (of("idle").class, of("idle").up_to.as_deref()),
+        (SensitivityClass::Insensitive, None)
+    );
+    let pipe = findings
+        .co_runners
+        .iter()
+        .find(|row| row.benchmark == "fetch" && row.place == "pipe")
+        .unwrap();
     assert_eq!((pipe.high.as_slice(), pipe.low.len()), (&["fetch".to_owned()][..], 3));
     let remote = findings.remote.unwrap();
     assert_eq!(remote.independent, ["fetch", "divide", "idle"]);
@@ -198,7 +220,10 @@ fn a_busy_and_noisy_machine_is_said_to_be_so() {
     let mut bench = t2();
     (bench.noise, bench.share) = (0.2, 0.5);
     let warnings = bench.characterize(2).unwrap().warnings;
-    assert!(warnings[0].starts_with("this machine is busy: the benchmarks had their CPUs for 50 %"), "{warnings:?}");
+    assert!(
+        warnings[0].starts_with("this machine is busy: the benchmarks had their CPUs for 50 %"),
+        "{warnings:?}"
+    );
     assert!(warnings[1].starts_with("this machine is noisy"), "{warnings:?}");
 }
 
@@ -216,7 +241,9 @@ fn a_machine_of_one_context_has_only_runs_alone() {
     let bench = Synthetic::new(Machine::from_shape("1").unwrap());
     let plan = Plan::new(&bench.machine, &bench.benchmarks[3..], &[], 8).unwrap();
     let bench = Synthetic { benchmarks: bench.benchmarks[3..].to_vec(), ..bench };
-    let result = execute(&bench, &plan, Synthetic::conditions(2), Fingerprint::of(&bench.machine), &|_| {}).unwrap();
+    let result =
+        execute(&bench, &plan, Synthetic::conditions(2), Fingerprint::of(&bench.machine), &|_| {})
+            .unwrap();
     assert!(result.slowdowns.is_empty() && result.findings.remote.is_none());
     assert_eq!(result.references[0].absent.len(), 3);
 }

@@ -12,7 +12,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         return Err("usage: memcached_load PORT CONNECTIONS SECONDS".into());
     };
     let seconds: u64 = seconds.parse()?;
-    let answered = load::memcached(port.parse()?, connections.parse()?, Duration::from_secs(seconds), &Arc::default())?;
+    let answered = load::memcached(
+        port.parse()?,
+        connections.parse()?,
+        Duration::from_secs(seconds),
+        &Arc::default(),
+    )?;
     println!("{answered} commands answered, {} per second", answered / seconds.max(1));
     Ok(())
 }

@@ -5,7 +5,9 @@ use crate::outcome::Sheet;
 use crate::output;
 use crate::request::Compared;
 use comfy_table::{CellAlignment, Table, presets};
-use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, KeptCharacterization, Record, Store};
+use pinwise_campaign::{
+    CampaignId, CampaignInfo, CampaignState, KeptCharacterization, Record, Store,
+};
 use pinwise_placement::{Comparison, Judge, Judged, Row, Standing, Verdict, sentence};
 use pinwise_report::{Files, against, caveat, is_simulated, loses, lost, standing};
 use pinwise_testbed::figures::{self, Scale};
@@ -33,12 +35,21 @@ pub(crate) fn print(
     if json {
         return output::print_json(&document(info, &comparison, &notes, &records));
     }
-    output::print(&tell(info, compared, &comparison, &notes, Files { plan: None, store: named }, output::width()))
+    output::print(&tell(
+        info,
+        compared,
+        &comparison,
+        &notes,
+        Files { plan: None, store: named },
+        output::width(),
+    ))
 }
 
-/// What to know beside the comparison, of its own measurements and of those of its searches, in sentences: in the terminal, JSON and on the page.
+/// What to know beside the comparison, of its own measurements and of those of its searches, in
+/// sentences: in the terminal, JSON and on the page.
 fn notes(store: &Store, info: &CampaignInfo, compared: &Compared) -> anyhow::Result<Vec<String>> {
-    let searches: BTreeSet<CampaignId> = compared.lineup.contenders.iter().filter_map(|way| way.campaign).collect();
+    let searches: BTreeSet<CampaignId> =
+        compared.lineup.contenders.iter().filter_map(|way| way.campaign).collect();
     let notes = place::notes_of(store, searches.into_iter().chain([info.id]))?;
     Ok(notes.iter().map(|note| sentence(note)).collect())
 }
@@ -55,7 +66,9 @@ pub(crate) fn page(
     let comparison = Comparison::new(&compared.lineup, &info.new.unit, records);
     let mut searches: Vec<(CampaignId, String, Vec<Record>)> = Vec::new();
     for way in &compared.lineup.contenders {
-        let Some((campaign, records)) = way.campaign.and_then(|id| Some((id, store.records(id).ok()?))) else {
+        let Some((campaign, records)) =
+            way.campaign.and_then(|id| Some((id, store.records(id).ok()?)))
+        else {
             continue;
         };
         // Of two ways with one search the last came to its end.
@@ -75,14 +88,17 @@ pub(crate) fn page(
 
 /// How far a comparison is that has not ended, and how to go on with it.
 fn unfinished(info: &CampaignInfo, compared: &Compared, files: Files<'_>) -> Option<String> {
-    let (done, all) = (figures::count(info.records), figures::count(Judge::measurements(&compared.lineup)));
+    let (done, all) =
+        (figures::count(info.records), figures::count(Judge::measurements(&compared.lineup)));
     let far = format!("{done} of at most {all} measurements of the comparison are made");
     match info.state {
         CampaignState::Finished => None,
         _ if info.running => Some(format!("It is still running: {far}.")),
-        _ => {
-            Some(format!("It was not ended: {far}; go on with: pinwise campaign resume {}{}", info.id.0, files.flag()))
-        }
+        _ => Some(format!(
+            "It was not ended: {far}; go on with: pinwise campaign resume {}{}",
+            info.id.0,
+            files.flag()
+        )),
     }
 }
 
@@ -132,7 +148,10 @@ fn tell(
     }
     let claims: Vec<String> = comparison.rows.iter().filter_map(claim).collect();
     if !claims.is_empty() {
-        sheet.text.push_str(&format!("\nWhat the searches claimed, and whether it was true:\n{}", claims.concat()));
+        sheet.text.push_str(&format!(
+            "\nWhat the searches claimed, and whether it was true:\n{}",
+            claims.concat()
+        ));
     }
     sheet.text.push('\n');
     for (name, reason) in &comparison.left_out {
@@ -144,9 +163,9 @@ fn tell(
     let flag = files.flag();
     if let Some(last) = searched.last() {
         let all = searched.join(", ");
-        sheet
-            .text
-            .push_str(&format!("The searches are campaigns {all}; see one with: pinwise campaign show {last}{flag}\n"));
+        sheet.text.push_str(&format!(
+            "The searches are campaigns {all}; see one with: pinwise campaign show {last}{flag}\n"
+        ));
     }
     sheet.text.push_str(&format!("See it all on a page: pinwise report {}{flag}\n", info.id.0));
     sheet.text
@@ -201,7 +220,12 @@ fn claim(row: &Row) -> Option<String> {
 }
 
 /// The comparison as one JSON document; the fields are a contract.
-fn document(info: &CampaignInfo, comparison: &Comparison, notes: &[String], records: &[Record]) -> Value {
+fn document(
+    info: &CampaignInfo,
+    comparison: &Comparison,
+    notes: &[String],
+    records: &[Record],
+) -> Value {
     let tree = SharingTree::new(&info.new.machine, info.new.alike);
     let unit = &comparison.unit;
     let row = |row: &Row| {

@@ -7,15 +7,16 @@
 //! 7 x Package: free (4-31)
 //! ```
 //!
-//! A row is a domain whose contexts have nothing smaller in common; each context stands with its number and, in brackets,
-//! its threads. Free contexts in a row and free domains side by side are drawn once. Plain ASCII, no colour.
+//! A row is a domain whose contexts have nothing smaller in common; each context stands with its
+//! number and, in brackets, its threads. Free contexts in a row and free domains side by side are
+//! drawn once. Plain ASCII, no colour.
 
 use crate::outline::{Outline, runs};
 use pinwise_topology::{Assignment, CpuId, CpuSet, Machine};
 use std::collections::BTreeMap;
 
-/// Draws `assignment` of the threads `names` to the contexts `tree_leaves` of `machine`, `width` columns wide where names
-/// allow it. Every line ends in a newline.
+/// Draws `assignment` of the threads `names` to the contexts `tree_leaves` of `machine`, `width`
+/// columns wide where names allow it. Every line ends in a newline.
 pub(crate) fn draw_assignment(
     machine: &Machine,
     tree_leaves: &[CpuId],
@@ -47,7 +48,10 @@ impl Drawing<'_> {
     fn domains(&mut self, neighbours: &[Outline], indent: usize) {
         let busy = |node: &Outline| node.cpus.iter().any(|cpu| self.threads.contains_key(&cpu));
         let is_row = |node: &Outline| node.children.iter().all(|child| child.context().is_some());
-        let labels = neighbours.iter().filter(|node| busy(node) && is_row(node)).map(|node| label(node).len());
+        let labels = neighbours
+            .iter()
+            .filter(|node| busy(node) && is_row(node))
+            .map(|node| label(node).len());
         let column = labels.filter(|&length| length <= 16).max().unwrap_or(0);
         // Free domains of one name may differ inside; nobody is looking for the difference here.
         let together = |a: &Outline, b: &Outline| !busy(a) && !busy(b) && kind(a) == kind(b);
@@ -57,7 +61,11 @@ impl Drawing<'_> {
             let first = &run[0];
             if !busy {
                 let cpus = run.iter().fold(CpuSet::new(), |all, node| all.union(&node.cpus));
-                let what = if run.len() > 1 { format!("{} x {}", run.len(), kind(first)) } else { label(first) };
+                let what = if run.len() > 1 {
+                    format!("{} x {}", run.len(), kind(first))
+                } else {
+                    label(first)
+                };
                 self.line(indent, &format!("{what}: free ({cpus})"));
             } else if is_row(first) {
                 self.row(first, indent, column);
@@ -75,21 +83,30 @@ impl Drawing<'_> {
         let label = label(node);
         let lone = [node.clone()];
         let contexts = if node.children.is_empty() { &lone[..] } else { &node.children[..] };
-        let free = |node: &Outline| node.context().is_none_or(|cpu| !self.threads.contains_key(&cpu));
+        let free =
+            |node: &Outline| node.context().is_none_or(|cpu| !self.threads.contains_key(&cpu));
         let cells: Vec<String> = runs(contexts, |a, b| free(a) && free(b))
             .into_iter()
             .map(|run| {
                 let cpus: CpuSet = run.iter().flat_map(|node| node.cpus.iter()).collect();
                 let names = run[0].context().and_then(|cpu| self.threads.get(&cpu));
-                names.map_or_else(|| format!("{cpus} [ ]"), |names| format!("{cpus} [{}]", counted(names)))
+                names.map_or_else(
+                    || format!("{cpus} [ ]"),
+                    |names| format!("{cpus} [{}]", counted(names)),
+                )
             })
             .collect();
         let beside = !label.is_empty() && label.len() <= column;
         if !beside {
             self.line(indent, &label);
         }
-        let hanging = if beside { indent + column + 2 } else { indent + if label.is_empty() { 0 } else { 2 } };
-        let mut line = if beside { format!("{:indent$}{label:column$}  ", "") } else { " ".repeat(hanging) };
+        let hanging = if beside {
+            indent + column + 2
+        } else {
+            indent + if label.is_empty() { 0 } else { 2 }
+        };
+        let mut line =
+            if beside { format!("{:indent$}{label:column$}  ", "") } else { " ".repeat(hanging) };
         for cell in cells {
             if line.len() > hanging && line.len() + cell.len() > self.width {
                 self.line(0, line.trim_end());
@@ -115,13 +132,16 @@ impl Drawing<'_> {
     }
 }
 
-/// `Package 0 + L3 0`: the domains people know by number. The machine itself, caches beside a core and single contexts
-/// need no mention.
+/// `Package 0 + L3 0`: the domains people know by number. The machine itself, caches beside a core
+/// and single contexts need no mention.
 fn label(node: &Outline) -> String {
-    let told =
-        node.chain.iter().filter(|entry| !matches!(entry.name.as_str(), "Machine" | "PU" | "L1" | "L1d" | "L1i"));
-    let parts: Vec<String> =
-        told.map(|entry| format!("{} {}", entry.name, entry.os_index.unwrap_or(entry.logical))).collect();
+    let told = node
+        .chain
+        .iter()
+        .filter(|entry| !matches!(entry.name.as_str(), "Machine" | "PU" | "L1" | "L1d" | "L1i"));
+    let parts: Vec<String> = told
+        .map(|entry| format!("{} {}", entry.name, entry.os_index.unwrap_or(entry.logical)))
+        .collect();
     // A core's private caches go without saying.
     match parts.iter().position(|part| part.starts_with("Core ")) {
         Some(core) => parts[core].clone(),
@@ -143,7 +163,8 @@ fn counted(names: &[&str]) -> String {
             None => counts.push((name, 1)),
         }
     }
-    let text = |(name, count)| if count == 1 { String::from(name) } else { format!("{name} x{count}") };
+    let text =
+        |(name, count)| if count == 1 { String::from(name) } else { format!("{name} x{count}") };
     counts.into_iter().map(text).collect::<Vec<_>>().join(" ")
 }
 
@@ -177,14 +198,18 @@ Package 0 + L2 0
     #[test]
     fn two_cores_are_one_row() {
         let machine = Machine::from_shape("2").unwrap();
-        assert_eq!(draw(&machine, &["redis", "io_thd_1"], &[0, 1], 60), "0 [redis]  1 [io_thd_1]\n");
+        assert_eq!(
+            draw(&machine, &["redis", "io_thd_1"], &[0, 1], 60),
+            "0 [redis]  1 [io_thd_1]\n"
+        );
         assert_eq!(draw(&machine, &["pigz"; 6], &[1; 6], 60), "0 [ ]  1 [pigz x6]\n");
     }
 
     #[test]
     fn rows_are_aligned_and_wrapped_at_the_width() {
         let machine = Machine::from_shape("2x2x2").unwrap();
-        let names = ["alpha-worker", "beta-worker", "gamma-worker", "delta-worker", "epsilon-worker"];
+        let names =
+            ["alpha-worker", "beta-worker", "gamma-worker", "delta-worker", "epsilon-worker"];
         let expected = "\
 Package 0
   Core 0  0 [alpha-worker beta-worker]
@@ -231,7 +256,8 @@ Package 1: free (128-255)
     fn contexts_that_are_no_leaves_are_not_drawn() {
         let machine = Machine::from_shape("2x2").unwrap();
         let leaves = [CpuId(2), CpuId(3)];
-        let drawing = draw_assignment(&machine, &leaves, &["a".into()], &Assignment::new(vec![1]), 60);
+        let drawing =
+            draw_assignment(&machine, &leaves, &["a".into()], &Assignment::new(vec![1]), 60);
         assert_eq!(drawing, "Core 1  2 [ ]  3 [a]\n");
     }
 }

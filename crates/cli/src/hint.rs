@@ -1,4 +1,5 @@
-//! What was probably meant by a command line that the parser refuses, where the parser's own tips lead astray.
+//! What was probably meant by a command line that the parser refuses, where the parser's own tips
+//! lead astray.
 
 use crate::output::Usage;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -9,22 +10,36 @@ use std::ffi::OsString;
 const WITH_PROGRAM: [&str; 5] = ["place", "threads", "tune", "compare", "run"];
 
 /// Options that one command has and another is asked for, with what that one does instead.
-const ELSEWHERE: [(&str, &str, &str); 1] =
-    [("threads", "--store", "since it keeps nothing: write what it prints to a file, with --json for other programs")];
+const ELSEWHERE: [(&str, &str, &str); 1] = [(
+    "threads",
+    "--store",
+    "since it keeps nothing: write what it prints to a file, with --json for other programs",
+)];
 
 /// One line that says what to type, where that is known.
 pub(crate) fn hint(error: &clap::Error, words: &[OsString]) -> Option<Usage> {
     let words: Vec<_> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let command = words.get(1).filter(|word| !word.is_empty())?;
-    if command == "apply" && words.iter().any(|word| word == "--undo") && concerns_plan_or_pid(error) {
+    if command == "apply"
+        && words.iter().any(|word| word == "--undo")
+        && concerns_plan_or_pid(error)
+    {
         let next = || words.iter().skip_while(|word| *word != "--pid").nth(1).map(String::as_str);
-        let pid = words.iter().find_map(|word| word.strip_prefix("--pid=")).or_else(next).unwrap_or("PID");
-        return Some(Usage(format!("--undo takes a process and no plan: pinwise apply --undo --pid {pid}")));
+        let pid = words
+            .iter()
+            .find_map(|word| word.strip_prefix("--pid="))
+            .or_else(next)
+            .unwrap_or("PID");
+        return Some(Usage(format!(
+            "--undo takes a process and no plan: pinwise apply --undo --pid {pid}"
+        )));
     }
-    let refused = error.get(ContextKind::InvalidArg).or_else(|| error.get(ContextKind::InvalidSubcommand));
+    let refused =
+        error.get(ContextKind::InvalidArg).or_else(|| error.get(ContextKind::InvalidSubcommand));
     let Some(ContextValue::String(refused)) = refused else { return None };
     if refused.starts_with('-') {
-        let (_, option, instead) = ELSEWHERE.iter().find(|(name, option, _)| name == command && option == refused)?;
+        let (_, option, instead) =
+            ELSEWHERE.iter().find(|(name, option, _)| name == command && option == refused)?;
         return Some(Usage(format!("{command} has no {option}, {instead}")));
     }
     let name = WITH_PROGRAM.iter().find(|name| name.starts_with(command.as_str()))?;
@@ -32,7 +47,8 @@ pub(crate) fn hint(error: &clap::Error, words: &[OsString]) -> Option<Usage> {
     if words.iter().any(|word| word == "--") {
         return None;
     }
-    let line = |words: &[String]| words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
+    let line =
+        |words: &[String]| words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
     let (options, program) = (line(&words[1..at]), line(&words[at..]));
     Some(Usage(format!(
         "'{refused}' is no option of {name}: a program goes behind --, as in: pinwise {options} -- {program}"
@@ -57,13 +73,15 @@ fn concerns_plan_or_pid(error: &clap::Error) -> bool {
 /// Without these a search goes on with a default that was surely not meant.
 const MEANT: [&str; 2] = ["--budget", "--metric"];
 
-/// What to say of options of pinwise that stand behind `--`, where they are the program's: whoever has no other of that name before it
-/// may have meant pinwise.
+/// What to say of options of pinwise that stand behind `--`, where they are the program's: whoever
+/// has no other of that name before it may have meant pinwise.
 pub(crate) fn behind(root: &clap::Command, words: &[OsString]) -> Option<String> {
     let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
     let dashes = words.iter().position(|word| word == "--")?;
     let (before, program) = (words.get(1..dashes)?, &words[dashes + 1..]);
-    let name = WITH_PROGRAM.iter().find(|name| before.first().is_some_and(|word| name.starts_with(&**word)))?;
+    let name = WITH_PROGRAM
+        .iter()
+        .find(|name| before.first().is_some_and(|word| name.starts_with(&**word)))?;
     let command = root.find_subcommand(name)?;
     let own = |word: &str| {
         let option = word.split('=').next().unwrap_or(word);
@@ -73,9 +91,12 @@ pub(crate) fn behind(root: &clap::Command, words: &[OsString]) -> Option<String>
         (is_own && !elsewhere).then(|| option.to_owned())
     };
     // Another -- is the program's own, and so is what stands behind it.
-    let option = program.iter().skip(1).take_while(|word| *word != "--").find_map(|word| own(word))?;
+    let option =
+        program.iter().skip(1).take_while(|word| *word != "--").find_map(|word| own(word))?;
     let program = program.first()?;
-    Some(format!("{option} stands behind --, so {program} gets it; an option of pinwise {name} goes before --"))
+    Some(format!(
+        "{option} stands behind --, so {program} gets it; an option of pinwise {name} goes before --"
+    ))
 }
 
 #[cfg(test)]
@@ -86,7 +107,8 @@ mod tests {
 
     fn of(line: &str) -> Option<String> {
         let words: Vec<OsString> = line.split(' ').map(Into::into).collect();
-        let error = Arguments::try_parse_from(&words).err().unwrap_or_else(|| panic!("{line} is taken"));
+        let error =
+            Arguments::try_parse_from(&words).err().unwrap_or_else(|| panic!("{line} is taken"));
         hint(&error, &words).map(|usage| usage.0)
     }
 
@@ -100,7 +122,10 @@ mod tests {
             ("pinwise run plan.toml pigz -p 2", "pinwise run plan.toml -- pigz -p 2"),
         ] {
             let told = of(line).unwrap_or_else(|| panic!("{line}: no hint"));
-            assert!(told.ends_with(&format!(": a program goes behind --, as in: {meant}")), "{told}");
+            assert!(
+                told.ends_with(&format!(": a program goes behind --, as in: {meant}")),
+                "{told}"
+            );
         }
     }
 
@@ -125,10 +150,15 @@ mod tests {
     #[test]
     fn an_option_of_ours_behind_the_dashes_is_pointed_out_unless_one_is_before_them() {
         use clap::CommandFactory;
-        let of = |line: &str| behind(&Arguments::command(), &line.split(' ').map(Into::into).collect::<Vec<_>>());
+        let of = |line: &str| {
+            behind(&Arguments::command(), &line.split(' ').map(Into::into).collect::<Vec<_>>())
+        };
         let told = of("pinwise place -- xz -k f --budget 10s").unwrap();
         assert!(told.starts_with("--budget stands behind --, so xz gets it"), "{told}");
-        assert!(of("pinwise thr -- xz --budget=10s").is_some_and(|told| told.contains("pinwise threads goes before")));
+        assert!(
+            of("pinwise thr -- xz --budget=10s")
+                .is_some_and(|told| told.contains("pinwise threads goes before"))
+        );
         for line in [
             "pinwise place --budget 5s -- xz --budget 10s",
             "pinwise place -- xz -- -k file",
@@ -146,9 +176,17 @@ mod tests {
 
     #[test]
     fn other_mistakes_are_left_to_the_parser() {
-        for line in ["pinwise plcae", "pinwise place --budgte 5", "pinwise topo a b", "pinwise place x -- pigz"] {
+        for line in [
+            "pinwise plcae",
+            "pinwise place --budgte 5",
+            "pinwise topo a b",
+            "pinwise place x -- pigz",
+        ] {
             assert_eq!(of(line), None, "{line}");
         }
-        assert!(of("pinwise threads --store x.db -- pigz").is_some_and(|told| told.contains("keeps nothing")));
+        assert!(
+            of("pinwise threads --store x.db -- pigz")
+                .is_some_and(|told| told.contains("keeps nothing"))
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! Ctrl-C and its relatives, as a flag that long work looks at: nothing is torn down from a signal handler.
+//! Ctrl-C and its relatives, as a flag that long work looks at: nothing is torn down from a signal
+//! handler.
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::io;

@@ -19,13 +19,15 @@ const LARGEST_FILE: u64 = 256 << 20;
 /// The machine a command is about.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct MachineArgument {
-    /// The machine: host, a built-in model (ultrasparc-t2, opteron-24), a file that describes a simulated processor (NAME.toml), a shape (8x2x4 or 'package:2 core:4 pu:2', top level first), a
-    /// directory or tar archive recorded with `topo --record`, or an hwloc XML file
+    /// The machine: host, a built-in model (ultrasparc-t2, opteron-24), a file that describes a
+    /// simulated processor (NAME.toml), a shape (8x2x4 or 'package:2 core:4 pu:2', top level
+    /// first), a directory or tar archive recorded with `topo --record`, or an hwloc XML file
     #[arg(long, alias = "input", value_name = "MACHINE", default_value = "host")]
     pub(crate) machine: String,
 }
 
-/// The machine of a command that only looks at one: with the option or, as with hwloc's tools, without.
+/// The machine of a command that only looks at one: with the option or, as with hwloc's tools,
+/// without.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct LookedAt {
     /// The same as --machine
@@ -38,7 +40,9 @@ pub(crate) struct LookedAt {
 impl LookedAt {
     /// The machine that was meant.
     pub(crate) fn argument(&self) -> MachineArgument {
-        self.named.clone().map_or_else(|| self.machine.clone(), |machine| MachineArgument { machine })
+        self.named
+            .clone()
+            .map_or_else(|| self.machine.clone(), |machine| MachineArgument { machine })
     }
 }
 
@@ -64,7 +68,11 @@ impl MachineArgument {
         match self.source()? {
             Source::Host => Ok(pinwise_host::capture(Path::new("/"))?),
             Source::Recorded(_, snapshot) => Ok(snapshot),
-            _ => Err(Usage(format!("--record: '{}' is not made of recorded files; use host", self.machine)).into()),
+            _ => Err(Usage(format!(
+                "--record: '{}' is not made of recorded files; use host",
+                self.machine
+            ))
+            .into()),
         }
     }
 
@@ -92,10 +100,12 @@ impl MachineArgument {
             return Ok(Source::Shape(name.into()));
         }
         let models = Machine::MODELS.join(", ");
-        let known =
-            "a description (NAME.toml), a shape such as 8x2x4, a recorded directory or tar archive, an hwloc XML file";
+        let known = "a description (NAME.toml), a shape such as 8x2x4, a recorded directory or tar archive, an hwloc XML file";
         let similar = did_you_mean(name, Machine::MODELS.iter().copied().chain(["host"]));
-        Err(Usage(format!("machine '{name}': no such file, and not one of: host, {models}, {known}{similar}")).into())
+        Err(Usage(format!(
+            "machine '{name}': no such file, and not one of: host, {models}, {known}{similar}"
+        ))
+        .into())
     }
 }
 
@@ -104,8 +114,8 @@ const DESCRIPTION: &str = ".toml";
 /// The largest description that is read.
 const LARGEST_DESCRIPTION: u64 = 1 << 20;
 
-/// A simulated processor: a built-in model, or what a file describes. Kept with whatever is asked of it, so that a file that is changed or gone
-/// changes no campaign.
+/// A simulated processor: a built-in model, or what a file describes. Kept with whatever is asked
+/// of it, so that a file that is changed or gone changes no campaign.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Model {
     /// As typed: the name of a built-in one, or the file.
@@ -132,7 +142,8 @@ impl Model {
 
     /// What the contents of a file describe.
     fn described(path: &str, contents: Vec<u8>) -> Result<Self, Usage> {
-        let text = String::from_utf8(contents).map_err(|_| Usage(format!("{path}: it is no text")))?;
+        let text =
+            String::from_utf8(contents).map_err(|_| Usage(format!("{path}: it is no text")))?;
         let model = Self { name: path.to_owned(), description: Some(text) };
         model.processor()?;
         Ok(model)
@@ -142,30 +153,39 @@ impl Model {
     pub(crate) fn processor(&self) -> Result<Processor, Usage> {
         match &self.description {
             None => Processor::model(&self.name).map_err(|error| Usage(error.to_string())),
-            Some(text) => Processor::parse(text).map_err(|error| Usage(format!("{}: {error}", self.name))),
+            Some(text) => {
+                Processor::parse(text).map_err(|error| Usage(format!("{}: {error}", self.name)))
+            }
         }
     }
 }
 
-/// `--machine` of commands that run programs: any word, of which the help and completions offer those that are taken.
+/// `--machine` of commands that run programs: any word, of which the help and completions offer
+/// those that are taken.
 #[derive(Clone)]
 pub(crate) struct Simulated;
 
 impl Simulated {
-    /// The simulated processor that `name` means: a built-in one, or where it has a `/` or ends in `.toml`, what that file describes. The error says
-    /// what `command` does take, and which commands look at a machine without running anything on it.
+    /// The simulated processor that `name` means: a built-in one, or where it has a `/` or ends in
+    /// `.toml`, what that file describes. The error says what `command` does take, and which
+    /// commands look at a machine without running anything on it.
     pub(crate) fn named(name: &str, command: &str) -> Result<Model, Usage> {
         if Processor::MODELS.contains(&name) {
             return Ok(Model::built_in(name));
         }
         let simulated = Processor::MODELS.join(", ");
-        let takes =
-            format!("{command} takes host, or a simulated processor: {simulated}, or the TOML file that describes one");
+        let takes = format!(
+            "{command} takes host, or a simulated processor: {simulated}, or the TOML file that describes one"
+        );
         if name.contains('/') || name.ends_with(DESCRIPTION) {
-            return Model::read(name).map_err(|Usage(error)| Usage(format!("machine {error}; {takes}")));
+            return Model::read(name)
+                .map_err(|Usage(error)| Usage(format!("machine {error}; {takes}")));
         }
-        let why =
-            if Machine::MODELS.contains(&name) { "is described but not simulated" } else { "cannot run a program" };
+        let why = if Machine::MODELS.contains(&name) {
+            "is described but not simulated"
+        } else {
+            "cannot run a program"
+        };
         let similar = did_you_mean(name, Processor::MODELS.iter().copied().chain(["host"]));
         Err(Usage(format!(
             "machine '{name}' {why}: {takes}{similar} (any machine can be looked at with topo and space)"
@@ -203,15 +223,19 @@ enum Source {
 fn file(path: PathBuf) -> anyhow::Result<Source> {
     let what = || path.display().to_string();
     let mut bytes = Vec::new();
-    File::open(&path).and_then(|file| file.take(LARGEST_FILE).read_to_end(&mut bytes)).with_context(what)?;
+    File::open(&path)
+        .and_then(|file| file.take(LARGEST_FILE).read_to_end(&mut bytes))
+        .with_context(what)?;
     if bytes.trim_ascii_start().starts_with(b"<") {
-        let text =
-            String::from_utf8(bytes).map_err(|_| Usage("not UTF-8, hwloc's XML is".into())).with_context(what)?;
+        let text = String::from_utf8(bytes)
+            .map_err(|_| Usage("not UTF-8, hwloc's XML is".into()))
+            .with_context(what)?;
         return Ok(Source::Xml(path, text));
     }
     // The blocks of an archive are filled up with zeros, compressed or not it is no text.
     if !bytes.contains(&0) && str::from_utf8(&bytes).is_ok() {
-        let taken = |Usage(error)| Usage(format!("{error} (a text that is no hwloc XML is taken for one)"));
+        let taken =
+            |Usage(error)| Usage(format!("{error} (a text that is no hwloc XML is taken for one)"));
         return Ok(Source::Described(Model::described(&what(), bytes).map_err(taken)?));
     }
     let snapshot = usage(Snapshot::from_tar(&bytes)).with_context(what)?;
@@ -242,7 +266,10 @@ mod tests {
     #[test]
     fn an_unknown_machine_says_what_is_known() {
         let error = format!("{:#}", load("pdp-11").unwrap_err());
-        assert!(error.contains("ultrasparc-t2") && error.contains("8x2x4") && !error.contains('\n'), "{error}");
+        assert!(
+            error.contains("ultrasparc-t2") && error.contains("8x2x4") && !error.contains('\n'),
+            "{error}"
+        );
         assert!(format!("{:#}", load("8x0").unwrap_err()).contains("0 domains"));
     }
 
@@ -258,11 +285,20 @@ mod tests {
         assert_eq!(model.processor().unwrap().contexts(), 16);
         std::fs::write(path, text.replacen("cores = 8", "cores = 0", 1)).unwrap();
         let Usage(error) = Simulated::named(path, "place").unwrap_err();
-        let told = format!("machine {path}: description of ultrasparc-t2: inter-core.cores is 0: expected 1 to 32");
+        let told = format!(
+            "machine {path}: description of ultrasparc-t2: inter-core.cores is 0: expected 1 to 32"
+        );
         assert!(error.starts_with(&told) && !error.contains('\n'), "{error}");
-        assert_eq!(model.processor().unwrap().contexts(), 16, "a file that is changed changes nothing that was read");
+        assert_eq!(
+            model.processor().unwrap().contexts(),
+            16,
+            "a file that is changed changes nothing that was read"
+        );
         let Usage(error) = Simulated::named("no/such.toml", "place").unwrap_err();
-        assert!(error.starts_with("machine no/such.toml: there is no such file; place takes host"), "{error}");
+        assert!(
+            error.starts_with("machine no/such.toml: there is no such file; place takes host"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! pinwise: arguments in; tables, JSON and progress out. What the program does is in the libraries; what the user sees is
-//! in [`command`], one file per command.
+//! pinwise: arguments in; tables, JSON and progress out. What the program does is in the libraries;
+//! what the user sees is in [`command`], one file per command.
 
 mod command;
 mod comparison;
@@ -23,10 +23,18 @@ use clap::{CommandFactory, Parser, Subcommand};
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-/// How many threads, on which hardware context, and how far from the best possible: from measurement.
+/// How many threads, on which hardware context, and how far from the best possible: from
+/// measurement.
 #[derive(Parser)]
-#[command(name = "pinwise", version, max_term_width = 110, verbatim_doc_comment, infer_subcommands = true)]
-// The parser takes the place of n for the end of a line; an escape sequence without effect keeps it.
+#[command(
+    name = "pinwise",
+    version,
+    max_term_width = 110,
+    verbatim_doc_comment,
+    infer_subcommands = true
+)]
+// The parser takes the place of n for the end of a line; an escape sequence without effect keeps
+// it.
 #[command(after_help = "Start here:
   pinwise place                                    where threads run best, on built-in pipelines
   pinwise place -- pigz -p 4 -k -c file            the same of a program of your own, by its runtime
@@ -107,7 +115,8 @@ fn main() -> ExitCode {
     })
 }
 
-/// The command line. Asking for help about help is asking for help, which the parser takes for a command's name.
+/// The command line. Asking for help about help is asking for help, which the parser takes for a
+/// command's name.
 fn words() -> Vec<OsString> {
     let mut words: Vec<OsString> = std::env::args_os().collect();
     let is = |index: usize, name: &str| words.get(index).is_some_and(|word| word == name);
@@ -140,13 +149,23 @@ mod tests {
     #[test]
     fn every_command_is_explained_in_the_same_manner() {
         for (path, command) in commands(&super::Arguments::command(), "pinwise") {
-            let about = command.get_about().unwrap_or_else(|| panic!("{path} says nothing")).to_string();
-            assert!(about.starts_with(char::is_uppercase) && !about.ends_with('.'), "{path}: {about}");
+            let about =
+                command.get_about().unwrap_or_else(|| panic!("{path} says nothing")).to_string();
+            assert!(
+                about.starts_with(char::is_uppercase) && !about.ends_with('.'),
+                "{path}: {about}"
+            );
             for argument in command.get_arguments() {
                 let id = argument.get_id();
-                let help = argument.get_help().unwrap_or_else(|| panic!("{path} {id} says nothing")).to_string();
+                let help = argument
+                    .get_help()
+                    .unwrap_or_else(|| panic!("{path} {id} says nothing"))
+                    .to_string();
                 assert!(!help.ends_with('.'), "{path} {id}: {help}");
-                assert!(id != "json" || help.starts_with("Print one JSON document"), "{path}: {help}");
+                assert!(
+                    id != "json" || help.starts_with("Print one JSON document"),
+                    "{path}: {help}"
+                );
             }
         }
     }
@@ -154,8 +173,11 @@ mod tests {
     #[test]
     fn examples_fit_a_terminal_of_100_columns() {
         let root = super::Arguments::command();
-        let every = [vec![("pinwise".to_owned(), root.clone())], commands(&root, "pinwise")].concat();
-        let after = |command: &clap::Command| command.get_after_help().map(ToString::to_string).unwrap_or_default();
+        let every =
+            [vec![("pinwise".to_owned(), root.clone())], commands(&root, "pinwise")].concat();
+        let after = |command: &clap::Command| {
+            command.get_after_help().map(ToString::to_string).unwrap_or_default()
+        };
         let texts = every.iter().map(|(path, command)| (path, after(command)));
         for (path, text) in texts {
             assert!(text.lines().all(|line| line.chars().count() <= 100), "{path}: {text}");

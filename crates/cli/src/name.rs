@@ -3,8 +3,8 @@
 use crate::output::Usage;
 use pinwise_workloads::Program;
 
-/// `; did you mean X?` where one of the `known` names is near to `typed`: in other letters' case, or with about one letter in four wrong.
-/// Nothing otherwise.
+/// `; did you mean X?` where one of the `known` names is near to `typed`: in other letters' case,
+/// or with about one letter in four wrong. Nothing otherwise.
 pub(crate) fn did_you_mean<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let typed = typed.to_lowercase();
     let apart = |name: &&str| strsim::damerau_levenshtein(&typed, &name.to_lowercase());
@@ -16,7 +16,9 @@ pub(crate) fn did_you_mean<'a>(typed: &str, known: impl IntoIterator<Item = &'a 
 /// A workload that does not run, with the name that may have been meant.
 pub(crate) fn no_workload(error: &pinwise_workloads::Error) -> Usage {
     let similar = match error {
-        pinwise_workloads::Error::UnknownProgram { name } => did_you_mean(name, Program::ALL.map(Program::name)),
+        pinwise_workloads::Error::UnknownProgram { name } => {
+            did_you_mean(name, Program::ALL.map(Program::name))
+        }
         _ => String::new(),
     };
     Usage(format!("{error}{similar}"))

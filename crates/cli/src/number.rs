@@ -52,7 +52,11 @@ mod tests {
         let rounds = whole::<u64>(5..=100_000);
         assert_eq!([rounds("5"), rounds("100000")], [Ok(5), Ok(100_000)]);
         for text in ["4", "100001", "-3", "many", ""] {
-            assert_eq!(rounds(text).unwrap_err(), "expected a whole number from 5 to 100,000", "{text}");
+            assert_eq!(
+                rounds(text).unwrap_err(),
+                "expected a whole number from 5 to 100,000",
+                "{text}"
+            );
         }
         assert_eq!(whole::<u32>(1..=u64::MAX)("0").unwrap_err(), "expected a whole number from 1");
     }

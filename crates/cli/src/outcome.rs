@@ -18,7 +18,12 @@ use std::time::Duration;
 const RIVALS_SHOWN: usize = 8;
 
 /// The outcome as text, for a terminal `width` columns wide; ends in a newline.
-pub(crate) fn tell(info: &CampaignInfo, outcome: &Outcome, files: Files<'_>, width: usize) -> String {
+pub(crate) fn tell(
+    info: &CampaignInfo,
+    outcome: &Outcome,
+    files: Files<'_>,
+    width: usize,
+) -> String {
     let tree = SharingTree::new(&info.new.machine, info.new.alike);
     let mut sheet = Sheet { text: String::new(), width };
     let simulated = is_simulated(&info.new.question);
@@ -39,10 +44,17 @@ pub(crate) fn tell(info: &CampaignInfo, outcome: &Outcome, files: Files<'_>, wid
     }
     sheet.text.push('\n');
     if let Some(best) = outcome.best.as_ref().or(outcome.so_far.as_ref()) {
-        let names: Vec<String> = info.new.workload.threads.iter().map(|thread| thread.name.clone()).collect();
+        let names: Vec<String> =
+            info.new.workload.threads.iter().map(|thread| thread.name.clone()).collect();
         let machine = &info.new.machine;
         sheet.paragraph("", 0, heading(outcome, simulated));
-        sheet.text.push_str(&crate::draw::draw_assignment(machine, tree.leaves(), &names, &best.assignment, width));
+        sheet.text.push_str(&crate::draw::draw_assignment(
+            machine,
+            tree.leaves(),
+            &names,
+            &best.assignment,
+            width,
+        ));
         sheet.text.push('\n');
     }
     evidence(&mut sheet, info, outcome, &tree, files);
@@ -51,9 +63,11 @@ pub(crate) fn tell(info: &CampaignInfo, outcome: &Outcome, files: Files<'_>, wid
     sheet.text
 }
 
-/// The answer in a sentence. A model has no operating system: balanced placements stand for its default.
+/// The answer in a sentence. A model has no operating system: balanced placements stand for its
+/// default.
 fn verdict(info: &CampaignInfo, outcome: &Outcome, tree: &SharingTree) -> String {
-    // A verdict on what was measured: nothing bounds what BlackBox did not look at but its own profile.
+    // A verdict on what was measured: nothing bounds what BlackBox did not look at but its own
+    // profile.
     let few = outcome.forecast.is_some();
     let verdict = match outcome.advice {
         Advice::Pin if is_simulated(&info.new.question) => {
@@ -68,7 +82,9 @@ fn verdict(info: &CampaignInfo, outcome: &Outcome, tree: &SharingTree) -> String
         Advice::KeepDefault if few => {
             "Keep the default: none of the assignments measured is better than leaving the threads unpinned."
         }
-        Advice::KeepDefault => "Keep the default: no assignment is better than leaving the threads unpinned.",
+        Advice::KeepDefault => {
+            "Keep the default: no assignment is better than leaving the threads unpinned."
+        }
         Advice::Undecided if outcome.best.is_none() && info.state != CampaignState::Finished => {
             "Undecided so far: no assignment has had fresh windows yet."
         }
@@ -77,15 +93,22 @@ fn verdict(info: &CampaignInfo, outcome: &Outcome, tree: &SharingTree) -> String
         }
         Advice::Undecided if outcome.best.is_none() => {
             let remedy = enough(info, outcome, tree).unwrap_or_else(|| "raise --budget".to_owned());
-            return format!("Undecided: the budget ended before an assignment had fresh windows: {remedy}.");
+            return format!(
+                "Undecided: the budget ended before an assignment had fresh windows: {remedy}."
+            );
         }
-        Advice::Undecided if outcome.baseline.is_none() => "Undecided: the program was not measured unpinned.",
-        Advice::Undecided => "Undecided: the measurements do not tell the best assignment from the default.",
+        Advice::Undecided if outcome.baseline.is_none() => {
+            "Undecided: the program was not measured unpinned."
+        }
+        Advice::Undecided => {
+            "Undecided: the measurements do not tell the best assignment from the default."
+        }
     };
     verdict.to_owned()
 }
 
-/// What to call the best assignment: it may have done worse than the program without it, beyond the intervals.
+/// What to call the best assignment: it may have done worse than the program without it, beyond the
+/// intervals.
 fn heading(outcome: &Outcome, simulated: bool) -> &'static str {
     if outcome.best.is_none() {
         "The assignment that leads so far, without fresh windows yet:"
@@ -98,7 +121,8 @@ fn heading(outcome: &Outcome, simulated: bool) -> &'static str {
     }
 }
 
-/// The budget that may do, where measurements go on taking as long as they did: more than what did not.
+/// The budget that may do, where measurements go on taking as long as they did: more than what did
+/// not.
 fn enough(info: &CampaignInfo, outcome: &Outcome, tree: &SharingTree) -> Option<String> {
     let question: Question = serde_json::from_value(info.new.question.clone()).ok()?;
     let search = Search::new(&question, tree, &info.new.workload).ok()?;
@@ -108,19 +132,31 @@ fn enough(info: &CampaignInfo, outcome: &Outcome, tree: &SharingTree) -> Option<
     Some(budget_for(enough, matches!(question.budget, Budget::Time(_)).then_some(each), each))
 }
 
-/// What budget so many measurements take, and so much time each where it is one in time, of which `spent` goes into getting to know the program.
+/// What budget so many measurements take, and so much time each where it is one in time, of which
+/// `spent` goes into getting to know the program.
 pub(crate) fn budget_for(measurements: u64, each: Option<Duration>, spent: Duration) -> String {
     let about = figures::counted(measurements, "measurement");
-    let Some(each) = each else { return format!("a verdict takes at least about {about}: --budget {measurements}") };
+    let Some(each) = each else {
+        return format!("a verdict takes at least about {about}: --budget {measurements}");
+    };
     let seconds = each.as_secs_f64() * measurements as f64 + spent.as_secs_f64();
     let budget = match seconds {
         seconds if seconds <= 120.0 => format!("{:.0}s", (seconds / 10.0).ceil() * 10.0),
         seconds => format!("{:.0}m", (seconds / 60.0).ceil()),
     };
-    format!("a verdict takes at least about {about}, {} each: --budget {budget}", figures::duration(each))
+    format!(
+        "a verdict takes at least about {about}, {} each: --budget {budget}",
+        figures::duration(each)
+    )
 }
 
-fn evidence(sheet: &mut Sheet, info: &CampaignInfo, outcome: &Outcome, tree: &SharingTree, files: Files<'_>) {
+fn evidence(
+    sheet: &mut Sheet,
+    info: &CampaignInfo,
+    outcome: &Outcome,
+    tree: &SharingTree,
+    files: Files<'_>,
+) {
     let typical = outcome.best.as_ref().map(|best| best.performance.mean);
     let typical = typical.or(outcome.so_far.as_ref().map(|so_far| so_far.performance.mean));
     let typical = typical.or(outcome.baseline.map(|baseline| baseline.mean)).or(outcome.bound.upb);
@@ -132,7 +168,10 @@ fn evidence(sheet: &mut Sheet, info: &CampaignInfo, outcome: &Outcome, tree: &Sh
     }
     if let Some(so_far) = &outcome.so_far {
         let performance = so_far.performance.show(&scale);
-        sheet.line("so far", &format!("{performance}, by the windows it leads in, which overstate it"));
+        sheet.line(
+            "so far",
+            &format!("{performance}, by the windows it leads in, which overstate it"),
+        );
     }
     match &outcome.baseline {
         Some(baseline) => sheet.line("unpinned", &baseline.show(&scale)),
@@ -148,18 +187,27 @@ fn evidence(sheet: &mut Sheet, info: &CampaignInfo, outcome: &Outcome, tree: &Sh
     }
     for (index, rival) in outcome.ties.iter().take(RIVALS_SHOWN).enumerate() {
         let label = if index == 0 { "ties" } else { "" };
-        sheet.line(label, &format!("{}, {}", place(rival, tree, info), rival.performance.show(&scale)));
+        sheet.line(
+            label,
+            &format!("{}, {}", place(rival, tree, info), rival.performance.show(&scale)),
+        );
     }
     if outcome.ties.len() > RIVALS_SHOWN {
         let more = outcome.ties.len() - RIVALS_SHOWN;
-        sheet.line("", &format!("and {more} more: pinwise campaign show {} --json{}", info.id.0, files.flag()));
+        sheet.line(
+            "",
+            &format!("and {more} more: pinwise campaign show {} --json{}", info.id.0, files.flag()),
+        );
     }
     if let Some(forecast) = &outcome.forecast {
         predicted(sheet, forecast, &scale);
     }
     // To the digits of the best: rounded to fewer, it may read as below it.
     let best = outcome.best.as_ref().map(|best| &best.performance);
-    sheet.line("bound", &bound(&outcome.bound, &best.map_or(scale.clone(), |best| best.telling(&scale))));
+    sheet.line(
+        "bound",
+        &bound(&outcome.bound, &best.map_or(scale.clone(), |best| best.telling(&scale))),
+    );
     if let Some((certified, within)) = certified(info, &outcome.bound) {
         let [within, confidence] = [within, outcome.bound.confidence].map(figures::percent);
         let text = if certified {
@@ -181,7 +229,8 @@ fn evidence(sheet: &mut Sheet, info: &CampaignInfo, outcome: &Outcome, tree: &Sh
     sheet.line("stopped", &outcome.stopped_because);
 }
 
-/// What the best predicted was predicted to do, how far predictions were off, and what they rest on.
+/// What the best predicted was predicted to do, how far predictions were off, and what they rest
+/// on.
 fn predicted(sheet: &mut Sheet, forecast: &Forecast, scale: &Scale) {
     if let Some(first) = forecast.finalists.first() {
         let by = if forecast.measured < forecast.slowdown {
@@ -189,7 +238,10 @@ fn predicted(sheet: &mut Sheet, forecast: &Forecast, scale: &Scale) {
         } else {
             String::new()
         };
-        sheet.line("predicted", &format!("{} at best{by}", scale.telling(first.low, first.high).show(first.predicted)));
+        sheet.line(
+            "predicted",
+            &format!("{} at best{by}", scale.telling(first.low, first.high).show(first.predicted)),
+        );
     }
     if let Some(gap) = forecast.gap() {
         sheet.line("", &proven(gap, forecast.first_is_best()));
@@ -204,8 +256,12 @@ fn predicted(sheet: &mut Sheet, forecast: &Forecast, scale: &Scale) {
         );
     }
     let base = figures::counted(forecast.base as u64, "experiment");
-    let [measured, slowdown] = [forecast.measured, forecast.slowdown].map(|count| figures::count(count as u64));
-    sheet.line("profile", &format!("{base} with one instance, {measured} of {slowdown} with a thread beside others"));
+    let [measured, slowdown] =
+        [forecast.measured, forecast.slowdown].map(|count| figures::count(count as u64));
+    sheet.line(
+        "profile",
+        &format!("{base} with one instance, {measured} of {slowdown} with a thread beside others"),
+    );
     sheet.line("", &forecast.ended);
     if forecast.checked > 0 {
         let error = figures::percent(forecast.error);
@@ -222,7 +278,10 @@ fn proven(gap: f64, is_best: bool) -> String {
     if is_best {
         return "the best predicted of all assignments: proven".to_owned();
     }
-    format!("proven to be within {} of the best predicted of all assignments", figures::percent(gap.max(1e-4)))
+    format!(
+        "proven to be within {} of the best predicted of all assignments",
+        figures::percent(gap.max(1e-4))
+    )
 }
 
 fn bound(bound: &Bound, scale: &Scale) -> String {
@@ -230,10 +289,17 @@ fn bound(bound: &Bound, scale: &Scale) -> String {
     match (bound.upb, bound.upb_high) {
         (_, Some(high)) if bound.method == "exact" => {
             let gap = gap(bound.gap_high, "at most");
-            format!("no assignment is better than {} with {confidence} confidence{gap}", scale.show(high))
+            format!(
+                "no assignment is better than {} with {confidence} confidence{gap}",
+                scale.show(high)
+            )
         }
         (_, Some(high)) if bound.method == "cap" => {
-            format!("nothing exceeds {}, the cap as given{}", scale.show(high), gap(bound.gap_high, "at most"))
+            format!(
+                "nothing exceeds {}, the cap as given{}",
+                scale.show(high),
+                gap(bound.gap_high, "at most")
+            )
         }
         (Some(point), Some(high)) => format!(
             "the best possible is about {}, at most {} with {confidence} confidence ({}, n = {}){}",
@@ -254,7 +320,8 @@ fn bound(bound: &Bound, scale: &Scale) -> String {
     }
 }
 
-/// Whether the upper end of the gap is what was asked for, and what that is; `None` where nothing is claimed of the gap.
+/// Whether the upper end of the gap is what was asked for, and what that is; `None` where nothing
+/// is claimed of the gap.
 fn certified(info: &CampaignInfo, bound: &Bound) -> Option<(bool, f64)> {
     let question: Question = serde_json::from_value(info.new.question.clone()).ok()?;
     Some((bound.gap_high? <= question.within, question.within))
@@ -265,7 +332,11 @@ fn gap(gap: Option<f64>, how: &str) -> String {
 }
 
 fn cost(cost: &Cost, assignments: &str) -> String {
-    let failed = if cost.failed > 0 { format!(" ({} failed)", figures::count(cost.failed)) } else { String::new() };
+    let failed = if cost.failed > 0 {
+        format!(" ({} failed)", figures::count(cost.failed))
+    } else {
+        String::new()
+    };
     format!(
         "{}{failed} of {} of {} different assignment{} in {}",
         figures::counted(cost.measurements, "measurement"),
@@ -285,12 +356,21 @@ fn next(sheet: &mut Sheet, info: &CampaignInfo, outcome: &Outcome, files: Files<
         let plan = quoted(&plan.to_string_lossy());
         // The plan of a simulated processor fits no machine of ours.
         if !is_simulated(&info.new.question) {
-            commands.push(("pin the threads of a running process:", format!("pinwise apply {plan} --pid PID")));
+            commands.push((
+                "pin the threads of a running process:",
+                format!("pinwise apply {plan} --pid PID"),
+            ));
             commands.push(("start the program pinned:", format!("pinwise run {plan} -- CMD")));
         }
-        commands.push(("say it to taskset, OpenMP, DPDK, systemd, …:", format!("pinwise export {plan} --to FORMAT")));
+        commands.push((
+            "say it to taskset, OpenMP, DPDK, systemd, …:",
+            format!("pinwise export {plan} --to FORMAT"),
+        ));
     }
-    commands.push(("see every measurement on a page:", format!("pinwise report {}{}", info.id.0, files.flag())));
+    commands.push((
+        "see every measurement on a page:",
+        format!("pinwise report {}{}", info.id.0, files.flag()),
+    ));
     for (index, (what, command)) in commands.iter().enumerate() {
         sheet.line(if index == 0 { "next" } else { "" }, what);
         sheet.text.push_str(&format!("{:INDENT$}  {command}\n", ""));
@@ -308,7 +388,8 @@ fn place(best: &Best, tree: &SharingTree, info: &CampaignInfo) -> String {
         }
     }
     cpus.sort_by_key(|(cpu, _)| *cpu);
-    let texts: Vec<String> = cpus.iter().map(|(cpu, names)| format!("{}:{}", cpu.0, names.join("+"))).collect();
+    let texts: Vec<String> =
+        cpus.iter().map(|(cpu, names)| format!("{}:{}", cpu.0, names.join("+"))).collect();
     texts.join(" ")
 }
 

@@ -1,4 +1,5 @@
-//! A machine's tree as people read it: domains with the same contexts are one node, and every domain has its numbers.
+//! A machine's tree as people read it: domains with the same contexts are one node, and every
+//! domain has its numbers.
 
 use pinwise_topology::{Cache, CacheKind, CpuId, CpuSet, Domain, DomainKind, Machine};
 use std::collections::BTreeMap;
@@ -11,7 +12,8 @@ pub(crate) struct Outline {
     pub(crate) children: Vec<Outline>,
 }
 
-/// One domain of a chain, or a cache that is no domain of its own (first-level and instruction caches).
+/// One domain of a chain, or a cache that is no domain of its own (first-level and instruction
+/// caches).
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     /// `Package`, `L1d`, `PU`.
@@ -40,7 +42,9 @@ impl Outline {
 
     /// Whether two nodes differ in nothing but their numbers.
     pub(crate) fn alike(&self, other: &Self) -> bool {
-        let same = |a: &Entry, b: &Entry| (&a.name, a.size, &a.core_kind) == (&b.name, b.size, &b.core_kind);
+        let same = |a: &Entry, b: &Entry| {
+            (&a.name, a.size, &a.core_kind) == (&b.name, b.size, &b.core_kind)
+        };
         self.chain.len() == other.chain.len()
             && self.children.len() == other.children.len()
             && self.chain.iter().zip(&other.chain).all(|(a, b)| same(a, b))
@@ -63,7 +67,8 @@ impl Builder<'_> {
             return None;
         }
         let mut chain = self.entries(domain);
-        let mut children: Vec<Outline> = domain.children.iter().filter_map(|child| self.build(child)).collect();
+        let mut children: Vec<Outline> =
+            domain.children.iter().filter_map(|child| self.build(child)).collect();
         if let [only] = children.as_mut_slice() {
             chain.append(&mut only.chain);
             children = std::mem::take(&mut only.children);
@@ -76,24 +81,40 @@ impl Builder<'_> {
         let machine = self.machine;
         let is_domain = |cache: &Cache| cache.level >= 2 && cache.kind != CacheKind::Instruction;
         // A cache stands with the innermost domain that has its contexts and is no context.
-        let holds = !domain.children.iter().any(|child| child.cpus == domain.cpus && child.kind != DomainKind::Pu);
+        let holds = !domain
+            .children
+            .iter()
+            .any(|child| child.cpus == domain.cpus && child.kind != DomainKind::Pu);
         let within = match domain.kind {
             DomainKind::Pu => Vec::new(),
-            _ if holds => machine.caches.iter().filter(|c| !is_domain(c) && c.cpus == domain.cpus).collect(),
+            _ if holds => {
+                machine.caches.iter().filter(|c| !is_domain(c) && c.cpus == domain.cpus).collect()
+            }
             _ => Vec::new(),
         };
         let own = machine.caches.iter().find(|cache| {
-            is_domain(cache) && cache.cpus == domain.cpus && format!("L{}", cache.level) == domain.kind.name()
+            is_domain(cache)
+                && cache.cpus == domain.cpus
+                && format!("L{}", cache.level) == domain.kind.name()
         });
         let core_kind = match domain.kind {
             DomainKind::Core if machine.kinds.len() > 1 => {
                 let first = domain.cpus.first();
-                let kind = machine.kinds.iter().find(|kind| first.is_some_and(|cpu| kind.cpus.contains(cpu)));
+                let kind = machine
+                    .kinds
+                    .iter()
+                    .find(|kind| first.is_some_and(|cpu| kind.cpus.contains(cpu)));
                 kind.map(|kind| kind.name.clone())
             }
             _ => None,
         };
-        let entry = |name: String, os_index, size, core_kind| Entry { name, logical: 0, os_index, size, core_kind };
+        let entry = |name: String, os_index, size, core_kind| Entry {
+            name,
+            logical: 0,
+            os_index,
+            size,
+            core_kind,
+        };
         let caches = within.into_iter().map(|cache| {
             let suffix = match cache.kind {
                 CacheKind::Data => "d",
@@ -102,7 +123,12 @@ impl Builder<'_> {
             };
             entry(format!("L{}{suffix}", cache.level), None, cache.size, None)
         });
-        let domain = entry(domain.kind.name().into(), domain.os_index, own.and_then(|cache| cache.size), core_kind);
+        let domain = entry(
+            domain.kind.name().into(),
+            domain.os_index,
+            own.and_then(|cache| cache.size),
+            core_kind,
+        );
         let mut entries: Vec<Entry> = caches.collect();
         // As data flows: a core behind its caches, any other domain before what it adds.
         let place = if domain.name == "Core" { entries.len() } else { 0 };
@@ -129,7 +155,9 @@ mod tests {
     fn domains_with_the_same_contexts_are_one_node_in_order() {
         let machine = Machine::model("ultrasparc-t2").unwrap();
         let outline = Outline::of(&machine, machine.online()).unwrap();
-        let names = |node: &Outline| node.chain.iter().map(|entry| entry.name.clone()).collect::<Vec<_>>().join(" ");
+        let names = |node: &Outline| {
+            node.chain.iter().map(|entry| entry.name.clone()).collect::<Vec<_>>().join(" ")
+        };
         assert_eq!(names(&outline), "Machine Package L2");
         assert_eq!(names(&outline.children[3]), "L1d L1i Core");
         assert!(outline.children.windows(2).all(|pair| pair[0].alike(&pair[1])));

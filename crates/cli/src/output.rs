@@ -9,8 +9,8 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Exit code 2: the command line makes no sense, or what it names (a file, a program, a process, a cgroup, a campaign) does not
-/// exist, or an input file is not what it should be.
+/// Exit code 2: the command line makes no sense, or what it names (a file, a program, a process, a
+/// cgroup, a campaign) does not exist, or an input file is not what it should be.
 #[derive(Debug)]
 pub(crate) struct Usage(pub(crate) String);
 
@@ -40,7 +40,8 @@ impl Interrupted {
         Self("interrupted: what was pinned is as it was".into())
     }
 
-    /// `error` as the middle of a search tells it: to what is started again, that is before its first measurement.
+    /// `error` as the middle of a search tells it: to what is started again, that is before its
+    /// first measurement.
     pub(crate) fn told_amid(error: anyhow::Error) -> anyhow::Error {
         if error.is::<Self>() { Self::amid().into() } else { error }
     }
@@ -83,7 +84,10 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
 /// Prints `text` (which ends in a newline) on stdout.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     let mut stdout = io::stdout().lock();
-    stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).context("cannot write to stdout")
+    stdout
+        .write_all(text.as_bytes())
+        .and_then(|()| stdout.flush())
+        .context("cannot write to stdout")
 }
 
 /// Prints one JSON document on stdout.
@@ -91,11 +95,14 @@ pub(crate) fn print_json(document: &impl serde::Serialize) -> anyhow::Result<()>
     print(&format!("{}\n", serde_json::to_string_pretty(document)?))
 }
 
-/// The exit code of a command, after one line on stderr where it failed. A closed pipe (`pinwise topo | head`) is no failure.
+/// The exit code of a command, after one line on stderr where it failed. A closed pipe (`pinwise
+/// topo | head`) is no failure.
 pub(crate) fn exit(done: anyhow::Result<()>) -> ExitCode {
     let Err(error) = done else { return ExitCode::SUCCESS };
     let closed_pipe = |cause: &(dyn std::error::Error + 'static)| {
-        cause.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+        cause
+            .downcast_ref::<io::Error>()
+            .is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
     };
     if error.chain().any(closed_pipe) {
         return ExitCode::SUCCESS;
@@ -123,7 +130,8 @@ pub(crate) fn note_all<'a>(notes: impl IntoIterator<Item = &'a String>) {
 /// What others take of the contexts is worth a word from here on.
 const CROWD_NOTABLE: f64 = 0.05;
 
-/// Share of the contexts' time that other programs took while a program was measured, where it is worth a word.
+/// Share of the contexts' time that other programs took while a program was measured, where it is
+/// worth a word.
 pub(crate) fn crowd(shares: &[CrowdShare]) -> Option<f64> {
     let sum = |of: fn(&CrowdShare) -> f64| shares.iter().map(of).sum::<f64>();
     Some(sum(|share| share.taken) / sum(|share| share.of)).filter(|others| *others >= CROWD_NOTABLE)
@@ -136,7 +144,8 @@ pub(crate) fn beside(others: Option<f64>) -> String {
     })
 }
 
-/// That other programs took much of the machine while a program was measured, and what is to be known of what they `left`.
+/// That other programs took much of the machine while a program was measured, and what is to be
+/// known of what they `left`.
 pub(crate) fn crowded(shares: &[CrowdShare], meanwhile: &str, left: &str) -> Option<String> {
     crowd(shares).map(|others| {
         format!(
@@ -149,11 +158,13 @@ pub(crate) fn crowded(shares: &[CrowdShare], meanwhile: &str, left: &str) -> Opt
 
 /// Columns to write for: the terminal's; where stdout is none, those of COLUMNS, or 100.
 pub(crate) fn width() -> usize {
-    let terminal = rustix::termios::tcgetwinsize(io::stdout()).ok().map(|size| usize::from(size.ws_col));
+    let terminal =
+        rustix::termios::tcgetwinsize(io::stdout()).ok().map(|size| usize::from(size.ws_col));
     columns(terminal, std::env::var("COLUMNS").ok().as_deref())
 }
 
-/// A terminal that does not know its width, and a variable that is no number, are as if they were not there.
+/// A terminal that does not know its width, and a variable that is no number, are as if they were
+/// not there.
 fn columns(terminal: Option<usize>, said: Option<&str>) -> usize {
     let known = |columns: &usize| *columns > 0;
     terminal.filter(known).or_else(|| said?.parse().ok().filter(known)).unwrap_or(100)
@@ -166,15 +177,23 @@ mod tests {
     #[test]
     fn a_terminal_s_width_comes_before_what_columns_says() {
         assert_eq!(
-            [columns(Some(80), Some("40")), columns(Some(0), Some("40")), columns(None, Some("40"))],
+            [
+                columns(Some(80), Some("40")),
+                columns(Some(0), Some("40")),
+                columns(None, Some("40"))
+            ],
             [80, 40, 40]
         );
-        assert_eq!([columns(None, None), columns(None, Some("0")), columns(None, Some("wide"))], [100; 3]);
+        assert_eq!(
+            [columns(None, None), columns(None, Some("0")), columns(None, Some("wide"))],
+            [100; 3]
+        );
     }
 
     #[test]
     fn what_is_started_again_does_not_speak_of_a_first_measurement() {
-        let beginning = Interrupted("interrupted before the first measurement: nothing is kept".into());
+        let beginning =
+            Interrupted("interrupted before the first measurement: nothing is kept".into());
         let told = Interrupted::told_amid(beginning.into());
         assert!(told.is::<Interrupted>() && !told.to_string().contains("first"), "{told}");
         let other = Interrupted::told_amid(Usage("there is no such program".into()).into());

@@ -34,8 +34,11 @@ impl PlanArgument {
         let path = path.as_deref().unwrap_or(&self.path);
         let what = || format!("cannot read plan {}", path.display());
         let bytes = read_input(path).with_context(what)?;
-        let text = String::from_utf8(bytes).map_err(|_| Usage("it is no text".into())).with_context(what)?;
-        let plan = Plan::parse(&text).map_err(|error| Usage(error.to_string())).with_context(what)?;
+        let text = String::from_utf8(bytes)
+            .map_err(|_| Usage("it is no text".into()))
+            .with_context(what)?;
+        let plan =
+            Plan::parse(&text).map_err(|error| Usage(error.to_string())).with_context(what)?;
         plan.cautions().iter().for_each(|caution| aside(&format!("warning: {caution}")));
         Ok(plan)
     }
@@ -45,7 +48,8 @@ impl PlanArgument {
         let number = self.path.to_str().and_then(|word| word.parse().ok());
         let Some(number) = number else { return Ok(None) };
         let store = store::default_existing()?;
-        let campaign = store.and_then(|store| store.get(CampaignId(number)).ok().map(|info| (store, info)));
+        let campaign =
+            store.and_then(|store| store.get(CampaignId(number)).ok().map(|info| (store, info)));
         let Some((store, info)) = campaign else {
             let none = format!(
                 "there is no file {number}, and no campaign {number} in the default store (pinwise campaign list): name the plan's file"
@@ -61,7 +65,8 @@ fn without_plan(info: &CampaignInfo) -> String {
     let number = info.id.0;
     // A comparison has a request too.
     let places = comparison::of(info).is_none() && Request::deserialize(&info.new.question).is_ok();
-    let outcome = info.conclusion.as_ref().and_then(|conclusion| Outcome::deserialize(conclusion).ok());
+    let outcome =
+        info.conclusion.as_ref().and_then(|conclusion| Outcome::deserialize(conclusion).ok());
     match (info.state, outcome) {
         (CampaignState::Finished, _) if !places => {
             format!(
@@ -80,12 +85,15 @@ fn without_plan(info: &CampaignInfo) -> String {
         ),
         _ if info.running => format!("campaign {number} is still running, and has no plan yet"),
         _ => {
-            format!("campaign {number} has not ended, and has no plan yet: go on with pinwise campaign resume {number}")
+            format!(
+                "campaign {number} has not ended, and has no plan yet: go on with pinwise campaign resume {number}"
+            )
         }
     }
 }
 
-/// Which campaign of which store, and when it began: what tells the files of one campaign from another's of the same number.
+/// Which campaign of which store, and when it began: what tells the files of one campaign from
+/// another's of the same number.
 pub(crate) fn identity(store: &Store, info: &CampaignInfo) -> String {
     let file = store.path().file_name().unwrap_or_default().to_string_lossy();
     let (number, begun) = number_and_begin(info);
@@ -98,8 +106,8 @@ fn number_and_begin(info: &CampaignInfo) -> (String, String) {
     (format!("campaign {} of ", info.id.0), format!(", begun {begun} ({})", info.started))
 }
 
-/// Whether the plan of `origin` is this campaign's: 2 where it says so, 1 where it names a store that is no longer there (this one has
-/// another name since), 0 where it is not.
+/// Whether the plan of `origin` is this campaign's: 2 where it says so, 1 where it names a store
+/// that is no longer there (this one has another name since), 0 where it is not.
 fn likeness(origin: &str, store: &Store, info: &CampaignInfo) -> u8 {
     let (number, begun) = number_and_begin(info);
     let named = origin.strip_prefix(&number).and_then(|rest| rest.strip_suffix(&begun));
@@ -113,7 +121,8 @@ fn folder(store: &Store) -> PathBuf {
     store.path().with_file_name("plans")
 }
 
-/// The plan of a campaign beside its store, where there is one: the latest that says so, or that did under another name of the store, or else `N.toml` if that does not say whose it is
+/// The plan of a campaign beside its store, where there is one: the latest that says so, or that
+/// did under another name of the store, or else `N.toml` if that does not say whose it is
 /// (written by hand, or before plans did).
 pub(crate) fn beside(store: &Store, info: &CampaignInfo) -> Option<PathBuf> {
     let number = info.id.0.to_string();
@@ -129,15 +138,19 @@ pub(crate) fn beside(store: &Store, info: &CampaignInfo) -> Option<PathBuf> {
         .filter(of_number)
         .filter(|path| like(path) > 0)
         .max_by_key(|path| (like(path), fs::metadata(path).and_then(|file| file.modified()).ok()));
-    latest.or_else(|| Some(folder(store).join(format!("{number}.toml"))).filter(|path| origin(path) == Some(None)))
+    latest.or_else(|| {
+        Some(folder(store).join(format!("{number}.toml"))).filter(|path| origin(path) == Some(None))
+    })
 }
 
-/// Writes a plan beside the store as `NAME.toml`, or where that is taken as `NAME-2.toml` and so on: another campaign's answer, or
-/// one that was edited, is never lost.
+/// Writes a plan beside the store as `NAME.toml`, or where that is taken as `NAME-2.toml` and so
+/// on: another campaign's answer, or one that was edited, is never lost.
 pub(crate) fn keep(store: &Store, name: &str, plan: &Plan) -> anyhow::Result<PathBuf> {
     let folder = folder(store);
-    fs::create_dir_all(&folder).with_context(|| format!("{}: cannot make the folder", folder.display()))?;
-    let names = std::iter::once(format!("{name}.toml")).chain((2_u64..).map(|copy| format!("{name}-{copy}.toml")));
+    fs::create_dir_all(&folder)
+        .with_context(|| format!("{}: cannot make the folder", folder.display()))?;
+    let names = std::iter::once(format!("{name}.toml"))
+        .chain((2_u64..).map(|copy| format!("{name}-{copy}.toml")));
     for path in names.map(|name| folder.join(name)) {
         match OpenOptions::new().write(true).create_new(true).open(&path) {
             Ok(mut file) => {
@@ -149,7 +162,9 @@ pub(crate) fn keep(store: &Store, name: &str, plan: &Plan) -> anyhow::Result<Pat
                 return Ok(path);
             }
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(error).with_context(|| format!("cannot write {}", path.display())),
+            Err(error) => {
+                return Err(error).with_context(|| format!("cannot write {}", path.display()));
+            }
         }
     }
     anyhow::bail!("{}: no name is free for the plan", folder.display())
@@ -158,7 +173,8 @@ pub(crate) fn keep(store: &Store, name: &str, plan: &Plan) -> anyhow::Result<Pat
 /// Writes a plan where the user wants it.
 pub(crate) fn write(path: &Path, plan: &Plan) -> anyhow::Result<()> {
     let folder = path.parent().unwrap_or(Path::new(""));
-    fs::create_dir_all(folder).with_context(|| format!("{}: cannot make the folder", folder.display()))?;
+    fs::create_dir_all(folder)
+        .with_context(|| format!("{}: cannot make the folder", folder.display()))?;
     output::write(path, plan.to_toml().as_bytes())
 }
 
@@ -168,10 +184,13 @@ pub(crate) fn check(plan: &Plan, force: bool) -> anyhow::Result<()> {
     let mut differences = plan.differences(&pinwise_host::fingerprint(&machine));
     let cannot = plan.cpus().difference(&machine.allowed);
     if !cannot.is_empty() {
-        differences.push(format!("the plan uses CPU {cannot}, which is offline here or not allowed"));
+        differences
+            .push(format!("the plan uses CPU {cannot}, which is offline here or not allowed"));
     }
     if force {
-        differences.iter().for_each(|difference| crate::output::aside(&format!("warning: {difference}")));
+        differences
+            .iter()
+            .for_each(|difference| crate::output::aside(&format!("warning: {difference}")));
     } else if !differences.is_empty() {
         anyhow::bail!(
             "the plan does not fit: {}; run `pinwise place` again, or use --force if the placement still makes sense",
@@ -208,7 +227,9 @@ mod tests {
 
     /// What `place` was asked.
     fn question() -> serde_json::Value {
-        let mut question = serde_json::to_value(Question::new(StrategyName::Auto, Budget::Measurements(1))).unwrap();
+        let mut question =
+            serde_json::to_value(Question::new(StrategyName::Auto, Budget::Measurements(1)))
+                .unwrap();
         let second = serde_json::to_value(std::time::Duration::from_secs(1)).unwrap();
         let reading = serde_json::json!({ "pick": null, "counter": null, "lower_is_better": false, "unit": null });
         let request = serde_json::json!({
@@ -223,7 +244,9 @@ mod tests {
         CampaignInfo {
             id: CampaignId(3),
             new: NewCampaign {
-                command: ["pinwise", "place", "--budget", "5s", "--", "./a b"].map(String::from).to_vec(),
+                command: ["pinwise", "place", "--budget", "5s", "--", "./a b"]
+                    .map(String::from)
+                    .to_vec(),
                 machine: Machine::from_shape("2").unwrap(),
                 alike: Alike::ByStructure,
                 workload: Workload { name: "a".into(), threads: Vec::new() },
@@ -256,15 +279,24 @@ mod tests {
             "campaign 3 ended undecided and has no plan (the budget is used up): search again with a larger --budget, as it was: \
              pinwise place --budget 5s -- './a b'"
         );
-        assert!(told(CampaignState::Stopped, None).ends_with("go on with pinwise campaign resume 3"));
+        assert!(
+            told(CampaignState::Stopped, None).ends_with("go on with pinwise campaign resume 3")
+        );
         // What an older version concluded, or none.
         for conclusion in [Some(serde_json::json!({ "rows": [] })), None] {
             let told = told(CampaignState::Finished, conclusion);
-            assert!(told.contains("it may have been moved, deleted or written elsewhere"), "{told}");
+            assert!(
+                told.contains("it may have been moved, deleted or written elsewhere"),
+                "{told}"
+            );
         }
         let mut other = campaign(CampaignState::Finished, None);
         other.new.question = serde_json::json!({ "alone": [] });
-        assert!(without_plan(&other).contains("no search for a placement"), "{}", without_plan(&other));
+        assert!(
+            without_plan(&other).contains("no search for a placement"),
+            "{}",
+            without_plan(&other)
+        );
     }
 
     #[test]
@@ -278,8 +310,11 @@ mod tests {
         assert_eq!(likeness(&own.replace("new.db", "old.db")), 1);
         std::fs::write(folder.path().join("old.db"), "").unwrap();
         assert_eq!(likeness(&own.replace("new.db", "old.db")), 0, "it is the other store's");
-        for other in [own.replace("campaign 3", "campaign 13"), own.replace("1790000000", "1790000001"), String::new()]
-        {
+        for other in [
+            own.replace("campaign 3", "campaign 13"),
+            own.replace("1790000000", "1790000001"),
+            String::new(),
+        ] {
             assert_eq!(likeness(&other), 0, "{other}");
         }
     }

@@ -1,5 +1,5 @@
-//! What a search shows while it runs: one line on stderr, on a terminal only, redrawn at most four times a second because
-//! drawing costs time on the machine under test.
+//! What a search shows while it runs: one line on stderr, on a terminal only, redrawn at most four
+//! times a second because drawing costs time on the machine under test.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use pinwise_campaign::Record;
@@ -24,7 +24,8 @@ impl Progress {
             Budget::Measurements(measurements) => measurements,
             Budget::Time(time) => u64::try_from(time.as_millis()).unwrap_or(u64::MAX),
         };
-        let bar = ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::stderr_with_hz(4));
+        let bar =
+            ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::stderr_with_hz(4));
         if let Ok(style) = ProgressStyle::with_template("[{elapsed_precise}] {bar:24} {msg}") {
             bar.set_style(style);
         }
@@ -37,8 +38,15 @@ impl Progress {
         self.take(&record.trial.setting, performance, record.number + 1, record.elapsed);
     }
 
-    /// Takes in one more measurement, the number `made` of all, `elapsed` after the begin; without a performance one that failed.
-    pub(crate) fn take(&mut self, setting: &Setting, performance: Option<f64>, made: u64, elapsed: Duration) {
+    /// Takes in one more measurement, the number `made` of all, `elapsed` after the begin; without
+    /// a performance one that failed.
+    pub(crate) fn take(
+        &mut self,
+        setting: &Setting,
+        performance: Option<f64>,
+        made: u64,
+        elapsed: Duration,
+    ) {
         if let Some(performance) = performance {
             let seen = match setting {
                 Setting::Unpinned => Some(&mut self.baseline),

@@ -1,4 +1,5 @@
-//! A command line that the parser refuses, as one line: what is wrong with it, what was probably meant, and where to read more.
+//! A command line that the parser refuses, as one line: what is wrong with it, what was probably
+//! meant, and where to read more.
 
 use crate::output::Usage;
 use clap::Command;
@@ -6,9 +7,16 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::ffi::OsString;
 
 /// The line; `None` for what is no error but an answer: help and the version.
-pub(crate) fn refusal(error: &mut clap::Error, root: &Command, words: &[OsString]) -> Option<Usage> {
+pub(crate) fn refusal(
+    error: &mut clap::Error,
+    root: &Command,
+    words: &[OsString],
+) -> Option<Usage> {
     use ErrorKind::{DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand, DisplayVersion};
-    if matches!(error.kind(), DisplayHelp | DisplayHelpOnMissingArgumentOrSubcommand | DisplayVersion) {
+    if matches!(
+        error.kind(),
+        DisplayHelp | DisplayHelpOnMissingArgumentOrSubcommand | DisplayVersion
+    ) {
         return None;
     }
     fit_suggestions(error);
@@ -22,10 +30,12 @@ fn flat(text: &str) -> String {
     let mut lines = text.lines();
     let first = lines.next().unwrap_or_default();
     let first = first.strip_prefix("error: ").unwrap_or(first);
-    let rest: Vec<&str> = lines.by_ref().map(str::trim).take_while(|line| !line.is_empty()).collect();
+    let rest: Vec<&str> =
+        lines.by_ref().map(str::trim).take_while(|line| !line.is_empty()).collect();
     // What is missing, one a line; or which values there are.
     let rest = rest.join(if first.ends_with(':') { ", " } else { " " });
-    let tips = lines.filter_map(|line| line.trim().strip_prefix("tip: ")).map(|tip| format!("; {tip}"));
+    let tips =
+        lines.filter_map(|line| line.trim().strip_prefix("tip: ")).map(|tip| format!("; {tip}"));
     format!("{first} {rest}").trim_end().to_owned() + &tips.collect::<String>()
 }
 
@@ -35,15 +45,19 @@ fn path(root: &Command, words: &[OsString]) -> String {
     for word in words.iter().skip(1).map_while(|word| word.to_str()) {
         // As the parser takes them: shortened as far as they stay apart.
         let exact = command.get_subcommands().find(|known| known.get_name() == word);
-        let mut begun = command.get_subcommands().filter(|known| known.get_name().starts_with(word));
-        let Some(next) = exact.or_else(|| begun.next().filter(|_| begun.next().is_none())) else { break };
+        let mut begun =
+            command.get_subcommands().filter(|known| known.get_name().starts_with(word));
+        let Some(next) = exact.or_else(|| begun.next().filter(|_| begun.next().is_none())) else {
+            break;
+        };
         command = next;
         path = format!("{path} {}", command.get_name());
     }
     path
 }
 
-/// Of the commands with similar names, the parser's last is the most similar. That an unknown option might be a value is no help.
+/// Of the commands with similar names, the parser's last is the most similar. That an unknown
+/// option might be a value is no help.
 fn fit_suggestions(error: &mut clap::Error) {
     if let Some(ContextValue::StyledStrs(mut tips)) = error.remove(ContextKind::Suggested) {
         tips.retain(|tip| !tip.to_string().contains("as a value"));
@@ -66,7 +80,8 @@ mod tests {
 
     fn of(line: &str) -> Option<String> {
         let words: Vec<OsString> = line.split(' ').map(Into::into).collect();
-        let mut error = Arguments::try_parse_from(&words).err().unwrap_or_else(|| panic!("{line} is taken"));
+        let mut error =
+            Arguments::try_parse_from(&words).err().unwrap_or_else(|| panic!("{line} is taken"));
         refusal(&mut error, &Arguments::command(), &words).map(|usage| usage.0)
     }
 
@@ -85,7 +100,10 @@ mod tests {
                 "pinwise topo --machin host",
                 "unexpected argument '--machin' found; a similar argument exists: '--machine'; see pinwise topo --help",
             ),
-            ("pinwise topo --frob 8", "unexpected argument '--frob' found; see pinwise topo --help"),
+            (
+                "pinwise topo --frob 8",
+                "unexpected argument '--frob' found; see pinwise topo --help",
+            ),
             (
                 "pinwise export",
                 "the following required arguments were not provided: --to <FORMAT>, <PLAN>; see pinwise export --help",
@@ -105,7 +123,9 @@ mod tests {
 
     #[test]
     fn help_and_the_version_are_answers() {
-        for line in ["pinwise", "pinwise --help", "pinwise -V", "pinwise campaign", "pinwise help topo"] {
+        for line in
+            ["pinwise", "pinwise --help", "pinwise -V", "pinwise campaign", "pinwise help topo"]
+        {
             assert_eq!(of(line), None, "{line}");
         }
     }

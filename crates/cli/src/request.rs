@@ -1,4 +1,5 @@
-//! What `place` was asked, with every default decided: all that is needed to ask it again after a kill.
+//! What `place` was asked, with every default decided: all that is needed to ask it again after a
+//! kill.
 
 use crate::machine::Model;
 use pinwise_placement::{Lineup, MixQuestion, Question};
@@ -13,7 +14,8 @@ use std::time::{Duration, Instant};
 /// A placement request. Stored with its campaign, read back by `campaign resume`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Request {
-    /// The question proper; flat, so that whoever wants only the question can read it from the same document.
+    /// The question proper; flat, so that whoever wants only the question can read it from the
+    /// same document.
     #[serde(flatten)]
     pub(crate) question: Question,
     /// The program.
@@ -37,8 +39,8 @@ pub(crate) struct Request {
     /// No threads whose names this regular expression matches.
     #[serde(default)]
     pub(crate) exclude: Option<String>,
-    /// On which CPUs the threads could run when the campaign was begun, by name: resumed with others its measurements would
-    /// not compare. Empty for a program that is started anew.
+    /// On which CPUs the threads could run when the campaign was begun, by name: resumed with
+    /// others its measurements would not compare. Empty for a program that is started anew.
     #[serde(default)]
     pub(crate) affinities: BTreeMap<String, CpuSet>,
     /// Only these contexts, as a CPU list.
@@ -49,8 +51,8 @@ pub(crate) struct Request {
     pub(crate) floor: Option<f64>,
     /// A program that is started anew may run this long.
     pub(crate) limit: Duration,
-    /// When the budget ends: numbers of the metric that come later at first are of no use. `None`: they are waited for as long as is usual.
-    /// Not for a campaign that is resumed.
+    /// When the budget ends: numbers of the metric that come later at first are of no use. `None`:
+    /// they are waited for as long as is usual. Not for a campaign that is resumed.
     #[serde(skip)]
     pub(crate) deadline: Option<Instant>,
 }
@@ -113,8 +115,9 @@ impl Subject {
         Self::Launched(words.map(String::from).to_vec())
     }
 
-    /// The built-in workload, where that is what is launched by `program` or by another file of its name: a campaign may have been begun from
-    /// another folder, and in words that were typed before several programs could run side by side.
+    /// The built-in workload, where that is what is launched by `program` or by another file of its
+    /// name: a campaign may have been begun from another folder, and in words that were typed
+    /// before several programs could run side by side.
     pub(crate) fn as_built_in(&self, program: &Path) -> Option<Workload> {
         let Self::Launched(command) = self else { return None };
         let (own, words) = command.split_first()?;
@@ -155,8 +158,10 @@ impl Simulation {
     /// The program of every instance; `None` if there is no such program.
     pub(crate) fn programs(&self) -> Option<Vec<Pipeline>> {
         let first = (self.program.clone(), self.instances);
-        let instances = |(name, instances): &(String, usize)| Some(vec![Pipeline::named(name)?; *instances]);
-        let all = std::iter::once(&first).chain(&self.others).map(instances).collect::<Option<Vec<_>>>();
+        let instances =
+            |(name, instances): &(String, usize)| Some(vec![Pipeline::named(name)?; *instances]);
+        let all =
+            std::iter::once(&first).chain(&self.others).map(instances).collect::<Option<Vec<_>>>();
         all.map(|programs| programs.concat())
     }
 }
@@ -185,9 +190,14 @@ mod tests {
             command.as_built_in(Path::new("/usr/bin/pinwise")).map(|workload| workload.to_string())
         };
         let workload = Workload::parse("intadd:2+intmul:1").unwrap();
-        let Subject::Launched(now) = Subject::built_in("/usr/bin/pinwise", &workload) else { panic!() };
+        let Subject::Launched(now) = Subject::built_in("/usr/bin/pinwise", &workload) else {
+            panic!()
+        };
         assert_eq!(known(&now.join(" ")), Some("intadd:2+intmul:1".into()));
-        assert_eq!(known("target/pinwise workload hash1_L1 --instances 2 --interval 10ms"), Some("hash1_L1:2".into()));
+        assert_eq!(
+            known("target/pinwise workload hash1_L1 --instances 2 --interval 10ms"),
+            Some("hash1_L1:2".into())
+        );
         for own in [
             "pinwise workload hash1_L1:2",
             "pinwise workload no:2 --interval 1s",

@@ -76,7 +76,9 @@ impl Told<'_> {
                 None => counted.push((name, 1)),
             }
         }
-        let named = |(name, count): (&str, usize)| if count > 1 { format!("{name}:{count}") } else { name.to_owned() };
+        let named = |(name, count): (&str, usize)| {
+            if count > 1 { format!("{name}:{count}") } else { name.to_owned() }
+        };
         counted.into_iter().map(named).collect::<Vec<_>>().join(" + ")
     }
 
@@ -85,10 +87,14 @@ impl Told<'_> {
         let cast = Cast::new(&self.info.new.workload);
         let of = |application: usize| {
             let all = cast.instances().iter().enumerate();
-            all.filter(move |(_, instance)| instance.application == application).map(|(index, _)| index)
+            all.filter(move |(_, instance)| instance.application == application)
+                .map(|(index, _)| index)
         };
         self.mix(
-            counts.iter().enumerate().flat_map(|(application, count)| of(application).take(*count).collect::<Vec<_>>()),
+            counts
+                .iter()
+                .enumerate()
+                .flat_map(|(application, count)| of(application).take(*count).collect::<Vec<_>>()),
         )
     }
 
@@ -97,7 +103,10 @@ impl Told<'_> {
         let workload = &self.info.new.workload;
         let names = best.pieces.iter().flat_map(|piece| workload.members(piece.instance));
         let names = names.map(|thread| workload.threads[thread].name.clone()).collect();
-        (names, Assignment::new(best.pieces.iter().flat_map(|piece| piece.leaves.clone()).collect()))
+        (
+            names,
+            Assignment::new(best.pieces.iter().flat_map(|piece| piece.leaves.clone()).collect()),
+        )
     }
 
     fn text(&self, outcome: &MixOutcome, files: Files<'_>, width: usize) -> String {
@@ -108,28 +117,48 @@ impl Told<'_> {
         sheet.paragraph(
             "",
             0,
-            &format!("Simulated on a model of {}: performances are those of the model.", machine.name),
+            &format!(
+                "Simulated on a model of {}: performances are those of the model.",
+                machine.name
+            ),
         );
         sheet.text.push('\n');
         match &outcome.best {
             Some(best) => {
                 let mix = self.mix(best.pieces.iter().map(|piece| piece.instance));
-                sheet.paragraph("", 0, &format!("Of {ready} ready instances run these {choose}: {mix}"));
+                sheet.paragraph(
+                    "",
+                    0,
+                    &format!("Of {ready} ready instances run these {choose}: {mix}"),
+                );
                 let (names, assignment) = self.placed(best);
-                sheet.text.push_str(&draw_assignment(machine, self.tree.leaves(), &names, &assignment, width));
+                sheet.text.push_str(&draw_assignment(
+                    machine,
+                    self.tree.leaves(),
+                    &names,
+                    &assignment,
+                    width,
+                ));
                 sheet.text.push('\n');
                 sheet.line("best", &best.performance.show(&scale));
             }
-            None => sheet.paragraph("", 0, "Nothing is announced yet: no selection has had fresh windows."),
+            None => sheet.paragraph(
+                "",
+                0,
+                "Nothing is announced yet: no selection has had fresh windows.",
+            ),
         }
         if let Some(chance) = &outcome.chance {
             sheet.line("chance", &format!("{}, over all draws", chance.show(&scale)));
             if let Some(best) = &outcome.best {
                 let performance = &best.performance;
                 // From the ends that are the furthest apart: both are estimates.
-                let [low, gain, high] =
-                    [(performance.low, chance.high), (performance.mean, chance.mean), (performance.high, chance.low)]
-                        .map(|(best, chance)| figures::change(best / chance - 1.0));
+                let [low, gain, high] = [
+                    (performance.low, chance.high),
+                    (performance.mean, chance.mean),
+                    (performance.high, chance.low),
+                ]
+                .map(|(best, chance)| figures::change(best / chance - 1.0));
                 sheet.line("gain", &format!("{gain} over the mean of all draws ({low} to {high})"));
             }
         }
@@ -140,7 +169,8 @@ impl Told<'_> {
         }
         let bound = &outcome.bound;
         let confidence = figures::percent(bound.confidence);
-        let beside = outcome.best.as_ref().map_or(scale.clone(), |best| best.performance.telling(&scale));
+        let beside =
+            outcome.best.as_ref().map_or(scale.clone(), |best| best.performance.telling(&scale));
         sheet.line("bound", &match (bound.upb_high, bound.gap_high) {
             (Some(high), Some(gap)) => format!(
                 "no selection on any placement is better than {} with {confidence} confidence (n = {}): the gap is at most {}",
@@ -151,8 +181,12 @@ impl Told<'_> {
             _ => "none".to_owned(),
         });
         bound.notes.iter().for_each(|note| sheet.line("", note));
-        let alone =
-            self.alone().into_iter().map(|(name, rate)| format!("{name} {rate}")).collect::<Vec<_>>().join(", ");
+        let alone = self
+            .alone()
+            .into_iter()
+            .map(|(name, rate)| format!("{name} {rate}"))
+            .collect::<Vec<_>>()
+            .join(", ");
         sheet.line("alone", &format!("on the best placement of each: {alone}"));
         sheet.line("cost", &figures::counted(outcome.measurements, "measurement"));
         sheet.text.push('\n');
@@ -160,7 +194,10 @@ impl Told<'_> {
         sheet.paragraph(
             "",
             0,
-            &format!("{seen} of {} different selections were drawn:", figures::count(outcome.different)),
+            &format!(
+                "{seen} of {} different selections were drawn:",
+                figures::count(outcome.different)
+            ),
         );
         sheet.text.push_str(&self.selections(outcome, &scale));
         let id = self.info.id.0;
@@ -184,7 +221,13 @@ impl Told<'_> {
 
     fn selections(&self, outcome: &MixOutcome, scale: &Scale) -> String {
         let mut table = Table::new();
-        table.load_style(presets::NOTHING).set_header(["", "MEAN", "INTERVAL", "DRAWS", "BEST WINDOW"]);
+        table.load_style(presets::NOTHING).set_header([
+            "",
+            "MEAN",
+            "INTERVAL",
+            "DRAWS",
+            "BEST WINDOW",
+        ]);
         for column in [1, 3, 4] {
             if let Some(column) = table.column_mut(column) {
                 column.set_cell_alignment(CellAlignment::Right);

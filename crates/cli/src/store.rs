@@ -7,12 +7,14 @@ use pinwise_campaign::Store;
 use std::env;
 use std::path::{Path, PathBuf};
 
-/// Where pinwise keeps what it writes, in the user's data directory. `remedy` is for whoever has none.
+/// Where pinwise keeps what it writes, in the user's data directory. `remedy` is for whoever has
+/// none.
 pub(crate) fn data_folder(remedy: &str) -> Result<PathBuf, Usage> {
     // The XDG base directory specification has relative paths ignored.
     let absolute = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let data = absolute("XDG_DATA_HOME").or_else(|| Some(absolute("HOME")?.join(".local/share")));
-    let data = data.ok_or_else(|| Usage(format!("neither HOME nor XDG_DATA_HOME is set; {remedy}")))?;
+    let data =
+        data.ok_or_else(|| Usage(format!("neither HOME nor XDG_DATA_HOME is set; {remedy}")))?;
     Ok(data.join("pinwise"))
 }
 
@@ -24,7 +26,8 @@ pub(crate) fn default_existing() -> anyhow::Result<Option<Store>> {
 /// Where measurements are kept.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct StoreArguments {
-    /// The file measurements are kept in [default: pinwise/pinwise.db in $XDG_DATA_HOME or ~/.local/share]
+    /// The file measurements are kept in [default: pinwise/pinwise.db in $XDG_DATA_HOME or
+    /// ~/.local/share]
     #[arg(long, value_name = "FILE")]
     store: Option<PathBuf>,
 }
@@ -45,12 +48,18 @@ impl StoreArguments {
 
     /// Of a store that is named the folder has to be there: it may be mistyped.
     pub(crate) fn check(&self) -> Result<(), Usage> {
-        let folder = self.store.as_deref().and_then(Path::parent).filter(|folder| !folder.as_os_str().is_empty());
+        let folder = self
+            .store
+            .as_deref()
+            .and_then(Path::parent)
+            .filter(|folder| !folder.as_os_str().is_empty());
         if let (Some(path), Some(folder)) = (&self.store, folder)
             && !folder.is_dir()
         {
             let (path, folder) = (path.display(), folder.display());
-            return Err(Usage(format!("--store {path}: there is no folder {folder}; make it, or name another file")));
+            return Err(Usage(format!(
+                "--store {path}: there is no folder {folder}; make it, or name another file"
+            )));
         }
         Ok(())
     }
@@ -65,7 +74,10 @@ impl StoreArguments {
     pub(crate) fn open_existing(&self) -> anyhow::Result<Option<Store>> {
         let path = self.path()?;
         let there = path.try_exists().with_context(|| {
-            format!("{}: cannot look whether there is a store; name another file with --store", path.display())
+            format!(
+                "{}: cannot look whether there is a store; name another file with --store",
+                path.display()
+            )
         })?;
         Ok(if there { Some(Store::open(&path)?) } else { None })
     }

@@ -1,5 +1,5 @@
-//! What `place` says when it cannot: one line with what, why and what to do, and an exit code that tells bad usage (2) from
-//! failure (1).
+//! What `place` says when it cannot: one line with what, why and what to do, and an exit code that
+//! tells bad usage (2) from failure (1).
 
 mod support;
 
@@ -12,11 +12,13 @@ use std::time::Duration;
 use support::{PINWISE, Program, affinities, wait_until};
 use tempfile::TempDir;
 
-/// Runs `place` and gives its exit code and its complaint, which is the last line on stderr; checks that nothing comes after it.
+/// Runs `place` and gives its exit code and its complaint, which is the last line on stderr; checks
+/// that nothing comes after it.
 fn refused(words: &[&str]) -> (i32, String) {
     let folder = TempDir::new().unwrap();
     let store = folder.path().join("pinwise.db");
-    let output = support::pinwise(["place", "--store", store.to_str().unwrap()].iter().chain(words));
+    let output =
+        support::pinwise(["place", "--store", store.to_str().unwrap()].iter().chain(words));
     assert!(output.stdout.is_empty(), "{words:?}: {}", String::from_utf8_lossy(&output.stdout));
     let text = String::from_utf8(output.stderr).unwrap();
     let complaints: Vec<&str> = text.lines().filter(|line| !line.starts_with("note: ")).collect();
@@ -37,15 +39,24 @@ fn a_program_that_cannot_be_started_is_named_with_the_remedy() {
     fs::write(&file, "text").unwrap();
     fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
     let (code, line) = refused(&["--", file.to_str().unwrap()]);
-    assert!(code == 1 && line.ends_with("permission denied: is it a program, and executable (chmod +x)?"), "{line}");
+    assert!(
+        code == 1
+            && line.ends_with("permission denied: is it a program, and executable (chmod +x)?"),
+        "{line}"
+    );
 }
 
 #[test]
 fn a_program_that_ends_at_once_is_told_by_its_status_and_its_last_words() {
-    // What a program prints while whole runs are timed is its product, not a message: it is not read.
-    for (metric, stream) in
-        [(r"stdout:ops: (\d+)", 1), (r"stdout:ops: (\d+)", 2), ("cmd:echo 5", 1), ("cmd:echo 5", 2), ("runtime", 2)]
-    {
+    // What a program prints while whole runs are timed is its product, not a message: it is not
+    // read.
+    for (metric, stream) in [
+        (r"stdout:ops: (\d+)", 1),
+        (r"stdout:ops: (\d+)", 2),
+        ("cmd:echo 5", 1),
+        ("cmd:echo 5", 2),
+        ("runtime", 2),
+    ] {
         let script = format!("echo cannot open device >&{stream}; exit 3");
         let (code, line) = refused(&["--metric", metric, "--", "sh", "-c", &script]);
         assert_eq!(code, 1, "{line}");
@@ -60,15 +71,20 @@ fn a_program_that_runs_to_its_end_without_a_number_is_measured_otherwise() {
     let (code, line) = refused(&["--metric", r"stdout:ops: (\d+)", "--", "sh", "-c", script]);
     assert_eq!(code, 1, "{line}");
     assert!(
-        line.starts_with(r"pinwise: --metric 'stdout:ops: (\d+)' matched no line: sh ended (exit status: 0) "),
+        line.starts_with(
+            r"pinwise: --metric 'stdout:ops: (\d+)' matched no line: sh ended (exit status: 0) "
+        ),
         "{line}"
     );
     assert!(
-        line.contains(r"; its last line was: \u{1b}[31mdone\u{1b}[0m; a program that runs to its end is "),
+        line.contains(
+            r"; its last line was: \u{1b}[31mdone\u{1b}[0m; a program that runs to its end is "
+        ),
         "{line}"
     );
     assert!(line.ends_with("--metric runtime, or --per-run for a number that it prints"), "{line}");
-    let (_, line) = refused(&["--per-run", "--metric", r"stdout:ops: (\d+)", "--", "sh", "-c", script]);
+    let (_, line) =
+        refused(&["--per-run", "--metric", r"stdout:ops: (\d+)", "--", "sh", "-c", script]);
     assert!(line.ends_with("correct the pattern, or time the run (--metric runtime)"), "{line}");
 }
 
@@ -77,7 +93,11 @@ fn a_metric_that_never_matches_says_how_long_was_waited_and_what_was_seen() {
     let script = "while :; do echo all is well; sleep 0.05; done";
     let (code, line) = refused(&["--metric", r"stdout:ops: (\d+)", "--", "sh", "-c", script]);
     assert_eq!(code, 1);
-    assert!(line.contains("no number in 10 s") && line.contains("does not match the last: 'all is well'"), "{line}");
+    assert!(
+        line.contains("no number in 10 s")
+            && line.contains("does not match the last: 'all is well'"),
+        "{line}"
+    );
 }
 
 #[test]
@@ -101,17 +121,28 @@ fn a_metric_that_cannot_be_there_is_refused_before_anything_is_started() {
     let own = std::process::id().to_string();
     let launched = ["--", "touch", started, "{n}"];
     for command in [&["place", "--store", store][..], &["threads"], &["tune", "--store", store]] {
-        let running =
-            if command[0] == "place" { &["--pid", &own][..] } else { &["--set", "cmd:true {n}", "--pid", &own] };
+        let running = if command[0] == "place" {
+            &["--pid", &own][..]
+        } else {
+            &["--set", "cmd:true {n}", "--pid", &own]
+        };
         for (metric, program, why) in [
             ("netdev:eth99:tx_packets", &launched[..], "there are only "),
             ("cmd:pinwise-nothing --stat", &launched, "there is no program 'pinwise-nothing'"),
-            (r"file:/no/such/log:n=(\d+)", running, "/no/such/log: there is no such file; name a file"),
+            (
+                r"file:/no/such/log:n=(\d+)",
+                running,
+                "/no/such/log: there is no such file; name a file",
+            ),
         ] {
-            let output = support::pinwise(command.iter().chain(&["--metric", metric]).chain(program));
+            let output =
+                support::pinwise(command.iter().chain(&["--metric", metric]).chain(program));
             let told = String::from_utf8(output.stderr).unwrap();
             assert_eq!(output.status.code(), Some(2), "{command:?} {metric}: {told}");
-            assert!(told.starts_with("pinwise: metric '") && told.contains(why), "{command:?}: {told}");
+            assert!(
+                told.starts_with("pinwise: metric '") && told.contains(why),
+                "{command:?}: {told}"
+            );
             assert_eq!(told.lines().count(), 1, "{told}");
         }
     }
@@ -122,12 +153,15 @@ fn a_metric_that_cannot_be_there_is_refused_before_anything_is_started() {
 fn contexts_and_processes_that_do_not_exist_are_bad_usage() {
     let (code, line) = refused(&["--cpus", "0-5000"]);
     assert!(
-        code == 2 && line.contains("--cpus 0-5000: not allowed here: ") && line.contains("-5000; allowed are "),
+        code == 2
+            && line.contains("--cpus 0-5000: not allowed here: ")
+            && line.contains("-5000; allowed are "),
         "{line}"
     );
     let (code, line) = refused(&["--cpus", ""]);
     assert!(code == 2 && line.contains("--cpus names no CPU; allowed are "), "{line}");
-    let (code, line) = refused(&["--cpus", "0", "--machine", "ultrasparc-t2", "--workload", "intadd:2"]);
+    let (code, line) =
+        refused(&["--cpus", "0", "--machine", "ultrasparc-t2", "--workload", "intadd:2"]);
     let nothing = "--cpus 0: one context only, so there is nothing to choose: name more of them";
     assert!(code == 2 && line.contains(nothing), "before that six threads do not fit: {line}");
     let (code, line) = refused(&["--pid", "2147483647", "--metric", "io:rchar"]);
@@ -159,7 +193,10 @@ fn what_the_command_line_names_and_is_not_there_is_bad_usage_for_every_command()
         (&["export", &path("bytes"), "--to", "taskset"], "it is no text"),
         (&["apply", &absent, "--pid", "1"], "there is no such file"),
         (&["run", &absent, "--", "true"], "there is no such file"),
-        (&["run", &path("plan.toml"), "--force", "--", "/no/such/program"], "there is no such program"),
+        (
+            &["run", &path("plan.toml"), "--force", "--", "/no/such/program"],
+            "there is no such program",
+        ),
         (&["topo", "--machine", &absent], "no such file"),
         (&["latency", "--from", &absent], "there is no such file"),
         (&["space", "--threads", "2", "--machine", &absent], "no such file"),
@@ -171,7 +208,10 @@ fn what_the_command_line_names_and_is_not_there_is_bad_usage_for_every_command()
         let text = String::from_utf8(output.stderr).unwrap();
         let complaint = text.lines().last().unwrap_or_default();
         assert_eq!(output.status.code(), Some(2), "{words:?}: {text}");
-        assert!(complaint.starts_with("pinwise: ") && complaint.contains(expected), "{words:?}: {text}");
+        assert!(
+            complaint.starts_with("pinwise: ") && complaint.contains(expected),
+            "{words:?}: {text}"
+        );
         assert!(output.stdout.is_empty(), "{words:?}");
     }
 }
@@ -200,7 +240,9 @@ fn a_store_that_is_none_is_left_alone() {
     assert_eq!(output.status.code(), Some(1));
     let text = String::from_utf8(output.stderr).unwrap();
     assert!(
-        text.contains("is not a store of pinwise") && text.contains("--store") && text.lines().count() == 1,
+        text.contains("is not a store of pinwise")
+            && text.contains("--store")
+            && text.lines().count() == 1,
         "{text}"
     );
     assert_eq!(fs::read_to_string(&file).unwrap(), "Dear reader");
@@ -214,7 +256,9 @@ fn another_user_s_process_is_refused_with_the_capability_that_would_allow_it() {
     }
     let workload = ["workload", "intadd", "--instances", "1", "--seconds", "60"];
     let target = Program::start(Command::new(PINWISE).args(workload).stdout(Stdio::null()));
-    wait_until(Duration::from_secs(10), "the workload's threads", || affinities(target.pid()).len() >= 4);
+    wait_until(Duration::from_secs(10), "the workload's threads", || {
+        affinities(target.pid()).len() >= 4
+    });
     let before = affinities(target.pid());
     let folder = TempDir::new().unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
@@ -222,7 +266,15 @@ fn another_user_s_process_is_refused_with_the_capability_that_would_allow_it() {
     let program = folder.path().join("pinwise");
     fs::copy(PINWISE, &program).unwrap();
     let output = Command::new(&program)
-        .args(["place", "--pid", &target.pid().to_string(), "--metric", "cmd:date +%s%N", "--counter", "--store"])
+        .args([
+            "place",
+            "--pid",
+            &target.pid().to_string(),
+            "--metric",
+            "cmd:date +%s%N",
+            "--counter",
+            "--store",
+        ])
         .arg(folder.path().join("pinwise.db"))
         .current_dir(folder.path())
         .uid(65534)
@@ -232,6 +284,9 @@ fn another_user_s_process_is_refused_with_the_capability_that_would_allow_it() {
         .unwrap();
     let text = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{text}");
-    assert!(text.contains("not permitted to move thread") && text.contains("cap_sys_nice"), "{text}");
+    assert!(
+        text.contains("not permitted to move thread") && text.contains("cap_sys_nice"),
+        "{text}"
+    );
     assert_eq!(affinities(target.pid()), before);
 }

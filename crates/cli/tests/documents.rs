@@ -1,4 +1,5 @@
-//! What commands print about one real campaign: the JSON documents that `docs/JSON.md` promises, and the report.
+//! What commands print about one real campaign: the JSON documents that `docs/JSON.md` promises,
+//! and the report.
 
 mod support;
 
@@ -38,11 +39,23 @@ fn about(words: &[&str]) -> Value {
 const PLAN: &str = "version = 1\nprogram = \"sleep\"\n[machine]\nsummary = \"1 core\"\ntopology = \"0\"\nmodel = \"abacus\"\n\
                     [[thread]]\nname = \"sleep\"\nrole = \"r\"\ninstance = 0\ncpus = \"CPU\"\n";
 
-/// The document of a campaign, with what only BlackBox adds: its forecast, and what a dry run of it says.
+/// The document of a campaign, with what only BlackBox adds: its forecast, and what a dry run of it
+/// says.
 fn placed(profiled: &str) -> Value {
     let mut document = store().1.clone();
-    let ask = ["place", "--machine", "ultrasparc-t2", "--workload", "intadd:2", "--strategy", "blackbox", "--json"];
-    let some = ["--cycles", "20000", "--starts", "1", "--top", "3", "--budget", "400", "--store", profiled];
+    let ask = [
+        "place",
+        "--machine",
+        "ultrasparc-t2",
+        "--workload",
+        "intadd:2",
+        "--strategy",
+        "blackbox",
+        "--json",
+    ];
+    let some = [
+        "--cycles", "20000", "--starts", "1", "--top", "3", "--budget", "400", "--store", profiled,
+    ];
     document["forecast"] = json(&pinwise([&ask[..], &some].concat()))["forecast"].take();
     for (field, value) in json(&pinwise([&ask[..], &["--dry-run"]].concat())).as_object().unwrap() {
         if document.get(field).is_none() {
@@ -56,11 +69,13 @@ fn placed(profiled: &str) -> Value {
 fn documents() -> BTreeMap<&'static str, Value> {
     let folder = store().0;
     let file = |name: &str| folder.join(name).to_str().unwrap().to_owned();
-    let values: String = (0..500).map(|n| format!("{}\n", 100.0 - f64::from(n * n) / 5000.0)).collect();
+    let values: String =
+        (0..500).map(|n| format!("{}\n", 100.0 - f64::from(n * n) / 5000.0)).collect();
     fs::write(file("values"), values).unwrap();
     let sleep = Program::start(Command::new("sleep").arg("60"));
     let cpu = support::affinities(sleep.pid()).into_values().next().unwrap();
-    fs::write(file("plan.toml"), PLAN.replace("CPU", cpu.split(['-', ',']).next().unwrap())).unwrap();
+    fs::write(file("plan.toml"), PLAN.replace("CPU", cpu.split(['-', ',']).next().unwrap()))
+        .unwrap();
     let run = |words: &[&str]| json(&pinwise(words));
     BTreeMap::from([
         ("topo", run(&["topo", "--json"])),
@@ -186,26 +201,40 @@ fn documents() -> BTreeMap<&'static str, Value> {
             ]),
         ),
         ("workload", run(&["workload", "intadd", "--packets", "1000", "--json"])),
-        ("apply", run(&["apply", &file("plan.toml"), "--pid", &sleep.pid().to_string(), "--force", "--json"])),
+        (
+            "apply",
+            run(&[
+                "apply",
+                &file("plan.toml"),
+                "--pid",
+                &sleep.pid().to_string(),
+                "--force",
+                "--json",
+            ]),
+        ),
         ("doctor", run(&["doctor", "--json"])),
     ])
 }
 
-/// Whether `value` has a field at `path`, such as `levels[].name`; every element of a list, and at least one, has to.
+/// Whether `value` has a field at `path`, such as `levels[].name`; every element of a list, and at
+/// least one, has to.
 fn has(value: &Value, path: &str) -> bool {
-    let (field, rest) = path.split_once('.').map_or((path, None), |(field, rest)| (field, Some(rest)));
+    let (field, rest) =
+        path.split_once('.').map_or((path, None), |(field, rest)| (field, Some(rest)));
     let deeper = |value: &Value| rest.is_none_or(|rest| has(value, rest));
     match field.strip_suffix("[]") {
         None => value.get(field).is_some_and(deeper),
-        Some(field) => {
-            value.get(field).and_then(Value::as_array).is_some_and(|list| !list.is_empty() && list.iter().all(deeper))
-        }
+        Some(field) => value
+            .get(field)
+            .and_then(Value::as_array)
+            .is_some_and(|list| !list.is_empty() && list.iter().all(deeper)),
     }
 }
 
 #[test]
 fn every_documented_field_is_in_the_real_document_and_the_other_way_round() {
-    let text = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/JSON.md")).unwrap();
+    let text =
+        fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/JSON.md")).unwrap();
     let documents = documents();
     let mut seen = BTreeSet::new();
     for section in text.split("\n## ").skip(1) {
@@ -213,12 +242,17 @@ fn every_documented_field_is_in_the_real_document_and_the_other_way_round() {
         let document = documents.get(command).unwrap_or_else(|| panic!("no document of {command}"));
         let rows = section.lines().filter_map(|line| line.strip_prefix("| `"));
         let cells = rows.map(|row| row.split(" | ").next().unwrap());
-        let fields: Vec<&str> =
-            cells.flat_map(|cell| cell.split('`').filter(|field| !field.trim().is_empty())).collect();
+        let fields: Vec<&str> = cells
+            .flat_map(|cell| cell.split('`').filter(|field| !field.trim().is_empty()))
+            .collect();
         for field in &fields {
-            assert!(has(document, field), "{command}: {field} is documented and not in {document:#}");
+            assert!(
+                has(document, field),
+                "{command}: {field} is documented and not in {document:#}"
+            );
         }
-        let top: BTreeSet<&str> = fields.iter().map(|field| field.split(['.', '[']).next().unwrap()).collect();
+        let top: BTreeSet<&str> =
+            fields.iter().map(|field| field.split(['.', '[']).next().unwrap()).collect();
         for field in document.as_object().unwrap().keys() {
             assert!(top.contains(field.as_str()), "{command}: {field} is not documented");
         }
@@ -246,7 +280,10 @@ fn a_report_is_one_page_written_anew_each_time() {
             && html.trim_end().ends_with("</html>")
             && !html.contains("src=\"http")
     );
-    assert!(html.contains("pinwise campaign export 1 --store"), "the page names the store it was made from");
+    assert!(
+        html.contains("pinwise campaign export 1 --store"),
+        "the page names the store it was made from"
+    );
 }
 
 #[test]
@@ -268,7 +305,14 @@ fn a_report_that_cannot_be_made_says_why_on_one_line() {
     let missing = folder.join("missing.db");
     let nowhere = folder.join("no/such/folder/page.html");
     let run = |campaign: &str, store: &Path, output: &Path| {
-        let words = [Path::new("report"), Path::new(campaign), Path::new("--store"), store, Path::new("-o"), output];
+        let words = [
+            Path::new("report"),
+            Path::new(campaign),
+            Path::new("--store"),
+            store,
+            Path::new("-o"),
+            output,
+        ];
         let done = pinwise(words);
         let said = String::from_utf8(done.stderr).unwrap();
         assert!(said.starts_with("pinwise: ") && said.lines().count() == 1, "{said}");
@@ -292,7 +336,10 @@ fn deleting_names_what_is_gone_and_deletes_nothing_when_one_does_not_exist() {
     let run = |words: &[&str]| {
         let words = words.iter().map(Path::new).chain([Path::new("--store"), &path]);
         let done = pinwise([Path::new("campaign"), Path::new("delete")].into_iter().chain(words));
-        (done.status.code().unwrap(), String::from_utf8([done.stdout, done.stderr].concat()).unwrap())
+        (
+            done.status.code().unwrap(),
+            String::from_utf8([done.stdout, done.stderr].concat()).unwrap(),
+        )
     };
     let (code, said) = run(&[&id, "99"]);
     assert!(code == 2 && said.contains("there is no campaign 99"), "{code} {said}");

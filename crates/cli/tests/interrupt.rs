@@ -1,5 +1,5 @@
-//! A signal ends `place` at any moment: exit code 130, the affinities as they were, a launched program ended, and the way to go
-//! on told.
+//! A signal ends `place` at any moment: exit code 130, the affinities as they were, a launched
+//! program ended, and the way to go on told.
 
 mod support;
 
@@ -11,16 +11,30 @@ use tempfile::TempDir;
 
 const SIGNALS: [rustix::process::Signal; 3] =
     [rustix::process::Signal::INT, rustix::process::Signal::TERM, rustix::process::Signal::HUP];
-/// More than enough for a program that ends at once, and less than the time it was given to measure.
+/// More than enough for a program that ends at once, and less than the time it was given to
+/// measure.
 const AT_ONCE: Duration = Duration::from_secs(20);
 
 /// `pinwise place` on a running target, for a minute.
 fn place(folder: &TempDir, target: &Program) -> Program {
     let pid = target.pid().to_string();
-    let metric = format!("file:{}:packets=(?<value>\\d+) seconds=(?<seconds>[\\d.]+)", counts(folder).display());
+    let metric = format!(
+        "file:{}:packets=(?<value>\\d+) seconds=(?<seconds>[\\d.]+)",
+        counts(folder).display()
+    );
     Program::start(
         Command::new(PINWISE)
-            .args(["place", "--pid", &pid, "--metric", &metric, "--counter", "--budget", "60s", "--store"])
+            .args([
+                "place",
+                "--pid",
+                &pid,
+                "--metric",
+                &metric,
+                "--counter",
+                "--budget",
+                "60s",
+                "--store",
+            ])
             .arg(folder.path().join("pinwise.db"))
             .stdout(Stdio::null())
             .stderr(Stdio::piped()),
@@ -34,10 +48,21 @@ fn counts(folder: &TempDir) -> std::path::PathBuf {
 fn workload(folder: &TempDir) -> Program {
     let target = Program::start(
         Command::new(PINWISE)
-            .args(["workload", "hash1_L1", "--instances", "1", "--interval", "10ms", "--seconds", "300"])
+            .args([
+                "workload",
+                "hash1_L1",
+                "--instances",
+                "1",
+                "--interval",
+                "10ms",
+                "--seconds",
+                "300",
+            ])
             .stdout(std::fs::File::create(counts(folder)).unwrap()),
     );
-    wait_until(Duration::from_secs(10), "the workload's threads", || affinities(target.pid()).len() >= 4);
+    wait_until(Duration::from_secs(10), "the workload's threads", || {
+        affinities(target.pid()).len() >= 4
+    });
     target
 }
 
@@ -58,12 +83,17 @@ fn every_signal_puts_the_affinities_back_and_says_how_to_go_on() {
     let before = affinities(target.pid());
     for number in SIGNALS {
         let mut place = place(&folder, &target);
-        wait_until(Duration::from_secs(30), "a pinned thread", || affinities(target.pid()) != before);
+        wait_until(Duration::from_secs(30), "a pinned thread", || {
+            affinities(target.pid()) != before
+        });
         signal(&place, number);
         assert_eq!(place.ended(AT_ONCE).code(), Some(130));
         assert_eq!(affinities(target.pid()), before, "{number:?}");
         let line = complaint(&mut place);
-        assert!(line.contains("measurements are kept; go on with: pinwise campaign resume "), "{line}");
+        assert!(
+            line.contains("measurements are kept; go on with: pinwise campaign resume "),
+            "{line}"
+        );
     }
 }
 
@@ -76,7 +106,10 @@ fn an_interrupt_before_the_first_measurement_says_so() {
             .args(["place", "--metric", r"stdout:never (\d+)", "--store"])
             .arg(folder.path().join("pinwise.db"))
             .args(["--", "sh", "-c"])
-            .arg(format!("echo $$ > {0}/pid.new; mv {0}/pid.new {0}/pid; sleep 300", folder.path().display()))
+            .arg(format!(
+                "echo $$ > {0}/pid.new; mv {0}/pid.new {0}/pid; sleep 300",
+                folder.path().display()
+            ))
             .stderr(Stdio::piped()),
     );
     let pid = folder.path().join("pid");
@@ -102,7 +135,17 @@ fn a_campaign_without_a_measurement_is_not_kept() {
     let store = folder.path().join("pinwise.db");
     let mut place = Program::start(
         Command::new(PINWISE)
-            .args(["place", "--store", store.to_str().unwrap(), "--limit", "300s", "--", "sh", "-c", &script])
+            .args([
+                "place",
+                "--store",
+                store.to_str().unwrap(),
+                "--limit",
+                "300s",
+                "--",
+                "sh",
+                "-c",
+                &script,
+            ])
             .stdout(Stdio::null())
             .stderr(Stdio::piped()),
     );
@@ -112,10 +155,17 @@ fn a_campaign_without_a_measurement_is_not_kept() {
     assert_eq!(place.ended(AT_ONCE).code(), Some(130));
     let line = complaint(&mut place);
     assert!(
-        line.starts_with("pinwise: interrupted before the first measurement: ") && line.ends_with("nothing is kept"),
+        line.starts_with("pinwise: interrupted before the first measurement: ")
+            && line.ends_with("nothing is kept"),
         "{line}"
     );
-    let listed = support::json(&support::pinwise(["campaign", "list", "--json", "--store", store.to_str().unwrap()]));
+    let listed = support::json(&support::pinwise([
+        "campaign",
+        "list",
+        "--json",
+        "--store",
+        store.to_str().unwrap(),
+    ]));
     assert_eq!(listed["campaigns"], serde_json::json!([]));
 }
 
@@ -126,7 +176,8 @@ fn masks_that_the_user_set_are_respected_and_come_back() {
     // Every thread confined to the first CPU by the user.
     let cpu = affinities(std::process::id()).into_values().next().unwrap();
     let cpu = cpu.split(['-', ',']).next().unwrap().to_owned();
-    let confined = Command::new("taskset").args(["-a", "-c", "-p", &cpu, &target.pid().to_string()]).output();
+    let confined =
+        Command::new("taskset").args(["-a", "-c", "-p", &cpu, &target.pid().to_string()]).output();
     if !confined.is_ok_and(|output| output.status.success()) {
         assert!(std::env::var("CI").as_deref() != Ok("true"), "taskset is not installed");
         eprintln!("left out: taskset is not installed");
@@ -134,7 +185,10 @@ fn masks_that_the_user_set_are_respected_and_come_back() {
     }
     let before = affinities(target.pid());
     assert!(before.values().all(|list| *list == cpu), "{before:?}");
-    let metric = format!("file:{}:packets=(?<value>\\d+) seconds=(?<seconds>[\\d.]+)", counts(&folder).display());
+    let metric = format!(
+        "file:{}:packets=(?<value>\\d+) seconds=(?<seconds>[\\d.]+)",
+        counts(&folder).display()
+    );
     let output = support::pinwise([
         "place",
         "--json",
@@ -150,6 +204,9 @@ fn masks_that_the_user_set_are_respected_and_come_back() {
     ]);
     // One CPU leaves nothing to choose; what matters is that the others are not taken all the same.
     let message = String::from_utf8_lossy(&output.stderr);
-    assert!(!output.status.success() && message.contains(&format!("may run on CPU {cpu} only")), "{message}");
+    assert!(
+        !output.status.success() && message.contains(&format!("may run on CPU {cpu} only")),
+        "{message}"
+    );
     assert_eq!(affinities(target.pid()), before);
 }

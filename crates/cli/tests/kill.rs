@@ -1,7 +1,9 @@
-//! `kill -9` of pinwise at 200 random moments: no thread of the target stays pinned, no recorded measurement is lost.
+//! `kill -9` of pinwise at 200 random moments: no thread of the target stays pinned, no recorded
+//! measurement is lost.
 //!
-//! Every other kill comes at any moment from the start on (also before the guardian exists, and while the threads are
-//! surveyed), the rest while assignments are measured. Two targets at a time, because most of a kill's time is waiting.
+//! Every other kill comes at any moment from the start on (also before the guardian exists, and
+//! while the threads are surveyed), the rest while assignments are measured. Two targets at a time,
+//! because most of a kill's time is waiting.
 
 mod support;
 
@@ -38,20 +40,40 @@ fn kill_again_and_again(seed: u64) -> u64 {
     let counts = folder.path().join("counts");
     let target = Program::start(
         Command::new(PINWISE)
-            .args(["workload", "hash1_L1", "--instances", "1", "--interval", "10ms", "--seconds", "900"])
+            .args([
+                "workload",
+                "hash1_L1",
+                "--instances",
+                "1",
+                "--interval",
+                "10ms",
+                "--seconds",
+                "900",
+            ])
             .stdout(File::create(&counts).unwrap()),
     );
-    wait_until(Duration::from_secs(10), "the workload's threads", || affinities(target.pid()).len() >= 4);
+    wait_until(Duration::from_secs(10), "the workload's threads", || {
+        affinities(target.pid()).len() >= 4
+    });
     let before = affinities(target.pid());
-    let metric = format!(r"file:{}:packets=(?<value>\d+) seconds=(?<seconds>[\d.]+)", counts.display());
+    let metric =
+        format!(r"file:{}:packets=(?<value>\d+) seconds=(?<seconds>[\d.]+)", counts.display());
     let mut random = pinwise_topology::Random::new(seed);
-    let mut within = |limit: Duration| Duration::from_micros(random.below(limit.as_micros() as u64));
+    let mut within =
+        |limit: Duration| Duration::from_micros(random.below(limit.as_micros() as u64));
     let mut pinned = 0;
     for kill in 0..KILLS {
         let before_this = recorded(&store);
         let mut place = Program::start(
             Command::new(PINWISE)
-                .args(["place", "--pid", &target.pid().to_string(), "--metric", &metric, "--counter"])
+                .args([
+                    "place",
+                    "--pid",
+                    &target.pid().to_string(),
+                    "--metric",
+                    &metric,
+                    "--counter",
+                ])
                 .args(["--budget", "60s", "--period", "20ms", "--store", store.to_str().unwrap()])
                 .stdout(Stdio::null())
                 .stderr(Stdio::null()),
@@ -66,21 +88,31 @@ fn kill_again_and_again(seed: u64) -> u64 {
         pinned += u64::from(affinities(target.pid()) != before);
         place.0.kill().unwrap();
         place.0.wait().unwrap();
-        wait_until(Duration::from_secs(1), "the original affinities", || affinities(target.pid()) == before);
+        wait_until(Duration::from_secs(1), "the original affinities", || {
+            affinities(target.pid()) == before
+        });
         assert!(recorded(&store) >= known, "recorded measurements were lost");
     }
     let campaigns = pinwise_campaign::Store::open(&store).unwrap();
     for campaign in campaigns.list().unwrap().campaigns {
         let records = campaigns.records(campaign.id).unwrap();
-        assert!(records.iter().zip(0..).all(|(record, number)| record.number == number), "a gap in {:?}", campaign.id);
+        assert!(
+            records.iter().zip(0..).all(|(record, number)| record.number == number),
+            "a gap in {:?}",
+            campaign.id
+        );
     }
     pinned
 }
 
 #[test]
 fn no_thread_stays_pinned_and_no_measurement_is_lost() {
-    let targets: Vec<_> = (0..TARGETS).map(|seed| thread::spawn(move || kill_again_and_again(seed))).collect();
+    let targets: Vec<_> =
+        (0..TARGETS).map(|seed| thread::spawn(move || kill_again_and_again(seed))).collect();
     let pinned: u64 = targets.into_iter().map(|target| target.join().unwrap()).sum();
     println!("{pinned} of {} kills met pinned threads", TARGETS * KILLS);
-    assert!(pinned >= TARGETS * KILLS / 10, "{pinned} kills met pinned threads: too few to prove anything");
+    assert!(
+        pinned >= TARGETS * KILLS / 10,
+        "{pinned} kills met pinned threads: too few to prove anything"
+    );
 }

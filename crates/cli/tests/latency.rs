@@ -19,9 +19,20 @@ fn a_measurement_can_be_kept_read_again_and_looked_at() {
     let first = support::json(&measured);
     assert_eq!(first["unit"], "ns");
     let html = fs::read_to_string(&page).unwrap();
-    assert!(html.starts_with("<!DOCTYPE html>") && html.contains("core-to-core latency") && !html.contains("<script"));
+    assert!(
+        html.starts_with("<!DOCTYPE html>")
+            && html.contains("core-to-core latency")
+            && !html.contains("<script")
+    );
     fs::write(path("kept.json"), &measured.stdout).unwrap();
-    let again = support::json(&pinwise(["latency", "--json", "--machine", "host", "--from", &path("kept.json")]));
+    let again = support::json(&pinwise([
+        "latency",
+        "--json",
+        "--machine",
+        "host",
+        "--from",
+        &path("kept.json"),
+    ]));
     assert_eq!(again, first, "nothing is lost, and nothing differs when it is computed again");
 }
 
@@ -31,7 +42,13 @@ fn a_page_in_a_folder_that_is_not_there_is_bad_usage() {
     let matrix = folder.path().join("box.csv");
     fs::write(&matrix, ",\n57.2,\n").unwrap();
     let nowhere = folder.path().join("no/such/page.html");
-    let done = pinwise(["latency", "--from", matrix.to_str().unwrap(), "--html", nowhere.to_str().unwrap()]);
+    let done = pinwise([
+        "latency",
+        "--from",
+        matrix.to_str().unwrap(),
+        "--html",
+        nowhere.to_str().unwrap(),
+    ]);
     assert_eq!(done.status.code(), Some(2));
     let said = String::from_utf8(done.stderr).unwrap();
     assert!(said.contains("its folder does not exist") && said.lines().count() == 1, "{said}");
@@ -43,5 +60,8 @@ fn another_machine_cannot_be_measured_from_here() {
     let output = pinwise(["latency", "--machine", "64x64"]);
     let error = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{error}");
-    assert!(output.stdout.is_empty() && error.contains("only this machine can be measured"), "{error}");
+    assert!(
+        output.stdout.is_empty() && error.contains("only this machine can be measured"),
+        "{error}"
+    );
 }

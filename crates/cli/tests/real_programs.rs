@@ -1,6 +1,6 @@
-//! `pinwise place` on real programs: a packet forwarder, two key-value stores, a compressor, and the workloads that ship
-//! with pinwise. What is checked is that it measures, concludes, and leaves everything as it was; how fast is a matter of
-//! docs/BENCHMARKS.md.
+//! `pinwise place` on real programs: a packet forwarder, two key-value stores, a compressor, and
+//! the workloads that ship with pinwise. What is checked is that it measures, concludes, and leaves
+//! everything as it was; how fast is a matter of docs/BENCHMARKS.md.
 
 mod support;
 
@@ -15,7 +15,8 @@ use std::time::Duration;
 use support::{Program, affinities, free_port, json, pinwise, tool, wait_until};
 use tempfile::TempDir;
 
-/// Of each live program: how many fit a second is not decided here, where other tests and compilers may run.
+/// Of each live program: how many fit a second is not decided here, where other tests and compilers
+/// may run.
 const MEASUREMENTS: &str = "20";
 
 /// Runs `place` with a store in `folder`, the words given, and gives its JSON.
@@ -27,10 +28,14 @@ fn place(folder: &TempDir, words: &[&str]) -> Value {
 
 /// What every placement must have, wherever it came from.
 fn check(result: &Value) {
-    let number = |field: &str| result[field].as_f64().unwrap_or_else(|| panic!("{field} in {result:#}"));
+    let number =
+        |field: &str| result[field].as_f64().unwrap_or_else(|| panic!("{field} in {result:#}"));
     assert!(number("measurements") >= 10.0, "{result:#}");
     assert!(result["best"]["performance"].as_f64().is_some_and(|value| value > 0.0), "{result:#}");
-    assert!(result["baseline"]["performance"].as_f64().is_some_and(|value| value > 0.0), "{result:#}");
+    assert!(
+        result["baseline"]["performance"].as_f64().is_some_and(|value| value > 0.0),
+        "{result:#}"
+    );
     assert!(!result["best"]["assignment"].as_array().unwrap().is_empty(), "{result:#}");
     assert!(result["stopped_because"].is_string() && result["unit"].is_string(), "{result:#}");
     assert!(fs::exists(result["plan"].as_str().unwrap()).unwrap(), "{result:#}");
@@ -48,12 +53,17 @@ fn a_built_in_workload_is_placed() {
 #[test]
 fn instances_of_built_in_programs_are_profiled_apart() {
     let folder = TempDir::new().unwrap();
-    // One thread of each instance: an experiment of either program alone, and two of it beside nobody and beside the other.
+    // One thread of each instance: an experiment of either program alone, and two of it beside
+    // nobody and beside the other.
     let words = "--workload hash1_L1:1+stateful:1 --include=-R$ --per-context 2 --strategy blackbox --precision 30% --budget 10m";
     let result = place(&folder, &words.split(' ').collect::<Vec<_>>());
     check(&result);
     let forecast = &result["forecast"];
-    assert_eq!((&forecast["base"], &forecast["slowdown_measured"]), (&2.into(), &4.into()), "{result:#}");
+    assert_eq!(
+        (&forecast["base"], &forecast["slowdown_measured"]),
+        (&2.into(), &4.into()),
+        "{result:#}"
+    );
     let threads = result["threads"].as_array().unwrap();
     assert_eq!(
         threads.iter().map(|thread| thread["role"].as_str().unwrap()).collect::<Vec<_>>(),
@@ -70,7 +80,8 @@ fn a_compressor_is_started_anew_for_each_measurement() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("data");
     let mut random = pinwise_topology::Random::new(1);
-    let text: Vec<u8> = (0..8 << 20).map(|_| b"aabbccdd etaoin shrdlu"[random.below(22) as usize]).collect();
+    let text: Vec<u8> =
+        (0..8 << 20).map(|_| b"aabbccdd etaoin shrdlu"[random.below(22) as usize]).collect();
     fs::write(&file, text).unwrap();
     let result = place(
         &folder,
@@ -95,18 +106,22 @@ fn a_compressor_is_started_anew_for_each_measurement() {
 #[test]
 fn what_a_running_program_reads_itself_is_its_performance() {
     let folder = TempDir::new().unwrap();
-    // A terabyte: each ends by itself, after minutes. The processes themselves read, they have no children. One thread alone would
-    // have nothing to choose.
+    // A terabyte: each ends by itself, after minutes. The processes themselves read, they have no
+    // children. One thread alone would have nothing to choose.
     let words = ["if=/dev/zero", "of=/dev/null", "bs=64k", "count=20000000"];
     let dd = [(); 2].map(|()| Program::start(Command::new("dd").args(words).stderr(Stdio::null())));
     let [first, second] = dd.each_ref().map(|dd| dd.pid().to_string());
-    let result = place(&folder, &["--pid", &first, "--pid", &second, "--metric", "io:rchar", "--budget", MEASUREMENTS]);
+    let result = place(
+        &folder,
+        &["--pid", &first, "--pid", &second, "--metric", "io:rchar", "--budget", MEASUREMENTS],
+    );
     check(&result);
 }
 
 #[test]
 fn a_running_redis_is_placed_and_left_as_it_was() {
-    let (Some(server), Some(load), Some(client)) = (tool("redis-server"), tool("redis-benchmark"), tool("redis-cli"))
+    let (Some(server), Some(load), Some(client)) =
+        (tool("redis-server"), tool("redis-benchmark"), tool("redis-cli"))
     else {
         return;
     };
@@ -119,7 +134,9 @@ fn a_running_redis_is_placed_and_left_as_it_was() {
             .current_dir(folder.path())
             .stdout(Stdio::null()),
     );
-    wait_until(Duration::from_secs(10), "redis to listen", || TcpStream::connect(format!("127.0.0.1:{port}")).is_ok());
+    wait_until(Duration::from_secs(10), "redis to listen", || {
+        TcpStream::connect(format!("127.0.0.1:{port}")).is_ok()
+    });
     let _load = Program::start(
         Command::new(load)
             .args(["-p", &port, "-n", "20000000", "-c", "40", "-P", "8", "-t", "get", "-q"])
@@ -162,13 +179,19 @@ fn a_running_memcached_is_placed_and_left_as_it_was() {
         "-p",
         &port.to_string(),
     ]));
-    wait_until(Duration::from_secs(10), "memcached to listen", || TcpStream::connect(("127.0.0.1", port)).is_ok());
+    wait_until(Duration::from_secs(10), "memcached to listen", || {
+        TcpStream::connect(("127.0.0.1", port)).is_ok()
+    });
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = Arc::clone(&stop);
-    let load = thread::spawn(move || support::load::memcached(port, 8, Duration::from_secs(120), &stopped));
+    let load = thread::spawn(move || {
+        support::load::memcached(port, 8, Duration::from_secs(120), &stopped)
+    });
     thread::sleep(Duration::from_millis(300));
     let before = affinities(memcached.pid());
-    let metric = format!(r#"cmd:bash -c 'exec 3<>/dev/tcp/127.0.0.1/{port}; printf "stats\r\nquit\r\n" >&3; cat <&3'"#);
+    let metric = format!(
+        r#"cmd:bash -c 'exec 3<>/dev/tcp/127.0.0.1/{port}; printf "stats\r\nquit\r\n" >&3; cat <&3'"#
+    );
     let result = place(
         &folder,
         &[
@@ -188,7 +211,8 @@ fn a_running_memcached_is_placed_and_left_as_it_was() {
     assert!(load.join().unwrap().unwrap() > 0);
 }
 
-/// The command line of a packet forwarder with two workers, which needs neither hardware nor huge pages.
+/// The command line of a packet forwarder with two workers, which needs neither hardware nor huge
+/// pages.
 fn forwarder<'a>(testpmd: &'a str, prefix: &'a str) -> [&'a str; 21] {
     [
         testpmd,
@@ -219,22 +243,37 @@ fn forwarder<'a>(testpmd: &'a str, prefix: &'a str) -> [&'a str; 21] {
 fn compare(words: &[&str]) -> Value {
     let folder = TempDir::new().unwrap();
     let store = folder.path().join("pinwise.db");
-    let options = ["compare", "--json", "--store", store.to_str().unwrap(), "--budget", MEASUREMENTS];
+    let options =
+        ["compare", "--json", "--store", store.to_str().unwrap(), "--budget", MEASUREMENTS];
     let small = ["--draws", "3", "--rounds", "5"];
     let result = json(&pinwise(options.iter().chain(&small).chain(words)));
     let ways = result["ways"].as_array().unwrap();
-    let way = |name: &str| ways.iter().find(|way| way["name"] == name).unwrap_or_else(|| panic!("{name}: {result:#}"));
-    for name in ["OS default", "naive, mean of 3", "naive, worst of 3", "balanced, mean of 3", "balanced, worst of 3"] {
+    let way = |name: &str| {
+        ways.iter().find(|way| way["name"] == name).unwrap_or_else(|| panic!("{name}: {result:#}"))
+    };
+    for name in [
+        "OS default",
+        "naive, mean of 3",
+        "naive, worst of 3",
+        "balanced, mean of 3",
+        "balanced, worst of 3",
+    ] {
         assert!(way(name)["performance"].as_f64().is_some_and(|value| value > 0.0), "{result:#}");
         assert_eq!(way(name)["measurements"], 0);
     }
     for name in ["random, iterative", "hill climbing", "default strategy"] {
-        assert!(way(name)["assignment"].is_array() && way(name)["measurements"].as_u64() >= Some(10), "{result:#}");
+        assert!(
+            way(name)["assignment"].is_array() && way(name)["measurements"].as_u64() >= Some(10),
+            "{result:#}"
+        );
     }
     assert_eq!(way("OS default")["n"], 10);
     let best: Vec<&Value> = ways.iter().filter(|way| way["standing"] == "best").collect();
     assert!(!best.is_empty() && best[0]["name"] == result["best"], "{result:#}");
-    assert!(best.iter().all(|way| way["loss"] == 0.0 && way["assignment"] == best[0]["assignment"]), "{result:#}");
+    assert!(
+        best.iter().all(|way| way["loss"] == 0.0 && way["assignment"] == best[0]["assignment"]),
+        "{result:#}"
+    );
     result
 }
 
@@ -263,8 +302,12 @@ fn a_packet_forwarder_is_placed_by_its_telemetry() {
     let words = [&["--budget", MEASUREMENTS, "--metric", &metric, "--"], &command[..]].concat();
     let result = place(&folder, &words);
     check(&result);
-    let names: Vec<&str> =
-        result["threads"].as_array().unwrap().iter().filter_map(|thread| thread["name"].as_str()).collect();
+    let names: Vec<&str> = result["threads"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|thread| thread["name"].as_str())
+        .collect();
     assert!(names.iter().all(|name| name.contains("worker")), "{names:?}");
 }
 
@@ -274,15 +317,36 @@ fn a_running_program_stays_pinned_where_pinning_wins_and_that_was_asked() {
     let counts = folder.path().join("counts");
     let target = Program::start(
         Command::new(support::PINWISE)
-            .args(["workload", "hash1_L1", "--instances", "2", "--interval", "10ms", "--seconds", "120"])
+            .args([
+                "workload",
+                "hash1_L1",
+                "--instances",
+                "2",
+                "--interval",
+                "10ms",
+                "--seconds",
+                "120",
+            ])
             .stdout(fs::File::create(&counts).unwrap()),
     );
-    wait_until(Duration::from_secs(10), "the workload's threads", || affinities(target.pid()).len() >= 7);
+    wait_until(Duration::from_secs(10), "the workload's threads", || {
+        affinities(target.pid()).len() >= 7
+    });
     let before = affinities(target.pid());
-    let metric = format!(r"file:{}:packets=(?<value>\d+) seconds=(?<seconds>[\d.]+)", counts.display());
+    let metric =
+        format!(r"file:{}:packets=(?<value>\d+) seconds=(?<seconds>[\d.]+)", counts.display());
     let result = place(
         &folder,
-        &["--pid", &target.pid().to_string(), "--metric", &metric, "--counter", "--budget", "150", "--apply"],
+        &[
+            "--pid",
+            &target.pid().to_string(),
+            "--metric",
+            &metric,
+            "--counter",
+            "--budget",
+            "150",
+            "--apply",
+        ],
     );
     let after = affinities(target.pid());
     if result["advice"] != "pin" {

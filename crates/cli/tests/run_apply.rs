@@ -24,7 +24,12 @@ fn pinwise(arguments: &[&str]) -> Output {
 
 fn allowed(pid: u32) -> String {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap().trim().to_owned()
+    status
+        .lines()
+        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"))
+        .unwrap()
+        .trim()
+        .to_owned()
 }
 
 /// A kernel's CPU list as pinwise writes it.
@@ -43,7 +48,10 @@ fn plan(directory: &Path, names: &[&str]) -> PathBuf {
         "version = 1\nprogram = \"sh\"\n[machine]\nsummary = \"1 core\"\ntopology = \"0\"\nmodel = \"abacus\"\n",
     );
     for name in names {
-        text += &format!("[[thread]]\nname = \"{name}\"\nrole = \"r\"\ninstance = 0\ncpus = \"{}\"\n", cpu());
+        text += &format!(
+            "[[thread]]\nname = \"{name}\"\nrole = \"r\"\ninstance = 0\ncpus = \"{}\"\n",
+            cpu()
+        );
     }
     let path = directory.join("plan.toml");
     fs::write(&path, text).unwrap();
@@ -82,7 +90,10 @@ fn apply_pins_a_running_program_and_says_what_it_did_not_find() {
     let output = pinwise(&["apply", plan.to_str().unwrap(), "--pid", &pid, "--force", "--json"]);
     let errors = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{errors}");
-    assert!(errors.contains("warning: the plan is for another topology (abacus: 1 core; here "), "{errors}");
+    assert!(
+        errors.contains("warning: the plan is for another topology (abacus: 1 core; here "),
+        "{errors}"
+    );
     assert!(
         errors.lines().last().unwrap().starts_with(
             "pinwise: 1 of 2 threads of the plan not in place: not found: thread worker#1; the plan is for sh: is that the program"
@@ -105,9 +116,14 @@ fn a_dry_run_says_what_would_be_done_and_does_nothing() {
     let pid = shell.0.id().to_string();
     let dry_run = ["apply", plan.to_str().unwrap(), "--pid", &pid, "--force", "--dry-run"];
     let output = pinwise(&dry_run);
-    assert_eq!(output.status.code(), Some(1), "a thread is missing, as it would be when this is done");
+    assert_eq!(
+        output.status.code(),
+        Some(1),
+        "a thread is missing, as it would be when this is done"
+    );
     let text = String::from_utf8(output.stdout).unwrap();
-    let expected = format!("{:<16} thread {pid} would be on CPU {}, may run on {before} now\n", "sh", cpu());
+    let expected =
+        format!("{:<16} thread {pid} would be on CPU {}, may run on {before} now\n", "sh", cpu());
     assert_eq!(text, expected);
     let errors = String::from_utf8(output.stderr).unwrap();
     assert!(errors.contains("not found: thread worker; the plan is for sh"), "{errors}");
@@ -133,13 +149,17 @@ fn undo_gives_back_what_there_was_before_the_first_plan() {
     assert_eq!(allowed(shell.0.id()), cpu());
     let output = pinwise(&["apply", "--undo", "--pid", &pid]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    assert_eq!(String::from_utf8(output.stdout).unwrap(), format!("{:<16} thread {pid} on CPU {before} again\n", "sh"));
+    assert_eq!(
+        String::from_utf8(output.stdout).unwrap(),
+        format!("{:<16} thread {pid} on CPU {before} again\n", "sh")
+    );
     assert_eq!(shown(&allowed(shell.0.id())), before);
     let again = pinwise(&["apply", "--undo", "--pid", &pid]);
     let errors = String::from_utf8(again.stderr).unwrap();
     assert_eq!(again.status.code(), Some(1));
     assert!(
-        errors.contains("no affinity is noted for the threads that process") && errors.lines().count() == 1,
+        errors.contains("no affinity is noted for the threads that process")
+            && errors.lines().count() == 1,
         "{errors}"
     );
 }
@@ -157,7 +177,10 @@ fn nothing_is_pinned_where_nothing_can_be_noted() {
         .unwrap();
     let errors = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{errors}");
-    assert!(errors.contains("cannot note the affinities to give back; set XDG_DATA_HOME"), "{errors}");
+    assert!(
+        errors.contains("cannot note the affinities to give back; set XDG_DATA_HOME"),
+        "{errors}"
+    );
     assert_eq!(allowed(shell.0.id()), before);
 }
 
@@ -176,12 +199,17 @@ fn a_plan_for_another_machine_is_refused_and_touches_nothing() {
     let before = allowed(shell.0.id());
     let pid = shell.0.id().to_string();
     for arguments in [&["apply", "PLAN", "--pid", &pid][..], &["run", "PLAN", "--", "true"]] {
-        let arguments: Vec<&str> =
-            arguments.iter().map(|word| if *word == "PLAN" { plan.to_str().unwrap() } else { word }).collect();
+        let arguments: Vec<&str> = arguments
+            .iter()
+            .map(|word| if *word == "PLAN" { plan.to_str().unwrap() } else { word })
+            .collect();
         let output = pinwise(&arguments);
         let errors = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1), "{errors}");
-        assert!(errors.contains("the plan does not fit: the plan is for another topology"), "{errors}");
+        assert!(
+            errors.contains("the plan does not fit: the plan is for another topology"),
+            "{errors}"
+        );
         assert!(errors.contains("--force") && errors.lines().count() == 1, "{errors}");
     }
     assert_eq!(allowed(shell.0.id()), before);
@@ -201,7 +229,8 @@ fn run_pins_the_program_while_it_runs_and_ends_with_its_exit_code() {
     let output = pinwise(&["run", plan.to_str().unwrap(), "--force", "--", "sh", "-c", &script]);
     assert_eq!(output.status.code(), Some(7), "{}", String::from_utf8_lossy(&output.stderr));
     assert!(output.stdout.is_empty());
-    let killed = pinwise(&["run", plan.to_str().unwrap(), "--force", "--", "sh", "-c", "kill -9 $$"]);
+    let killed =
+        pinwise(&["run", plan.to_str().unwrap(), "--force", "--", "sh", "-c", "kill -9 $$"]);
     assert_eq!(killed.status.code(), Some(128 + 9));
     let missing = pinwise(&["run", plan.to_str().unwrap(), "--force", "--", "/no/such/program"]);
     assert_eq!(missing.status.code(), Some(2));
@@ -227,8 +256,14 @@ fn what_a_search_did_not_advise_is_said_whenever_its_plan_is_used() {
         let errors = String::from_utf8(output.stderr).unwrap();
         assert!(output.status.success(), "{words:?}: {errors}");
         let lines: Vec<&str> = errors.lines().take(2).collect();
-        assert!(lines[0].starts_with("warning: the plan is of an undecided search: "), "{words:?}: {errors}");
-        assert!(lines[1].starts_with("warning: the plan was found on a simulated processor: "), "{words:?}: {errors}");
+        assert!(
+            lines[0].starts_with("warning: the plan is of an undecided search: "),
+            "{words:?}: {errors}"
+        );
+        assert!(
+            lines[1].starts_with("warning: the plan was found on a simulated processor: "),
+            "{words:?}: {errors}"
+        );
     }
 }
 
@@ -237,7 +272,10 @@ fn the_number_of_a_campaign_that_does_not_exist_is_bad_usage() {
     let output = pinwise(&["apply", "7", "--pid", &std::process::id().to_string()]);
     let errors = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{errors}");
-    assert!(errors.starts_with("pinwise: there is no file 7, and no campaign 7 in the default store "), "{errors}");
+    assert!(
+        errors.starts_with("pinwise: there is no file 7, and no campaign 7 in the default store "),
+        "{errors}"
+    );
 }
 
 #[test]
@@ -251,7 +289,10 @@ fn a_place_for_a_number_that_the_plan_does_not_have_is_bad_usage() {
     assert!(output.stdout.is_empty() && errors.lines().count() == 1, "{errors}");
     let output = pinwise(&["run", plan.to_str().unwrap(), "--force", "--", "true"]);
     let errors = String::from_utf8(output.stderr).unwrap();
-    assert!(errors.lines().last().unwrap().starts_with("warning: not seen: threads a and b; "), "{errors}");
+    assert!(
+        errors.lines().last().unwrap().starts_with("warning: not seen: threads a and b; "),
+        "{errors}"
+    );
 }
 
 #[test]
@@ -282,17 +323,27 @@ fn apply_with_watch_pins_a_thread_that_takes_its_name_later_and_ends_with_the_pr
         .map(Shell)
         .unwrap();
     let pid = child.0.id();
-    let mut apply = command(&["apply", plan.to_str().unwrap(), "--pid", &pid.to_string(), "--force", "--watch"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut apply = command(&[
+        "apply",
+        plan.to_str().unwrap(),
+        "--pid",
+        &pid.to_string(),
+        "--force",
+        "--watch",
+    ])
+    .stdout(Stdio::piped())
+    .stderr(Stdio::piped())
+    .spawn()
+    .unwrap();
     let mut notes = BufReader::new(apply.stderr.take().unwrap()).lines().map(Result::unwrap);
     assert!(notes.any(|line| line.starts_with("note: not found: thread late; ")));
     let mut lines = BufReader::new(apply.stdout.take().unwrap()).lines();
     std::io::Write::write_all(child.0.stdin.as_mut().unwrap(), b"go\n").unwrap();
     let line = lines.next().unwrap().unwrap();
-    assert!(line.starts_with("late ") && line.ends_with(&format!("thread {pid} on CPU {}", cpu())), "{line}");
+    assert!(
+        line.starts_with("late ") && line.ends_with(&format!("thread {pid} on CPU {}", cpu())),
+        "{line}"
+    );
     assert_eq!(allowed(pid), cpu());
     drop(child);
     assert!(apply.wait().unwrap().success());

@@ -1,5 +1,6 @@
-//! One store and several programs: a lock held by another, two campaigns at once, a user who may only read; and a campaign whose
-//! program changed before it was resumed, or whose machine was busy until then.
+//! One store and several programs: a lock held by another, two campaigns at once, a user who may
+//! only read; and a campaign whose program changed before it was resumed, or whose machine was busy
+//! until then.
 
 mod support;
 
@@ -28,14 +29,20 @@ fn check_records(store: &Path) {
     let store = pinwise_campaign::Store::open(store).unwrap();
     for campaign in store.list().unwrap().campaigns {
         let records = store.records(campaign.id).unwrap();
-        assert!(records.iter().zip(0..).all(|(record, number)| record.number == number), "{:?}", campaign.id);
+        assert!(
+            records.iter().zip(0..).all(|(record, number)| record.number == number),
+            "{:?}",
+            campaign.id
+        );
     }
 }
 
 /// `place` on a built-in workload, running.
 fn place(store: &Path, budget: &str) -> Child {
     let mut command = Command::new(PINWISE);
-    command.args(["place", "--workload", "intadd:1", "--budget", budget, "--json", "--store"]).arg(store);
+    command
+        .args(["place", "--workload", "intadd:1", "--budget", budget, "--json", "--store"])
+        .arg(store);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
@@ -55,27 +62,41 @@ fn a_store_that_another_program_locks_loses_nothing_and_is_named() {
     let measured = || recorded(&store).first().is_some_and(|n| *n > 5);
     wait_until(Duration::from_secs(60), "some measurements", || measured() || ended());
     assert!(measured(), "{:?}", place.wait_with_output());
-    let mut other =
-        Program(Command::new(sqlite).arg(&store).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap());
+    let mut other = Program(
+        Command::new(sqlite)
+            .arg(&store)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap(),
+    );
     let mut input = other.0.stdin.take().unwrap();
     // The lock is asked for until it is had: measurements are committed in between.
-    input.write_all(b".timeout 20000\nBEGIN IMMEDIATE;\nSELECT 'locked', count(*) FROM record;\n").unwrap();
+    input
+        .write_all(b".timeout 20000\nBEGIN IMMEDIATE;\nSELECT 'locked', count(*) FROM record;\n")
+        .unwrap();
     let mut line = String::new();
     BufReader::new(other.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    let known: u64 = line.trim().strip_prefix("locked|").unwrap_or_else(|| panic!("{line}")).parse().unwrap();
+    let known: u64 =
+        line.trim().strip_prefix("locked|").unwrap_or_else(|| panic!("{line}")).parse().unwrap();
     let output = place.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     let complaints = complaints(&output);
     assert!(
-        complaints.len() == 1 && complaints[0].contains("is locked by another program for more than 10 s"),
+        complaints.len() == 1
+            && complaints[0].contains("is locked by another program for more than 10 s"),
         "{complaints:?}"
     );
     drop(input);
     other.ended(Duration::from_secs(10));
     assert_eq!(recorded(&store), [known]);
     check_records(&store);
-    let resumable =
-        pinwise(["campaign", "list", "--json", "--store"].map(Path::new).into_iter().chain([store.as_path()]));
+    let resumable = pinwise(
+        ["campaign", "list", "--json", "--store"]
+            .map(Path::new)
+            .into_iter()
+            .chain([store.as_path()]),
+    );
     assert_eq!(json(&resumable)["campaigns"][0]["state"], "killed");
 }
 
@@ -84,10 +105,21 @@ fn the_answers_of_stores_in_one_folder_do_not_overwrite_one_another() {
     let folder = TempDir::new().unwrap();
     let run = |words: &[&str]| {
         let mut command = Command::new(PINWISE);
-        json(&command.args(words).arg("--json").current_dir(folder.path()).stdin(Stdio::null()).output().unwrap())
+        json(
+            &command
+                .args(words)
+                .arg("--json")
+                .current_dir(folder.path())
+                .stdin(Stdio::null())
+                .output()
+                .unwrap(),
+        )
     };
     let place = |store: &str| {
-        let words = ["--cpus", "0-7", "--cycles", "10000", "--starts", "1", "--budget", "30", "--store", store];
+        let words = [
+            "--cpus", "0-7", "--cycles", "10000", "--starts", "1", "--budget", "30", "--store",
+            store,
+        ];
         let what = ["place", "--machine", "ultrasparc-t2", "--workload", "intadd:1"];
         run(&[&what[..], &words].concat())["plan"].as_str().unwrap().to_owned()
     };
@@ -99,7 +131,8 @@ fn the_answers_of_stores_in_one_folder_do_not_overwrite_one_another() {
     for (store, plan) in ["a.db", "b.db"].iter().zip(&plans) {
         assert_eq!(run(&["campaign", "show", "1", "--store", store])["plan"], plan.as_str());
     }
-    let page = |store: &str| run(&["report", "1", "--store", store])["file"].as_str().unwrap().to_owned();
+    let page =
+        |store: &str| run(&["report", "1", "--store", store])["file"].as_str().unwrap().to_owned();
     let pages = ["a.db", "b.db", "a.db", "b.db"].map(page);
     assert_eq!(pages, ["pinwise-1.html", "pinwise-1-2.html", "pinwise-1.html", "pinwise-1-2.html"]);
     // A store that is begun anew begins with number 1 again.
@@ -120,10 +153,14 @@ fn a_plan_that_does_not_say_whose_it_is_belongs_to_the_campaign_of_its_number() 
         let words = [Path::new("campaign"), Path::new("show"), Path::new("1"), Path::new("--json")];
         json(&pinwise(words.into_iter().chain([Path::new("--store"), &store])))["plan"].clone()
     };
-    let words = ["--cpus", "0-7", "--cycles", "10000", "--starts", "1", "--budget", "30", "--json", "--store"];
+    let words = [
+        "--cpus", "0-7", "--cycles", "10000", "--starts", "1", "--budget", "30", "--json",
+        "--store",
+    ];
     let what = ["place", "--machine", "ultrasparc-t2", "--workload", "intadd:1"];
     json(&pinwise(what.iter().chain(&words).map(Path::new).chain([store.as_path()])));
-    let [first, second, third] = ["1.toml", "1-2.toml", "1-3.toml"].map(|name| folder.path().join("plans").join(name));
+    let [first, second, third] =
+        ["1.toml", "1-2.toml", "1-3.toml"].map(|name| folder.path().join("plans").join(name));
     assert_eq!(shown(), first.to_str().unwrap());
     let text = fs::read_to_string(&first).unwrap();
     let mut plan = pinwise_placement::Plan::parse(&text).unwrap();
@@ -143,11 +180,14 @@ fn two_processes_measure_into_one_store() {
     let folder = TempDir::new().unwrap();
     let store = folder.path().join("pinwise.db");
     let both = [place(&store, "30"), place(&store, "30")];
-    let results: Vec<Value> = both.into_iter().map(|place| json(&place.wait_with_output().unwrap())).collect();
-    let mut campaigns: Vec<u64> = results.iter().map(|result| result["campaign"].as_u64().unwrap()).collect();
+    let results: Vec<Value> =
+        both.into_iter().map(|place| json(&place.wait_with_output().unwrap())).collect();
+    let mut campaigns: Vec<u64> =
+        results.iter().map(|result| result["campaign"].as_u64().unwrap()).collect();
     campaigns.sort_unstable();
     assert_eq!(campaigns, [1, 2]);
-    let made: Vec<u64> = results.iter().map(|result| result["measurements"].as_u64().unwrap()).collect();
+    let made: Vec<u64> =
+        results.iter().map(|result| result["measurements"].as_u64().unwrap()).collect();
     assert_eq!(recorded(&store).iter().sum::<u64>(), made.iter().sum::<u64>());
     check_records(&store);
 }
@@ -187,7 +227,9 @@ fn a_user_who_may_only_read_a_store_reads_it_and_is_told_so_on_writing() {
     assert_eq!(output.status.code(), Some(1));
     let complaints = complaints(&output);
     assert!(
-        complaints.len() == 1 && complaints[0].contains("writable") && complaints[0].contains("--store"),
+        complaints.len() == 1
+            && complaints[0].contains("writable")
+            && complaints[0].contains("--store"),
         "{complaints:?}"
     );
     assert_eq!(fs::read(&store).unwrap(), before);
@@ -200,37 +242,73 @@ fn a_campaign_is_not_resumed_on_threads_that_were_confined_since() {
     let (store, counts) = (folder.path().join("pinwise.db"), folder.path().join("counts"));
     let target = Program::start(
         Command::new(PINWISE)
-            .args(["workload", "intadd", "--instances", "1", "--interval", "10ms", "--seconds", "120"])
+            .args([
+                "workload",
+                "intadd",
+                "--instances",
+                "1",
+                "--interval",
+                "10ms",
+                "--seconds",
+                "120",
+            ])
             .stdout(fs::File::create(&counts).unwrap()),
     );
-    wait_until(Duration::from_secs(10), "the workload's threads", || affinities(target.pid()).len() >= 4);
+    wait_until(Duration::from_secs(10), "the workload's threads", || {
+        affinities(target.pid()).len() >= 4
+    });
     let before = affinities(target.pid());
-    let metric = format!(r"file:{}:packets=(?<value>\d+) seconds=(?<seconds>[\d.]+)", counts.display());
+    let metric =
+        format!(r"file:{}:packets=(?<value>\d+) seconds=(?<seconds>[\d.]+)", counts.display());
     let mut place = Program::start(
         Command::new(PINWISE)
-            .args(["place", "--pid", &target.pid().to_string(), "--metric", &metric, "--counter", "--budget", "60s"])
+            .args([
+                "place",
+                "--pid",
+                &target.pid().to_string(),
+                "--metric",
+                &metric,
+                "--counter",
+                "--budget",
+                "60s",
+            ])
             .arg("--store")
             .arg(&store)
             .stdout(Stdio::null())
             .stderr(Stdio::null()),
     );
-    wait_until(Duration::from_secs(60), "some measurements", || recorded(&store).first().is_some_and(|n| *n > 5));
+    wait_until(Duration::from_secs(60), "some measurements", || {
+        recorded(&store).first().is_some_and(|n| *n > 5)
+    });
     place.0.kill().unwrap();
     place.0.wait().unwrap();
-    wait_until(Duration::from_secs(10), "the original affinities", || affinities(target.pid()) == before);
+    wait_until(Duration::from_secs(10), "the original affinities", || {
+        affinities(target.pid()) == before
+    });
     let known = recorded(&store);
 
-    // The last thread is one of the pipeline; the others keep their CPUs, so the machine is the same.
+    // The last thread is one of the pipeline; the others keep their CPUs, so the machine is the
+    // same.
     let thread = *before.keys().next_back().unwrap();
     let cpu = before[&thread].split(['-', ',']).next().unwrap();
-    assert!(Command::new(taskset).args(["-pc", cpu, &thread.to_string()]).output().unwrap().status.success());
+    assert!(
+        Command::new(taskset)
+            .args(["-pc", cpu, &thread.to_string()])
+            .output()
+            .unwrap()
+            .status
+            .success()
+    );
     let words = ["campaign", "resume", "1", "--store"].map(Path::new);
     let output = pinwise(words.into_iter().chain([store.as_path()]));
     assert_eq!(output.status.code(), Some(1));
     let complaints = complaints(&output);
     assert_eq!(complaints.len(), 1, "{complaints:?}");
     let told = format!("and can on {cpu} now");
-    assert!(complaints[0].contains(&told) && complaints[0].contains("begin a new one: "), "{complaints:?}");
+    assert!(
+        complaints[0].contains(&told) && complaints[0].contains("begin a new one: "),
+        "{complaints:?}"
+    );
     assert_eq!(recorded(&store), known, "nothing was measured");
 }
 
@@ -240,18 +318,41 @@ fn what_a_campaign_met_before_it_was_killed_stays_with_its_answer() {
     let (store, counts) = (folder.path().join("pinwise.db"), folder.path().join("counts"));
     let target = Program::start(
         Command::new(PINWISE)
-            .args(["workload", "intadd", "--instances", "1", "--interval", "10ms", "--seconds", "300"])
+            .args([
+                "workload",
+                "intadd",
+                "--instances",
+                "1",
+                "--interval",
+                "10ms",
+                "--seconds",
+                "300",
+            ])
             .stdout(fs::File::create(&counts).unwrap()),
     );
-    wait_until(Duration::from_secs(10), "the workload's threads", || affinities(target.pid()).len() >= 4);
+    wait_until(Duration::from_secs(10), "the workload's threads", || {
+        affinities(target.pid()).len() >= 4
+    });
     let contexts = std::thread::available_parallelism().unwrap().get();
     let others: Vec<Program> = (0..2 * contexts)
-        .map(|_| Program::start(Command::new("sh").args(["-c", "ulimit -t 300; while :; do :; done"])))
+        .map(|_| {
+            Program::start(Command::new("sh").args(["-c", "ulimit -t 300; while :; do :; done"]))
+        })
         .collect();
-    let metric = format!(r"file:{}:packets=(?<value>\d+) seconds=(?<seconds>[\d.]+)", counts.display());
+    let metric =
+        format!(r"file:{}:packets=(?<value>\d+) seconds=(?<seconds>[\d.]+)", counts.display());
     let mut place = Program::start(
         Command::new(PINWISE)
-            .args(["place", "--pid", &target.pid().to_string(), "--metric", &metric, "--counter", "--budget", "100"])
+            .args([
+                "place",
+                "--pid",
+                &target.pid().to_string(),
+                "--metric",
+                &metric,
+                "--counter",
+                "--budget",
+                "100",
+            ])
             .arg("--store")
             .arg(&store)
             .stdout(Stdio::null())
@@ -261,13 +362,20 @@ fn what_a_campaign_met_before_it_was_killed_stays_with_its_answer() {
         let found = store.exists().then(|| pinwise_campaign::Store::open(&store).ok()).flatten();
         found.and_then(|store| store.met(pinwise_campaign::CampaignId(1)).ok()).unwrap_or_default()
     };
-    // A second of every context: more than a twentieth of the whole campaign, from where it is told.
-    let crowded = || met().first().and_then(|part| part.others).is_some_and(|others| others.taken > contexts as f64);
+    // A second of every context: more than a twentieth of the whole campaign, from where it is
+    // told.
+    let crowded = || {
+        met()
+            .first()
+            .and_then(|part| part.others)
+            .is_some_and(|others| others.taken > contexts as f64)
+    };
     wait_until(Duration::from_secs(60), "what others took", crowded);
     place.0.kill().unwrap();
     place.0.wait().unwrap();
     drop(others);
-    let on_store = |words: &[&str]| pinwise(words.iter().map(Path::new).chain([Path::new("--store"), &store]));
+    let on_store =
+        |words: &[&str]| pinwise(words.iter().map(Path::new).chain([Path::new("--store"), &store]));
     let told_in = |answer: &Value, what: &str| {
         answer["notes"].as_array().unwrap().iter().any(|note| note.as_str().unwrap().contains(what))
     };
@@ -277,7 +385,8 @@ fn what_a_campaign_met_before_it_was_killed_stays_with_its_answer() {
     let answer = json(&on_store(&["campaign", "resume", "1", "--json"]));
     assert_eq!(met().len(), 2);
     let parts = met().into_iter().filter_map(|part| part.others);
-    let [taken, of] = parts.fold([0.0, 0.0], |[taken, of], part| [taken + part.taken, of + part.of]);
+    let [taken, of] =
+        parts.fold([0.0, 0.0], |[taken, of], part| [taken + part.taken, of + part.of]);
     let told = format!("other programs took {} of", pinwise_testbed::figures::percent(taken / of));
     assert!(told_in(&answer, &told), "{told}: {answer:#}");
     let page = folder.path().join("page.html");
@@ -296,15 +405,20 @@ fn campaigns_of_the_first_version_are_looked_at_and_what_cannot_be_read_says_wha
     let store = folder.path().join("pinwise.db");
     let sql = |text: &str| {
         let mut command = Command::new(&sqlite);
-        let mut sqlite = Program(command.arg("-bail").arg(&store).stdin(Stdio::piped()).spawn().unwrap());
+        let mut sqlite =
+            Program(command.arg("-bail").arg(&store).stdin(Stdio::piped()).spawn().unwrap());
         sqlite.0.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
         assert!(sqlite.ended(Duration::from_secs(30)).success());
     };
     sql(include_str!("stores/first.sql"));
-    let on_store = |words: &[&str]| pinwise(words.iter().map(Path::new).chain([Path::new("--store"), &store]));
+    let on_store =
+        |words: &[&str]| pinwise(words.iter().map(Path::new).chain([Path::new("--store"), &store]));
     let listed = json(&on_store(&["campaign", "list", "--json"]));
     let made = |index: usize| {
-        (listed["campaigns"][index]["state"].clone(), listed["campaigns"][index]["measurements"].clone())
+        (
+            listed["campaigns"][index]["state"].clone(),
+            listed["campaigns"][index]["measurements"].clone(),
+        )
     };
     assert_eq!((made(0), made(1)), (("finished".into(), 63.into()), ("stopped".into(), 20.into())));
     for words in [["campaign", "show", "1"], ["campaign", "resume", "1"]] {
@@ -318,7 +432,10 @@ fn campaigns_of_the_first_version_are_looked_at_and_what_cannot_be_read_says_wha
     json(&on_store(&["report", "1", "--json", "-o", page.to_str().unwrap()]));
     assert!(fs::read_to_string(page).unwrap().contains("2.33 M packets/s"));
     assert_eq!(
-        json(&on_store(&["campaign", "export", "2", "--format", "json"]))["records"].as_array().unwrap().len(),
+        json(&on_store(&["campaign", "export", "2", "--format", "json"]))["records"]
+            .as_array()
+            .unwrap()
+            .len(),
         20
     );
     assert_eq!(json(&on_store(&["campaign", "show", "2", "--json"]))["measurements"], 20);
@@ -332,17 +449,27 @@ fn campaigns_of_the_first_version_are_looked_at_and_what_cannot_be_read_says_wha
     };
     // Its workload is one that this program runs, in the words of before.
     let other = line(&["campaign", "resume", "2"]);
-    assert!(other.contains("no longer the one it was begun on") && other.contains("begin a new one: "), "{other}");
+    assert!(
+        other.contains("no longer the one it was begun on") && other.contains("begin a new one: "),
+        "{other}"
+    );
     sql("UPDATE campaign SET question = '{}'; UPDATE campaign SET conclusion = '{}' WHERE id = 1;");
-    for (words, what) in
-        [(["show", "1"], "its answer"), (["show", "2"], "its question"), (["resume", "2"], "its question")]
-    {
+    for (words, what) in [
+        (["show", "1"], "its answer"),
+        (["show", "2"], "its question"),
+        (["resume", "2"], "its question"),
+    ] {
         let told = line(&[&["campaign"], &words[..]].concat());
         assert!(
-            told.contains(&format!("{what} is not in the form of this version of pinwise (missing field")),
+            told.contains(&format!(
+                "{what} is not in the form of this version of pinwise (missing field"
+            )),
             "{told}"
         );
-        assert!(told.contains("pinwise campaign export ") && told.contains("ask again: pinwise place"), "{told}");
+        assert!(
+            told.contains("pinwise campaign export ") && told.contains("ask again: pinwise place"),
+            "{told}"
+        );
     }
 }
 
@@ -350,14 +477,27 @@ fn campaigns_of_the_first_version_are_looked_at_and_what_cannot_be_read_says_wha
 fn a_campaign_whose_answer_nobody_can_read_is_not_begun() {
     let folder = TempDir::new().unwrap();
     let store = folder.path().join("pinwise.db");
-    let words = ["--cpus", "0-7", "--cycles", "10000", "--starts", "1", "--budget", "30", "--store"];
+    let words =
+        ["--cpus", "0-7", "--cycles", "10000", "--starts", "1", "--budget", "30", "--store"];
     let mut place = Command::new(PINWISE);
-    place.args(["place", "--machine", "ultrasparc-t2", "--workload", "intadd:1"]).args(words).arg(&store);
+    place
+        .args(["place", "--machine", "ultrasparc-t2", "--workload", "intadd:1"])
+        .args(words)
+        .arg(&store);
     let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-    let output = place.stdin(Stdio::null()).stdout(full).stderr(Stdio::piped()).spawn().unwrap().wait_with_output();
+    let output = place
+        .stdin(Stdio::null())
+        .stdout(full)
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+        .wait_with_output();
     let output = output.unwrap();
     assert_eq!(output.status.code(), Some(1));
     let complaints = complaints(&output);
-    assert!(complaints.len() == 1 && complaints[0].starts_with("pinwise: cannot write to stdout: "), "{complaints:?}");
+    assert!(
+        complaints.len() == 1 && complaints[0].starts_with("pinwise: cannot write to stdout: "),
+        "{complaints:?}"
+    );
     assert_eq!(recorded(&store), Vec::<u64>::new());
 }

@@ -1,5 +1,5 @@
-//! Programs met in other ways than by number or command: by the cgroup they are in, by the page they serve; and on a machine that
-//! has too much to do.
+//! Programs met in other ways than by number or command: by the cgroup they are in, by the page
+//! they serve; and on a machine that has too much to do.
 
 mod support;
 
@@ -11,7 +11,8 @@ use std::time::Duration;
 use support::{PINWISE, Program, affinities, json, pinwise, tool, wait_until};
 use tempfile::TempDir;
 
-/// An exporter that is none of ours: Python's HTTP server on a port of its choice, beside a thread that counts.
+/// An exporter that is none of ours: Python's HTTP server on a port of its choice, beside a thread
+/// that counts.
 const EXPORTER: &str = r##"
 import http.server, threading, time
 done = 0
@@ -42,24 +43,32 @@ const SPIN: &str = "i=0; while [ $i -lt 20000000 ]; do i=$((i + 1)); done";
 fn a_foreign_exporter_s_counter_is_the_performance_of_its_program() {
     let Some(python) = tool("python3") else { return };
     let folder = TempDir::new().unwrap();
-    let exporter = Command::new(python).args(["-c", EXPORTER]).stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
+    let exporter = Command::new(python)
+        .args(["-c", EXPORTER])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn();
     let mut exporter = Program(exporter.unwrap());
     let mut port = String::new();
     BufReader::new(exporter.0.stdout.take().unwrap()).read_line(&mut port).unwrap();
-    let metric = format!(r#"prom:http://127.0.0.1:{}/metrics#jobs_total{{queue="a"}}"#, port.trim());
+    let metric =
+        format!(r#"prom:http://127.0.0.1:{}/metrics#jobs_total{{queue="a"}}"#, port.trim());
     let store = folder.path().join("pinwise.db");
     let pid = exporter.pid().to_string();
     // One thread alone would have nothing to choose.
     let beside = Program::start(Command::new("sh").args(["-c", SPIN]));
     let other = beside.pid().to_string();
-    let words = ["place", "--json", "--pid", &pid, "--pid", &other, "--metric", &metric, "--budget", "20", "--store"];
+    let words = [
+        "place", "--json", "--pid", &pid, "--pid", &other, "--metric", &metric, "--budget", "20",
+        "--store",
+    ];
     let result = json(&pinwise(words.into_iter().chain([store.to_str().unwrap()])));
     assert_eq!(result["unit"], "jobs/s");
     assert!(result["best"]["performance"].as_f64().is_some_and(|jobs| jobs > 0.0), "{result:#}");
 }
 
-/// The threads that were placed, by name, without the workload's first one: it prints, which is as much as a worker gets done where others
-/// leave it little. All others have to be workers.
+/// The threads that were placed, by name, without the workload's first one: it prints, which is as
+/// much as a worker gets done where others leave it little. All others have to be workers.
 fn workers(result: &serde_json::Value) -> Vec<&str> {
     let threads = result["threads"].as_array().unwrap().iter();
     let mut names: Vec<&str> = threads.filter_map(|thread| thread["name"].as_str()).collect();
@@ -70,12 +79,16 @@ fn workers(result: &serde_json::Value) -> Vec<&str> {
 
 #[test]
 fn every_thread_that_works_is_found_on_an_overloaded_machine() {
-    let mut crowd: Vec<Program> = (0..8).map(|_| Program::start(Command::new("sh").args(["-c", SPIN]))).collect();
+    let mut crowd: Vec<Program> =
+        (0..8).map(|_| Program::start(Command::new("sh").args(["-c", SPIN]))).collect();
     let folder = TempDir::new().unwrap();
     let store = folder.path().join("pinwise.db");
     let words = ["place", "--json", "--workload", "hash1_L1:2", "--budget", "8", "--store"];
     let result = json(&pinwise(words.into_iter().chain([store.to_str().unwrap()])));
-    assert_eq!(workers(&result), ["ipfwd0-P", "ipfwd0-R", "ipfwd0-T", "ipfwd1-P", "ipfwd1-R", "ipfwd1-T"]);
+    assert_eq!(
+        workers(&result),
+        ["ipfwd0-P", "ipfwd0-R", "ipfwd0-T", "ipfwd1-P", "ipfwd1-R", "ipfwd1-T"]
+    );
     assert!(
         crowd.iter_mut().all(|spinner| spinner.0.try_wait().unwrap().is_none()),
         "it was not overloaded all the time"
@@ -93,7 +106,10 @@ fn the_processes_of_a_cgroup_of_version_2_are_placed() {
     let inside = |script: &str, words: &[&str]| {
         let script = format!("mount -t cgroup2 none \"$0\" || exit 77; {script}");
         let mut command = Command::new(&unshare);
-        command.args(["--mount", "--propagation", "private", "sh", "-c", &script]).arg(&mount).args(words);
+        command
+            .args(["--mount", "--propagation", "private", "sh", "-c", &script])
+            .arg(&mount)
+            .args(words);
         command.stdin(Stdio::null()).output().unwrap()
     };
     let made = inside("mkdir \"$1\"", &[group.to_str().unwrap()]);
@@ -104,12 +120,24 @@ fn the_processes_of_a_cgroup_of_version_2_are_placed() {
     let counts = folder.path().join("counts");
     let mut target = Program::start(
         Command::new(PINWISE)
-            .args(["workload", "intadd", "--instances", "1", "--interval", "10ms", "--seconds", "120"])
+            .args([
+                "workload",
+                "intadd",
+                "--instances",
+                "1",
+                "--interval",
+                "10ms",
+                "--seconds",
+                "120",
+            ])
             .stdout(fs::File::create(&counts).unwrap()),
     );
-    wait_until(Duration::from_secs(10), "the workload's threads", || affinities(target.pid()).len() >= 4);
+    wait_until(Duration::from_secs(10), "the workload's threads", || {
+        affinities(target.pid()).len() >= 4
+    });
     let before = affinities(target.pid());
-    let metric = format!(r"file:{}:packets=(?<value>\d+) seconds=(?<seconds>[\d.]+)", counts.display());
+    let metric =
+        format!(r"file:{}:packets=(?<value>\d+) seconds=(?<seconds>[\d.]+)", counts.display());
     let store = folder.path().join("pinwise.db");
     let place = "echo \"$2\" > \"$1/cgroup.procs\" && exec \"$3\" place --json --cgroup \"$1\" --metric \"$4\" --counter \
                  --budget 20 --store \"$5\"";
@@ -117,7 +145,10 @@ fn the_processes_of_a_cgroup_of_version_2_are_placed() {
     let words = [group.to_str().unwrap(), &pid, PINWISE, &metric, store.to_str().unwrap()];
     let result = json(&inside(place, &words));
     assert_eq!(workers(&result), ["ipfwd0-P", "ipfwd0-R", "ipfwd0-T"]);
-    assert!(result["best"]["performance"].as_f64().is_some_and(|packets| packets > 0.0), "{result:#}");
+    assert!(
+        result["best"]["performance"].as_f64().is_some_and(|packets| packets > 0.0),
+        "{result:#}"
+    );
     assert_eq!(affinities(target.pid()), before);
     target.0.kill().unwrap();
     target.0.wait().unwrap();

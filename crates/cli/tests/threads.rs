@@ -1,6 +1,7 @@
-//! `pinwise threads` on real programs: compressors, an OpenMP program, and programs that cannot be probed. What is checked is that it
-//! measures, answers within what was asked, ends what it started, and says in one line what went wrong; how good the answers are is a
-//! matter of docs/BENCHMARKS.md.
+//! `pinwise threads` on real programs: compressors, an OpenMP program, and programs that cannot be
+//! probed. What is checked is that it measures, answers within what was asked, ends what it
+//! started, and says in one line what went wrong; how good the answers are is a matter of docs/
+//! BENCHMARKS.md.
 
 mod support;
 
@@ -18,14 +19,19 @@ use tempfile::TempDir;
 fn data(folder: &TempDir, bytes: usize) -> PathBuf {
     let file = folder.path().join("data");
     let mut random = pinwise_topology::Random::new(1);
-    let text: Vec<u8> = (0..bytes).map(|_| b"aabbccdd etaoin shrdlu"[random.below(22) as usize]).collect();
+    let text: Vec<u8> =
+        (0..bytes).map(|_| b"aabbccdd etaoin shrdlu"[random.below(22) as usize]).collect();
     fs::write(&file, text).unwrap();
     file
 }
 
 /// The answer on a command, with numbers of threads from 1 to 5.
 fn threads(options: &[&str], command: &[&OsStr]) -> Value {
-    let words = ["threads", "--json", "--min", "1", "--max", "5"].iter().chain(options).chain(&["--"]).map(OsStr::new);
+    let words = ["threads", "--json", "--min", "1", "--max", "5"]
+        .iter()
+        .chain(options)
+        .chain(&["--"])
+        .map(OsStr::new);
     json(&pinwise(words.chain(command.iter().copied())))
 }
 
@@ -34,22 +40,33 @@ fn check(answer: &Value, measure: &str) {
     let probes = answer["probes"].as_array().unwrap();
     assert!(probes.len() >= 2, "{answer:#}");
     for probe in probes {
-        let number = |field: &str| probe[field].as_f64().unwrap_or_else(|| panic!("{field} in {probe:#}"));
-        assert!((0.0..=1.0).contains(&number("lock")) && (0.0..=1.0).contains(&number("cpu_util")), "{probe:#}");
-        assert!(number("vcx_rate") >= 0.0 && number("migr_rate") >= 0.0 && number("performance") > 0.0, "{probe:#}");
+        let number =
+            |field: &str| probe[field].as_f64().unwrap_or_else(|| panic!("{field} in {probe:#}"));
+        assert!(
+            (0.0..=1.0).contains(&number("lock")) && (0.0..=1.0).contains(&number("cpu_util")),
+            "{probe:#}"
+        );
+        assert!(
+            number("vcx_rate") >= 0.0 && number("migr_rate") >= 0.0 && number("performance") > 0.0,
+            "{probe:#}"
+        );
         assert_eq!(probe["measure"], measure, "{probe:#}");
     }
     let parameter = answer["parameter"].as_u64().unwrap();
     assert!((1..=5).contains(&parameter), "{answer:#}");
     assert!(probes.iter().any(|probe| probe["parameter"] == parameter), "{answer:#}");
-    assert!(answer["stopped_because"].is_string() && answer["search_seconds"].as_f64().unwrap() > 0.0, "{answer:#}");
+    assert!(
+        answer["stopped_because"].is_string() && answer["search_seconds"].as_f64().unwrap() > 0.0,
+        "{answer:#}"
+    );
     assert!(answer["monitor"]["layer"].is_string(), "{answer:#}");
 }
 
 /// More threads for a larger n, as far as was probed.
 fn follows(answer: &Value) {
     let probes = answer["probes"].as_array().unwrap();
-    let of = |field: &str| probes.iter().map(|probe| probe[field].as_u64().unwrap()).collect::<Vec<_>>();
+    let of =
+        |field: &str| probes.iter().map(|probe| probe[field].as_u64().unwrap()).collect::<Vec<_>>();
     let mut pairs: Vec<(u64, u64)> = of("parameter").into_iter().zip(of("threads")).collect();
     pairs.sort_unstable();
     assert!(pairs.first().unwrap().1 < pairs.last().unwrap().1, "{pairs:?}");
@@ -89,9 +106,13 @@ fn a_survey_measures_short_programs_as_a_whole_and_says_how_sure_it_is() {
     assert_eq!(answer["method"], "survey");
     let (advice, parameter) = (&answer["advice"], answer["parameter"].as_u64().unwrap());
     assert_eq!(advice["threads"], parameter);
-    let (low, high) = (advice["between"][0].as_u64().unwrap(), advice["between"][1].as_u64().unwrap());
+    let (low, high) =
+        (advice["between"][0].as_u64().unwrap(), advice["between"][1].as_u64().unwrap());
     assert!((1..=5).contains(&low) && low <= high && high <= 5, "{answer:#}");
-    assert!(advice["gain"]["low"].as_f64().unwrap() <= advice["gain"]["high"].as_f64().unwrap(), "{answer:#}");
+    assert!(
+        advice["gain"]["low"].as_f64().unwrap() <= advice["gain"]["high"].as_f64().unwrap(),
+        "{answer:#}"
+    );
     assert!(answer["notes"][0].as_str().unwrap().contains("whole runs"), "{answer:#}");
 }
 
@@ -121,8 +142,15 @@ fn a_sweep_tries_every_number_and_knows_its_loss() {
 fn an_openmp_program_takes_its_number_from_the_environment_and_is_measured_by_what_it_prints() {
     let folder = TempDir::new().unwrap();
     let Some(program) = compiled(&folder, OPENMP) else { return };
-    let options =
-        ["--method", "reinforcer", "--env", "OMP_NUM_THREADS", "--metric", r"stdout:round (\d+)", "--counter"];
+    let options = [
+        "--method",
+        "reinforcer",
+        "--env",
+        "OMP_NUM_THREADS",
+        "--metric",
+        r"stdout:round (\d+)",
+        "--counter",
+    ];
     let answer = threads(&options, &[program.as_os_str()]);
     check(&answer, "metric");
     follows(&answer);
@@ -159,10 +187,23 @@ fn a_program_that_comes_into_another_phase_while_it_is_searched_is_named() {
     wait_until(Duration::from_secs(20), "its first count", || Path::new(&count).exists());
     let (pid, set, metric) =
         (running.pid().to_string(), format!("cmd:echo {{n}} >>{sets}"), format!("cmd:cat {count}"));
-    let words = ["threads", "--json", "--max", "2", "--set", &set, "--metric", &metric, "--counter", "--pid", &pid];
+    let words = [
+        "threads",
+        "--json",
+        "--max",
+        "2",
+        "--set",
+        &set,
+        "--metric",
+        &metric,
+        "--counter",
+        "--pid",
+        &pid,
+    ];
     let answer = json(&pinwise(words));
     assert_eq!(answer["shift"]["sign"], "progress", "{answer:#}");
-    // Where 1 is probed twice between the probes of 2, noise decides on which side of the first the cut is.
+    // Where 1 is probed twice between the probes of 2, noise decides on which side of the first the
+    // cut is.
     assert!(answer["shift"]["at"].as_u64().is_some_and(|at| (1..=2).contains(&at)), "{answer:#}");
     assert!(answer["shift"]["change"].as_f64().is_some_and(|change| change > 10.0), "{answer:#}");
     let told = answer["notes"].to_string();
@@ -175,8 +216,23 @@ fn the_probes_of_a_search_that_fails_are_printed() {
     let folder = TempDir::new().unwrap();
     let flag = folder.path().join("once");
     // The second start fails, whichever number it has.
-    let script = format!("[ -e {0} ] && exit 3; touch {0}; while :; do :; done & while :; do :; done", flag.display());
-    let words = ["threads", "--json", "--method", "reinforcer", "--max", "3", "--threads-per-n", "1", "--", "sh", "-c"];
+    let script = format!(
+        "[ -e {0} ] && exit 3; touch {0}; while :; do :; done & while :; do :; done",
+        flag.display()
+    );
+    let words = [
+        "threads",
+        "--json",
+        "--method",
+        "reinforcer",
+        "--max",
+        "3",
+        "--threads-per-n",
+        "1",
+        "--",
+        "sh",
+        "-c",
+    ];
     let output = pinwise(words.into_iter().chain([script.as_str(), "{n}"]));
     assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
     let left: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -184,12 +240,17 @@ fn the_probes_of_a_search_that_fails_are_printed() {
     assert!(left["error"].as_str().unwrap().contains("exit status: 3"), "{left:#}");
 }
 
-/// Probes with a number above `most` were made, and the answer says that these make no more threads; or there were none. It is not above `most`.
+/// Probes with a number above `most` were made, and the answer says that these make no more
+/// threads; or there were none. It is not above `most`.
 fn capped(answer: &Value, most: u64) {
     assert!(answer["parameter"].as_u64().is_some_and(|n| n <= most), "{answer:#}");
     let beyond = |probe: &&Value| probe["parameter"].as_u64().is_some_and(|n| n > most);
     let probed = answer["probes"].as_array().unwrap().iter().filter(beyond).count();
-    assert_eq!(answer["notes"].to_string().contains("makes at most 2 threads"), probed > 0, "{answer:#}");
+    assert_eq!(
+        answer["notes"].to_string().contains("makes at most 2 threads"),
+        probed > 0,
+        "{answer:#}"
+    );
     assert!(answer["advice"]["between"][1].as_u64().is_some_and(|n| n <= most), "{answer:#}");
 }
 
@@ -201,7 +262,10 @@ fn numbers_with_which_a_program_makes_no_more_threads_are_no_answer() {
     let answer = threads(&["--method", "sweep", "--probe", "50ms"], &command);
     capped(&answer, 2);
     let notes = answer["notes"].to_string();
-    assert!(notes.contains("(seen with n = 2, 3, 4, 5)") && !notes.contains("or {n} is not where"), "{answer:#}");
+    assert!(
+        notes.contains("(seen with n = 2, 3, 4, 5)") && !notes.contains("or {n} is not where"),
+        "{answer:#}"
+    );
     capped(&threads(&["--probe", "50ms"], &command), 2);
 }
 
@@ -213,7 +277,14 @@ fn xz_with_an_input_of_one_block_is_not_given_more_threads_than_it_makes() {
     let input = folder.path().join("input");
     let mut random = pinwise_topology::Random::new(1);
     fs::write(&input, (0..900_000).map(|_| random.below(256) as u8).collect::<Vec<u8>>()).unwrap();
-    let command = [xz.as_os_str(), "-0".as_ref(), "-T{n}".as_ref(), "-k".as_ref(), "-c".as_ref(), input.as_os_str()];
+    let command = [
+        xz.as_os_str(),
+        "-0".as_ref(),
+        "-T{n}".as_ref(),
+        "-k".as_ref(),
+        "-c".as_ref(),
+        input.as_os_str(),
+    ];
     let answer = threads(&[], &command);
     capped(&answer, 2);
     assert_eq!(answer["probes"][0]["measure"], "runs", "{answer:#}");
@@ -237,13 +308,22 @@ fn programs_that_cannot_be_probed_are_named_with_the_reason() {
     let follows = refused(1, &["--min", "1", "--after", "ready", "--", "sh", "-c", loops, "{n}"]);
     assert!(follows.contains("do not follow n"), "{follows}");
     let dies = refused(1, &["--", "sh", "-c", "echo no such input >&2; exit 7", "{n}"]);
-    assert!(dies.contains("exit status: 7") && dies.contains("no such input") && dies.contains("by hand"), "{dies}");
+    assert!(
+        dies.contains("exit status: 7")
+            && dies.contains("no such input")
+            && dies.contains("by hand"),
+        "{dies}"
+    );
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("out");
     let path = file.to_str().unwrap();
     let fill = format!("of={path}");
-    let words = ["--most-written", "1M", "--remove", path, "--probe", "20s", "--threads-per-n", "1", "--"];
-    let writes = refused(1, &[&words[..], &["dd", "if=/dev/zero", &fill, "bs=64k", "count={n}00000"]].concat());
+    let words =
+        ["--most-written", "1M", "--remove", path, "--probe", "20s", "--threads-per-n", "1", "--"];
+    let writes = refused(
+        1,
+        &[&words[..], &["dd", "if=/dev/zero", &fill, "bs=64k", "count={n}00000"]].concat(),
+    );
     assert!(writes.contains("--most-written"), "{writes}");
     assert!(!file.exists(), "what --remove names is removed after a probe that failed, too");
     // The signal ends dd, and the shell goes on to tell it.
@@ -256,9 +336,14 @@ fn programs_that_cannot_be_probed_are_named_with_the_reason() {
 fn a_program_that_needs_the_terminal_is_named() {
     let Some(script) = tool("script") else { return };
     // A terminal of its own, whose foreground is pinwise.
-    let command = format!("{PINWISE} threads --method reinforcer --threads-per-n 1 -- sh -c 'read x </dev/tty' {{n}}");
-    let output =
-        Command::new(script).args(["-q", "-e", "-c", &command, "/dev/null"]).stdin(Stdio::null()).output().unwrap();
+    let command = format!(
+        "{PINWISE} threads --method reinforcer --threads-per-n 1 -- sh -c 'read x </dev/tty' {{n}}"
+    );
+    let output = Command::new(script)
+        .args(["-q", "-e", "-c", &command, "/dev/null"])
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(text.contains("needs a terminal") && text.contains("SIGTTIN"), "{text}");
     assert_eq!(output.status.code(), Some(1), "{text}");
@@ -289,8 +374,13 @@ fn ctrl_c_ends_what_was_started() {
             .stderr(Stdio::piped()),
     );
     wait_until(Duration::from_secs(60), "the program", || pid.exists());
-    rustix::process::kill_process(rustix::process::Pid::from_child(&search.0), rustix::process::Signal::INT).unwrap();
-    // A layer of the monitor that is being attached while others are, on a busy machine, takes its time.
+    rustix::process::kill_process(
+        rustix::process::Pid::from_child(&search.0),
+        rustix::process::Signal::INT,
+    )
+    .unwrap();
+    // A layer of the monitor that is being attached while others are, on a busy machine, takes its
+    // time.
     assert_eq!(search.ended(Duration::from_secs(90)).code(), Some(130));
     let number: u32 = fs::read_to_string(&pid).unwrap().trim().parse().unwrap();
     assert!(affinities(number).is_empty(), "the program has ended with it");
@@ -298,10 +388,24 @@ fn ctrl_c_ends_what_was_started() {
 
 #[test]
 fn the_budget_bounds_a_program_that_never_starts_workers() {
-    let output = pinwise(["threads", "--budget", "3s", "--min", "2", "--", "sh", "-c", "while :; do :; done", "{n}"]);
+    let output = pinwise([
+        "threads",
+        "--budget",
+        "3s",
+        "--min",
+        "2",
+        "--",
+        "sh",
+        "-c",
+        "while :; do :; done",
+        "{n}",
+    ]);
     let text = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{text}");
-    assert!(text.contains("--budget") && text.contains("{n}") && text.trim_end().lines().count() == 1, "{text}");
+    assert!(
+        text.contains("--budget") && text.contains("{n}") && text.trim_end().lines().count() == 1,
+        "{text}"
+    );
 }
 
 #[test]
@@ -324,9 +428,14 @@ fn sigterm_ends_a_search_on_a_model() {
     );
     let pid = rustix::process::Pid::from_child(&search.0);
     let caught = || {
-        let status = fs::read_to_string(format!("/proc/{}/status", search.0.id())).unwrap_or_default();
-        let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:")?.trim().get(..).map(str::to_owned));
-        mask.is_some_and(|mask| u64::from_str_radix(&mask, 16).is_ok_and(|mask| mask & (1 << 14) != 0))
+        let status =
+            fs::read_to_string(format!("/proc/{}/status", search.0.id())).unwrap_or_default();
+        let mask = status
+            .lines()
+            .find_map(|line| line.strip_prefix("SigCgt:")?.trim().get(..).map(str::to_owned));
+        mask.is_some_and(|mask| {
+            u64::from_str_radix(&mask, 16).is_ok_and(|mask| mask & (1 << 14) != 0)
+        })
     };
     wait_until(Duration::from_secs(60), "its handlers", caught);
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
@@ -340,11 +449,21 @@ fn calibrated_thresholds_are_a_file_that_a_search_takes() {
     let calibrated = pinwise(["threads", "calibrate", "--machine", "opteron-24", "--rounds", "1"]);
     assert!(calibrated.status.success(), "{}", String::from_utf8_lossy(&calibrated.stderr));
     fs::write(&file, &calibrated.stdout).unwrap();
-    let words =
-        ["threads", "--method", "reinforcer", "--json", "--machine", "2x4", "--workload", "canneal", "--thresholds"];
+    let words = [
+        "threads",
+        "--method",
+        "reinforcer",
+        "--json",
+        "--machine",
+        "2x4",
+        "--workload",
+        "canneal",
+        "--thresholds",
+    ];
     let answer = json(&pinwise(words.map(OsStr::new).into_iter().chain([file.as_os_str()])));
     let text = String::from_utf8(calibrated.stdout).unwrap();
-    let lock = text.lines().find_map(|line| line.strip_prefix("lock = ")).unwrap().parse::<f64>().unwrap();
+    let lock =
+        text.lines().find_map(|line| line.strip_prefix("lock = ")).unwrap().parse::<f64>().unwrap();
     assert_eq!(answer["thresholds"]["lock"], lock);
 }
 

@@ -1,6 +1,7 @@
-//! `pinwise tune` on real programs: one that runs to its end, one that goes on running, one that is told its number while it runs. What is
-//! checked is that the answer has what it promises, agrees with itself, and is a plan that starts the program; how good answers are is a
-//! matter of docs/BENCHMARKS.md.
+//! `pinwise tune` on real programs: one that runs to its end, one that goes on running, one that is
+//! told its number while it runs. What is checked is that the answer has what it promises, agrees
+//! with itself, and is a plan that starts the program; how good answers are is a matter of docs/
+//! BENCHMARKS.md.
 
 mod support;
 
@@ -18,21 +19,26 @@ use tempfile::TempDir;
 fn tune(folder: &TempDir, options: &[&str], command: &[&OsStr]) -> (Value, PathBuf) {
     let (plan, store) = (folder.path().join("tuned.toml"), folder.path().join("tune.db"));
     let budget: &[&str] = if options.contains(&"--budget") { &[] } else { &["--budget", "16s"] };
-    let words = ["tune", "--json", "--max", "3"].iter().chain(budget).chain(options).map(OsStr::new);
+    let words =
+        ["tune", "--json", "--max", "3"].iter().chain(budget).chain(options).map(OsStr::new);
     let files = [OsStr::new("--plan"), plan.as_os_str(), OsStr::new("--store"), store.as_os_str()];
     let dashes: &[&OsStr] = if command.is_empty() { &[] } else { &[OsStr::new("--")] };
     let begin = Instant::now();
-    let answer = json(&pinwise(words.chain(files).chain(dashes.iter().copied()).chain(command.iter().copied())));
+    let answer = json(&pinwise(
+        words.chain(files).chain(dashes.iter().copied()).chain(command.iter().copied()),
+    ));
     assert!(begin.elapsed() < Duration::from_secs(180), "{:?}", begin.elapsed());
     (answer, plan)
 }
 
 /// What every answer must have, and how its parts follow from each other.
 fn check(answer: &Value) {
-    let ways: Vec<&str> = answer["ways"].as_array().unwrap().iter().map(|way| way["way"].as_str().unwrap()).collect();
+    let ways: Vec<&str> =
+        answer["ways"].as_array().unwrap().iter().map(|way| way["way"].as_str().unwrap()).collect();
     assert_eq!(ways[0], "default", "doing nothing always takes part");
     for way in answer["ways"].as_array().unwrap() {
-        let number = |field: &str| way[field].as_f64().unwrap_or_else(|| panic!("{field} in {answer:#}"));
+        let number =
+            |field: &str| way[field].as_f64().unwrap_or_else(|| panic!("{field} in {answer:#}"));
         // Few rounds of a cost may tell no upper end.
         let high = if way["high"].is_null() { f64::INFINITY } else { number("high") };
         assert!(number("low") <= number("performance") && number("performance") <= high, "{way:#}");
@@ -41,18 +47,30 @@ fn check(answer: &Value) {
     assert!(answer["rounds"].as_u64().unwrap() >= 3, "{answer:#}");
     let placements = answer["placements"].as_array().unwrap();
     assert!((1..=4).contains(&placements.len()), "{answer:#}");
-    assert!(placements.iter().all(|placed| placed["campaign"].is_u64() || placed["reason"].is_string()), "{answer:#}");
+    assert!(
+        placements.iter().all(|placed| placed["campaign"].is_u64() || placed["reason"].is_string()),
+        "{answer:#}"
+    );
     let low = |gain: &Value| gain["low"].as_f64().unwrap();
     match answer["choice"].as_str().unwrap() {
-        "default" => assert!(answer["gain"].is_null() && answer["parameter"] == answer["default"], "{answer:#}"),
+        "default" => assert!(
+            answer["gain"].is_null() && answer["parameter"] == answer["default"],
+            "{answer:#}"
+        ),
         "number" => assert!(low(&answer["gain"]) > 0.0, "{answer:#}"),
         "fewer" => assert!(low(&answer["gain"]) >= -0.01, "{answer:#}"),
-        "placed" => assert!(low(&answer["gain"]) > 0.0 && low(&answer["gain_of_pinning"]) > 0.0, "{answer:#}"),
+        "placed" => assert!(
+            low(&answer["gain"]) > 0.0 && low(&answer["gain_of_pinning"]) > 0.0,
+            "{answer:#}"
+        ),
         other => panic!("{other}"),
     }
     let verdict = answer["verdict"].as_str().unwrap();
     let pinned = answer["choice"] == "placed";
-    assert!(pinned || verdict.contains("Pinning ") || verdict.contains("No placement was compared: "), "{verdict}");
+    assert!(
+        pinned || verdict.contains("Pinning ") || verdict.contains("No placement was compared: "),
+        "{verdict}"
+    );
 }
 
 #[test]
@@ -61,7 +79,8 @@ fn a_program_that_runs_to_its_end_is_tuned_and_its_plan_starts_it() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("data");
     let mut random = pinwise_topology::Random::new(1);
-    let text: Vec<u8> = (0..3 << 20).map(|_| b"aabbccdd etaoin shrdlu"[random.below(22) as usize]).collect();
+    let text: Vec<u8> =
+        (0..3 << 20).map(|_| b"aabbccdd etaoin shrdlu"[random.below(22) as usize]).collect();
     fs::write(&file, &text).unwrap();
     let words = ["-p", "{n}", "-k", "-c"].map(OsStr::new);
     let command: Vec<&OsStr> = [&[pigz.as_os_str()], &words[..], &[file.as_os_str()]].concat();
@@ -73,26 +92,42 @@ fn a_program_that_runs_to_its_end_is_tuned_and_its_plan_starts_it() {
         .filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().starts_with("out-"));
     assert_eq!(left.count(), 0, "what every run has written is removed");
     check(&answer);
-    assert_eq!((answer["unit"].as_str(), answer["lower_is_better"].as_bool()), (Some("s"), Some(true)));
-    // Kept with the campaign that placed the number, which need not be the last one; of a number that could not be placed there is none.
+    assert_eq!(
+        (answer["unit"].as_str(), answer["lower_is_better"].as_bool()),
+        (Some("s"), Some(true))
+    );
+    // Kept with the campaign that placed the number, which need not be the last one; of a number
+    // that could not be placed there is none.
     let store = folder.path().join("tune.db");
     let kept = |placed: &Value| {
         let id = placed["campaign"].to_string();
-        let shown = json(&pinwise(["campaign", "show", &id, "--json", "--store", store.to_str().unwrap()]));
-        let mut notes = shown["notes"].as_array().unwrap().iter().map(|note| note.as_str().unwrap().to_owned());
+        let shown =
+            json(&pinwise(["campaign", "show", &id, "--json", "--store", store.to_str().unwrap()]));
+        let mut notes =
+            shown["notes"].as_array().unwrap().iter().map(|note| note.as_str().unwrap().to_owned());
         notes.any(|note| note.starts_with("The last comparison of tune"))
     };
-    let mut searched = answer["placements"].as_array().unwrap().iter().filter(|placed| placed["campaign"].is_u64());
+    let mut searched = answer["placements"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|placed| placed["campaign"].is_u64());
     // Of a number that was not placed no measurements are told.
-    assert!(answer["measurements"].is_null() || searched.any(kept), "the last comparison is kept: {answer:#}");
+    assert!(
+        answer["measurements"].is_null() || searched.any(kept),
+        "the last comparison is kept: {answer:#}"
+    );
     let written = fs::read_to_string(&plan).unwrap();
     assert!(written.contains(&format!("n = {}", answer["parameter"])), "{written}");
     let planned: toml::Table = written.parse().unwrap();
     assert!(planned["origin"]["campaign"].as_str().unwrap().starts_with("campaign "), "{written}");
-    // Of the answer's notes those that speak against leaning on the plan; how the number was searched for is not among them.
-    let answered: Vec<&str> = answer["notes"].as_array().unwrap().iter().map(|note| note.as_str().unwrap()).collect();
+    // Of the answer's notes those that speak against leaning on the plan; how the number was
+    // searched for is not among them.
+    let answered: Vec<&str> =
+        answer["notes"].as_array().unwrap().iter().map(|note| note.as_str().unwrap()).collect();
     assert!(answered.iter().any(|note| note.contains("is taken for the default")), "{answered:?}");
-    let of_plan = planned["origin"].get("notes").and_then(toml::Value::as_array).cloned().unwrap_or_default();
+    let of_plan =
+        planned["origin"].get("notes").and_then(toml::Value::as_array).cloned().unwrap_or_default();
     for note in of_plan.iter().map(|note| note.as_str().unwrap()) {
         let fact = note[1..].trim_end_matches('.');
         assert!(
@@ -101,7 +136,8 @@ fn a_program_that_runs_to_its_end_is_tuned_and_its_plan_starts_it() {
         );
     }
     assert_eq!(written.contains("[[thread]]"), answer["choice"] == "placed", "{written}");
-    let run = Command::new(PINWISE).arg("run").arg(&plan).arg("--").args(&command).output().unwrap();
+    let run =
+        Command::new(PINWISE).arg("run").arg(&plan).arg("--").args(&command).output().unwrap();
     assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
     let compressed = folder.path().join("data.gz");
     fs::write(&compressed, &run.stdout).unwrap();
@@ -109,7 +145,8 @@ fn a_program_that_runs_to_its_end_is_tuned_and_its_plan_starts_it() {
     assert!(back.stdout == text, "n took its place in the arguments and the output went through");
 }
 
-/// A team of threads that work for as long as they are let, each in its turn; `workers FILE` follows the number in FILE.
+/// A team of threads that work for as long as they are let, each in its turn; `workers FILE`
+/// follows the number in FILE.
 const WORKERS: &str = r#"
 #include <pthread.h>
 #include <stdio.h>
@@ -151,7 +188,8 @@ fn a_program_that_goes_on_running_is_told_its_number_and_is_as_it_was_afterwards
     let before = affinities(running.pid());
     let set = format!("cmd:echo {{n}} > {}", file.display());
     let pid = running.pid().to_string();
-    let (answer, plan) = tune(&folder, &["--set", &set, "--metric", "io:wchar", "--pid", &pid], &[]);
+    let (answer, plan) =
+        tune(&folder, &["--set", &set, "--metric", "io:wchar", "--pid", &pid], &[]);
     check(&answer);
     assert_eq!(affinities(running.pid()), before, "its affinities are back");
     let told = || fs::read_to_string(&file).unwrap().trim().to_owned();
@@ -185,11 +223,19 @@ fn ctrl_c_and_the_program_s_end_while_it_is_told_a_number_end_the_search() {
         let running = Program::start(Command::new(&program).arg(&file).stdout(Stdio::null()));
         wait_until(Duration::from_secs(10), "its threads", || affinities(running.pid()).len() == 4);
         let (pid, file, kept) = (running.pid(), file.display(), store.display());
-        let set = format!("cmd:echo {{n}} > {file}; if [ -e {kept} ]; then {}; sleep 1; fi", by(pid));
+        let set =
+            format!("cmd:echo {{n}} > {file}; if [ -e {kept} ]; then {}; sleep 1; fi", by(pid));
         let pid = pid.to_string();
-        let words = ["tune", "--max", "3", "--budget", "16s", "--set", &set, "--metric", "io:wchar", "--pid", &pid];
-        let answer = pinwise(words.iter().map(OsStr::new).chain([OsStr::new("--store"), store.as_os_str()]));
-        (answer.status.code(), String::from_utf8_lossy(&answer.stderr).lines().last().unwrap_or_default().to_owned())
+        let words = [
+            "tune", "--max", "3", "--budget", "16s", "--set", &set, "--metric", "io:wchar",
+            "--pid", &pid,
+        ];
+        let answer =
+            pinwise(words.iter().map(OsStr::new).chain([OsStr::new("--store"), store.as_os_str()]));
+        (
+            answer.status.code(),
+            String::from_utf8_lossy(&answer.stderr).lines().last().unwrap_or_default().to_owned(),
+        )
     };
     let (code, said) = ended(&|_| "kill -INT $PPID".into());
     assert_eq!(code, Some(130), "{said}");
@@ -199,8 +245,9 @@ fn ctrl_c_and_the_program_s_end_while_it_is_told_a_number_end_the_search() {
     assert!(said.ends_with(" ended"), "{said}");
 }
 
-/// A team that tells how fast it is by how many it is and whether each of its members is pinned to a CPU: three are well behind two unless they are pinned,
-/// then they are the fastest by far. No time is in it.
+/// A team that tells how fast it is by how many it is and whether each of its members is pinned to
+/// a CPU: three are well behind two unless they are pinned, then they are the fastest by far. No
+/// time is in it.
 const TEAM: &str = r#"
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -245,20 +292,34 @@ fn a_number_that_is_far_behind_unpinned_is_placed_where_a_policy_shows_that_it_i
         let rows = answer[field].as_array().unwrap().iter();
         rows.filter(|row| row["parameter"] == n).cloned().collect()
     };
-    let pinned = |answer: &Value| of(answer, "trials", 3).into_iter().find(|trial| trial["policy"].is_string());
-    // Where others keep the machine busy, what is there to be tried takes longer than its share of a short time.
-    let answers =
-        ["20s", "60s", "180s"].map(|budget| [&options[..], &metric, &["--budget", budget]].concat()).into_iter();
-    let mut answers = answers.map(|options| tune(&folder, &options, &[program.as_os_str(), OsStr::new("{n}")]).0);
+    let pinned = |answer: &Value| {
+        of(answer, "trials", 3).into_iter().find(|trial| trial["policy"].is_string())
+    };
+    // Where others keep the machine busy, what is there to be tried takes longer than its share of
+    // a short time.
+    let answers = ["20s", "60s", "180s"]
+        .map(|budget| [&options[..], &metric, &["--budget", budget]].concat())
+        .into_iter();
+    let mut answers =
+        answers.map(|options| tune(&folder, &options, &[program.as_os_str(), OsStr::new("{n}")]).0);
     let answer = answers.find(|answer| pinned(answer).is_some()).expect("three, pinned, are tried");
     check(&answer);
     let speed = |row: &Value| row["performance"].as_f64().unwrap();
     let unpinned = [2, 3].map(|n| speed(&of(&answer, "probes", n)[0]));
-    assert!(unpinned[1] < 0.8 * unpinned[0], "by the speed unpinned they would not be placed: {answer:#}");
+    assert!(
+        unpinned[1] < 0.8 * unpinned[0],
+        "by the speed unpinned they would not be placed: {answer:#}"
+    );
     let pinned = pinned(&answer).unwrap();
-    assert!(pinned["threads"] == 3 && pinned["unit"] == answer["unit"] && speed(&pinned) > 50.0, "{answer:#}");
+    assert!(
+        pinned["threads"] == 3 && pinned["unit"] == answer["unit"] && speed(&pinned) > 50.0,
+        "{answer:#}"
+    );
     let placed = answer["placements"].as_array().unwrap();
-    assert!(placed.len() == 1 && placed[0]["parameter"] == 3, "the others are far behind now: {answer:#}");
+    assert!(
+        placed.len() == 1 && placed[0]["parameter"] == 3,
+        "the others are far behind now: {answer:#}"
+    );
     let way = answer["ways"].as_array().unwrap().last().unwrap();
     assert!(way["way"] == "placed" && way["parameter"] == 3, "{answer:#}");
 }
@@ -275,7 +336,10 @@ fn an_openmp_program_without_its_variable_is_the_default() {
         assert!(answer["plan"].is_null() && !plan.exists(), "{answer:#}");
     } else {
         let written = fs::read_to_string(&plan).unwrap();
-        assert!(written.contains(&format!("OMP_NUM_THREADS = \"{}\"", answer["parameter"])), "{written}");
+        assert!(
+            written.contains(&format!("OMP_NUM_THREADS = \"{}\"", answer["parameter"])),
+            "{written}"
+        );
     }
 }
 
@@ -303,12 +367,19 @@ fn ctrl_c_ends_a_search_and_prints_what_was_found_by_then_and_how_to_go_on() {
         store.exists() && json(&list())["campaigns"][0]["measurements"].as_u64() > Some(0)
     };
     wait_until(Duration::from_secs(120), "its first measurement", measured);
-    rustix::process::kill_process(rustix::process::Pid::from_child(&search.0), rustix::process::Signal::INT).unwrap();
+    rustix::process::kill_process(
+        rustix::process::Pid::from_child(&search.0),
+        rustix::process::Signal::INT,
+    )
+    .unwrap();
     assert_eq!(search.ended(Duration::from_secs(20)).code(), Some(130));
     let told = std::io::read_to_string(search.0.stdout.take().unwrap()).unwrap();
     assert!(told.contains("The number alone:") && told.contains("Fresh windows"), "{told}");
     let said = std::io::read_to_string(search.0.stderr.take().unwrap()).unwrap();
-    let next = format!("go on with that placement with: pinwise campaign resume 1 --store {}", store.display());
+    let next = format!(
+        "go on with that placement with: pinwise campaign resume 1 --store {}",
+        store.display()
+    );
     assert!(said.lines().last().unwrap_or_default().contains(&next), "{said}");
     assert_eq!(json(&list())["campaigns"][0]["part_of"], "tune");
 }

@@ -9,7 +9,9 @@ fn main() {
 
 /// 5,000 values from a tail that ends at 10, in an order that is not sorted.
 fn values() -> Vec<f64> {
-    (0..5000u64).map(|i| 10.0 - 3.0 * (((i * 2_654_435_761 % 5000) as f64 + 0.5) / 5000.0).powf(0.2)).collect()
+    (0..5000u64)
+        .map(|i| 10.0 - 3.0 * (((i * 2_654_435_761 % 5000) as f64 + 0.5) / 5000.0).powf(0.2))
+        .collect()
 }
 
 #[divan::bench]

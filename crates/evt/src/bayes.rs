@@ -1,12 +1,14 @@
 //! The end of the tail as a posterior distribution.
 //!
-//! The maximum of the likelihood says little from 50 values: on half the samples it lies at an infinite end. A prior on the
-//! tail index k = -shape settles that: log-normal with median 0.12 and standard deviation 0.5 in the logarithm, wide enough for
-//! everything met in assignment spaces (docs/BOUND.md), and 1/scale for the scale, which prefers none.
+//! The maximum of the likelihood says little from 50 values: on half the samples it lies at an
+//! infinite end. A prior on the tail index k = -shape settles that: log-normal with median 0.12 and
+//! standard deviation 0.5 in the logarithm, wide enough for everything met in assignment spaces
+//! (docs/BOUND.md), and 1/scale for the scale, which prefers none.
 //!
-//! With a = scale/k, the distance from the threshold to the end, the log-likelihood of m exceedances is
-//! -m ln(k a) + (1/k - 1) S(a), S(a) = sum ln(1 - y/a): one sum per a serves every k. So the posterior of the end costs a few
-//! thousand logarithms. The end is laid out as a = max(y) (1 + e^t) for evenly spaced t.
+//! With a = scale/k, the distance from the threshold to the end, the log-likelihood of m
+//! exceedances is -m ln(k a) + (1/k - 1) S(a), S(a) = sum ln(1 - y/a): one sum per a serves every
+//! k. So the posterior of the end costs a few thousand logarithms. The end is laid out as a =
+//! max(y) (1 + e^t) for evenly spaced t.
 
 use crate::log_product::log_product;
 
@@ -14,12 +16,13 @@ use crate::log_product::log_product;
 const PRIOR_MEDIAN: f64 = 0.12;
 /// Standard deviation of the prior on ln k.
 const PRIOR_SPREAD: f64 = 0.5;
-/// Least and largest k of the grid: 5.4 standard deviations below the prior's median, and just before the density stops
-/// vanishing at the end.
+/// Least and largest k of the grid: 5.4 standard deviations below the prior's median, and just
+/// before the density stops vanishing at the end.
 const K: (f64, f64) = (0.008, 0.98);
 /// Points of the grid in ln k.
 const K_POINTS: usize = 70;
-/// Least and largest t. Below, the end is the largest exceedance to 5 digits; above, it is farther than the least k reaches.
+/// Least and largest t. Below, the end is the largest exceedance to 5 digits; above, it is farther
+/// than the least k reaches.
 const T: (f64, f64) = (-12.0, 8.0);
 /// Points of the grid in t.
 const T_POINTS: usize = 256;
@@ -38,7 +41,8 @@ pub(crate) struct Posterior {
 }
 
 impl Posterior {
-    /// From exceedances, finite and above 0. `None` where their differences underflow, or there are none.
+    /// From exceedances, finite and above 0. `None` where their differences underflow, or there are
+    /// none.
     pub(crate) fn new(exceedances: &[f64]) -> Option<Self> {
         let largest = exceedances.iter().copied().fold(0.0, f64::max);
         if !largest.is_normal() {
@@ -70,7 +74,8 @@ impl Posterior {
         if !highest.is_finite() {
             return None;
         }
-        let (mut weights, mut total, mut k_sum, mut scale_sum) = (Vec::with_capacity(T_POINTS), 0.0, 0.0, 0.0);
+        let (mut weights, mut total, mut k_sum, mut scale_sum) =
+            (Vec::with_capacity(T_POINTS), 0.0, 0.0, 0.0);
         for (i, row) in logs.chunks_exact(K_POINTS).enumerate() {
             let mut weight = 0.0;
             // Less than e^-40 of the highest point adds nothing to 16 digits.
@@ -87,8 +92,8 @@ impl Posterior {
         Some(Self { largest, weights, k: k_sum / total, scale: largest * scale_sum / total })
     }
 
-    /// The distance from the threshold to the end that is not exceeded with probability `p`: at least the largest exceedance,
-    /// and rising with `p`.
+    /// The distance from the threshold to the end that is not exceeded with probability `p`: at
+    /// least the largest exceedance, and rising with `p`.
     pub(crate) fn quantile(&self, p: f64) -> f64 {
         let mut below = 0.0;
         for (i, weight) in self.weights.iter().enumerate() {
@@ -102,7 +107,8 @@ impl Posterior {
         self.largest * (1.0 + T.1.exp())
     }
 
-    /// (distance from the threshold, density, probability below) where the density is worth drawing.
+    /// (distance from the threshold, density, probability below) where the density is worth
+    /// drawing.
     pub(crate) fn curve(&self) -> Vec<(f64, f64, f64)> {
         let mut below = 0.0;
         let mut points = Vec::new();
@@ -111,7 +117,11 @@ impl Posterior {
             below += weight;
             if below > 1e-4 && before < 1.0 - 1e-4 {
                 let per_unit = spacing() * at(i).exp() * self.largest;
-                points.push((self.largest * (1.0 + at(i).exp()), weight / per_unit, before + 0.5 * weight));
+                points.push((
+                    self.largest * (1.0 + at(i).exp()),
+                    weight / per_unit,
+                    before + 0.5 * weight,
+                ));
             }
         }
         points
@@ -137,7 +147,8 @@ mod tests {
         (0..m).map(|i| gpd.quantile((i as f64 + 0.5) / m as f64).unwrap()).collect()
     }
 
-    /// The same posterior on a plain grid in (k, ln scale), written as its definition: slow, and with none of the algebra.
+    /// The same posterior on a plain grid in (k, ln scale), written as its definition: slow, and
+    /// with none of the algebra.
     fn brute_force(y: &[f64], p: f64) -> f64 {
         let mean = y.iter().sum::<f64>() / y.len() as f64;
         let largest = y.iter().copied().fold(0.0, f64::max);

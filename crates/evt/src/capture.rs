@@ -1,7 +1,8 @@
 //! What a random sample says without any model of the tail.
 
-/// The probability that `n` assignments drawn with equal chance contain at least one of the best `fraction` of all
-/// (optimal-assignment-evt, section 3.1): 1 - (1 - fraction)^n. `None` unless `fraction` is in [0, 1].
+/// The probability that `n` assignments drawn with equal chance contain at least one of the best
+/// `fraction` of all (optimal-assignment-evt, section 3.1): 1 - (1 - fraction)^n. `None` unless
+/// `fraction` is in [0, 1].
 pub fn capture_probability(n: u64, fraction: f64) -> Option<f64> {
     if !(0.0..=1.0).contains(&fraction) {
         return None;
@@ -10,10 +11,11 @@ pub fn capture_probability(n: u64, fraction: f64) -> Option<f64> {
     Some(if n == 0 { 0.0 } else { -(n as f64 * (-fraction).ln_1p()).exp_m1() })
 }
 
-/// The least number of draws that contains one of the best `fraction` of all with at least this `probability`. `None` unless
-/// `fraction` is in (0, 1] and `probability` in [0, 1).
+/// The least number of draws that contains one of the best `fraction` of all with at least this
+/// `probability`. `None` unless `fraction` is in (0, 1] and `probability` in [0, 1).
 pub fn runs_to_capture(fraction: f64, probability: f64) -> Option<u64> {
-    if fraction.is_nan() || fraction <= 0.0 || fraction > 1.0 || !(0.0..1.0).contains(&probability) {
+    if fraction.is_nan() || fraction <= 0.0 || fraction > 1.0 || !(0.0..1.0).contains(&probability)
+    {
         return None;
     }
     let runs = (-probability).ln_1p() / (-fraction).ln_1p();
@@ -21,18 +23,21 @@ pub fn runs_to_capture(fraction: f64, probability: f64) -> Option<u64> {
     Some((runs * (1.0 - 1e-14)).ceil() as u64)
 }
 
-/// With this `confidence`, at most this fraction of all assignments is better than the best of `n` drawn:
-/// 1 - (1 - confidence)^(1/n). Holds for every distribution. `None` unless n > 0 and `confidence` is in [0, 1).
+/// With this `confidence`, at most this fraction of all assignments is better than the best of `n`
+/// drawn: 1 - (1 - confidence)^(1/n). Holds for every distribution. `None` unless n > 0 and
+/// `confidence` is in [0, 1).
 pub fn better_fraction(n: u64, confidence: f64) -> Option<f64> {
-    (n > 0 && (0.0..1.0).contains(&confidence)).then(|| -((-confidence).ln_1p() / n as f64).exp_m1())
+    (n > 0 && (0.0..1.0).contains(&confidence))
+        .then(|| -((-confidence).ln_1p() / n as f64).exp_m1())
 }
 
-/// The sample sizes at which a campaign asks for the bound: `start`, then every `step` more (the published iteration,
-/// optimal-assignment-evt, section 5.3), or doubling from `start` where `step` is `None`.
+/// The sample sizes at which a campaign asks for the bound: `start`, then every `step` more (the
+/// published iteration, optimal-assignment-evt, section 5.3), or doubling from `start` where `step`
+/// is `None`.
 ///
-/// Each look is another chance to stop on a bound that is too low by bad luck. Doubling makes few looks (7 from 500 to
-/// 32,000), so that the confidence of the look at which a campaign stops stays close to the one asked for; a look every 100
-/// runs does not (docs/BOUND.md).
+/// Each look is another chance to stop on a bound that is too low by bad luck. Doubling makes few
+/// looks (7 from 500 to 32,000), so that the confidence of the look at which a campaign stops stays
+/// close to the one asked for; a look every 100 runs does not (docs/BOUND.md).
 pub fn looks(start: u64, step: Option<u64>) -> impl Iterator<Item = u64> {
     let next = move |&n: &u64| match step {
         Some(step) => n.checked_add(step.max(1)),
@@ -48,7 +53,8 @@ mod tests {
 
     #[test]
     fn the_published_figures_hold() {
-        // optimal-assignment-evt, section 5.1: several hundred runs catch one of the best 1 or 2 % with more than 99 %.
+        // optimal-assignment-evt, section 5.1: several hundred runs catch one of the best 1 or 2 %
+        // with more than 99 %.
         assert!(capture_probability(500, 0.01).unwrap() > 0.99);
         assert!(capture_probability(10, 0.05).unwrap() < 0.41);
         assert_eq!(runs_to_capture(0.01, 0.99), Some(459));

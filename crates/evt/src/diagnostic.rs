@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Something that changes how far an estimate can be trusted. Its text is a sentence for the user, which stays true when lower is
-/// better and the values were negated.
+/// Something that changes how far an estimate can be trusted. Its text is a sentence for the user,
+/// which stays true when lower is better and the values were negated.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Diagnostic {
@@ -13,20 +13,22 @@ pub enum Diagnostic {
         /// How many.
         count: usize,
     },
-    /// Five or more values equal the best, many more than tie below it: a saturated resource, as a line rate. The bound is the
-    /// best itself.
+    /// Five or more values equal the best, many more than tie below it: a saturated resource, as a
+    /// line rate. The bound is the best itself.
     Saturated {
         /// How many.
         ties: usize,
     },
-    /// Fewer than half of the values are different: the population has atoms, or the measurement is coarse.
+    /// Fewer than half of the values are different: the population has atoms, or the measurement is
+    /// coarse.
     Atoms {
         /// Different values.
         distinct: usize,
         /// Values.
         n: usize,
     },
-    /// Depths of 25, 50 and 100 exceedances give upper ends that disagree by more than 2.5 times in (upper - best).
+    /// Depths of 25, 50 and 100 exceedances give upper ends that disagree by more than 2.5 times in
+    /// (upper - best).
     Unstable {
         /// Largest over smallest (upper - best).
         ratio: f64,
@@ -72,11 +74,14 @@ pub enum Diagnostic {
 }
 
 impl Diagnostic {
-    /// The diagnostic for readers to whom `value` says a performance, in a unit or with another sign.
+    /// The diagnostic for readers to whom `value` says a performance, in a unit or with another
+    /// sign.
     pub fn in_words(&self, value: impl Fn(f64) -> String) -> String {
         match self {
             Self::Dropped { count: 1 } => "1 value was no finite number and is left out".into(),
-            Self::Dropped { count } => format!("{count} values were no finite number and are left out"),
+            Self::Dropped { count } => {
+                format!("{count} values were no finite number and are left out")
+            }
             Self::Saturated { ties } => {
                 format!(
                     "{ties} values tie at the best and few below it: a saturated resource, and the best is taken for the bound"
@@ -93,13 +98,19 @@ impl Diagnostic {
                 )
             }
             Self::PriorDriven { shape } => {
-                format!("the sample alone shows no end (shape {shape:+.2}): the bound rests on the prior")
+                format!(
+                    "the sample alone shows no end (shape {shape:+.2}): the bound rests on the prior"
+                )
             }
             Self::Few { exceedances, enough } => {
-                format!("the tail has {exceedances} values, and {enough} are enough: take more runs before trusting it")
+                format!(
+                    "the tail has {exceedances} values, and {enough} are enough: take more runs before trusting it"
+                )
             }
             Self::NotLinear { r_squared } => {
-                format!("the mean excess plot is not linear (R² {r_squared:.2}): the tail may not follow the model")
+                format!(
+                    "the mean excess plot is not linear (R² {r_squared:.2}): the tail may not follow the model"
+                )
             }
             Self::ThresholdLow { fraction } => {
                 format!(
@@ -112,8 +123,12 @@ impl Diagnostic {
             Self::CapFalsified { cap } => {
                 format!("the best beats the cap {}: the cap is wrong and is not used", value(*cap))
             }
-            Self::GapUndefined => "the bound is not above zero: a relative gap has no meaning".into(),
-            Self::Exhausted => "every assignment was measured: the best is exact but for noise".into(),
+            Self::GapUndefined => {
+                "the bound is not above zero: a relative gap has no meaning".into()
+            }
+            Self::Exhausted => {
+                "every assignment was measured: the best is exact but for noise".into()
+            }
         }
     }
 }
@@ -201,9 +216,15 @@ impl Refusal {
     pub fn in_words(&self, value: impl Fn(f64) -> String) -> String {
         match *self {
             Self::Empty { dropped: 0 } => "no value to estimate from".into(),
-            Self::Empty { dropped: 1 } => "no value to estimate from: the only one is infinite or no number".into(),
-            Self::Empty { dropped } => format!("no value to estimate from: all {dropped} are infinite or no number"),
-            Self::Constant { value: only, n: 1 } => format!("{} is the only value: one shows no tail", value(only)),
+            Self::Empty { dropped: 1 } => {
+                "no value to estimate from: the only one is infinite or no number".into()
+            }
+            Self::Empty { dropped } => {
+                format!("no value to estimate from: all {dropped} are infinite or no number")
+            }
+            Self::Constant { value: only, n: 1 } => {
+                format!("{} is the only value: one shows no tail", value(only))
+            }
             Self::Constant { value: all, n } => {
                 format!("all {n} values are {}: a constant sample shows no tail", value(all))
             }
@@ -212,7 +233,10 @@ impl Refusal {
             }
             Self::FewExceedances { threshold, exceedances, needed } => {
                 let values = if exceedances == 1 { "value" } else { "values" };
-                format!("{exceedances} {values} beyond the threshold {}; a fit needs {needed}", value(threshold))
+                format!(
+                    "{exceedances} {values} beyond the threshold {}; a fit needs {needed}",
+                    value(threshold)
+                )
             }
             Self::NoThreshold { n, needed } => {
                 format!("no threshold leaves {needed} values within the top 5 % of {n}")
@@ -226,8 +250,12 @@ impl Refusal {
                 value(threshold)
             ),
             Self::Range => "the differences of the values leave the range of 64-bit numbers".into(),
-            Self::Confidence(confidence) => format!("the confidence {confidence} is not at least 0.5 and below 1"),
-            Self::NotFinite { option, value } => format!("the {option} {value} is no finite number"),
+            Self::Confidence(confidence) => {
+                format!("the confidence {confidence} is not at least 0.5 and below 1")
+            }
+            Self::NotFinite { option, value } => {
+                format!("the {option} {value} is no finite number")
+            }
         }
     }
 }

@@ -10,13 +10,15 @@ use serde::{Deserialize, Serialize};
 const LEAST_DISTINCT: usize = 40;
 /// Exceedances below which nothing is fitted.
 const LEAST_EXCEEDANCES: usize = 10;
-/// Exceedances the Bayesian estimator uses: few enough to lie deep in the tail, whatever the sample size.
+/// Exceedances the Bayesian estimator uses: few enough to lie deep in the tail, whatever the sample
+/// size.
 const DEPTH: usize = 50;
 /// The depths at which its upper end is compared.
 const DEPTHS: [usize; 3] = [25, DEPTH, 100];
 /// Ratio of (upper - best) between depths above which the estimate is unstable.
 const UNSTABLE: f64 = 2.5;
-/// Ties at the best from which a resource counts as saturated, where the values below tie five times less.
+/// Ties at the best from which a resource counts as saturated, where the values below tie five
+/// times less.
 const SATURATED: usize = 5;
 
 /// The estimator of the upper performance bound.
@@ -43,11 +45,16 @@ pub enum Estimator {
 }
 
 impl Estimator {
-    /// The exceedances over `threshold` that the estimator fits, largest first. The published one takes every value; the
-    /// Bayesian one different values, since equal ones carry no information on a continuous tail.
+    /// The exceedances over `threshold` that the estimator fits, largest first. The published one
+    /// takes every value; the Bayesian one different values, since equal ones carry no
+    /// information on a continuous tail.
     pub(crate) fn exceedances(self, sample: &Sample, threshold: f64) -> Vec<f64> {
         let values = if self == Self::Bayes { sample.distinct() } else { sample.descending() };
-        values.iter().take_while(|&&value| value > threshold).map(|value| value - threshold).collect()
+        values
+            .iter()
+            .take_while(|&&value| value > threshold)
+            .map(|value| value - threshold)
+            .collect()
     }
 }
 
@@ -65,9 +72,11 @@ impl From<Method> for Estimator {
 pub struct Options {
     /// The estimator.
     pub method: Method,
-    /// Of the interval, at least 0.5 and below 1. Bayes spends all of it on the upper end, the published method on both.
+    /// Of the interval, at least 0.5 and below 1. Bayes spends all of it on the upper end, the
+    /// published method on both.
     pub confidence: f64,
-    /// A performance that cannot be exceeded, as a line rate or the sum of what the instances reach alone.
+    /// A performance that cannot be exceeded, as a line rate or the sum of what the instances
+    /// reach alone.
     pub cap: Option<f64>,
     /// The threshold, instead of the method's own choice.
     pub threshold: Option<f64>,
@@ -77,11 +86,18 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { method: Method::default(), confidence: 0.95, cap: None, threshold: None, exhausted: false }
+        Self {
+            method: Method::default(),
+            confidence: 0.95,
+            cap: None,
+            threshold: None,
+            exhausted: false,
+        }
     }
 }
 
-/// The best possible performance, as far as a sample tells. In the unit of the sample but for shape and shares.
+/// The best possible performance, as far as a sample tells. In the unit of the sample but for shape
+/// and shares.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
     /// Values it rests on.
@@ -96,7 +112,8 @@ pub struct Estimate {
     pub shape: Option<f64>,
     /// Scale of the tail: by maximum likelihood, or the posterior mean.
     pub scale: Option<f64>,
-    /// The upper performance bound: u - scale/shape at the maximum of the likelihood, or the posterior median; at least `best`.
+    /// The upper performance bound: u - scale/shape at the maximum of the likelihood, or the
+    /// posterior median; at least `best`.
     pub upb: f64,
     /// Lower end of its interval, at least `best`: a measured value cannot be above the bound.
     pub upb_low: f64,
@@ -108,7 +125,8 @@ pub struct Estimate {
     pub gap: Option<f64>,
     /// (upb_high - best) / upb_high; `None` where that is infinite or not above zero.
     pub gap_high: Option<f64>,
-    /// With `confidence`, at most this share of all assignments beats the best, whatever the distribution.
+    /// With `confidence`, at most this share of all assignments beats the best, whatever the
+    /// distribution.
     pub better_fraction: f64,
     /// What gave the result.
     pub method: Estimator,
@@ -117,7 +135,8 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// Whether a performance measured later proves the estimate wrong. Report it; do not move the bound silently.
+    /// Whether a performance measured later proves the estimate wrong. Report it; do not move the
+    /// bound silently.
     pub fn is_falsified_by(&self, later: f64) -> bool {
         self.upb_high.is_some_and(|high| later > high)
     }
@@ -156,7 +175,13 @@ pub fn estimate(sample: &Sample, options: &Options) -> Result<Estimate, Refusal>
         let notes = dropped.into_iter().chain([Diagnostic::Exhausted]).collect();
         let tail = Tail { shape: 0.0, scale: 0.0, middle: 0.0, low: 0.0, high: Some(0.0), notes };
         let exact = finish(sample, options, best, 0, tail)?;
-        return Ok(Estimate { threshold: None, shape: None, scale: None, method: Estimator::Exact, ..exact });
+        return Ok(Estimate {
+            threshold: None,
+            shape: None,
+            scale: None,
+            method: Estimator::Exact,
+            ..exact
+        });
     }
     if best == worst {
         return Err(Refusal::Constant { value: best, n: sample.n() });
@@ -176,7 +201,11 @@ pub fn estimate(sample: &Sample, options: &Options) -> Result<Estimate, Refusal>
     };
     let exceedances = Estimator::from(options.method).exceedances(sample, threshold);
     if exceedances.len() < LEAST_EXCEEDANCES {
-        return Err(Refusal::FewExceedances { threshold, exceedances: exceedances.len(), needed: LEAST_EXCEEDANCES });
+        return Err(Refusal::FewExceedances {
+            threshold,
+            exceedances: exceedances.len(),
+            needed: LEAST_EXCEEDANCES,
+        });
     }
     if !exceedances[0].is_finite() {
         return Err(Refusal::Range);
@@ -197,13 +226,16 @@ pub fn estimate(sample: &Sample, options: &Options) -> Result<Estimate, Refusal>
     finish(sample, options, threshold, exceedances.len(), tail)
 }
 
-/// How many values tie at the best, where that is the mark of a saturated resource: five or more, and five times as many as
-/// share a value just below. On a population of atoms, or with a coarse measurement, all values tie, which says nothing of the best.
+/// How many values tie at the best, where that is the mark of a saturated resource: five or more,
+/// and five times as many as share a value just below. On a population of atoms, or with a coarse
+/// measurement, all values tie, which says nothing of the best.
 fn saturated(sample: &Sample) -> Option<usize> {
     let ties = sample.ties();
     let next = sample.distinct().get(1..=DEPTH.min(sample.distinct().len() - 1))?;
-    let below =
-        sample.descending()[ties..].iter().take_while(|value| next.last().is_some_and(|last| *value >= last)).count();
+    let below = sample.descending()[ties..]
+        .iter()
+        .take_while(|value| next.last().is_some_and(|last| *value >= last))
+        .count();
     (ties >= SATURATED && ties * next.len() >= 5 * below).then_some(ties)
 }
 
@@ -214,15 +246,24 @@ fn bayes(sample: &Sample, options: &Options, exceedances: &[f64]) -> Result<Tail
     if let Some(ties) = saturated(sample) {
         notes.push(Diagnostic::Saturated { ties });
         let at = exceedances[0];
-        return Ok(Tail { shape: -posterior.k, scale: posterior.scale, middle: at, low: at, high: Some(at), notes });
+        return Ok(Tail {
+            shape: -posterior.k,
+            scale: posterior.scale,
+            middle: at,
+            low: at,
+            high: Some(at),
+            notes,
+        });
     }
     if options.threshold.is_none() {
         let distinct = sample.distinct();
-        let margins = DEPTHS.iter().filter(|&&depth| depth <= distinct.len() / 4).filter_map(|&depth| {
-            let deep = Estimator::Bayes.exceedances(sample, distinct[depth]);
-            Some(Posterior::new(&deep)?.quantile(options.confidence) - deep[0])
-        });
-        let (least, most) = margins.fold((f64::INFINITY, 0.0), |(l, m), margin| (margin.min(l), margin.max(m)));
+        let margins =
+            DEPTHS.iter().filter(|&&depth| depth <= distinct.len() / 4).filter_map(|&depth| {
+                let deep = Estimator::Bayes.exceedances(sample, distinct[depth]);
+                Some(Posterior::new(&deep)?.quantile(options.confidence) - deep[0])
+            });
+        let (least, most) =
+            margins.fold((f64::INFINITY, 0.0), |(l, m), margin| (margin.min(l), margin.max(m)));
         let ratio = most / least;
         if ratio.is_finite() && ratio > UNSTABLE {
             notes.push(Diagnostic::Unstable { ratio });
@@ -242,13 +283,19 @@ fn bayes(sample: &Sample, options: &Options, exceedances: &[f64]) -> Result<Tail
 }
 
 /// Maximum likelihood and the interval of the profile.
-fn profile(sample: &Sample, options: &Options, threshold: f64, exceedances: &[f64]) -> Result<Tail, Refusal> {
+fn profile(
+    sample: &Sample,
+    options: &Options,
+    threshold: f64,
+    exceedances: &[f64],
+) -> Result<Tail, Refusal> {
     let count = exceedances.len();
     let fitted = fit(exceedances).ok_or(Refusal::NoMaximum { threshold, exceedances: count })?;
     let (shape, scale) = (fitted.gpd.shape(), fitted.gpd.scale());
     let no_end = Refusal::NoEnd { threshold, exceedances: count, shape, scale };
     let end = fitted.gpd.end().ok_or(no_end)?;
-    let (low, high) = Profile::new(exceedances, &fitted).ok_or(no_end)?.interval(options.confidence);
+    let (low, high) =
+        Profile::new(exceedances, &fitted).ok_or(no_end)?.interval(options.confidence);
     let mut notes = Vec::new();
     let fraction = count as f64 / sample.n() as f64;
     if fraction > mean_excess::CAP {
@@ -295,7 +342,8 @@ fn finish(
     if !upb.is_finite() || !tail.scale.is_finite() {
         return Err(Refusal::Range);
     }
-    let gap = |bound: f64| (bound > 0.0).then(|| (bound - best) / bound).filter(|gap| gap.is_finite());
+    let gap =
+        |bound: f64| (bound > 0.0).then(|| (bound - best) / bound).filter(|gap| gap.is_finite());
     if gap(upb).is_none() {
         notes.push(Diagnostic::GapUndefined);
     }

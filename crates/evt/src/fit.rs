@@ -1,9 +1,10 @@
 //! Maximum likelihood of the generalized Pareto distribution.
 //!
-//! With θ = -shape/scale the likelihood's maximum over the shape is known for each θ: shape(θ) = mean ln(1 - θ y)
-//! (Davison 1984; Grimshaw, Technometrics 35, 1993). So two dimensions become one, θ below 1/max(y), positive for a
-//! distribution with an end and negative for a heavy tail, which is scanned and refined; no starting point can mislead it.
-//! Newton steps on both parameters then give the last digits, and the observed information there the covariance.
+//! With θ = -shape/scale the likelihood's maximum over the shape is known for each θ: shape(θ) =
+//! mean ln(1 - θ y) (Davison 1984; Grimshaw, Technometrics 35, 1993). So two dimensions become one,
+//! θ below 1/max(y), positive for a distribution with an end and negative for a heavy tail, which
+//! is scanned and refined; no starting point can mislead it. Newton steps on both parameters then
+//! give the last digits, and the observed information there the covariance.
 
 use crate::Gpd;
 use crate::log_product::log_product;
@@ -18,8 +19,8 @@ pub struct Fit {
     pub log_likelihood: f64,
     /// How many values it was fitted to.
     pub exceedances: usize,
-    /// Covariance of (scale, shape): the inverse of the observed information. `None` for a shape of -0.5 or below, where the
-    /// estimates are not normal (Smith, Biometrika 72, 1985).
+    /// Covariance of (scale, shape): the inverse of the observed information. `None` for a shape
+    /// of -0.5 or below, where the estimates are not normal (Smith, Biometrika 72, 1985).
     pub covariance: Option<[[f64; 2]; 2]>,
 }
 
@@ -30,7 +31,8 @@ impl Fit {
     }
 }
 
-/// Points of the scan on each side of shape 0. The profile is smooth; its maximum spans several of them.
+/// Points of the scan on each side of shape 0. The profile is smooth; its maximum spans several of
+/// them.
 const SCAN: usize = 24;
 
 /// Steps of the golden section: each shrinks the bracket by 0.618.
@@ -39,8 +41,9 @@ const GOLDEN_STEPS: usize = 28;
 /// Largest v of θ = (1 - e^-v)/max(y): beyond it 1 - θ max(y) is lost in rounding.
 const FARTHEST: f64 = 34.0;
 
-/// Fits exceedances (finite, above 0). `None` for fewer than two values, for values outside that range, and where the
-/// likelihood has no maximum with shape > -1: it then grows without limit as the end approaches the largest value.
+/// Fits exceedances (finite, above 0). `None` for fewer than two values, for values outside that
+/// range, and where the likelihood has no maximum with shape > -1: it then grows without limit as
+/// the end approaches the largest value.
 pub fn fit(exceedances: &[f64]) -> Option<Fit> {
     let valid = exceedances.len() > 1 && exceedances.iter().all(|y| y.is_finite() && *y > 0.0);
     let mean = exceedances.iter().sum::<f64>() / exceedances.len() as f64;
@@ -88,7 +91,8 @@ fn profile(z: &[f64], theta: f64) -> f64 {
 fn scan(z: &[f64]) -> Option<f64> {
     let largest = z.iter().copied().fold(0.0, f64::max);
     let smallest = z.iter().copied().fold(f64::INFINITY, f64::min);
-    // θ = (1 - e^-v)/largest for v > 0: the shape falls from 0 to minus infinity; `edge` is where it passes -1.
+    // θ = (1 - e^-v)/largest for v > 0: the shape falls from 0 to minus infinity; `edge` is where
+    // it passes -1.
     let bounded = |v: f64| -(-v).exp_m1() / largest;
     let (mut inside, mut outside) = (0.0, FARTHEST);
     for _ in 0..40 {
@@ -96,10 +100,12 @@ fn scan(z: &[f64]) -> Option<f64> {
         if shape_at(z, bounded(middle)) > -1.0 { inside = middle } else { outside = middle }
     }
     let edge = bounded(inside);
-    // The maximum of a heavy tail is no lower than this (Grimshaw 1993, equation 6); spread evenly in the logarithm.
+    // The maximum of a heavy tail is no lower than this (Grimshaw 1993, equation 6); spread evenly
+    // in the logarithm.
     let lowest = (2.0 * (1.0 - smallest) / (smallest * smallest)).clamp(1.0, 1e12);
     let heavy = (0..SCAN).rev().map(|i| -1e-3 * (lowest / 1e-3).powf(i as f64 / (SCAN - 1) as f64));
-    let light = (1..=SCAN).map(|i| if i == SCAN { edge } else { bounded(inside * i as f64 / SCAN as f64) });
+    let light =
+        (1..=SCAN).map(|i| if i == SCAN { edge } else { bounded(inside * i as f64 / SCAN as f64) });
     let thetas: Vec<f64> = heavy.chain([0.0]).chain(light).collect();
     let heights: Vec<f64> = thetas.iter().map(|&theta| profile(z, theta)).collect();
     let top = (0..thetas.len()).max_by(|&a, &b| heights[a].total_cmp(&heights[b]))?;
@@ -124,7 +130,8 @@ fn scan(z: &[f64]) -> Option<f64> {
     Some(0.5 * (low + high))
 }
 
-/// Newton steps in (scale, shape) as long as they climb, and the inverse information where they end.
+/// Newton steps in (scale, shape) as long as they climb, and the inverse information where they
+/// end.
 fn polish(z: &[f64], start: Gpd) -> (Gpd, Option<[[f64; 2]; 2]>) {
     let mut best = start;
     let mut height = best.log_likelihood(z);
@@ -142,7 +149,8 @@ fn polish(z: &[f64], start: Gpd) -> (Gpd, Option<[[f64; 2]; 2]>) {
     (best, invert(derivatives(z, best).1))
 }
 
-/// Gradient of the log-likelihood in (scale, shape) and the observed information, minus its second derivatives.
+/// Gradient of the log-likelihood in (scale, shape) and the observed information, minus its second
+/// derivatives.
 fn derivatives(z: &[f64], gpd: Gpd) -> ([f64; 2], [[f64; 2]; 2]) {
     let (shape, scale) = (gpd.shape(), gpd.scale());
     let mut gradient = [0.0; 2];
@@ -156,12 +164,14 @@ fn derivatives(z: &[f64], gpd: Gpd) -> ([f64; 2], [[f64; 2]; 2]) {
         // Near shape 0 the closed forms are differences of large numbers: take their series there.
         if (shape * x).abs() < 1e-3 {
             gradient[1] += x * x / 2.0 - x + shape * (x * x - 2.0 / 3.0 * x * x * x);
-            shape_shape += x * x - 2.0 / 3.0 * x.powi(3) + shape * (1.5 * x.powi(4) - 2.0 * x.powi(3));
+            shape_shape +=
+                x * x - 2.0 / 3.0 * x.powi(3) + shape * (1.5 * x.powi(4) - 2.0 * x.powi(3));
         } else {
             let log = (shape * x).ln_1p();
             gradient[1] += log / (shape * shape) - (1.0 + 1.0 / shape) * x / w;
-            shape_shape +=
-                -2.0 * log / shape.powi(3) + 2.0 * x / (shape * shape * w) + (1.0 + 1.0 / shape) * (x / w) * (x / w);
+            shape_shape += -2.0 * log / shape.powi(3)
+                + 2.0 * x / (shape * shape * w)
+                + (1.0 + 1.0 / shape) * (x / w) * (x / w);
         }
     }
     (gradient, [[-scale_scale, -scale_shape], [-scale_shape, -shape_shape]])
@@ -196,11 +206,15 @@ mod tests {
 
     #[test]
     fn the_covariance_is_the_asymptotic_one() {
-        // Smith 1984: n cov(scale, shape) -> (1 + shape) [[2 scale^2, -scale], [-scale, 1 + shape]].
+        // Smith 1984: n cov(scale, shape) -> (1 + shape) [[2 scale^2, -scale], [-scale, 1 +
+        // shape]].
         for shape in [-0.2, 1e-4, 0.3] {
             let found = fit(&ideal(shape, 2.0, 20_000)).unwrap();
             let covariance = found.covariance.unwrap().map(|row| row.map(|c| c * 20_000.0));
-            let expected = [[8.0 * (1.0 + shape), -2.0 * (1.0 + shape)], [-2.0 * (1.0 + shape), (1.0 + shape).powi(2)]];
+            let expected = [
+                [8.0 * (1.0 + shape), -2.0 * (1.0 + shape)],
+                [-2.0 * (1.0 + shape), (1.0 + shape).powi(2)],
+            ];
             for (row, expected) in covariance.iter().zip(expected) {
                 for (c, e) in row.iter().zip(expected) {
                     assert!((c - e).abs() < 0.03 * e.abs(), "{shape}: {covariance:?} {expected:?}");

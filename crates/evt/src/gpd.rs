@@ -1,13 +1,14 @@
 //! The generalized Pareto distribution.
 //!
-//! Distribution function G(y) = 1 - (1 + shape y / scale)^(-1/shape) for y >= 0, and 1 - exp(-y / scale) at shape 0
-//! (optimal-assignment-evt, theorem 1). With shape < 0 it ends at -scale/shape; the density vanishes there for shape > -1, is
-//! uniform at -1, and below -1 it grows without limit, which is why no fit goes there.
+//! Distribution function G(y) = 1 - (1 + shape y / scale)^(-1/shape) for y >= 0, and 1 - exp(-y /
+//! scale) at shape 0 (optimal-assignment-evt, theorem 1). With shape < 0 it ends at -scale/shape;
+//! the density vanishes there for shape > -1, is uniform at -1, and below -1 it grows without
+//! limit, which is why no fit goes there.
 
 use serde::{Deserialize, Serialize};
 
-/// Below this |shape|, (1 + shape z)^(1/shape) and its logarithm are taken at shape 0: the difference is beyond the digits
-/// of an f64.
+/// Below this |shape|, (1 + shape z)^(1/shape) and its logarithm are taken at shape 0: the
+/// difference is beyond the digits of an f64.
 const EXPONENTIAL: f64 = 1e-12;
 
 /// A generalized Pareto distribution.
@@ -18,7 +19,8 @@ pub struct Gpd {
 }
 
 impl Gpd {
-    /// The distribution with this shape (finite) and scale (finite, above 0); `None` for any other pair.
+    /// The distribution with this shape (finite) and scale (finite, above 0); `None` for any other
+    /// pair.
     pub fn new(shape: f64, scale: f64) -> Option<Self> {
         (shape.is_finite() && scale.is_finite() && scale > 0.0).then_some(Self { shape, scale })
     }

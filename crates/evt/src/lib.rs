@@ -1,16 +1,18 @@
 //! From a sample of performances to the best possible one, with confidence.
 //!
 //! # Terms
-//! *Performance*: any number of which higher is better. *UPB*: the upper performance bound, the performance of the best of
-//! all assignments. *Threshold* u: only values above it are used; *exceedance*: such a value minus u. *GPD*: the
-//! generalized Pareto distribution, to which exceedances over a high threshold tend (peaks over threshold, POT); with
-//! shape < 0 it ends at u - scale/shape, the UPB. *Gap*: (UPB - best)/UPB, what the best so far may still miss.
+//! *Performance*: any number of which higher is better. *UPB*: the upper performance bound, the
+//! performance of the best of all assignments. *Threshold* u: only values above it are used;
+//! *exceedance*: such a value minus u. *GPD*: the generalized Pareto distribution, to which
+//! exceedances over a high threshold tend (peaks over threshold, POT); with shape < 0 it ends at u
+//! - scale/shape, the UPB. *Gap*: (UPB - best)/UPB, what the best so far may still miss.
 //!
 //! # What is asked and what is answered
-//! A [`Sample`] holds one performance per measured assignment, drawn at random, all assignments with equal chance and
-//! independently. [`estimate()`] gives an [`Estimate`] or a [`Refusal`] that says why there is none: a number is never
-//! invented. Two estimators ([`Method`]): the published one, and a Bayesian one that is better calibrated and the default.
-//! [`plots`] gives the data behind an estimate for drawing. [`capture_probability`] and [`better_fraction`] need no model at
+//! A [`Sample`] holds one performance per measured assignment, drawn at random, all assignments
+//! with equal chance and independently. [`estimate()`] gives an [`Estimate`] or a [`Refusal`] that
+//! says why there is none: a number is never invented. Two estimators ([`Method`]): the published
+//! one, and a Bayesian one that is better calibrated and the default. [`plots`] gives the data
+//! behind an estimate for drawing. [`capture_probability`] and [`better_fraction`] need no model at
 //! all; [`looks`] says at which sample sizes to ask.
 //!
 //! ```
@@ -22,11 +24,12 @@
 //! ```
 //!
 //! # Limits
-//! The answer concerns the values as measured: noise of a measurement adds to the best value and to the bound. No sample
-//! can speak of assignments far better than all the rest but too rare to be drawn; [`better_fraction`] says how rare.
+//! The answer concerns the values as measured: noise of a measurement adds to the best value and to
+//! the bound. No sample can speak of assignments far better than all the rest but too rare to be
+//! drawn; [`better_fraction`] says how rare.
 //!
-//! Source of the method: *Optimal task assignment in multithreaded processors: a statistical approach* (ASPLOS 2012),
-//! section 3.
+//! Source of the method: *Optimal task assignment in multithreaded processors: a statistical
+//! approach* (ASPLOS 2012), section 3.
 
 #![forbid(unsafe_code)]
 

@@ -1,10 +1,12 @@
 //! The mean excess plot and the threshold read off it.
 //!
-//! e(u) is the mean of x - u over the values x above u. For a GPD it is a straight line in u with slope shape/(1 - shape)
-//! (optimal-assignment-evt, section 3.3.2, step 2). The paper picks the threshold by eye: the plot to its right should be
-//! roughly straight, and at most 5 % of the sample may exceed it. Here the eye is a weighted line: points weigh as many
-//! exceedances as they average, points of fewer than 5 are left out as noise, and the lowest threshold under the 5 % cap at which the
-//! line explains 90 % of the variation is taken; when there is none, the lowest under the cap, and this is said.
+//! e(u) is the mean of x - u over the values x above u. For a GPD it is a straight line in u with
+//! slope shape/(1 - shape) (optimal-assignment-evt, section 3.3.2, step 2). The paper picks the
+//! threshold by eye: the plot to its right should be roughly straight, and at most 5 % of the
+//! sample may exceed it. Here the eye is a weighted line: points weigh as many exceedances as they
+//! average, points of fewer than 5 are left out as noise, and the lowest threshold under the 5 %
+//! cap at which the line explains 90 % of the variation is taken; when there is none, the lowest
+//! under the cap, and this is said.
 
 use crate::Sample;
 
@@ -27,7 +29,8 @@ pub(crate) struct MeanExcess {
 pub(crate) fn mean_excess(sample: &Sample) -> impl Iterator<Item = MeanExcess> {
     let values = sample.descending();
     let best = sample.best().unwrap_or(0.0);
-    // A running mean of distances from the best: a large offset costs no digits, and nothing overflows.
+    // A running mean of distances from the best: a large offset costs no digits, and nothing
+    // overflows.
     let (mut exceedances, mut distance) = (0, 0.0);
     sample.distinct().iter().skip(1).map(move |&threshold| {
         while values[exceedances] > threshold {
@@ -38,8 +41,8 @@ pub(crate) fn mean_excess(sample: &Sample) -> impl Iterator<Item = MeanExcess> {
     })
 }
 
-/// The chosen threshold and the share of variation explained by the line above it. `None` where no threshold leaves at least
-/// `least` exceedances within the cap.
+/// The chosen threshold and the share of variation explained by the line above it. `None` where no
+/// threshold leaves at least `least` exceedances within the cap.
 pub(crate) fn choose(sample: &Sample, least: usize) -> Option<(f64, f64)> {
     let most = (CAP * sample.n() as f64).floor() as usize;
     let best = sample.best()?;
@@ -78,7 +81,8 @@ pub(crate) fn straight(r_squared: f64) -> bool {
     r_squared >= STRAIGHT
 }
 
-/// Weighted least squares, point by point (West, CACM 22, 1979: means and deviations updated together lose no digits).
+/// Weighted least squares, point by point (West, CACM 22, 1979: means and deviations updated
+/// together lose no digits).
 #[derive(Default)]
 struct Line {
     weight: f64,
@@ -114,14 +118,16 @@ mod tests {
     #[test]
     fn the_plot_is_the_definition() {
         let sample = Sample::new([1.0, 2.0, 2.0, 4.0, 8.0]);
-        let points: Vec<_> = mean_excess(&sample).map(|p| (p.threshold, p.exceedances, p.mean)).collect();
+        let points: Vec<_> =
+            mean_excess(&sample).map(|p| (p.threshold, p.exceedances, p.mean)).collect();
         assert_eq!(points, [(4.0, 1, 4.0), (2.0, 2, 4.0), (1.0, 4, 3.0)]);
     }
 
     #[test]
     fn a_tail_that_follows_the_model_uses_all_the_cap_allows() {
         let gpd = Gpd::new(-0.3, 1.0).unwrap();
-        let sample = Sample::new((0..2000).map(|i| gpd.quantile((f64::from(i) + 0.5) / 2000.0).unwrap()));
+        let sample =
+            Sample::new((0..2000).map(|i| gpd.quantile((f64::from(i) + 0.5) / 2000.0).unwrap()));
         let (threshold, r_squared) = choose(&sample, 10).unwrap();
         assert_eq!(sample.descending().iter().filter(|&&x| x > threshold).count(), 100);
         assert!(r_squared > 0.99);
@@ -130,7 +136,8 @@ mod tests {
 
     #[test]
     fn a_kink_inside_the_cap_moves_the_threshold_above_it() {
-        // The best 2 % follow a steep tail; below them a plateau of nearly equal values bends the plot.
+        // The best 2 % follow a steep tail; below them a plateau of nearly equal values bends the
+        // plot.
         let tail = (0..40).map(|i| 2.0 - 1.5 * (f64::from(i) / 40.0).powf(0.4));
         let plateau = (0..60).map(|i| 0.3 - 1e-4 * f64::from(i));
         let bulk = (0..1900).map(|i| -f64::from(i) / 1900.0);

@@ -31,9 +31,11 @@ pub enum Curve {
 pub struct Plots {
     /// Performance against the share of the sample at or below it, worst first.
     pub ecdf: Vec<Point>,
-    /// Threshold against the mean excess over it, lowest threshold first: straight above the chosen threshold if the model fits.
+    /// Threshold against the mean excess over it, lowest threshold first: straight above the
+    /// chosen threshold if the model fits.
     pub mean_excess: Vec<Point>,
-    /// Exceedance that the fitted distribution expects at each rank against the one found: on the diagonal if it fits.
+    /// Exceedance that the fitted distribution expects at each rank against the one found: on the
+    /// diagonal if it fits.
     pub quantile: Vec<Point>,
     /// What the sample says of each possible end; `None` for an exact result.
     pub curve: Option<Curve>,
@@ -50,9 +52,11 @@ pub fn plots(sample: &Sample, estimate: &Estimate) -> Plots {
         }
     }
     ecdf.reverse();
-    let mut excess: Vec<Point> = mean_excess(sample).map(|p| Point { x: p.threshold, y: p.mean }).collect();
+    let mut excess: Vec<Point> =
+        mean_excess(sample).map(|p| Point { x: p.threshold, y: p.mean }).collect();
     excess.reverse();
-    let exceedances = estimate.threshold.map_or(Vec::new(), |u| estimate.method.exceedances(sample, u));
+    let exceedances =
+        estimate.threshold.map_or(Vec::new(), |u| estimate.method.exceedances(sample, u));
     Plots {
         ecdf,
         mean_excess: excess,
@@ -63,7 +67,9 @@ pub fn plots(sample: &Sample, estimate: &Estimate) -> Plots {
 
 /// Expected against found, smallest first, at the probabilities (i - 0.5)/m.
 fn quantile(descending: &[f64], estimate: &Estimate) -> Vec<Point> {
-    let Some(gpd) = estimate.shape.zip(estimate.scale).and_then(|(shape, scale)| Gpd::new(shape, scale)) else {
+    let Some(gpd) =
+        estimate.shape.zip(estimate.scale).and_then(|(shape, scale)| Gpd::new(shape, scale))
+    else {
         return Vec::new();
     };
     let m = descending.len() as f64;
@@ -82,12 +88,17 @@ fn curve(exceedances: &[f64], estimate: &Estimate) -> Option<Curve> {
         Estimator::Bayes => {
             let points = Posterior::new(exceedances)?.curve();
             Some(Curve::Posterior(
-                points.into_iter().map(|(end, density, _)| Point { x: u + end, y: density }).collect(),
+                points
+                    .into_iter()
+                    .map(|(end, density, _)| Point { x: u + end, y: density })
+                    .collect(),
             ))
         }
         Estimator::Profile => {
             let points = Profile::new(exceedances, &fit(exceedances)?)?.curve(estimate.confidence);
-            Some(Curve::Profile(points.into_iter().map(|(end, height)| Point { x: u + end, y: height }).collect()))
+            Some(Curve::Profile(
+                points.into_iter().map(|(end, height)| Point { x: u + end, y: height }).collect(),
+            ))
         }
     }
 }

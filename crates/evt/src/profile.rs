@@ -1,10 +1,12 @@
 //! The published estimator: maximum likelihood and the profile likelihood of the end.
 //!
-//! optimal-assignment-evt, section 3.3.2, steps 3 and 4. The likelihood is written in (shape, UPB); its maximum over the shape
-//! for each UPB is the profile L*(UPB), here in closed form: with a = UPB - u and S(a) = sum ln(1 - y/a), the best k = -shape
-//! is -S/m, kept at 1 or below (beyond it the likelihood has no maximum), so L* = -m ln(k a) + (1/k - 1) S. By Wilks' theorem the
-//! interval at confidence c is where L* is within half the c-quantile of chi-square (1 degree of freedom) of its maximum. As
-//! UPB grows, L* tends to the likelihood of the exponential distribution: where that is inside, the interval has no upper end.
+//! optimal-assignment-evt, section 3.3.2, steps 3 and 4. The likelihood is written in (shape, UPB);
+//! its maximum over the shape for each UPB is the profile L*(UPB), here in closed form: with a =
+//! UPB - u and S(a) = sum ln(1 - y/a), the best k = -shape is -S/m, kept at 1 or below (beyond it
+//! the likelihood has no maximum), so L* = -m ln(k a) + (1/k - 1) S. By Wilks' theorem the interval
+//! at confidence c is where L* is within half the c-quantile of chi-square (1 degree of freedom) of
+//! its maximum. As UPB grows, L* tends to the likelihood of the exponential distribution: where
+//! that is inside, the interval has no upper end.
 
 use crate::Fit;
 use crate::log_product::log_product;
@@ -21,8 +23,8 @@ pub(crate) struct Profile {
     t: f64,
 }
 
-/// The range of t searched for the ends of the interval. Below, the end is the largest exceedance to the last digit; above,
-/// the distribution is exponential to 7 digits.
+/// The range of t searched for the ends of the interval. Below, the end is the largest exceedance
+/// to the last digit; above, the distribution is exponential to 7 digits.
 const T: (f64, f64) = (-36.0, 36.0);
 
 impl Profile {
@@ -31,7 +33,8 @@ impl Profile {
         let largest = exceedances.iter().copied().fold(0.0, f64::max);
         let excess = fit.gpd.end()? / largest - 1.0;
         let z = exceedances.iter().map(|y| y / largest).collect();
-        let mut profile = Self { z, largest, top: 0.0, t: excess.max(f64::MIN_POSITIVE).ln().clamp(T.0, T.1) };
+        let mut profile =
+            Self { z, largest, top: 0.0, t: excess.max(f64::MIN_POSITIVE).ln().clamp(T.0, T.1) };
         profile.top = profile.at(profile.t);
         Some(profile)
     }
@@ -41,7 +44,8 @@ impl Profile {
         let m = self.z.len() as f64;
         let excess = t.exp();
         let end = 1.0 + excess;
-        // Two ways to write ln(1 - z/a): the first keeps its digits near the largest value, the second far away.
+        // Two ways to write ln(1 - z/a): the first keeps its digits near the largest value, the
+        // second far away.
         let sum: f64 = if t < 0.0 {
             log_product(self.z.iter().map(|z| ((1.0 - z) + excess) / end))
         } else {
@@ -51,8 +55,8 @@ impl Profile {
         -m * (k * end).ln() + (1.0 / k - 1.0) * sum
     }
 
-    /// The interval of the end at `confidence`: its lower end is at least the largest exceedance, its upper `None` where L*
-    /// never falls low enough.
+    /// The interval of the end at `confidence`: its lower end is at least the largest exceedance,
+    /// its upper `None` where L* never falls low enough.
     pub(crate) fn interval(&self, confidence: f64) -> (f64, Option<f64>) {
         // The root of a chi-square variable with one degree of freedom is a normal one, both sides.
         let half = Normal::standard().inverse_cdf(0.5 * (1.0 + confidence));
@@ -74,7 +78,8 @@ impl Profile {
         self.largest * (1.0 + inside.exp())
     }
 
-    /// (distance from the threshold, L* below its maximum) from the largest exceedance to well beyond the interval.
+    /// (distance from the threshold, L* below its maximum) from the largest exceedance to well
+    /// beyond the interval.
     pub(crate) fn curve(&self, confidence: f64) -> Vec<(f64, f64)> {
         const POINTS: usize = 200;
         let (_, high) = self.interval(confidence);
@@ -103,7 +108,11 @@ mod tests {
     /// L* by definition: the best of a fine scan of shapes.
     fn scanned(y: &[f64], end: f64) -> f64 {
         (1..=4000)
-            .map(|i| Gpd::new(-f64::from(i) / 4000.0, end * f64::from(i) / 4000.0).unwrap().log_likelihood(y))
+            .map(|i| {
+                Gpd::new(-f64::from(i) / 4000.0, end * f64::from(i) / 4000.0)
+                    .unwrap()
+                    .log_likelihood(y)
+            })
             .fold(f64::NEG_INFINITY, f64::max)
     }
 
@@ -114,7 +123,10 @@ mod tests {
         let (low, high) = Profile::new(&y, &found).unwrap().interval(0.95);
         // The 0.95 quantile of chi-square with 1 degree of freedom is 3.841459.
         for end in [low, high.unwrap()] {
-            assert!((found.log_likelihood - scanned(&y, end) - 3.841_459 / 2.0).abs() < 1e-3, "{end}");
+            assert!(
+                (found.log_likelihood - scanned(&y, end) - 3.841_459 / 2.0).abs() < 1e-3,
+                "{end}"
+            );
         }
         assert!(low < found.gpd.end().unwrap() && found.gpd.end().unwrap() < high.unwrap());
     }

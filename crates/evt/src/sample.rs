@@ -1,9 +1,10 @@
 //! The performances an estimate rests on, put in order once.
 
-/// One performance per measured assignment: the finite values, best first, and how many were no finite number.
+/// One performance per measured assignment: the finite values, best first, and how many were no
+/// finite number.
 ///
-/// The values should come from assignments drawn independently and with equal chance; average the repeats of one assignment
-/// before, since a repeat is no new draw.
+/// The values should come from assignments drawn independently and with equal chance; average the
+/// repeats of one assignment before, since a repeat is no new draw.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
     descending: Vec<f64>,
@@ -21,7 +22,8 @@ impl Sample {
                 dropped += usize::from(!value.is_finite());
                 value.is_finite()
             })
-            // -0.0 and 0.0 are one value; adding 0.0 makes them the same bits, so that the order of the input is forgotten.
+            // -0.0 and 0.0 are one value; adding 0.0 makes them the same bits, so that the order of
+            // the input is forgotten.
             .map(|value| value + 0.0)
             .collect();
         descending.sort_unstable_by(|a, b| b.total_cmp(a));

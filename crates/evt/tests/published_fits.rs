@@ -1,18 +1,24 @@
-//! The fits that S. Coles published (*An Introduction to Statistical Modeling of Extreme Values*, 2001, section 4.4), to the
-//! printed digits. The data are read from the shared folder; without it the tests say so and return.
+//! The fits that S. Coles published (*An Introduction to Statistical Modeling of Extreme Values*,
+//! 2001, section 4.4), to the printed digits. The data are read from the shared folder; without it
+//! the tests say so and return.
 
 use pinwise_evt::fit;
 use std::path::PathBuf;
 
 /// The second column of a data set, or `None` where the shared data are absent.
 fn column(file: &str) -> Option<Vec<f64>> {
-    let folder = std::env::var_os("PINWISE_SHARED_DATA")
-        .map_or_else(|| PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data")), PathBuf::from);
+    let folder = std::env::var_os("PINWISE_SHARED_DATA").map_or_else(
+        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data")),
+        PathBuf::from,
+    );
     let path = folder.join("evt").join(file);
     match std::fs::read_to_string(&path) {
-        Ok(text) => {
-            Some(text.lines().skip(1).map(|line| line.split(',').nth(1).unwrap().trim().parse().unwrap()).collect())
-        }
+        Ok(text) => Some(
+            text.lines()
+                .skip(1)
+                .map(|line| line.split(',').nth(1).unwrap().trim().parse().unwrap())
+                .collect(),
+        ),
         Err(error) => {
             assert!(std::env::var_os("CI").is_none(), "{}: {error}", path.display());
             eprintln!("left out: {} is absent ({error}); set PINWISE_SHARED_DATA", path.display());
@@ -39,7 +45,10 @@ fn the_daily_rainfall_fit_is_the_published_one() {
     assert!(prints(found.gpd.scale(), "7.44") && prints(found.gpd.shape(), "0.184"), "{found:?}");
     assert!(prints(found.log_likelihood, "-485.1"), "{found:?}");
     let [[a, b], [c, d]] = found.covariance.unwrap();
-    assert!(prints(a, "0.9188") && prints(b, "-0.0655") && prints(c, "-0.0655") && prints(d, "0.0102"), "{found:?}");
+    assert!(
+        prints(a, "0.9188") && prints(b, "-0.0655") && prints(c, "-0.0655") && prints(d, "0.0102"),
+        "{found:?}"
+    );
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! Takes up a metric and measures with it, to see what it gives and how fast:
 //!
-//!     cargo run --release -p pinwise-host --example metric -- METRIC [--pick REGEX] [--window MS] [--pid PID]
+//!     cargo run --release -p pinwise-host --example metric -- METRIC [--pick REGEX] [--window MS]
+//! [--pid PID]
 //!
-//! Prints what was decided, then, over up to 100 windows in 5 s: the median and quartiles of the performance, and how many
-//! measurements a second were made.
+//! Prints what was decided, then, over up to 100 windows in 5 s: the median and quartiles of the
+//! performance, and how many measurements a second were made.
 
 use pinwise_host::metric::{MetricOptions, MetricSpec, Pattern};
 use pinwise_host::{Pid, Streams};
@@ -25,7 +26,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     }
     let began = Instant::now();
-    let mut metric = spec.open(&options, &mut Streams::default(), Box::new(move || pids.clone()), &|| false)?;
+    let mut metric =
+        spec.open(&options, &mut Streams::default(), Box::new(move || pids.clone()), &|| false)?;
     println!("taken up in {:.2?}; unit {}", began.elapsed(), metric.meter.unit().name);
     for note in &metric.notes {
         println!("  {note}");
@@ -40,8 +42,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     let rate = (values.len() + failures.len()) as f64 / began.elapsed().as_secs_f64();
     values.sort_by(f64::total_cmp);
-    let quantile =
-        |q: f64| values.get((q * (values.len().max(1) - 1) as f64).round() as usize).copied().unwrap_or(f64::NAN);
+    let quantile = |q: f64| {
+        values
+            .get((q * (values.len().max(1) - 1) as f64).round() as usize)
+            .copied()
+            .unwrap_or(f64::NAN)
+    };
     println!(
         "{} measurements, {rate:.1}/s: median {:.4e}, quartiles {:.4e} to {:.4e}; {} failures {}",
         values.len(),

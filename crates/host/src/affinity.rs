@@ -50,7 +50,8 @@ pub fn get(tid: Tid) -> Result<CpuSet, AffinityError> {
     sys::affinity(tid.0).map_err(|error| named(tid, &CpuSet::new(), error))
 }
 
-/// Confines `tid` to `cpus`; 1-5 us. A running thread has moved when this returns, a sleeping one moves when it wakes.
+/// Confines `tid` to `cpus`; 1-5 us. A running thread has moved when this returns, a sleeping one
+/// moves when it wakes.
 pub fn set(tid: Tid, cpus: &CpuSet) -> Result<(), AffinityError> {
     sys::set_affinity(tid.0, cpus).map_err(|error| named(tid, cpus, error))
 }

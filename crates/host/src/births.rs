@@ -1,13 +1,15 @@
 //! Whether any process or thread was created on the machine.
 //!
-//! To list the threads of a process takes some 10 us, all processes ten times that and more. The kernel tells in one small file which number it
-//! gave to a new thread last (`/proc/loadavg`, proc_loadavg(5)): as long as that stays the same there is nothing new to list.
+//! To list the threads of a process takes some 10 us, all processes ten times that and more. The
+//! kernel tells in one small file which number it gave to a new thread last (`/proc/loadavg`,
+//! proc_loadavg(5)): as long as that stays the same there is nothing new to list.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
-/// A thread has its number for a moment before it can be listed, longer where its parent loses its CPU just then.
+/// A thread has its number for a moment before it can be listed, longer where its parent loses its
+/// CPU just then.
 const LISTED: Duration = Duration::from_millis(100);
 
 /// Watches the number that a new thread was given last.
@@ -26,11 +28,19 @@ impl Births {
     /// Whatever there is now counts as new.
     pub(crate) fn new() -> Self {
         // A file that is laid over it in a container (lxcfs) follows seconds later.
-        let own = |file: &File| rustix::fs::fstatfs(file).is_ok_and(|kind| kind.f_type == rustix::fs::PROC_SUPER_MAGIC);
-        Self { file: File::open("/proc/loadavg").ok().filter(own), last: 0, since: Instant::now(), listed: false }
+        let own = |file: &File| {
+            rustix::fs::fstatfs(file).is_ok_and(|kind| kind.f_type == rustix::fs::PROC_SUPER_MAGIC)
+        };
+        Self {
+            file: File::open("/proc/loadavg").ok().filter(own),
+            last: 0,
+            since: Instant::now(),
+            listed: false,
+        }
     }
 
-    /// Whether there may be processes or threads that could not be listed when this was asked before. Ask before you list them.
+    /// Whether there may be processes or threads that could not be listed when this was asked
+    /// before. Ask before you list them.
     pub(crate) fn any(&mut self) -> bool {
         self.newest().is_none_or(|last| self.see(last, Instant::now()))
     }
@@ -51,7 +61,8 @@ impl Births {
     }
 }
 
-/// The number of the newest thread in the text of `/proc/loadavg`; `None` where it is not told (gVisor: 0).
+/// The number of the newest thread in the text of `/proc/loadavg`; `None` where it is not told
+/// (gVisor: 0).
 fn newest(text: &[u8]) -> Option<u64> {
     let number = std::str::from_utf8(text).ok()?.split_ascii_whitespace().nth(4)?.parse().ok()?;
     (number > 0).then_some(number)
@@ -64,7 +75,13 @@ mod tests {
     #[test]
     fn the_newest_thread_is_the_last_number() {
         assert_eq!(newest(b"0.20 0.18 0.12 1/80 11206\n"), Some(11206));
-        for text in [&b"0.00 0.00 0.00 0/0 0\n"[..], b"", b"0.20 0.18 0.12 1/80", b"0.20 0.18 0.12 1/80 x\n", b"\xff"] {
+        for text in [
+            &b"0.00 0.00 0.00 0/0 0\n"[..],
+            b"",
+            b"0.20 0.18 0.12 1/80",
+            b"0.20 0.18 0.12 1/80 x\n",
+            b"\xff",
+        ] {
             assert_eq!(newest(text), None);
         }
     }
@@ -72,7 +89,9 @@ mod tests {
     #[test]
     fn a_new_thread_and_a_new_process_get_another_number() {
         let births = Births::new();
-        let Some(before) = births.newest() else { return println!("left out: this kernel does not tell") };
+        let Some(before) = births.newest() else {
+            return println!("left out: this kernel does not tell");
+        };
         std::thread::spawn(|| {}).join().unwrap();
         let between = births.newest().unwrap();
         std::process::Command::new("true").status().unwrap();
@@ -89,7 +108,11 @@ mod tests {
         // As a monitor asks, and seldom, where looks are dear.
         for apart in [LISTED, LISTED.mul_f64(1.05), 5 * LISTED] {
             let (mut births, begin) = (Births::new(), Instant::now());
-            assert!(births.see(7, begin) && births.see(7, begin + apart) && !births.see(7, begin + 2 * apart));
+            assert!(
+                births.see(7, begin)
+                    && births.see(7, begin + apart)
+                    && !births.see(7, begin + 2 * apart)
+            );
             assert!(births.see(9, begin + 3 * apart) && births.see(9, begin + 4 * apart));
             assert!(!births.see(9, begin + 5 * apart));
         }

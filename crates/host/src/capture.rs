@@ -1,13 +1,15 @@
 //! This machine, or one recorded earlier, as a [`Snapshot`].
 //!
-//! [`capture`] copies the files that describe a machine and nothing else: no serial numbers, no command lines, no process
-//! names. Long files are cut to the lines that matter (`/proc/cpuinfo` to identities, `/proc/mounts` to cpusets,
-//! `/proc/self/status` to what the process may use), so that two captures of one machine are equal, byte by byte.
+//! [`capture`] copies the files that describe a machine and nothing else: no serial numbers, no
+//! command lines, no process names. Long files are cut to the lines that matter (`/proc/cpuinfo` to
+//! identities, `/proc/mounts` to cpusets, `/proc/self/status` to what the process may use), so that
+//! two captures of one machine are equal, byte by byte.
 //!
-//! The affinity mask comes from `/proc/self/status` with the rest: exact, of any length, and a recording then says what
-//! its recorder was allowed to use.
+//! The affinity mask comes from `/proc/self/status` with the rest: exact, of any length, and a
+//! recording then says what its recorder was allowed to use.
 //!
-//! Links are followed only where they lead back into the root: a recording sent by a stranger must not read other files.
+//! Links are followed only where they lead back into the root: a recording sent by a stranger must
+//! not read other files.
 
 use pinwise_topology::{Files, Machine, MachineError, Snapshot, component};
 use rustix::fs::{Mode, OFlags};
@@ -42,8 +44,8 @@ pub fn machine() -> Result<Machine, CaptureError> {
     Ok(Machine::from_snapshot(&capture(Path::new("/"))?)?)
 }
 
-/// Copies the files that describe a machine from below `root`: `/` for the running one. A file that is absent or
-/// unreadable is left out; the error is a root that is no directory.
+/// Copies the files that describe a machine from below `root`: `/` for the running one. A file that
+/// is absent or unreadable is left out; the error is a root that is no directory.
 pub fn capture(root: &Path) -> Result<Snapshot, CaptureError> {
     let io = |error| CaptureError::Io { path: root.to_owned(), error };
     let root = Root(root.canonicalize().map_err(io)?);
@@ -52,7 +54,8 @@ pub fn capture(root: &Path) -> Result<Snapshot, CaptureError> {
     for files in Files::ALL {
         for directory in root.directories(files.directory) {
             for alternatives in files.names {
-                let read = |name| Some((format!("{directory}/{name}"), root.read(&directory, name)?));
+                let read =
+                    |name| Some((format!("{directory}/{name}"), root.read(&directory, name)?));
                 if let Some((path, bytes)) = alternatives.split('|').find_map(read) {
                     let bytes = tidy(&path, bytes);
                     snapshot.insert(&path, bytes)?;
@@ -70,7 +73,8 @@ pub fn capture(root: &Path) -> Result<Snapshot, CaptureError> {
     Ok(snapshot)
 }
 
-/// Writes a snapshot below `directory`, which is made, or must be empty. The number of files written.
+/// Writes a snapshot below `directory`, which is made, or must be empty. The number of files
+/// written.
 pub fn record(snapshot: &Snapshot, directory: &Path) -> Result<usize, CaptureError> {
     let fail = |path: &Path, error| CaptureError::Io { path: path.to_owned(), error };
     std::fs::create_dir_all(directory).map_err(|error| fail(directory, error))?;
@@ -95,19 +99,26 @@ impl Root {
     fn directories(&self, pattern: &str) -> Vec<String> {
         let mut found = vec![String::new()];
         for part in pattern.split('/') {
-            let join =
-                |parent: &str, name: &str| if parent.is_empty() { name.into() } else { format!("{parent}/{name}") };
+            let join = |parent: &str, name: &str| {
+                if parent.is_empty() { name.into() } else { format!("{parent}/{name}") }
+            };
             let mut inner = Vec::new();
             for parent in &found {
                 if part.contains(['#', '*']) {
                     let Ok(entries) = std::fs::read_dir(self.0.join(parent)) else { continue };
-                    let directories =
-                        entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-                    let names = directories.filter_map(|entry| entry.file_name().into_string().ok());
-                    inner.extend(names.filter(|name| component(part, name)).map(|name| join(parent, &name)));
+                    let directories = entries
+                        .flatten()
+                        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+                    let names =
+                        directories.filter_map(|entry| entry.file_name().into_string().ok());
+                    inner.extend(
+                        names.filter(|name| component(part, name)).map(|name| join(parent, &name)),
+                    );
                 } else {
                     let path = join(parent, part);
-                    inner.extend(self.resolve(&path).is_some_and(|path| path.is_dir()).then_some(path));
+                    inner.extend(
+                        self.resolve(&path).is_some_and(|path| path.is_dir()).then_some(path),
+                    );
                 }
             }
             found = inner;
@@ -116,8 +127,8 @@ impl Root {
         found
     }
 
-    /// The real path of `path` where it exists and is no link out of the root. Below `sys` links are not followed at all:
-    /// they lead to directories that are read under their own names.
+    /// The real path of `path` where it exists and is no link out of the root. Below `sys` links
+    /// are not followed at all: they lead to directories that are read under their own names.
     fn resolve(&self, path: &str) -> Option<PathBuf> {
         let full = self.0.join(path);
         if !std::fs::symlink_metadata(&full).ok()?.is_symlink() {
@@ -162,7 +173,8 @@ impl Root {
     }
 }
 
-/// Keys of `/proc/cpuinfo` that identify processors; the rest (flags, current frequencies) is long or never the same.
+/// Keys of `/proc/cpuinfo` that identify processors; the rest (flags, current frequencies) is long
+/// or never the same.
 const IDENTITY: &[&str] = &[
     "processor",
     "vendor_id",
@@ -190,8 +202,12 @@ fn tidy(path: &str, bytes: Vec<u8>) -> Vec<u8> {
     let key = |line: &str| line.split(':').next().unwrap_or_default().trim().to_owned();
     let keep: &dyn Fn(&str) -> bool = match path {
         "proc/cpuinfo" => &|line| line.is_empty() || IDENTITY.contains(&key(line).as_str()),
-        "proc/self/status" => &|line| matches!(key(line).as_str(), "Cpus_allowed_list" | "Mems_allowed_list"),
-        "proc/self/cgroup" => &|line| line.contains(":cpuset:") || line.contains("cpuset,") || line.starts_with("0::"),
+        "proc/self/status" => {
+            &|line| matches!(key(line).as_str(), "Cpus_allowed_list" | "Mems_allowed_list")
+        }
+        "proc/self/cgroup" => {
+            &|line| line.contains(":cpuset:") || line.contains("cpuset,") || line.starts_with("0::")
+        }
         "proc/mounts" => &|line| {
             matches!(line.split_whitespace().nth(2), Some("cgroup2" | "cpuset"))
                 || line.contains(" cgroup ") && line.contains("cpuset")
@@ -200,7 +216,11 @@ fn tidy(path: &str, bytes: Vec<u8>) -> Vec<u8> {
         _ => return bytes,
     };
     let text = String::from_utf8_lossy(&bytes);
-    text.lines().filter(|line| keep(line)).map(|line| format!("{line}\n")).collect::<String>().into_bytes()
+    text.lines()
+        .filter(|line| keep(line))
+        .map(|line| format!("{line}\n"))
+        .collect::<String>()
+        .into_bytes()
 }
 
 #[cfg(test)]
@@ -218,7 +238,10 @@ mod tests {
     fn this_machine_is_captured_and_the_recording_reads_the_same() {
         let live = capture(Path::new("/")).unwrap();
         let machine = Machine::from_snapshot(&live).unwrap();
-        assert!(machine.allowed.contains(machine.contexts[0].cpu) || machine.allowed.len() < machine.contexts.len());
+        assert!(
+            machine.allowed.contains(machine.contexts[0].cpu)
+                || machine.allowed.len() < machine.contexts.len()
+        );
         let directory = tempfile::tempdir().unwrap();
         let files = record(&live, &directory.path().join("box")).unwrap();
         assert_eq!(files, live.files().count());
@@ -251,8 +274,16 @@ mod tests {
         write(root.path(), "real-cpuinfo", "processor : 0\n");
         std::fs::create_dir_all(root.path().join("sys/devices/system/cpu/cpu0")).unwrap();
         std::fs::create_dir_all(root.path().join("proc")).unwrap();
-        symlink(outside.path().join("secret"), root.path().join("sys/devices/system/cpu/cpu0/online")).unwrap();
-        symlink(outside.path().join("topology"), root.path().join("sys/devices/system/cpu/cpu0/topology")).unwrap();
+        symlink(
+            outside.path().join("secret"),
+            root.path().join("sys/devices/system/cpu/cpu0/online"),
+        )
+        .unwrap();
+        symlink(
+            outside.path().join("topology"),
+            root.path().join("sys/devices/system/cpu/cpu0/topology"),
+        )
+        .unwrap();
         symlink(outside.path().join("secret"), root.path().join("proc/meminfo")).unwrap();
         symlink("../real-cpuinfo", root.path().join("proc/cpuinfo")).unwrap();
         let snapshot = capture(root.path()).unwrap();
@@ -262,13 +293,17 @@ mod tests {
 
     #[test]
     fn long_files_are_cut_to_what_identifies_the_machine() {
-        let cpuinfo =
-            tidy("proc/cpuinfo", b"processor : 0\ncpu MHz : 1234.5\nmodel name : X\nflags : a b c\n\n".to_vec());
+        let cpuinfo = tidy(
+            "proc/cpuinfo",
+            b"processor : 0\ncpu MHz : 1234.5\nmodel name : X\nflags : a b c\n\n".to_vec(),
+        );
         assert_eq!(cpuinfo, b"processor : 0\nmodel name : X\n\n");
         let status = tidy("proc/self/status", b"Name:\tsecret\nCpus_allowed_list:\t0-1\n".to_vec());
         assert_eq!(status, b"Cpus_allowed_list:\t0-1\n");
-        let node =
-            tidy("sys/devices/system/node/node0/meminfo", b"Node 0 MemTotal: 5 kB\nNode 0 MemFree: 3 kB\n".to_vec());
+        let node = tidy(
+            "sys/devices/system/node/node0/meminfo",
+            b"Node 0 MemTotal: 5 kB\nNode 0 MemFree: 3 kB\n".to_vec(),
+        );
         assert_eq!(node, b"Node 0 MemTotal: 5 kB\n");
     }
 

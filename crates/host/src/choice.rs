@@ -3,8 +3,8 @@
 use regex::Regex;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Names of threads to place, and not to. A name is the one that is shown: the comm, `comm#2` where several share it. A pattern
-/// that matches anywhere in it matches, as with grep.
+/// Names of threads to place, and not to. A name is the one that is shown: the comm, `comm#2` where
+/// several share it. A pattern that matches anywhere in it matches, as with grep.
 #[derive(Clone, Debug, Default)]
 pub struct Choice {
     include: Option<Regex>,
@@ -42,23 +42,31 @@ impl Choice {
         let compiled = |text: &str| {
             Regex::new(text).map_err(|error| {
                 // The last line has the reason; those before it draw the pattern.
-                let reason =
-                    error.to_string().lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
+                let reason = error
+                    .to_string()
+                    .lines()
+                    .last()
+                    .unwrap_or_default()
+                    .trim_start_matches("error: ")
+                    .to_owned();
                 ChoiceError { text: text.into(), reason }
             })
         };
-        let (include, exclude) = (include.map(compiled).transpose()?, exclude.map(compiled).transpose()?);
+        let (include, exclude) =
+            (include.map(compiled).transpose()?, exclude.map(compiled).transpose()?);
         Ok(Self { include, exclude, known: BTreeSet::new() })
     }
 
-    /// Exactly the threads of these names, as long as there are any: those of a campaign that is resumed. Which threads run enough
-    /// was decided when it was begun; one about the limit would be judged otherwise every other time.
+    /// Exactly the threads of these names, as long as there are any: those of a campaign that is
+    /// resumed. Which threads run enough was decided when it was begun; one about the limit
+    /// would be judged otherwise every other time.
     #[must_use]
     pub fn known(self, names: impl IntoIterator<Item = String>) -> Self {
         Self { known: names.into_iter().collect(), ..self }
     }
 
-    /// Why a thread that `runs`, or does not, is to be left alone; nothing where it is to be placed.
+    /// Why a thread that `runs`, or does not, is to be left alone; nothing where it is to be
+    /// placed.
     pub(crate) fn why_not(&self, name: &str, runs: bool) -> Option<Why> {
         if self.include.as_ref().is_some_and(|include| !include.is_match(name)) {
             Some(Why::NotIncluded)
@@ -74,7 +82,8 @@ impl Choice {
     }
 }
 
-/// One line for each reason: `threads not placed, since each uses less than 1 % of a CPU: eal-intr-thread, mc-worker (4 of them)`.
+/// One line for each reason: `threads not placed, since each uses less than 1 % of a CPU:
+/// eal-intr-thread, mc-worker (4 of them)`.
 pub(crate) fn told<'a>(left_alone: impl Iterator<Item = (Why, &'a str)>) -> Vec<String> {
     let mut reasons: BTreeMap<Why, BTreeMap<&str, usize>> = BTreeMap::new();
     for (why, comm) in left_alone {
@@ -82,13 +91,16 @@ pub(crate) fn told<'a>(left_alone: impl Iterator<Item = (Why, &'a str)>) -> Vec<
     }
     let line = |(why, comms): (Why, BTreeMap<&str, usize>)| {
         let reason = match why {
-            Why::HardlyRuns => format!("since each uses less than {:.0} % of a CPU", crate::HARDLY_RUNS * 100.0),
+            Why::HardlyRuns => {
+                format!("since each uses less than {:.0} % of a CPU", crate::HARDLY_RUNS * 100.0)
+            }
             Why::NotIncluded => "since --include does not name them".to_owned(),
             Why::Excluded => "since --exclude names them".to_owned(),
             Why::Unknown => "since they were not when the campaign was begun".to_owned(),
         };
-        let count =
-            |(comm, count): (&str, usize)| if count > 1 { format!("{comm} ({count} of them)") } else { comm.into() };
+        let count = |(comm, count): (&str, usize)| {
+            if count > 1 { format!("{comm} ({count} of them)") } else { comm.into() }
+        };
         let names: Vec<String> = comms.into_iter().map(count).collect();
         format!("threads not placed, {reason}: {}", names.join(", "))
     };
@@ -113,7 +125,11 @@ mod tests {
     fn a_resumed_campaign_places_the_threads_it_was_begun_with_and_no_others() {
         let choice = Choice::default().known(["worker".to_owned(), "main".to_owned()]);
         assert_eq!(choice.why_not("worker", true), None);
-        assert_eq!(choice.why_not("main", false), None, "about the limit it hardly runs every other time");
+        assert_eq!(
+            choice.why_not("main", false),
+            None,
+            "about the limit it hardly runs every other time"
+        );
         assert_eq!(choice.why_not("log", true), Some(Why::Unknown));
         assert_eq!(choice.why_not("log", false), Some(Why::HardlyRuns));
     }

@@ -1,8 +1,10 @@
-//! What other programs take of the contexts while one is measured: what is left to it is less, and so is what its speed tells.
+//! What other programs take of the contexts while one is measured: what is left to it is less, and
+//! so is what its speed tells.
 //!
-//! The kernel tells for how long each CPU was busy, in ticks of 10 ms and whoever kept it so, the hypervisor's other guests included
-//! (`/proc/stat`, proc_stat(5)). Others are who is left when the program and pinwise itself are taken away. Interrupts are nobody's: the kernel does
-//! not tell for whom they were, and may leave those of a program that sends packets out of its time.
+//! The kernel tells for how long each CPU was busy, in ticks of 10 ms and whoever kept it so, the
+//! hypervisor's other guests included (`/proc/stat`, proc_stat(5)). Others are who is left when the
+//! program and pinwise itself are taken away. Interrupts are nobody's: the kernel does not tell for
+//! whom they were, and may leave those of a program that sends packets out of its time.
 
 use crate::process;
 use crate::sys;
@@ -39,21 +41,27 @@ impl Crowd {
         Some(Moment { at: Instant::now(), busy, own })
     }
 
-    /// CPU time that others took since `before`, in seconds, while the program took `program`. Right on average: of a moment alone it is
-    /// off by some ticks, and may be below 0.
+    /// CPU time that others took since `before`, in seconds, while the program took `program`.
+    /// Right on average: of a moment alone it is off by some ticks, and may be below 0.
     pub(crate) fn since(&self, before: Option<Moment>, program: Duration) -> Option<CrowdShare> {
         self.between(before?, self.moment()?, program)
     }
 
-    /// `None` where the kernel's times went back: a guest that was moved to another host, or a CPU that was taken away and came back.
+    /// `None` where the kernel's times went back: a guest that was moved to another host, or a CPU
+    /// that was taken away and came back.
     fn between(&self, before: Moment, after: Moment, program: Duration) -> Option<CrowdShare> {
-        let [busy, own] = [after.busy.checked_sub(before.busy)?, after.own.checked_sub(before.own)?];
+        let [busy, own] =
+            [after.busy.checked_sub(before.busy)?, after.own.checked_sub(before.own)?];
         let seconds = after.at.duration_since(before.at).as_secs_f64() * self.0.len() as f64;
-        Some(CrowdShare { taken: busy.as_secs_f64() - own.as_secs_f64() - program.as_secs_f64(), of: seconds })
+        Some(CrowdShare {
+            taken: busy.as_secs_f64() - own.as_secs_f64() - program.as_secs_f64(),
+            of: seconds,
+        })
     }
 }
 
-/// What others take while processes are measured that run for long, or are started one after another.
+/// What others take while processes are measured that run for long, or are started one after
+/// another.
 #[derive(Clone, Debug)]
 pub struct CrowdWatch {
     crowd: Crowd,
@@ -62,15 +70,16 @@ pub struct CrowdWatch {
 }
 
 impl CrowdWatch {
-    /// From now on, on `cpus`, those that the program may use; `pids` are its processes, without their children. `None` where the kernel
-    /// does not tell.
+    /// From now on, on `cpus`, those that the program may use; `pids` are its processes, without
+    /// their children. `None` where the kernel does not tell.
     pub fn begin(cpus: &CpuSet, pids: &[Pid]) -> Option<Self> {
         let crowd = Crowd(cpus.clone());
         Some(Self { before: crowd.moment()?, crowd, program: taken(pids) })
     }
 
-    /// Until now; `pids` are the program's processes now. `None` where the kernel does not tell, as of CPUs that were taken away meanwhile, and
-    /// where one of the processes has gone, and with it what it took.
+    /// Until now; `pids` are the program's processes now. `None` where the kernel does not tell, as
+    /// of CPUs that were taken away meanwhile, and where one of the processes has gone, and
+    /// with it what it took.
     pub fn so_far(&self, pids: &[Pid]) -> Option<CrowdShare> {
         let there = |pid: &Pid| std::path::Path::new(&format!("/proc/{pid}/stat")).exists();
         if !pids.iter().all(there) {
@@ -89,26 +98,38 @@ fn taken(pids: &[Pid]) -> Duration {
     sys::usage_of_children().cpu + Duration::from_secs_f64(ticks as f64 / second as f64)
 }
 
-/// Ticks that a process and the children it waited for took: fields 14 to 17 of proc_pid_stat(5). The name before them may hold anything.
+/// Ticks that a process and the children it waited for took: fields 14 to 17 of proc_pid_stat(5).
+/// The name before them may hold anything.
 fn ticks(stat: &[u8]) -> Option<u64> {
     let close = stat.iter().rposition(|&byte| byte == b')')?;
     let fields = std::str::from_utf8(&stat[close + 1..]).ok()?;
-    let times: Vec<u64> =
-        fields.split_ascii_whitespace().skip(11).take(4).filter_map(|time| time.parse().ok()).collect();
+    let times: Vec<u64> = fields
+        .split_ascii_whitespace()
+        .skip(11)
+        .take(4)
+        .filter_map(|time| time.parse().ok())
+        .collect();
     (times.len() == 4).then(|| times.iter().sum())
 }
 
-/// For how long these CPUs were busy since boot, interrupts aside; `None` where one of them is not told of, as while it is offline.
+/// For how long these CPUs were busy since boot, interrupts aside; `None` where one of them is not
+/// told of, as while it is offline.
 fn busy(stat: &str, cpus: &CpuSet) -> Option<Duration> {
     let ticks = |line: &str| -> Option<(CpuId, u64)> {
         let (number, times) = line.strip_prefix("cpu")?.split_once(' ')?;
-        let times: Vec<u64> = times.split_whitespace().map(str::parse).collect::<Result<_, _>>().ok()?;
-        // user nice system (idle iowait irq softirq) steal; what guests take is contained in the first two.
+        let times: Vec<u64> =
+            times.split_whitespace().map(str::parse).collect::<Result<_, _>>().ok()?;
+        // user nice system (idle iowait irq softirq) steal; what guests take is contained in the
+        // first two.
         let busy = [0, 1, 2, 7].into_iter().filter_map(|index| times.get(index)).sum();
         Some((CpuId(number.parse().ok()?), busy))
     };
-    let own: Vec<u64> =
-        stat.lines().filter_map(ticks).filter(|(cpu, _)| cpus.contains(*cpu)).map(|(_, busy)| busy).collect();
+    let own: Vec<u64> = stat
+        .lines()
+        .filter_map(ticks)
+        .filter(|(cpu, _)| cpus.contains(*cpu))
+        .map(|(_, busy)| busy)
+        .collect();
     let second = rustix::param::clock_ticks_per_second().max(1);
     (!own.is_empty() && own.len() == cpus.len())
         .then(|| Duration::from_secs_f64(own.iter().sum::<u64>() as f64 / second as f64))
@@ -121,7 +142,9 @@ mod tests {
     #[test]
     fn only_the_cpus_that_count_and_only_what_is_not_idle() {
         let stat = "cpu  9 9 9 9 9 9 9 9 9 9\ncpu0 10 20 30 400 500 6 7 8 9 9\ncpu1 100 0 0 0 0 0 0 0 0 0\ncpu2 1 1 1\nintr 5\n";
-        let of = |list: &str| busy(stat, &CpuSet::parse_list(list).unwrap()).map(|time| time.as_secs_f64() * 100.0);
+        let of = |list: &str| {
+            busy(stat, &CpuSet::parse_list(list).unwrap()).map(|time| time.as_secs_f64() * 100.0)
+        };
         let ticks = rustix::param::clock_ticks_per_second() as f64 / 100.0;
         assert!((of("0").unwrap() * ticks - 68.0).abs() < 1e-6);
         assert!((of("0-1").unwrap() * ticks - 168.0).abs() < 1e-6);
@@ -142,7 +165,8 @@ mod tests {
         let child = std::process::Command::new("sh").args(["-c", script]).spawn().unwrap();
         let mut child = crate::fixture::Killed(child);
         let pid = Pid(child.0.id() as i32);
-        let (long, deadline) = (Duration::from_millis(50), Instant::now() + Duration::from_secs(10));
+        let (long, deadline) =
+            (Duration::from_millis(50), Instant::now() + Duration::from_secs(10));
         while taken(&[pid]) < before + long {
             assert!(Instant::now() < deadline, "it took too little");
             std::thread::sleep(Duration::from_millis(5));
@@ -168,8 +192,11 @@ mod tests {
     fn times_that_went_back_tell_nothing_of_others() {
         let crowd = Crowd(CpuSet::parse_list("0-1").unwrap());
         let (start, second) = (Instant::now(), Duration::from_secs(1));
-        let moment =
-            |at: u32, busy: u32, own: u32| Moment { at: start + second * at, busy: second * busy, own: second * own };
+        let moment = |at: u32, busy: u32, own: u32| Moment {
+            at: start + second * at,
+            busy: second * busy,
+            own: second * own,
+        };
         let share = |after: Moment| crowd.between(moment(1, 100, 10), after, second);
         assert_eq!(share(moment(4, 106, 11)), Some(CrowdShare { taken: 4.0, of: 6.0 }));
         // What a CPU did since boot is gone; and the others of it are not told of later.

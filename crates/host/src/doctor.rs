@@ -1,8 +1,10 @@
-//! What this machine allows and what it lacks, for measuring and moving threads; each lack with its remedy.
+//! What this machine allows and what it lacks, for measuring and moving threads; each lack with its
+//! remedy.
 //!
-//! Every check reads something (a file, the answer to a system call), and judges it in a function of its own that takes the
-//! text or number and is tested on recorded ones. "Not ok" means that something pinwise can use is missing or that something
-//! makes measurements worse; pinwise works without all of it unless the detail says otherwise.
+//! Every check reads something (a file, the answer to a system call), and judges it in a function
+//! of its own that takes the text or number and is tested on recorded ones. "Not ok" means that
+//! something pinwise can use is missing or that something makes measurements worse; pinwise works
+//! without all of it unless the detail says otherwise.
 
 mod machine;
 mod noise;
@@ -35,8 +37,8 @@ impl Check {
     }
 }
 
-/// Looks at everything; takes about a second, most of it for the noise of repeated measurements. `cancelled` is asked at least
-/// every 20 ms and ends the examination early; `None` then.
+/// Looks at everything; takes about a second, most of it for the noise of repeated measurements.
+/// `cancelled` is asked at least every 20 ms and ends the examination early; `None` then.
 pub fn examine(machine: &Machine, cancelled: &dyn Fn() -> bool) -> Option<Vec<Check>> {
     let mut checks = vec![
         permission::affinity(),

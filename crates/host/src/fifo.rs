@@ -1,8 +1,8 @@
 //! A measuring thread that wakes on time.
 //!
-//! Beside spinning threads an ordinary thread wakes up to 15 ms late (p99), one of the lowest real-time class within 50 us, and
-//! moves 24 threads in 0.2 ms instead of up to 143 ms. The class needs CAP_SYS_NICE or a limit (`ulimit -r`); without it
-//! measuring goes on, less punctually.
+//! Beside spinning threads an ordinary thread wakes up to 15 ms late (p99), one of the lowest
+//! real-time class within 50 us, and moves 24 threads in 0.2 ms instead of up to 143 ms. The class
+//! needs CAP_SYS_NICE or a limit (`ulimit -r`); without it measuring goes on, less punctually.
 
 use crate::sys::Scheduling;
 use std::io;

@@ -12,13 +12,15 @@ pub fn fingerprint(machine: &Machine) -> Fingerprint {
 }
 
 fn from(cpus: &Path, kernel: Option<String>, machine: &Machine) -> Fingerprint {
-    let line = |file: &str| fs::read_to_string(cpus.join(file)).ok().map(|text| text.trim().to_owned());
+    let line =
+        |file: &str| fs::read_to_string(cpus.join(file)).ok().map(|text| text.trim().to_owned());
     let governors: BTreeSet<String> = machine
         .contexts
         .iter()
         .filter_map(|context| line(&format!("cpu{}/cpufreq/scaling_governor", context.cpu.0)))
         .collect();
-    let governor = (!governors.is_empty()).then(|| governors.into_iter().collect::<Vec<_>>().join(","));
+    let governor =
+        (!governors.is_empty()).then(|| governors.into_iter().collect::<Vec<_>>().join(","));
     Fingerprint { kernel, smt: line("smt/control"), governor, ..Fingerprint::of(machine) }
 }
 

@@ -1,26 +1,31 @@
-//! Puts a program's affinities, and the limits that were set for it, back whatever happens to pinwise.
+//! Puts a program's affinities, and the limits that were set for it, back whatever happens to
+//! pinwise.
 //!
-//! *Problem*: `kill -9` runs no destructor. A thread that pinwise confined stays confined, for good.
+//! *Problem*: `kill -9` runs no destructor. A thread that pinwise confined stays confined, for
+//! good.
 //!
-//! *Method*: before the first thread is pinned a second process is started from the same program file. It leaves the session
-//! (no Ctrl-C or hangup reaches it), ignores SIGTERM, and reads a pipe whose other end only pinwise holds. Every thread is
-//! entered with its original mask *before* it is pinned: the write has returned, so the pipe keeps the entry even if pinwise
-//! dies at the next instruction. When pinwise goes, in whatever way, the kernel closes the pipe; the guardian reads the rest
-//! and the end of file, restores, and ends. The ordinary way out is the same: drop the [`Guardian`] and it waits for the
-//! other process. One path for all cases, used every time.
+//! *Method*: before the first thread is pinned a second process is started from the same program
+//! file. It leaves the session (no Ctrl-C or hangup reaches it), ignores SIGTERM, and reads a pipe
+//! whose other end only pinwise holds. Every thread is entered with its original mask *before* it
+//! is pinned: the write has returned, so the pipe keeps the entry even if pinwise dies at the next
+//! instruction. When pinwise goes, in whatever way, the kernel closes the pipe; the guardian reads
+//! the rest and the end of file, restores, and ends. The ordinary way out is the same: drop the
+//! [`Guardian`] and it waits for the other process. One path for all cases, used every time.
 //!
-//! What is restored: every entered thread that still lives (same number, same start time); then threads and child processes
-//! that were created meanwhile and inherited a pin, recognised by a mask of one CPU in a process that began with more, get
-//! their process's mask; again until two looks show nothing new. A process that was confined as a whole gets its mask back with all threads
-//! that have less. Files of control groups get the text they had. Programs that pinwise launched are ended first by SIGTERM,
-//! after two seconds by SIGKILL: nobody reads their output any more. A program launched at the very moment of the kill is
-//! found by a mark in its environment.
+//! What is restored: every entered thread that still lives (same number, same start time); then
+//! threads and child processes that were created meanwhile and inherited a pin, recognised by a
+//! mask of one CPU in a process that began with more, get their process's mask; again until two
+//! looks show nothing new. A process that was confined as a whole gets its mask back with all
+//! threads that have less. Files of control groups get the text they had. Programs that pinwise
+//! launched are ended first by SIGTERM, after two seconds by SIGKILL: nobody reads their output any
+//! more. A program launched at the very moment of the kill is found by a mark in its environment.
 //!
-//! *Limits*: whoever kills the guardian and pinwise together (a cgroup killed as a whole) leaves threads pinned. The guardian
-//! is not called pinwise, so `killall -9 pinwise` does not find it, and when it alone is killed pinwise starts another at the
-//! next step. A thread that confines itself to one CPU while it is pinned by us cannot be told from one that inherited it.
-//! The kernel remembers that a mask was set: when its cgroup's cpuset grows later, a thread that was restored keeps to its
-//! original CPUs where one that was never touched would spread.
+//! *Limits*: whoever kills the guardian and pinwise together (a cgroup killed as a whole) leaves
+//! threads pinned. The guardian is not called pinwise, so `killall -9 pinwise` does not find it,
+//! and when it alone is killed pinwise starts another at the next step. A thread that confines
+//! itself to one CPU while it is pinned by us cannot be told from one that inherited it. The kernel
+//! remembers that a mask was set: when its cgroup's cpuset grows later, a thread that was restored
+//! keeps to its original CPUs where one that was never touched would spread.
 
 mod launched;
 
@@ -51,7 +56,8 @@ pub(crate) const MARK: &str = "PINWISE_RUN";
 const NAME: &str = "affinity-guard";
 /// What it prints when signals can no longer end it.
 const READY: &str = "guardian ready";
-/// No restoring takes longer; a program that creates threads without pause would keep it busy for ever.
+/// No restoring takes longer; a program that creates threads without pause would keep it busy for
+/// ever.
 const RESTORING: Duration = Duration::from_millis(900);
 
 /// What the guardian is told, one JSON document per line.
@@ -61,7 +67,8 @@ pub(crate) enum Entry {
     Process { pid: Pid, start: StartTime, mask: CpuSet },
     /// A thread that will be pinned, with the mask it had.
     Thread { id: ThreadId, mask: CpuSet },
-    /// A process that will be confined to some of the CPUs of this mask, with all threads it has or creates.
+    /// A process that will be confined to some of the CPUs of this mask, with all threads it has or
+    /// creates.
     Confined { pid: Pid, start: StartTime, mask: CpuSet },
     /// A file of a control group that will be written, with its text.
     File { path: PathBuf, text: String },
@@ -75,7 +82,9 @@ pub(crate) enum Entry {
 
 /// The guardian cannot be kept: nothing may be pinned.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot keep the process that would restore affinities after a kill, so nothing is pinned: {0}")]
+#[error(
+    "cannot keep the process that would restore affinities after a kill, so nothing is pinned: {0}"
+)]
 pub struct GuardianError(#[from] io::Error);
 
 /// Holds the guardian process; dropping it restores everything and ends launched programs.
@@ -91,7 +100,8 @@ impl Guardian {
         Ok(Self { child: spawn()?, entries: Vec::new() })
     }
 
-    /// Tells the guardian; when this returns, what was told outlives this process. A guardian that was killed is replaced.
+    /// Tells the guardian; when this returns, what was told outlives this process. A guardian that
+    /// was killed is replaced.
     pub(crate) fn tell(&mut self, entries: &[Entry]) -> Result<(), GuardianError> {
         self.entries.extend_from_slice(entries);
         if self.child.try_wait()?.is_none() && write(&mut self.child, entries).is_ok() {
@@ -166,13 +176,15 @@ fn write(child: &mut Child, entries: &[Entry]) -> io::Result<()> {
     pipe.write_all(&text)
 }
 
-/// The guardian process, from start to end. The program calls it first thing when its first argument is [`ARGUMENT`].
+/// The guardian process, from start to end. The program calls it first thing when its first
+/// argument is [`ARGUMENT`].
 pub fn guardian_main() {
     sys::ignore_signals();
     // Fails only where this process already leads a session.
     let _ = rustix::process::setsid();
     let _ = rustix::thread::set_name(c"affinity-guard");
-    // Restoring must not wait behind the very threads that are crowded on one CPU; where not allowed, it may.
+    // Restoring must not wait behind the very threads that are crowded on one CPU; where not
+    // allowed, it may.
     let _punctual = Fifo::raise();
     if writeln!(io::stdout(), "{READY}").is_err() {
         return;
@@ -197,7 +209,8 @@ fn restore(entries: &[Entry]) {
 fn restore_files(entries: &[Entry]) {
     for entry in entries {
         if let Entry::File { path, text } = entry {
-            // Nothing written is no write; a line without a word empties the file. The group may be gone.
+            // Nothing written is no write; a line without a word empties the file. The group may be
+            // gone.
             let _ = fs::write(path, if text.is_empty() { "\n" } else { text });
         }
     }
@@ -215,7 +228,8 @@ fn restore_affinities(entries: &[Entry]) {
     release_heirs(entries);
 }
 
-/// Releases threads and child processes of the entered processes that nobody entered and that inherited a pin.
+/// Releases threads and child processes of the entered processes that nobody entered and that
+/// inherited a pin.
 pub(crate) fn release_heirs(entries: &[Entry]) {
     let entered: HashSet<Tid> = entries
         .iter()
@@ -226,11 +240,17 @@ pub(crate) fn release_heirs(entries: &[Entry]) {
         .iter()
         .filter_map(|entry| {
             let (pid, start, mask, release) = match entry {
-                Entry::Process { pid, start, mask } => (pid, start, mask, release_inherited as Release),
-                Entry::Confined { pid, start, mask } => (pid, start, mask, release_confined as Release),
+                Entry::Process { pid, start, mask } => {
+                    (pid, start, mask, release_inherited as Release)
+                }
+                Entry::Confined { pid, start, mask } => {
+                    (pid, start, mask, release_confined as Release)
+                }
                 _ => return None,
             };
-            Stat::read(*pid, pid.main()).is_ok_and(|stat| stat.start == *start).then_some((*pid, mask, release))
+            Stat::read(*pid, pid.main())
+                .is_ok_and(|stat| stat.start == *start)
+                .then_some((*pid, mask, release))
         })
         .collect();
     let deadline = Instant::now() + RESTORING;
@@ -252,15 +272,24 @@ pub(crate) fn release_heirs(entries: &[Entry]) {
     }
 }
 
-/// Gives a thread that nobody entered the mask of its process where it inherited a pin: threads are only ever pinned to one CPU.
+/// Gives a thread that nobody entered the mask of its process where it inherited a pin: threads are
+/// only ever pinned to one CPU.
 pub(crate) fn release_inherited(tid: Tid, process: &CpuSet) -> Result<(), AffinityError> {
-    if process.len() > 1 && affinity::get(tid)?.len() == 1 { affinity::set(tid, process) } else { Ok(()) }
+    if process.len() > 1 && affinity::get(tid)?.len() == 1 {
+        affinity::set(tid, process)
+    } else {
+        Ok(())
+    }
 }
 
 /// Gives a thread of a process that was confined the process's mask, where it has some of it only.
 fn release_confined(tid: Tid, process: &CpuSet) -> Result<(), AffinityError> {
     let now = affinity::get(tid)?;
-    if now != *process && now.difference(process).is_empty() { affinity::set(tid, process) } else { Ok(()) }
+    if now != *process && now.difference(process).is_empty() {
+        affinity::set(tid, process)
+    } else {
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -290,8 +319,13 @@ mod tests {
         let (quota, cpus) = (folder.path().join("cpu.max"), folder.path().join("cpuset.cpus"));
         fs::write(&quota, "200000 100000").unwrap();
         fs::write(&cpus, "0").unwrap();
-        let entry = |path: &Path, text: &str| Entry::File { path: path.to_owned(), text: text.into() };
-        restore(&[entry(&quota, "max 100000\n"), entry(&cpus, ""), entry(&folder.path().join("gone/x"), "1")]);
+        let entry =
+            |path: &Path, text: &str| Entry::File { path: path.to_owned(), text: text.into() };
+        restore(&[
+            entry(&quota, "max 100000\n"),
+            entry(&cpus, ""),
+            entry(&folder.path().join("gone/x"), "1"),
+        ]);
         assert_eq!(fs::read_to_string(&quota).unwrap(), "max 100000\n");
         assert_eq!(fs::read_to_string(&cpus).unwrap(), "\n", "an empty one inherits again");
     }
@@ -302,6 +336,9 @@ mod tests {
         let mut child = Command::new("sleep").arg("30").env(MARK, &mark).spawn().unwrap();
         restore(&[Entry::Launching { mark }]);
         let status = child.wait().unwrap();
-        assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(Signal::TERM.as_raw()));
+        assert_eq!(
+            std::os::unix::process::ExitStatusExt::signal(&status),
+            Some(Signal::TERM.as_raw())
+        );
     }
 }

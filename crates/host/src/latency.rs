@@ -1,20 +1,25 @@
 //! Core-to-core latency, measured.
 //!
-//! Two threads, each confined to a context, pass one cache line to and fro with compare-and-swap; neither ever sleeps. The latency is
-//! half a round trip. What is varied, because each of it changes the answer:
+//! Two threads, each confined to a context, pass one cache line to and fro with compare-and-swap;
+//! neither ever sleeps. The latency is half a round trip. What is varied, because each of it
+//! changes the answer:
 //!
-//! * *direction*: the *writer* touches the page first, which puts it on its NUMA node, and takes the time; then the roles change;
-//! * *address*: for each direction [`PAGES`] pages fresh from the kernel, [`LINES`] lines of each: physical addresses decide which
-//!   slice of the last-level cache, or which home agent, a line belongs to;
-//! * *time*: [`BATCHES`] batches of round trips for each line, each long enough ([`BATCH`]) for the clock not to count and short
-//!   enough for most to see no interrupt. Their distribution is kept, not one figure.
+//! * *direction*: the *writer* touches the page first, which puts it on its NUMA node, and takes
+//!   the time; then the roles change;
+//! * *address*: for each direction [`PAGES`] pages fresh from the kernel, [`LINES`] lines of each:
+//!   physical addresses decide which slice of the last-level cache, or which home agent, a line
+//!   belongs to;
+//! * *time*: [`BATCHES`] batches of round trips for each line, each long enough ([`BATCH`]) for the
+//!   clock not to count and short enough for most to see no interrupt. Their distribution is kept,
+//!   not one figure.
 //!
-//! Before each direction the pair plays for [`WARM_UP`], and on until four batches in a row agree: by then both have left power saving
-//! states and reached their frequency. A direction ends after [`LONGEST`], whatever is missing then. The order of pairs is
-//! random, so that a change of frequency over the run does not look like structure.
+//! Before each direction the pair plays for [`WARM_UP`], and on until four batches in a row agree:
+//! by then both have left power saving states and reached their frequency. A direction ends after
+//! [`LONGEST`], whatever is missing then. The order of pairs is random, so that a change of
+//! frequency over the run does not look like structure.
 //!
-//! Threads that wait for their CPU (a busy machine) measure the scheduler. The kernel's own account of that wait is part of
-//! the result.
+//! Threads that wait for their CPU (a busy machine) measure the scheduler. The kernel's own account
+//! of that wait is part of the result.
 
 mod ping_pong;
 
@@ -72,7 +77,8 @@ pub struct Latencies {
     pub contexts: Vec<CpuId>,
     /// Both directions of each pair.
     pub directions: Vec<DirectedLatency>,
-    /// Ticks of the time stamp counter in a nanosecond, where there is one that does not stop or change (x86).
+    /// Ticks of the time stamp counter in a nanosecond, where there is one that does not stop or
+    /// change (x86).
     pub tsc_ghz: Option<f64>,
     /// How long it took.
     pub elapsed: Duration,
@@ -87,7 +93,8 @@ pub struct DirectedLatency {
     pub to: CpuId,
     /// For each line its batches, in nanoseconds one way. Fewer than planned where time ran out.
     pub lines: Vec<Vec<f64>>,
-    /// The share of the time that the thread which waited longer was ready to run and did not get its CPU.
+    /// The share of the time that the thread which waited longer was ready to run and did not get
+    /// its CPU.
     pub waited: f64,
 }
 
@@ -124,14 +131,18 @@ impl DirectedLatency {
 
     /// The medians of the lines, ascending: how much the address matters.
     pub fn line_medians(&self) -> Vec<f64> {
-        let mut medians: Vec<f64> =
-            self.lines.iter().filter_map(|line| Quantiles::of(line.clone())).map(|line| line.median).collect();
+        let mut medians: Vec<f64> = self
+            .lines
+            .iter()
+            .filter_map(|line| Quantiles::of(line.clone()))
+            .map(|line| line.median)
+            .collect();
         medians.sort_by(f64::total_cmp);
         medians
     }
 
-    /// The spread that the address does not explain: the middle half of the batches, each relative to the median of its line. `None`
-    /// where time ran out before the first.
+    /// The spread that the address does not explain: the middle half of the batches, each relative
+    /// to the median of its line. `None` where time ran out before the first.
     pub fn spread(&self) -> Option<f64> {
         let relative = self.lines.iter().flat_map(|line| {
             let median = Quantiles::of(line.clone()).map_or(f64::NAN, |quantiles| quantiles.median);
@@ -151,12 +162,14 @@ impl Latencies {
     pub fn estimate(contexts: usize) -> (usize, Duration) {
         let pairs = contexts * contexts.saturating_sub(1) / 2;
         // Threads are made and ended in less than a millisecond.
-        let direction = WARM_UP + BATCH * (PAGES * LINES * (BATCHES + 1)) as u32 + Duration::from_millis(1);
+        let direction =
+            WARM_UP + BATCH * (PAGES * LINES * (BATCHES + 1)) as u32 + Duration::from_millis(1);
         (pairs, direction * 2 * pairs as u32)
     }
 
-    /// Measures between all pairs of `contexts`, one pair after the other. `progress` hears how many pairs are done; a set
-    /// `cancelled` ends it within milliseconds. Threads are this function's own: no other affinity changes.
+    /// Measures between all pairs of `contexts`, one pair after the other. `progress` hears how
+    /// many pairs are done; a set `cancelled` ends it within milliseconds. Threads are this
+    /// function's own: no other affinity changes.
     pub fn measure(
         contexts: &CpuSet,
         cancelled: &AtomicBool,
@@ -181,7 +194,8 @@ impl Latencies {
         }
         let elapsed = begin.elapsed();
         let ticks = ticks.zip(time_stamp()).filter(|_| steady_counter());
-        let tsc_ghz = ticks.map(|(first, last)| last.wrapping_sub(first) as f64 / elapsed.as_nanos() as f64);
+        let tsc_ghz =
+            ticks.map(|(first, last)| last.wrapping_sub(first) as f64 / elapsed.as_nanos() as f64);
         directions.sort_by_key(|direction| (direction.from, direction.to));
         Ok(Self { contexts, directions, tsc_ghz, elapsed })
     }
@@ -204,20 +218,31 @@ impl Latencies {
 fn steady_counter() -> bool {
     let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let flags = text.lines().find(|line| line.starts_with("flags")).unwrap_or_default();
-    ["constant_tsc", "nonstop_tsc"].iter().all(|flag| flags.split_whitespace().any(|word| word == *flag))
+    ["constant_tsc", "nonstop_tsc"]
+        .iter()
+        .all(|flag| flags.split_whitespace().any(|word| word == *flag))
 }
 
 /// One direction of one pair.
-fn direction(from: CpuId, to: CpuId, cancelled: &AtomicBool) -> Result<DirectedLatency, LatencyError> {
+fn direction(
+    from: CpuId,
+    to: CpuId,
+    cancelled: &AtomicBool,
+) -> Result<DirectedLatency, LatencyError> {
     // The first page is for warming up.
     let pages = (0..=PAGES).map(|_| Page::map()).collect::<io::Result<Vec<Page>>>()?;
     let signals = Signals::new(cancelled, Instant::now() + LONGEST);
     let (led, followed) = std::thread::scope(|scope| {
-        let follower = spawn(scope, to, &signals, || Follower::new(&signals).follow(&lines(&pages)))?;
-        let leader =
-            spawn(scope, from, &signals, || Leader::new(&signals).lead(&lines(&pages))).inspect_err(|_| signals.stop());
-        let followed = follower.join().unwrap_or_else(|_| Err(io::Error::other("a measuring thread died").into()));
-        let led = leader?.join().unwrap_or_else(|_| Err(io::Error::other("a measuring thread died").into()));
+        let follower =
+            spawn(scope, to, &signals, || Follower::new(&signals).follow(&lines(&pages)))?;
+        let leader = spawn(scope, from, &signals, || Leader::new(&signals).lead(&lines(&pages)))
+            .inspect_err(|_| signals.stop());
+        let followed = follower
+            .join()
+            .unwrap_or_else(|_| Err(io::Error::other("a measuring thread died").into()));
+        let led = leader?
+            .join()
+            .unwrap_or_else(|_| Err(io::Error::other("a measuring thread died").into()));
         Ok::<_, LatencyError>((led, followed))
     })?;
     let ((lines, waited), (_, follower_waited)) = (led?, followed?);
@@ -241,12 +266,14 @@ fn spawn<'scope, 'env, T: Send + 'scope>(
         affinity::set(this, &CpuSet::from_iter([cpu])).inspect_err(|_| signals.stop())?;
         let (begin, before) = (Instant::now(), run_delay());
         let result = work();
-        let waited = run_delay().saturating_sub(before).as_secs_f64() / begin.elapsed().as_secs_f64();
+        let waited =
+            run_delay().saturating_sub(before).as_secs_f64() / begin.elapsed().as_secs_f64();
         Ok((result, waited.min(1.0)))
     })
 }
 
-/// How long the calling thread has been ready to run without running; 0 where the kernel does not say.
+/// How long the calling thread has been ready to run without running; 0 where the kernel does not
+/// say.
 fn run_delay() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     text.split_ascii_whitespace()
@@ -276,36 +303,61 @@ mod tests {
         let Some(two) = two() else { return };
         let before = sys::affinity(0).unwrap();
         let mut heard = Vec::new();
-        let latencies = Latencies::measure(&two, &AtomicBool::new(false), &mut |done| heard.push(done)).unwrap();
+        let latencies =
+            Latencies::measure(&two, &AtomicBool::new(false), &mut |done| heard.push(done))
+                .unwrap();
         assert_eq!(sys::affinity(0).unwrap(), before);
         assert_eq!(heard, [0]);
         let cpus: Vec<CpuId> = two.iter().collect();
-        let ends: Vec<(CpuId, CpuId)> = latencies.directions.iter().map(|d| (d.from, d.to)).collect();
+        let ends: Vec<(CpuId, CpuId)> =
+            latencies.directions.iter().map(|d| (d.from, d.to)).collect();
         assert_eq!(ends, [(cpus[0], cpus[1]), (cpus[1], cpus[0])]);
         for direction in &latencies.directions {
             // On a busy machine time may run out before all lines are through.
-            assert!(direction.lines.len() <= PAGES * LINES && direction.batches() <= PAGES * LINES * BATCHES);
+            assert!(
+                direction.lines.len() <= PAGES * LINES
+                    && direction.batches() <= PAGES * LINES * BATCHES
+            );
             assert!((0.0..=1.0).contains(&direction.waited));
             let Some(quantiles) = direction.quantiles() else { continue };
-            assert!(quantiles.q05 > 0.0 && quantiles.q05 <= quantiles.median && quantiles.median <= quantiles.q95);
+            assert!(
+                quantiles.q05 > 0.0
+                    && quantiles.q05 <= quantiles.median
+                    && quantiles.median <= quantiles.q95
+            );
             assert!(direction.line_medians().is_sorted());
         }
         let matrix = latencies.matrix().unwrap();
         assert_eq!(matrix.contexts(), cpus);
-        assert_eq!(matrix.get(0, 1), latencies.directions[0].quantiles().map(|quantiles| quantiles.median));
-        assert!(latencies.tsc_ghz.is_none_or(|ghz| (0.1..10.0).contains(&ghz)), "{:?}", latencies.tsc_ghz);
+        assert_eq!(
+            matrix.get(0, 1),
+            latencies.directions[0].quantiles().map(|quantiles| quantiles.median)
+        );
+        assert!(
+            latencies.tsc_ghz.is_none_or(|ghz| (0.1..10.0).contains(&ghz)),
+            "{:?}",
+            latencies.tsc_ghz
+        );
     }
 
     #[test]
     fn one_context_is_too_few_and_one_that_is_not_there_is_named() {
         let measure = |cpus: &str| {
-            Latencies::measure(&CpuSet::parse_list(cpus).unwrap(), &AtomicBool::new(false), &mut |_| {}).unwrap_err()
+            Latencies::measure(
+                &CpuSet::parse_list(cpus).unwrap(),
+                &AtomicBool::new(false),
+                &mut |_| {},
+            )
+            .unwrap_err()
         };
         assert!(matches!(measure("0"), LatencyError::TooFew(1)));
         let first = sys::affinity(0).unwrap().first().unwrap().0;
         // Whichever of the two threads it is, the other does not wait for it.
         let error = measure(&format!("{first},8191"));
-        assert!(matches!(error, LatencyError::Affinity(_)) && error.to_string().contains("CPU 8191"), "{error}");
+        assert!(
+            matches!(error, LatencyError::Affinity(_)) && error.to_string().contains("CPU 8191"),
+            "{error}"
+        );
     }
 
     #[test]
@@ -336,7 +388,10 @@ mod tests {
     #[test]
     fn quantiles_are_of_the_nearest_rank() {
         let quantiles = Quantiles::of((0..=100).rev().map(f64::from).collect()).unwrap();
-        assert_eq!(quantiles, Quantiles { q05: 5.0, q25: 25.0, median: 50.0, q75: 75.0, q95: 95.0 });
+        assert_eq!(
+            quantiles,
+            Quantiles { q05: 5.0, q25: 25.0, median: 50.0, q75: 75.0, q95: 95.0 }
+        );
         assert_eq!(Quantiles::of(vec![]), None);
     }
 }

@@ -55,7 +55,8 @@ pub struct Launch {
     pub stderr: Output,
 }
 
-/// A launched program. Until [`Running::wait`] its number, also as a process group, means nothing else, even when it has ended.
+/// A launched program. Until [`Running::wait`] its number, also as a process group, means nothing
+/// else, even when it has ended.
 #[derive(Debug)]
 pub(crate) struct Running {
     pub(crate) child: Child,
@@ -120,7 +121,8 @@ impl Running {
         Exit::of(self.pid())
     }
 
-    /// Ends it, its process group, and what it has started that left the group: asks, and after a while does not ask.
+    /// Ends it, its process group, and what it has started that left the group: asks, and after a
+    /// while does not ask.
     pub(crate) fn end(&self) {
         let Some(group) = RawPid::from_raw(self.pid().0) else { return };
         let strangers = || {
@@ -136,7 +138,8 @@ impl Running {
         }
         let _ = kill_process_group(group, Signal::KILL);
         let begin = Instant::now();
-        // One that has been killed shows no environment any more; one that is created meanwhile is found the next time.
+        // One that has been killed shows no environment any more; one that is created meanwhile is
+        // found the next time.
         while begin.elapsed() < GRACE {
             let left: Vec<RawPid> = strangers().collect();
             if left.is_empty() {
@@ -168,7 +171,8 @@ impl Exit {
 
     /// Waits for the end, at most for `time`; answers whether it has come.
     pub(crate) fn within(&self, time: Duration) -> io::Result<bool> {
-        let timeout = Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };
+        let timeout =
+            Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };
         match poll(&mut [PollFd::new(&self.0, PollFlags::IN)], Some(&timeout)) {
             Ok(ready) => Ok(ready > 0),
             Err(rustix::io::Errno::INTR) => Ok(false),
@@ -183,13 +187,18 @@ impl Launch {
         Path::new(&self.program).file_name().unwrap_or(&self.program).to_string_lossy().into_owned()
     }
 
-    /// Starts it as the leader of its own process group, so that Ctrl-C reaches only us and its children end with it. The
-    /// guardian learns of it before and after.
+    /// Starts it as the leader of its own process group, so that Ctrl-C reaches only us and its
+    /// children end with it. The guardian learns of it before and after.
     pub(crate) fn start(&self, guardian: &mut Guardian) -> Result<Running, TargetError> {
-        let failed = |cause| TargetError::Launch { program: self.program.to_string_lossy().into_owned(), cause };
+        let failed = |cause| TargetError::Launch {
+            program: self.program.to_string_lossy().into_owned(),
+            cause,
+        };
         let mark = mark();
         let mut command = Command::new(&self.program);
-        command.args(&self.arguments).envs(self.environment.iter().map(|(name, value)| (name, value)));
+        command
+            .args(&self.arguments)
+            .envs(self.environment.iter().map(|(name, value)| (name, value)));
         command.env(MARK, &mark).process_group(0);
         if let Some(directory) = &self.directory {
             command.current_dir(directory);
@@ -198,7 +207,9 @@ impl Launch {
             Some(path) => File::open(path).map_err(failed)?.into(),
             None => Stdio::null(),
         });
-        command.stdout(stdio(&self.stdout).map_err(failed)?).stderr(stdio(&self.stderr).map_err(failed)?);
+        command
+            .stdout(stdio(&self.stdout).map_err(failed)?)
+            .stderr(stdio(&self.stderr).map_err(failed)?);
         guardian.tell(&[Entry::Launching { mark: mark.clone() }])?;
         let child = command.spawn().map_err(failed)?;
         let running = Running { child, stderr: None, stdout: None, begin: Instant::now(), mark };
@@ -220,5 +231,10 @@ fn stdio(output: &Output) -> io::Result<Stdio> {
 fn mark() -> String {
     static LAUNCHES: AtomicU64 = AtomicU64::new(0);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    format!("{}-{}-{}", std::process::id(), LAUNCHES.fetch_add(1, Ordering::Relaxed), now.as_nanos())
+    format!(
+        "{}-{}-{}",
+        std::process::id(),
+        LAUNCHES.fetch_add(1, Ordering::Relaxed),
+        now.as_nanos()
+    )
 }

@@ -1,15 +1,19 @@
 //! The affinities that pins for good replaced, so that they can be given back later.
 //!
-//! `apply` leaves threads pinned when it ends, so no guardian can put them back. Before it pins a thread it notes the thread's
-//! affinity in a file of the thread's process, written before the pin: it outlives whatever ends pinwise, and a crash of the
-//! machine ends the pins too. The first note of a thread counts: after several plans what comes back is what there was before the
-//! first. Notes are kept by boot and name threads with their start times, so one never reaches a later thread of the same number.
+//! `apply` leaves threads pinned when it ends, so no guardian can put them back. Before it pins a
+//! thread it notes the thread's affinity in a file of the thread's process, written before the pin:
+//! it outlives whatever ends pinwise, and a crash of the machine ends the pins too. The first note
+//! of a thread counts: after several plans what comes back is what there was before the
+//! first. Notes are kept by boot and name threads with their start times, so one never reaches a
+//! later thread of the same number.
 //!
-//! What a thread has is not always its own: a worker that is created again after the first plan has the pin of its creator when
-//! the next plan meets it. So an affinity that is one CPU, and that of a thread pinned before in its process or an ancestor, is
-//! taken for inherited, and the process's own is noted instead.
+//! What a thread has is not always its own: a worker that is created again after the first plan has
+//! the pin of its creator when the next plan meets it. So an affinity that is one CPU, and that of
+//! a thread pinned before in its process or an ancestor, is taken for inherited, and the process's
+//! own is noted instead.
 //!
-//! Limit: threads that inherited a pin without being noted are recognised where the pin was to one CPU.
+//! Limit: threads that inherited a pin without being noted are recognised where the pin was to one
+//! CPU.
 
 use crate::affinity::{self, AffinityError};
 use crate::guardian::{Entry, release_heirs};
@@ -42,8 +46,8 @@ pub struct Released {
 }
 
 impl Ledger {
-    /// The notes below `folder`, which is made where there is none. Those that can never be of use again are removed: of
-    /// another boot, of processes that have ended.
+    /// The notes below `folder`, which is made where there is none. Those that can never be of use
+    /// again are removed: of another boot, of processes that have ended.
     ///
     /// # Errors
     /// The folder cannot be made or read.
@@ -66,7 +70,8 @@ impl Ledger {
         Ok(ledger)
     }
 
-    /// Notes threads of one process with the affinity they have, or had before they inherited a pin; written when this returns.
+    /// Notes threads of one process with the affinity they have, or had before they inherited a
+    /// pin; written when this returns.
     pub(crate) fn note(&self, process: &Member, threads: &[(ThreadId, CpuSet)]) -> io::Result<()> {
         let path = self.path(process.pid);
         let pinned_before = self.nearest_entries(process.pid);
@@ -74,11 +79,14 @@ impl Ledger {
         if self.entries(process.pid).is_empty() {
             // What is there is of an earlier process with this number.
             File::create(&path)?;
-            let (pid, start, mask) = (process.pid, process.start, without_pin(&process.mask, &pinned_before));
+            let (pid, start, mask) =
+                (process.pid, process.start, without_pin(&process.mask, &pinned_before));
             entries.push(Entry::Process { pid, start, mask });
         }
-        let thread =
-            |(id, mask): &(ThreadId, CpuSet)| Entry::Thread { id: *id, mask: without_pin(mask, &pinned_before) };
+        let thread = |(id, mask): &(ThreadId, CpuSet)| Entry::Thread {
+            id: *id,
+            mask: without_pin(mask, &pinned_before),
+        };
         entries.extend(threads.iter().map(thread));
         // At once, on a line of its own: one that was cut short by a kill spoils no other.
         let mut text = String::new();
@@ -91,13 +99,15 @@ impl Ledger {
 
     /// What was noted of a process, or else of the nearest process that it descends from.
     fn nearest_entries(&self, pid: Pid) -> Vec<Entry> {
-        let parent = |pid: &Pid| Some(Stat::read(*pid, pid.main()).ok()?.parent).filter(|parent| parent.0 > 0);
+        let parent = |pid: &Pid| {
+            Some(Stat::read(*pid, pid.main()).ok()?.parent).filter(|parent| parent.0 > 0)
+        };
         let mut noted = std::iter::successors(Some(pid), parent).map(|pid| self.entries(pid));
         noted.find(|entries| !entries.is_empty()).unwrap_or_default()
     }
 
-    /// Gives the threads of `pid` and of its descendants the affinities noted for them, and forgets the notes unless a thread
-    /// was refused. Nothing where nothing was noted.
+    /// Gives the threads of `pid` and of its descendants the affinities noted for them, and forgets
+    /// the notes unless a thread was refused. Nothing where nothing was noted.
     ///
     /// # Errors
     /// `/proc` cannot be read.
@@ -114,7 +124,12 @@ impl Ledger {
                     continue;
                 }
                 refused |= result.is_err();
-                released.push(Released { comm: stat.comm, tid: id.tid, cpus: mask.clone(), result });
+                released.push(Released {
+                    comm: stat.comm,
+                    tid: id.tid,
+                    cpus: mask.clone(),
+                    result,
+                });
             }
             if !entries.is_empty() && !refused {
                 release_heirs(&entries);
@@ -129,12 +144,16 @@ impl Ledger {
         self.folder.join(pid.to_string())
     }
 
-    /// What was noted of a process and its threads that still live, each thread once; nothing of an earlier process.
+    /// What was noted of a process and its threads that still live, each thread once; nothing of an
+    /// earlier process.
     fn entries(&self, pid: Pid) -> Vec<Entry> {
         let text = fs::read_to_string(self.path(pid)).unwrap_or_default();
-        let mut entries: Vec<Entry> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+        let mut entries: Vec<Entry> =
+            text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
         let lives = |entry: &Entry| match entry {
-            Entry::Process { start, .. } => Stat::read(pid, pid.main()).is_ok_and(|stat| stat.start == *start),
+            Entry::Process { start, .. } => {
+                Stat::read(pid, pid.main()).is_ok_and(|stat| stat.start == *start)
+            }
             _ => false,
         };
         if !entries.first().is_some_and(lives) {
@@ -149,14 +168,19 @@ impl Ledger {
     }
 }
 
-/// The affinity of a thread about to be noted: `mask`, or its process's where that is the pin of a thread noted before.
+/// The affinity of a thread about to be noted: `mask`, or its process's where that is the pin of a
+/// thread noted before.
 fn without_pin(mask: &CpuSet, noted: &[Entry]) -> CpuSet {
     let pin = |entry: &Entry| match entry {
-        Entry::Thread { id, mask: before } => before != mask && affinity::get(id.tid).is_ok_and(|now| now == *mask),
+        Entry::Thread { id, mask: before } => {
+            before != mask && affinity::get(id.tid).is_ok_and(|now| now == *mask)
+        }
         _ => false,
     };
     match noted.first() {
-        Some(Entry::Process { mask: process, .. }) if mask.len() == 1 && noted.iter().any(pin) => process.clone(),
+        Some(Entry::Process { mask: process, .. }) if mask.len() == 1 && noted.iter().any(pin) => {
+            process.clone()
+        }
         _ => mask.clone(),
     }
 }
@@ -193,17 +217,23 @@ mod tests {
         let ledger = Ledger::open(folder.path()).unwrap();
         let released = ledger.release(pid).unwrap();
         assert_eq!(released.len(), 1);
-        assert_eq!((released[0].tid, released[0].comm.as_str(), &released[0].cpus), (id.tid, "sleep", &before));
+        assert_eq!(
+            (released[0].tid, released[0].comm.as_str(), &released[0].cpus),
+            (id.tid, "sleep", &before)
+        );
         assert!(released[0].result.is_ok());
         assert_eq!(affinity::get(id.tid).unwrap(), before);
         assert!(ledger.release(pid).unwrap().is_empty());
     }
 
-    /// A shell that creates a child, and both processes. The child ends with the shell's input, which it reads.
+    /// A shell that creates a child, and both processes. The child ends with the shell's input,
+    /// which it reads.
     fn shell_with_child() -> (Killed, Roster) {
         let mut command = Command::new("sh");
-        let child =
-            command.args(["-c", "exec 3<&0; cat <&3 & echo; wait"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let child = command
+            .args(["-c", "exec 3<&0; cat <&3 & echo; wait"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
         let mut child = Killed(child.spawn().unwrap());
         BufReader::new(child.0.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
         let roster = Roster::new(Scope::Trees(vec![Pid(child.0.id() as i32)])).unwrap();
@@ -254,7 +284,12 @@ mod tests {
         let (member, id) = roster.threads().next().unwrap();
         ledger.note(member, &[]).unwrap();
         let path = ledger.path(member.pid);
-        OpenOptions::new().append(true).open(path).unwrap().write_all(b"\n{\"Thread\":{\"id\"").unwrap();
+        OpenOptions::new()
+            .append(true)
+            .open(path)
+            .unwrap()
+            .write_all(b"\n{\"Thread\":{\"id\"")
+            .unwrap();
         ledger.note(member, &[(id, affinity::get(id.tid).unwrap())]).unwrap();
         assert_eq!(ledger.release(member.pid).unwrap().len(), 1);
     }

@@ -1,8 +1,9 @@
 //! Linux: processes, threads, affinities, and the performance of running programs.
 //!
-//! A [`Target`] is a program that was launched or attached to. [`LiveTestbed`] re-pins it while it runs and reads its performance
-//! from a [`Meter`]; [`RerunTestbed`] starts a program anew for every measurement. Whatever is pinned is known to the
-//! [`Guardian`] before, which puts everything back on every way out, `kill -9` included. [`Latencies`] are measured with threads of
+//! A [`Target`] is a program that was launched or attached to. [`LiveTestbed`] re-pins it while it
+//! runs and reads its performance from a [`Meter`]; [`RerunTestbed`] starts a program anew for
+//! every measurement. Whatever is pinned is known to the [`Guardian`] before, which puts everything
+//! back on every way out, `kill -9` included. [`Latencies`] are measured with threads of
 //! pinwise's own.
 
 pub mod affinity;
@@ -52,13 +53,14 @@ pub use live::{LiveOptions, LiveTestbed};
 pub use meter::Meter;
 pub use microbenchmark::HostBench;
 pub use monitor::{
-    Activity, Layer, Lookout, Monitor, MonitorError, Overhead, ThreadActivity, Unavailable, UnknownLayer,
+    Activity, Layer, Lookout, Monitor, MonitorError, Overhead, ThreadActivity, Unavailable,
+    UnknownLayer,
 };
 pub use pin::{Ended, Pinned, Pinner};
 pub use power::{Energy, POWERCAP, Power, PowerError};
 pub use prober::{
-    Drift, LinuxProber, NoSetter, ProbeError, ProbeOptions, ProgressSource, Recipe, RecipeError, Seen, Setter, Subject,
-    Threads, set_number,
+    Drift, LinuxProber, NoSetter, ProbeError, ProbeOptions, ProgressSource, Recipe, RecipeError,
+    Seen, Setter, Subject, Threads, set_number,
 };
 pub use quota::Quota;
 pub use rerun::{RerunOptions, RerunTestbed, RunMetric, Stream};

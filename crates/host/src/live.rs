@@ -1,9 +1,10 @@
 //! A running program, re-pinned while it runs.
 //!
-//! A measurement is one period: the threads are moved, the first fifth is thrown away, the rest is measured. 10 ms already rank
-//! the best assignments, the slow ones need 30 ms or more, so a period is 50 ms unless said otherwise. Threads come and go:
-//! a placed thread that ended is replaced by the next one of its name (a server restarts its worker), others that appear run
-//! where their process may.
+//! A measurement is one period: the threads are moved, the first fifth is thrown away, the rest is
+//! measured. 10 ms already rank the best assignments, the slow ones need 30 ms or more, so a period
+//! is 50 ms unless said otherwise. Threads come and go: a placed thread that ended is replaced by
+//! the next one of its name (a server restarts its worker), others that appear run where their
+//! process may.
 
 mod slot;
 
@@ -17,7 +18,9 @@ use crate::survey::{Surveyed, averaged, same_crew};
 use crate::target::{Target, TargetError, common_contexts, pause};
 use crate::thread::{Pid, ThreadId};
 use pinwise_testbed::figures::counted;
-use pinwise_testbed::{Effort, MeasureError, Measurement, Met, Retry, Setting, Testbed, Thread, Unit, Workload};
+use pinwise_testbed::{
+    Effort, MeasureError, Measurement, Met, Retry, Setting, Testbed, Thread, Unit, Workload,
+};
 use pinwise_topology::{Assignment, CpuSet, Machine, Random};
 use slot::Slot;
 use std::collections::BTreeMap;
@@ -34,7 +37,8 @@ pub struct LiveOptions {
     pub period: Duration,
     /// Abandon a setting that falls below this fraction of the baseline (0.5 for 50 %).
     pub floor: Option<f64>,
-    /// How long threads are watched to see which of them run; twice, and the answers have to agree.
+    /// How long threads are watched to see which of them run; twice, and the answers have to
+    /// agree.
     pub survey: Duration,
     /// How long the program may take until it runs steadily and the meter answers.
     pub patience: Duration,
@@ -55,7 +59,8 @@ impl Default for LiveOptions {
 /// More looks than this at a program that creates threads without pause are in vain.
 const LOOKS: usize = 20;
 
-/// A running program as a testbed. Dropping it puts everything back; see [`crate::Guardian`] for every other way out.
+/// A running program as a testbed. Dropping it puts everything back; see [`crate::Guardian`] for
+/// every other way out.
 pub struct LiveTestbed {
     target: Target,
     meter: Box<dyn Meter>,
@@ -85,8 +90,8 @@ pub struct LiveTestbed {
 }
 
 impl LiveTestbed {
-    /// Waits until the program runs steadily and the meter answers, and finds the threads to place. Raising `cancelled` ends any
-    /// wait within 20 ms.
+    /// Waits until the program runs steadily and the meter answers, and finds the threads to place.
+    /// Raising `cancelled` ends any wait within 20 ms.
     pub fn new(
         mut target: Target,
         machine: &Machine,
@@ -98,7 +103,8 @@ impl LiveTestbed {
         let (machine, leaves) = common_contexts(machine, target.name(), &target.mask())?;
         let mut left_alone = Vec::new();
         let mut placed = Vec::new();
-        let running: Vec<String> = surveyed.iter().filter(|one| one.runs).map(|one| one.thread.name.clone()).collect();
+        let running: Vec<String> =
+            surveyed.iter().filter(|one| one.runs).map(|one| one.thread.name.clone()).collect();
         for one in surveyed {
             match options.choice.why_not(&one.thread.name, one.runs) {
                 Some(why) => left_alone.push((why, one.comm)),
@@ -106,12 +112,18 @@ impl LiveTestbed {
             }
         }
         if placed.is_empty() {
-            return Err(TargetError::NoneChosen { name: target.name().to_owned(), running: running.join(", ") });
+            return Err(TargetError::NoneChosen {
+                name: target.name().to_owned(),
+                running: running.join(", "),
+            });
         }
-        let slots =
-            placed.iter().map(|one| Slot { comm: one.comm.clone(), process: one.process, id: Some(one.id) }).collect();
+        let slots = placed
+            .iter()
+            .map(|one| Slot { comm: one.comm.clone(), process: one.process, id: Some(one.id) })
+            .collect();
         // One that ended since has none, and its place will be filled.
-        let affinities = placed.iter().map(|one| affinity::get(one.id.tid).unwrap_or_default()).collect();
+        let affinities =
+            placed.iter().map(|one| affinity::get(one.id.tid).unwrap_or_default()).collect();
         let threads: Vec<Thread> = placed.into_iter().map(|one| one.thread).collect();
         let workload = Workload { name: target.name().to_owned(), threads };
         Ok(Self {
@@ -136,7 +148,8 @@ impl LiveTestbed {
         })
     }
 
-    /// What the user should know of how it is measured, one line each: threads left alone, what was not allowed.
+    /// What the user should know of how it is measured, one line each: threads left alone, what was
+    /// not allowed.
     pub fn notes(&self) -> Vec<String> {
         let told = choice::told(self.left_alone.iter().map(|(why, comm)| (*why, comm.as_str())));
         told.into_iter().chain(self.not_punctual.clone()).collect()
@@ -147,11 +160,15 @@ impl LiveTestbed {
         let mut notes = Vec::new();
         if self.respawned > 0 {
             let times = counted(self.respawned as u64, "time");
-            notes.push(format!("placed threads that ended were replaced by new ones of their name {times}"));
+            notes.push(format!(
+                "placed threads that ended were replaced by new ones of their name {times}"
+            ));
         }
         match self.late_seen {
             0 => {}
-            1 => notes.push("a thread or child process appeared after the survey; it was not placed".to_owned()),
+            1 => notes.push(
+                "a thread or child process appeared after the survey; it was not placed".to_owned(),
+            ),
             late => {
                 notes
                     .push(format!("{late} threads or child processes appeared after the survey; they were not placed"));
@@ -160,8 +177,8 @@ impl LiveTestbed {
         notes
     }
 
-    /// Whether the number turned out to be a total, though it is taken for a value by its name: then all that was measured with it says
-    /// nothing.
+    /// Whether the number turned out to be a total, though it is taken for a value by its name:
+    /// then all that was measured with it says nothing.
     pub fn measures_a_total(&self) -> bool {
         self.meter.growth().is_some_and(|growth| growth.of_a_total().is_some())
     }
@@ -171,8 +188,8 @@ impl LiveTestbed {
         self.options.period
     }
 
-    /// How long a measurement takes, about, what settles included: a period, or as long as the meter's first answer took where its numbers come more
-    /// slowly.
+    /// How long a measurement takes, about, what settles included: a period, or as long as the
+    /// meter's first answer took where its numbers come more slowly.
     pub fn each(&self) -> Duration {
         self.options.period.max(self.answered)
     }
@@ -184,7 +201,12 @@ impl LiveTestbed {
 
     /// On which CPUs each thread to place may run as far as anyone but us decides, by name.
     pub fn affinities(&self) -> BTreeMap<String, CpuSet> {
-        self.workload.threads.iter().map(|thread| thread.name.clone()).zip(self.affinities.iter().cloned()).collect()
+        self.workload
+            .threads
+            .iter()
+            .map(|thread| thread.name.clone())
+            .zip(self.affinities.iter().cloned())
+            .collect()
     }
 
     /// Moves the threads and looks for new ones until two looks show nothing new.
@@ -215,9 +237,10 @@ impl LiveTestbed {
         Ok(())
     }
 
-    /// Deals the threads over the contexts at random, as many on each as on any other. Threads that are released stay where they
-    /// are until the scheduler has a reason to move them: without this the baseline would inherit the placement measured before
-    /// it, the winner's in the end. Dealing is what a scheduler does with new threads.
+    /// Deals the threads over the contexts at random, as many on each as on any other. Threads that
+    /// are released stay where they are until the scheduler has a reason to move them: without
+    /// this the baseline would inherit the placement measured before it, the winner's in the
+    /// end. Dealing is what a scheduler does with new threads.
     fn scatter(&mut self) -> Result<(), MeasureError> {
         let mut contexts: Vec<u32> = (0..self.leaves.len() as u32).collect();
         self.random.shuffle(&mut contexts);
@@ -241,8 +264,10 @@ impl LiveTestbed {
         for (thread, slot) in self.slots.iter().enumerate() {
             let leaf = assignment.leaf(thread);
             let Some(cpu) = leaves.get(leaf) else {
-                let message =
-                    format!("the assignment uses context {leaf}, the machine has {} allowed ones", leaves.len());
+                let message = format!(
+                    "the assignment uses context {leaf}, the machine has {} allowed ones",
+                    leaves.len()
+                );
                 return Err(MeasureError::new(Retry::Never, message));
             };
             wanted.extend(slot.id.map(|id| (id, cpu)));
@@ -254,7 +279,8 @@ impl LiveTestbed {
     fn window(&mut self, settle: Duration, window: Duration) -> Result<Measurement, MeasureError> {
         let pids = self.target.pids();
         let cancelled = &self.cancelled;
-        let stop = || cancelled.load(Ordering::Relaxed) || pids.iter().all(|&pid| process::ended(pid));
+        let stop =
+            || cancelled.load(Ordering::Relaxed) || pids.iter().all(|&pid| process::ended(pid));
         let measured = self.meter.measure(settle, window, &stop);
         match measured {
             Err(error) if error.interrupted && !self.cancelled.load(Ordering::Relaxed) => {
@@ -267,7 +293,12 @@ impl LiveTestbed {
         }
     }
 
-    fn measure_floored(&mut self, settle: Duration, window: Duration, least: f64) -> Result<Measurement, MeasureError> {
+    fn measure_floored(
+        &mut self,
+        settle: Duration,
+        window: Duration,
+        least: f64,
+    ) -> Result<Measurement, MeasureError> {
         let first = self.window(settle, window / 4)?;
         let measured = if first.performance < least {
             first
@@ -284,7 +315,10 @@ impl LiveTestbed {
         let unit = self.meter.unit();
         let (value, limit) = (unit.quantity(measured.performance), unit.quantity(least));
         let side = if unit.reciprocal { "above" } else { "below" };
-        let message = format!("abandoned at {value:.4} {}: {side} the floor of {limit:.4} {}", unit.name, unit.name);
+        let message = format!(
+            "abandoned at {value:.4} {}: {side} the floor of {limit:.4} {}",
+            unit.name, unit.name
+        );
         Err(MeasureError::new(Retry::Other, message))
     }
 }
@@ -306,7 +340,8 @@ impl Testbed for LiveTestbed {
         if self.cancelled.load(Ordering::Relaxed) {
             return Err(MeasureError::interrupted());
         }
-        if self.options.floor.is_some() && self.baseline.is_none() && *setting != Setting::Unpinned {
+        if self.options.floor.is_some() && self.baseline.is_none() && *setting != Setting::Unpinned
+        {
             self.measure(&Setting::Unpinned, Effort { windows: 4.0 })?;
         }
         let _punctual = match Fifo::raise() {
@@ -342,12 +377,16 @@ impl Testbed for LiveTestbed {
         self.follow(&changes);
         if let Some(vacant) = self.slots.iter().position(|slot| slot.id.is_none()) {
             let name = &self.workload.threads[vacant].name;
-            return Err(MeasureError::new(Retry::Same, format!("thread {name} ended while it was measured")));
+            return Err(MeasureError::new(
+                Retry::Same,
+                format!("thread {name} ended while it was measured"),
+            ));
         }
         if *setting == Setting::Unpinned {
             let (mean, weight) = self.baseline.unwrap_or_default();
             let total = weight + effort.windows;
-            self.baseline = Some((mean + (measured.performance - mean) * effort.windows / total, total));
+            self.baseline =
+                Some((mean + (measured.performance - mean) * effort.windows / total, total));
         }
         Ok(measured)
     }
@@ -359,8 +398,9 @@ impl Testbed for LiveTestbed {
     }
 }
 
-/// Waits for a steady set of busy threads and a first answer of the meter, then looks whether the set is still the same: a
-/// program that is starting up is busy too. The threads, and how long that answer took.
+/// Waits for a steady set of busy threads and a first answer of the meter, then looks whether the
+/// set is still the same: a program that is starting up is busy too. The threads, and how long that
+/// answer took.
 fn first_answer(
     target: &mut Target,
     meter: &mut dyn Meter,
@@ -373,7 +413,11 @@ fn first_answer(
     loop {
         let asked = Instant::now();
         match meter.measure(Duration::ZERO, options.period, &stop) {
-            Err(error) if error.interrupted || error.retry == Retry::Never || Instant::now() >= deadline => {
+            Err(error)
+                if error.interrupted
+                    || error.retry == Retry::Never
+                    || Instant::now() >= deadline =>
+            {
                 target.check()?;
                 return Err(error.into());
             }

@@ -9,8 +9,9 @@ pub trait Meter: Send {
     /// What performance is counted in.
     fn unit(&self) -> &Unit;
 
-    /// Waits `settle`, then measures for about `window` (longer where the source reports more rarely). `cancelled` is asked at
-    /// least every 20 ms; when it returns true the answer is [`MeasureError::interrupted`].
+    /// Waits `settle`, then measures for about `window` (longer where the source reports more
+    /// rarely). `cancelled` is asked at least every 20 ms; when it returns true the answer is
+    /// [`MeasureError::interrupted`].
     fn measure(
         &mut self,
         settle: Duration,
@@ -18,12 +19,14 @@ pub trait Meter: Send {
         cancelled: &dyn Fn() -> bool,
     ) -> Result<Measurement, MeasureError>;
 
-    /// Standard error of the last performance that was measured, in its unit; `None` where its window had no parts to tell it.
+    /// Standard error of the last performance that was measured, in its unit; `None` where its
+    /// window had no parts to tell it.
     fn error(&self) -> Option<f64> {
         None
     }
 
-    /// The program runs in another setting from here on: its threads elsewhere, or another number of them.
+    /// The program runs in another setting from here on: its threads elsewhere, or another number
+    /// of them.
     fn moved(&mut self) {}
 
     /// What the number did so far, where it is taken for a value by its name alone.

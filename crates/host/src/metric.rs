@@ -1,20 +1,24 @@
-//! What performance is, for a program that runs: a number that it prints, keeps or answers, read while its threads are moved.
+//! What performance is, for a program that runs: a number that it prints, keeps or answers, read
+//! while its threads are moved.
 //!
 //! A *metric* is written `KIND:WHERE` ([`MetricSpec`]). Numbers come in two ways:
 //!
-//! - **on demand**: the program is asked (`cmd:`, `prom:`, `netdev:`, `io:`, `dpdk:`). A *counter* read at the begin and the end of
-//!   a window gives the rate over exactly that window. Where the number is renewed only now and then, the changes are taken
-//!   as if they had been printed.
-//! - **at the program's pace**: it prints (`stdout:`, `stderr:`, `file:`). A counter gives the rate between the first and the
-//!   last line in the window. A *value* stands for the time since the line before it, so one that reaches back before the
-//!   threads were moved is dropped. No line is used twice.
+//! - **on demand**: the program is asked (`cmd:`, `prom:`, `netdev:`, `io:`, `dpdk:`). A *counter*
+//!   read at the begin and the end of a window gives the rate over exactly that window. Where the
+//!   number is renewed only now and then, the changes are taken as if they had been printed.
+//! - **at the program's pace**: it prints (`stdout:`, `stderr:`, `file:`). A counter gives the rate
+//!   between the first and the last line in the window. A *value* stands for the time since the
+//!   line before it, so one that reaches back before the threads were moved is dropped. No line is
+//!   used twice.
 //!
-//! Which of these it is, counter or value, is stated by the user, said by the name, or seen in the first readings; what was
-//! decided is told ([`Metric::notes`]). Lines are dated when they are read: under load that is some milliseconds late, unless
-//! the program prints its own clock and the pattern names it (`(?<seconds>…)`).
+//! Which of these it is, counter or value, is stated by the user, said by the name, or seen in the
+//! first readings; what was decided is told ([`Metric::notes`]). Lines are dated when they are
+//! read: under load that is some milliseconds late, unless the program prints its own clock and the
+//! pattern names it (`(?<seconds>…)`).
 //!
-//! Limits: a value that the program itself smooths over a long time (an "instantaneous" rate over the last seconds) still holds
-//! some of the assignment before; take the counter behind it where there is one.
+//! Limits: a value that the program itself smooths over a long time (an "instantaneous" rate over
+//! the last seconds) still holds some of the assignment before; take the counter behind it where
+//! there is one.
 
 mod arrivals;
 mod command;
@@ -65,8 +69,8 @@ pub struct MetricOptions {
     pub interpretation: Option<Interpretation>,
     /// The quantity is better when lower.
     pub lower_is_better: bool,
-    /// The unit of the quantity: for a counter of what is counted (`chunks`) or of the rate (`chunks/s`, `fps`); derived from the metric when
-    /// not given.
+    /// The unit of the quantity: for a counter of what is counted (`chunks`) or of the rate
+    /// (`chunks/s`, `fps`); derived from the metric when not given.
     pub unit: Option<String>,
     /// How long to wait for a number before giving up.
     pub patience: Duration,
@@ -108,12 +112,18 @@ impl std::fmt::Debug for Metric {
 }
 
 impl MetricSpec {
-    /// Checks what can be checked before a program is started, or before anything is done to one that runs as the processes `running`.
+    /// Checks what can be checked before a program is started, or before anything is done to one
+    /// that runs as the processes `running`.
     ///
     /// # Errors
-    /// Options that do not go with the metric; `stdout:` and `stderr:` of a program that runs; `runtime` never comes here. What the metric is
-    /// read from is not there and will not be: of a program that runs files, pages and sockets too, which one that is started may make.
-    pub fn check(&self, options: &MetricOptions, running: Option<&[Pid]>) -> Result<(), MetricError> {
+    /// Options that do not go with the metric; `stdout:` and `stderr:` of a program that runs;
+    /// `runtime` never comes here. What the metric is read from is not there and will not be:
+    /// of a program that runs files, pages and sockets too, which one that is started may make.
+    pub fn check(
+        &self,
+        options: &MetricOptions,
+        running: Option<&[Pid]>,
+    ) -> Result<(), MetricError> {
         self.fits(options, running.is_none())?;
         self.present(running)
     }
@@ -121,7 +131,9 @@ impl MetricSpec {
     fn fits(&self, options: &MetricOptions, launched: bool) -> Result<(), MetricError> {
         match self {
             Self::Command(_) => {}
-            _ if options.pick.is_some() => return Err(MetricError::PickWithoutCommand { metric: self.to_string() }),
+            _ if options.pick.is_some() => {
+                return Err(MetricError::PickWithoutCommand { metric: self.to_string() });
+            }
             Self::Runtime => return Err(MetricError::RuntimeOfRunning),
             Self::Stdout(_) if !launched => {
                 return Err(MetricError::NoStream { metric: self.to_string(), stream: "stdout" });
@@ -134,8 +146,9 @@ impl MetricSpec {
         Ok(())
     }
 
-    /// Takes up the metric of a running program: waits for its first numbers, finds out what they are. The stream it reads is
-    /// taken out of `streams`; `pids` are the program's processes, asked anew for each reading.
+    /// Takes up the metric of a running program: waits for its first numbers, finds out what they
+    /// are. The stream it reads is taken out of `streams`; `pids` are the program's processes,
+    /// asked anew for each reading.
     ///
     /// # Errors
     /// [`MetricError`]: the metric does not go with the options or the program, no number came in time, the readings leave
@@ -160,7 +173,11 @@ impl MetricSpec {
         };
         let missing = |stream| MetricError::NoStream { metric: metric.clone(), stream };
         let lines = |lines, pattern: &Pattern, from: String| {
-            probe::lines(Box::new(MatchingLines::new(lines, pattern.clone(), from)), &known, cancelled)
+            probe::lines(
+                Box::new(MatchingLines::new(lines, pattern.clone(), from)),
+                &known,
+                cancelled,
+            )
         };
         let source = |source: Box<dyn Source>| probe::source(source, &known, cancelled);
         let found = match self {
@@ -173,7 +190,10 @@ impl MetricSpec {
                 lines(Lines::Stream(stream), pattern, "the program's stderr".into())
             }
             Self::File { path, pattern } if pseudo_file::is(path) => {
-                source(Box::new(pseudo_file::PseudoFile { path: path.clone(), pattern: pattern.clone() }))
+                source(Box::new(pseudo_file::PseudoFile {
+                    path: path.clone(),
+                    pattern: pattern.clone(),
+                }))
             }
             Self::File { path, pattern } => {
                 let followed = tail::follow(path).map_err(|error| MetricError::NeverRead {
@@ -203,7 +223,11 @@ impl MetricSpec {
         let Found { meter, interpretation, notes, shortest_window } = found?;
         let quantity = self.quantity().or_else(|| picked.and_then(spec::quantity));
         let unit = unit(options, interpretation, quantity);
-        Ok(Metric { meter: Box::new(Converted { meter, unit, error: None }), notes, shortest_window })
+        Ok(Metric {
+            meter: Box::new(Converted { meter, unit, error: None }),
+            notes,
+            shortest_window,
+        })
     }
 }
 
@@ -212,7 +236,9 @@ fn unit(options: &MetricOptions, interpretation: Interpretation, quantity: Optio
     let name = match (interpretation, &options.unit) {
         (Interpretation::Counter, Some(named)) => per_second(named),
         (Interpretation::Value, Some(named)) => named.clone(),
-        (Interpretation::Counter, None) => quantity.map_or_else(|| "1/s".into(), |what| format!("{what}/s")),
+        (Interpretation::Counter, None) => {
+            quantity.map_or_else(|| "1/s".into(), |what| format!("{what}/s"))
+        }
         (Interpretation::Value, None) => quantity.unwrap_or_else(|| "value".into()),
     };
     if options.lower_is_better { Unit::cost(name) } else { Unit::rate(name) }
@@ -221,13 +247,16 @@ fn unit(options: &MetricOptions, interpretation: Interpretation, quantity: Optio
 /// Units that are rates by their name, behind a prefix for thousands.
 const RATES: [&str; 10] = ["bps", "flops", "fps", "hz", "iops", "ips", "pps", "qps", "rps", "tps"];
 
-/// The unit of a counter's rate, where the user named what is counted: `chunks` is `chunks/s`. Who has named a rate (`chunks/s`, `Mpps`, `blocks per
-/// minute`) is taken at that.
+/// The unit of a counter's rate, where the user named what is counted: `chunks` is `chunks/s`. Who
+/// has named a rate (`chunks/s`, `Mpps`, `blocks per minute`) is taken at that.
 fn per_second(named: &str) -> String {
     let small = named.to_lowercase();
     let is_rate = |name: &str| RATES.contains(&name);
     let prefixed = small.strip_prefix(['k', 'm', 'g', 't']);
-    let rate = named.contains('/') || small.contains(" per ") || is_rate(&small) || prefixed.is_some_and(is_rate);
+    let rate = named.contains('/')
+        || small.contains(" per ")
+        || is_rate(&small)
+        || prefixed.is_some_and(is_rate);
     if rate { named.to_owned() } else { format!("{named}/s") }
 }
 

@@ -1,28 +1,33 @@
 //! How a running program spends its time, watched from outside.
 //!
-//! Whether more threads would help shows in what the present ones do: compute, wait for a CPU, wait for each other, or sleep.
-//! There are three ways to see it, the [`Layer`]s; all give an [`Activity`], and it says which one it is from.
+//! Whether more threads would help shows in what the present ones do: compute, wait for a CPU, wait
+//! for each other, or sleep. There are three ways to see it, the [`Layer`]s; all give an
+//! [`Activity`], and it says which one it is from.
 //!
-//! Without privilege ([`Layer::Proc`]) the kernel accounts the first two exactly (`/proc/PID/task/TID/schedstat`); the rest of a
-//! thread's time it slept. What it slept *for* is sampled: a thread that waits for another one, at a lock, a condition variable, a
-//! barrier or a join, sleeps in the `futex` system call, which `/proc/PID/task/TID/syscall` tells. Voluntary switches and
-//! migrations are counters of the kernel.
+//! Without privilege ([`Layer::Proc`]) the kernel accounts the first two exactly
+//! (`/proc/PID/task/TID/schedstat`); the rest of a thread's time it slept. What it slept *for* is
+//! sampled: a thread that waits for another one, at a lock, a condition variable, a barrier or a
+//! join, sleeps in the `futex` system call, which `/proc/PID/task/TID/syscall` tells. Voluntary
+//! switches and migrations are counters of the kernel.
 //!
 //! ```text
 //! slept  = elapsed - ran - waited                      exact
 //! locked = slept * looks in futex / looks asleep       the looks only split what is known exactly
 //! ```
 //!
-//! A look costs a system call per thread on a file that is kept open; opening it every time would cost a program that blocks
-//! often 8 to 14 % at a look per millisecond. The counters, which need two more files, are read ten times less often.
+//! A look costs a system call per thread on a file that is kept open; opening it every time would
+//! cost a program that blocks often 8 to 14 % at a look per millisecond. The counters, which need
+//! two more files, are read ten times less often.
 //!
-//! Limits: a thread that lives for less than the time between two looks is missed, and what a thread counts after the last
-//! reading of its counters is lost with it. A lock that spins before it sleeps shows as computing. Another user's program does
-//! not show its system calls; then locks are not told ([`Activity::lock`]).
+//! Limits: a thread that lives for less than the time between two looks is missed, and what a
+//! thread counts after the last reading of its counters is lost with it. A lock that spins before
+//! it sleeps shows as computing. Another user's program does not show its system calls; then locks
+//! are not told ([`Activity::lock`]).
 //!
-//! With privilege the kernel's records of context switches ([`Layer::Perf`]) tell every turn on a CPU, and a program in the kernel
-//! ([`Layer::Ebpf`]) keeps exact accounts of all of it, the time at locks included. docs/MONITOR.md compares them. A [`Lookout`] gives them up for a
-//! program that they cost too much; how often that is looked at is a matter of its `Budget`.
+//! With privilege the kernel's records of context switches ([`Layer::Perf`]) tell every turn on a
+//! CPU, and a program in the kernel ([`Layer::Ebpf`]) keeps exact accounts of all of it, the time
+//! at locks included. docs/MONITOR.md compares them. A [`Lookout`] gives them up for a program that
+//! they cost too much; how often that is looked at is a matter of its `Budget`.
 
 mod activity;
 mod budget;
@@ -59,7 +64,8 @@ use thiserror::Error;
 const LOOK: Duration = Duration::from_millis(10);
 /// Between two looks for new processes, and at files that are slower to read.
 const COUNT: Duration = Duration::from_millis(100);
-/// A window that begins so soon after another one was read out begins where that has ended, and has its last reading for its first.
+/// A window that begins so soon after another one was read out begins where that has ended, and has
+/// its last reading for its first.
 const FOLLOWS: Duration = Duration::from_millis(1);
 /// So much longer than wanted the time between two looks is worth telling.
 const NOTABLE: f64 = 1.1;
@@ -83,7 +89,8 @@ pub struct Monitor {
     roster: Roster,
     source: Box<dyn Source>,
     budget: Budget,
-    /// The end of the last window and when that was read out, which takes a while for many threads; `None` where something came after it.
+    /// The end of the last window and when that was read out, which takes a while for many
+    /// threads; `None` where something came after it.
     ended: Option<(Instant, Instant)>,
     /// When new processes were looked for last.
     listed: Instant,
@@ -92,8 +99,8 @@ pub struct Monitor {
 }
 
 impl Monitor {
-    /// Of the processes in `scope` and those they create, by the best layer that is allowed here; [`Monitor::refused`] tells why
-    /// it is no better one.
+    /// Of the processes in `scope` and those they create, by the best layer that is allowed here;
+    /// [`Monitor::refused`] tells why it is no better one.
     pub fn best(scope: Scope) -> io::Result<Self> {
         let (layer, source, refused) = choose();
         Self::new(scope, layer, source, refused)
@@ -104,7 +111,12 @@ impl Monitor {
         Ok(Self::new(scope, layer, open(layer)?, Vec::new())?)
     }
 
-    fn new(scope: Scope, layer: Layer, source: Box<dyn Source>, refused: Vec<Unavailable>) -> io::Result<Self> {
+    fn new(
+        scope: Scope,
+        layer: Layer,
+        source: Box<dyn Source>,
+        refused: Vec<Unavailable>,
+    ) -> io::Result<Self> {
         Ok(Self {
             layer,
             refused,
@@ -138,15 +150,16 @@ impl Monitor {
         if self.source.stretches() { self.budget.pace(wanted) } else { wanted }
     }
 
-    /// Takes out of the kernel what stays there between windows, and between monitors, because putting it there takes a while. The next window
-    /// puts it back.
+    /// Takes out of the kernel what stays there between windows, and between monitors, because
+    /// putting it there takes a while. The next window puts it back.
     pub fn rest(&mut self) -> io::Result<()> {
         self.ended = None;
         self.source.rest()
     }
 
-    /// Watches for `window`, or until `cancelled` says so or no thread is left. `pause` sleeps. Where the window before has ended just now this one begins
-    /// there: nothing between them is missed, and nothing is read twice.
+    /// Watches for `window`, or until `cancelled` says so or no thread is left. `pause` sleeps.
+    /// Where the window before has ended just now this one begins there: nothing between them
+    /// is missed, and nothing is read twice.
     pub fn watch(
         &mut self,
         window: Duration,
@@ -168,7 +181,11 @@ impl Monitor {
         let _punctual = Fifo::raise();
         let spent = overhead::own_time();
         let follows = match self.ended.take() {
-            Some((ended, left)) if left.elapsed() < FOLLOWS && self.source.follow(&self.roster)? => Some(ended),
+            Some((ended, left))
+                if left.elapsed() < FOLLOWS && self.source.follow(&self.roster)? =>
+            {
+                Some(ended)
+            }
             _ => None,
         };
         let begin = if let Some(ended) = follows {
@@ -182,7 +199,8 @@ impl Monitor {
         let mut ran = (begin, self.roster.cpu_time());
         let mut paid = overhead::own_time();
         self.budget.charge(paid.saturating_sub(spent));
-        let (mut counted, mut gone) = (if follows.is_some() { COUNT } else { Duration::ZERO }, false);
+        let (mut counted, mut gone) =
+            (if follows.is_some() { COUNT } else { Duration::ZERO }, false);
         let (mut apart, mut end) = (Duration::ZERO, begin);
         for number in 0u32.. {
             if number > 0 {
@@ -191,7 +209,8 @@ impl Monitor {
             let (now, looking) = (Instant::now(), number > 0 || follows.is_none());
             let at = now - begin;
             let last = at >= window || cancelled() || !self.alive();
-            // Early in its life a program is counted more often: what a thread does after the last reading is lost with it.
+            // Early in its life a program is counted more often: what a thread does after the last
+            // reading is lost with it.
             let early = follows.is_none() && self.budget.looks().is_power_of_two();
             let counting = last || at >= counted || early;
             if counting {
@@ -228,15 +247,28 @@ impl Monitor {
         threads.sort_by_key(|thread| order.get(&thread.id).copied().unwrap_or(usize::MAX));
         self.budget.charge(overhead::own_time().saturating_sub(paid));
         self.ended = Some((end, Instant::now()));
-        let mut overhead = Overhead { watching: overhead::own_time().saturating_sub(spent), ..Overhead::default() };
+        let mut overhead = Overhead {
+            watching: overhead::own_time().saturating_sub(spent),
+            ..Overhead::default()
+        };
         self.source.charge(&mut overhead);
-        // Looks that are late for another reason are not told, nor those of a layer that is exact without them.
+        // Looks that are late for another reason are not told, nor those of a layer that is exact
+        // without them.
         let notable = self.source.pace().mul_f64(NOTABLE);
-        let stretched = (self.layer != Layer::Ebpf && self.pace().min(apart) > notable).then_some(apart);
-        Ok(Activity { layer: self.layer, elapsed, threads, stretched, lost: self.source.lost(), overhead })
+        let stretched =
+            (self.layer != Layer::Ebpf && self.pace().min(apart) > notable).then_some(apart);
+        Ok(Activity {
+            layer: self.layer,
+            elapsed,
+            threads,
+            stretched,
+            lost: self.source.lost(),
+            overhead,
+        })
     }
 
-    /// Tells the budget what CPU time the program has used since a moment at which it had used so much; the same of now.
+    /// Tells the budget what CPU time the program has used since a moment at which it had used so
+    /// much; the same of now.
     fn earn(&mut self, (then, before): (Instant, Duration)) -> (Instant, Duration) {
         let (now, ran) = (Instant::now(), self.roster.cpu_time());
         // Processes that have ended meanwhile take theirs with them.
@@ -245,8 +277,9 @@ impl Monitor {
     }
 }
 
-/// The pause after a look: half to one and a half times `pace`, spread evenly (multiples of the golden ratio, modulo 1), so that
-/// looks do not keep step with a program that has a period of its own.
+/// The pause after a look: half to one and a half times `pace`, spread evenly (multiples of the
+/// golden ratio, modulo 1), so that looks do not keep step with a program that has a period of its
+/// own.
 fn unsteady(pace: Duration, number: u32) -> Duration {
     const GOLDEN: u32 = 0x9e37_79b9;
     pace.mul_f64(0.5 + f64::from(number.wrapping_mul(GOLDEN)) / f64::from(u32::MAX))
@@ -270,7 +303,8 @@ fn choose() -> (Layer, Box<dyn Source>, Vec<Unavailable>) {
     (Layer::Proc, Box::new(Sampling::new()), refused)
 }
 
-/// Layers that took time to prepare, from monitors that are gone: who watches one process after another prepares them once.
+/// Layers that took time to prepare, from monitors that are gone: who watches one process after
+/// another prepares them once.
 static SPARE: Mutex<Vec<(Layer, Box<dyn Source>)>> = Mutex::new(Vec::new());
 
 /// Prepares a layer.
@@ -286,7 +320,11 @@ fn open(layer: Layer) -> Result<Box<dyn Source>, Unavailable> {
         #[cfg(feature = "bpf")]
         Layer::Ebpf => Ok(Box::new(ebpf::Ebpf::open()?)),
         #[cfg(not(feature = "bpf"))]
-        Layer::Ebpf => Err(Unavailable::new(layer, "not in this build of pinwise", "cargo build --features bpf")),
+        Layer::Ebpf => Err(Unavailable::new(
+            layer,
+            "not in this build of pinwise",
+            "cargo build --features bpf",
+        )),
     }
 }
 

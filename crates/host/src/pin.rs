@@ -1,13 +1,16 @@
 //! Pinning a program's threads by name while they come and go.
 //!
-//! Names are those of [`crate::role`]: comm and order of creation. Both settle only as a program starts up: a new thread carries
-//! its creator's comm until it gives itself one, and `pigz` becomes `pigz#0` when the second appears. So names are worked out
-//! again whenever something changed, and a thread moves when its name says so.
+//! Names are those of [`crate::role`]: comm and order of creation. Both settle only as a program
+//! starts up: a new thread carries its creator's comm until it gives itself one, and `pigz` becomes
+//! `pigz#0` when the second appears. So names are worked out again whenever something changed, and
+//! a thread moves when its name says so.
 //!
-//! A new thread inherits the affinity of the one that created it: a thread that is not to be pinned and appears with the CPUs of
-//! a pinned one gets its process's own affinity back, as it would have without us.
+//! A new thread inherits the affinity of the one that created it: a thread that is not to be pinned
+//! and appears with the CPUs of a pinned one gets its process's own affinity back, as it would have
+//! without us.
 //!
-//! Limit: between two looks (1 ms while threads appear, then up to 20 ms) a new thread runs where its creator is pinned.
+//! Limit: between two looks (1 ms while threads appear, then up to 20 ms) a new thread runs where
+//! its creator is pinned.
 
 use crate::affinity::{self, AffinityError};
 use crate::ledger::Ledger;
@@ -24,15 +27,18 @@ use std::time::{Duration, Instant};
 const SHORTEST: Duration = Duration::from_millis(1);
 /// Between looks when nothing has changed for long; also how often other processes are looked for.
 const LONGEST: Duration = Duration::from_millis(20);
-/// A thread of age t that was not asked for its comm for t/8 is asked again, at the latest after this.
+/// A thread of age t that was not asked for its comm for t/8 is asked again, at the latest after
+/// this.
 const RENAMED: Duration = Duration::from_millis(250);
 
 /// Whether threads that have ended count when others of their comm are numbered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// They do: every run of a program that is watched from its start has the same names, however its threads end.
+    /// They do: every run of a program that is watched from its start has the same names, however
+    /// its threads end.
     Count,
-    /// They do not: in a program that is met while it runs, a worker that is created again has the name of the one before.
+    /// They do not: in a program that is met while it runs, a worker that is created again has the
+    /// name of the one before.
     Forgotten,
 }
 
@@ -105,11 +111,12 @@ impl Pinner {
         Self { ledger: Some(ledger), ..self }
     }
 
-    /// Pins what has appeared or changed its name since the last look; gives these threads. About 20 us where nothing has.
+    /// Pins what has appeared or changed its name since the last look; gives these threads. About
+    /// 20 us where nothing has.
     ///
     /// # Errors
-    /// `/proc` or the cgroup cannot be read, or a replaced affinity not be noted. A thread that is refused is no error, it is
-    /// told once.
+    /// `/proc` or the cgroup cannot be read, or a replaced affinity not be noted. A thread that is
+    /// refused is no error, it is told once.
     pub fn look(&mut self) -> io::Result<Vec<Pinned>> {
         let now = Instant::now();
         let changes = if self.interval >= LONGEST || now - self.looked_for_processes >= LONGEST {
@@ -119,12 +126,18 @@ impl Pinner {
             self.roster.look_at_threads()
         };
         let gone: HashSet<ThreadId> = changes.gone.into_iter().collect();
-        self.seen.iter_mut().filter(|seen| gone.contains(&seen.id)).for_each(|seen| seen.alive = false);
+        self.seen
+            .iter_mut()
+            .filter(|seen| gone.contains(&seen.id))
+            .for_each(|seen| seen.alive = false);
         if self.ended == Ended::Forgotten {
             self.seen.retain(|seen| seen.alive);
         }
-        let new: Vec<(ThreadId, usize)> =
-            changes.new.iter().filter_map(|id| Some((*id, self.roster.member(id.pid)?.root))).collect();
+        let new: Vec<(ThreadId, usize)> = changes
+            .new
+            .iter()
+            .filter_map(|id| Some((*id, self.roster.member(id.pid)?.root)))
+            .collect();
         let came_or_went = !new.is_empty() || !gone.is_empty();
         self.meet(new);
         let changed = self.ask_for_names(now) || came_or_went;
@@ -140,7 +153,12 @@ impl Pinner {
     /// The names for which no thread was pinned or refused yet.
     pub fn missing(&self) -> Vec<&str> {
         let missing = |(index, (name, _))| (!self.found.contains(&index)).then_some(name);
-        self.wanted.iter().map(|(name, cpus)| (name.as_str(), cpus)).enumerate().filter_map(missing).collect()
+        self.wanted
+            .iter()
+            .map(|(name, cpus)| (name.as_str(), cpus))
+            .enumerate()
+            .filter_map(missing)
+            .collect()
     }
 
     /// Whether every process has ended.
@@ -150,8 +168,11 @@ impl Pinner {
 
     /// The threads that have a name, in the order of creation, and their names.
     pub(crate) fn seen(&self) -> (&[Seen], Vec<Thread>) {
-        let found: Vec<Found<'_>> =
-            self.seen.iter().map(|seen| Found { comm: &seen.comm, process: seen.process }).collect();
+        let found: Vec<Found<'_>> = self
+            .seen
+            .iter()
+            .map(|seen| Found { comm: &seen.comm, process: seen.process })
+            .collect();
         let names = role::name(&found);
         (&self.seen, names)
     }
@@ -179,19 +200,21 @@ impl Pinner {
         changed
     }
 
-    /// What the next look would do to the threads that are there now, without doing it: each with the CPUs it may use now.
+    /// What the next look would do to the threads that are there now, without doing it: each with
+    /// the CPUs it may use now.
     pub fn preview(&self) -> Vec<(Pinned, CpuSet)> {
         let moves = self.moves().into_iter().filter_map(|(index, wanted)| {
             let (name, cpus) = self.wanted[wanted?].clone();
             let tid = self.seen[index].id.tid;
-            let (now, result) =
-                affinity::get(tid).map_or_else(|error| (CpuSet::new(), Err(error)), |now| (now, Ok(())));
+            let (now, result) = affinity::get(tid)
+                .map_or_else(|error| (CpuSet::new(), Err(error)), |now| (now, Ok(())));
             Some((Pinned { name, tid, cpus, result }, now))
         });
         moves.collect()
     }
 
-    /// The living threads that are not where their name says, and which of the wanted names they have.
+    /// The living threads that are not where their name says, and which of the wanted names they
+    /// have.
     fn moves(&self) -> Vec<(usize, Option<usize>)> {
         if self.wanted.is_empty() {
             return Vec::new();
@@ -201,7 +224,8 @@ impl Pinner {
         let wanted = |name: &str| self.wanted.iter().position(|(wanted, _)| wanted == name);
         let moves = named.filter_map(|(index, (thread, seen))| match wanted(&thread.name) {
             wanted if wanted.is_some() => (wanted != seen.place).then_some((index, wanted)),
-            none => (seen.place.is_some() || seen.new && self.inherited(seen.id.tid)).then_some((index, none)),
+            none => (seen.place.is_some() || seen.new && self.inherited(seen.id.tid))
+                .then_some((index, none)),
         });
         moves.collect()
     }
@@ -246,7 +270,8 @@ impl Pinner {
                 }
                 None => {
                     if let Some(member) = self.roster.member(id.pid) {
-                        // It has ended, or its process may not be touched: then it was not pinned by us either.
+                        // It has ended, or its process may not be touched: then it was not pinned
+                        // by us either.
                         let _ = affinity::set(id.tid, &member.mask);
                     }
                 }
@@ -273,11 +298,18 @@ mod tests {
     /// A shell that waits for a line.
     fn program() -> (Killed, Pid) {
         let mut command = Command::new("sh");
-        let child = command.args(["-c", "echo started; read -r line"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let child = command
+            .args(["-c", "echo started; read -r line"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
         let mut child = child.spawn().unwrap();
         let pid = Pid(child.id() as i32);
         let mut line = String::new();
-        std::io::BufRead::read_line(&mut std::io::BufReader::new(child.stdout.take().unwrap()), &mut line).unwrap();
+        std::io::BufRead::read_line(
+            &mut std::io::BufReader::new(child.stdout.take().unwrap()),
+            &mut line,
+        )
+        .unwrap();
         (Killed(child), pid)
     }
 
@@ -302,7 +334,9 @@ mod tests {
     fn a_refused_thread_is_told_once() {
         let (_child, pid) = program();
         let none: CpuSet = [pinwise_topology::CpuId(8191)].into_iter().collect();
-        let mut pinner = Pinner::new(Scope::Trees(vec![pid]), vec![("sh".to_owned(), none)], Ended::Forgotten).unwrap();
+        let mut pinner =
+            Pinner::new(Scope::Trees(vec![pid]), vec![("sh".to_owned(), none)], Ended::Forgotten)
+                .unwrap();
         let news = pinner.look().unwrap();
         assert!(matches!(news[0].result, Err(AffinityError::Excluded { .. })));
         assert!(pinner.look().unwrap().is_empty());
@@ -311,12 +345,17 @@ mod tests {
     #[test]
     fn a_child_does_not_inherit_the_pin_of_its_parent() {
         let mut command = Command::new("sh");
-        let child = command.args(["-c", "read -r line; sleep 10 & wait"]).stdin(Stdio::piped()).stdout(Stdio::null());
+        let child = command
+            .args(["-c", "read -r line; sleep 10 & wait"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null());
         let mut child = Killed(child.spawn().unwrap());
         let pid = Pid(child.0.id() as i32);
         let mine = affinity::get(pid.main()).unwrap();
         let one: CpuSet = mine.first().into_iter().collect();
-        let mut pinner = Pinner::new(Scope::Trees(vec![pid]), vec![("sh".to_owned(), one)], Ended::Forgotten).unwrap();
+        let mut pinner =
+            Pinner::new(Scope::Trees(vec![pid]), vec![("sh".to_owned(), one)], Ended::Forgotten)
+                .unwrap();
         assert_eq!(pinner.look().unwrap().len(), 1);
         std::io::Write::write_all(&mut child.0.stdin.take().unwrap(), b"go\n").unwrap();
         // The child appears when the shell gets to it; bounded by 10 s.
@@ -334,7 +373,8 @@ mod tests {
     #[test]
     fn a_program_that_ended_has_no_processes() {
         let (child, pid) = program();
-        let mut pinner = Pinner::new(Scope::Trees(vec![pid]), Vec::new(), Ended::Forgotten).unwrap();
+        let mut pinner =
+            Pinner::new(Scope::Trees(vec![pid]), Vec::new(), Ended::Forgotten).unwrap();
         drop(child);
         // A process that was killed may take a moment to go; bounded by 10 s.
         for _ in 0..1000 {

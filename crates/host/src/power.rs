@@ -1,11 +1,13 @@
-//! The power of the processor, from the kernel's counters of energy (powercap; on Intel and AMD these are RAPL's).
+//! The power of the processor, from the kernel's counters of energy (powercap; on Intel and AMD
+//! these are RAPL's).
 //!
-//! Terms: a *zone* counts the energy of a part of the machine in microjoules, from any start, up to its range, then from 0 again. Packages are
-//! zones of their own (`intel-rapl:0`); memory is a part of a package's zone in the tree and not in its count, so it is added. A zone of the whole
+//! Terms: a *zone* counts the energy of a part of the machine in microjoules, from any start, up to
+//! its range, then from 0 again. Packages are zones of their own (`intel-rapl:0`); memory is a part
+//! of a package's zone in the tree and not in its count, so it is added. A zone of the whole
 //! board (`psys`) contains them and is left out.
 //!
-//! Limits: what else runs on the machine counts too; a counter that goes round twice between two readings is not noticed (at 200 W that takes
-//! more than 20 minutes).
+//! Limits: what else runs on the machine counts too; a counter that goes round twice between two
+//! readings is not noticed (at 200 W that takes more than 20 minutes).
 
 use std::fs;
 use std::io;
@@ -61,7 +63,9 @@ impl Power {
                 continue;
             }
             // Without a range it is taken never to begin again.
-            let range = read("max_energy_range_uj").and_then(|text| text.trim().parse().ok()).unwrap_or(u64::MAX);
+            let range = read("max_energy_range_uj")
+                .and_then(|text| text.trim().parse().ok())
+                .unwrap_or(u64::MAX);
             zones.push(Zone { counter: entry.path().join("energy_uj"), range });
         }
         if zones.is_empty() {
@@ -125,7 +129,9 @@ mod tests {
         let root = recorded(&BOARD);
         let power = Power::open(root.path()).unwrap();
         let from = power.read().unwrap();
-        let set = |zone: &str, energy: &str| fs::write(root.path().join(zone).join("energy_uj"), energy).unwrap();
+        let set = |zone: &str, energy: &str| {
+            fs::write(root.path().join(zone).join("energy_uj"), energy).unwrap()
+        };
         set("intel-rapl:0", "1671150\n");
         set("intel-rapl:0:1", "1500000\n");
         set("intel-rapl:1", "10000000\n");
@@ -137,11 +143,20 @@ mod tests {
     #[test]
     fn what_is_missing_is_named_in_one_line() {
         let none = Power::open(Path::new("/no/such/place")).unwrap_err().to_string();
-        assert!(none.starts_with("/no/such/place: no counters of energy here") && !none.contains('\n'), "{none}");
+        assert!(
+            none.starts_with("/no/such/place: no counters of energy here") && !none.contains('\n'),
+            "{none}"
+        );
         let root = recorded(&BOARD[..2]);
         fs::remove_file(root.path().join("intel-rapl:0/energy_uj")).unwrap();
         let refused = Power::open(root.path()).unwrap_err().to_string();
-        assert!(refused.contains("intel-rapl:0/energy_uj") && refused.contains("root"), "{refused}");
-        assert!(Power::open(recorded(&BOARD[1..2]).path()).is_err(), "a part of a package is not the package");
+        assert!(
+            refused.contains("intel-rapl:0/energy_uj") && refused.contains("root"),
+            "{refused}"
+        );
+        assert!(
+            Power::open(recorded(&BOARD[1..2]).path()).is_err(),
+            "a part of a package is not the package"
+        );
     }
 }

@@ -1,18 +1,23 @@
-//! A program that is started for a moment with one number of threads, watched, and ended: a [`Prober`] on Linux.
+//! A program that is started for a moment with one number of threads, watched, and ended: a
+//! [`Prober`] on Linux.
 //!
-//! *One probe*: the program is started with its parameter ([`Recipe`]). Its initialization is waited for, however long it takes: until
-//! as many threads as the parameter promises exist and some of them work, or until a line of its output says so. It gets a moment to
-//! warm up, then its threads are watched for the window by a [`Monitor`](crate::Monitor), and then it is ended with everything it has started.
+//! *One probe*: the program is started with its parameter ([`Recipe`]). Its initialization is
+//! waited for, however long it takes: until as many threads as the parameter promises exist and
+//! some of them work, or until a line of its output says so. It gets a moment to warm up, then its
+//! threads are watched for the window by a [`Monitor`](crate::Monitor), and then it is ended with
+//! everything it has started.
 //!
-//! *Progress*, best first: a metric of the user's, read over the same window; where the program ends by itself soon, the time of
-//! a whole run, from start to end; instructions, where the processor's counters may be read; else the time its threads
-//! had a CPU, which says how many contexts it keeps busy and not what for.
+//! *Progress*, best first: a metric of the user's, read over the same window; where the program
+//! ends by itself soon, the time of a whole run, from start to end; instructions, where the
+//! processor's counters may be read; else the time its threads had a CPU, which says how many
+//! contexts it keeps busy and not what for.
 //!
-//! *What goes wrong* is told in one line ([`ProbeError`]): a program that never creates its workers, whose threads do not follow the
-//! parameter, that dies, waits for a terminal, or fills the disk.
+//! *What goes wrong* is told in one line ([`ProbeError`]): a program that never creates its
+//! workers, whose threads do not follow the parameter, that dies, waits for a terminal, or fills
+//! the disk.
 //!
-//! Limits: with one thread there are no workers to wait for; a program that reads its input in silence is then taken for one that
-//! works, unless its output tells when it has begun.
+//! Limits: with one thread there are no workers to wait for; a program that reads its input in
+//! silence is then taken for one that works, unless its output tells when it has begun.
 
 mod crew;
 mod error;
@@ -69,7 +74,8 @@ pub struct LinuxProber {
     error: Option<ProbeError>,
 }
 
-/// Gives the running process `pid` the parameter `n` by `command`, and waits until the number of its threads stays the same.
+/// Gives the running process `pid` the parameter `n` by `command`, and waits until the number of
+/// its threads stays the same.
 pub fn set_number(pid: Pid, command: &str, n: u32) -> Result<(), ProbeError> {
     let limits = Limits { most_written: None, until: None, cancelled: Arc::default() };
     let mut guardian = Guardian::start().map_err(crate::TargetError::from)?;
@@ -78,7 +84,11 @@ pub fn set_number(pid: Pid, command: &str, n: u32) -> Result<(), ProbeError> {
 
 impl LinuxProber {
     /// Raising `cancelled` ends any probe within 20 ms.
-    pub fn new(subject: Subject, options: ProbeOptions, cancelled: Arc<AtomicBool>) -> Result<Self, ProbeError> {
+    pub fn new(
+        subject: Subject,
+        options: ProbeOptions,
+        cancelled: Arc<AtomicBool>,
+    ) -> Result<Self, ProbeError> {
         let guardian = Guardian::start().map_err(crate::TargetError::from)?;
         let (seen, notes) = (Vec::new(), Vec::new());
         let unlisted = |cause| crate::TargetError::Proc { name: "no process".into(), cause };
@@ -119,7 +129,8 @@ impl LinuxProber {
         &self.seen
     }
 
-    /// Better ways to watch threads than the one in use, and why they cannot be used or were given up.
+    /// Better ways to watch threads than the one in use, and why they cannot be used or were given
+    /// up.
     pub fn refused(&self) -> &[Unavailable] {
         self.lookout.refused()
     }
@@ -148,7 +159,9 @@ impl LinuxProber {
                 powered(power.as_ref(), || self.probe_anew(&recipe, parameter, window))?
             }
             Subject::Anew(recipe) => self.probe_anew(&recipe, parameter, window)?,
-            Subject::Launched(_, set) | Subject::Running(_, set) => self.probe_live(&set, parameter, window)?,
+            Subject::Launched(_, set) | Subject::Running(_, set) => {
+                self.probe_live(&set, parameter, window)?
+            }
         };
         let probe = Probe {
             parameter,
@@ -166,7 +179,12 @@ impl LinuxProber {
         Limits { most_written, until, cancelled: Arc::clone(&self.cancelled) }
     }
 
-    fn probe_anew(&mut self, recipe: &Recipe, parameter: u32, window: Duration) -> Result<Window, ProbeError> {
+    fn probe_anew(
+        &mut self,
+        recipe: &Recipe,
+        parameter: u32,
+        window: Duration,
+    ) -> Result<Window, ProbeError> {
         let whole = matches!(self.options.progress, ProgressSource::Runs);
         let refused = self.lookout.refused().len();
         let mut seen = self.run_once(recipe, parameter, window, true)?;
@@ -174,8 +192,10 @@ impl LinuxProber {
             self.lookout.take_in(&seen.activity);
             let given_up = self.lookout.refused().len() > refused;
             let mut times = Vec::new();
-            // As many runs as fill the window, to the nearest; one at least where the way this one was watched cost it too much.
-            while given_up && times.is_empty() || first / 2.0 + times.iter().sum::<f64>() + first < window.as_secs_f64()
+            // As many runs as fill the window, to the nearest; one at least where the way this one
+            // was watched cost it too much.
+            while given_up && times.is_empty()
+                || first / 2.0 + times.iter().sum::<f64>() + first < window.as_secs_f64()
             {
                 match self.run_once(recipe, parameter, window, false) {
                     Ok(another) => times.extend(another.run_seconds()),
@@ -188,8 +208,8 @@ impl LinuxProber {
         Ok(seen)
     }
 
-    /// Starts the program, watches it for the window or, where whole runs are measured, to its end (unless that is only to be timed), and
-    /// ends it.
+    /// Starts the program, watches it for the window or, where whole runs are measured, to its end
+    /// (unless that is only to be timed), and ends it.
     fn run_once(
         &mut self,
         recipe: &Recipe,
@@ -206,9 +226,13 @@ impl LinuxProber {
         let seen = if whole {
             session.run_through(self.options.limit, watched.then_some(&mut self.lookout))
         } else {
-            let mut watch = |session: &mut Session| session.window(window, &self.options.progress, &mut self.lookout);
+            let mut watch = |session: &mut Session| {
+                session.window(window, &self.options.progress, &mut self.lookout)
+            };
             let power = self.options.power.as_ref();
-            session.wait_ready(parameter, &self.options).and_then(|()| powered(power, || watch(&mut session)))
+            session
+                .wait_ready(parameter, &self.options)
+                .and_then(|()| powered(power, || watch(&mut session)))
         };
         // Also after a failure: nothing is left behind.
         let ended = session.end(&mut self.guardian);
@@ -223,7 +247,12 @@ impl LinuxProber {
         Ok(seen)
     }
 
-    fn probe_live(&mut self, set: &Setter, parameter: u32, window: Duration) -> Result<Window, ProbeError> {
+    fn probe_live(
+        &mut self,
+        set: &Setter,
+        parameter: u32,
+        window: Duration,
+    ) -> Result<Window, ProbeError> {
         let limits = self.limits();
         let session = match (&mut self.live, &self.subject) {
             (Some(session), _) => session,
@@ -231,14 +260,16 @@ impl LinuxProber {
             (live, Subject::Launched(recipe, _) | Subject::Anew(recipe)) => {
                 let mut launch = recipe.launch(parameter);
                 session::choose_streams(&mut launch, &self.options);
-                let session = live.insert(Session::start(&launch, parameter, &mut self.guardian, limits)?);
+                let session =
+                    live.insert(Session::start(&launch, parameter, &mut self.guardian, limits)?);
                 // Whatever number of threads it begins with.
                 let anyway = ProbeOptions {
                     threads: Some(Box::new(|_| 1)),
                     after: self.options.after.clone(),
                     ..ProbeOptions::default()
                 };
-                session.wait_ready(parameter, &ProbeOptions { limit: self.options.limit, ..anyway })?;
+                session
+                    .wait_ready(parameter, &ProbeOptions { limit: self.options.limit, ..anyway })?;
                 session
             }
         };
@@ -246,7 +277,9 @@ impl LinuxProber {
             self.begun = Some(session.steady()?);
         }
         self.settled.push((parameter, session.set(set, parameter, &mut self.guardian)?));
-        powered(self.options.power.as_ref(), || session.window(window, &self.options.progress, &mut self.lookout))
+        powered(self.options.power.as_ref(), || {
+            session.window(window, &self.options.progress, &mut self.lookout)
+        })
     }
 
     /// The process that all probes share, where there is one.
@@ -259,7 +292,8 @@ impl LinuxProber {
         self.begun
     }
 
-    /// The parameters that process was probed with, and the threads it had with each, counted in the same way.
+    /// The parameters that process was probed with, and the threads it had with each, counted in
+    /// the same way.
     pub fn settled_with(&self) -> &[(u32, u32)] {
         &self.settled
     }
@@ -275,13 +309,17 @@ impl LinuxProber {
         }
     }
 
-    /// Gives a program that goes on running its parameter for good, where a command does that; limits are put back at the end. Also after
-    /// `cancelled` was raised.
+    /// Gives a program that goes on running its parameter for good, where a command does that;
+    /// limits are put back at the end. Also after `cancelled` was raised.
     pub fn settle(&mut self, parameter: u32) -> Result<(), ProbeError> {
         if let Some(session) = &mut self.live {
             session.limits.cancelled = Arc::default();
         }
-        if matches!(self.subject, Subject::Running(_, Setter::Command(_))) { self.set(parameter) } else { Ok(()) }
+        if matches!(self.subject, Subject::Running(_, Setter::Command(_))) {
+            self.set(parameter)
+        } else {
+            Ok(())
+        }
     }
 
     fn take_in(&mut self, seen: Window, parameter: u32) -> Result<(), ProbeError> {
@@ -308,8 +346,12 @@ impl LinuxProber {
             return Ok(());
         }
         let least = self.seen.iter().min_by_key(|seen| seen.parameter).unwrap_or(first);
-        let wanted =
-            least.activity.threads.iter().map(|thread| (thread.ran + thread.waited).as_secs_f64()).sum::<f64>();
+        let wanted = least
+            .activity
+            .threads
+            .iter()
+            .map(|thread| (thread.ran + thread.waited).as_secs_f64())
+            .sum::<f64>();
         let wanted = wanted / least.activity.elapsed.as_secs_f64().max(1e-9);
         if !follow::ignores(first.threads, least.parameter, promised(least.parameter), wanted) {
             return Ok(());
@@ -333,7 +375,10 @@ impl LinuxProber {
 }
 
 /// What `watch` sees, and the power meanwhile.
-fn powered(power: Option<&Power>, watch: impl FnOnce() -> Result<Window, ProbeError>) -> Result<Window, ProbeError> {
+fn powered(
+    power: Option<&Power>,
+    watch: impl FnOnce() -> Result<Window, ProbeError>,
+) -> Result<Window, ProbeError> {
     let Some(power) = power else { return watch() };
     let (from, begin) = (power.read()?, Instant::now());
     let mut seen = watch()?;

@@ -7,7 +7,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The threads of a process in the order of their creation (the kernel lists them so, whatever their numbers).
+/// The threads of a process in the order of their creation (the kernel lists them so, whatever
+/// their numbers).
 pub fn threads(pid: Pid) -> io::Result<Vec<Tid>> {
     Ok(numbers(Path::new(&format!("/proc/{pid}/task")))?.into_iter().map(Tid).collect())
 }
@@ -22,8 +23,8 @@ pub fn all() -> io::Result<Vec<Pid>> {
     Ok(numbers(Path::new("/proc"))?.into_iter().map(Pid).collect())
 }
 
-/// Those of `candidates` that descend from one of `ancestors`, parents before children. Processes that end meanwhile are left
-/// out.
+/// Those of `candidates` that descend from one of `ancestors`, parents before children. Processes
+/// that end meanwhile are left out.
 pub fn descendants(ancestors: &[Pid], candidates: &[Pid]) -> Vec<Pid> {
     let mut family: Vec<Pid> = ancestors.to_vec();
     let parents: Vec<(Pid, Pid)> = candidates
@@ -33,16 +34,20 @@ pub fn descendants(ancestors: &[Pid], candidates: &[Pid]) -> Vec<Pid> {
         .collect();
     let mut from = 0;
     while from < family.len() {
-        let next: Vec<Pid> =
-            parents.iter().filter(|(_, parent)| *parent == family[from]).map(|(child, _)| *child).collect();
+        let next: Vec<Pid> = parents
+            .iter()
+            .filter(|(_, parent)| *parent == family[from])
+            .map(|(child, _)| *child)
+            .collect();
         family.extend(next);
         from += 1;
     }
     family.split_off(ancestors.len())
 }
 
-/// The processes of a cgroup and of those below it. `cgroup` is a directory, or a path as in `/proc/PID/cgroup` that is looked
-/// up below the usual mount points. A threaded cgroup (v2) counts with the whole processes that have threads in it.
+/// The processes of a cgroup and of those below it. `cgroup` is a directory, or a path as in
+/// `/proc/PID/cgroup` that is looked up below the usual mount points. A threaded cgroup (v2) counts
+/// with the whole processes that have threads in it.
 pub fn in_cgroup(cgroup: &Path) -> io::Result<Vec<Pid>> {
     let directory = cgroup_directory(cgroup)?;
     let mut pids = Vec::new();
@@ -53,7 +58,11 @@ pub fn in_cgroup(cgroup: &Path) -> io::Result<Vec<Pid>> {
             // A threaded cgroup refuses with EOPNOTSUPP.
             Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => {
                 let text = fs::read_to_string(directory.join("cgroup.threads"))?;
-                pids.extend(text.lines().filter_map(|line| line.parse().ok()).filter_map(|tid| process_of(Tid(tid))));
+                pids.extend(
+                    text.lines()
+                        .filter_map(|line| line.parse().ok())
+                        .filter_map(|tid| process_of(Tid(tid))),
+                );
             }
             Err(error) => return Err(error),
         }
@@ -71,11 +80,15 @@ pub fn in_cgroup(cgroup: &Path) -> io::Result<Vec<Pid>> {
 /// Where a cgroup's files are.
 fn cgroup_directory(cgroup: &Path) -> io::Result<PathBuf> {
     let below = cgroup.strip_prefix("/").unwrap_or(cgroup);
-    let mounts = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified", "/sys/fs/cgroup/cpuset", "/sys/fs/cgroup/cpu"];
-    let candidates =
-        std::iter::once(cgroup.to_path_buf()).chain(mounts.iter().map(|mount| Path::new(mount).join(below)));
+    let mounts =
+        ["/sys/fs/cgroup", "/sys/fs/cgroup/unified", "/sys/fs/cgroup/cpuset", "/sys/fs/cgroup/cpu"];
+    let candidates = std::iter::once(cgroup.to_path_buf())
+        .chain(mounts.iter().map(|mount| Path::new(mount).join(below)));
     candidates.into_iter().find(|path| path.join("cgroup.procs").exists()).ok_or_else(|| {
-        io::Error::new(io::ErrorKind::NotFound, "no such directory with a cgroup.procs file, nor below /sys/fs/cgroup")
+        io::Error::new(
+            io::ErrorKind::NotFound,
+            "no such directory with a cgroup.procs file, nor below /sys/fs/cgroup",
+        )
     })
 }
 
@@ -88,7 +101,13 @@ fn process_of(tid: Tid) -> Option<Pid> {
 /// The real user a thread runs as.
 pub(crate) fn user_of(tid: Tid) -> Option<u32> {
     let status = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
-    status.lines().find_map(|line| line.strip_prefix("Uid:"))?.split_ascii_whitespace().next()?.parse().ok()
+    status
+        .lines()
+        .find_map(|line| line.strip_prefix("Uid:"))?
+        .split_ascii_whitespace()
+        .next()?
+        .parse()
+        .ok()
 }
 
 /// The program file a process runs; `None` where it ended or we may not know.
@@ -104,14 +123,16 @@ pub(crate) fn program_of(pid: Pid) -> Option<PathBuf> {
 /// Whether a process has ended. A zombie has: what is left of it is an exit status.
 pub fn ended(pid: Pid) -> bool {
     match Stat::read(pid, pid.main()) {
-        // The first thread may end before the others: then it is a zombie too, with threads beside it.
+        // The first thread may end before the others: then it is a zombie too, with threads beside
+        // it.
         Ok(stat) => stat.dead() && is_alone(threads(pid).map(|threads| threads.len())),
         Err(error) => gone(&error),
     }
 }
 
-/// Whether a process whose first thread is a zombie has no other thread, by the list of its threads. One that could not be read, because too many
-/// files are open, says nothing: then it is taken to go on, which the next look finds out.
+/// Whether a process whose first thread is a zombie has no other thread, by the list of its
+/// threads. One that could not be read, because too many files are open, says nothing: then it is
+/// taken to go on, which the next look finds out.
 fn is_alone(threads: io::Result<usize>) -> bool {
     match threads {
         Ok(threads) => threads <= 1,
@@ -124,7 +145,9 @@ fn numbers(directory: &Path) -> io::Result<Vec<i32>> {
     let mut numbers = Vec::new();
     for entry in fs::read_dir(directory)? {
         match entry {
-            Ok(entry) => numbers.extend(entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok())),
+            Ok(entry) => {
+                numbers.extend(entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok()))
+            }
             // The process ended while its directory was read.
             Err(error) if gone(&error) => break,
             Err(error) => return Err(error),
@@ -167,7 +190,10 @@ mod tests {
                 .collect();
             let listed = threads(this()).unwrap();
             assert_eq!(listed[0], this().main());
-            assert_eq!(listed.into_iter().filter(|tid| created.contains(tid)).collect::<Vec<_>>(), created);
+            assert_eq!(
+                listed.into_iter().filter(|tid| created.contains(tid)).collect::<Vec<_>>(),
+                created
+            );
             ready.wait();
         });
     }

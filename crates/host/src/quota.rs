@@ -1,7 +1,8 @@
 //! How much CPU time a control group grants: the limit of containers that no affinity mask shows.
 //!
-//! A quota of 150 ms in each period of 100 ms is worth 1.5 contexts, whichever ones. It is set for a group and holds for all below it, so the
-//! smallest on the way up counts. A program that asks the machine how many threads to start does not see it.
+//! A quota of 150 ms in each period of 100 ms is worth 1.5 contexts, whichever ones. It is set for
+//! a group and holds for all below it, so the smallest on the way up counts. A program that asks
+//! the machine how many threads to start does not see it.
 
 use crate::thread::Pid;
 use std::fs;
@@ -22,7 +23,8 @@ impl Quota {
         Self::under(Path::new("/"), "self")
     }
 
-    /// The smallest that holds for another process; `None` where there is none that can be seen from here.
+    /// The smallest that holds for another process; `None` where there is none that can be seen
+    /// from here.
     pub fn of(pid: Pid) -> Option<Self> {
         Self::under(Path::new("/"), &pid.to_string())
     }
@@ -34,7 +36,9 @@ impl Quota {
         let mut least: Option<Self> = None;
         for line in mounts.lines() {
             let mut fields = line.split_ascii_whitespace().skip(1);
-            let (Some(mount), Some(kind), Some(options)) = (fields.next(), fields.next(), fields.next()) else {
+            let (Some(mount), Some(kind), Some(options)) =
+                (fields.next(), fields.next(), fields.next())
+            else {
                 continue;
             };
             let Some(path) = group_path(&groups, kind, options) else { continue };
@@ -61,14 +65,17 @@ fn group_path<'a>(groups: &'a str, kind: &str, options: &str) -> Option<&'a str>
     });
     let has_cpu = |list: &str| list.split(',').any(|name| name == "cpu");
     match kind {
-        "cgroup2" => lines.into_iter().find(|(number, names, _)| *number == "0" && names.is_empty()),
+        "cgroup2" => {
+            lines.into_iter().find(|(number, names, _)| *number == "0" && names.is_empty())
+        }
         "cgroup" if has_cpu(options) => lines.into_iter().find(|(_, names, _)| has_cpu(names)),
         _ => None,
     }
     .map(|(_, _, path)| path)
 }
 
-/// What one group grants: `cpu.max` of version 2, `cpu.cfs_quota_us` and `cpu.cfs_period_us` of version 1.
+/// What one group grants: `cpu.max` of version 2, `cpu.cfs_quota_us` and `cpu.cfs_period_us` of
+/// version 1.
 fn granted(directory: &Path) -> Option<f64> {
     let read = |name: &str| fs::read_to_string(directory.join(name)).ok();
     let (quota, period) = match read("cpu.max") {
@@ -76,7 +83,10 @@ fn granted(directory: &Path) -> Option<f64> {
             let (quota, period) = text.trim().split_once(' ')?;
             (quota.parse::<f64>().ok()?, period.parse::<f64>().ok()?)
         }
-        None => (read("cpu.cfs_quota_us")?.trim().parse().ok()?, read("cpu.cfs_period_us")?.trim().parse().ok()?),
+        None => (
+            read("cpu.cfs_quota_us")?.trim().parse().ok()?,
+            read("cpu.cfs_period_us")?.trim().parse().ok()?,
+        ),
     };
     // -1 and `max` are no limit.
     (quota > 0.0 && period > 0.0).then(|| quota / period)

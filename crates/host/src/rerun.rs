@@ -1,8 +1,9 @@
 //! A program that runs to its end, started anew for each measurement.
 //!
-//! Performance is the wall time from exec to exit, or a number that the program prints. One run first shows which threads it
-//! has and which of them run; after that each run places the threads of the same names as they appear. Runs differ: a thread
-//! that does not appear, or a new one that is busy, is counted and told.
+//! Performance is the wall time from exec to exit, or a number that the program prints. One run
+//! first shows which threads it has and which of them run; after that each run places the threads
+//! of the same names as they appear. Runs differ: a thread that does not appear, or a new one that
+//! is busy, is counted and told.
 
 mod metric;
 
@@ -22,7 +23,9 @@ use crate::target::{TargetError, common_contexts};
 use crate::thread::{ThreadId, Tid};
 use metric::{no_match, quiet};
 use pinwise_testbed::figures::duration;
-use pinwise_testbed::{Effort, MeasureError, Measurement, Met, Retry, Setting, Testbed, Thread, Unit, Workload};
+use pinwise_testbed::{
+    Effort, MeasureError, Measurement, Met, Retry, Setting, Testbed, Thread, Unit, Workload,
+};
 use pinwise_topology::{CpuSet, Machine};
 use std::collections::{HashMap, HashSet};
 use std::io::Read;
@@ -79,17 +82,23 @@ struct Run {
     threads: Vec<(Thread, String, f64)>,
 }
 
-/// A run as brief as this may pass between two looks at its threads: so many are made before they count as idle.
+/// A run as brief as this may pass between two looks at its threads: so many are made before they
+/// count as idle.
 const BRIEF: Duration = Duration::from_millis(200);
 const LEARNING: usize = 5;
 
 /// What is told of a program no thread of which ran, in a run of this length.
 fn nothing_ran(name: String, took: Duration) -> TargetError {
-    if took <= BRIEF { TargetError::Brief { name, after: took } } else { TargetError::Idle { name, waited: took } }
+    if took <= BRIEF {
+        TargetError::Brief { name, after: took }
+    } else {
+        TargetError::Idle { name, waited: took }
+    }
 }
 
 impl RerunTestbed {
-    /// Makes a run, or a few short ones, to learn the program's threads. Raising `cancelled` ends any run within 20 ms.
+    /// Makes a run, or a few short ones, to learn the program's threads. Raising `cancelled` ends
+    /// any run within 20 ms.
     ///
     /// # Errors
     /// The program cannot be started, fails, or has no thread that runs.
@@ -179,14 +188,20 @@ impl RerunTestbed {
         };
         let threads = &self.workload.threads;
         if assignment.threads() != threads.len() {
-            let message =
-                format!("an assignment of {} threads for a program with {}", assignment.threads(), threads.len());
+            let message = format!(
+                "an assignment of {} threads for a program with {}",
+                assignment.threads(),
+                threads.len()
+            );
             return Err(MeasureError::new(Retry::Never, message));
         }
         let place = |(index, thread): (usize, &Thread)| {
             let leaf = assignment.leaf(index);
             let cpus = self.leaves.get(leaf).ok_or_else(|| {
-                let message = format!("the assignment uses context {leaf}, {} are allowed", self.leaves.len());
+                let message = format!(
+                    "the assignment uses context {leaf}, {} are allowed",
+                    self.leaves.len()
+                );
                 MeasureError::new(Retry::Never, message)
             })?;
             Ok((thread.name.clone(), cpus.clone()))
@@ -207,21 +222,29 @@ impl RerunTestbed {
         // Also after a failure: nothing is left behind.
         let removed = self.options.remove.iter().try_for_each(|path| remove(path));
         told?;
-        waited.map_err(|cause| TargetError::Launch { program: self.workload.name.clone(), cause })?;
+        waited
+            .map_err(|cause| TargetError::Launch { program: self.workload.name.clone(), cause })?;
         let done = done?;
         removed?;
         Ok(done)
     }
 
-    fn follow(&mut self, running: &mut Running, places: Vec<(String, CpuSet)>) -> Result<Run, TargetError> {
+    fn follow(
+        &mut self,
+        running: &mut Running,
+        places: Vec<(String, CpuSet)>,
+    ) -> Result<Run, TargetError> {
         let name = self.workload.name.clone();
         let failed = |cause| TargetError::Proc { name: name.clone(), cause };
         let value = Arc::new(Mutex::new(None));
-        running.stdout = self.read(running.child.stdout.take(), Stream::Stdout, &value).map_err(failed)?;
-        running.stderr = self.read(running.child.stderr.take(), Stream::Stderr, &value).map_err(failed)?;
+        running.stdout =
+            self.read(running.child.stdout.take(), Stream::Stdout, &value).map_err(failed)?;
+        running.stderr =
+            self.read(running.child.stderr.take(), Stream::Stderr, &value).map_err(failed)?;
         let exit = running.exit().map_err(failed)?;
         // Of a program that is watched from its start every thread counts.
-        let mut pinner = Pinner::new(Scope::Trees(vec![running.pid()]), places, Ended::Count).map_err(failed)?;
+        let mut pinner =
+            Pinner::new(Scope::Trees(vec![running.pid()]), places, Ended::Count).map_err(failed)?;
         let mut demands: HashMap<ThreadId, Demand> = HashMap::new();
         let mut looked = Instant::now();
         loop {
@@ -232,7 +255,10 @@ impl RerunTestbed {
                 looked = Instant::now();
                 for seen in pinner.seen().0.iter().filter(|seen| seen.alive) {
                     if let Ok((look, _)) = look_at(seen.id, running.begin.elapsed()) {
-                        demands.entry(seen.id).or_insert_with(|| Demand::from_birth(look)).see(look);
+                        demands
+                            .entry(seen.id)
+                            .or_insert_with(|| Demand::from_birth(look))
+                            .see(look);
                     }
                 }
             }
@@ -256,7 +282,8 @@ impl RerunTestbed {
         let performance = match &self.metric {
             RunMetric::Runtime => 1.0 / elapsed.as_secs_f64(),
             RunMetric::Output { stream, pattern, .. } => {
-                let tail = if *stream == Stream::Stdout { &running.stdout } else { &running.stderr };
+                let tail =
+                    if *stream == Stream::Stdout { &running.stdout } else { &running.stderr };
                 let last = tail.as_ref().and_then(Tail::last);
                 let found = *value.lock().unwrap_or_else(PoisonError::into_inner);
                 let found = found.ok_or_else(|| no_match(&name, *stream, pattern, last))?;
@@ -265,13 +292,17 @@ impl RerunTestbed {
             }
         };
         if !performance.is_finite() {
-            let message = format!("{name} gave no finite performance ({performance} {})", self.unit.name);
+            let message =
+                format!("{name} gave no finite performance ({performance} {})", self.unit.name);
             return Err(MeasureError::new(Retry::Same, message).into());
         }
         let (seen, names) = pinner.seen();
         let share = |id| demands.get(&id).map_or(0.0, |demand| demand.share(elapsed));
-        let threads =
-            names.into_iter().zip(seen).map(|(thread, seen)| (thread, seen.comm.clone(), share(seen.id))).collect();
+        let threads = names
+            .into_iter()
+            .zip(seen)
+            .map(|(thread, seen)| (thread, seen.comm.clone(), share(seen.id)))
+            .collect();
         Ok(Run { elapsed, performance, threads })
     }
 
@@ -298,11 +329,14 @@ impl RerunTestbed {
 
     fn count(&mut self, run: &Run, pinned: bool) {
         self.runs += 1;
-        let appeared: HashSet<&str> = run.threads.iter().map(|(thread, _, _)| thread.name.as_str()).collect();
-        let complete = self.workload.threads.iter().all(|thread| appeared.contains(thread.name.as_str()));
+        let appeared: HashSet<&str> =
+            run.threads.iter().map(|(thread, _, _)| thread.name.as_str()).collect();
+        let complete =
+            self.workload.threads.iter().all(|thread| appeared.contains(thread.name.as_str()));
         self.incomplete += usize::from(pinned && !complete);
-        let stranger =
-            |(thread, _, share): &(Thread, String, f64)| run.busy(*share) && !self.known.contains(&thread.name);
+        let stranger = |(thread, _, share): &(Thread, String, f64)| {
+            run.busy(*share) && !self.known.contains(&thread.name)
+        };
         self.crowded += usize::from(run.threads.iter().any(stranger));
     }
 }
@@ -337,7 +371,8 @@ impl Testbed for RerunTestbed {
                 return Err(MeasureError::interrupted());
             }
             let run = self.run(places.clone()).map_err(|error| match error {
-                // The program worked before; a run that failed may be followed by one that does not.
+                // The program worked before; a run that failed may be followed by one that does
+                // not.
                 TargetError::Ended { .. } => MeasureError::new(Retry::Same, error.to_string()),
                 error => error.into(),
             })?;
@@ -360,9 +395,10 @@ impl Testbed for RerunTestbed {
 /// Removes a file that a run may have left.
 fn remove(path: &Path) -> Result<(), MeasureError> {
     match std::fs::remove_file(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(MeasureError::new(Retry::Never, format!("cannot remove {}: {error}", path.display())))
-        }
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(MeasureError::new(
+            Retry::Never,
+            format!("cannot remove {}: {error}", path.display()),
+        )),
         _ => Ok(()),
     }
 }
@@ -375,7 +411,11 @@ mod tests {
     fn a_program_that_ends_at_once_is_told_from_one_that_waits() {
         let told = |took| nothing_ran("it".into(), took).to_string();
         let brief = told(Duration::from_millis(3));
-        assert!(brief.starts_with("it ends 3 ms after its start") && brief.contains("give it more work"), "{brief}");
+        assert!(
+            brief.starts_with("it ends 3 ms after its start")
+                && brief.contains("give it more work"),
+            "{brief}"
+        );
         assert!(told(Duration::from_secs(2)).contains("put it under load"));
     }
 }

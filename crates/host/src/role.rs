@@ -1,6 +1,7 @@
 //! What to call a program's threads.
 //!
-//! All there is to go by is each thread's `comm` (at most 15 bytes) and the order of creation. Programs use it in four ways:
+//! All there is to go by is each thread's `comm` (at most 15 bytes) and the order of creation.
+//! Programs use it in four ways:
 //!
 //! | comm | role | instance |
 //! |---|---|---|
@@ -9,8 +10,9 @@
 //! | `mc-worker` six times (role) | `mc-worker` | that of the process |
 //! | `pigz` ten times (the program's name) | `pigz` | that of the process |
 //!
-//! Where several threads share a comm their names get its creation order, counted from 0 over the whole application:
-//! `pigz#3` is the fourth. A name means the same thread in every run as long as the program creates its threads in one order.
+//! Where several threads share a comm their names get its creation order, counted from 0 over the
+//! whole application: `pigz#3` is the fourth. A name means the same thread in every run as long as
+//! the program creates its threads in one order.
 
 use pinwise_testbed::Thread;
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,7 +22,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Found<'a> {
     /// Its name as the kernel has it.
     pub comm: &'a str,
-    /// Which of the processes the user named (or launched) it belongs to or descends from, counted from 0.
+    /// Which of the processes the user named (or launched) it belongs to or descends from, counted
+    /// from 0.
     pub process: usize,
 }
 
@@ -40,7 +43,9 @@ pub fn name(found: &[Found<'_>]) -> Vec<Thread> {
     };
     let split: Vec<(usize, String)> = found
         .iter()
-        .map(|thread| numbered(thread).unwrap_or_else(|| (0, without_number(thread.comm).to_owned())))
+        .map(|thread| {
+            numbered(thread).unwrap_or_else(|| (0, without_number(thread.comm).to_owned()))
+        })
         .collect();
     // Instances of several processes follow each other.
     let pairs: BTreeSet<(usize, usize)> =
@@ -58,7 +63,11 @@ pub fn name(found: &[Found<'_>]) -> Vec<Thread> {
         .zip(split)
         .map(|(thread, (number, role))| {
             let order = seen.entry(thread.comm).or_default();
-            let name = if alike[thread.comm] > 1 { format!("{}#{order}", thread.comm) } else { thread.comm.into() };
+            let name = if alike[thread.comm] > 1 {
+                format!("{}#{order}", thread.comm)
+            } else {
+                thread.comm.into()
+            };
             *order += 1;
             Thread { name, role, instance: instance_of[&(thread.process, number)] }
         })
@@ -75,13 +84,14 @@ fn numbered_application(comm: &str) -> Option<(&str, usize, &str)> {
     (word && !application.is_empty()).then_some((application, number, role))
 }
 
-/// The comm without a number at its end and what joins it: `rte-worker-3`, `worker3`, `io_thd_1`. A version (`telemetry-v2`) is
-/// part of the name.
+/// The comm without a number at its end and what joins it: `rte-worker-3`, `worker3`, `io_thd_1`. A
+/// version (`telemetry-v2`) is part of the name.
 fn without_number(comm: &str) -> &str {
     let joined = comm.trim_end_matches(|letter: char| letter.is_ascii_digit());
     let stem = joined.trim_end_matches(['-', '_', '#', ':', '/', '.', ' ']);
-    let version =
-        joined.len() < comm.len() && joined.ends_with('v') && joined[..joined.len() - 1].ends_with(['-', '_']);
+    let version = joined.len() < comm.len()
+        && joined.ends_with('v')
+        && joined[..joined.len() - 1].ends_with(['-', '_']);
     if version || stem.is_empty() { comm } else { stem }
 }
 
@@ -93,14 +103,24 @@ mod tests {
     /// `name role instance` of every thread of one process.
     fn named(comms: &[&str]) -> Vec<String> {
         let found: Vec<Found<'_>> = comms.iter().map(|comm| Found { comm, process: 0 }).collect();
-        name(&found).into_iter().map(|thread| format!("{} {} {}", thread.name, thread.role, thread.instance)).collect()
+        name(&found)
+            .into_iter()
+            .map(|thread| format!("{} {} {}", thread.name, thread.role, thread.instance))
+            .collect()
     }
 
     #[test]
     fn packet_pipelines_carry_application_instance_and_role() {
         assert_eq!(
             named(&["ipfwd0-R", "ipfwd0-P", "ipfwd0-T", "ipfwd1-R", "ipfwd1-P", "ipfwd1-T"]),
-            ["ipfwd0-R R 0", "ipfwd0-P P 0", "ipfwd0-T T 0", "ipfwd1-R R 1", "ipfwd1-P P 1", "ipfwd1-T T 1"]
+            [
+                "ipfwd0-R R 0",
+                "ipfwd0-P P 0",
+                "ipfwd0-T T 0",
+                "ipfwd1-R R 1",
+                "ipfwd1-P P 1",
+                "ipfwd1-T T 1"
+            ]
         );
     }
 
@@ -142,24 +162,41 @@ mod tests {
         );
         assert_eq!(
             named(&["memcached", "mc-worker", "mc-worker", "mc-maint"]),
-            ["memcached memcached 0", "mc-worker#0 mc-worker 0", "mc-worker#1 mc-worker 0", "mc-maint mc-maint 0"]
+            [
+                "memcached memcached 0",
+                "mc-worker#0 mc-worker 0",
+                "mc-worker#1 mc-worker 0",
+                "mc-maint mc-maint 0"
+            ]
         );
-        assert_eq!(named(&["pigz", "pigz", "pigz"]), ["pigz#0 pigz 0", "pigz#1 pigz 0", "pigz#2 pigz 0"]);
+        assert_eq!(
+            named(&["pigz", "pigz", "pigz"]),
+            ["pigz#0 pigz 0", "pigz#1 pigz 0", "pigz#2 pigz 0"]
+        );
     }
 
     #[test]
     fn a_number_in_a_word_is_no_instance() {
-        assert_eq!(named(&["x264-enc", "x264-enc"]), ["x264-enc#0 x264-enc 0", "x264-enc#1 x264-enc 0"]);
+        assert_eq!(
+            named(&["x264-enc", "x264-enc"]),
+            ["x264-enc#0 x264-enc 0", "x264-enc#1 x264-enc 0"]
+        );
         assert_eq!(
             named(&["pool-1-thread-3", "kworker/u8:1", "42", "", "-7"]),
-            ["pool-1-thread-3 pool-1-thread 0", "kworker/u8:1 kworker/u8 0", "42 42 0", "  0", "-7 -7 0"]
+            [
+                "pool-1-thread-3 pool-1-thread 0",
+                "kworker/u8:1 kworker/u8 0",
+                "42 42 0",
+                "  0",
+                "-7 -7 0"
+            ]
         );
     }
 
     #[test]
     fn several_processes_are_several_instances() {
-        let found =
-            [("a0-R", 0), ("a1-R", 0), ("a0-R", 1), ("nginx", 2)].map(|(comm, process)| Found { comm, process });
+        let found = [("a0-R", 0), ("a1-R", 0), ("a0-R", 1), ("nginx", 2)]
+            .map(|(comm, process)| Found { comm, process });
         let threads = name(&found);
         let instances: Vec<usize> = threads.iter().map(|thread| thread.instance).collect();
         assert_eq!(instances, [0, 1, 2, 3]);

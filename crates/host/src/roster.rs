@@ -1,7 +1,8 @@
 //! The processes and threads of a target, as they come and go.
 //!
-//! A target is one process or several, with the children they create while they are watched, or everything in a cgroup. Polling
-//! `/proc` misses threads that live for less than the time between two looks; those are too short to place anyway.
+//! A target is one process or several, with the children they create while they are watched, or
+//! everything in a cgroup. Polling `/proc` misses threads that live for less than the time between
+//! two looks; those are too short to place anyway.
 
 use crate::affinity;
 use crate::births::Births;
@@ -23,7 +24,8 @@ pub enum Scope {
     Processes(Vec<Pid>),
     /// These with all their descendants.
     Trees(Vec<Pid>),
-    /// Every process in this cgroup and those below it: its directory, or its path as in `/proc/PID/cgroup`.
+    /// Every process in this cgroup and those below it: its directory, or its path as in
+    /// `/proc/PID/cgroup`.
     Cgroup(PathBuf),
 }
 
@@ -38,7 +40,8 @@ pub(crate) struct Member {
     pub(crate) mask: CpuSet,
     /// In the order of creation.
     pub(crate) threads: Vec<ThreadId>,
-    /// The directory of its threads, which tells how many there are; `None` where it is not kept open.
+    /// The directory of its threads, which tells how many there are; `None` where it is not kept
+    /// open.
     pub(crate) task: Option<Arc<File>>,
     /// How many links it had before the threads were listed: two more than there were threads.
     pub(crate) links: usize,
@@ -61,7 +64,8 @@ impl Member {
     }
 }
 
-/// Of so many processes the directory is kept open: a process may have 1,024 files open, unless told otherwise.
+/// Of so many processes the directory is kept open: a process may have 1,024 files open, unless
+/// told otherwise.
 const KEPT: usize = 64;
 
 /// What a look found, compared with the look before.
@@ -88,7 +92,9 @@ impl Roster {
         let mut roster = Self { scope, members: Vec::new(), strangers, births };
         let everything = process::all()?;
         match roster.scope.clone() {
-            Scope::Processes(roots) => roots.iter().enumerate().for_each(|(root, &pid)| roster.join(pid, root, None)),
+            Scope::Processes(roots) => {
+                roots.iter().enumerate().for_each(|(root, &pid)| roster.join(pid, root, None))
+            }
             Scope::Trees(roots) => {
                 for (root, &pid) in roots.iter().enumerate() {
                     roster.join(pid, root, None);
@@ -97,7 +103,9 @@ impl Roster {
                     }
                 }
             }
-            Scope::Cgroup(cgroup) => process::in_cgroup(&cgroup)?.into_iter().for_each(|pid| roster.join(pid, 0, None)),
+            Scope::Cgroup(cgroup) => {
+                process::in_cgroup(&cgroup)?.into_iter().for_each(|pid| roster.join(pid, 0, None))
+            }
         }
         roster.members.sort_by_key(|member| (member.root, member.start, member.pid));
         let members: HashSet<Pid> = roster.members.iter().map(|member| member.pid).collect();
@@ -106,7 +114,8 @@ impl Roster {
         Ok(roster)
     }
 
-    /// Looks again: 20 us for a process of ten threads, and 0.1 ms per hundred processes of the machine.
+    /// Looks again: 20 us for a process of ten threads, and 0.1 ms per hundred processes of the
+    /// machine.
     pub(crate) fn look(&mut self) -> io::Result<Changes> {
         let listed = match &self.scope {
             Scope::Cgroup(cgroup) => match process::in_cgroup(cgroup) {
@@ -136,7 +145,8 @@ impl Roster {
         Ok(self.look_at_threads())
     }
 
-    /// Finds what [`look`](Self::look) finds, and lists the machine's processes only where something was created.
+    /// Finds what [`look`](Self::look) finds, and lists the machine's processes only where
+    /// something was created.
     pub(crate) fn look_if_born(&mut self) -> io::Result<()> {
         // Into a cgroup processes are also moved.
         if self.births.any() || matches!(self.scope, Scope::Cgroup(_)) {
@@ -147,8 +157,9 @@ impl Roster {
         Ok(())
     }
 
-    /// Finds what [`look_at_threads`](Self::look_at_threads) finds, but for a thread that took the place of one that ended; lists only where the number of
-    /// threads is another: 2 us for a process that stays as it is.
+    /// Finds what [`look_at_threads`](Self::look_at_threads) finds, but for a thread that took the
+    /// place of one that ended; lists only where the number of threads is another: 2 us for a
+    /// process that stays as it is.
     pub(crate) fn glance(&mut self) {
         if self.members.iter().any(Member::changed) {
             self.look_at_threads();
@@ -173,14 +184,19 @@ impl Roster {
         self.members.iter().find(|member| member.pid == pid)
     }
 
-    /// A child created by a pinned thread inherits the pin; then its parent's mask is what it would have.
+    /// A child created by a pinned thread inherits the pin; then its parent's mask is what it would
+    /// have.
     fn join(&mut self, pid: Pid, root: usize, parent: Option<CpuSet>) {
-        let (Ok(stat), Ok(own)) = (Stat::read(pid, pid.main()), affinity::get(pid.main())) else { return };
+        let (Ok(stat), Ok(own)) = (Stat::read(pid, pid.main()), affinity::get(pid.main())) else {
+            return;
+        };
         let mask = match parent {
             Some(parent) if own.len() == 1 && parent.len() > 1 => parent,
             _ => own,
         };
-        let task = (self.members.len() < KEPT).then(|| File::open(format!("/proc/{pid}/task")).ok()).flatten();
+        let task = (self.members.len() < KEPT)
+            .then(|| File::open(format!("/proc/{pid}/task")).ok())
+            .flatten();
         let (task, threads) = (task.map(Arc::new), Vec::new());
         self.members.push(Member { pid, start: stat.start, root, mask, threads, task, links: 0 });
     }
@@ -239,7 +255,11 @@ mod tests {
         assert_eq!(roster.members().len(), 1);
         let mut lines = shell.stdin.take().unwrap();
         std::io::Write::write_all(&mut lines, b"\n").unwrap();
-        until(&mut roster, |roster| roster.look_if_born().unwrap(), |roster| roster.members().len() == 2);
+        until(
+            &mut roster,
+            |roster| roster.look_if_born().unwrap(),
+            |roster| roster.members().len() == 2,
+        );
         drop(lines);
         // Nobody has waited for it: an exit status is no process.
         until(&mut roster, Roster::glance, |roster| roster.members().is_empty());
@@ -252,7 +272,8 @@ mod tests {
         const THREADS: usize = 50;
         let own = Pid(rustix::process::getpid().as_raw_nonzero().get());
         let mut roster = Roster::new(Scope::Processes(vec![own])).unwrap();
-        let (begun, ended) = (Arc::new(Barrier::new(THREADS + 1)), Arc::new(Barrier::new(THREADS + 1)));
+        let (begun, ended) =
+            (Arc::new(Barrier::new(THREADS + 1)), Arc::new(Barrier::new(THREADS + 1)));
         let start = |_| {
             let (begun, ended) = (begun.clone(), ended.clone());
             std::thread::spawn(move || {
@@ -265,9 +286,13 @@ mod tests {
         let threads: Vec<_> = (0..THREADS).map(start).collect();
         begun.wait();
         let before = roster.threads().count();
-        until(&mut roster, Roster::glance, |roster| roster.threads().count() >= before + THREADS / 2);
+        until(&mut roster, Roster::glance, |roster| {
+            roster.threads().count() >= before + THREADS / 2
+        });
         ended.wait();
         let tids: HashSet<Tid> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
-        until(&mut roster, Roster::glance, |roster| !roster.threads().any(|(_, id)| tids.contains(&id.tid)));
+        until(&mut roster, Roster::glance, |roster| {
+            !roster.threads().any(|(_, id)| tids.contains(&id.tid))
+        });
     }
 }

@@ -1,8 +1,8 @@
 //! What a launched program prints.
 //!
-//! A thread per pipe reads to the end, so the program never blocks on a full pipe, keeps the last lines for messages, and
-//! hands every line with the time it was read to whoever holds the receiver. A dropped receiver costs nothing: the thread
-//! goes on reading.
+//! A thread per pipe reads to the end, so the program never blocks on a full pipe, keeps the last
+//! lines for messages, and hands every line with the time it was read to whoever holds the
+//! receiver. A dropped receiver costs nothing: the thread goes on reading.
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Read};
@@ -20,7 +20,8 @@ pub struct Line {
     pub text: String,
 }
 
-/// The lines of a launched program, for a meter that reads them; `None` where the stream is not piped.
+/// The lines of a launched program, for a meter that reads them; `None` where the stream is not
+/// piped.
 #[derive(Debug, Default)]
 pub struct Streams {
     /// Its standard output.
@@ -45,13 +46,16 @@ const QUOTED: usize = 100;
 const KEPT: usize = 5;
 /// A line longer than this is cut: a program may print gigabytes without a newline.
 const LONGEST: u64 = 64 * 1024;
-/// Lines waiting for a reader; when it falls behind by more, the newest are dropped rather than memory filled.
+/// Lines waiting for a reader; when it falls behind by more, the newest are dropped rather than
+/// memory filled.
 const WAITING: usize = 65_536;
-/// A program that has ended may still have output in the pipe, and a child of it may hold the pipe open for ever.
+/// A program that has ended may still have output in the pipe, and a child of it may hold the pipe
+/// open for ever.
 const DRAINING: Duration = Duration::from_millis(500);
 
 impl Tail {
-    /// The last line that is not blank, as it may stand in a message, once the stream has ended or half a second has passed.
+    /// The last line that is not blank, as it may stand in a message, once the stream has ended or
+    /// half a second has passed.
     pub fn last(&self) -> Option<String> {
         self.wait();
         self.now()
@@ -75,7 +79,8 @@ impl Tail {
     }
 }
 
-/// A line of a program as it may stand in a message: what would steer the terminal is written out, and a long line is cut.
+/// A line of a program as it may stand in a message: what would steer the terminal is written out,
+/// and a long line is cut.
 pub(crate) fn quotable(line: &str) -> String {
     let (mut quoted, mut width) = (String::new(), 0);
     for character in line.trim().chars() {
@@ -95,7 +100,10 @@ pub(crate) fn quotable(line: &str) -> String {
 }
 
 /// Reads `pipe` to its end on a thread of its own and gives every line to `take`.
-pub(crate) fn each_line(pipe: impl Read + Send + 'static, take: impl FnMut(Line) + Send + 'static) -> io::Result<Tail> {
+pub(crate) fn each_line(
+    pipe: impl Read + Send + 'static,
+    take: impl FnMut(Line) + Send + 'static,
+) -> io::Result<Tail> {
     let tail = Tail::default();
     let kept = tail.clone();
     thread::Builder::new().name("reader".into()).spawn(move || {
@@ -123,7 +131,8 @@ fn read(mut pipe: impl BufRead, mut take: impl FnMut(Line), tail: &Tail) {
             Ok(_) => {}
         }
         let at = Instant::now();
-        let text = String::from_utf8_lossy(bytes.strip_suffix(b"\n").unwrap_or(&bytes)).into_owned();
+        let text =
+            String::from_utf8_lossy(bytes.strip_suffix(b"\n").unwrap_or(&bytes)).into_owned();
         tail.change(|last| {
             if last.lines.len() == KEPT {
                 last.lines.pop_front();
@@ -159,7 +168,8 @@ mod tests {
 
     #[test]
     fn a_line_without_end_is_cut_and_a_dropped_receiver_does_not_stop_the_reading() {
-        let (lines, tail) = follow(io::repeat(b'x').take(3 * LONGEST).chain(&b"\nlast\n"[..])).unwrap();
+        let (lines, tail) =
+            follow(io::repeat(b'x').take(3 * LONGEST).chain(&b"\nlast\n"[..])).unwrap();
         assert_eq!(lines.recv().unwrap().text.len(), LONGEST as usize);
         drop(lines);
         assert_eq!(tail.last().as_deref(), Some("last"));

@@ -1,11 +1,13 @@
 //! Which threads are worth placing.
 //!
-//! Real programs have threads that hardly run: signal handlers, telemetry, allocator helpers. Each one placed multiplies the
-//! number of assignments and changes nothing, so they are left alone. Who runs is decided by what a thread would use if it never
-//! had to wait ([`crate::demand`]), from the kernel's own account over a window.
+//! Real programs have threads that hardly run: signal handlers, telemetry, allocator helpers. Each
+//! one placed multiplies the number of assignments and changes nothing, so they are left alone. Who
+//! runs is decided by what a thread would use if it never had to wait ([`crate::demand`]), from the
+//! kernel's own account over a window.
 //!
-//! A thread that hardly got a CPU in the window has shown nothing yet. Where the machine is so crowded the window is extended
-//! until every thread has had some time of its own, or patience ends.
+//! A thread that hardly got a CPU in the window has shown nothing yet. Where the machine is so
+//! crowded the window is extended until every thread has had some time of its own, or patience
+//! ends.
 
 use crate::demand::{Demand, Look};
 use crate::role::{self, Found};
@@ -16,20 +18,22 @@ use std::collections::{HashMap, HashSet};
 use std::io;
 use std::time::{Duration, Instant};
 
-/// A thread that would use a smaller share of a CPU is left alone, unless the others hardly want more.
+/// A thread that would use a smaller share of a CPU is left alone, unless the others hardly want
+/// more.
 pub const HARDLY_RUNS: f64 = 0.01;
 
 /// Between two looks at every thread.
 const LOOK: Duration = Duration::from_millis(10);
-/// Looking takes at most one part in this of the time: each look at a thousand threads costs some milliseconds.
+/// Looking takes at most one part in this of the time: each look at a thousand threads costs some
+/// milliseconds.
 const LOOKING: u32 = 20;
 /// A thread has had its chance when this part of the window was its own, to run or to sleep.
 const CHANCE: u32 = 10;
 /// The window becomes this many times as long at most.
 const EXTENDED: u32 = 10;
 
-/// Whether a thread that would use `share` of a CPU is worth placing beside one that would use `busiest`: where all hardly run,
-/// those are that would use a tenth of what the busiest would.
+/// Whether a thread that would use `share` of a CPU is worth placing beside one that would use
+/// `busiest`: where all hardly run, those are that would use a tenth of what the busiest would.
 pub(crate) fn worth_placing(share: f64, busiest: f64) -> bool {
     share > 0.0 && (share >= HARDLY_RUNS || share >= busiest / 10.0)
 }
@@ -58,9 +62,9 @@ pub(crate) fn look_at(id: ThreadId, at: Duration) -> io::Result<(Look, String)> 
     Ok((Look { at, account, runnable: stat.state == 'R' }, stat.comm))
 }
 
-/// Watches every thread for `window` or, on a crowded machine, longer; the answer is in the order of creation. Threads that appear
-/// meanwhile are left to the next survey: they may not have run long enough to carry a name of their own. `pause` sleeps;
-/// `cancelled` ends the survey early.
+/// Watches every thread for `window` or, on a crowded machine, longer; the answer is in the order
+/// of creation. Threads that appear meanwhile are left to the next survey: they may not have run
+/// long enough to carry a name of their own. `pause` sleeps; `cancelled` ends the survey early.
 pub(crate) fn survey(
     roster: &mut Roster,
     window: Duration,
@@ -73,7 +77,8 @@ pub(crate) fn survey(
         let (look, comm) = look_at(id, begin.elapsed()).ok()?;
         Some((id, (Demand::from(look), comm)))
     };
-    let mut demands: HashMap<ThreadId, (Demand, String)> = roster.threads().filter_map(first_look).collect();
+    let mut demands: HashMap<ThreadId, (Demand, String)> =
+        roster.threads().filter_map(first_look).collect();
     let mut cost = begin.elapsed();
     loop {
         pause(LOOK.max(cost * LOOKING));
@@ -102,7 +107,8 @@ pub(crate) fn survey(
             Some((id, member.root, comm, demand.share(elapsed)))
         })
         .collect();
-    let found: Vec<Found<'_>> = seen.iter().map(|(_, process, comm, _)| Found { comm, process: *process }).collect();
+    let found: Vec<Found<'_>> =
+        seen.iter().map(|(_, process, comm, _)| Found { comm, process: *process }).collect();
     let threads = role::name(&found);
     let busiest = seen.iter().map(|(_, _, _, share)| *share).fold(0.0, f64::max);
     let named = seen.into_iter().zip(threads);
@@ -118,8 +124,8 @@ pub(crate) fn survey(
         .collect())
 }
 
-/// The later of two surveys with the shares of both averaged: a helper about the limit is judged by twice the time, and a thread
-/// that began to work only in the second still counts.
+/// The later of two surveys with the shares of both averaged: a helper about the limit is judged by
+/// twice the time, and a thread that began to work only in the second still counts.
 pub(crate) fn averaged(before: &[Surveyed], mut after: Vec<Surveyed>) -> Vec<Surveyed> {
     for one in &mut after {
         if let Some(earlier) = before.iter().find(|earlier| earlier.id == one.id) {
@@ -131,7 +137,8 @@ pub(crate) fn averaged(before: &[Surveyed], mut after: Vec<Surveyed>) -> Vec<Sur
     after
 }
 
-/// Whether every thread that runs in one of two surveys exists in the other: none was created or ended between them.
+/// Whether every thread that runs in one of two surveys exists in the other: none was created or
+/// ended between them.
 pub(crate) fn same_crew(one: &[Surveyed], other: &[Surveyed]) -> bool {
     let exist = |these: &[Surveyed], those: &[Surveyed]| {
         let ids: HashSet<ThreadId> = those.iter().map(|surveyed| surveyed.id).collect();
@@ -180,7 +187,10 @@ mod tests {
             share: 0.0,
             runs,
         };
-        assert!(same_crew(&[one(1, true), one(2, false)], &[one(1, false), one(2, true)]), "about the limit");
+        assert!(
+            same_crew(&[one(1, true), one(2, false)], &[one(1, false), one(2, true)]),
+            "about the limit"
+        );
         assert!(same_crew(&[one(1, true)], &[one(1, true), one(2, false)]), "a helper came");
         assert!(!same_crew(&[one(1, true)], &[one(1, true), one(2, true)]), "a runner came");
         assert!(!same_crew(&[one(1, true), one(2, true)], &[one(1, true)]), "a runner went");

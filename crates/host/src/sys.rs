@@ -1,7 +1,8 @@
 //! The system calls that rustix lacks.
 //!
-//! Affinity masks of any length: rustix and glibc's `cpu_set_t` stop at 1,024 CPUs, the kernel does not. Scheduling classes:
-//! made as raw system calls because musl's wrappers answer `ENOSYS`. Fresh pages: `page`. The time stamp counter.
+//! Affinity masks of any length: rustix and glibc's `cpu_set_t` stop at 1,024 CPUs, the kernel does
+//! not. Scheduling classes: made as raw system calls because musl's wrappers answer `ENOSYS`. Fresh
+//! pages: `page`. The time stamp counter.
 
 mod event;
 mod page;
@@ -28,7 +29,8 @@ const LONGEST: usize = 65_536 / 32;
 pub(crate) fn affinity(tid: i32) -> io::Result<CpuSet> {
     let mut words: Vec<libc::c_ulong> = vec![0; FIRST];
     loop {
-        // SAFETY: the kernel writes at most the length it is given into the vector, which is that long.
+        // SAFETY: the kernel writes at most the length it is given into the vector, which is that
+        // long.
         let written = unsafe {
             libc::syscall(
                 libc::SYS_sched_getaffinity,
@@ -49,11 +51,12 @@ pub(crate) fn affinity(tid: i32) -> io::Result<CpuSet> {
     }
 }
 
-/// CPU time of a process up to now, its ended threads included (clock_getcpuclockid(3)): a third of a microsecond, for anybody's. An error where there is
-/// no such process any more.
+/// CPU time of a process up to now, its ended threads included (clock_getcpuclockid(3)): a third of
+/// a microsecond, for anybody's. An error where there is no such process any more.
 pub(crate) fn cpu_time(pid: i32) -> io::Result<Duration> {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // The kernel's encoding of the clock of a whole process, as the C library makes it: its number, inverted, and which kind of clock.
+    // The kernel's encoding of the clock of a whole process, as the C library makes it: its number,
+    // inverted, and which kind of clock.
     let clock = (!pid << 3) | 2;
     // SAFETY: the kernel writes one time to where it is told.
     let done = unsafe { libc::clock_gettime(clock, &raw mut time) };
@@ -66,7 +69,12 @@ pub(crate) fn set_affinity(tid: i32, cpus: &CpuSet) -> io::Result<()> {
     let words = to_words(cpus);
     // SAFETY: the kernel reads at most the length it is given from the vector, which is that long.
     let done = unsafe {
-        libc::syscall(libc::SYS_sched_setaffinity, tid, words.len() * size_of::<libc::c_ulong>(), words.as_ptr())
+        libc::syscall(
+            libc::SYS_sched_setaffinity,
+            tid,
+            words.len() * size_of::<libc::c_ulong>(),
+            words.as_ptr(),
+        )
     };
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
@@ -95,7 +103,8 @@ pub(crate) struct Scheduling {
 
 impl Scheduling {
     /// The lowest real-time class; processes and threads that the caller starts do not inherit it.
-    pub(crate) const FIFO: Self = Self { policy: libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, priority: 1 };
+    pub(crate) const FIFO: Self =
+        Self { policy: libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, priority: 1 };
 
     /// That of the calling thread.
     pub(crate) fn current() -> io::Result<Self> {
@@ -114,7 +123,9 @@ impl Scheduling {
     /// Gives it to the calling thread.
     pub(crate) fn apply(self) -> io::Result<()> {
         // SAFETY: the kernel's `struct sched_param` is one int, and it reads nothing else.
-        let done = unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, self.policy, &raw const self.priority) };
+        let done = unsafe {
+            libc::syscall(libc::SYS_sched_setscheduler, 0, self.policy, &raw const self.priority)
+        };
         if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 }
@@ -140,9 +151,11 @@ impl Sub for Usage {
 pub(crate) fn usage_of_children() -> Usage {
     // SAFETY: all-zero bytes are a valid `struct rusage`, which consists of integers.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: the kernel writes one `struct rusage`. The call fails for a bad pointer or an unknown target only.
+    // SAFETY: the kernel writes one `struct rusage`. The call fails for a bad pointer or an unknown
+    // target only.
     unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut usage) };
-    let time = |value: libc::timeval| Duration::new(value.tv_sec as u64, value.tv_usec as u32 * 1000);
+    let time =
+        |value: libc::timeval| Duration::new(value.tv_sec as u64, value.tv_usec as u32 * 1000);
     Usage { cpu: time(usage.ru_utime) + time(usage.ru_stime), voluntary: usage.ru_nvcsw as u64 }
 }
 
@@ -157,7 +170,9 @@ pub(crate) fn time_stamp() -> Option<u64> {
 
 /// Lets nothing but SIGKILL end this process.
 pub(crate) fn ignore_signals() {
-    for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGPIPE, libc::SIGTSTP] {
+    for signal in
+        [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGPIPE, libc::SIGTSTP]
+    {
         // SAFETY: SIG_IGN installs no handler, so no code runs in signal context.
         unsafe { libc::signal(signal, libc::SIG_IGN) };
     }

@@ -20,7 +20,8 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// The machine as far as both the target and we may use it, and a set of one context per leaf of its sharing tree.
+/// The machine as far as both the target and we may use it, and a set of one context per leaf of
+/// its sharing tree.
 pub(crate) fn common_contexts(
     machine: &Machine,
     name: &str,
@@ -29,7 +30,11 @@ pub(crate) fn common_contexts(
     let mut machine = machine.clone();
     let common = machine.allowed.intersection(theirs);
     if common.is_empty() {
-        return Err(TargetError::NoCpu { name: name.into(), theirs: theirs.clone(), ours: machine.allowed });
+        return Err(TargetError::NoCpu {
+            name: name.into(),
+            theirs: theirs.clone(),
+            ours: machine.allowed,
+        });
     }
     machine.allowed = common;
     let tree = SharingTree::new(&machine, Alike::default());
@@ -37,7 +42,8 @@ pub(crate) fn common_contexts(
     Ok((machine, leaves))
 }
 
-/// The program under test. When it is dropped its affinities are as they were, and it has ended if we launched it.
+/// The program under test. When it is dropped its affinities are as they were, and it has ended if
+/// we launched it.
 #[derive(Debug)]
 pub struct Target {
     name: String,
@@ -54,12 +60,15 @@ pub struct Target {
 }
 
 impl Target {
-    /// Starts a program. The streams that are [`Output::Read`](crate::launch::Output::Read) are for the meter.
+    /// Starts a program. The streams that are [`Output::Read`](crate::launch::Output::Read) are for
+    /// the meter.
     pub fn launch(launch: &Launch) -> Result<(Self, Streams), TargetError> {
         let mut guardian = Guardian::start()?;
         let mut running = launch.start(&mut guardian)?;
         let name = launch.name();
-        let streams = running.streams().map_err(|cause| TargetError::Launch { program: name.clone(), cause })?;
+        let streams = running
+            .streams()
+            .map_err(|cause| TargetError::Launch { program: name.clone(), cause })?;
         let roster = Roster::new(Scope::Trees(vec![running.pid()]))
             .map_err(|cause| TargetError::Proc { name: name.clone(), cause })?;
         let target = Self::new(name, roster, Some(running), guardian);
@@ -80,7 +89,9 @@ impl Target {
         };
         let roster = Roster::new(scope.clone()).map_err(|cause| match scope {
             Scope::Cgroup(path) => TargetError::Cgroup { path, cause },
-            Scope::Processes(_) | Scope::Trees(_) => TargetError::Proc { name: name.clone(), cause },
+            Scope::Processes(_) | Scope::Trees(_) => {
+                TargetError::Proc { name: name.clone(), cause }
+            }
         })?;
         if roster.members().is_empty() {
             return Err(TargetError::Empty(name));
@@ -110,8 +121,13 @@ impl Target {
         self.roster.members().iter().map(|member| member.pid).collect()
     }
 
-    /// Watches its threads for `window` or longer, in the order of their creation. Raising `cancelled` ends it early.
-    pub fn survey(&mut self, window: Duration, cancelled: &AtomicBool) -> Result<Vec<Surveyed>, TargetError> {
+    /// Watches its threads for `window` or longer, in the order of their creation. Raising
+    /// `cancelled` ends it early.
+    pub fn survey(
+        &mut self,
+        window: Duration,
+        cancelled: &AtomicBool,
+    ) -> Result<Vec<Surveyed>, TargetError> {
         self.check()?;
         let stop = || cancelled.load(Ordering::Relaxed);
         let surveyed = survey(&mut self.roster, window, &|time| pause(time, cancelled), &stop);
@@ -120,8 +136,9 @@ impl Target {
         Ok(surveyed)
     }
 
-    /// Surveys until the threads that run in two windows that follow each other exist in both. (Not until the same threads
-    /// run: one that uses about the limit of [`HARDLY_RUNS`] would keep us waiting.)
+    /// Surveys until the threads that run in two windows that follow each other exist in both. (Not
+    /// until the same threads run: one that uses about the limit of [`HARDLY_RUNS`] would keep
+    /// us waiting.)
     pub fn wait_steady(
         &mut self,
         window: Duration,
@@ -137,8 +154,11 @@ impl Target {
             }
             let idle = surveyed.iter().all(|one| one.share < HARDLY_RUNS);
             if !idle && same_crew(&previous, &surveyed) {
-                self.programs =
-                    self.pids().into_iter().filter_map(|pid| Some((pid, process::program_of(pid)?))).collect();
+                self.programs = self
+                    .pids()
+                    .into_iter()
+                    .filter_map(|pid| Some((pid, process::program_of(pid)?)))
+                    .collect();
                 return Ok(surveyed);
             }
             if begin.elapsed() >= patience {
@@ -164,7 +184,8 @@ impl Target {
             return Err(running.ended(&name, status));
         }
         if self.roster.members().iter().all(|member| process::ended(member.pid)) {
-            let how = " or was restarted while it was measured: attach again with its new number".into();
+            let how =
+                " or was restarted while it was measured: attach again with its new number".into();
             return Err(TargetError::Ended { name, how, last: String::new() });
         }
         Ok(())
@@ -189,7 +210,8 @@ impl Target {
         self.roster.member(id.pid).map(|member| member.root)
     }
 
-    /// Looks for new and gone processes and threads; the new ones that inherited a pin are released.
+    /// Looks for new and gone processes and threads; the new ones that inherited a pin are
+    /// released.
     pub(crate) fn look(&mut self) -> Result<Changes, TargetError> {
         self.check()?;
         let changes = self.roster.look().map_err(|cause| self.unreadable(cause))?;
@@ -213,7 +235,10 @@ impl Target {
     }
 
     /// Pins each thread to its CPUs, in the order given. Answers the threads that were gone.
-    pub(crate) fn pin(&mut self, wanted: &[(ThreadId, &CpuSet)]) -> Result<Vec<ThreadId>, TargetError> {
+    pub(crate) fn pin(
+        &mut self,
+        wanted: &[(ThreadId, &CpuSet)],
+    ) -> Result<Vec<ThreadId>, TargetError> {
         let mut gone = Vec::new();
         let mut entries = Vec::new();
         for &(id, _) in wanted {
@@ -222,7 +247,9 @@ impl Target {
             }
             match affinity::get(id.tid) {
                 Ok(mask) => {
-                    if let Some(member) = self.roster.member(id.pid).filter(|_| !self.guarded.contains(&id.pid)) {
+                    if let Some(member) =
+                        self.roster.member(id.pid).filter(|_| !self.guarded.contains(&id.pid))
+                    {
                         let (pid, start, mask) = (member.pid, member.start, member.mask.clone());
                         entries.push(Entry::Process { pid, start, mask });
                         self.guarded.push(pid);
@@ -234,7 +261,8 @@ impl Target {
                 Err(error) => return Err(error.into()),
             }
         }
-        // Also with nothing to tell: a guardian that was killed is replaced before anything is pinned.
+        // Also with nothing to tell: a guardian that was killed is replaced before anything is
+        // pinned.
         if let Some(guardian) = &mut self.guardian {
             guardian.tell(&entries)?;
         }
@@ -248,9 +276,11 @@ impl Target {
         Ok(gone)
     }
 
-    /// Gives every thread its original mask; one that is refused does not keep the others from theirs.
+    /// Gives every thread its original mask; one that is refused does not keep the others from
+    /// theirs.
     pub(crate) fn unpin(&mut self) -> Result<(), TargetError> {
-        let mut threads: Vec<(ThreadId, &CpuSet)> = self.pinned.iter().map(|(&id, mask)| (id, mask)).collect();
+        let mut threads: Vec<(ThreadId, &CpuSet)> =
+            self.pinned.iter().map(|(&id, mask)| (id, mask)).collect();
         threads.sort_by_key(|(id, _)| (id.start, id.tid));
         let mut done = Ok(());
         for (id, mask) in threads {

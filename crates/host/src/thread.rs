@@ -1,7 +1,7 @@
 //! One thread: its number, its life, and what `/proc` says about it.
 //!
-//! Numbers are reused; a number together with the start time names one life of a thread. A thread may be gone at any moment,
-//! which is data and not a failure: [`gone`] tells it from real errors.
+//! Numbers are reused; a number together with the start time names one life of a thread. A thread
+//! may be gone at any moment, which is data and not a failure: [`gone`] tells it from real errors.
 
 use pinwise_topology::CpuId;
 use serde::{Deserialize, Serialize};
@@ -97,11 +97,15 @@ impl Stat {
         let text = fs::read(format!("/proc/{pid}/task/{tid}/stat"))?;
         Self::parse(&text).ok_or_else(|| {
             let text = String::from_utf8_lossy(&text);
-            io::Error::new(io::ErrorKind::InvalidData, format!("unexpected /proc/{pid}/task/{tid}/stat: {text}"))
+            io::Error::new(
+                io::ErrorKind::InvalidData,
+                format!("unexpected /proc/{pid}/task/{tid}/stat: {text}"),
+            )
         })
     }
 
-    /// Parses it. The name may hold anything, blanks and parentheses included: it ends at the last parenthesis.
+    /// Parses it. The name may hold anything, blanks and parentheses included: it ends at the last
+    /// parenthesis.
     pub fn parse(text: &[u8]) -> Option<Self> {
         let open = text.iter().position(|&byte| byte == b'(')?;
         let close = text.iter().rposition(|&byte| byte == b')')?;
@@ -130,9 +134,11 @@ impl Stat {
 /// The scheduler's account of a thread since it started (`/proc/PID/task/TID/schedstat`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Account {
-    /// Time on a CPU. Exact for a thread that is not running, stale by up to two clock ticks (8 ms at 250 Hz) for one that is.
+    /// Time on a CPU. Exact for a thread that is not running, stale by up to two clock ticks (8 ms
+    /// at 250 Hz) for one that is.
     pub ran: Duration,
-    /// Time it was runnable and waited for a CPU, without a wait that is not over; zero where the kernel does not tell.
+    /// Time it was runnable and waited for a CPU, without a wait that is not over; zero where the
+    /// kernel does not tell.
     pub waited: Duration,
     /// How many times it got a CPU; zero where the kernel does not tell.
     pub slices: u64,
@@ -147,14 +153,20 @@ impl Account {
             Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
             Err(error) => return Err(error),
         };
-        Self::parse(&text)
-            .map_or_else(|| Ok(Self { ran: from_ticks(Stat::read(pid, tid)?.ticks), ..Self::default() }), Ok)
+        Self::parse(&text).map_or_else(
+            || Ok(Self { ran: from_ticks(Stat::read(pid, tid)?.ticks), ..Self::default() }),
+            Ok,
+        )
     }
 
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let mut fields = text.split_ascii_whitespace().map(|field| field.parse().ok());
         let mut next = || fields.next().flatten();
-        Some(Self { ran: Duration::from_nanos(next()?), waited: Duration::from_nanos(next()?), slices: next()? })
+        Some(Self {
+            ran: Duration::from_nanos(next()?),
+            waited: Duration::from_nanos(next()?),
+            slices: next()?,
+        })
     }
 }
 
@@ -162,7 +174,8 @@ fn from_ticks(ticks: u64) -> Duration {
     Duration::from_secs(ticks) / rustix::param::clock_ticks_per_second().clamp(1, 1_000_000) as u32
 }
 
-/// Whether an error from `/proc` says that the thread or process has ended: no such file, or ended while it was read.
+/// Whether an error from `/proc` says that the thread or process has ended: no such file, or ended
+/// while it was read.
 pub fn gone(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ESRCH)
 }
@@ -194,7 +207,11 @@ mod tests {
     #[test]
     fn a_cut_or_foreign_text_is_refused() {
         let whole = [b"77 (x)", TAIL].concat();
-        assert!((0..120).filter_map(|end| Stat::parse(&whole[..end.min(whole.len())])).all(|stat| stat.comm == "x"));
+        assert!(
+            (0..120)
+                .filter_map(|end| Stat::parse(&whole[..end.min(whole.len())]))
+                .all(|stat| stat.comm == "x")
+        );
         for text in [&b""[..], b"77", b"77 (x", b"77 )x(", b"77 (x) S", b"77 (x) S a b c"] {
             assert_eq!(Stat::parse(text), None);
         }

@@ -1,20 +1,27 @@
 //! How good BlackBox's choice is, and from how few experiments: the tables of docs/PREDICTION.md.
 //!
-//! `cargo run --release -p pinwise-placement --example blackbox -- DIR [PROGRAM…]`, by default on the nine IPFwd programs of the paper, with 6 and
-//! 24 threads on the simulated UltraSPARC T2. What is measured (the full tables, all assignments of 6 threads, random ones of 24 and a climb on the
-//! processor from what the full tables predict best) is kept in DIR and not measured again. Everything is seeded: the same text comes out again.
+//! `cargo run --release -p pinwise-placement --example blackbox -- DIR [PROGRAM…]`, by default on
+//! the nine IPFwd programs of the paper, with 6 and 24 threads on the simulated UltraSPARC T2. What
+//! is measured (the full tables, all assignments of 6 threads, random ones of 24 and a climb on the
+//! processor from what the full tables predict best) is kept in DIR and not measured again.
+//! Everything is seeded: the same text comes out again.
 
-use pinwise_prediction::{BaseSpace, BlackBox, Cast, Entry, Experiment, Local, Placed, Predictor, Profiling};
+use pinwise_prediction::{
+    BaseSpace, BlackBox, Cast, Entry, Experiment, Local, Placed, Predictor, Profiling,
+};
 use pinwise_simulator::program::Pipeline;
 use pinwise_simulator::{Processor, SimulatedTestbed, Window};
 use pinwise_testbed::{Effort, Setting, Testbed};
-use pinwise_topology::{Alike, Assignment, DomainKind, Machine, PerContext, Random, SharingTree, Space};
+use pinwise_topology::{
+    Alike, Assignment, DomainKind, Machine, PerContext, Random, SharingTree, Space,
+};
 use std::collections::{BTreeMap, HashMap};
 use std::error::Error;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-/// Share of the experiments that the reduced profile may make, and by what share another prediction may be better in the end.
+/// Share of the experiments that the reduced profile may make, and by what share another prediction
+/// may be better in the end.
 const SHARE: f64 = 0.1;
 const WITHIN: f64 = 0.01;
 /// Reduced profiles of each program, from seeds of their own.
@@ -24,11 +31,13 @@ const TOP: usize = 5;
 const RANKED: usize = 32;
 /// Steps of a search for the best predicted.
 const STEPS: u64 = 1_000_000;
-/// Windows that say how good an assignment of 24 threads is, those that decide on the way there, and those of a step.
+/// Windows that say how good an assignment of 24 threads is, those that decide on the way there,
+/// and those of a step.
 const JUDGING: f64 = 8.0;
 const DECIDING: f64 = 4.0;
 const CLIMBING: f64 = 2.0;
-/// Rounds of a climb on the machine from the best there is, changes tried in each, and how many of the best on the way are judged.
+/// Rounds of a climb on the machine from the best there is, changes tried in each, and how many of
+/// the best on the way are judged.
 const ROUNDS: usize = 5;
 const CHANGES: usize = 24;
 const JUDGED: usize = 8;
@@ -67,8 +76,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let folder = PathBuf::from(arguments.next().ok_or("usage: blackbox DIR [PROGRAM…]")?);
     std::fs::create_dir_all(&folder)?;
-    let named =
-        |name: String| Pipeline::named(&name).ok_or("there is no such program; pinwise workload --list names them");
+    let named = |name: String| {
+        Pipeline::named(&name).ok_or("there is no such program; pinwise workload --list names them")
+    };
     let programs = arguments.map(named).collect::<Result<Vec<_>, _>>()?;
     let programs = if programs.is_empty() { Pipeline::ALL[..9].to_vec() } else { programs };
     println!(
@@ -103,7 +113,8 @@ impl Study {
         settings: Vec<Setting>,
         windows: f64,
     ) -> Result<Vec<f64>, Box<dyn Error>> {
-        let trials: Vec<_> = settings.into_iter().map(|setting| (setting, Effort { windows })).collect();
+        let trials: Vec<_> =
+            settings.into_iter().map(|setting| (setting, Effort { windows })).collect();
         let measured = self.testbed(instances, seed)?.measure_all(&trials);
         Ok(measured
             .into_iter()
@@ -131,11 +142,13 @@ impl Study {
         text.lines().map(line).collect()
     }
 
-    /// The whole base time table, from longer windows, and the whole slowdown table, for as many instances as fit.
+    /// The whole base time table, from longer windows, and the whole slowdown table, for as many
+    /// instances as fit.
     fn tables(&self) -> Result<Tables, Box<dyn Error>> {
         let cast = Cast::new(self.testbed(8, 1)?.workload());
         let whole = Profiling::new(&self.tree, cast.clone(), self.local()?, 1.0, WITHIN)?;
-        let base: Vec<Assignment> = BaseSpace::new(&self.tree, &cast, 0, 1)?.experiments().collect();
+        let base: Vec<Assignment> =
+            BaseSpace::new(&self.tree, &cast, 0, 1)?.experiments().collect();
         let entries: Vec<(usize, usize)> = whole.entries().collect();
         let lines = self.kept("table", || {
             let alone = |assignment: &Assignment| {
@@ -143,16 +156,19 @@ impl Study {
                 Experiment { instances: vec![placed] }.setting(&cast)
             };
             let beside = |&(kind, layout): &(usize, usize)| {
-                let experiment = whole.experiment(&Entry::Slowdown(kind, layout)).ok_or("it does not fit")?;
+                let experiment =
+                    whole.experiment(&Entry::Slowdown(kind, layout)).ok_or("it does not fit")?;
                 Ok::<_, Box<dyn Error>>(experiment.setting(&cast))
             };
-            let mut trials: Vec<_> = base.iter().map(|base| (alone(base), Effort { windows: DECIDING })).collect();
+            let mut trials: Vec<_> =
+                base.iter().map(|base| (alone(base), Effort { windows: DECIDING })).collect();
             for entry in &entries {
                 trials.push((beside(entry)?, Effort::default()));
             }
             let measured = self.testbed(8, 1)?.measure_all(&trials).into_iter();
             let names = base.iter().map(|base| format!("base {:?}", base.leaves()));
-            let names = names.chain(entries.iter().map(|(kind, layout)| format!("slow {kind} {layout}")));
+            let names =
+                names.chain(entries.iter().map(|(kind, layout)| format!("slow {kind} {layout}")));
             names.zip(measured).map(|(name, measured)| Ok((name, measured?.performance))).collect()
         })?;
         let values = || lines.iter().map(|(_, value)| *value);
@@ -198,7 +214,9 @@ impl Study {
         let space = Space::new(self.tree.clone(), cast.threads(), PerContext::AtMost(1))?;
         let ranked = |blackbox: &BlackBox| {
             let mut random = Random::new(9);
-            blackbox.optima(&space, RANKED, &mut random, &mut |progress| progress.steps < STEPS).ranked
+            blackbox
+                .optima(&space, RANKED, &mut random, &mut |progress| progress.steps < STEPS)
+                .ranked
         };
         let best = |blackbox: &BlackBox| -> Vec<Vec<u32>> {
             let (found, spread) = (ranked(blackbox), ranked(&blackbox.spread()));
@@ -206,14 +224,20 @@ impl Study {
             selected.map(|selected| selected.assignment.leaves().to_vec()).collect()
         };
         let full = self.profile(tables, &space, &cast, 1.0, 1)?;
-        let reduced =
-            (1..=SEEDS).map(|seed| self.profile(tables, &space, &cast, SHARE, seed)).collect::<Result<Vec<_>, _>>()?;
+        let reduced = (1..=SEEDS)
+            .map(|seed| self.profile(tables, &space, &cast, SHARE, seed))
+            .collect::<Result<Vec<_>, _>>()?;
         let chosen = best(&full.blackbox());
-        let few: Vec<Vec<Vec<u32>>> = reduced.iter().map(|reduced| best(&reduced.blackbox())).collect();
+        let few: Vec<Vec<Vec<u32>>> =
+            reduced.iter().map(|reduced| best(&reduced.blackbox())).collect();
         let candidates: Vec<Vec<u32>> = few.iter().flatten().chain(&chosen).cloned().collect();
-        let Known { known, optimum, drawn, random } =
-            if instances == 2 { self.enumerated(&space)? } else { self.climbed(&space, &chosen, candidates)? };
-        let random = random.map_or("-".into(), |random| format!("{:.1} %", 100.0 * (1.0 - random / optimum)));
+        let Known { known, optimum, drawn, random } = if instances == 2 {
+            self.enumerated(&space)?
+        } else {
+            self.climbed(&space, &chosen, candidates)?
+        };
+        let random = random
+            .map_or("-".into(), |random| format!("{:.1} %", 100.0 * (1.0 - random / optimum)));
         let losses = |ranked: &[Vec<u32>]| {
             let performance = |leaves: &Vec<u32>| known.get(leaves).copied().unwrap_or(f64::NAN);
             let best = ranked.iter().map(performance).fold(f64::NEG_INFINITY, f64::max);
@@ -222,13 +246,17 @@ impl Study {
         let alone = |profiles: &[Profiling]| match drawn.is_empty() {
             true => "-".to_owned(),
             false => {
-                let losses: Vec<[f64; 2]> = profiles.iter().map(|profile| among(&profile.blackbox(), &drawn)).collect();
-                let worst = |top: usize| 100.0 * losses.iter().map(|losses| losses[top]).fold(0.0, f64::max);
+                let losses: Vec<[f64; 2]> =
+                    profiles.iter().map(|profile| among(&profile.blackbox(), &drawn)).collect();
+                let worst = |top: usize| {
+                    100.0 * losses.iter().map(|losses| losses[top]).fold(0.0, f64::max)
+                };
                 format!("{:.2} %, {:.2} %", worst(0), worst(1))
             }
         };
         let of_few: Vec<[f64; 2]> = few.iter().map(|ranked| losses(ranked)).collect();
-        let worst = |top: usize| of_few.iter().map(|losses| losses[top]).fold(f64::NEG_INFINITY, f64::max);
+        let worst =
+            |top: usize| of_few.iter().map(|losses| losses[top]).fold(f64::NEG_INFINITY, f64::max);
         let [one, five] = losses(&chosen);
         let (entries, _) = full.slowdown_entries();
         let asked = reduced.iter().map(|reduced| reduced.slowdown_entries().1).max().unwrap_or(0);
@@ -259,13 +287,17 @@ impl Study {
             let names = classes.iter().map(|class| format!("{:?}", class.leaves()));
             Ok(names.zip(self.measure(2, 2, settings, CLIMBING)?).collect())
         })?;
-        let known: Performances =
-            classes.iter().map(|class| class.leaves().to_vec()).zip(lines.iter().map(|(_, value)| *value)).collect();
+        let known: Performances = classes
+            .iter()
+            .map(|class| class.leaves().to_vec())
+            .zip(lines.iter().map(|(_, value)| *value))
+            .collect();
         let optimum = known.values().copied().fold(f64::NEG_INFINITY, f64::max);
         Ok(Known { known, optimum, drawn: Vec::new(), random: None })
     }
 
-    /// What the candidates do, and the best known: of these, of random ones, and of a climb on the processor from the best of `start`.
+    /// What the candidates do, and the best known: of these, of random ones, and of a climb on the
+    /// processor from the best of `start`.
     fn climbed(
         &self,
         space: &Space,
@@ -273,7 +305,9 @@ impl Study {
         mut candidates: Vec<Vec<u32>>,
     ) -> Result<Known, Box<dyn Error>> {
         let pinned = |leaves: &Vec<u32>| Setting::Pinned(Assignment::new(leaves.clone()));
-        let decide = |all: &[Vec<u32>], seed| self.measure(8, seed, all.iter().map(pinned).collect(), DECIDING);
+        let decide = |all: &[Vec<u32>], seed| {
+            self.measure(8, seed, all.iter().map(pinned).collect(), DECIDING)
+        };
         let climbed = self.kept("climbed", || {
             let mut known: Performances = start.iter().cloned().zip(decide(start, 5)?).collect();
             let mut random = Random::new(11);
@@ -288,20 +322,28 @@ impl Study {
                     leaves[thread] = to;
                     space.canonical(&Assignment::new(leaves)).leaves().to_vec()
                 };
-                let tried: Vec<Vec<u32>> =
-                    (0..CHANGES).map(|_| changed()).filter(|leaves| !known.contains_key(leaves)).collect();
-                let measured = self.measure(8, 20 + round, tried.iter().map(pinned).collect(), CLIMBING)?;
+                let tried: Vec<Vec<u32>> = (0..CHANGES)
+                    .map(|_| changed())
+                    .filter(|leaves| !known.contains_key(leaves))
+                    .collect();
+                let measured =
+                    self.measure(8, 20 + round, tried.iter().map(pinned).collect(), CLIMBING)?;
                 let mut order: Vec<usize> = (0..tried.len()).collect();
                 order.sort_by(|a, b| measured[*b].total_cmp(&measured[*a]));
                 // Chosen for being high, they are measured again before they count.
-                let hopeful: Vec<Vec<u32>> = order.iter().take(3).map(|index| tried[*index].clone()).collect();
+                let hopeful: Vec<Vec<u32>> =
+                    order.iter().take(3).map(|index| tried[*index].clone()).collect();
                 known.extend(hopeful.iter().cloned().zip(decide(&hopeful, 40 + round)?));
             }
-            Ok(known.into_iter().map(|(leaves, performance)| (format!("{leaves:?}"), performance)).collect())
+            Ok(known
+                .into_iter()
+                .map(|(leaves, performance)| (format!("{leaves:?}"), performance))
+                .collect())
         })?;
         let drawn = self.kept("random", || {
             let mut random = Random::new(13);
-            let drawn: Vec<Vec<u32>> = (0..RANDOM).map(|_| space.sample(&mut random).leaves().to_vec()).collect();
+            let drawn: Vec<Vec<u32>> =
+                (0..RANDOM).map(|_| space.sample(&mut random).leaves().to_vec()).collect();
             let measured = self.measure(8, 60, drawn.iter().map(pinned).collect(), 1.0)?;
             Ok(drawn.iter().map(|leaves| format!("{leaves:?}")).zip(measured).collect())
         })?;
@@ -313,21 +355,27 @@ impl Study {
         // All in windows of which none was chosen for what it showed.
         let judged = self.measure(8, 3, candidates.iter().map(pinned).collect(), JUDGING)?;
         let known: Performances = candidates.iter().cloned().zip(judged).collect();
-        let random = best_drawn.iter().map(|leaves| known[leaves]).fold(f64::NEG_INFINITY, f64::max);
+        let random =
+            best_drawn.iter().map(|leaves| known[leaves]).fold(f64::NEG_INFINITY, f64::max);
         let (_, optimum) = highest(&known);
-        let parsed = |(name, value): (String, f64)| Ok::<_, serde_json::Error>((serde_json::from_str(&name)?, value));
+        let parsed = |(name, value): (String, f64)| {
+            Ok::<_, serde_json::Error>((serde_json::from_str(&name)?, value))
+        };
         let drawn = drawn.into_iter().map(parsed).collect::<Result<_, _>>()?;
         Ok(Known { known, optimum, drawn, random: Some(random) })
     }
 }
 
-/// By how much the best predicted of random assignments, and the best of the five best predicted, are below the best of them: as the paper
-/// measures it for 24 threads (section 5.2), by one window each.
+/// By how much the best predicted of random assignments, and the best of the five best predicted,
+/// are below the best of them: as the paper measures it for 24 threads (section 5.2), by one window
+/// each.
 fn among(blackbox: &BlackBox, drawn: &[(Vec<u32>, f64)]) -> [f64; 2] {
     let mut ranked: Vec<(f64, f64)> =
         drawn.iter().map(|(leaves, measured)| (blackbox.predict(leaves), *measured)).collect();
     ranked.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let best = |ranked: &[(f64, f64)]| ranked.iter().map(|(_, measured)| *measured).fold(f64::NEG_INFINITY, f64::max);
+    let best = |ranked: &[(f64, f64)]| {
+        ranked.iter().map(|(_, measured)| *measured).fold(f64::NEG_INFINITY, f64::max)
+    };
     [1, TOP].map(|top| 1.0 - best(&ranked[..top.min(ranked.len())]) / best(&ranked))
 }
 

@@ -27,13 +27,15 @@ const REFUTED: &str = "the best was measured above the bound by prediction, whic
 /// How the note begins that holds of any random sample.
 const WHATEVER: &str = "whatever the distribution";
 
-/// The share of windows in which a metric may stand still: beyond it what is measured is when it moves, not how fast.
+/// The share of windows in which a metric may stand still: beyond it what is measured is when it
+/// moves, not how fast.
 const MOST_STILL: f64 = 0.5;
 
 /// What is known of the best possible performance.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Bound {
-    /// Estimate of the best possible performance; `None` when the sample supports none (`notes` say why).
+    /// Estimate of the best possible performance; `None` when the sample supports none (`notes`
+    /// say why).
     pub upb: Option<f64>,
     /// Lower end: the best itself.
     pub upb_low: Option<f64>,
@@ -45,8 +47,8 @@ pub struct Bound {
     pub gap_high: Option<f64>,
     /// Of the upper end.
     pub confidence: f64,
-    /// `exact` when every class was measured, `predicted` by what a learned predictor supports, `solo` from what
-    /// instances did alone, `cap` as the user says, else the estimator.
+    /// `exact` when every class was measured, `predicted` by what a learned predictor supports,
+    /// `solo` from what instances did alone, `cap` as the user says, else the estimator.
     pub method: String,
     /// Number of assignments it rests on.
     pub n: usize,
@@ -55,8 +57,9 @@ pub struct Bound {
 }
 
 impl Bound {
-    /// From one performance per randomly drawn assignment, and the performance to compare with: the best on fresh windows, or
-    /// the best of the sample while it is being drawn. `say` says a performance with its unit.
+    /// From one performance per randomly drawn assignment, and the performance to compare with: the
+    /// best on fresh windows, or the best of the sample while it is being drawn. `say` says a
+    /// performance with its unit.
     pub(crate) fn from_sample(
         question: &Question,
         sample: Vec<f64>,
@@ -78,14 +81,17 @@ impl Bound {
         match pinwise_evt::estimate(&sample, &options) {
             Err(refusal) => Self::unknown(question, method, n, refusal.in_words(say)),
             Ok(estimate) => {
-                let mut notes: Vec<String> = estimate.diagnostics.iter().map(|note| note.in_words(&say)).collect();
+                let mut notes: Vec<String> =
+                    estimate.diagnostics.iter().map(|note| note.in_words(&say)).collect();
                 notes.push(format!(
                     "{WHATEVER}, at most {} of all placements beat the best of this sample",
                     percent(estimate.better_fraction)
                 ));
                 let refuted = best.is_some_and(|best| estimate.is_falsified_by(best));
                 if refuted {
-                    notes.push("the best was measured above the bound: the bound is wrong here".to_owned());
+                    notes.push(
+                        "the best was measured above the bound: the bound is wrong here".to_owned(),
+                    );
                 }
                 // Nothing is claimed by a bound that is wrong.
                 let claims = best.filter(|_| !refuted);
@@ -94,7 +100,9 @@ impl Bound {
                     upb_low: best,
                     upb_high: estimate.upb_high,
                     gap: claims.and_then(|best| gap(estimate.upb, best)),
-                    gap_high: claims.zip(estimate.upb_high).and_then(|(best, high)| gap(high, best)),
+                    gap_high: claims
+                        .zip(estimate.upb_high)
+                        .and_then(|(best, high)| gap(high, best)),
                     confidence: estimate.confidence,
                     method: method.to_owned(),
                     n,
@@ -104,8 +112,9 @@ impl Bound {
         }
     }
 
-    /// All that is known: what a learned predictor or random draws support, what instances did `alone`, and the user's cap; the lowest is claimed. `best`
-    /// is the best performance and the lower end of its interval, `say` says a performance with its unit.
+    /// All that is known: what a learned predictor or random draws support, what instances did
+    /// `alone`, and the user's cap; the lowest is claimed. `best` is the best performance and
+    /// the lower end of its interval, `say` says a performance with its unit.
     pub(crate) fn of_all(
         question: &Question,
         ceiling: Option<Ceiling>,
@@ -124,8 +133,9 @@ impl Bound {
         bound.or_cap(question, mean, say)
     }
 
-    /// From what a learned predictor supports, where there is such a bound and nothing above it was measured; else from the random
-    /// draws. `confidence` is what the claim's leaves to this bound alone ([`Alone::beside`]).
+    /// From what a learned predictor supports, where there is such a bound and nothing above it was
+    /// measured; else from the random draws. `confidence` is what the claim's leaves to this
+    /// bound alone ([`Alone::beside`]).
     fn from_draws(
         question: &Question,
         confidence: f64,
@@ -140,7 +150,9 @@ impl Bound {
             Self { confidence: question.confidence, ..bound }
         };
         match ceiling {
-            Some(ceiling) if best.is_none_or(|best| best <= ceiling.upper) => Self::predicted(question, ceiling, best),
+            Some(ceiling) if best.is_none_or(|best| best <= ceiling.upper) => {
+                Self::predicted(question, ceiling, best)
+            }
             Some(ceiling) => {
                 let mut bound = sampled();
                 bound.notes.push(format!("{REFUTED} ({})", say(ceiling.upper)));
@@ -150,7 +162,8 @@ impl Bound {
         }
     }
 
-    /// What a search may stop by that was steered: hard bounds, and what its predictor supports. Its random draws are too few.
+    /// What a search may stop by that was steered: hard bounds, and what its predictor supports.
+    /// Its random draws are too few.
     pub(crate) fn while_searching(
         question: &Question,
         ceiling: Option<Ceiling>,
@@ -192,9 +205,15 @@ impl Bound {
         }
     }
 
-    /// Where every class of the space was measured, nothing is estimated but the noise: the upper end is the highest end of any
-    /// class's interval, at a level shared by all classes (Bonferroni).
-    pub(crate) fn exact(question: &Question, tally: &Tally, fresh: &Fresh, best: Option<f64>) -> Self {
+    /// Where every class of the space was measured, nothing is estimated but the noise: the upper
+    /// end is the highest end of any class's interval, at a level shared by all classes
+    /// (Bonferroni).
+    pub(crate) fn exact(
+        question: &Question,
+        tally: &Tally,
+        fresh: &Fresh,
+        best: Option<f64>,
+    ) -> Self {
         let n = tally.classes().filter(|(_, class)| !class.windows.is_empty()).count();
         let level = 1.0 - 2.0 * (1.0 - question.confidence) / n.max(1) as f64;
         let finalists: BTreeSet<&Assignment> = fresh.candidates().collect();
@@ -209,14 +228,20 @@ impl Bound {
             .map(|estimate| estimate.high);
         let high = searched.chain(announced).fold(f64::NEG_INFINITY, f64::max);
         if n == 0 {
-            return Self::unknown(question, "exact", n, "no assignment could be measured".to_owned());
+            return Self::unknown(
+                question,
+                "exact",
+                n,
+                "no assignment could be measured".to_owned(),
+            );
         }
         if !high.is_finite() {
             let few = "every assignment was measured, but too few times to say how far off that may be: raise --budget";
             return Self::unknown(question, "exact", n, few.to_owned());
         }
         let failed = tally.classes().filter(|(_, class)| class.failed).count();
-        let mut notes = vec!["every assignment was measured: the bound rests on noise alone".to_owned()];
+        let mut notes =
+            vec!["every assignment was measured: the bound rests on noise alone".to_owned()];
         if failed > 0 {
             notes.push(format!("{failed} assignments could not be measured and are left out"));
         }
@@ -237,7 +262,8 @@ impl Bound {
     fn or_cap(self, question: &Question, best: Option<f64>, say: impl Fn(f64) -> String) -> Self {
         let Some(cap) = question.cap else { return self };
         if best.is_some_and(|best| best > cap) {
-            let wrong = format!("the best is above the cap of {}, which is wrong and not used", say(cap));
+            let wrong =
+                format!("the best is above the cap of {}, which is wrong and not used", say(cap));
             return Self { notes: [self.notes, vec![wrong]].concat(), ..self };
         }
         let premise = "the cap as given: nothing can exceed it";
@@ -246,32 +272,45 @@ impl Bound {
 
     /// This bound, or what instances did alone where that is lower or there is no bound.
     /// `best` is the best performance and the lower end of its interval.
-    pub(crate) fn or_solo(self, alone: Alone, best: Option<(f64, f64)>, say: impl Fn(f64) -> String) -> Self {
+    pub(crate) fn or_solo(
+        self,
+        alone: Alone,
+        best: Option<(f64, f64)>,
+        say: impl Fn(f64) -> String,
+    ) -> Self {
         if alone.sum <= 0.0 {
             return self;
         }
         if best.is_some_and(|(_, low)| low > alone.high) {
-            let refuted =
-                "the best was measured above what the instances did alone: company helps here, and that is no bound";
+            let refuted = "the best was measured above what the instances did alone: company helps here, and that is no bound";
             let notes = if self.upb.is_some() { self.notes } else { Vec::new() };
             return Self { notes: [notes, vec![refuted.to_owned()]].concat(), ..self };
         }
-        let premise =
-            "the sum of the best that each instance did alone: it rests on company never making an instance faster";
+        let premise = "the sum of the best that each instance did alone: it rests on company never making an instance faster";
         self.limited(SOLO, alone, premise, best.map(|(best, _)| best), say)
     }
 
-    /// This bound, or a hard one where that is lower or there is no other; it says which is not used.
-    fn limited(self, method: &str, hard: Alone, premise: &str, best: Option<f64>, say: impl Fn(f64) -> String) -> Self {
+    /// This bound, or a hard one where that is lower or there is no other; it says which is not
+    /// used.
+    fn limited(
+        self,
+        method: &str,
+        hard: Alone,
+        premise: &str,
+        best: Option<f64>,
+        say: impl Fn(f64) -> String,
+    ) -> Self {
         let standing = self.upb_high.filter(|_| self.gap_high.is_some() || best.is_none());
         if standing.is_some_and(|high| high < hard.high) {
             let unused = format!("{premise}; at {} that is higher, and not used", say(hard.high));
             return Self { notes: [self.notes, vec![unused]].concat(), ..self };
         }
-        let unused = standing.map(|high| format!("the {} bound is no lower: {}", self.method, say(high)));
+        let unused =
+            standing.map(|high| format!("the {} bound is no lower: {}", self.method, say(high)));
         let reached = best.unwrap_or(f64::NEG_INFINITY);
         // Noise may lift the best above; then nothing is left to gain.
-        let (point, high) = (hard.sum.min(self.upb.unwrap_or(hard.sum)).max(reached), hard.high.max(reached));
+        let (point, high) =
+            (hard.sum.min(self.upb.unwrap_or(hard.sum)).max(reached), hard.high.max(reached));
         Self {
             upb: Some(point),
             upb_low: best,
@@ -285,8 +324,9 @@ impl Bound {
         }
     }
 
-    /// This bound, or none where what else was measured speaks against it. `best` is the best announced, `unpinned` what the program
-    /// did by itself, `still` the share of windows in which the metric did not move.
+    /// This bound, or none where what else was measured speaks against it. `best` is the best
+    /// announced, `unpinned` what the program did by itself, `still` the share of windows in
+    /// which the metric did not move.
     pub(crate) fn unless_doubtful(
         self,
         best: Option<&Estimate>,
@@ -300,16 +340,19 @@ impl Bound {
                 "in {still} of the windows the metric did not move: measure longer ones (--period; on a model --cycles), ten times as long to begin with"
             )
         } else if self.upb_high.or(self.upb).is_some_and(|high| unpinned > high) {
-            let (unpinned, high) = (say(unpinned), say(self.upb_high.or(self.upb).unwrap_or(unpinned)));
+            let (unpinned, high) =
+                (say(unpinned), say(self.upb_high.or(self.upb).unwrap_or(unpinned)));
             format!(
                 "unpinned the program did better ({unpinned}) than the bound lets any assignment do ({high}): nothing is claimed"
             )
         } else if self.upb.is_some() && best.is_some_and(|best| best.n < 2) {
-            "the best has a single fresh window, from which nothing is claimed: raise --budget".to_owned()
+            "the best has a single fresh window, from which nothing is claimed: raise --budget"
+                .to_owned()
         } else {
             return self;
         };
-        let none = Self { upb: None, upb_low: None, upb_high: None, gap: None, gap_high: None, ..self };
+        let none =
+            Self { upb: None, upb_low: None, upb_high: None, gap: None, gap_high: None, ..self };
         Self { notes: vec![reason], ..none }
     }
 
@@ -327,8 +370,8 @@ impl Bound {
         }
     }
 
-    /// The gap that a stop at `within` is decided by: the upper end's where it is calibrated (Bayes), the point estimate's
-    /// where the published algorithm says so (profile).
+    /// The gap that a stop at `within` is decided by: the upper end's where it is calibrated
+    /// (Bayes), the point estimate's where the published algorithm says so (profile).
     pub(crate) fn deciding_gap(&self, method: Method) -> Option<f64> {
         match method {
             Method::Bayes => self.gap_high,
@@ -337,7 +380,8 @@ impl Bound {
     }
 }
 
-/// How far `best` is below `bound`, relative to it; 0 where it is above. `None` for a bound that is not positive.
+/// How far `best` is below `bound`, relative to it; 0 where it is above. `None` for a bound that is
+/// not positive.
 fn gap(bound: f64, best: f64) -> Option<f64> {
     (bound > 0.0 && bound.is_finite()).then(|| ((bound - best) / bound).max(0.0))
 }
@@ -351,11 +395,19 @@ mod tests {
         let question = Question::new(StrategyName::Auto, Budget::Measurements(1));
         let found = Some(100.0);
         let bound = Bound::unknown(&question, "exact", 4, "every assignment was measured".into());
-        Bound { upb: found, upb_low: found, upb_high: Some(102.0), gap: Some(0.0), gap_high: Some(0.02), ..bound }
+        Bound {
+            upb: found,
+            upb_low: found,
+            upb_high: Some(102.0),
+            gap: Some(0.0),
+            gap_high: Some(0.02),
+            ..bound
+        }
     }
 
     fn judged(n: usize, unpinned: f64, still: f64) -> Bound {
-        let best = Estimate { mean: 100.0, low: 98.0, high: 102.0, n, confidence: 0.95, spread: 1.0 };
+        let best =
+            Estimate { mean: 100.0, low: 98.0, high: 102.0, n, confidence: 0.95, spread: 1.0 };
         bound().unless_doubtful(Some(&best), unpinned, still, |value| format!("{value} op/s"))
     }
 
@@ -369,7 +421,12 @@ mod tests {
                 0.0,
                 "unpinned the program did better (120 op/s) than the bound lets any assignment do (102 op/s): nothing is claimed",
             ),
-            (1, 90.0, 0.0, "the best has a single fresh window, from which nothing is claimed: raise --budget"),
+            (
+                1,
+                90.0,
+                0.0,
+                "the best has a single fresh window, from which nothing is claimed: raise --budget",
+            ),
             (
                 5,
                 90.0,

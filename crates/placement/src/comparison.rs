@@ -1,4 +1,5 @@
-//! How ways of placing compare: performance, loss against the best known, what each spent, what it claimed and whether that holds.
+//! How ways of placing compare: performance, loss against the best known, what each spent, what it
+//! claimed and whether that holds.
 
 mod row;
 mod view;
@@ -18,7 +19,8 @@ use view::{View, judged};
 pub struct Comparison {
     /// What performance is counted in.
     pub unit: Unit,
-    /// In the order of the lineup; a draw has two, its mean and its worst. Where the best known is a draw, it comes last.
+    /// In the order of the lineup; a draw has two, its mean and its worst. Where the best known is
+    /// a draw, it comes last.
     pub rows: Vec<Row>,
     /// Ways that are not in it: name and reason.
     pub left_out: Vec<(String, String)>,
@@ -37,12 +39,14 @@ pub struct Unclear<'a> {
     pub rows: Vec<&'a Row>,
     /// The most that one of them may lose.
     pub high: f64,
-    /// Rounds after which the intervals would be as narrow as what was asked for, at the same noise.
+    /// Rounds after which the intervals would be as narrow as what was asked for, at the same
+    /// noise.
     pub rounds: usize,
 }
 
 impl Comparison {
-    /// From the records of a [`Judge`] of `lineup`: a pure function. Ways that could not be measured are left out, with the reason.
+    /// From the records of a [`Judge`] of `lineup`: a pure function. Ways that could not be
+    /// measured are left out, with the reason.
     pub fn new(lineup: &Lineup, unit: &Unit, records: &[Record]) -> Self {
         let judge = Judge::replay(lineup, records);
         let mut comparison = Self {
@@ -54,18 +58,37 @@ impl Comparison {
             within: lineup.within,
         };
         let chosen = judge.chosen();
-        let Some(best) = chosen.best.as_ref().map(|best| Seat::Of(Setting::Pinned(best.clone()))) else {
+        let Some(best) = chosen.best.as_ref().map(|best| Seat::Of(Setting::Pinned(best.clone())))
+        else {
             return comparison;
         };
-        let seats = judge.verdict().iter().flat_map(Round::keys).collect::<std::collections::BTreeSet<_>>().len();
-        let view = View { rounds: judge.verdict(), best, lineup, losses: seats.saturating_sub(1).max(1) };
+        let seats = judge
+            .verdict()
+            .iter()
+            .flat_map(Round::keys)
+            .collect::<std::collections::BTreeSet<_>>()
+            .len();
+        let view =
+            View { rounds: judge.verdict(), best, lineup, losses: seats.saturating_sub(1).max(1) };
         for (index, contender) in lineup.contenders.iter().enumerate() {
-            let mut add = |name: String, assignment: Option<&Assignment>, seat: Seat| match view.row(&seat) {
+            let mut add = |name: String, assignment: Option<&Assignment>, seat: Seat| match view
+                .row(&seat)
+            {
                 Some((performance, loss, standing)) => {
-                    let claim = contender.claim.map(|claim| judged(claim, view.most(&seat), lineup.within));
+                    let claim =
+                        contender.claim.map(|claim| judged(claim, view.most(&seat), lineup.within));
                     let assignment = assignment.cloned();
                     let (spent, campaign) = (contender.spent, contender.campaign);
-                    comparison.rows.push(Row { name, assignment, performance, loss, standing, spent, campaign, claim });
+                    comparison.rows.push(Row {
+                        name,
+                        assignment,
+                        performance,
+                        loss,
+                        standing,
+                        spent,
+                        campaign,
+                        claim,
+                    });
                 }
                 None => comparison.left_out.push((name, "it could not be measured".to_owned())),
             };
@@ -92,12 +115,26 @@ impl Comparison {
     /// The best known has a row, also where nobody announced it.
     fn add_best_draw(&mut self, view: &View<'_>, best: Option<&Assignment>) {
         let is_there = self.rows.iter().any(|row| row.standing == Standing::Best);
-        let (Some(best), Some((performance, loss, standing)), false) = (best, view.row(&view.best), is_there) else {
+        let (Some(best), Some((performance, loss, standing)), false) =
+            (best, view.row(&view.best), is_there)
+        else {
             return;
         };
-        let name = format!("best of {} draws", view.lineup.drawn().map(|(_, drawn)| drawn.len()).sum::<usize>());
+        let name = format!(
+            "best of {} draws",
+            view.lineup.drawn().map(|(_, drawn)| drawn.len()).sum::<usize>()
+        );
         let assignment = Some(best.clone());
-        self.rows.push(Row { name, assignment, performance, loss, standing, spent: 0, campaign: None, claim: None });
+        self.rows.push(Row {
+            name,
+            assignment,
+            performance,
+            loss,
+            standing,
+            spent: 0,
+            campaign: None,
+            claim: None,
+        });
     }
 
     /// The row of the best known assignment.
@@ -105,8 +142,9 @@ impl Comparison {
         self.rows.iter().find(|row| row.standing == Standing::Best)
     }
 
-    /// The way that contradicts the best known in the fresh windows: of those beyond doubt better the best, or where all others did better than
-    /// it, or it got nothing done, the best of them.
+    /// The way that contradicts the best known in the fresh windows: of those beyond doubt better
+    /// the best, or where all others did better than it, or it got nothing done, the best of
+    /// them.
     pub fn contradiction(&self) -> Option<&Row> {
         let others = || self.rows.iter().filter(|row| row.standing != Standing::Best);
         let least = |a: &&Row, b: &&Row| a.loss.estimate.total_cmp(&b.loss.estimate);
@@ -126,10 +164,14 @@ impl Comparison {
         self.best().is_some_and(|best| best.performance.mean <= 0.0)
     }
 
-    /// The performance by which figures are scaled: that of the best known, or of whatever did most where that got nothing done.
+    /// The performance by which figures are scaled: that of the best known, or of whatever did most
+    /// where that got nothing done.
     pub fn typical(&self) -> f64 {
         let most = || self.rows.iter().map(|row| row.performance.mean).fold(0.0, f64::max);
-        self.best().map(|best| best.performance.mean).filter(|mean| *mean > 0.0).unwrap_or_else(most)
+        self.best()
+            .map(|best| best.performance.mean)
+            .filter(|mean| *mean > 0.0)
+            .unwrap_or_else(most)
     }
 
     /// What more windows would tell, where these did not.
@@ -186,26 +228,42 @@ mod tests {
     }
 
     /// Runs a judge on a testbed where a setting does `performance`; nothing runs on leaf 9.
-    fn measure(lineup: &Lineup, mut performance: impl FnMut(&Setting, usize) -> f64) -> Vec<Record> {
+    fn measure(
+        lineup: &Lineup,
+        mut performance: impl FnMut(&Setting, usize) -> f64,
+    ) -> Vec<Record> {
         let mut judge = Judge::new(lineup);
         let mut records: Vec<Record> = Vec::new();
         while let Step::Measure(trial) = judge.step(&records) {
             let outcome = match &trial.setting {
-                Setting::Pinned(assignment) if assignment.leaf(0) == 9 => Err(MeasureError::new(Retry::Other, "no")),
+                Setting::Pinned(assignment) if assignment.leaf(0) == 9 => {
+                    Err(MeasureError::new(Retry::Other, "no"))
+                }
                 setting => Ok(performance(setting, records.len())),
             };
-            let outcome =
-                outcome.map(|performance| Measurement { performance, duration: Duration::ZERO, spread: None });
-            records.push(Record { number: records.len() as u64, trial, outcome, elapsed: Duration::ZERO });
+            let outcome = outcome.map(|performance| Measurement {
+                performance,
+                duration: Duration::ZERO,
+                spread: None,
+            });
+            records.push(Record {
+                number: records.len() as u64,
+                trial,
+                outcome,
+                elapsed: Duration::ZERO,
+            });
         }
         records
     }
 
-    /// What is pinned on leaf l does 10, 20, 30, 100, 110 from leaf 1 on, always a little differently.
+    /// What is pinned on leaf l does 10, 20, 30, 100, 110 from leaf 1 on, always a little
+    /// differently.
     fn orderly(setting: &Setting, number: usize) -> f64 {
         let weather = 1.0 + 0.001 * (number % 5) as f64;
         match setting {
-            Setting::Pinned(assignment) => [0.0, 10.0, 20.0, 30.0, 100.0, 110.0][assignment.leaf(0)] * weather,
+            Setting::Pinned(assignment) => {
+                [0.0, 10.0, 20.0, 30.0, 100.0, 110.0][assignment.leaf(0)] * weather
+            }
             _ => 50.0,
         }
     }
@@ -214,13 +272,17 @@ mod tests {
     fn every_way_is_measured_beside_the_others_and_its_claim_is_judged() {
         let (lineup, unit) = (lineup(), Unit::rate("1/s"));
         let records = measure(&lineup, orderly);
-        // Four draws; four rounds of three draws and three announced, one of which fails once; four rounds of the worst draw, two
-        // announced, two windows unpinned and one of the draws.
+        // Four draws; four rounds of three draws and three announced, one of which fails once; four
+        // rounds of the worst draw, two announced, two windows unpinned and one of the
+        // draws.
         assert_eq!(records.len(), 4 + (4 * 5 + 1) + 4 * (1 + 2 + 2 + 1));
         assert!(records.len() as u64 <= Judge::measurements(&lineup));
         let comparison = Comparison::new(&lineup, &unit, &records);
         let names: Vec<&str> = comparison.rows.iter().map(|row| row.name.as_str()).collect();
-        assert_eq!(names, ["unpinned", "naive, mean of 4", "naive, worst of 4", "low claim", "wide claim"]);
+        assert_eq!(
+            names,
+            ["unpinned", "naive, mean of 4", "naive, worst of 4", "low claim", "wide claim"]
+        );
         assert_eq!(comparison.best().map(|row| row.name.as_str()), Some("wide claim"));
         assert_eq!(comparison.rows[0].performance.n, 8);
         assert!((comparison.rows[1].performance.mean - 20.0).abs() < 0.1);
@@ -234,17 +296,19 @@ mod tests {
         assert_eq!(comparison.unclear(), None);
     }
 
-    /// Leaf 5 leads in the windows that choose, and does this share of that in those of the verdict.
+    /// Leaf 5 leads in the windows that choose, and does this share of that in those of the
+    /// verdict.
     fn trailing(lineup: &Lineup, share: f64) -> Vec<Record> {
         measure(lineup, |setting, number| {
-            let trails =
-                matches!(setting, Setting::Pinned(assignment) if assignment.leaf(0) == 5) && number >= 4 + (4 * 5 + 1);
+            let trails = matches!(setting, Setting::Pinned(assignment) if assignment.leaf(0) == 5)
+                && number >= 4 + (4 * 5 + 1);
             orderly(setting, number) * if trails { share } else { 1.0 }
         })
     }
 
     #[test]
-    fn a_best_known_that_its_fresh_windows_do_not_bear_out_is_said_and_its_claim_is_judged_by_them() {
+    fn a_best_known_that_its_fresh_windows_do_not_bear_out_is_said_and_its_claim_is_judged_by_them()
+    {
         let lineup = lineup();
         let records = trailing(&lineup, 0.8);
         let comparison = Comparison::new(&lineup, &Unit::rate("1/s"), &records);
@@ -254,7 +318,10 @@ mod tests {
         assert_eq!((better.name.as_str(), better.standing), ("low claim", Standing::Better));
         assert!(better.loss.high < 0.0, "{better:?}");
         // 88 against 100: beyond 2 %, within 20 %.
-        assert_eq!((best.claim.unwrap().verdict, better.claim.unwrap().verdict), (Verdict::Holds, Verdict::Holds));
+        assert_eq!(
+            (best.claim.unwrap().verdict, better.claim.unwrap().verdict),
+            (Verdict::Holds, Verdict::Holds)
+        );
         assert!((best.claim.unwrap().loss.estimate - 0.12).abs() < 0.01, "{best:?}");
         let narrow = Claim { bound: 120.0, gap: 0.05, estimated: false };
         let mut claimed = lineup.clone();
@@ -265,7 +332,11 @@ mod tests {
             Verdict::False,
             "nothing better than 5 % was claimed"
         );
-        assert_eq!(Comparison::new(&lineup, &Unit::rate("1/s"), &measure(&lineup, orderly)).contradiction(), None);
+        assert_eq!(
+            Comparison::new(&lineup, &Unit::rate("1/s"), &measure(&lineup, orderly))
+                .contradiction(),
+            None
+        );
     }
 
     #[test]
@@ -277,7 +348,11 @@ mod tests {
         assert_eq!((best.name.as_str(), best.performance.mean), ("wide claim", 0.0));
         let better = comparison.contradiction().unwrap();
         assert_eq!((better.name.as_str(), better.loss.estimate), ("low claim", f64::NEG_INFINITY));
-        assert!(comparison.rows.iter().all(|row| !row.loss.estimate.is_nan()), "{:?}", comparison.rows);
+        assert!(
+            comparison.rows.iter().all(|row| !row.loss.estimate.is_nan()),
+            "{:?}",
+            comparison.rows
+        );
         assert_eq!((comparison.unclear(), comparison.typical()), (None, better.performance.mean));
     }
 
@@ -298,16 +373,22 @@ mod tests {
             best.push(comparison.best().unwrap().performance.mean);
             worst.push(comparison.rows[1].performance.mean);
             losses.extend(
-                comparison.rows.iter().filter(|row| row.standing != Standing::Best).map(|row| row.loss.estimate),
+                comparison
+                    .rows
+                    .iter()
+                    .filter(|row| row.standing != Standing::Best)
+                    .map(|row| row.loss.estimate),
             );
             told += usize::from(comparison.rows.iter().any(|row| row.standing == Standing::Worse));
             assert!(comparison.unclear().is_some_and(|unclear| unclear.rounds > 100));
         }
-        // Of 200 means of six windows the standard error is 0.6; the luckiest of six would be 10 above.
+        // Of 200 means of six windows the standard error is 0.6; the luckiest of six would be 10
+        // above.
         assert!((mean(&best) - 100.0).abs() < 2.0, "{}", mean(&best));
         assert!((mean(&worst) - 100.0).abs() < 2.0, "{}", mean(&worst));
         assert!(mean(&losses).abs() < 0.02, "{}", mean(&losses));
-        // At most 5 % of comparisons tell apart what is alike; 10 % leaves room for chance and for what t intervals of ratios miss.
+        // At most 5 % of comparisons tell apart what is alike; 10 % leaves room for chance and for
+        // what t intervals of ratios miss.
         assert!(told <= 20, "{told} of 200");
     }
 

@@ -1,9 +1,11 @@
-//! The last comparison of a search for the number of threads and their placement together: doing nothing, the number alone, the number
-//! and the placement.
+//! The last comparison of a search for the number of threads and their placement together: doing
+//! nothing, the number alone, the number and the placement.
 //!
-//! Everything before it looked for what is good, and so overstates what it found. Here each [`Way`] is measured once a round, in random
-//! order, in windows that nothing was chosen by; ways are compared within rounds ([`crate::statistics::ratio`]), so that what disturbs the
-//! machine for a while meets all alike. Three comparisons may be made, and their intervals hold together (Bonferroni).
+//! Everything before it looked for what is good, and so overstates what it found. Here each [`Way`]
+//! is measured once a round, in random order, in windows that nothing was chosen by; ways are
+//! compared within rounds ([`crate::statistics::ratio`]), so that what disturbs the machine for a
+//! while meets all alike. Three comparisons may be made, and their intervals hold together
+//! (Bonferroni).
 
 use crate::Estimate;
 use crate::statistics::{estimate, ratio};
@@ -73,7 +75,8 @@ impl Contest {
         self.rounds.len()
     }
 
-    /// Takes a round: the performance of each way, higher is better, in the order of [`Contest::ways`]; `None` where it failed.
+    /// Takes a round: the performance of each way, higher is better, in the order of
+    /// [`Contest::ways`]; `None` where it failed.
     pub fn take(&mut self, round: Vec<Option<f64>>) {
         self.rounds.push(round);
     }
@@ -84,16 +87,21 @@ impl Contest {
         estimate(&values, self.confidence)
     }
 
-    /// How much faster `way` is than `other`, over the rounds in which both were measured; `None` from fewer than 2.
+    /// How much faster `way` is than `other`, over the rounds in which both were measured; `None`
+    /// from fewer than 2.
     pub fn gain(&self, way: Way, other: Way) -> Option<Gain> {
-        let pairs: Vec<(f64, f64)> =
-            self.values(way)?.zip(self.values(other)?).filter_map(|(one, other)| Some((one?, other?))).collect();
+        let pairs: Vec<(f64, f64)> = self
+            .values(way)?
+            .zip(self.values(other)?)
+            .filter_map(|(one, other)| Some((one?, other?)))
+            .collect();
         let ratio = ratio(&pairs, 0.0, 1.0 - (1.0 - self.confidence) / COMPARISONS)?;
         Some(Gain { mean: ratio.value - 1.0, low: ratio.low - 1.0, high: ratio.high - 1.0 })
     }
 
-    /// What to do, where [`Way::Default`] takes part. `fewer`: the number that was found is below the default; then being as fast, but
-    /// for a share of `within`, is enough. Pinning has to be faster than the same number unpinned, and than doing nothing.
+    /// What to do, where [`Way::Default`] takes part. `fewer`: the number that was found is below
+    /// the default; then being as fast, but for a share of `within`, is enough. Pinning has to
+    /// be faster than the same number unpinned, and than doing nothing.
     pub fn choice(&self, fewer: bool, within: f64) -> Choice {
         let better = |way, other| self.gain(way, other).is_some_and(|gain| gain.low > 0.0);
         let takes_part = |way| self.ways.contains(&way);
@@ -118,13 +126,16 @@ impl Contest {
 mod tests {
     use super::*;
 
-    /// Ten rounds; the machine is disturbed by half in every third, the same for all, and each window by up to `noise`.
+    /// Ten rounds; the machine is disturbed by half in every third, the same for all, and each
+    /// window by up to `noise`.
     fn contest(speeds: &[(Way, f64)], noise: f64) -> Contest {
         let mut random = pinwise_topology::Random::new(7);
         let mut contest = Contest::new(speeds.iter().map(|(way, _)| *way).collect(), 0.95);
         for round in 0..10 {
             let machine = if round % 3 == 0 { 0.5 } else { 1.0 };
-            let mut window = |(_, speed): &(Way, f64)| Some(speed * machine * (1.0 + noise * (random.unit() - 0.5)));
+            let mut window = |(_, speed): &(Way, f64)| {
+                Some(speed * machine * (1.0 + noise * (random.unit() - 0.5)))
+            };
             contest.take(speeds.iter().map(&mut window).collect());
         }
         contest
@@ -133,13 +144,22 @@ mod tests {
     #[test]
     fn what_is_better_beyond_its_interval_is_chosen() {
         let of = |default, number, placed, fewer| {
-            contest(&[(Way::Default, default), (Way::Number, number), (Way::Placed, placed)], 0.04).choice(fewer, 0.03)
+            contest(&[(Way::Default, default), (Way::Number, number), (Way::Placed, placed)], 0.04)
+                .choice(fewer, 0.03)
         };
         assert_eq!(of(1.0, 1.2, 1.4, false), Choice::Placed);
-        assert_eq!(of(1.0, 1.2, 1.2, false), Choice::Number, "pinning that does not help is left out");
+        assert_eq!(
+            of(1.0, 1.2, 1.2, false),
+            Choice::Number,
+            "pinning that does not help is left out"
+        );
         assert_eq!(of(1.0, 1.2, 0.9, false), Choice::Number);
         assert_eq!(of(1.0, 1.0, 1.0, false), Choice::Default);
-        assert_eq!(of(1.0, 0.8, 0.9, true), Choice::Default, "faster than the number alone is not enough");
+        assert_eq!(
+            of(1.0, 0.8, 0.9, true),
+            Choice::Default,
+            "faster than the number alone is not enough"
+        );
         assert_eq!(of(1.0, 1.0, 1.0, true), Choice::Fewer);
         assert_eq!(of(1.0, 0.95, 0.95, true), Choice::Default);
     }

@@ -1,8 +1,9 @@
 //! Plans in the pinning syntax of other tools.
 //!
-//! Few tools can say all that a plan says. Those that pin whole processes get the union of the threads' CPUs; those that pin a
-//! list of CPUs in the order of thread creation cannot leave a thread out. Every format says in a note what it had to leave out, and
-//! refuses where the result would be another placement under the same name.
+//! Few tools can say all that a plan says. Those that pin whole processes get the union of the
+//! threads' CPUs; those that pin a list of CPUs in the order of thread creation cannot leave a
+//! thread out. Every format says in a note what it had to leave out, and refuses where the result
+//! would be another placement under the same name.
 
 mod dpdk;
 mod instances;
@@ -49,14 +50,46 @@ pub struct ExportError {
 
 /// Every format, in the order of help.
 pub const FORMATS: &[Format] = &[
-    Format { name: "script", about: "shell script: taskset for every thread of a running PID", write: script::script },
-    Format { name: "json", about: "threads with their CPUs as list, mask and hwloc cpuset", write: json::json },
-    Format { name: "cpulist", about: "the CPUs of all threads, as 0,3,7-11", write: process::cpulist },
-    Format { name: "mask", about: "the CPUs of all threads, as taskset's mask 0x5", write: process::mask },
-    Format { name: "hwloc", about: "the CPUs of all threads, as hwloc's cpuset", write: process::hwloc },
-    Format { name: "taskset", about: "taskset -c LIST, to put before the command", write: process::taskset },
-    Format { name: "numactl", about: "numactl --physcpubind=LIST, to put before the command", write: process::numactl },
-    Format { name: "systemd", about: "a drop-in for a unit: CPUAffinity=", write: process::systemd },
+    Format {
+        name: "script",
+        about: "shell script: taskset for every thread of a running PID",
+        write: script::script,
+    },
+    Format {
+        name: "json",
+        about: "threads with their CPUs as list, mask and hwloc cpuset",
+        write: json::json,
+    },
+    Format {
+        name: "cpulist",
+        about: "the CPUs of all threads, as 0,3,7-11",
+        write: process::cpulist,
+    },
+    Format {
+        name: "mask",
+        about: "the CPUs of all threads, as taskset's mask 0x5",
+        write: process::mask,
+    },
+    Format {
+        name: "hwloc",
+        about: "the CPUs of all threads, as hwloc's cpuset",
+        write: process::hwloc,
+    },
+    Format {
+        name: "taskset",
+        about: "taskset -c LIST, to put before the command",
+        write: process::taskset,
+    },
+    Format {
+        name: "numactl",
+        about: "numactl --physcpubind=LIST, to put before the command",
+        write: process::numactl,
+    },
+    Format {
+        name: "systemd",
+        about: "a drop-in for a unit: CPUAffinity=",
+        write: process::systemd,
+    },
     Format {
         name: "systemd_cpuset",
         about: "a drop-in for a unit: AllowedCPUs=, which no thread of it can leave",
@@ -64,16 +97,40 @@ pub const FORMATS: &[Format] = &[
     },
     Format { name: "cgroup", about: "cpuset.cpus of a cgroup (version 2)", write: process::cgroup },
     Format { name: "gamemode", about: "gamemode.ini: pin_cores=", write: process::gamemode },
-    Format { name: "openmp", about: "OMP_PLACES, OMP_PROC_BIND, OMP_NUM_THREADS for a shell", write: openmp::openmp },
+    Format {
+        name: "openmp",
+        about: "OMP_PLACES, OMP_PROC_BIND, OMP_NUM_THREADS for a shell",
+        write: openmp::openmp,
+    },
     Format { name: "gomp", about: "GOMP_CPU_AFFINITY (GCC's libgomp)", write: openmp::gomp },
     Format { name: "kmp", about: "KMP_AFFINITY (LLVM's and Intel's libomp)", write: openmp::kmp },
-    Format { name: "likwid", about: "likwid-pin -c LIST, to put before the command", write: likwid::likwid },
+    Format {
+        name: "likwid",
+        about: "likwid-pin -c LIST, to put before the command",
+        write: likwid::likwid,
+    },
     Format { name: "dpdk", about: "--lcores of a DPDK program", write: dpdk::dpdk },
     Format { name: "vpp", about: "the cpu section of VPP's startup.conf", write: vpp::vpp },
-    Format { name: "suricata", about: "the threading section of suricata.yaml", write: suricata::suricata },
-    Format { name: "slurm", about: "srun --cpu-bind=mask_cpu, one task per instance", write: instances::slurm },
-    Format { name: "rankfile", about: "a rankfile of Open MPI 4, one rank per instance", write: instances::rankfile },
-    Format { name: "scx_layered", about: "a layer of the scx_layered scheduler", write: scx_layered::scx_layered },
+    Format {
+        name: "suricata",
+        about: "the threading section of suricata.yaml",
+        write: suricata::suricata,
+    },
+    Format {
+        name: "slurm",
+        about: "srun --cpu-bind=mask_cpu, one task per instance",
+        write: instances::slurm,
+    },
+    Format {
+        name: "rankfile",
+        about: "a rankfile of Open MPI 4, one rank per instance",
+        write: instances::rankfile,
+    },
+    Format {
+        name: "scx_layered",
+        about: "a layer of the scx_layered scheduler",
+        write: scx_layered::scx_layered,
+    },
 ];
 
 impl Format {
@@ -93,7 +150,9 @@ impl Format {
             )));
         }
         let mut export = (self.write)(plan).map_err(refused)?;
-        export.notes.extend(number.map(|n| format!("this holds for n = {n}: start the program with it")));
+        export
+            .notes
+            .extend(number.map(|n| format!("this holds for n = {n}: start the program with it")));
         Ok(export)
     }
 }
@@ -102,7 +161,10 @@ impl Format {
 fn only_cpu(thread: &PlannedThread) -> Result<CpuId, String> {
     match thread.cpus.first() {
         Some(cpu) if thread.cpus.len() == 1 => Ok(cpu),
-        _ => Err(format!("thread '{}' may run on several CPUs ({}); use script", thread.name, thread.cpus)),
+        _ => Err(format!(
+            "thread '{}' may run on several CPUs ({}); use script",
+            thread.name, thread.cpus
+        )),
     }
 }
 

@@ -29,14 +29,16 @@ pub struct Forecast {
     pub held: usize,
     /// Root mean square of their relative errors.
     pub error: f64,
-    /// The assignments chosen by prediction, as many as were measured: first the best predicted, or one predicted nearly alike.
+    /// The assignments chosen by prediction, as many as were measured: first the best predicted,
+    /// or one predicted nearly alike.
     pub finalists: Vec<Finalist>,
     /// Proven: no assignment is predicted above this. `None` where nothing was predicted yet.
     pub upper: Option<f64>,
     /// Proven: the best prediction found is the best there is.
     #[serde(default)]
     pub exact: bool,
-    /// The sum over the instances of the best each did alone: what no assignment exceeds if company never helps.
+    /// The sum over the instances of the best each did alone: what no assignment exceeds if
+    /// company never helps.
     pub solo: f64,
     /// Its upper end, by the noise of a measurement.
     pub solo_high: f64,
@@ -77,8 +79,9 @@ impl Forecast {
         }
     }
 
-    /// Proven: by no more than this share of it is any assignment predicted better than the first of [`Forecast::finalists`], which is
-    /// the best predicted or one predicted nearly alike; `None` before there is one.
+    /// Proven: by no more than this share of it is any assignment predicted better than the first
+    /// of [`Forecast::finalists`], which is the best predicted or one predicted nearly alike;
+    /// `None` before there is one.
     pub fn gap(&self) -> Option<f64> {
         let first = self.finalists.first()?.predicted;
         self.upper.map(|upper| (upper / first - 1.0).max(0.0))
@@ -89,7 +92,8 @@ impl Forecast {
         self.exact && self.gap().is_some_and(|gap| gap < ALIKE)
     }
 
-    /// Mean and standard deviation of measured / predicted over the finalists; `None` from fewer than two.
+    /// Mean and standard deviation of measured / predicted over the finalists; `None` from fewer
+    /// than two.
     pub fn ratio(&self) -> Option<(f64, f64)> {
         let ratio = |finalist: &Finalist| Some(finalist.measured? / finalist.predicted);
         let ratios: Vec<f64> = self.finalists.iter().filter_map(ratio).collect();
@@ -97,11 +101,13 @@ impl Forecast {
     }
 }
 
-/// What an assignment has to be predicted so that it may well be the best, given those measured so far (predicted, measured), two or
-/// more: its measured performance is expected to be the prediction times the mean of measured / predicted, give or take t standard
-/// deviations of it, and that has to reach the best measured. What all predictions have in common cancels.
+/// What an assignment has to be predicted so that it may well be the best, given those measured so
+/// far (predicted, measured), two or more: its measured performance is expected to be the
+/// prediction times the mean of measured / predicted, give or take t standard deviations of it, and
+/// that has to reach the best measured. What all predictions have in common cancels.
 pub(crate) fn reach(measured: &[(f64, f64)], confidence: f64) -> Option<f64> {
-    let ratios: Vec<f64> = measured.iter().map(|(predicted, measured)| measured / predicted).collect();
+    let ratios: Vec<f64> =
+        measured.iter().map(|(predicted, measured)| measured / predicted).collect();
     if ratios.len() < 2 {
         return None;
     }
@@ -110,11 +116,17 @@ pub(crate) fn reach(measured: &[(f64, f64)], confidence: f64) -> Option<f64> {
     Some(best / (mean(&ratios) + t_quantile(confidence, (ratios.len() - 1) as f64) * spread))
 }
 
-/// How many threads BlackBox lets a context hold: `asked`, or one where the threads fit; else twice as many as they have to share it with, so
-/// that there is something to choose.
+/// How many threads BlackBox lets a context hold: `asked`, or one where the threads fit; else twice
+/// as many as they have to share it with, so that there is something to choose.
 pub fn room(tree: &SharingTree, threads: usize, asked: Option<usize>) -> usize {
     let contexts = tree.leaves().len().max(1);
-    asked.unwrap_or(if threads <= contexts { 1 } else { (2 * threads.div_ceil(contexts)).min(threads) }).max(1)
+    asked
+        .unwrap_or(if threads <= contexts {
+            1
+        } else {
+            (2 * threads.div_ceil(contexts)).min(threads)
+        })
+        .max(1)
 }
 
 #[cfg(test)]
@@ -127,9 +139,13 @@ mod tests {
         // All measured a tenth below what was predicted.
         let exact = reach(&[(100.0, 90.0), (99.0, 89.1), (98.0, 88.2)], 0.95).unwrap();
         assert!((exact - 100.0).abs() < 1e-9, "{exact}");
-        // By hand: ratios 0.9, 1.0: mean 0.95, s = 0.0707, t(0.975, 1) = 12.706: all may be the best.
+        // By hand: ratios 0.9, 1.0: mean 0.95, s = 0.0707, t(0.975, 1) = 12.706: all may be the
+        // best.
         let wide = reach(&[(100.0, 90.0), (99.0, 99.0)], 0.95).unwrap();
-        assert!((wide - 99.0 / (0.95 + 12.7062 * 0.070_710_7 * 1.5f64.sqrt())).abs() < 1e-3, "{wide}");
+        assert!(
+            (wide - 99.0 / (0.95 + 12.7062 * 0.070_710_7 * 1.5f64.sqrt())).abs() < 1e-3,
+            "{wide}"
+        );
         assert_eq!(reach(&[(1.0, 1.0)], 0.95), None);
     }
 

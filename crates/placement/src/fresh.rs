@@ -1,8 +1,9 @@
 //! The fresh windows that decide what is announced.
 //!
-//! Whatever found the candidates chose them because their windows were good, so those windows overstate them. The winner and
-//! its rivals are therefore measured again, together with the baseline, in *rounds*: each round measures every candidate still
-//! in question once, and the baseline [`BASELINE_WINDOWS`] times, in random order. Comparisons are made within rounds.
+//! Whatever found the candidates chose them because their windows were good, so those windows
+//! overstate them. The winner and its rivals are therefore measured again, together with the
+//! baseline, in *rounds*: each round measures every candidate still in question once, and the
+//! baseline [`BASELINE_WINDOWS`] times, in random order. Comparisons are made within rounds.
 
 use crate::Estimate;
 use crate::statistics::{Ratio, estimate, mean, ratio, variance};
@@ -11,10 +12,12 @@ use pinwise_testbed::Setting;
 use pinwise_topology::Assignment;
 use std::collections::BTreeMap;
 
-/// Windows of the baseline per round: more than of any assignment, since unpinned threads may settle in several ways.
+/// Windows of the baseline per round: more than of any assignment, since unpinned threads may
+/// settle in several ways.
 pub(crate) const BASELINE_WINDOWS: usize = 2;
 
-/// One baseline window in this many may be unlike all others without being taken for a state of the baseline.
+/// One baseline window in this many may be unlike all others without being taken for a state of the
+/// baseline.
 const STRAY: usize = 20;
 
 /// Fresh windows by round; `None` for one that failed.
@@ -28,7 +31,10 @@ pub(crate) struct Fresh {
 
 impl Fresh {
     /// From the settled records of a run, and the baseline's windows before the fresh ones.
-    pub(crate) fn new<'a>(settled: impl Iterator<Item = &'a Record>, earlier_baseline: &[f64]) -> Self {
+    pub(crate) fn new<'a>(
+        settled: impl Iterator<Item = &'a Record>,
+        earlier_baseline: &[f64],
+    ) -> Self {
         let mut fresh = Self::default();
         for record in settled {
             fresh.learn(record);
@@ -51,11 +57,15 @@ impl Fresh {
         }
     }
 
-    /// Takes the spread of the baseline over the whole run into account. Fresh windows may by chance all fall into one of the
-    /// states of a bistable baseline. One window in [`STRAY`] may be stray (the first one, cold) and is no state.
+    /// Takes the spread of the baseline over the whole run into account. Fresh windows may by
+    /// chance all fall into one of the states of a bistable baseline. One window in [`STRAY`]
+    /// may be stray (the first one, cold) and is no state.
     pub(crate) fn weigh(&mut self, earlier_baseline: &[f64]) {
-        let mut all: Vec<f64> =
-            earlier_baseline.iter().copied().chain(self.baseline.iter().flatten().copied()).collect();
+        let mut all: Vec<f64> = earlier_baseline
+            .iter()
+            .copied()
+            .chain(self.baseline.iter().flatten().copied())
+            .collect();
         all.sort_by(f64::total_cmp);
         for _ in 0..all.len().div_ceil(STRAY) {
             let Some(middle) = all.get(all.len() / 2) else { break };
@@ -71,7 +81,10 @@ impl Fresh {
 
     /// Candidates that were measured at least once and never failed.
     pub(crate) fn candidates(&self) -> impl Iterator<Item = &Assignment> {
-        self.candidates.iter().filter(|(_, rounds)| rounds.iter().all(Option::is_some)).map(|(candidate, _)| candidate)
+        self.candidates
+            .iter()
+            .filter(|(_, rounds)| rounds.iter().all(Option::is_some))
+            .map(|(candidate, _)| candidate)
     }
 
     /// How many candidates there were, which is how many comparisons were made.
@@ -83,8 +96,9 @@ impl Fresh {
         self.candidates.get(candidate).into_iter().flatten().flatten().copied().collect()
     }
 
-    /// The mean of a candidate's fresh windows. The highest of several means is a little too high, since it was chosen for
-    /// being the highest; so the intervals of all candidates hold together (Bonferroni), and that of the chosen one with them.
+    /// The mean of a candidate's fresh windows. The highest of several means is a little too high,
+    /// since it was chosen for being the highest; so the intervals of all candidates hold
+    /// together (Bonferroni), and that of the chosen one with them.
     pub(crate) fn estimate(&self, candidate: &Assignment, confidence: f64) -> Option<Estimate> {
         let together = 1.0 - (1.0 - confidence) / self.comparisons() as f64;
         Some(Estimate { confidence, ..estimate(&self.windows(candidate), together)? })
@@ -94,7 +108,8 @@ impl Fresh {
         estimate(&self.baseline.iter().flatten().copied().collect::<Vec<_>>(), confidence)
     }
 
-    /// The candidate with the highest mean among those measured in the most rounds: others were dropped as beaten.
+    /// The candidate with the highest mean among those measured in the most rounds: others were
+    /// dropped as beaten.
     pub(crate) fn leader(&self) -> Option<Assignment> {
         let most = self.candidates().map(|candidate| self.candidates[candidate].len()).max()?;
         self.candidates()
@@ -104,38 +119,53 @@ impl Fresh {
     }
 
     /// How `candidate` compares with `other`, over the rounds both were measured in.
-    pub(crate) fn against(&self, candidate: &Assignment, other: &Assignment, confidence: f64) -> Option<Ratio> {
+    pub(crate) fn against(
+        &self,
+        candidate: &Assignment,
+        other: &Assignment,
+        confidence: f64,
+    ) -> Option<Ratio> {
         let rounds = |of: &Assignment| self.candidates.get(of).map_or(&[][..], Vec::as_slice);
-        let pairs: Vec<(f64, f64)> =
-            rounds(candidate).iter().zip(rounds(other)).filter_map(|(a, b)| Some(((*a)?, (*b)?))).collect();
+        let pairs: Vec<(f64, f64)> = rounds(candidate)
+            .iter()
+            .zip(rounds(other))
+            .filter_map(|(a, b)| Some(((*a)?, (*b)?)))
+            .collect();
         ratio(&pairs, 0.0, confidence)
     }
 
-    /// How `candidate` compares with the baseline. The interval is corrected for the number of candidates (Bonferroni), since
-    /// the one compared is the best of them.
+    /// How `candidate` compares with the baseline. The interval is corrected for the number of
+    /// candidates (Bonferroni), since the one compared is the best of them.
     pub(crate) fn gain(&self, candidate: &Assignment, confidence: f64) -> Option<Ratio> {
-        let rounds: Vec<Vec<f64>> =
-            self.baseline.chunks(BASELINE_WINDOWS).map(|round| round.iter().flatten().copied().collect()).collect();
+        let rounds: Vec<Vec<f64>> = self
+            .baseline
+            .chunks(BASELINE_WINDOWS)
+            .map(|round| round.iter().flatten().copied().collect())
+            .collect();
         let pairs: Vec<(f64, f64)> = self
             .candidates
             .get(candidate)?
             .iter()
             .zip(&rounds)
-            .filter_map(|(value, round)| (!round.is_empty()).then(|| Some(((*value)?, mean(round))))?)
+            .filter_map(|(value, round)| {
+                (!round.is_empty()).then(|| Some(((*value)?, mean(round))))?
+            })
             .collect();
         let shown = variance(&self.baseline.iter().flatten().copied().collect::<Vec<_>>());
         let unseen = (self.baseline_variance - shown).max(0.0) / BASELINE_WINDOWS as f64;
         ratio(&pairs, unseen, 1.0 - (1.0 - confidence) / self.comparisons() as f64)
     }
 
-    /// Every other candidate that cannot be told from `best`: those whose shortfall is within the noise at a level shared by
-    /// all comparisons.
+    /// Every other candidate that cannot be told from `best`: those whose shortfall is within the
+    /// noise at a level shared by all comparisons.
     pub(crate) fn ties(&self, best: &Assignment, confidence: f64) -> Vec<Assignment> {
         let others = self.comparisons().saturating_sub(1).max(1);
         let level = 1.0 - (1.0 - confidence) / others as f64;
         self.candidates()
             .filter(|candidate| *candidate != best)
-            .filter(|candidate| self.against(candidate, best, level).is_none_or(|ratio| ratio.high >= 1.0))
+            .filter(|candidate| {
+                self.against(candidate, best, level).is_none_or(|ratio| ratio.high >= 1.0)
+            })
             .cloned()
             .collect()
     }
@@ -150,7 +180,9 @@ mod tests {
         let candidate = Assignment::new(vec![0]);
         let half_width = |earlier: &[f64]| {
             let mut fresh = Fresh::default();
-            fresh.candidates.insert(candidate.clone(), [110.0, 110.2, 109.9, 110.1, 110.0].map(Some).to_vec());
+            fresh
+                .candidates
+                .insert(candidate.clone(), [110.0, 110.2, 109.9, 110.1, 110.0].map(Some).to_vec());
             fresh.baseline = [100.0, 100.1].repeat(5).into_iter().map(Some).collect();
             fresh.weigh(earlier);
             fresh.gain(&candidate, 0.95).unwrap().half_width()

@@ -1,16 +1,19 @@
 //! The strategy that measures what several ways of placing came to, beside one another.
 //!
-//! Searches end with figures of their own windows, taken at different times. To compare ways of placing, everything they came to is
-//! measured again, in one campaign of three parts:
+//! Searches end with figures of their own windows, taken at different times. To compare ways of
+//! placing, everything they came to is measured again, in one campaign of three parts:
 //!
-//! 1. *Draws*: of ways that leave something to chance (random, balanced) every drawn assignment once.
-//! 2. *Choice*: rounds of everything announced, the [`EXTREMES`] lowest draws of each way and the highest of all. Their means
-//!    choose which assignment is the best known and which draw is the worst of its way.
-//! 3. *Verdict*: rounds of what was chosen, everything announced, the unpinned program, and of each way its share of the draws, each
-//!    drawn assignment once more over all rounds.
+//! 1. *Draws*: of ways that leave something to chance (random, balanced) every drawn assignment
+//!    once.
+//! 2. *Choice*: rounds of everything announced, the [`EXTREMES`] lowest draws of each way and the
+//!    highest of all. Their means choose which assignment is the best known and which draw is the
+//!    worst of its way.
+//! 3. *Verdict*: rounds of what was chosen, everything announced, the unpinned program, and of each
+//!    way its share of the draws, each drawn assignment once more over all rounds.
 //!
-//! Whatever is chosen for being high or low was lucky or unlucky, so the windows that chose say nothing about it: losses come from the verdict
-//! alone. A round is in random order, and losses are taken round by round, so that whatever changes with time hits all alike.
+//! Whatever is chosen for being high or low was lucky or unlucky, so the windows that chose say
+//! nothing about it: losses come from the verdict alone. A round is in random order, and losses are
+//! taken round by round, so that whatever changes with time hits all alike.
 
 use crate::fresh::BASELINE_WINDOWS;
 use crate::lineup::Lineup;
@@ -21,7 +24,8 @@ use pinwise_testbed::{Effort, Retry, Setting};
 use pinwise_topology::{Assignment, Random};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// How many draws of a way may turn out to be its worst, and how many of all to be the best known: single windows decide which.
+/// How many draws of a way may turn out to be its worst, and how many of all to be the best known:
+/// single windows decide which.
 const EXTREMES: usize = 3;
 
 /// What a window of the verdict counts for.
@@ -91,7 +95,8 @@ impl Judge {
             verdict: Vec::new(),
         };
         let draws = lineup.drawn().flat_map(|(_, drawn)| drawn);
-        let trials = draws.map(|drawn| (None, trial(Setting::Pinned(drawn.clone()), Purpose::Sample)));
+        let trials =
+            draws.map(|drawn| (None, trial(Setting::Pinned(drawn.clone()), Purpose::Sample)));
         judge.ask(trials.collect());
         judge
     }
@@ -166,8 +171,10 @@ impl Judge {
     fn candidates(&self) -> BTreeSet<Assignment> {
         let ranked = |of: &mut dyn Iterator<Item = &Assignment>| {
             let of: BTreeSet<&Assignment> = of.collect();
-            let mut ranked: Vec<(&Assignment, f64)> =
-                of.into_iter().filter_map(|drawn| Some((drawn, mean(self.drawn.get(drawn)?)))).collect();
+            let mut ranked: Vec<(&Assignment, f64)> = of
+                .into_iter()
+                .filter_map(|drawn| Some((drawn, mean(self.drawn.get(drawn)?))))
+                .collect();
             ranked.sort_by(|a, b| a.1.total_cmp(&b.1));
             ranked.into_iter().map(|(drawn, _)| drawn.clone()).collect::<Vec<_>>()
         };
@@ -191,7 +198,11 @@ impl Judge {
         let lowest = |drawn: &[Assignment]| Some(ranked(&mut drawn.iter()).first()?.0.clone());
         Chosen {
             best: ranked(&mut self.candidates.iter()).pop().map(|(best, _)| best),
-            worst: self.lineup.drawn().filter_map(|(index, drawn)| Some((index, lowest(drawn)?))).collect(),
+            worst: self
+                .lineup
+                .drawn()
+                .filter_map(|(index, drawn)| Some((index, lowest(drawn)?)))
+                .collect(),
         }
     }
 
@@ -199,18 +210,24 @@ impl Judge {
     fn round(&self, round: usize) -> Vec<(Option<Seat>, Trial)> {
         let pinned = |assignment: &Assignment| Setting::Pinned(assignment.clone());
         let chosen = self.chosen.worst.values().chain(&self.chosen.best);
-        let settings: BTreeSet<Setting> = self.lineup.announced().chain(chosen).map(pinned).collect();
+        let settings: BTreeSet<Setting> =
+            self.lineup.announced().chain(chosen).map(pinned).collect();
         let unpinned = if self.lineup.unpinned() { BASELINE_WINDOWS } else { 0 };
         let settings = settings.into_iter().chain(std::iter::repeat_n(Setting::Unpinned, unpinned));
-        let mut seats: Vec<(Seat, Setting)> = settings.map(|setting| (Seat::Of(setting.clone()), setting)).collect();
+        let mut seats: Vec<(Seat, Setting)> =
+            settings.map(|setting| (Seat::Of(setting.clone()), setting)).collect();
         for (index, drawn) in self.lineup.drawn() {
             let share = drawn.iter().skip(round).step_by(self.lineup.rounds);
             seats.extend(share.map(|drawn| (Seat::Draws(index), pinned(drawn))));
         }
-        seats.into_iter().map(|(seat, setting)| (Some(seat), trial(setting, Purpose::Final))).collect()
+        seats
+            .into_iter()
+            .map(|(seat, setting)| (Some(seat), trial(setting, Purpose::Final)))
+            .collect()
     }
 
-    /// Lets what is known so far fill the queue; why it does not, once there is nothing more to measure.
+    /// Lets what is known so far fill the queue; why it does not, once there is nothing more to
+    /// measure.
     fn refill(&mut self) -> Option<String> {
         let rounds = self.lineup.rounds;
         self.stage = match self.stage {
@@ -219,7 +236,9 @@ impl Judge {
                 Stage::Choice(0)
             }
             Stage::Choice(begun) if begun < rounds => {
-                let tried = |tried: &Assignment| (None, trial(Setting::Pinned(tried.clone()), Purpose::Climb));
+                let tried = |tried: &Assignment| {
+                    (None, trial(Setting::Pinned(tried.clone()), Purpose::Climb))
+                };
                 self.ask(self.candidates.iter().map(tried).collect());
                 Stage::Choice(begun + 1)
             }
@@ -233,7 +252,9 @@ impl Judge {
                 Stage::Verdict(begun + 1)
             }
             Stage::Verdict(0) => return Some("nothing pinned could be measured".to_owned()),
-            Stage::Verdict(_) => return Some(format!("{rounds} fresh windows of each were measured")),
+            Stage::Verdict(_) => {
+                return Some(format!("{rounds} fresh windows of each were measured"));
+            }
         };
         None
     }

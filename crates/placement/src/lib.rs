@@ -1,11 +1,13 @@
 //! Where each thread should run.
 //!
-//! A [`Question`] is what the user asks. [`Search`] answers it as a campaign strategy: the unpinned baseline, random sampling,
-//! full enumeration or hill climbing, a reference that shows drift, then fresh windows for the winner and its rivals. [`Outcome`]
-//! is the answer, a pure function of the question and the records. A [`Plan`] is the part of it that can be kept, applied, and
+//! A [`Question`] is what the user asks. [`Search`] answers it as a campaign strategy: the unpinned
+//! baseline, random sampling, full enumeration or hill climbing, a reference that shows drift, then
+//! fresh windows for the winner and its rivals. [`Outcome`] is the answer, a pure function of the
+//! question and the records. A [`Plan`] is the part of it that can be kept, applied, and
 //! exported to other tools' syntax.
 //!
-//! A [`Lineup`] is what several ways of placing came to; [`Judge`] measures them beside one another, [`Comparison`] is what that shows.
+//! A [`Lineup`] is what several ways of placing came to; [`Judge`] measures them beside one
+//! another, [`Comparison`] is what that shows.
 //!
 //! A [`MixSearch`] decides with the placement which of the ready instances run at all.
 

@@ -23,7 +23,8 @@ pub struct Claim {
     pub bound: f64,
     /// How far what it announced is below the bound, at most.
     pub gap: f64,
-    /// The bound is a point estimate, by which the published algorithm ends, and not the upper end of its interval.
+    /// The bound is a point estimate, by which the published algorithm ends, and not the upper end
+    /// of its interval.
     #[serde(default)]
     pub estimated: bool,
 }
@@ -54,7 +55,8 @@ pub struct Lineup {
     pub rounds: usize,
     /// Of every interval.
     pub confidence: f64,
-    /// A claim of a gap up to this is a certificate; losses that differ by less are not told apart with more windows.
+    /// A claim of a gap up to this is a certificate; losses that differ by less are not told apart
+    /// with more windows.
     pub within: f64,
     /// Of the order in which things are measured.
     pub seed: u64,

@@ -1,16 +1,20 @@
 //! Which of the ready instances run together, and where.
 //!
-//! Scheduling has two steps where hardware is shared at several levels: *workload selection*, which of the ready instances run, and
-//! *assignment*, where their threads run. The statistical approach was published for the second and leaves both together to future work
-//! (optimal-assignment-evt, section 5.4). Here one draw is both: a set of the ready instances, every set of the wanted size equally likely, and a
-//! uniform placement of its threads. Draws are independent and from one distribution, which is all that the bound of section 3 asks of
-//! them: it holds for the best selection on its best assignment.
+//! Scheduling has two steps where hardware is shared at several levels: *workload selection*, which
+//! of the ready instances run, and *assignment*, where their threads run. The statistical approach
+//! was published for the second and leaves both together to future work (optimal-assignment-evt,
+//! section 5.4). Here one draw is both: a set of the ready instances, every set of the wanted size
+//! equally likely, and a uniform placement of its threads. Draws are independent and from one
+//! distribution, which is all that the bound of section 3 asks of them: it holds for the best
+//! selection on its best assignment.
 //!
-//! Packets of different programs do not add up. Performance is the *weighted speedup* (Snavely and Tullsen, *Symbiotic jobscheduling*, ASPLOS
-//! 2000): the sum over the instances that run of their packets/s, each divided by what the instance does alone on the machine. As long as
-//! company makes nobody faster it is at most the number of instances, which caps the bound.
+//! Packets of different programs do not add up. Performance is the *weighted speedup* (Snavely and
+//! Tullsen, *Symbiotic jobscheduling*, ASPLOS 2000): the sum over the instances that run of their
+//! packets/s, each divided by what the instance does alone on the machine. As long as company makes
+//! nobody faster it is at most the number of instances, which caps the bound.
 //!
-//! [`MixSearch`] spends [`SAMPLE_SHARE`] of the budget on draws and the rest on fresh windows of the [`FINALISTS`] best: only these are announced.
+//! [`MixSearch`] spends [`SAMPLE_SHARE`] of the budget on draws and the rest on fresh windows of
+//! the [`FINALISTS`] best: only these are announced.
 
 use crate::search::FINALISTS;
 use crate::search::tally::settled;
@@ -60,7 +64,8 @@ pub enum MixError {
 pub struct PlacedMix {
     /// The instances, each with the leaf of each of its threads.
     pub pieces: Vec<Piece>,
-    /// On fresh windows. The interval is corrected for the best having been chosen among several (Bonferroni over the finalists).
+    /// On fresh windows. The interval is corrected for the best having been chosen among several
+    /// (Bonferroni over the finalists).
     pub performance: Estimate,
 }
 
@@ -107,17 +112,23 @@ pub struct MixSearch {
 }
 
 impl MixSearch {
-    /// The search for the best of the instances of `workload` on the contexts of `tree`, one thread per context.
+    /// The search for the best of the instances of `workload` on the contexts of `tree`, one thread
+    /// per context.
     ///
     /// # Errors
     /// There are not that many instances, or no room for them.
-    pub fn new(question: &MixQuestion, tree: &SharingTree, workload: &Workload) -> Result<Self, MixError> {
+    pub fn new(
+        question: &MixQuestion,
+        tree: &SharingTree,
+        workload: &Workload,
+    ) -> Result<Self, MixError> {
         let cast = Cast::new(workload);
         let (choose, ready) = (question.choose, cast.instances().len());
         if choose == 0 || choose > ready {
             return Err(MixError::Number { choose, ready });
         }
-        let mut sizes: Vec<usize> = cast.instances().iter().map(|instance| instance.threads.len()).collect();
+        let mut sizes: Vec<usize> =
+            cast.instances().iter().map(|instance| instance.threads.len()).collect();
         sizes.sort_unstable();
         let most = sizes.iter().rev().take(choose).sum();
         Space::new(tree.clone(), most, PerContext::AtMost(1))?;
@@ -138,7 +149,8 @@ impl MixSearch {
         Ok(search)
     }
 
-    /// One set of instances, every set equally likely, on a uniform placement. Of alike instances the first are meant.
+    /// One set of instances, every set equally likely, on a uniform placement. Of alike instances
+    /// the first are meant.
     fn draw(&mut self) -> Result<Vec<Piece>, SpaceError> {
         let instances = self.cast.instances();
         let mut order: Vec<usize> = (0..instances.len()).collect();
@@ -167,15 +179,19 @@ impl MixSearch {
     /// How many of these instances run each application.
     fn counts(&self, instances: &[usize]) -> Vec<usize> {
         let mut counts = vec![0; self.cast.applications()];
-        instances.iter().for_each(|&instance| counts[self.cast.instances()[instance].application] += 1);
+        instances
+            .iter()
+            .for_each(|&instance| counts[self.cast.instances()[instance].application] += 1);
         counts
     }
 
     /// Fresh windows of the best of the sample, as many as the rest of the budget has.
     fn finals(&mut self, history: &[Record]) {
-        let mut sample: Vec<(&Vec<Piece>, f64)> = means(history, Purpose::Sample).into_iter().collect();
+        let mut sample: Vec<(&Vec<Piece>, f64)> =
+            means(history, Purpose::Sample).into_iter().collect();
         sample.sort_by(|a, b| b.1.total_cmp(&a.1));
-        let finalists: Vec<Vec<Piece>> = sample.into_iter().take(FINALISTS).map(|(pieces, _)| pieces.clone()).collect();
+        let finalists: Vec<Vec<Piece>> =
+            sample.into_iter().take(FINALISTS).map(|(pieces, _)| pieces.clone()).collect();
         let left = self.question.budget.saturating_sub(history.len() as u64) as usize;
         for _ in 0..left / finalists.len().max(1) {
             let mut round = finalists.clone();
@@ -201,8 +217,12 @@ impl MixSearch {
         let is_tie = |other: &PlacedMix| {
             let best = best.as_ref().and_then(|best| finals.get(&best.pieces));
             let pairs = best.zip(finals.get(&other.pieces));
-            let pairs = pairs.map(|(best, other)| other.iter().copied().zip(best.iter().copied()).collect::<Vec<_>>());
-            pairs.and_then(|pairs| ratio(&pairs, 0.0, together)).is_none_or(|ratio| ratio.high >= 1.0)
+            let pairs = pairs.map(|(best, other)| {
+                other.iter().copied().zip(best.iter().copied()).collect::<Vec<_>>()
+            });
+            pairs
+                .and_then(|pairs| ratio(&pairs, 0.0, together))
+                .is_none_or(|ratio| ratio.high >= 1.0)
         };
         let ties: Vec<PlacedMix> = announced.filter(is_tie).collect();
         let question = Question {
@@ -236,8 +256,8 @@ impl MixSearch {
         }
     }
 
-    /// The number of ways to take so many instances where those of one application are alike: the coefficient of x^choose in the product
-    /// of 1 + x + … + x^ready over the applications.
+    /// The number of ways to take so many instances where those of one application are alike: the
+    /// coefficient of x^choose in the product of 1 + x + … + x^ready over the applications.
     fn different(&self) -> u64 {
         let all: Vec<usize> = (0..self.cast.instances().len()).collect();
         let mut ways = vec![0u64; self.question.choose + 1];
@@ -245,7 +265,8 @@ impl MixSearch {
         for ready in self.counts(&all) {
             let before = ways.clone();
             for (taken, ways) in ways.iter_mut().enumerate() {
-                *ways = (0..=ready.min(taken)).fold(0, |sum: u64, own| sum.saturating_add(before[taken - own]));
+                *ways = (0..=ready.min(taken))
+                    .fold(0, |sum: u64, own| sum.saturating_add(before[taken - own]));
             }
         }
         ways[self.question.choose]
@@ -264,7 +285,10 @@ fn windows(records: &[Record], purpose: Purpose) -> BTreeMap<&Vec<Piece>, Vec<f6
 }
 
 fn means(records: &[Record], purpose: Purpose) -> BTreeMap<&Vec<Piece>, f64> {
-    windows(records, purpose).into_iter().map(|(pieces, windows)| (pieces, mean(&windows))).collect()
+    windows(records, purpose)
+        .into_iter()
+        .map(|(pieces, windows)| (pieces, mean(&windows)))
+        .collect()
 }
 
 fn trial(pieces: Vec<Piece>, purpose: Purpose) -> Trial {
@@ -312,12 +336,15 @@ mod tests {
         SharingTree::new(&Machine::from_shape("3x2").unwrap(), Alike::ByStructure)
     }
 
-    /// Alone all do 1. A heavy instance on a core takes 0.4 from whoever else is on it; distance costs a little, so that no two mixes are equal.
+    /// Alone all do 1. A heavy instance on a core takes 0.4 from whoever else is on it; distance
+    /// costs a little, so that no two mixes are equal.
     fn speedup(pieces: &[Piece]) -> f64 {
         let core = |piece: &Piece| piece.leaves[0] / 2;
         let one = |piece: &Piece| {
-            let beside = pieces.iter().filter(|other| *other != piece && core(other) == core(piece));
-            1.0 - 0.4 * beside.filter(|other| other.instance >= 3).count() as f64 - 0.002 * f64::from(piece.leaves[0])
+            let beside =
+                pieces.iter().filter(|other| *other != piece && core(other) == core(piece));
+            1.0 - 0.4 * beside.filter(|other| other.instance >= 3).count() as f64
+                - 0.002 * f64::from(piece.leaves[0])
         };
         pieces.iter().map(one).sum()
     }
@@ -329,7 +356,12 @@ mod tests {
             let Setting::Profile(pieces) = &trial.setting else { panic!("{trial:?}") };
             let performance = speedup(pieces) * noise();
             let outcome = Ok(Measurement { performance, duration: Duration::ZERO, spread: None });
-            records.push(Record { number: records.len() as u64, trial, outcome, elapsed: Duration::ZERO });
+            records.push(Record {
+                number: records.len() as u64,
+                trial,
+                outcome,
+                elapsed: Duration::ZERO,
+            });
         }
         (search, records)
     }
@@ -341,11 +373,20 @@ mod tests {
         assert_eq!(records.len(), 300 + 12 * 8);
         let outcome = search.outcome(&records);
         let best = outcome.best.unwrap();
-        // Five on three cores of two: of the two heavy one is alone and one beside a light one; with three heavy two would suffer.
-        assert_eq!(search.counts(&best.pieces.iter().map(|piece| piece.instance).collect::<Vec<_>>()), [3, 2]);
-        assert!((best.performance.mean - speedup(&best.pieces)).abs() < 1e-12 && best.performance.mean > 4.5);
+        // Five on three cores of two: of the two heavy one is alone and one beside a light one;
+        // with three heavy two would suffer.
+        assert_eq!(
+            search.counts(&best.pieces.iter().map(|piece| piece.instance).collect::<Vec<_>>()),
+            [3, 2]
+        );
+        assert!(
+            (best.performance.mean - speedup(&best.pieces)).abs() < 1e-12
+                && best.performance.mean > 4.5
+        );
         assert_eq!((outcome.different, outcome.selections.len()), (2, 2));
-        assert!(outcome.bound.upb_high.is_none_or(|high| (best.performance.mean..=5.0).contains(&high)));
+        assert!(
+            outcome.bound.upb_high.is_none_or(|high| (best.performance.mean..=5.0).contains(&high))
+        );
         assert!(outcome.chance.unwrap().mean < best.performance.mean);
     }
 
@@ -355,11 +396,19 @@ mod tests {
         // Of 15 pairs 3 are light, 3 heavy, 9 mixed.
         let outcome = search.outcome(&records);
         let share = |counts: &[usize]| {
-            outcome.selections.iter().find(|drawn| drawn.counts == counts).map_or(0, |drawn| drawn.performance.n) as f64
+            outcome
+                .selections
+                .iter()
+                .find(|drawn| drawn.counts == counts)
+                .map_or(0, |drawn| drawn.performance.n) as f64
                 / 3000.0
         };
         // Three standard errors of a share of 0.6 of 3,000.
-        assert!((share(&[1, 1]) - 0.6).abs() < 0.027 && (share(&[2, 0]) - 0.2).abs() < 0.022, "{}", share(&[1, 1]));
+        assert!(
+            (share(&[1, 1]) - 0.6).abs() < 0.027 && (share(&[2, 0]) - 0.2).abs() < 0.022,
+            "{}",
+            share(&[1, 1])
+        );
         assert_eq!(outcome.different, 3);
         assert_eq!(run(&MixQuestion { budget: 4000, ..question(2) }, || 1.0).1, records);
     }
@@ -373,7 +422,11 @@ mod tests {
         // 100 windows for 8 finalists.
         assert_eq!(best.performance.n, 12);
         let truth = speedup(&best.pieces);
-        assert!((best.performance.low..=best.performance.high).contains(&truth), "{truth} {:?}", best.performance);
+        assert!(
+            (best.performance.low..=best.performance.high).contains(&truth),
+            "{truth} {:?}",
+            best.performance
+        );
         assert!(!outcome.ties.is_empty());
     }
 

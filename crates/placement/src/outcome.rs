@@ -31,7 +31,8 @@ pub struct Estimate {
     pub high: f64,
     /// How many measurements.
     pub n: usize,
-    /// Of the interval; of the intervals of all assignments together, where one was chosen among them.
+    /// Of the interval; of the intervals of all assignments together, where one was chosen among
+    /// them.
     pub confidence: f64,
     /// Standard deviation of the measurements; 0 from fewer than 2.
     pub spread: f64,
@@ -59,7 +60,11 @@ impl Estimate {
         if !(self.low.is_finite() && self.high.is_finite()) {
             return format!("no interval, n = {n}");
         }
-        format!("{} interval {}, n = {n}", figures::percent(self.confidence), scale.range(self.low, self.high))
+        format!(
+            "{} interval {}, n = {n}",
+            figures::percent(self.confidence),
+            scale.range(self.low, self.high)
+        )
     }
 }
 
@@ -76,8 +81,9 @@ fn no_high<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> 
 pub struct Best {
     /// In canonical form, leaf indices of the sharing tree.
     pub assignment: Assignment,
-    /// On fresh windows. The interval is corrected for the best having been chosen among several (Bonferroni over all that got
-    /// fresh windows); the mean is not, and the mean of the best is on average a little above what it will be.
+    /// On fresh windows. The interval is corrected for the best having been chosen among several
+    /// (Bonferroni over all that got fresh windows); the mean is not, and the mean of the best
+    /// is on average a little above what it will be.
     pub performance: Estimate,
 }
 
@@ -111,8 +117,8 @@ pub struct Cost {
 pub enum Advice {
     /// The best beats the baseline: the whole interval of the gain is above 0.
     Pin,
-    /// Nothing beats the default: the gain's interval is below 0, or contains it and is narrower than what was asked
-    /// ([`Question::within`] to either side).
+    /// Nothing beats the default: the gain's interval is below 0, or contains it and is narrower
+    /// than what was asked ([`Question::within`] to either side).
     KeepDefault,
     /// The best or the baseline could not be measured, or not well enough to say.
     Undecided,
@@ -127,17 +133,19 @@ pub struct Outcome {
     pub unit: Unit,
     /// The best assignment.
     pub best: Option<Best>,
-    /// Where there is no best: the assignment with the highest mean of the search's own windows, and the interval of these. It was chosen by them, so
-    /// that they overstate it.
+    /// Where there is no best: the assignment with the highest mean of the search's own windows,
+    /// and the interval of these. It was chosen by them, so that they overstate it.
     #[serde(default)]
     pub so_far: Option<Best>,
     /// The unpinned baseline on fresh windows of the same length.
     pub baseline: Option<Estimate>,
-    /// The program before anything was pinned for the first time; `None` where that was not measured.
+    /// The program before anything was pinned for the first time; `None` where that was not
+    /// measured.
     #[serde(default)]
     pub as_found: Option<Estimate>,
-    /// best / baseline - 1 with its interval, where both were measured twice or more: (estimate, low, high). The interval is
-    /// paired by round, and corrected for the best having been chosen among several.
+    /// best / baseline - 1 with its interval, where both were measured twice or more: (estimate,
+    /// low, high). The interval is paired by round, and corrected for the best having been
+    /// chosen among several.
     pub gain: Option<(f64, f64, f64)>,
     /// Every other assignment that fresh windows cannot tell from the best, best mean first.
     pub ties: Vec<Best>,
@@ -147,7 +155,8 @@ pub struct Outcome {
     pub assignments: String,
     /// How a reference changed through the run, where it was measured often enough.
     pub drift: Option<Drift>,
-    /// What else the measurements met, as sentences that begin small: a busy machine, a metric that may be a total.
+    /// What else the measurements met, as sentences that begin small: a busy machine, a metric
+    /// that may be a total.
     #[serde(default)]
     pub notes: Vec<String>,
     /// What it cost.
@@ -165,10 +174,12 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// What `records` answer: a pure function. `strategy` and `stopped_because` are passed on for the user.
+    /// What `records` answer: a pure function. `strategy` and `stopped_because` are passed on for
+    /// the user.
     ///
-    /// Performances announced come from fresh windows alone ([`Purpose::Final`]); without any there is no best, and the advice is
-    /// [`Advice::Undecided`]. Failed trials count in the cost and nowhere else.
+    /// Performances announced come from fresh windows alone ([`Purpose::Final`]); without any there
+    /// is no best, and the advice is [`Advice::Undecided`]. Failed trials count in the cost and
+    /// nowhere else.
     pub fn new(
         question: &Question,
         space: &Space,
@@ -186,10 +197,15 @@ impl Outcome {
 
         let leader = fresh.leader();
         let announce = |assignment: Assignment| {
-            fresh.estimate(&assignment, confidence).map(|performance| Best { assignment, performance })
+            fresh
+                .estimate(&assignment, confidence)
+                .map(|performance| Best { assignment, performance })
         };
-        let mut ties: Vec<Best> =
-            leader.iter().flat_map(|leader| fresh.ties(leader, confidence)).filter_map(announce).collect();
+        let mut ties: Vec<Best> = leader
+            .iter()
+            .flat_map(|leader| fresh.ties(leader, confidence))
+            .filter_map(announce)
+            .collect();
         ties.sort_by(|a, b| b.performance.mean.total_cmp(&a.performance.mean));
         let gain = leader
             .as_ref()
@@ -207,8 +223,15 @@ impl Outcome {
             let unpinned = baseline.or(as_found).map(|unpinned| unpinned.mean);
             let scale = Scale::new(unit, performance.or(unpinned).unwrap_or(1.0));
             let modeler = Modeler::new(workload, space);
-            let alone = Solo::new(question, workload, space).and_then(|solo| solo.alone(&tally, confidence));
-            let ceiling = Ceiling::of(&tally, &modeler, space, Alone::beside(alone, confidence), question.seed);
+            let alone = Solo::new(question, workload, space)
+                .and_then(|solo| solo.alone(&tally, confidence));
+            let ceiling = Ceiling::of(
+                &tally,
+                &modeler,
+                space,
+                Alone::beside(alone, confidence),
+                question.seed,
+            );
             let announced = best.as_ref().map(|best| (best.performance.mean, best.performance.low));
             Bound::of_all(question, ceiling, alone, &tally, announced, |value| scale.show(value))
         };
@@ -226,14 +249,18 @@ impl Outcome {
             drift,
             notes: Vec::new(),
             cost: Cost::of(records),
-            failure: records.iter().rev().find_map(|record| Some(record.outcome.as_ref().err()?.message.clone())),
+            failure: records
+                .iter()
+                .rev()
+                .find_map(|record| Some(record.outcome.as_ref().err()?.message.clone())),
             strategy,
             stopped_because,
             forecast: None,
         }
     }
 
-    /// What speaks against leaning on the answer, in sentences: [`Outcome::notes`], and a reference that changed.
+    /// What speaks against leaning on the answer, in sentences: [`Outcome::notes`], and a reference
+    /// that changed.
     pub fn doubts(&self) -> Vec<String> {
         let drift = self.drift.as_ref().filter(|drift| drift.significant).map(|drift| {
             format!(
@@ -252,19 +279,25 @@ impl Outcome {
             let best = self.best.as_ref().map(|best| best.performance);
             let alone = Alone { sum: forecast.solo, high: forecast.solo_high, n: forecast.base };
             let scale = Scale::new(&self.unit, best.map_or(forecast.solo, |best| best.mean));
-            self.bound = self.bound.or_solo(alone, best.map(|best| (best.mean, best.low)), |value| scale.show(value));
+            self.bound =
+                self.bound.or_solo(alone, best.map(|best| (best.mean, best.low)), |value| {
+                    scale.show(value)
+                });
         }
         Self { forecast, ..self }
     }
 
-    /// Without a bound where the unpinned program, or how the metric moved in `records`, speaks against it.
+    /// Without a bound where the unpinned program, or how the metric moved in `records`, speaks
+    /// against it.
     pub(crate) fn cautious(mut self, records: &[Record]) -> Self {
         let best = self.best.as_ref().map(|best| best.performance);
         // The mean of many windows; of the few before anything was pinned what they show at least.
         let unpinned = self.baseline.map_or(f64::NEG_INFINITY, |baseline| baseline.mean);
         let unpinned = self.as_found.map_or(unpinned, |found| unpinned.max(found.low));
         let scale = Scale::new(&self.unit, best.map_or(unpinned, |best| best.mean));
-        self.bound = self.bound.unless_doubtful(best.as_ref(), unpinned, still(records), |value| scale.show(value));
+        self.bound = self
+            .bound
+            .unless_doubtful(best.as_ref(), unpinned, still(records), |value| scale.show(value));
         self
     }
 }
@@ -276,11 +309,13 @@ pub fn sentence(note: &str) -> String {
     format!("{}{}.", first.into_iter().flatten().collect::<String>(), letters.as_str())
 }
 
-/// The baseline's windows from before the first pinned trial. Later ones begin from wherever pinning left the threads, and a
-/// scheduler may leave them there; a program that had found a good placement by itself shows only here.
+/// The baseline's windows from before the first pinned trial. Later ones begin from wherever
+/// pinning left the threads, and a scheduler may leave them there; a program that had found a good
+/// placement by itself shows only here.
 fn as_found(records: &[Record], confidence: f64) -> Option<Estimate> {
     let undisturbed = records.iter().take_while(|record| record.trial.setting == Setting::Unpinned);
-    let values: Vec<f64> = undisturbed.filter_map(|record| Some(record.outcome.as_ref().ok()?.performance)).collect();
+    let values: Vec<f64> =
+        undisturbed.filter_map(|record| Some(record.outcome.as_ref().ok()?.performance)).collect();
     estimate(&values, confidence)
 }
 
@@ -294,13 +329,14 @@ fn so_far(tally: &Tally, confidence: f64) -> Option<Best> {
 /// The share of the windows measured in which the metric did not move.
 fn still(records: &[Record]) -> f64 {
     let measured = records.iter().filter_map(|record| record.outcome.as_ref().ok());
-    let (still, all) =
-        measured.fold((0, 0), |(still, all), window| (still + u32::from(window.performance == 0.0), all + 1));
+    let (still, all) = measured.fold((0, 0), |(still, all), window| {
+        (still + u32::from(window.performance == 0.0), all + 1)
+    });
     f64::from(still) / f64::max(f64::from(all), 1.0)
 }
 
-/// What the gain says. How the program was found has no vote: that is a moment of one placement, which the scheduler may have
-/// left a moment later; the unpinned windows in between are many.
+/// What the gain says. How the program was found has no vote: that is a moment of one placement,
+/// which the scheduler may have left a moment later; the unpinned windows in between are many.
 fn advice(gain: Option<(f64, f64, f64)>, within: f64) -> Advice {
     match gain {
         Some((_, low, _)) if low > 0.0 => Advice::Pin,
@@ -313,7 +349,9 @@ impl Cost {
     fn of(records: &[Record]) -> Self {
         let classes: BTreeSet<&Setting> = records
             .iter()
-            .filter(|record| record.outcome.is_ok() && matches!(record.trial.setting, Setting::Pinned(_)))
+            .filter(|record| {
+                record.outcome.is_ok() && matches!(record.trial.setting, Setting::Pinned(_))
+            })
             .map(|record| &record.trial.setting)
             .collect();
         Self {
@@ -345,8 +383,13 @@ impl Drift {
         let (a, b) = (variance(first) / third as f64, variance(last) / third as f64);
         // Welch-Satterthwaite degrees of freedom; without any variance every difference counts.
         let degrees = (a + b).powi(2) * (third - 1) as f64 / (a * a + b * b);
-        let explained = if a + b > 0.0 { t_quantile(confidence, degrees) * (a + b).sqrt() } else { 0.0 };
-        Some(Self { change: difference / mean(first), significant: difference.abs() > explained, n: values.len() })
+        let explained =
+            if a + b > 0.0 { t_quantile(confidence, degrees) * (a + b).sqrt() } else { 0.0 };
+        Some(Self {
+            change: difference / mean(first),
+            significant: difference.abs() > explained,
+            n: values.len(),
+        })
     }
 }
 
@@ -370,7 +413,9 @@ mod tests {
             let (setting, purpose) = (Setting::Unpinned, Purpose::Baseline);
             let trial = Trial { setting, purpose, effort: Effort::default() };
             let outcome = match performance {
-                Some(performance) => Ok(Measurement { performance, duration: Duration::ZERO, spread: None }),
+                Some(performance) => {
+                    Ok(Measurement { performance, duration: Duration::ZERO, spread: None })
+                }
                 None => Err(MeasureError::interrupted()),
             };
             Record { number: 0, trial, outcome, elapsed: Duration::ZERO }
@@ -381,7 +426,8 @@ mod tests {
 
     #[test]
     fn an_estimate_of_a_cost_is_shown_as_the_cost_with_ordered_ends() {
-        let runtime = Estimate { mean: 0.5, low: 0.4, high: 0.625, n: 5, confidence: 0.95, spread: 0.1 };
+        let runtime =
+            Estimate { mean: 0.5, low: 0.4, high: 0.625, n: 5, confidence: 0.95, spread: 0.1 };
         let scale = Scale::new(&Unit::cost("s"), 0.5);
         assert_eq!(runtime.show(&scale), "2.00 s (95 % interval 1.60 to 2.50 s, n = 5)");
         let alone = Estimate { low: f64::NEG_INFINITY, high: f64::INFINITY, n: 1, ..runtime };

@@ -1,8 +1,9 @@
-//! The part of an outcome that can be kept and applied: which thread runs on which CPUs, how many threads there are to be where that was
-//! asked, and on which machine that was found.
+//! The part of an outcome that can be kept and applied: which thread runs on which CPUs, how many
+//! threads there are to be where that was asked, and on which machine that was found.
 //!
-//! A plan is a small TOML file that people read, edit and keep with their configuration. CPUs are the kernel's numbers, so it means
-//! nothing on another machine; [`Plan::differences`] tells whether this is the machine it was made for.
+//! A plan is a small TOML file that people read, edit and keep with their configuration. CPUs are
+//! the kernel's numbers, so it means nothing on another machine; [`Plan::differences`] tells
+//! whether this is the machine it was made for.
 
 mod error;
 
@@ -46,7 +47,8 @@ pub struct Plan {
     pub number: Option<Number>,
     /// The machine it was found on.
     pub machine: Fingerprint,
-    /// The threads, in the order of their creation. None: they are left to the operating system, and the plan is its number.
+    /// The threads, in the order of their creation. None: they are left to the operating system,
+    /// and the plan is its number.
     #[serde(rename = "thread", default, skip_serializing_if = "Vec::is_empty")]
     pub threads: Vec<PlannedThread>,
 }
@@ -55,8 +57,8 @@ pub struct Plan {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Origin {
-    /// Which campaign of which store, and when it began: another one's differs. Absent where the number of threads was found and could not be
-    /// placed.
+    /// Which campaign of which store, and when it began: another one's differs. Absent where the
+    /// number of threads was found and could not be placed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub campaign: Option<String>,
     /// Whether pinning is better than leaving the threads to the operating system.
@@ -73,7 +75,8 @@ pub struct Origin {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Number {
-    /// What takes the place of `{n}` in the program's arguments: its threads, or what they follow from; at least 1.
+    /// What takes the place of `{n}` in the program's arguments: its threads, or what they follow
+    /// from; at least 1.
     pub n: u32,
     /// Environment variables to start it with.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -132,11 +135,24 @@ pub struct Measured {
 
 impl Plan {
     /// A plan for threads with their CPUs.
-    pub fn new(program: impl Into<String>, machine: Fingerprint, threads: Vec<PlannedThread>) -> Self {
-        Self { version: VERSION, program: program.into(), origin: None, measured: None, number: None, machine, threads }
+    pub fn new(
+        program: impl Into<String>,
+        machine: Fingerprint,
+        threads: Vec<PlannedThread>,
+    ) -> Self {
+        Self {
+            version: VERSION,
+            program: program.into(),
+            origin: None,
+            measured: None,
+            number: None,
+            machine,
+            threads,
+        }
     }
 
-    /// The plan of an outcome: its best assignment, whatever the advice is. `None` where nothing could be measured.
+    /// The plan of an outcome: its best assignment, whatever the advice is. `None` where nothing
+    /// could be measured.
     pub fn from_outcome(
         workload: &Workload,
         tree: &SharingTree,
@@ -153,9 +169,17 @@ impl Plan {
                 cpus: [cpu].into_iter().collect(),
             })
         };
-        let threads = workload.threads.iter().zip(best.assignment.leaves()).map(place).collect::<Option<Vec<_>>>()?;
+        let threads = workload
+            .threads
+            .iter()
+            .zip(best.assignment.leaves())
+            .map(place)
+            .collect::<Option<Vec<_>>>()?;
         let bound = outcome.bound.upb_high.map(|bound| outcome.unit.quantity(bound));
-        let measured = Measured { bound, ..Measured::new(&outcome.unit, &best.performance, outcome.baseline.as_ref()) };
+        let measured = Measured {
+            bound,
+            ..Measured::new(&outcome.unit, &best.performance, outcome.baseline.as_ref())
+        };
         Some(Self { measured: Some(measured), ..Self::new(&workload.name, machine, threads) })
     }
 
@@ -212,9 +236,13 @@ impl Plan {
             ),
         };
         let model = origin.simulated.then(|| {
-            format!("the plan was found on a simulated processor: its CPU numbers are those of {}", self.machine.model)
+            format!(
+                "the plan was found on a simulated processor: its CPU numbers are those of {}",
+                self.machine.model
+            )
         });
-        let notes = origin.notes.iter().map(|note| format!("of the search that found the plan: {note}"));
+        let notes =
+            origin.notes.iter().map(|note| format!("of the search that found the plan: {note}"));
         advice.into_iter().chain(model).chain(notes).collect()
     }
 
@@ -223,8 +251,8 @@ impl Plan {
         self.threads.iter().flat_map(|thread| thread.cpus.iter()).collect()
     }
 
-    /// How the machine differs from the one the plan was found on, one line each; empty where the plan fits. A condition that either
-    /// side does not know is no difference.
+    /// How the machine differs from the one the plan was found on, one line each; empty where the
+    /// plan fits. A condition that either side does not know is no difference.
     pub fn differences(&self, now: &Fingerprint) -> Vec<String> {
         let then = &self.machine;
         let mut differences = Vec::new();
@@ -234,7 +262,10 @@ impl Plan {
                 then.model, then.summary, now.model, now.summary
             ));
         } else if then.model != now.model {
-            differences.push(format!("the plan is for another processor ({}; here {})", then.model, now.model));
+            differences.push(format!(
+                "the plan is for another processor ({}; here {})",
+                then.model, now.model
+            ));
         }
         for (what, then, now) in [
             ("SMT was", &then.smt, &now.smt),
@@ -287,7 +318,11 @@ mod tests {
             smt: Some("on".into()),
             ..Fingerprint::of(&Machine::from_shape("2x2x2").unwrap())
         };
-        let threads = vec![thread("ipfwd0-R", "R", "1"), thread("ipfwd0-P", "P", "2-4"), thread("x#0", "x", "7")];
+        let threads = vec![
+            thread("ipfwd0-R", "R", "1"),
+            thread("ipfwd0-P", "P", "2-4"),
+            thread("x#0", "x", "7"),
+        ];
         let measured = Measured {
             unit: "packets/s".into(),
             performance: 1.25e6,
@@ -312,8 +347,14 @@ mod tests {
     #[test]
     fn a_plan_says_what_its_search_advised() {
         let of = |advice, simulated| {
-            let notes = if simulated { vec!["The machine was busy.".to_owned()] } else { Vec::new() };
-            let origin = Some(Origin { campaign: Some("campaign 1 of a.db".into()), advice, simulated, notes });
+            let notes =
+                if simulated { vec!["The machine was busy.".to_owned()] } else { Vec::new() };
+            let origin = Some(Origin {
+                campaign: Some("campaign 1 of a.db".into()),
+                advice,
+                simulated,
+                notes,
+            });
             let plan = Plan { origin, ..plan() };
             assert_eq!(Plan::parse(&plan.to_toml()), Ok(plan.clone()));
             plan.cautions()
@@ -321,7 +362,11 @@ mod tests {
         assert!(plan().cautions().is_empty() && of(Advice::Pin, false).is_empty());
         assert!(of(Advice::Undecided, false)[0].contains("undecided"));
         let both = of(Advice::KeepDefault, true);
-        assert!(both[0].contains("advised against") && both[1].contains("CPU numbers are those of 2x2x2"), "{both:?}");
+        assert!(
+            both[0].contains("advised against")
+                && both[1].contains("CPU numbers are those of 2x2x2"),
+            "{both:?}"
+        );
         assert_eq!(both[2], "of the search that found the plan: The machine was busy.");
     }
 
@@ -344,7 +389,11 @@ mod tests {
             ("version = 1", "", "missing field `version`"),
             ("version = 1", "version = \"one\"", "line 7, column 11: invalid type"),
             ("program = ", "programme = ", "line 8, column 1: unknown field `programme`"),
-            ("cpus = \"2-4\"", "cpus = \"4-2\"", "'4-2' is no CPU set: a range that ends before it begins"),
+            (
+                "cpus = \"2-4\"",
+                "cpus = \"4-2\"",
+                "'4-2' is no CPU set: a range that ends before it begins",
+            ),
             ("cpus = \"2-4\"", "cpus = \"\"", "thread 'ipfwd0-P' has no CPUs"),
             ("cpus = \"2-4\"", "cpus = \"2-4", "line 3"),
             ("ipfwd0-P", "ipfwd0-R", "two threads are called 'ipfwd0-R'"),
@@ -357,7 +406,10 @@ mod tests {
         let none = Plan { threads: Vec::new(), ..plan() };
         assert_eq!(Plan::parse(&none.to_toml()), Err(PlanError::Empty));
         let number = Number { n: 0, environment: BTreeMap::new(), set: None };
-        assert_eq!(Plan::parse(&Plan { number: Some(number), ..plan() }.to_toml()), Err(PlanError::NoNumber));
+        assert_eq!(
+            Plan::parse(&Plan { number: Some(number), ..plan() }.to_toml()),
+            Err(PlanError::NoNumber)
+        );
         assert!(Plan::parse("").unwrap_err().to_string().contains("version"));
         assert!(Plan::parse("\u{1}\u{ff}[").is_err());
     }
@@ -380,6 +432,9 @@ mod tests {
         assert_eq!(differences[1], "SMT was on, is off");
         assert_eq!(differences[2], "the kernel was 6.1.0-18-amd64, is 6.12.1");
         let faster = Fingerprint { model: "newer".into(), ..plan.machine.clone() };
-        assert_eq!(plan.differences(&faster), ["the plan is for another processor (2x2x2; here newer)"]);
+        assert_eq!(
+            plan.differences(&faster),
+            ["the plan is for another processor (2x2x2; here newer)"]
+        );
     }
 }

@@ -8,8 +8,8 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StrategyName {
-    /// Exhaustive where every class can be measured within half of the budget or so, otherwise guided; random sampling followed
-    /// by climbing where the budget is too small for either.
+    /// Exhaustive where every class can be measured within half of the budget or so, otherwise
+    /// guided; random sampling followed by climbing where the budget is too small for either.
     #[default]
     Auto,
     /// Random sampling with the iterative algorithm (optimal-assignment-evt, section 5.3).
@@ -18,23 +18,27 @@ pub enum StrategyName {
     Exhaustive,
     /// Hill climbing from the best of a random start.
     Climb,
-    /// As `Auto`, under the name of what it does in a large space: a predictor learned on the way chooses what to measure, and the
-    /// bound comes from how wrong it is.
+    /// As `Auto`, under the name of what it does in a large space: a predictor learned on the way
+    /// chooses what to measure, and the bound comes from how wrong it is.
     Guided,
-    /// Profile, predict every assignment, measure the most promising (blackbox-scheduler, section 3).
+    /// Profile, predict every assignment, measure the most promising (blackbox-scheduler, section
+    /// 3).
     Blackbox,
 }
 
 /// How [`StrategyName::Blackbox`] goes about it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Profile {
-    /// Threads are taken to interfere within the domains of this level; `None` for the usual one of the machine.
+    /// Threads are taken to interfere within the domains of this level; `None` for the usual one
+    /// of the machine.
     pub core_local: Option<DomainKind>,
     /// Who says so, for the user.
     pub core_local_because: String,
-    /// Share of the experiments that are made at most, [`pinwise_prediction::Profiling::allowed`]; all of them, as published, where it is 1.
+    /// Share of the experiments that are made at most, [`pinwise_prediction::Profiling::allowed`];
+    /// all of them, as published, where it is 1.
     pub share: f64,
-    /// How many assignments are measured by what is predicted; `None` for as many as the spread of the predictions asks for.
+    /// How many assignments are measured by what is predicted; `None` for as many as the spread of
+    /// the predictions asks for.
     pub top: Option<usize>,
 }
 
@@ -55,11 +59,14 @@ pub enum Budget {
 }
 
 impl Budget {
-    /// What is left of it after `time` was spent on something else than measuring; `None` when nothing is.
+    /// What is left of it after `time` was spent on something else than measuring; `None` when
+    /// nothing is.
     pub fn after(self, time: Duration) -> Option<Self> {
         match self {
             Self::Measurements(_) => Some(self),
-            Self::Time(whole) => whole.checked_sub(time).filter(|left| !left.is_zero()).map(Self::Time),
+            Self::Time(whole) => {
+                whole.checked_sub(time).filter(|left| !left.is_zero()).map(Self::Time)
+            }
         }
     }
 }
@@ -81,7 +88,8 @@ pub struct Question {
     pub alike: Alike,
     /// First look at the bound after this many sampled assignments (the paper's N_init).
     pub start: u64,
-    /// Further looks after this many more (the paper's N_delta); `None` doubles, which keeps the confidence honest.
+    /// Further looks after this many more (the paper's N_delta); `None` doubles, which keeps the
+    /// confidence honest.
     pub step: Option<u64>,
     /// The estimator of the bound.
     pub method: pinwise_evt::Method,
@@ -94,18 +102,21 @@ pub struct Question {
     /// Of the strategy that profiles.
     #[serde(default)]
     pub profile: Profile,
-    /// Whether the testbed can run instances of the workload by themselves ([`pinwise_testbed::Testbed::profiles`]): what they do alone
-    /// bounds what they do together.
+    /// Whether the testbed can run instances of the workload by themselves
+    /// ([`pinwise_testbed::Testbed::profiles`]): what they do alone bounds what they do
+    /// together.
     #[serde(default)]
     pub pieces: bool,
-    /// How long an instance by itself takes to be measured, about, where it is started for that; `None` where it takes a window.
+    /// How long an instance by itself takes to be measured, about, where it is started for that;
+    /// `None` where it takes a window.
     #[serde(default)]
     pub restart: Option<Duration>,
 }
 
 impl Question {
-    /// How to look and what may be spent, all else as usual: within 2.5 %, at 95 % confidence, intervals of 1 %, as few threads per context
-    /// as fit, alike domains interchangeable, looks at the bound that keep its confidence, no cap, seed 1.
+    /// How to look and what may be spent, all else as usual: within 2.5 %, at 95 % confidence,
+    /// intervals of 1 %, as few threads per context as fit, alike domains interchangeable,
+    /// looks at the bound that keep its confidence, no cap, seed 1.
     pub fn new(strategy: StrategyName, budget: Budget) -> Self {
         Self {
             strategy,

@@ -1,12 +1,14 @@
 //! The search for the best assignment, as a campaign strategy.
 //!
-//! A run has four parts. *Opening*: the unpinned baseline and a reference assignment, in turn, which also tells what a trial
-//! costs. *Approach*: which space to search and how is chosen by what the budget affords. *Looking*: explorers propose
-//! assignments; between their trials the baseline and the reference are measured again, the one for its spread, the other to
-//! see drift. *Selection*: the winner, its rivals and the baseline get fresh windows; nothing else is announced.
+//! A run has four parts. *Opening*: the unpinned baseline and a reference assignment, in turn,
+//! which also tells what a trial costs. *Approach*: which space to search and how is chosen by what
+//! the budget affords. *Looking*: explorers propose assignments; between their trials the baseline
+//! and the reference are measured again, the one for its spread, the other to see drift.
+//! *Selection*: the winner, its rivals and the baseline get fresh windows; nothing else is
+//! announced.
 //!
-//! Every step is a function of the question, the machine, the seed and the records. No clock is read: a budget in time is
-//! compared with the time recorded.
+//! Every step is a function of the question, the machine, the seed and the records. No clock is
+//! read: a budget in time is compared with the time recorded.
 
 mod blackbox;
 mod budget;
@@ -92,7 +94,11 @@ pub struct Search {
 
 impl Search {
     /// The search for the best assignment of the workload's threads to the contexts of `tree`.
-    pub fn new(question: &Question, tree: &SharingTree, workload: &Workload) -> Result<Self, SearchError> {
+    pub fn new(
+        question: &Question,
+        tree: &SharingTree,
+        workload: &Workload,
+    ) -> Result<Self, SearchError> {
         let space = narrow_space(question, tree, workload.threads.len())?;
         if question.strategy == StrategyName::Blackbox {
             // What it cannot do is known before anything is measured.
@@ -104,8 +110,11 @@ impl Search {
             }
         }
         let contexts = tree.leaves().len() as u32;
-        // Threads in order over the contexts, in turn: in every space, and what many would do by hand.
-        let in_turn = Assignment::new((0..workload.threads.len() as u32).map(|thread| thread % contexts).collect());
+        // Threads in order over the contexts, in turn: in every space, and what many would do by
+        // hand.
+        let in_turn = Assignment::new(
+            (0..workload.threads.len() as u32).map(|thread| thread % contexts).collect(),
+        );
         let mut search = Self {
             question: question.clone(),
             workload: workload.clone(),
@@ -151,46 +160,62 @@ impl Search {
         self.approach.as_ref().map_or(&self.space, |approach| &approach.space)
     }
 
-    /// Whether there is one assignment only, also with as many threads on a context as the question leaves open.
+    /// Whether there is one assignment only, also with as many threads on a context as the question
+    /// leaves open.
     pub fn has_no_choice(&self) -> bool {
         let one = |space: &Space| space.count() == BigUint::from(1_u32);
-        let open = self.question.per_context.is_none() && self.question.strategy != StrategyName::Blackbox;
+        let open =
+            self.question.per_context.is_none() && self.question.strategy != StrategyName::Blackbox;
         let wide = || Space::new(self.space.tree().clone(), self.space.threads(), PerContext::Any);
         one(&self.space) && (!open || wide().is_ok_and(|wide| one(&wide)))
     }
 
-    /// How many measurements a search takes, about, to end with as many fresh windows of two assignments as a verdict needs: after the rounds
-    /// from which assignments may be dropped, or of many assignments after as much of the budget as searching may use.
+    /// How many measurements a search takes, about, to end with as many fresh windows of two
+    /// assignments as a verdict needs: after the rounds from which assignments may be dropped,
+    /// or of many assignments after as much of the budget as searching may use.
     pub fn enough(&self) -> u64 {
         if let Some(least) = self.least_profile() {
             return 2 * least;
         }
         let count = u64::try_from(self.space().count()).map_or(f64::INFINITY, |count| count as f64);
         let rounds = selection::LEAST_ROUNDS as f64;
-        let fresh = rounds * (count.min(2.0) + BASELINE_WINDOWS as f64) + rounds / selection::REFERENCE_EVERY as f64;
+        let fresh = rounds * (count.min(2.0) + BASELINE_WINDOWS as f64)
+            + rounds / selection::REFERENCE_EVERY as f64;
         let visits = (count / VISIT_EVERY as f64).ceil() * (BASELINE_PER_VISIT + 1) as f64;
-        let looking = OPENING.iter().sum::<usize>() as f64 + exhaustive::LEAST_ROUNDS as f64 * (count + visits);
+        let looking = OPENING.iter().sum::<usize>() as f64
+            + exhaustive::LEAST_ROUNDS as f64 * (count + visits);
         (looking + fresh).min(fresh / (1.0 - SEARCH_SHARE)).ceil() as u64
     }
 
     /// Measurements of the least profile and what it predicts best, where there is to be one.
     fn least_profile(&self) -> Option<u64> {
         let profiles = self.question.strategy == StrategyName::Blackbox;
-        let predicting = || Predicting::new(&self.question, self.space.tree(), &self.workload, 0.0).ok();
+        let predicting =
+            || Predicting::new(&self.question, self.space.tree(), &self.workload, 0.0).ok();
         profiles.then(predicting).flatten().map(|predicting| predicting.least() as u64)
     }
 
     /// The strategy in use and why it was chosen.
     pub fn describe(&self) -> String {
-        self.approach.as_ref().map_or_else(|| "not chosen yet".to_owned(), |approach| approach.why.clone())
+        self.approach
+            .as_ref()
+            .map_or_else(|| "not chosen yet".to_owned(), |approach| approach.why.clone())
     }
 
-    /// What `records`, all that was measured, answer. `ended` says why there are no more where that was not this search's doing.
+    /// What `records`, all that was measured, answer. `ended` says why there are no more where that
+    /// was not this search's doing.
     pub fn outcome(&self, unit: &Unit, records: &[Record], ended: Option<&str>) -> Outcome {
         let reasons = self.reasons.iter().map(String::as_str).chain(ended);
         let stopped_because = reasons.collect::<Vec<_>>().join("; ");
-        let outcome =
-            Outcome::new(&self.question, self.space(), &self.workload, unit, records, self.describe(), stopped_because);
+        let outcome = Outcome::new(
+            &self.question,
+            self.space(),
+            &self.workload,
+            unit,
+            records,
+            self.describe(),
+            stopped_because,
+        );
         outcome.with_forecast(self.forecast()).cautious(records)
     }
 
@@ -235,7 +260,8 @@ impl Search {
         used / self.seen.max(1) as f64
     }
 
-    /// The share of the budget that searching may use: more than usual where the fresh windows need less than the rest.
+    /// The share of the budget that searching may use: more than usual where the fresh windows need
+    /// less than the rest.
     fn until(&self, used: f64) -> f64 {
         let reserve = Selection::likely_trials(&self.question, &self.tally) * self.cost(used);
         (1.0 - reserve).max(SEARCH_SHARE)
@@ -248,14 +274,22 @@ impl Search {
         // Of what is left for searching, visits to baseline and reference take their share.
         let cost = self.cost(used);
         let affordable = (SEARCH_SHARE - used) / cost / (1.0 + VISITS);
-        self.approach = Some(Approach::choose(&self.question, &self.space, &self.workload, affordable, cost, used));
+        self.approach = Some(Approach::choose(
+            &self.question,
+            &self.space,
+            &self.workload,
+            affordable,
+            cost,
+            used,
+        ));
         self.phase = Phase::Looking;
     }
 
     /// One visit to the baseline and the reference.
     fn visit(&self) -> impl Iterator<Item = Trial> {
         let baseline = trial(Setting::Unpinned, Purpose::Baseline);
-        std::iter::repeat_n(baseline, BASELINE_PER_VISIT).chain([pinned(&self.reference, Purpose::Reference)])
+        std::iter::repeat_n(baseline, BASELINE_PER_VISIT)
+            .chain([pinned(&self.reference, Purpose::Reference)])
     }
 
     /// Lets the explorers fill the queue; why they do not, once looking is over.
@@ -300,7 +334,11 @@ impl Search {
     fn select(&mut self, why: String, used: f64) {
         self.reasons.push(why);
         self.queue.clear();
-        self.phase = Phase::Selecting(Selection::new(&self.question, &self.tally, (1.0 - used) / self.cost(used)));
+        self.phase = Phase::Selecting(Selection::new(
+            &self.question,
+            &self.tally,
+            (1.0 - used) / self.cost(used),
+        ));
     }
 
     /// That the budget is used up, and why where much of it is left.
@@ -328,7 +366,10 @@ impl Strategy for Search {
         self.learn(history);
         let used = self.question.budget.used(history);
         loop {
-            if matches!(self.phase, Phase::Looking) && used >= SEARCH_SHARE && used >= self.until(used) {
+            if matches!(self.phase, Phase::Looking)
+                && used >= SEARCH_SHARE
+                && used >= self.until(used)
+            {
                 let share = percent(used.min(1.0));
                 let rest = if used < 1.0 { ", the rest is for fresh windows" } else { "" };
                 self.select(format!("searching had used {share} of the budget{rest}"), used);
@@ -342,7 +383,8 @@ impl Strategy for Search {
             }
             match &mut self.phase {
                 Phase::Opening if history.iter().all(|record| record.outcome.is_err()) => {
-                    let last = history.iter().rev().find_map(|record| record.outcome.as_ref().err());
+                    let last =
+                        history.iter().rev().find_map(|record| record.outcome.as_ref().err());
                     let error = last.map_or("", |error| error.message.as_str());
                     return self.stop(format!("nothing could be measured: {error}"));
                 }
@@ -353,7 +395,12 @@ impl Strategy for Search {
                     }
                 }
                 Phase::Selecting(selection) => {
-                    match selection.next(&self.question, &self.fresh, &self.reference, &mut self.random) {
+                    match selection.next(
+                        &self.question,
+                        &self.fresh,
+                        &self.reference,
+                        &mut self.random,
+                    ) {
                         Ok(round) => self.queue.extend(round),
                         Err(why) => return self.stop(why),
                     }
@@ -364,11 +411,16 @@ impl Strategy for Search {
     }
 
     fn foresee(&self, most: usize) -> Vec<Trial> {
-        let mut foreseen: Vec<Trial> = self.queue.iter().filter(|trial| !self.is_pointless(trial)).cloned().collect();
+        let mut foreseen: Vec<Trial> =
+            self.queue.iter().filter(|trial| !self.is_pointless(trial)).cloned().collect();
         if let (Phase::Looking, Some(approach)) = (&self.phase, &self.approach)
             && let Some(explorer) = approach.explorers.front()
         {
-            foreseen.extend(explorer.foresee(&approach.space, &self.tally, most.saturating_sub(foreseen.len())));
+            foreseen.extend(explorer.foresee(
+                &approach.space,
+                &self.tally,
+                most.saturating_sub(foreseen.len()),
+            ));
         }
         foreseen.truncate(most);
         foreseen

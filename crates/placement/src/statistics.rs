@@ -1,17 +1,19 @@
 //! Intervals for means and for ratios of paired means.
 //!
-//! Performance is averaged by the plain mean, on purpose: what a program does in an hour is the mean of its windows, also
-//! where windows fall into two groups (a bistable baseline), of which a median would show one and hide the other. A stray
-//! window then widens the interval; it does not move a conclusion, since windows of everything compared are interleaved and
-//! compared round by round.
+//! Performance is averaged by the plain mean, on purpose: what a program does in an hour is the
+//! mean of its windows, also where windows fall into two groups (a bistable baseline), of which a
+//! median would show one and hide the other. A stray window then widens the interval; it does not
+//! move a conclusion, since windows of everything compared are interleaved and compared round by
+//! round.
 
 use crate::Estimate;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-/// The two-sided quantile of Student's t: a share `confidence` of it lies within plus and minus this. Infinite without degrees
-/// of freedom.
+/// The two-sided quantile of Student's t: a share `confidence` of it lies within plus and minus
+/// this. Infinite without degrees of freedom.
 pub(crate) fn t_quantile(confidence: f64, degrees: f64) -> f64 {
-    StudentsT::new(0.0, 1.0, degrees).map_or(f64::INFINITY, |t| t.inverse_cdf(0.5 + confidence / 2.0))
+    StudentsT::new(0.0, 1.0, degrees)
+        .map_or(f64::INFINITY, |t| t.inverse_cdf(0.5 + confidence / 2.0))
 }
 
 pub(crate) fn mean(values: &[f64]) -> f64 {
@@ -58,9 +60,10 @@ impl Ratio {
     }
 }
 
-/// The ratio of the means of paired values, numerator first (the ratio estimator and its linearized variance: Cochran,
-/// Sampling Techniques, 3rd ed., eq. 6.13). Pairing takes out whatever disturbs both alike. `unseen` is variance of the
-/// denominator known from elsewhere and not shown by these pairs. `None` from fewer than 2 pairs or a denominator not above 0.
+/// The ratio of the means of paired values, numerator first (the ratio estimator and its linearized
+/// variance: Cochran, Sampling Techniques, 3rd ed., eq. 6.13). Pairing takes out whatever disturbs
+/// both alike. `unseen` is variance of the denominator known from elsewhere and not shown by these
+/// pairs. `None` from fewer than 2 pairs or a denominator not above 0.
 pub(crate) fn ratio(pairs: &[(f64, f64)], unseen: f64, confidence: f64) -> Option<Ratio> {
     if pairs.len() < 2 {
         return None;
@@ -72,7 +75,8 @@ pub(crate) fn ratio(pairs: &[(f64, f64)], unseen: f64, confidence: f64) -> Optio
         return None;
     }
     let value = top / bottom;
-    let residuals: f64 = pairs.iter().map(|(a, b)| (a - value * b).powi(2)).sum::<f64>() / (n - 1.0);
+    let residuals: f64 =
+        pairs.iter().map(|(a, b)| (a - value * b).powi(2)).sum::<f64>() / (n - 1.0);
     let deviation = (residuals + value * value * unseen).sqrt();
     let half = t_quantile(confidence, n - 1.0) * deviation / (n.sqrt() * bottom);
     Some(Ratio { value, low: (value - half).max(0.0_f64.min(value)), high: value + half })
@@ -84,7 +88,9 @@ mod tests {
 
     #[test]
     fn quantiles_of_t_are_those_of_the_tables() {
-        for (confidence, degrees, expected) in [(0.95, 9.0, 2.262157), (0.99, 4.0, 4.604095), (0.9, 1.0, 6.313752)] {
+        for (confidence, degrees, expected) in
+            [(0.95, 9.0, 2.262157), (0.99, 4.0, 4.604095), (0.9, 1.0, 6.313752)]
+        {
             assert!((t_quantile(confidence, degrees) - expected).abs() < 1e-6);
         }
         assert_eq!(t_quantile(0.95, 0.0), f64::INFINITY);
@@ -94,14 +100,17 @@ mod tests {
     fn a_mean_has_the_textbook_interval() {
         let estimate = estimate(&[4.0, 6.0, 8.0], 0.95).unwrap();
         // s = 2, t(0.975, 2) = 4.302653, s / sqrt(3) = 1.154701.
-        assert!((estimate.mean - 6.0).abs() < 1e-12 && (estimate.high - 6.0 - 4.968275).abs() < 1e-6);
+        assert!(
+            (estimate.mean - 6.0).abs() < 1e-12 && (estimate.high - 6.0 - 4.968275).abs() < 1e-6
+        );
         assert_eq!(super::estimate(&[], 0.95), None);
         assert_eq!(super::estimate(&[1.0], 0.95).unwrap().high, f64::INFINITY);
     }
 
     #[test]
     fn a_disturbance_of_whole_rounds_does_not_blur_a_paired_ratio() {
-        let pairs: Vec<(f64, f64)> = [1.0, 0.5, 2.0, 0.7, 1.4].iter().map(|round| (1.1 * round, *round)).collect();
+        let pairs: Vec<(f64, f64)> =
+            [1.0, 0.5, 2.0, 0.7, 1.4].iter().map(|round| (1.1 * round, *round)).collect();
         let ratio = super::ratio(&pairs, 0.0, 0.95).unwrap();
         assert!((ratio.value - 1.1).abs() < 1e-12 && ratio.half_width() < 1e-12);
         assert!(super::ratio(&pairs, 0.01, 0.95).unwrap().half_width() > 0.05);

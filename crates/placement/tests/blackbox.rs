@@ -29,8 +29,13 @@ fn bed(instances: usize, noise: f64) -> Contention {
 }
 
 fn question(share: f64, top: Option<usize>, budget: u64) -> Question {
-    let profile = Profile { core_local: Some(DomainKind::Package), share, top, ..Profile::default() };
-    Question { per_context: Some(1), profile, ..Question::new(StrategyName::Blackbox, Budget::Measurements(budget)) }
+    let profile =
+        Profile { core_local: Some(DomainKind::Package), share, top, ..Profile::default() };
+    Question {
+        per_context: Some(1),
+        profile,
+        ..Question::new(StrategyName::Blackbox, Budget::Measurements(budget))
+    }
 }
 
 fn tree() -> SharingTree {
@@ -43,7 +48,12 @@ fn run(question: &Question, mut testbed: Contention) -> (Outcome, Vec<Record>) {
     while let Step::Measure(trial) = search.step(&records) {
         testbed.seek(records.len() as u64);
         let outcome = testbed.measure(&trial.setting, trial.effort);
-        records.push(Record { number: records.len() as u64, trial, outcome, elapsed: Duration::ZERO });
+        records.push(Record {
+            number: records.len() as u64,
+            trial,
+            outcome,
+            elapsed: Duration::ZERO,
+        });
     }
     (search.outcome(testbed.unit(), &records, None), records)
 }
@@ -65,17 +75,21 @@ fn the_best_of_few_threads_is_found_from_a_part_of_the_profile() {
         let forecast = outcome.forecast.as_ref().unwrap();
         assert_eq!(profiles(&records), forecast.base + forecast.measured);
         assert!(forecast.measured as f64 <= share * forecast.slowdown as f64);
-        assert!(forecast.finalists.iter().all(|finalist| finalist.measured.is_some()), "{forecast:?}");
         assert!(
-            forecast
-                .finalists
-                .iter()
-                .all(|finalist| finalist.low <= finalist.predicted && finalist.predicted <= finalist.high)
+            forecast.finalists.iter().all(|finalist| finalist.measured.is_some()),
+            "{forecast:?}"
         );
-        // Others that are predicted alike, to half a percent, may come before the best predicted, which is known here.
+        assert!(
+            forecast.finalists.iter().all(|finalist| finalist.low <= finalist.predicted
+                && finalist.predicted <= finalist.high)
+        );
+        // Others that are predicted alike, to half a percent, may come before the best predicted,
+        // which is known here.
         let (upper, gap) = (forecast.upper.unwrap(), forecast.gap().unwrap());
         assert!(forecast.exact && gap < 0.0051, "{gap}");
-        assert!(forecast.finalists.iter().all(|finalist| finalist.predicted <= upper * (1.0 + 1e-9)));
+        assert!(
+            forecast.finalists.iter().all(|finalist| finalist.predicted <= upper * (1.0 + 1e-9))
+        );
         // What instances do alone bounds what they do together, here by construction.
         assert_eq!(outcome.bound.method, "solo");
         assert!(outcome.bound.upb_high.unwrap() >= optimum * (1.0 - 1e-9));
@@ -103,7 +117,8 @@ fn a_campaign_goes_on_as_if_nothing_had_happened() {
     let (whole, records) = run(&asked, bed(3, 0.01));
     for cut in [7, 40, records.len() / 2] {
         let testbed = bed(3, 0.01);
-        let replayed = Search::replay(&asked, &tree(), testbed.workload(), &records[..cut]).unwrap();
+        let replayed =
+            Search::replay(&asked, &tree(), testbed.workload(), &records[..cut]).unwrap();
         let (outcome, _) = (replayed.outcome(testbed.unit(), &records[..cut], Some("cut")), ());
         assert!(outcome.forecast.is_some(), "after {cut}");
     }
@@ -118,5 +133,8 @@ fn a_level_that_is_not_there_is_refused_before_anything_is_measured() {
     let mut asked = question(0.1, None, 400);
     asked.profile.core_local = Some(DomainKind::L3);
     let error = Search::new(&asked, &tree(), bed(2, 0.0).workload()).unwrap_err();
-    assert!(matches!(error, SearchError::Local(_)) && error.to_string().contains("--core-local"), "{error}");
+    assert!(
+        matches!(error, SearchError::Local(_)) && error.to_string().contains("--core-local"),
+        "{error}"
+    );
 }

@@ -1,7 +1,9 @@
-//! The default search on populations of a simulated processor that are known in full: it finds their optimum, and its bound holds.
+//! The default search on populations of a simulated processor that are known in full: it finds
+//! their optimum, and its bound holds.
 //!
-//! Two cores of the UltraSPARC T2 have 515 different assignments of six threads; `examples/simulated.rs` does the same with all eight cores and
-//! all programs, which takes minutes.
+//! Two cores of the UltraSPARC T2 have 515 different assignments of six threads;
+//! `examples/simulated.rs` does the same with all eight cores and all programs, which takes
+//! minutes.
 
 use pinwise_campaign::{Record, Step, Strategy};
 use pinwise_placement::{Budget, Outcome, Question, Search, StrategyName};
@@ -18,7 +20,8 @@ fn population(pipeline: Pipeline) -> (SimulatedTestbed, SharingTree, Vec<(Assign
     machine.allowed = (0..16).map(CpuId).collect();
     let tree = SharingTree::new(&machine, Alike::ByStructure);
     let window = Window { cycles: 20_000, starts: 1 };
-    let mut testbed = SimulatedTestbed::new(processor, machine, vec![pipeline; 2], window, 1).unwrap();
+    let mut testbed =
+        SimulatedTestbed::new(processor, machine, vec![pipeline; 2], window, 1).unwrap();
     let space = Space::new(tree.clone(), 6, PerContext::AtMost(1)).unwrap();
     let assignments: Vec<Assignment> = space.classes().collect();
     let pinned = |assignment: &Assignment| (Setting::Pinned(assignment.clone()), Effort::default());
@@ -29,19 +32,31 @@ fn population(pipeline: Pipeline) -> (SimulatedTestbed, SharingTree, Vec<(Assign
 }
 
 /// A campaign without a store, on the population with 0.3 % of noise.
-fn search(seed: u64, testbed: &SimulatedTestbed, tree: &SharingTree, population: &[(Assignment, f64)]) -> Outcome {
+fn search(
+    seed: u64,
+    testbed: &SimulatedTestbed,
+    tree: &SharingTree,
+    population: &[(Assignment, f64)],
+) -> Outcome {
     let disturbance = Disturbance { noise: 0.003, seed, ..Disturbance::default() };
     let unpinned = population.iter().step_by(20).map(|&(_, performance)| performance).collect();
     let (machine, workload) = (testbed.machine().clone(), testbed.workload().clone());
     let known = population.iter().cloned();
-    let mut replay = Replay::new(machine, workload, testbed.unit().clone(), known, unpinned, disturbance);
+    let mut replay =
+        Replay::new(machine, workload, testbed.unit().clone(), known, unpinned, disturbance);
     let budget = Budget::Measurements(1500);
-    let question = Question { per_context: Some(1), seed, ..Question::new(StrategyName::Auto, budget) };
+    let question =
+        Question { per_context: Some(1), seed, ..Question::new(StrategyName::Auto, budget) };
     let mut search = Search::new(&question, tree, testbed.workload()).unwrap();
     let mut records: Vec<Record> = Vec::new();
     while let Step::Measure(trial) = search.step(&records) {
         let outcome = replay.measure(&trial.setting, trial.effort);
-        records.push(Record { number: records.len() as u64, trial, outcome, elapsed: Duration::ZERO });
+        records.push(Record {
+            number: records.len() as u64,
+            trial,
+            outcome,
+            elapsed: Duration::ZERO,
+        });
     }
     search.outcome(testbed.unit(), &records, None)
 }
@@ -51,14 +66,26 @@ fn the_known_optimum_is_found_and_the_bound_is_not_below_it() {
     for pipeline in [Pipeline::IntDiv, Pipeline::HashNL2] {
         let (testbed, tree, population) = population(pipeline);
         assert_eq!(population.len(), 515);
-        let optimum = population.iter().map(|&(_, performance)| performance).fold(f64::MIN, f64::max);
-        let truth = |sought: &Assignment| population.iter().find(|(known, _)| known == sought).unwrap().1;
+        let optimum =
+            population.iter().map(|&(_, performance)| performance).fold(f64::MIN, f64::max);
+        let truth =
+            |sought: &Assignment| population.iter().find(|(known, _)| known == sought).unwrap().1;
         for seed in 1..=4 {
             let outcome = search(seed, &testbed, &tree, &population);
-            let announced = outcome.best.iter().chain(&outcome.ties).map(|best| truth(&best.assignment));
-            assert_eq!(announced.fold(f64::MIN, f64::max), optimum, "{} with seed {seed}", pipeline.name());
+            let announced =
+                outcome.best.iter().chain(&outcome.ties).map(|best| truth(&best.assignment));
+            assert_eq!(
+                announced.fold(f64::MIN, f64::max),
+                optimum,
+                "{} with seed {seed}",
+                pipeline.name()
+            );
             let high = outcome.bound.upb_high;
-            assert!(high.is_none_or(|high| high >= optimum), "{} with seed {seed}: {high:?}", pipeline.name());
+            assert!(
+                high.is_none_or(|high| high >= optimum),
+                "{} with seed {seed}: {high:?}",
+                pipeline.name()
+            );
         }
     }
 }

@@ -35,7 +35,12 @@ fn run(budget: u64, cap: Option<f64>, mut testbed: Contention) -> (Outcome, Vec<
     while let Step::Measure(trial) = search.step(&records) {
         testbed.seek(records.len() as u64);
         let outcome = testbed.measure(&trial.setting, trial.effort);
-        records.push(Record { number: records.len() as u64, trial, outcome, elapsed: Duration::ZERO });
+        records.push(Record {
+            number: records.len() as u64,
+            trial,
+            outcome,
+            elapsed: Duration::ZERO,
+        });
     }
     let outcome = search.outcome(testbed.unit(), &records, None);
     let replayed = Search::replay(&question, &tree(), testbed.workload(), &records).unwrap();
@@ -52,13 +57,19 @@ fn a_few_instances_are_certified_before_anything_is_extrapolated() {
         let (outcome, records) = run(600, None, bed(2, demand(), noise));
         let bound = &outcome.bound;
         assert_eq!(bound.method, "solo", "{bound:?}");
-        assert!(bound.notes.iter().any(|note| note.contains("company never making an instance faster")), "{bound:?}");
+        assert!(
+            bound.notes.iter().any(|note| note.contains("company never making an instance faster")),
+            "{bound:?}"
+        );
         assert!(bound.gap_high.unwrap() <= 0.025, "{bound:?}");
         assert!(bound.upb_high.unwrap() >= optimum, "{bound:?}");
         assert!(outcome.stopped_because.contains("solo bound"), "{}", outcome.stopped_because);
         let best = truth.truth(outcome.best.as_ref().unwrap().assignment.leaves());
         assert!(best >= 0.975 * optimum);
-        let alone = records.iter().filter(|record| matches!(record.trial.setting, Setting::Profile(_))).count();
+        let alone = records
+            .iter()
+            .filter(|record| matches!(record.trial.setting, Setting::Profile(_)))
+            .count();
         // Eleven assignments of one instance, twice; with noise the best few four times more.
         assert!((22..=66).contains(&alone) && (noise > 0.005 || alone == 22), "{alone}");
     }
@@ -71,7 +82,8 @@ fn a_budget_too_small_to_learn_from_has_the_bound_too() {
     assert!(outcome.bound.gap_high.unwrap() < 0.05, "{:?}", outcome.bound);
 }
 
-/// How many of the first 200 trials are of instances alone, and how many of random assignments, where that takes 1.5 s and a trial takes 50 ms.
+/// How many of the first 200 trials are of instances alone, and how many of random assignments,
+/// where that takes 1.5 s and a trial takes 50 ms.
 fn shares(seconds: u64) -> (usize, usize) {
     let mut testbed = bed(4, demand(), 0.002);
     let budget = Budget::Time(Duration::from_secs(seconds));
@@ -90,7 +102,8 @@ fn shares(seconds: u64) -> (usize, usize) {
         let outcome = testbed.measure(&trial.setting, trial.effort);
         records.push(Record { number: records.len() as u64, trial, outcome, elapsed });
     }
-    let alone = records.iter().filter(|record| matches!(record.trial.setting, Setting::Profile(_))).count();
+    let alone =
+        records.iter().filter(|record| matches!(record.trial.setting, Setting::Profile(_))).count();
     let drawn = records.iter().filter(|record| record.trial.purpose == Purpose::Sample).count();
     (alone, drawn)
 }
@@ -106,7 +119,8 @@ fn instances_that_take_a_start_to_measure_do_not_use_up_the_time() {
 
 #[test]
 fn a_budget_with_room_for_one_block_is_guided() {
-    // 500 measurements leave 321 for searching, about what 30 s are on a machine; the guided search takes 302 with one block.
+    // 500 measurements leave 321 for searching, about what 30 s are on a machine; the guided search
+    // takes 302 with one block.
     let (outcome, _) = run(500, None, bed(4, demand(), 0.002));
     assert!(outcome.strategy.starts_with("guided"), "{}", outcome.strategy);
 }
@@ -117,9 +131,11 @@ fn what_is_predicted_beside_it_is_at_half_the_error() {
     let space = Space::new(tree(), 24, PerContext::AtMost(1)).unwrap();
     let bed = bed(8, demand(), 0.0);
     let bound = |pieces: bool| {
-        let question = Question { pieces, ..Question::new(StrategyName::Auto, Budget::Measurements(600)) };
+        let question =
+            Question { pieces, ..Question::new(StrategyName::Auto, Budget::Measurements(600)) };
         let (strategy, stopped) = (String::new(), String::new());
-        Outcome::new(&question, &space, bed.workload(), bed.unit(), &records, strategy, stopped).bound
+        Outcome::new(&question, &space, bed.workload(), bed.unit(), &records, strategy, stopped)
+            .bound
     };
     // The same records, with and without that the instances alone are a bound.
     let (beside, only) = (bound(true), bound(false));
@@ -132,14 +148,18 @@ fn what_is_predicted_beside_it_is_at_half_the_error() {
 
 #[test]
 fn company_that_helps_refutes_it() {
-    // Every instance by itself on a core is worth a fifth more than any instance does alone, says this made-up machine.
+    // Every instance by itself on a core is worth a fifth more than any instance does alone, says
+    // this made-up machine.
     let (outcome, _) = run(600, None, bed(8, Demand { needle: Some(1.2), ..demand() }, 0.0));
     let bound = &outcome.bound;
     let best = outcome.best.as_ref().unwrap().performance.mean;
     assert_ne!(bound.method, "solo");
     assert_eq!(bound.confidence, 0.95);
     assert!(bound.notes.iter().any(|note| note.contains("company helps here")), "{bound:?}");
-    assert!(bound.upb_high.is_none_or(|high| high >= best) || bound.gap_high.is_none(), "{bound:?}");
+    assert!(
+        bound.upb_high.is_none_or(|high| high >= best) || bound.gap_high.is_none(),
+        "{bound:?}"
+    );
 }
 
 #[test]
@@ -147,7 +167,12 @@ fn the_cap_is_the_bound_where_it_is_lowest() {
     let (free, _) = run(600, None, bed(4, demand(), 0.0));
     let cap = 0.9 * free.best.unwrap().performance.mean;
     let (outcome, _) = run(600, Some(cap), bed(4, Demand { cap: Some(cap), ..demand() }, 0.0));
-    assert_eq!((outcome.bound.upb_high, outcome.bound.gap_high), (Some(cap), Some(0.0)), "{:?}", outcome.bound);
+    assert_eq!(
+        (outcome.bound.upb_high, outcome.bound.gap_high),
+        (Some(cap), Some(0.0)),
+        "{:?}",
+        outcome.bound
+    );
     assert_eq!(outcome.bound.method, "cap");
     let (outcome, _) = run(600, Some(cap), bed(4, demand(), 0.0));
     assert!(

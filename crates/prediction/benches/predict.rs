@@ -2,7 +2,9 @@
 
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
-use pinwise_prediction::{BaseSpace, BaseTable, BlackBox, Cast, Compiled, Local, Predictor, SlowdownTable};
+use pinwise_prediction::{
+    BaseSpace, BaseTable, BlackBox, Cast, Compiled, Local, Predictor, SlowdownTable,
+};
 use pinwise_testbed::{Thread, Workload};
 use pinwise_topology::{Alike, DomainKind, Machine, PerContext, Random, SharingTree, Space};
 
@@ -15,7 +17,10 @@ const ASSIGNMENTS: usize = 10_000;
 
 /// 24 threads in 8 instances on an UltraSPARC T2, with tables of made-up numbers.
 fn blackbox() -> (BlackBox, SharingTree, Vec<Vec<u32>>) {
-    let tree = SharingTree::new(&Machine::model("ultrasparc-t2").expect("it is built in"), Alike::ByStructure);
+    let tree = SharingTree::new(
+        &Machine::model("ultrasparc-t2").expect("it is built in"),
+        Alike::ByStructure,
+    );
     let threads = (0..24).map(|index| Thread {
         name: format!("{index}"),
         role: ["R", "P", "T"][index % 3].into(),
@@ -25,7 +30,8 @@ fn blackbox() -> (BlackBox, SharingTree, Vec<Vec<u32>>) {
     let local = Local::new(&tree, DomainKind::Core, 1).expect("the T2 has cores");
     let mut random = Random::new(1);
     let space = BaseSpace::new(&tree, &cast, 0, 1).expect("3 threads fit");
-    let base = BaseTable::fill(space, |_| Ok::<f64, ()>(1.0 + random.unit())).expect("it does not fail");
+    let base =
+        BaseTable::fill(space, |_| Ok::<f64, ()>(1.0 + random.unit())).expect("it does not fail");
     let mut slowdown = SlowdownTable::new(&cast, &local).expect("it is small");
     slowdown.fill(&cast, &local, |_| Ok::<f64, ()>(0.5 + random.unit())).expect("it does not fail");
     let space = Space::new(tree.clone(), 24, PerContext::AtMost(1)).expect("24 threads fit");
@@ -49,7 +55,7 @@ fn compiled_24_threads(bencher: Bencher) {
 #[divan::bench]
 fn tables_24_threads(bencher: Bencher) {
     let (blackbox, _, drawn) = blackbox();
-    bencher
-        .counter(ItemsCount::new(ASSIGNMENTS))
-        .bench_local(|| black_box(&drawn).iter().map(|leaves| blackbox.predict(leaves)).sum::<f64>());
+    bencher.counter(ItemsCount::new(ASSIGNMENTS)).bench_local(|| {
+        black_box(&drawn).iter().map(|leaves| blackbox.predict(leaves)).sum::<f64>()
+    });
 }

@@ -1,8 +1,9 @@
 //! The base time table: how one instance performs alone, for every way of placing its threads.
 //!
-//! blackbox-scheduler.txt, section 3.1.1, "Benefit from data and instructions sharing": with nothing else on the machine, threads of
-//! one instance that share a core gain or lose by it. There is one entry per different assignment of the instance: 11 for 3
-//! threads on the UltraSPARC T2, 49 for 4, 1,526 for 6. Where threads of an instance have one role, assignments that differ by
+//! blackbox-scheduler.txt, section 3.1.1, "Benefit from data and instructions sharing": with
+//! nothing else on the machine, threads of one instance that share a core gain or lose by it. There
+//! is one entry per different assignment of the instance: 11 for 3 threads on the UltraSPARC T2, 49
+//! for 4, 1,526 for 6. Where threads of an instance have one role, assignments that differ by
 //! an exchange of them perform the same, and are one experiment.
 
 use crate::Cast;
@@ -10,7 +11,8 @@ use num_bigint::BigUint;
 use pinwise_topology::{Assignment, PerContext, SharingTree, Space, SpaceError};
 use std::collections::BTreeMap;
 
-/// Exchanges of threads, times assignments, that are gone through to find those that are one experiment.
+/// Exchanges of threads, times assignments, that are gone through to find those that are one
+/// experiment.
 const MOST_EXCHANGES: u64 = 20_000_000;
 
 /// The assignments of one instance of one application, alone.
@@ -26,7 +28,12 @@ impl BaseSpace {
     ///
     /// # Errors
     /// An instance that does not fit.
-    pub fn new(tree: &SharingTree, cast: &Cast, application: usize, per_context: usize) -> Result<Self, SpaceError> {
+    pub fn new(
+        tree: &SharingTree,
+        cast: &Cast,
+        application: usize,
+        per_context: usize,
+    ) -> Result<Self, SpaceError> {
         let roster = cast.roster(application);
         let space = Space::new(tree.clone(), roster.len(), PerContext::AtMost(per_context))?;
         let exchanges = exchanges(&roster);
@@ -40,13 +47,14 @@ impl BaseSpace {
         self.space.count()
     }
 
-    /// How many experiments: as [`BaseSpace::experiments`] gives, counted without them where every thread is told apart.
+    /// How many experiments: as [`BaseSpace::experiments`] gives, counted without them where every
+    /// thread is told apart.
     pub fn experiment_count(&self) -> BigUint {
         if self.exchanges.len() == 1 { self.count() } else { self.experiments().count().into() }
     }
 
-    /// One assignment for each experiment: of those that exchanges of interchangeable threads turn into one another, the first.
-    /// Threads are in the order of [`crate::Instance::threads`].
+    /// One assignment for each experiment: of those that exchanges of interchangeable threads turn
+    /// into one another, the first. Threads are in the order of [`crate::Instance::threads`].
     pub fn experiments(&self) -> impl Iterator<Item = Assignment> + '_ {
         self.space.classes().filter(|class| self.exchanges.len() == 1 || self.name(class) == *class)
     }
@@ -58,7 +66,11 @@ impl BaseSpace {
             self.space.canonical(&Assignment::new(leaves))
         };
         // There is always the order that exchanges nothing.
-        self.exchanges.iter().map(exchanged).min().unwrap_or_else(|| self.space.canonical(assignment))
+        self.exchanges
+            .iter()
+            .map(exchanged)
+            .min()
+            .unwrap_or_else(|| self.space.canonical(assignment))
     }
 }
 
@@ -75,7 +87,10 @@ impl BaseTable {
     ///
     /// # Errors
     /// The first that `performance` gives.
-    pub fn fill<E>(space: BaseSpace, mut performance: impl FnMut(&Assignment) -> Result<f64, E>) -> Result<Self, E> {
+    pub fn fill<E>(
+        space: BaseSpace,
+        mut performance: impl FnMut(&Assignment) -> Result<f64, E>,
+    ) -> Result<Self, E> {
         let mut values = BTreeMap::new();
         for experiment in space.experiments() {
             let value = performance(&experiment)?;
@@ -92,12 +107,16 @@ impl BaseTable {
 
     /// The entries that `keep` picks.
     pub(crate) fn only(&self, keep: impl Fn(&Assignment) -> bool) -> Self {
-        let kept = self.values.iter().filter(|(name, _)| keep(name)).map(|(name, value)| (name.clone(), *value));
+        let kept = self
+            .values
+            .iter()
+            .filter(|(name, _)| keep(name))
+            .map(|(name, value)| (name.clone(), *value));
         Self::of(self.space.clone(), kept.collect())
     }
 
-    /// The performance of the instance alone on these contexts, threads in the order of [`crate::Instance::threads`]; `None` for
-    /// an assignment that the space does not have.
+    /// The performance of the instance alone on these contexts, threads in the order of
+    /// [`crate::Instance::threads`]; `None` for an assignment that the space does not have.
     pub fn performance(&self, assignment: &Assignment) -> Option<f64> {
         self.named(&self.name(assignment))
     }
@@ -123,7 +142,8 @@ impl BaseTable {
     }
 }
 
-/// The orders that exchange only equal entries of `roster`, which is sorted; the one that exchanges nothing comes first.
+/// The orders that exchange only equal entries of `roster`, which is sorted; the one that exchanges
+/// nothing comes first.
 fn exchanges(roster: &[usize]) -> Vec<Vec<usize>> {
     let mut orders = vec![Vec::new()];
     let mut start = 0;
@@ -131,7 +151,10 @@ fn exchanges(roster: &[usize]) -> Vec<Vec<usize>> {
         let members: Vec<usize> = (start..start + group.len()).collect();
         start += group.len();
         let arranged = permutations(&members);
-        orders = orders.iter().flat_map(|order| arranged.iter().map(move |part| [&order[..], part].concat())).collect();
+        orders = orders
+            .iter()
+            .flat_map(|order| arranged.iter().map(move |part| [&order[..], part].concat()))
+            .collect();
         // Beyond this nobody goes through them; the caller sees that there are too many.
         if orders.len() as u64 > MOST_EXCHANGES / 100 {
             return vec![(0..roster.len()).collect()];
@@ -166,7 +189,9 @@ mod tests {
 
     #[test]
     fn the_counts_are_those_of_the_published_table() {
-        for (threads, published) in [("RPT", 11), ("ABCD", 49), ("ABCDEF", 1_526), ("ABCDEFGH", 74_376)] {
+        for (threads, published) in
+            [("RPT", 11), ("ABCD", 49), ("ABCDEF", 1_526), ("ABCDEFGH", 74_376)]
+        {
             assert_eq!(space(threads).count(), BigUint::from(published as u32));
         }
         assert_eq!(space("ABCDEF").experiments().count(), 1_526);
@@ -174,9 +199,9 @@ mod tests {
 
     #[test]
     fn threads_of_one_role_make_fewer_experiments_and_the_same_table() {
-        // By hand, three workers: one, two or three pipes; the shapes of {3}, {2,1}, {1,1,1} over cores and pipes.
-        // {3}: 1. {2,1}: the third in the other pipe or another core: 2. {1,1,1} pipes: two pipes of a core and one more, or three
-        // cores: 2. In all 5.
+        // By hand, three workers: one, two or three pipes; the shapes of {3}, {2,1}, {1,1,1} over
+        // cores and pipes. {3}: 1. {2,1}: the third in the other pipe or another core: 2.
+        // {1,1,1} pipes: two pipes of a core and one more, or three cores: 2. In all 5.
         assert_eq!(space("WWW").experiments().count(), 5);
         let workers = space("RWW");
         let mut asked = 0;
@@ -185,7 +210,8 @@ mod tests {
             // Symmetric in the two workers, which come second and third.
             let [r, a, b] = [0, 1, 2].map(|thread| assignment.leaf(thread) / 4);
             Ok::<f64, Infallible>(
-                (usize::from(r == a) + usize::from(r == b)) as f64 + 3.0 * f64::from(u8::from(a == b)),
+                (usize::from(r == a) + usize::from(r == b)) as f64
+                    + 3.0 * f64::from(u8::from(a == b)),
             )
         })
         .unwrap();
@@ -196,7 +222,9 @@ mod tests {
             let exchanged = Assignment::new([0, 2, 1].map(|thread| some.leaves()[thread]).to_vec());
             assert_eq!(table.performance(&some), table.performance(&exchanged));
             let [r, a, b] = [0, 1, 2].map(|thread| some.leaf(thread) / 4);
-            let truth = f64::from(u8::from(r == a)) + f64::from(u8::from(r == b)) + 3.0 * f64::from(u8::from(a == b));
+            let truth = f64::from(u8::from(r == a))
+                + f64::from(u8::from(r == b))
+                + 3.0 * f64::from(u8::from(a == b));
             assert_eq!(table.performance(&some), Some(truth));
         }
         assert_eq!(table.best(), 5.0);

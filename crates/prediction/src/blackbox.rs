@@ -1,7 +1,9 @@
-//! BlackBox: the predicted performance of any assignment, from what instances do alone and what company does to them.
+//! BlackBox: the predicted performance of any assignment, from what instances do alone and what
+//! company does to them.
 //!
-//! blackbox-scheduler.txt, section 3.1.2: an instance performs as it would alone on its contexts (base time table), divided by the
-//! largest of its threads' slowdowns (slowdown table); an assignment performs as the sum of its instances.
+//! blackbox-scheduler.txt, section 3.1.2: an instance performs as it would alone on its contexts
+//! (base time table), divided by the largest of its threads' slowdowns (slowdown table); an
+//! assignment performs as the sum of its instances.
 
 use crate::{BaseTable, Cast, Local, Predictor, SlowdownTable};
 use pinwise_topology::Assignment;
@@ -17,7 +19,8 @@ pub struct BlackBox {
 }
 
 impl BlackBox {
-    /// A predictor of the workload `cast` from its tables: `base` by application, both over the domains of `local`.
+    /// A predictor of the workload `cast` from its tables: `base` by application, both over the
+    /// domains of `local`.
     pub fn new(cast: Cast, local: Local, base: Vec<BaseTable>, slowdown: SlowdownTable) -> Self {
         Self { cast, local, base, slowdown }
     }
@@ -42,10 +45,12 @@ impl BlackBox {
         &self.slowdown
     }
 
-    /// The predicted performance of the threads on these leaves; `None` where a table lacks an entry it needs.
+    /// The predicted performance of the threads on these leaves; `None` where a table lacks an
+    /// entry it needs.
     ///
     /// # Panics
-    /// If there are fewer leaves than threads, a leaf does not exist, or a context holds more threads than it may.
+    /// If there are fewer leaves than threads, a leaf does not exist, or a context holds more
+    /// threads than it may.
     pub fn performance(&self, leaves: &[u32]) -> Option<f64> {
         let around = self.layouts_around(leaves);
         let mut sum = 0.0;
@@ -85,7 +90,8 @@ impl BlackBox {
 }
 
 impl Predictor for BlackBox {
-    /// An assignment that the tables know nothing of is predicted as 0: it is not to be chosen for what is not known.
+    /// An assignment that the tables know nothing of is predicted as 0: it is not to be chosen for
+    /// what is not known.
     fn predict(&self, leaves: &[u32]) -> f64 {
         self.performance(leaves).unwrap_or(0.0)
     }
@@ -100,9 +106,10 @@ pub(crate) mod tests {
     use pinwise_topology::{Alike, DomainKind, Machine, PerContext, Random, SharingTree, Space};
     use std::convert::Infallible;
 
-    /// A processor that behaves exactly as BlackBox assumes: an instance loses by threads on other contexts of the core, by
-    /// kind of thread and of core and by whether they are in the same pipe, and nothing by other cores; its threads gain by being close
-    /// and on the first kind of core.
+    /// A processor that behaves exactly as BlackBox assumes: an instance loses by threads on other
+    /// contexts of the core, by kind of thread and of core and by whether they are in the same
+    /// pipe, and nothing by other cores; its threads gain by being close and on the first kind
+    /// of core.
     pub(crate) struct Obedient {
         pub(crate) cast: Cast,
         pub(crate) tree: SharingTree,
@@ -122,7 +129,10 @@ pub(crate) mod tests {
             let local = Local::new(&tree, level, 1).unwrap();
             let pipe = |leaf: u32| {
                 let domain = local.domain_of(leaf);
-                let inner = local.builds()[local.build(domain)].arities().last().map_or(1, |slots| *slots as u32);
+                let inner = local.builds()[local.build(domain)]
+                    .arities()
+                    .last()
+                    .map_or(1, |slots| *slots as u32);
                 let first = local.leaves(domain).start;
                 first + (leaf - first) / inner * inner
             };
@@ -139,17 +149,23 @@ pub(crate) mod tests {
             let slow = |leaf: &u32| self.tree.core_kind(*leaf) as f64;
             let performance = |own: &Vec<(usize, u32)>| {
                 let worst = own.iter().map(|(kind, leaf)| {
-                    let others = everyone.iter().filter(|(_, other)| other != leaf && core(other) == core(leaf));
+                    let others = everyone
+                        .iter()
+                        .filter(|(_, other)| other != leaf && core(other) == core(leaf));
                     let burden = others.map(|(other, place)| {
                         let near = if pipe(place) == pipe(leaf) { 1.0 } else { 0.3 };
-                        (1.0 + slow(leaf)) * near * (0.1 + 0.05 * (*other as f64) + 0.02 * (kind * other) as f64)
+                        (1.0 + slow(leaf))
+                            * near
+                            * (0.1 + 0.05 * (*other as f64) + 0.02 * (kind * other) as f64)
                     });
                     let burden: f64 = burden.sum();
                     1.0 + burden * burden
                 });
                 let apart = own.iter().flat_map(|(_, a)| own.iter().map(move |(_, b)| (a, b)));
                 let far = apart.filter(|(a, b)| core(a) != core(b)).count() as f64;
-                let close = own.iter().zip(&own[1..]).filter(|((_, a), (_, b))| pipe(a) == pipe(b)).count() as f64;
+                let close =
+                    own.iter().zip(&own[1..]).filter(|((_, a), (_, b))| pipe(a) == pipe(b)).count()
+                        as f64;
                 let slow: f64 = own.iter().map(|(_, leaf)| slow(leaf)).sum();
                 (10.0 - 0.3 * far - 0.1 * close - 0.7 * slow) / worst.fold(1.0, f64::max)
             };
@@ -158,20 +174,30 @@ pub(crate) mod tests {
 
         fn truth(&self, leaves: &[u32]) -> f64 {
             let own = |instance: &crate::Instance| {
-                instance.threads.iter().map(|&thread| (self.cast.kind(thread), leaves[thread])).collect()
+                instance
+                    .threads
+                    .iter()
+                    .map(|&thread| (self.cast.kind(thread), leaves[thread]))
+                    .collect()
             };
-            self.performances(&self.cast.instances().iter().map(own).collect::<Vec<_>>()).iter().sum()
+            self.performances(&self.cast.instances().iter().map(own).collect::<Vec<_>>())
+                .iter()
+                .sum()
         }
 
         pub(crate) fn experiment(&self, experiment: &Experiment) -> f64 {
             let placed = |placed: &crate::Placed| {
-                self.cast.roster(placed.application).into_iter().zip(placed.leaves.iter().copied()).collect()
+                self.cast
+                    .roster(placed.application)
+                    .into_iter()
+                    .zip(placed.leaves.iter().copied())
+                    .collect()
             };
             self.performances(&experiment.instances.iter().map(placed).collect::<Vec<_>>())[0]
         }
 
-        /// Profiles it: the performance alone without what own threads do to each other is not to be had, so the base table has
-        /// company of one's own, as on any machine.
+        /// Profiles it: the performance alone without what own threads do to each other is not to
+        /// be had, so the base table has company of one's own, as on any machine.
         pub(crate) fn profile(&self) -> BlackBox {
             let local = self.local.clone();
             let mut base = Vec::new();
@@ -185,7 +211,11 @@ pub(crate) mod tests {
                 base.push(BaseTable::fill(space, alone).unwrap());
             }
             let mut slowdown = SlowdownTable::new(&self.cast, &local).unwrap();
-            slowdown.fill(&self.cast, &local, |experiment| Ok::<f64, Infallible>(self.experiment(experiment))).unwrap();
+            slowdown
+                .fill(&self.cast, &local, |experiment| {
+                    Ok::<f64, Infallible>(self.experiment(experiment))
+                })
+                .unwrap();
             BlackBox::new(self.cast.clone(), local, base, slowdown)
         }
 
@@ -194,12 +224,15 @@ pub(crate) mod tests {
         }
     }
 
-    /// Whether no core holds two threads of one instance: then what the base table says is free of their mutual burden, and
-    /// the prediction has to be exact.
+    /// Whether no core holds two threads of one instance: then what the base table says is free of
+    /// their mutual burden, and the prediction has to be exact.
     fn apart(obedient: &Obedient, leaves: &[u32]) -> bool {
         obedient.cast.instances().iter().all(|instance| {
-            let mut cores: Vec<usize> =
-                instance.threads.iter().map(|&thread| obedient.local.domain_of(leaves[thread])).collect();
+            let mut cores: Vec<usize> = instance
+                .threads
+                .iter()
+                .map(|&thread| obedient.local.domain_of(leaves[thread]))
+                .collect();
             cores.sort_unstable();
             cores.windows(2).all(|pair| pair[0] != pair[1])
         })
@@ -213,22 +246,30 @@ pub(crate) mod tests {
             ("4x2", DomainKind::Core, "RW RW RW"),
             ("2x3x2", DomainKind::Core, "RWW RWW"),
         ];
-        let regular =
-            regular.map(|(shape, level, instances)| (shape, instances, Obedient::new(shape, level, instances)));
-        let hybrid = ["RPT RPT", "RW RW AB"]
-            .map(|instances| ("hybrid", instances, Obedient::on(hybrid(4, 2), DomainKind::L2, instances)));
+        let regular = regular.map(|(shape, level, instances)| {
+            (shape, instances, Obedient::new(shape, level, instances))
+        });
+        let hybrid = ["RPT RPT", "RW RW AB"].map(|instances| {
+            ("hybrid", instances, Obedient::on(hybrid(4, 2), DomainKind::L2, instances))
+        });
         for (shape, instances, obedient) in regular.into_iter().chain(hybrid) {
             let blackbox = obedient.profile();
             let (space, mut random, mut exact) = (obedient.space(), Random::new(1), 0);
             for _ in 0..3000 {
                 let leaves = space.sample(&mut random);
-                let (truth, predicted) =
-                    (obedient.truth(leaves.leaves()), blackbox.performance(leaves.leaves()).unwrap());
+                let (truth, predicted) = (
+                    obedient.truth(leaves.leaves()),
+                    blackbox.performance(leaves.leaves()).unwrap(),
+                );
                 if apart(&obedient, leaves.leaves()) {
-                    assert!((predicted / truth - 1.0).abs() < 1e-12, "{shape} {instances}: {predicted} {truth}");
+                    assert!(
+                        (predicted / truth - 1.0).abs() < 1e-12,
+                        "{shape} {instances}: {predicted} {truth}"
+                    );
                     exact += 1;
                 } else {
-                    // Own company counts in both tables: the prediction is too low then, never too high.
+                    // Own company counts in both tables: the prediction is too low then, never too
+                    // high.
                     assert!(predicted <= truth * (1.0 + 1e-12), "{predicted} {truth}");
                 }
             }
@@ -256,15 +297,25 @@ pub(crate) mod tests {
                 together.push(leaves.clone());
                 let slow = blackbox.performance(leaves.leaves()).unwrap();
                 let fast = compiled.predict(leaves.leaves());
-                // Single precision: half a unit in the last place (2^-24) for each of two entries, their product, and eight sums.
-                assert!((fast / slow - 1.0).abs() < 11.0 * 2f64.powi(-24), "{shape} {instances}: {fast} {slow}");
-                assert_eq!(fast.to_bits(), wide.predict(leaves.leaves()).to_bits(), "{shape} {instances}");
+                // Single precision: half a unit in the last place (2^-24) for each of two entries,
+                // their product, and eight sums.
+                assert!(
+                    (fast / slow - 1.0).abs() < 11.0 * 2f64.powi(-24),
+                    "{shape} {instances}: {fast} {slow}"
+                );
+                assert_eq!(
+                    fast.to_bits(),
+                    wide.predict(leaves.leaves()).to_bits(),
+                    "{shape} {instances}"
+                );
             }
             // Blocks, the last of them not full, give what each alone gives.
-            let packed: Vec<u8> = together.iter().flat_map(|leaves| compiled.pack(leaves.leaves())).collect();
+            let packed: Vec<u8> =
+                together.iter().flat_map(|leaves| compiled.pack(leaves.leaves())).collect();
             let mut predicted = Vec::new();
             compiled.predict_all(&packed, &mut predicted);
-            let alone: Vec<f32> = together.iter().map(|leaves| compiled.predict(leaves.leaves()) as f32).collect();
+            let alone: Vec<f32> =
+                together.iter().map(|leaves| compiled.predict(leaves.leaves()) as f32).collect();
             assert_eq!(predicted, alone, "{shape} {instances}");
         }
     }
@@ -274,7 +325,8 @@ pub(crate) mod tests {
         let obedient = Obedient::new("4x2", DomainKind::Core, "RW RW");
         let full = obedient.profile();
         let empty = SlowdownTable::new(full.cast(), full.local()).unwrap();
-        let blackbox = BlackBox::new(full.cast.clone(), full.local.clone(), full.base.clone(), empty);
+        let blackbox =
+            BlackBox::new(full.cast.clone(), full.local.clone(), full.base.clone(), empty);
         assert_eq!(blackbox.performance(&[0, 2, 4, 6]), None);
         assert_eq!(blackbox.predict(&[0, 2, 4, 6]), 0.0);
     }

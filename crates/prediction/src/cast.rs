@@ -1,8 +1,9 @@
 //! Who the threads of a workload are: which are interchangeable, and which belong together.
 //!
-//! Instances whose threads have the same roles run the same *application*. Threads of one application and one role are of
-//! one *kind*: a table that knows one of them knows them all. The paper tells every thread of an instance apart; where two
-//! threads of an instance have one role, that is more experiments than needed.
+//! Instances whose threads have the same roles run the same *application*. Threads of one
+//! application and one role are of one *kind*: a table that knows one of them knows them all. The
+//! paper tells every thread of an instance apart; where two threads of an instance have one role,
+//! that is more experiments than needed.
 
 use pinwise_testbed::Workload;
 use std::collections::BTreeMap;
@@ -31,13 +32,14 @@ pub struct Kind {
 pub struct Instance {
     /// Which application it runs.
     pub application: usize,
-    /// Its threads, by kind, then in the order of the workload. The n-th thread of two instances of one application is of
-    /// one kind.
+    /// Its threads, by kind, then in the order of the workload. The n-th thread of two instances
+    /// of one application is of one kind.
     pub threads: Vec<usize>,
 }
 
 impl Cast {
-    /// The cast of `workload`. Kinds are numbered by application, then role; applications in order of appearance.
+    /// The cast of `workload`. Kinds are numbered by application, then role; applications in order
+    /// of appearance.
     pub fn new(workload: &Workload) -> Self {
         let mut members: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for (index, thread) in workload.threads.iter().enumerate() {
@@ -49,10 +51,11 @@ impl Cast {
         for mut threads in members.into_values() {
             threads.sort_by_key(|thread| (role(thread), *thread));
             let roster: Vec<&str> = threads.iter().map(role).collect();
-            let application = rosters.iter().position(|known| *known == roster).unwrap_or_else(|| {
-                rosters.push(roster);
-                rosters.len() - 1
-            });
+            let application =
+                rosters.iter().position(|known| *known == roster).unwrap_or_else(|| {
+                    rosters.push(roster);
+                    rosters.len() - 1
+                });
             instances.push(Instance { application, threads });
         }
         let mut kinds = Vec::new();
@@ -64,7 +67,9 @@ impl Cast {
         let mut kind_of = vec![0; workload.threads.len()];
         for instance in &instances {
             for thread in &instance.threads {
-                let is_it = |kind: &Kind| kind.application == instance.application && kind.role == role(thread);
+                let is_it = |kind: &Kind| {
+                    kind.application == instance.application && kind.role == role(thread)
+                };
                 // Every role of every application has been given a kind just now.
                 kind_of[*thread] = kinds.iter().position(is_it).unwrap_or_default();
             }
@@ -104,7 +109,8 @@ impl Cast {
         counts
     }
 
-    /// The kinds of the threads of an application (which must exist), in the order of [`Instance::threads`].
+    /// The kinds of the threads of an application (which must exist), in the order of
+    /// [`Instance::threads`].
     pub fn roster(&self, application: usize) -> Vec<usize> {
         let instance = self.instances.iter().find(|instance| instance.application == application);
         instance
@@ -125,7 +131,10 @@ pub(crate) mod tests {
             role: role.to_string(),
             instance,
         };
-        let threads = instances.split(' ').enumerate().flat_map(|(i, roles)| roles.chars().map(move |role| (i, role)));
+        let threads = instances
+            .split(' ')
+            .enumerate()
+            .flat_map(|(i, roles)| roles.chars().map(move |role| (i, role)));
         Workload { name: "made up".into(), threads: threads.map(thread).collect() }
     }
 

@@ -6,7 +6,8 @@ use pinwise_topology::Random;
 
 /// Steps of an annealing per thread.
 const STEPS: usize = 1200;
-/// By what share of itself a prediction may get worse with probability 1/e, in the first step and in the last.
+/// By what share of itself a prediction may get worse with probability 1/e, in the first step and
+/// in the last.
 const TEMPERATURES: (f64, f64) = (0.02, 0.000_1);
 
 /// Improves `moving` and enters what is good into `podium`; tells how many moves were looked at.

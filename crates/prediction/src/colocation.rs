@@ -1,13 +1,14 @@
 //! A predictor learned from measurements alone: which kinds of threads share what.
 //!
-//! **Features.** For each level of the machine and each pair of kinds, how many pairs of threads of these kinds are in one domain
-//! of the level, counted over all threads and over those of one instance; and, where contexts are not all alike, how many
-//! threads of each kind are on contexts of each sort. **Model.** The logarithm of performance is linear in them ([`crate::ridge`]):
-//! contention multiplies. No profile and no knowledge of the machine but its tree is needed; a few hundred random runs
-//! will do.
+//! **Features.** For each level of the machine and each pair of kinds, how many pairs of threads of
+//! these kinds are in one domain of the level, counted over all threads and over those of one
+//! instance; and, where contexts are not all alike, how many threads of each kind are on contexts
+//! of each sort. **Model.** The logarithm of performance is linear in them ([`crate::ridge`]):
+//! contention multiplies. No profile and no knowledge of the machine but its tree is needed; a few
+//! hundred random runs will do.
 //!
-//! **Limits.** It is right about the bulk it was learned from and an extrapolation at the top, which is what one is after. So it
-//! chooses what to measure; it is never itself the claim.
+//! **Limits.** It is right about the bulk it was learned from and an extrapolation at the top,
+//! which is what one is after. So it chooses what to measure; it is never itself the claim.
 
 use crate::levels::Levels;
 use crate::ridge::Ridge;
@@ -34,15 +35,17 @@ impl Colocation {
         Self { cast: cast.clone(), shared: Levels::new(tree) }
     }
 
-    /// The counts of an assignment: level by level (contexts first, then outermost to innermost) those of all pairs, then those within
-    /// instances, each as a triangle (kind 0 with 0, 1 with 0, 1 with 1, …); then kinds by sorts of contexts, where there are several.
+    /// The counts of an assignment: level by level (contexts first, then outermost to innermost)
+    /// those of all pairs, then those within instances, each as a triangle (kind 0 with 0, 1
+    /// with 0, 1 with 1, …); then kinds by sorts of contexts, where there are several.
     ///
     /// # Panics
     /// If there are fewer leaves than threads, or one does not exist.
     pub fn count(&self, leaves: &[u32]) -> Vec<f64> {
         let triangle = self.triangle();
         let mut counts = vec![0.0; self.width()];
-        for (level, counts) in self.shared.domains.iter().zip(counts.chunks_exact_mut(2 * triangle)) {
+        for (level, counts) in self.shared.domains.iter().zip(counts.chunks_exact_mut(2 * triangle))
+        {
             let (all, own) = counts.split_at_mut(triangle);
             self.pairs(level, leaves, |a, b, pairs| all[corner(a, b)] += pairs);
             self.partners(level, leaves, |a, b| own[corner(a, b)] += 1.0);
@@ -62,16 +65,22 @@ impl Colocation {
 
     /// How many counts there are.
     fn width(&self) -> usize {
-        let sorts = if self.shared.sort_count > 1 { self.shared.sort_count * self.cast.kinds().len() } else { 0 };
+        let sorts = if self.shared.sort_count > 1 {
+            self.shared.sort_count * self.cast.kinds().len()
+        } else {
+            0
+        };
         2 * self.triangle() * self.shared.domains.len() + sorts
     }
 
     /// The number among its kind and all sorts of the context that a thread is on.
     fn sort(&self, thread: usize, leaves: &[u32]) -> usize {
-        self.shared.sorts[leaves[thread] as usize] * self.cast.kinds().len() + self.cast.kind(thread)
+        self.shared.sorts[leaves[thread] as usize] * self.cast.kinds().len()
+            + self.cast.kind(thread)
     }
 
-    /// Tells, with repetitions, kinds and how many pairs of threads of these share a domain of a level.
+    /// Tells, with repetitions, kinds and how many pairs of threads of these share a domain of a
+    /// level.
     fn pairs(&self, level: &[usize], leaves: &[u32], mut tell: impl FnMut(usize, usize, f64)) {
         let kinds = self.cast.kinds().len();
         let mut held = vec![0.0; self.shared.most_domains * kinds];
@@ -98,10 +107,15 @@ impl Colocation {
         }
     }
 
-    /// What the counts are worth by measurements: leaves of each thread, and the performance (only those above 0 are used). `None` where
-    /// these are too few or all alike.
-    pub fn learn<'a>(&self, measured: impl IntoIterator<Item = (&'a [u32], f64)>) -> Option<Learned> {
-        let usable = measured.into_iter().filter(|(_, performance)| *performance > 0.0 && performance.is_finite());
+    /// What the counts are worth by measurements: leaves of each thread, and the performance (only
+    /// those above 0 are used). `None` where these are too few or all alike.
+    pub fn learn<'a>(
+        &self,
+        measured: impl IntoIterator<Item = (&'a [u32], f64)>,
+    ) -> Option<Learned> {
+        let usable = measured
+            .into_iter()
+            .filter(|(_, performance)| *performance > 0.0 && performance.is_finite());
         let (rows, values): (Vec<_>, Vec<_>) =
             usable.map(|(leaves, performance)| (self.count(leaves), performance.ln())).unzip();
         Some(Learned { colocation: self.clone(), ridge: Ridge::fit(&rows, &values)? })
@@ -119,18 +133,24 @@ impl Predictor for Learned {
     fn predict(&self, leaves: &[u32]) -> f64 {
         let colocation = &self.colocation;
         let triangle = colocation.triangle();
-        let (pairs, sorts) = self.ridge.weights.split_at(2 * triangle * colocation.shared.domains.len());
+        let (pairs, sorts) =
+            self.ridge.weights.split_at(2 * triangle * colocation.shared.domains.len());
         let mut sum = self.ridge.intercept;
-        for (level, weights) in colocation.shared.domains.iter().zip(pairs.chunks_exact(2 * triangle)) {
+        for (level, weights) in
+            colocation.shared.domains.iter().zip(pairs.chunks_exact(2 * triangle))
+        {
             let (all, own) = weights.split_at(triangle);
-            // Of a level that never made a difference (no two threads on one context) nothing was learned.
+            // Of a level that never made a difference (no two threads on one context) nothing was
+            // learned.
             if weights.iter().any(|weight| *weight != 0.0) {
                 colocation.pairs(level, leaves, |a, b, pairs| sum += all[corner(a, b)] * pairs);
                 colocation.partners(level, leaves, |a, b| sum += own[corner(a, b)]);
             }
         }
         if !sorts.is_empty() {
-            sum += (0..colocation.cast.threads()).map(|thread| sorts[colocation.sort(thread, leaves)]).sum::<f64>();
+            sum += (0..colocation.cast.threads())
+                .map(|thread| sorts[colocation.sort(thread, leaves)])
+                .sum::<f64>();
         }
         // Far outside of what was learned from, a prediction stays a number.
         sum.clamp(-600.0, 600.0).exp()
@@ -165,9 +185,11 @@ mod tests {
             let mirrored: Vec<u32> = some.leaves().iter().map(|leaf| 7 - leaf).collect();
             assert_eq!(colocation.count(some.leaves()), colocation.count(&mirrored));
         }
-        // Both R on context 0, both P on context 2: pairs by level (context, core, package), all and of one instance.
+        // Both R on context 0, both P on context 2: pairs by level (context, core, package), all
+        // and of one instance.
         let counts = colocation.count(&[0, 2, 0, 2]);
-        // Kinds are P and R: PP, RP, RR. Packages are 4 contexts wide, levels come outermost first after the contexts.
+        // Kinds are P and R: PP, RP, RR. Packages are 4 contexts wide, levels come outermost first
+        // after the contexts.
         assert_eq!(counts[..6], [1.0, 0.0, 1.0, 0.0, 0.0, 0.0]);
         assert_eq!(counts[6..12], [1.0, 4.0, 1.0, 0.0, 2.0, 0.0]);
         assert_eq!(counts[12..], [1.0, 0.0, 1.0, 0.0, 0.0, 0.0]);
@@ -182,21 +204,34 @@ mod tests {
         let mut random = Random::new(4);
         let law = |leaves: &[u32]| {
             let core = |thread: usize| leaves[thread] / 2;
-            let clashes = f64::from(u8::from(core(0) == core(3))) + f64::from(u8::from(core(1) == core(4)));
+            let clashes =
+                f64::from(u8::from(core(0) == core(3))) + f64::from(u8::from(core(1) == core(4)));
             100.0 * (-0.3 * clashes + 0.1 * f64::from(u8::from(core(0) == core(1)))).exp()
         };
         let drawn: Vec<Assignment> = (0..400).map(|_| space.sample(&mut random)).collect();
         let (learn, held_out) = drawn.split_at(300);
-        let learned = colocation.learn(learn.iter().map(|drawn| (drawn.leaves(), law(drawn.leaves())))).unwrap();
-        let worst = held_out.iter().map(|drawn| (learned.predict(drawn.leaves()) / law(drawn.leaves()) - 1.0).abs());
+        let learned = colocation
+            .learn(learn.iter().map(|drawn| (drawn.leaves(), law(drawn.leaves()))))
+            .unwrap();
+        let worst = held_out
+            .iter()
+            .map(|drawn| (learned.predict(drawn.leaves()) / law(drawn.leaves()) - 1.0).abs());
         // R with P of its own instance counts for either instance, so that is all it cannot tell.
         assert!(worst.fold(0.0, f64::max) < 0.12, "error {}", learned.error());
         assert!(learned.error() < 0.05);
         assert!(colocation.learn([(drawn[0].leaves(), 1.0)]).is_none());
         for drawn in held_out {
             let counts = colocation.count(drawn.leaves());
-            let sum: f64 = counts.iter().zip(&learned.ridge.weights).map(|(count, weight)| count * weight).sum();
-            assert!((learned.predict(drawn.leaves()) / (learned.ridge.intercept + sum).exp() - 1.0).abs() < 1e-9);
+            let sum: f64 = counts
+                .iter()
+                .zip(&learned.ridge.weights)
+                .map(|(count, weight)| count * weight)
+                .sum();
+            assert!(
+                (learned.predict(drawn.leaves()) / (learned.ridge.intercept + sum).exp() - 1.0)
+                    .abs()
+                    < 1e-9
+            );
         }
     }
 }

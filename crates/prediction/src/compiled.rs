@@ -1,22 +1,26 @@
 //! BlackBox, laid out for speed: tens of millions of whole predictions a second.
 //!
-//! Searching the space of assignments by prediction, and drawing from it, is as good as predictions are cheap. Here the
-//! tables of a [`BlackBox`] are arrays that a few additions index, and an assignment is *packed*: one byte per thread.
+//! Searching the space of assignments by prediction, and drawing from it, is as good as predictions
+//! are cheap. Here the tables of a [`BlackBox`] are arrays that a few additions index, and an
+//! assignment is *packed*: one byte per thread.
 //!
-//! * A *part* is the innermost group of contexts within a core-local domain: a pipe of the UltraSPARC T2, a core with two
-//!   contexts. Which of its contexts a thread has makes no difference. A packed thread is its part, counted with every level's
-//!   digit padded to whole bits, times the *stride*, the number of kinds rounded up to a power of two.
-//! * What a part holds is a sum: a thread of kind k adds (a + 1)^k, where a part has a contexts. The sum names the content, and
-//!   the contents of one or two parts name a row of shares, one per part and kind. Rows are laid side by side, so that a
-//!   thread's share stands where its packed byte and its kind say.
-//! * An instance's base performance depends on the domains its threads share, which follow from the bits in which their parts
-//!   differ; the exclusive or of each thread's part with the first one's is the index.
+//! * A *part* is the innermost group of contexts within a core-local domain: a pipe of the
+//!   UltraSPARC T2, a core with two contexts. Which of its contexts a thread has makes no
+//!   difference. A packed thread is its part, counted with every level's digit padded to whole
+//!   bits, times the *stride*, the number of kinds rounded up to a power of two.
+//! * What a part holds is a sum: a thread of kind k adds (a + 1)^k, where a part has a contexts.
+//!   The sum names the content, and the contents of one or two parts name a row of shares, one per
+//!   part and kind. Rows are laid side by side, so that a thread's share stands where its packed
+//!   byte and its kind say.
+//! * An instance's base performance depends on the domains its threads share, which follow from the
+//!   bits in which their parts differ; the exclusive or of each thread's part with the first one's
+//!   is the index.
 //!
 //! Where all that fits one register, [`crate::narrow`] does the same faster.
 //!
-//! It is the same prediction as [`BlackBox::performance`], in single precision. Compiled are machines of one regular tree whose
-//! core-local domain is one or two parts, with one thread per context, few kinds and few threads per instance; others
-//! have no compiled form.
+//! It is the same prediction as [`BlackBox::performance`], in single precision. Compiled are
+//! machines of one regular tree whose core-local domain is one or two parts, with one thread per
+//! context, few kinds and few threads per instance; others have no compiled form.
 
 use crate::narrow::{self, Narrow};
 use crate::{BlackBox, Local, Predictor};
@@ -89,7 +93,8 @@ impl Packing {
             [parts, slots] if *parts <= 2 => (*parts, *slots),
             _ => return None,
         };
-        // Where one thread alone has one way to be placed, every domain can take the place of every other.
+        // Where one thread alone has one way to be placed, every domain can take the place of every
+        // other.
         let one = Space::new(tree.clone(), 1, PerContext::AtMost(1)).ok()?;
         if local.per_context() > 1 || one.count() != 1u32.into() {
             return None;
@@ -98,9 +103,14 @@ impl Packing {
         let leaves = tree.leaves().len();
         let mut packed = vec![0; leaves];
         let (mut inner, mut parts) = (slots, 1);
-        for width in tree.around(0).iter().map(|(_, leaves)| leaves.len()).filter(|width| *width > slots) {
+        for width in
+            tree.around(0).iter().map(|(_, leaves)| leaves.len()).filter(|width| *width > slots)
+        {
             let arity = width / inner;
-            packed.iter_mut().enumerate().for_each(|(leaf, packed)| *packed += leaf / inner % arity * parts);
+            packed
+                .iter_mut()
+                .enumerate()
+                .for_each(|(leaf, packed)| *packed += leaf / inner % arity * parts);
             parts *= arity.next_power_of_two();
             inner = width;
         }
@@ -109,11 +119,14 @@ impl Packing {
         fits.then_some(Self { packed, slots, per_domain, stride, parts })
     }
 
-    /// The index of an instance in its base table: its parts relative to the first one's, as digits.
+    /// The index of an instance in its base table: its parts relative to the first one's, as
+    /// digits.
     #[inline(always)]
     fn base(&self, packed: &[u8]) -> usize {
         let (shift, bits) = (self.stride.trailing_zeros(), self.parts.trailing_zeros());
-        packed[1..].iter().fold(0, |index, byte| index << bits | usize::from(byte ^ packed[0]) >> shift)
+        packed[1..]
+            .iter()
+            .fold(0, |index, byte| index << bits | usize::from(byte ^ packed[0]) >> shift)
     }
 }
 
@@ -124,17 +137,20 @@ impl Compiled {
         let kinds = cast.kinds().len();
         let packing = Packing::new(tree, local, kinds)?;
         let radix = packing.slots + 1;
-        let sums = radix.checked_pow(u32::try_from(kinds).ok()?).filter(|sums| *sums <= MOST_SUMS)?;
+        let sums =
+            radix.checked_pow(u32::try_from(kinds).ok()?).filter(|sums| *sums <= MOST_SUMS)?;
         // The contents of a part, as sums.
         let count = |sum: usize, kind: usize| sum / radix.pow(kind as u32) % radix;
-        let fits = |sum: &usize| (0..kinds).map(|kind| count(*sum, kind)).sum::<usize>() <= packing.slots;
+        let fits =
+            |sum: &usize| (0..kinds).map(|kind| count(*sum, kind)).sum::<usize>() <= packing.slots;
         let possible: Vec<usize> = (0..sums).filter(fits).collect();
         let mut contents = vec![0; sums];
         for (content, sum) in possible.iter().enumerate() {
             contents[*sum] = content as u16;
         }
         let slots_of = |sum: usize| {
-            let mut slots: Vec<usize> = (0..kinds).flat_map(|kind| vec![kind + 1; count(sum, kind)]).collect();
+            let mut slots: Vec<usize> =
+                (0..kinds).flat_map(|kind| vec![kind + 1; count(sum, kind)]).collect();
             slots.resize(packing.slots, 0);
             slots
         };
@@ -146,9 +162,13 @@ impl Compiled {
         let mut around = vec![0; packing.per_domain * packing.slots];
         let mut shares = Vec::with_capacity(rows * packing.per_domain * packing.stride);
         for row in 0..rows {
-            let own =
-                if packing.per_domain == 2 { vec![row / possible.len(), row % possible.len()] } else { vec![row] };
-            let held: Vec<usize> = own.into_iter().flat_map(|content| slots_of(possible[content])).collect();
+            let own = if packing.per_domain == 2 {
+                vec![row / possible.len(), row % possible.len()]
+            } else {
+                vec![row]
+            };
+            let held: Vec<usize> =
+                own.into_iter().flat_map(|content| slots_of(possible[content])).collect();
             layouts.around(0, &held, &mut around);
             for (part, held) in held.chunks(packing.slots).enumerate() {
                 // What is not in a part is not asked for there; what was not measured predicts 0.
@@ -162,7 +182,8 @@ impl Compiled {
         let (mut order, mut troupes) = (Vec::new(), Vec::new());
         for application in 0..cast.applications() {
             let before = order.len();
-            let instances = cast.instances().iter().filter(|instance| instance.application == application);
+            let instances =
+                cast.instances().iter().filter(|instance| instance.application == application);
             order.extend(instances.flat_map(|instance| &instance.threads));
             let thread = |kind: usize| (radix.pow(kind as u32) as u16, kind);
             troupes.push(Troupe {
@@ -171,8 +192,15 @@ impl Compiled {
                 base: base(blackbox, application, &packing)?,
             });
         }
-        let mut compiled =
-            Self { packing, order, troupes, contents, content_count: possible.len(), rows: shares, narrow: None };
+        let mut compiled = Self {
+            packing,
+            order,
+            troupes,
+            contents,
+            content_count: possible.len(),
+            rows: shares,
+            narrow: None,
+        };
         compiled.narrow = compiled.narrowed(kinds, &possible);
         Some(compiled)
     }
@@ -191,13 +219,17 @@ impl Compiled {
         let radix = slots + 1;
         let mut contents = vec![None; largest + 1];
         for (content, sum) in possible.iter().enumerate() {
-            let renamed: usize = (0..kinds).map(|kind| sum / radix.pow(kind as u32) % radix * units[kind]).sum();
+            let renamed: usize =
+                (0..kinds).map(|kind| sum / radix.pow(kind as u32) % radix * units[kind]).sum();
             contents[renamed] = Some(content);
         }
         let width = per_domain * stride;
         let kept = |own: usize, other: usize| {
-            let row =
-                if *per_domain == 2 { contents[own]? * self.content_count + contents[other]? } else { contents[own]? };
+            let row = if *per_domain == 2 {
+                contents[own]? * self.content_count + contents[other]?
+            } else {
+                contents[own]?
+            };
             self.rows.get(row * width..row * width + stride)
         };
         let base = |troupe: &Troupe, own: &[usize]| {
@@ -205,7 +237,8 @@ impl Compiled {
             // Parts that are not there are not asked for.
             troupe.base.get(self.packing.base(&bytes)).copied().unwrap_or(0.0)
         };
-        let bases: Vec<_> = self.troupes.iter().map(|troupe| move |own: &[usize]| base(troupe, own)).collect();
+        let bases: Vec<_> =
+            self.troupes.iter().map(|troupe| move |own: &[usize]| base(troupe, own)).collect();
         let mut rest = &self.order[..];
         let mut applications = Vec::new();
         for (troupe, base) in self.troupes.iter().zip(&bases) {
@@ -229,8 +262,9 @@ impl Compiled {
         self.order.iter().map(|&thread| self.packing.packed[leaves[thread] as usize]).collect()
     }
 
-    /// Appends to `predicted` the performance of each of the packed assignments that stand one after the other in `packed`, each
-    /// with at most one thread per context. An instance for which a table has no entry counts as 0.
+    /// Appends to `predicted` the performance of each of the packed assignments that stand one
+    /// after the other in `packed`, each with at most one thread per context. An instance for
+    /// which a table has no entry counts as 0.
     ///
     /// # Panics
     /// If their bytes are not those of whole assignments.
@@ -259,7 +293,11 @@ impl Compiled {
     }
 
     /// One prediction; `PARTS` per domain, rows of `WIDTH`.
-    fn predict_one<const PARTS: usize, const WIDTH: usize>(&self, packed: &[u8], scratch: &mut Scratch) -> f32 {
+    fn predict_one<const PARTS: usize, const WIDTH: usize>(
+        &self,
+        packed: &[u8],
+        scratch: &mut Scratch,
+    ) -> f32 {
         let Scratch { sums, shares } = scratch;
         let used = self.packing.parts * self.packing.stride;
         sums[..used].fill(0);
@@ -273,14 +311,19 @@ impl Compiled {
                 [a, b, c] => tally(own, [*a, *b, *c], sums),
                 roster => {
                     for instance in own.chunks_exact(roster.len()) {
-                        instance.iter().zip(roster).for_each(|(byte, (unit, _))| sums[usize::from(*byte)] += unit);
+                        instance
+                            .iter()
+                            .zip(roster)
+                            .for_each(|(byte, (unit, _))| sums[usize::from(*byte)] += unit);
                     }
                 }
             }
         }
         for (sums, shares) in sums[..used].chunks_exact(WIDTH).zip(shares.chunks_exact_mut(WIDTH)) {
-            let content = |part: usize| usize::from(self.contents[usize::from(sums[part * WIDTH / PARTS])]);
-            let row = if PARTS == 2 { content(0) * self.content_count + content(1) } else { content(0) };
+            let content =
+                |part: usize| usize::from(self.contents[usize::from(sums[part * WIDTH / PARTS])]);
+            let row =
+                if PARTS == 2 { content(0) * self.content_count + content(1) } else { content(0) };
             shares.copy_from_slice(&self.rows[row * WIDTH..][..WIDTH]);
         }
         let (mut rest, mut sum) = (packed, 0.0);
@@ -293,7 +336,9 @@ impl Compiled {
                 [a, b, c] => self.perform(own, [*a, *b, *c], &troupe.base, shares),
                 roster => {
                     let instances = own.chunks_exact(roster.len());
-                    instances.map(|own| troupe.base[self.packing.base(own)] * kept(own, roster, shares)).sum()
+                    instances
+                        .map(|own| troupe.base[self.packing.base(own)] * kept(own, roster, shares))
+                        .sum()
                 }
             };
         }
@@ -326,9 +371,14 @@ fn tally<const N: usize>(bytes: &[u8], roster: [(u16, usize); N], sums: &mut [u1
 /// The smallest share that the threads of an instance keep.
 #[inline(always)]
 fn kept(own: &[u8], roster: &[(u16, usize)], shares: &[f32; BYTES + MOST_KINDS]) -> f32 {
-    let share = |(byte, (_, kind)): (&u8, &(u16, usize))| shares[usize::from(*byte) + (kind & (MOST_KINDS - 1))];
+    let share = |(byte, (_, kind)): (&u8, &(u16, usize))| {
+        shares[usize::from(*byte) + (kind & (MOST_KINDS - 1))]
+    };
     // Not f32::min, which spends as much again on numbers that are none.
-    own.iter().zip(roster).map(share).fold(f32::INFINITY, |least, share| if share < least { share } else { least })
+    own.iter()
+        .zip(roster)
+        .map(share)
+        .fold(f32::INFINITY, |least, share| if share < least { share } else { least })
 }
 
 impl Predictor for Compiled {
@@ -351,12 +401,16 @@ fn base(blackbox: &BlackBox, application: usize, packing: &Packing) -> Option<Ve
         leaves_of[usize::from(*byte) / packing.stride].push(leaf);
     }
     let performance = |entry: usize| {
-        let apart = (1..threads).rev().map(|thread| entry / packing.parts.pow(thread as u32 - 1) % packing.parts);
+        let apart = (1..threads)
+            .rev()
+            .map(|thread| entry / packing.parts.pow(thread as u32 - 1) % packing.parts);
         let apart: Vec<usize> = std::iter::once(0).chain(apart).collect();
-        // Where a level's number of domains is no power of two, not every first part has one at every distance.
+        // Where a level's number of domains is no power of two, not every first part has one at
+        // every distance.
         (0..packing.parts).find_map(|first| {
             let mut free = leaves_of.clone();
-            let leaves = apart.iter().map(|apart| free[first ^ apart].pop()).collect::<Option<_>>()?;
+            let leaves =
+                apart.iter().map(|apart| free[first ^ apart].pop()).collect::<Option<_>>()?;
             blackbox.base(application).performance(&Assignment::new(leaves))
         })
     };

@@ -5,7 +5,8 @@ use num_bigint::BigUint;
 use pinwise_testbed::{Piece, Setting};
 use pinwise_topology::{SharingTree, SpaceError};
 
-/// Some instances on chosen contexts, the rest of the machine free; what is measured is the performance of the first of them.
+/// Some instances on chosen contexts, the rest of the machine free; what is measured is the
+/// performance of the first of them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Experiment {
     /// The watched instance, then those that stress it.
@@ -25,10 +26,14 @@ impl Experiment {
     /// As a testbed with the workload of `cast` can measure it.
     pub fn setting(&self, cast: &Cast) -> Setting {
         let part = |placed: &Placed| {
-            let instance = cast.instances().iter().position(|instance| instance.application == placed.application)?;
+            let instance = cast
+                .instances()
+                .iter()
+                .position(|instance| instance.application == placed.application)?;
             // From the order of the cast to that of the workload.
             let threads = cast.instances()[instance].threads.iter().copied();
-            let mut leaves: Vec<(usize, u32)> = threads.zip(placed.leaves.iter().copied()).collect();
+            let mut leaves: Vec<(usize, u32)> =
+                threads.zip(placed.leaves.iter().copied()).collect();
             leaves.sort_unstable();
             Some(Piece { instance, leaves: leaves.into_iter().map(|(_, leaf)| leaf).collect() })
         };
@@ -45,8 +50,8 @@ pub struct ExperimentCount {
     pub slowdown_published: BigUint,
     /// Base time table with threads of one role interchangeable.
     pub base: BigUint,
-    /// Slowdown table with threads of one role interchangeable, and only layouts that the workload has threads for; `None` where
-    /// there are too many to go through.
+    /// Slowdown table with threads of one role interchangeable, and only layouts that the workload
+    /// has threads for; `None` where there are too many to go through.
     pub slowdown: Option<usize>,
 }
 
@@ -64,7 +69,8 @@ impl ExperimentCount {
             told_apart += cast.roster(application).len();
         }
         let layouts = Layouts::new(local, cast.kinds().len());
-        let around: BigUint = local.builds().iter().map(|build| layout_count(build.arities(), told_apart)).sum();
+        let around: BigUint =
+            local.builds().iter().map(|build| layout_count(build.arities(), told_apart)).sum();
         Ok(Self {
             base_published,
             slowdown_published: around * told_apart,
@@ -82,7 +88,8 @@ impl ExperimentCount {
 /// The layouts around one thread, for any number of kinds: see [`Layouts`].
 fn layout_count(arities: &[usize], kinds: usize) -> BigUint {
     let multisets = |contents: &BigUint, size: usize| {
-        let ways = (1..=size).fold(BigUint::from(1u32), |ways, chosen| ways * (contents + (chosen - 1)));
+        let ways =
+            (1..=size).fold(BigUint::from(1u32), |ways, chosen| ways * (contents + (chosen - 1)));
         ways / (1..=size).fold(BigUint::from(1u32), |product, factor| product * factor)
     };
     let (mut contents, mut count) = (BigUint::from(kinds + 1), BigUint::from(1u32));
@@ -93,7 +100,8 @@ fn layout_count(arities: &[usize], kinds: usize) -> BigUint {
     count
 }
 
-/// The entries of a slowdown table, kind and layout, that the workload has threads for: a thread's co-runners are the other threads.
+/// The entries of a slowdown table, kind and layout, that the workload has threads for: a thread's
+/// co-runners are the other threads.
 pub(crate) fn reachable(cast: &Cast, layouts: &Layouts) -> Vec<(usize, usize)> {
     let counts = cast.counts();
     let mut entries = Vec::new();
@@ -102,28 +110,46 @@ pub(crate) fn reachable(cast: &Cast, layouts: &Layouts) -> Vec<(usize, usize)> {
         for held in layouts.example(layout).into_iter().filter(|held| *held > 0) {
             used[held - 1] += 1;
         }
-        let enough =
-            |target: usize| (0..counts.len()).all(|kind| used[kind] + usize::from(kind == target) <= counts[kind]);
-        entries.extend((0..counts.len()).filter(|target| enough(*target)).map(|target| (target, layout)));
+        let enough = |target: usize| {
+            (0..counts.len()).all(|kind| used[kind] + usize::from(kind == target) <= counts[kind])
+        };
+        entries.extend(
+            (0..counts.len()).filter(|target| enough(*target)).map(|target| (target, layout)),
+        );
     }
     entries.sort_unstable();
     entries
 }
 
-/// The experiment for one entry of the slowdown table: a thread of `kind` in the first domain of its build with `layout` around it, the rest of
-/// its instance each alone in another domain, as far as there are domains, and whole instances of stressing threads, of which
-/// those not in the layout are put where they disturb least. Of domains as empty as each other those built like the first are taken: what an
-/// instance keeps is asked of threads on one kind of cores, as long as there are some. `None` if they do not fit on the machine.
-pub(crate) fn stress(cast: &Cast, local: &Local, layouts: &Layouts, kind: usize, layout: usize) -> Option<Experiment> {
+/// The experiment for one entry of the slowdown table: a thread of `kind` in the first domain of
+/// its build with `layout` around it, the rest of its instance each alone in another domain, as far
+/// as there are domains, and whole instances of stressing threads, of which those not in the layout
+/// are put where they disturb least. Of domains as empty as each other those built like the first
+/// are taken: what an instance keeps is asked of threads on one kind of cores, as long as there are
+/// some. `None` if they do not fit on the machine.
+pub(crate) fn stress(
+    cast: &Cast,
+    local: &Local,
+    layouts: &Layouts,
+    kind: usize,
+    layout: usize,
+) -> Option<Experiment> {
     let build = layouts.build(layout);
     let home = (0..local.domains()).find(|domain| local.build(*domain) == build)?;
-    let mut floor = Floor { local, build, load: vec![0; local.domains()], watched: vec![false; local.domains()] };
+    let mut floor = Floor {
+        local,
+        build,
+        load: vec![0; local.domains()],
+        watched: vec![false; local.domains()],
+    };
     floor.load[home] = local.slots(home).len();
     floor.watched[home] = true;
     let context = |slot: usize| local.context(local.slots(home).start + slot).0;
     let target = cast.kinds().get(kind)?.application;
     let mut waiting: Vec<Vec<u32>> = vec![Vec::new(); cast.kinds().len()];
-    for (slot, held) in layouts.example(layout).into_iter().enumerate().filter(|(_, held)| *held > 0) {
+    for (slot, held) in
+        layouts.example(layout).into_iter().enumerate().filter(|(_, held)| *held > 0)
+    {
         waiting[held - 1].push(context(slot));
     }
     let mut targeted = false;
@@ -138,8 +164,10 @@ pub(crate) fn stress(cast: &Cast, local: &Local, layouts: &Layouts, kind: usize,
     for application in 0..cast.applications() {
         let roster = cast.roster(application);
         while roster.iter().any(|kind| !waiting[*kind].is_empty()) {
-            let leaves =
-                roster.iter().map(|kind| waiting[*kind].pop().or_else(|| floor.aside())).collect::<Option<_>>()?;
+            let leaves = roster
+                .iter()
+                .map(|kind| waiting[*kind].pop().or_else(|| floor.aside()))
+                .collect::<Option<_>>()?;
             instances.push(Placed { application, leaves });
         }
     }
@@ -164,14 +192,17 @@ impl Floor<'_> {
         Some(self.take(domain))
     }
 
-    /// A place for a thread that only keeps a stressing one going: not beside the watched instance while there is another.
+    /// A place for a thread that only keeps a stressing one going: not beside the watched instance
+    /// while there is another.
     fn aside(&mut self) -> Option<u32> {
         let domain = self.emptiest(|watched| !watched).or_else(|| self.emptiest(|_| true))?;
         Some(self.take(domain))
     }
 
     fn emptiest(&self, fits: impl Fn(bool) -> bool) -> Option<usize> {
-        let free = |domain: &usize| self.load[*domain] < self.local.slots(*domain).len() && fits(self.watched[*domain]);
+        let free = |domain: &usize| {
+            self.load[*domain] < self.local.slots(*domain).len() && fits(self.watched[*domain])
+        };
         let order = |domain: &usize| (self.load[*domain], self.local.build(*domain) != self.build);
         (0..self.load.len()).filter(free).min_by_key(order)
     }
@@ -183,7 +214,12 @@ impl Floor<'_> {
         let turn = self.load[domain] % size;
         self.load[domain] += 1;
         // Contexts in the order that alternates between the outermost parts.
-        let parts = build.arities().first().copied().filter(|parts| size.is_multiple_of(*parts)).unwrap_or(1);
+        let parts = build
+            .arities()
+            .first()
+            .copied()
+            .filter(|parts| size.is_multiple_of(*parts))
+            .unwrap_or(1);
         let spread = (turn % parts) * (size / parts) + turn / parts;
         self.local.leaves(domain).start + spread as u32
     }
@@ -203,19 +239,23 @@ mod tests {
 
     fn count(instances: &str) -> ExperimentCount {
         let (tree, cast) = (t2(), Cast::new(&workload(instances)));
-        ExperimentCount::new(&tree, &cast, &Local::new(&tree, DomainKind::Core, 1).unwrap()).unwrap()
+        ExperimentCount::new(&tree, &cast, &Local::new(&tree, DomainKind::Core, 1).unwrap())
+            .unwrap()
     }
 
     #[test]
     fn the_published_table_is_reproduced() {
-        let shared = std::env::var("PINWISE_SHARED_DATA").unwrap_or_else(|_| "../../../shared/data".into());
+        let shared =
+            std::env::var("PINWISE_SHARED_DATA").unwrap_or_else(|_| "../../../shared/data".into());
         let path = std::path::Path::new(&shared).join("../published/blackbox_experiments.csv");
         let Ok(text) = std::fs::read_to_string(&path) else {
             eprintln!("left out: {} is absent; set PINWISE_SHARED_DATA", path.display());
             return;
         };
         let mut compared = 0;
-        for line in text.lines().filter(|line| line.starts_with(|first: char| first.is_ascii_digit())) {
+        for line in
+            text.lines().filter(|line| line.starts_with(|first: char| first.is_ascii_digit()))
+        {
             let fields: Vec<&str> = line.split(',').collect();
             let threads: usize = fields[0].parse().unwrap();
             let count = count(&"ABCDEFGH"[..threads]);
@@ -233,7 +273,8 @@ mod tests {
             (eight.base_published.to_string(), eight.slowdown_published.to_string()),
             ("11".into(), "2100".into())
         );
-        // 7 other threads fit around the target, and there are 8 of each role: nothing is out of reach.
+        // 7 other threads fit around the target, and there are 8 of each role: nothing is out of
+        // reach.
         assert_eq!((eight.base.to_string(), eight.slowdown), ("11".into(), Some(2100)));
         let two = count("RPT RPT");
         assert!(two.slowdown.unwrap() < 500, "{two:?}");
@@ -242,7 +283,10 @@ mod tests {
             (workers.base_published.to_string(), workers.slowdown_published.to_string()),
             ("49".into(), "9800".into())
         );
-        assert!(workers.base < BigUint::from(49u32) && workers.slowdown.unwrap() < 2100, "{workers:?}");
+        assert!(
+            workers.base < BigUint::from(49u32) && workers.slowdown.unwrap() < 2100,
+            "{workers:?}"
+        );
         // Two applications: base tables add up, the slowdown table is over all their threads.
         let both = count("RPT RPT AB");
         assert_eq!(
@@ -273,7 +317,8 @@ mod tests {
             let mut around = vec![0; 8];
             layouts.around(0, &held, &mut around);
             assert_eq!(around[0], layout);
-            let cores: BTreeSet<u32> = experiment.instances[0].leaves.iter().map(|leaf| leaf / 8).collect();
+            let cores: BTreeSet<u32> =
+                experiment.instances[0].leaves.iter().map(|leaf| leaf / 8).collect();
             assert_eq!(cores.len(), 3, "the watched instance is spread over cores: {experiment:?}");
         }
     }
@@ -284,29 +329,42 @@ mod tests {
         let local = Local::new(&tree, DomainKind::L2, 1).unwrap();
         let layouts = Layouts::new(&local, 3).unwrap();
         let entries = reachable(&cast, &layouts);
-        // What is beside the thread on its core (nothing or a kind), or on the other three of its cluster: all but three of its own kind, of
-        // which there are three with it.
+        // What is beside the thread on its core (nothing or a kind), or on the other three of its
+        // cluster: all but three of its own kind, of which there are three with it.
         assert_eq!(entries.len(), 3 * (4 + 20 - 1));
-        assert_eq!(ExperimentCount::new(&tree, &cast, &local).unwrap().slowdown, Some(entries.len()));
+        assert_eq!(
+            ExperimentCount::new(&tree, &cast, &local).unwrap().slowdown,
+            Some(entries.len())
+        );
         for (kind, layout) in entries {
             let experiment = stress(&cast, &local, &layouts, kind, layout).unwrap();
             let home = local.domain_of(experiment.instances[0].leaves[kind]);
             assert_eq!(local.build(home), layouts.build(layout));
             let mut held = vec![0; local.leaves(home).len()];
             for (number, instance) in experiment.instances.iter().enumerate() {
-                for (thread, &leaf) in
-                    instance.leaves.iter().enumerate().filter(|(_, leaf)| local.domain_of(**leaf) == home)
+                for (thread, &leaf) in instance
+                    .leaves
+                    .iter()
+                    .enumerate()
+                    .filter(|(_, leaf)| local.domain_of(**leaf) == home)
                 {
                     let is_target = number == 0 && thread == kind;
                     assert!(is_target || number > 0, "{experiment:?}");
-                    held[(leaf - local.leaves(home).start) as usize] = if is_target { 0 } else { 1 + thread };
+                    held[(leaf - local.leaves(home).start) as usize] =
+                        if is_target { 0 } else { 1 + thread };
                 }
             }
             let mut around = vec![0; held.len()];
             layouts.around(local.build(home), &held, &mut around);
             assert_eq!(around[0], layout);
-            let rest = experiment.instances[0].leaves.iter().map(|leaf| local.build(local.domain_of(*leaf)));
-            assert!(rest.eq([layouts.build(layout); 3]), "there are three domains of each build: {experiment:?}");
+            let rest = experiment.instances[0]
+                .leaves
+                .iter()
+                .map(|leaf| local.build(local.domain_of(*leaf)));
+            assert!(
+                rest.eq([layouts.build(layout); 3]),
+                "there are three domains of each build: {experiment:?}"
+            );
         }
     }
 

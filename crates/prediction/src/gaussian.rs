@@ -1,9 +1,11 @@
 //! Interpolation that says how sure it is: a Gaussian process over counts of co-runners.
 //!
-//! **Model.** What is interpolated is 0 where nothing is counted, and else a straight trend plus a smooth deviation from it: the covariance
-//! of the values at two rows of counts x and x' is s² (λ x·x' + exp(-Σ (x_i - x'_i)² / 2 l_i²)), with one length l for the counts of each level.
-//! **Fit.** Given the lengths, λ and the noise, s² has a closed form; these are taken from a fixed ladder by the marginal likelihood
-//! (Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006, sections 2.2 and 5.4.1).
+//! **Model.** What is interpolated is 0 where nothing is counted, and else a straight trend plus a
+//! smooth deviation from it: the covariance of the values at two rows of counts x and x' is s² (λ
+//! x·x' + exp(-Σ (x_i - x'_i)² / 2 l_i²)), with one length l for the counts of each level. **Fit.**
+//! Given the lengths, λ and the noise, s² has a closed form; these are taken from a fixed ladder by
+//! the marginal likelihood (Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006,
+//! sections 2.2 and 5.4.1).
 
 use crate::ridge::{Cholesky, dot};
 
@@ -38,22 +40,32 @@ struct Shape {
 
 impl Shape {
     fn covariance(&self, a: &[f64], b: &[f64]) -> f64 {
-        let apart: f64 = a.iter().zip(b).zip(&self.lengths).map(|((a, b), length)| ((a - b) / length).powi(2)).sum();
+        let apart: f64 = a
+            .iter()
+            .zip(b)
+            .zip(&self.lengths)
+            .map(|((a, b), length)| ((a - b) / length).powi(2))
+            .sum();
         self.trend * dot(a, b) + (-0.5 * apart).exp()
     }
 }
 
 impl Gaussian {
-    /// From rows of counts and values; `levels` has the level of every count, from 0. `None` from no rows.
+    /// From rows of counts and values; `levels` has the level of every count, from 0. `None` from
+    /// no rows.
     pub(crate) fn fit(rows: &[Vec<f64>], values: &[f64], levels: &[usize]) -> Option<Self> {
         let count = levels.iter().max()? + 1;
         rows.first()?;
         let own = if count > MOST_LEVELS { 1 } else { count };
         let mut best: Option<(f64, Self)> = None;
         for choice in 0..LENGTHS.len().pow(own as u32) {
-            let length = |level: &usize| LENGTHS[choice / LENGTHS.len().pow((level % own) as u32) % LENGTHS.len()];
+            let length = |level: &usize| {
+                LENGTHS[choice / LENGTHS.len().pow((level % own) as u32) % LENGTHS.len()]
+            };
             let lengths: Vec<f64> = levels.iter().map(length).collect();
-            for (trend, noise) in TRENDS.iter().flat_map(|trend| NOISES.map(|noise| (*trend, noise))) {
+            for (trend, noise) in
+                TRENDS.iter().flat_map(|trend| NOISES.map(|noise| (*trend, noise)))
+            {
                 let shape = Shape { lengths: lengths.clone(), trend, noise };
                 if let Some((likelihood, fitted)) = Self::with(shape, rows, values)
                     && best.as_ref().is_none_or(|(best, _)| likelihood > *best)
@@ -84,7 +96,8 @@ impl Gaussian {
 
     /// The value expected at a row, and its standard deviation.
     pub(crate) fn predict(&self, row: &[f64]) -> (f64, f64) {
-        let near: Vec<f64> = self.rows.iter().map(|known| self.shape.covariance(known, row)).collect();
+        let near: Vec<f64> =
+            self.rows.iter().map(|known| self.shape.covariance(known, row)).collect();
         let explained = self.factor.half_solved_square(&near);
         let left = self.shape.covariance(row, row) + self.shape.noise - explained;
         (dot(&near, &self.weights), (self.variance * left.max(self.shape.noise)).sqrt())
@@ -98,8 +111,9 @@ mod tests {
 
     #[test]
     fn it_passes_through_what_is_known_and_doubts_what_is_far() {
-        let rows: Vec<Vec<f64>> =
-            [[0, 0], [1, 0], [0, 1], [2, 0], [0, 2], [1, 1]].map(|row| row.map(f64::from).to_vec()).to_vec();
+        let rows: Vec<Vec<f64>> = [[0, 0], [1, 0], [0, 1], [2, 0], [0, 2], [1, 1]]
+            .map(|row| row.map(f64::from).to_vec())
+            .to_vec();
         let law = |row: &[f64]| 0.2 * row[0] + 0.1 * row[1] * row[1];
         let values: Vec<f64> = rows.iter().map(|row| law(row)).collect();
         let fitted = Gaussian::fit(&rows, &values, &[0, 1]).unwrap();
@@ -113,7 +127,9 @@ mod tests {
     #[test]
     fn stated_deviations_are_those_of_rows_left_out() {
         // A kinked law of four counts, as of a pipe that saturates.
-        let law = |row: &[f64]| (0.3 * row[0] + 0.2 * row[1] - 0.4).max(0.0) + 0.05 * row[2] + 0.02 * row[3] * row[0];
+        let law = |row: &[f64]| {
+            (0.3 * row[0] + 0.2 * row[1] - 0.4).max(0.0) + 0.05 * row[2] + 0.02 * row[3] * row[0]
+        };
         let mut random = Random::new(3);
         let mut draw = || (0..4).map(|_| random.below(4) as f64).collect::<Vec<f64>>();
         let rows: Vec<Vec<f64>> = (0..80).map(|_| draw()).collect();
@@ -126,7 +142,8 @@ mod tests {
         });
         let share = inside.count() as f64 / 200.0;
         assert!(share > 0.85, "{share}");
-        let squares: f64 = left_out.iter().map(|row| (fitted.predict(row).0 - law(row)).powi(2)).sum();
+        let squares: f64 =
+            left_out.iter().map(|row| (fitted.predict(row).0 - law(row)).powi(2)).sum();
         assert!((squares / 200.0).sqrt() < 0.06, "{}", (squares / 200.0).sqrt());
     }
 }

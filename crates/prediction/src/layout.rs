@@ -1,16 +1,18 @@
 //! What is around a thread within its core-local domain, numbered without gaps.
 //!
-//! **Terms.** A *content* is what a domain holds up to swaps of alike parts and of threads of one kind. A slot holds nothing or a
-//! thread of one of K kinds: K + 1 contents. A domain of `a` children holds a multiset of `a` of their contents:
-//! C(N + a - 1, a), where a child has N. A *layout* is what one thread sees around itself: at each level the multiset
-//! of contents of the a - 1 siblings of the part it is in, C(N + a - 2, a - 1), multiplied over the levels. On a core of the
-//! UltraSPARC T2 (2 pipes of 4 strands) that is C(K + 3, 3) · C(K + 4, 4), and K times that is the number of experiments of
-//! blackbox-scheduler.txt, Table 1.
+//! **Terms.** A *content* is what a domain holds up to swaps of alike parts and of threads of one
+//! kind. A slot holds nothing or a thread of one of K kinds: K + 1 contents. A domain of `a`
+//! children holds a multiset of `a` of their contents: C(N + a - 1, a), where a child has N. A
+//! *layout* is what one thread sees around itself: at each level the multiset of contents of the a
+//! - 1 siblings of the part it is in, C(N + a - 2, a - 1), multiplied over the levels. On a core of
+//! the UltraSPARC T2 (2 pipes of 4 strands) that is C(K + 3, 3) · C(K + 4, 4), and K times that is
+//! the number of experiments of blackbox-scheduler.txt, Table 1.
 //!
-//! **Numbering.** A multiset c1 <= c2 <= … of contents has the number sum of C(ci + i - 1, i) in the combinatorial number
-//! system (Knuth, The Art of Computer Programming 4A, 7.2.1.3, exercise on multicombinations); levels are combined as digits.
-//! So a table of slowdowns is a plain array, filled and read by number. Where domains are of several builds, the numbers of one
-//! follow those of the one before.
+//! **Numbering.** A multiset c1 <= c2 <= … of contents has the number sum of C(ci + i - 1, i) in
+//! the combinatorial number system (Knuth, The Art of Computer Programming 4A, 7.2.1.3, exercise on
+//! multicombinations); levels are combined as digits. So a table of slowdowns is a plain array,
+//! filled and read by number. Where domains are of several builds, the numbers of one follow those
+//! of the one before.
 
 use crate::{Build, Local};
 use std::ops::Range;
@@ -45,11 +47,13 @@ struct Level {
     below: Vec<Vec<usize>>,
 }
 
-/// More layouts than this are not numbered: a table of them could not be filled, nor kept in memory.
+/// More layouts than this are not numbered: a table of them could not be filled, nor kept in
+/// memory.
 const MOST: usize = 1 << 26;
 
 impl Layouts {
-    /// The layouts within the domains of `local` for threads of `kinds` kinds; `None` where there are more than 2^26 of them.
+    /// The layouts within the domains of `local` for threads of `kinds` kinds; `None` where there
+    /// are more than 2^26 of them.
     pub fn new(local: &Local, kinds: usize) -> Option<Self> {
         let within = |build: &Build| Within::new(build.arities(), kinds);
         let builds: Vec<Within> = local.builds().iter().map(within).collect::<Option<_>>()?;
@@ -72,7 +76,8 @@ impl Layouts {
         self.count
     }
 
-    /// The numbers of the layouts in domains of one build (which must exist); the first is that of nobody around.
+    /// The numbers of the layouts in domains of one build (which must exist); the first is that of
+    /// nobody around.
     pub fn of(&self, build: usize) -> Range<usize> {
         self.first[build]..self.first[build] + self.builds[build].count
     }
@@ -87,18 +92,20 @@ impl Layouts {
         self.first[self.build(layout)] == layout
     }
 
-    /// The layout around each slot of a domain of this build, whatever that slot itself holds. `held` has for each slot 0, or 1 + the
-    /// kind of the thread on it; `around` is as long and receives the numbers.
+    /// The layout around each slot of a domain of this build, whatever that slot itself holds.
+    /// `held` has for each slot 0, or 1 + the kind of the thread on it; `around` is as long and
+    /// receives the numbers.
     ///
     /// # Panics
-    /// If there is no such build, the slices are not as long as one has slots, or a kind does not exist.
+    /// If there is no such build, the slices are not as long as one has slots, or a kind does not
+    /// exist.
     pub fn around(&self, build: usize, held: &[usize], around: &mut [usize]) {
         self.builds[build].around(held, around);
         around.iter_mut().for_each(|layout| *layout += self.first[build]);
     }
 
-    /// A domain with the layout of number `layout` around its first slot: for each slot 0, or 1 + the kind of the thread on it. The
-    /// first slot is left empty.
+    /// A domain with the layout of number `layout` around its first slot: for each slot 0, or 1 +
+    /// the kind of the thread on it. The first slot is left empty.
     pub fn example(&self, layout: usize) -> Vec<usize> {
         let build = self.build(layout);
         self.builds[build].example(layout - self.first[build])
@@ -116,8 +123,9 @@ impl Within {
             // The contents of the outermost domain are no one's siblings.
             let outermost = depth + 1 == arities.len();
             let most = if outermost { arity - 1 } else { arity };
-            let below =
-                (1..=most).map(|size| (0..contents).map(|c| multisets(c, size)).collect()).collect::<Option<_>>()?;
+            let below = (1..=most)
+                .map(|size| (0..contents).map(|c| multisets(c, size)).collect())
+                .collect::<Option<_>>()?;
             levels.push(Level { arity, contents, siblings, below });
             contents = if outermost { 0 } else { multisets(contents, arity)? };
         }
@@ -175,7 +183,11 @@ impl Within {
             None => vec![content],
             Some(inner) => {
                 let level = &self.levels[inner];
-                level.members(content, level.arity).into_iter().flat_map(|child| self.spread(inner, child)).collect()
+                level
+                    .members(content, level.arity)
+                    .into_iter()
+                    .flat_map(|child| self.spread(inner, child))
+                    .collect()
             }
         }
     }
@@ -192,7 +204,8 @@ impl Level {
         let mut members = vec![0; size];
         for (member, below) in members.iter_mut().zip(&self.below[..size]).rev() {
             // The largest content with no more multisets below it than are left.
-            *member = below[..self.contents].partition_point(|count| *count <= number).saturating_sub(1);
+            *member =
+                below[..self.contents].partition_point(|count| *count <= number).saturating_sub(1);
             number -= below[*member];
         }
         members
@@ -217,7 +230,8 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::{BTreeMap, BTreeSet};
 
-    /// The slot's surroundings spelled out: at each level the sorted contents of the siblings. Independent of any numbering.
+    /// The slot's surroundings spelled out: at each level the sorted contents of the siblings.
+    /// Independent of any numbering.
     fn spelled(arities: &[usize], held: &[usize], slot: usize) -> Vec<Vec<String>> {
         fn content(arities: &[usize], held: &[usize]) -> String {
             let Some((arity, inner)) = arities.split_first() else { return held[0].to_string() };
@@ -246,14 +260,20 @@ mod tests {
             assert_eq!(kinds * layouts.count, published, "{kinds} kinds");
         }
         // For 32 threads the paper prints 4.7e8, which its own rule does not give.
-        assert_eq!(32 * Within::new(&[2, 4], 32).map_or(0, |layouts| layouts.count), 0, "too many to number");
+        assert_eq!(
+            32 * Within::new(&[2, 4], 32).map_or(0, |layouts| layouts.count),
+            0,
+            "too many to number"
+        );
         assert_eq!(32 * multisets(33, 3).unwrap() * multisets(33, 4).unwrap(), 12_337_063_200);
         assert_eq!(Within::new(&[], 3).unwrap().count, 1);
     }
 
     #[test]
     fn every_number_has_an_example_that_has_this_number() {
-        for (arities, kinds) in [(&[2, 4][..], 3), (&[2], 4), (&[], 2), (&[3, 2], 2), (&[2, 2, 2], 2), (&[1, 3], 2)] {
+        for (arities, kinds) in
+            [(&[2, 4][..], 3), (&[2], 4), (&[], 2), (&[3, 2], 2), (&[2, 2, 2], 2), (&[1, 3], 2)]
+        {
             let layouts = Within::new(arities, kinds).unwrap();
             let mut around = vec![0; arities.iter().product()];
             for layout in 0..layouts.count {

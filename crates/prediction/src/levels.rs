@@ -29,7 +29,8 @@ impl Levels {
             let mut number = |leaf: usize| {
                 // A leaf without a domain of this kind around it is one by itself.
                 let domain = around[leaf].iter().find(|(other, _)| *other == kind);
-                let range = domain.map_or((leaf as u32, leaf as u32 + 1), |(_, range)| (range.start, range.end));
+                let range = domain
+                    .map_or((leaf as u32, leaf as u32 + 1), |(_, range)| (range.start, range.end));
                 let next = numbers.len();
                 *numbers.entry(range).or_insert(next)
             };
@@ -40,7 +41,9 @@ impl Levels {
             }
         }
         let one = Space::new(tree.clone(), 1, PerContext::Any);
-        let sort = |leaf: u32| one.as_ref().map_or(0, |one| one.canonical(&Assignment::new(vec![leaf])).leaf(0));
+        let sort = |leaf: u32| {
+            one.as_ref().map_or(0, |one| one.canonical(&Assignment::new(vec![leaf])).leaf(0))
+        };
         let mut sorts: Vec<usize> = (0..leaves).map(sort).collect();
         let mut different = sorts.clone();
         different.sort_unstable();

@@ -1,11 +1,13 @@
 //! The part of a machine within which threads are taken to interfere: the core-local domain.
 //!
-//! blackbox-scheduler.txt, section 3.1.1: once the workload is chosen, threads on a core are hardly affected by how the threads
-//! of other cores are placed, so a table of what happens within one core serves for the whole processor. Which level that is
-//! differs between machines (a core of the UltraSPARC T2, a core with two contexts, a cluster that shares an L2), so it is
-//! an argument. Domains of one *build*, of one shape and of one kind of cores, have a table together. A hybrid processor has
-//! several builds: cores of two contexts, say, and clusters of slower cores. Where the level is missing, as a cluster is around the
-//! large cores, the outermost domain within it takes its place.
+//! blackbox-scheduler.txt, section 3.1.1: once the workload is chosen, threads on a core are hardly
+//! affected by how the threads of other cores are placed, so a table of what happens within one
+//! core serves for the whole processor. Which level that is differs between machines (a core of the
+//! UltraSPARC T2, a core with two contexts, a cluster that shares an L2), so it is an argument.
+//! Domains of one *build*, of one shape and of one kind of cores, have a table together. A hybrid
+//! processor has several builds: cores of two contexts, say, and clusters of slower cores. Where
+//! the level is missing, as a cluster is around the large cores, the outermost domain within it
+//! takes its place.
 //!
 //! A context that may hold several threads is one more level: a domain of that many *slots*.
 
@@ -35,7 +37,8 @@ pub struct Build {
     core_kind: usize,
     /// Contexts.
     size: usize,
-    /// Children per domain of each level within, outermost first, down to the slots of a context where it has several.
+    /// Children per domain of each level within, outermost first, down to the slots of a context
+    /// where it has several.
     arities: Vec<usize>,
 }
 
@@ -51,7 +54,9 @@ pub enum LocalError {
         there: String,
     },
     /// One table cannot tell what happens in a domain whose parts differ.
-    #[error("the parts of a {level} of this machine are not all alike, so that no table can tell what happens there")]
+    #[error(
+        "the parts of a {level} of this machine are not all alike, so that no table can tell what happens there"
+    )]
     Irregular {
         /// Asked for.
         level: &'static str,
@@ -62,12 +67,19 @@ impl Local {
     /// The domains of kind `level`, with at most `per_context` threads on a context (1 or more).
     ///
     /// # Errors
-    /// A level that the machine does not have, or within one of whose domains the parts of a level differ.
-    pub fn new(tree: &SharingTree, level: DomainKind, per_context: usize) -> Result<Self, LocalError> {
+    /// A level that the machine does not have, or within one of whose domains the parts of a level
+    /// differ.
+    pub fn new(
+        tree: &SharingTree,
+        level: DomainKind,
+        per_context: usize,
+    ) -> Result<Self, LocalError> {
         let contexts = tree.leaves().len() as u32;
         // Whatever a context is called where it is alone in its core.
         let known = level == DomainKind::Pu || tree.levels().iter().any(|(kind, _)| *kind == level);
-        if !known && (0..contexts).all(|leaf| tree.around(leaf).iter().all(|(kind, _)| *kind != level)) {
+        if !known
+            && (0..contexts).all(|leaf| tree.around(leaf).iter().all(|(kind, _)| *kind != level))
+        {
             let mut there: Vec<&str> = tree.levels().iter().map(|(kind, _)| kind.name()).collect();
             if there.is_empty() {
                 there.push(DomainKind::Pu.name());
@@ -83,9 +95,12 @@ impl Local {
             let leaves = within.last().cloned().unwrap_or(leaf..leaf + 1);
             let build = Build::new(tree, &within, leaf, per_context);
             let alike = |other: u32| {
-                build.as_ref() == Build::new(tree, &tree.within(other, level), other, per_context).as_ref()
+                build.as_ref()
+                    == Build::new(tree, &tree.within(other, level), other, per_context).as_ref()
             };
-            let Some(build) = build.clone().filter(|_| leaves.clone().all(alike)) else { return Err(irregular) };
+            let Some(build) = build.clone().filter(|_| leaves.clone().all(alike)) else {
+                return Err(irregular);
+            };
             leaf = leaves.end;
             let known = local.builds.iter().position(|known| *known == build);
             local.domains.push(Domain { leaves, build: known.unwrap_or(local.builds.len()) });
@@ -96,9 +111,10 @@ impl Local {
         Ok(local)
     }
 
-    /// The level that is core-local where nobody says otherwise: the outermost one below the whole machine whose domains have
-    /// at most `most` contexts; the innermost there is where all are larger. 8 (a core of the UltraSPARC T2) keeps the
-    /// table of three kinds of threads in the thousands.
+    /// The level that is core-local where nobody says otherwise: the outermost one below the whole
+    /// machine whose domains have at most `most` contexts; the innermost there is where all are
+    /// larger. 8 (a core of the UltraSPARC T2) keeps the table of three kinds of threads in the
+    /// thousands.
     pub fn usual_level(tree: &SharingTree, most: usize) -> DomainKind {
         let contexts = tree.leaves().len();
         let around = (0..contexts as u32).flat_map(|leaf| tree.around(leaf));
@@ -171,7 +187,12 @@ impl Local {
 
 impl Build {
     /// Of the domains around a leaf, smallest first.
-    fn new(tree: &SharingTree, within: &[Range<u32>], leaf: u32, per_context: usize) -> Option<Self> {
+    fn new(
+        tree: &SharingTree,
+        within: &[Range<u32>],
+        leaf: u32,
+        per_context: usize,
+    ) -> Option<Self> {
         let mut arities = Vec::new();
         let mut inner = 1;
         for outer in within.iter().map(ExactSizeIterator::len) {
@@ -192,7 +213,8 @@ impl Build {
         self.size
     }
 
-    /// Children per domain of each level within, outermost first; the last are contexts, or slots of one.
+    /// Children per domain of each level within, outermost first; the last are contexts, or slots
+    /// of one.
     pub fn arities(&self) -> &[usize] {
         &self.arities
     }
@@ -208,19 +230,25 @@ pub(crate) mod tests {
     use super::*;
     use pinwise_topology::{Alike, CoreKind, CpuId, CpuSet, Machine};
 
-    /// So many fast cores of two contexts, and clusters of four slow ones of one context that share an L2.
+    /// So many fast cores of two contexts, and clusters of four slow ones of one context that share
+    /// an L2.
     pub(crate) fn hybrid(fast: u32, clusters: u32) -> SharingTree {
-        let mut machine = Machine::from_shape(&format!("l2:{} core:4 pu:2", fast + clusters)).unwrap();
+        let mut machine =
+            Machine::from_shape(&format!("l2:{} core:4 pu:2", fast + clusters)).unwrap();
         let is_fast = |cpu: u32| cpu < 8 * fast;
         let there = |cpu: u32| if is_fast(cpu) { cpu % 8 < 2 } else { cpu.is_multiple_of(2) };
         let cpus = |fast: bool| -> CpuSet {
             let all = 0..machine.contexts.len() as u32;
             all.filter(|cpu| is_fast(*cpu) == fast && there(*cpu)).map(CpuId).collect()
         };
-        let kind = |name: &str, fast| CoreKind { name: name.into(), cpus: cpus(fast), capacity: None };
+        let kind =
+            |name: &str, fast| CoreKind { name: name.into(), cpus: cpus(fast), capacity: None };
         machine.kinds = vec![kind("performance", true), kind("efficiency", false)];
         machine.allowed = cpus(true).union(&cpus(false));
-        machine.contexts.iter_mut().for_each(|context| context.kind = usize::from(!is_fast(context.cpu.0)));
+        machine
+            .contexts
+            .iter_mut()
+            .for_each(|context| context.kind = usize::from(!is_fast(context.cpu.0)));
         SharingTree::new(&machine, Alike::ByStructure)
     }
 
@@ -249,9 +277,20 @@ pub(crate) mod tests {
         let error = Local::new(&tree("2x4x2"), DomainKind::L3, 1).unwrap_err().to_string();
         assert!(error.contains("no L3") && error.contains("Core"), "{error}");
         let machine = Machine::from_shape("2x4x2").unwrap();
-        let some = SharingTree::over(&machine, &CpuSet::parse_list("0-4,8-11").unwrap(), Alike::ByStructure);
-        assert!(matches!(Local::new(&some, DomainKind::Package, 1), Err(LocalError::Irregular { .. })));
-        assert_eq!(Local::usual_level(&some, 8), DomainKind::Core, "the outermost of which all are regular");
+        let some = SharingTree::over(
+            &machine,
+            &CpuSet::parse_list("0-4,8-11").unwrap(),
+            Alike::ByStructure,
+        );
+        assert!(matches!(
+            Local::new(&some, DomainKind::Package, 1),
+            Err(LocalError::Irregular { .. })
+        ));
+        assert_eq!(
+            Local::usual_level(&some, 8),
+            DomainKind::Core,
+            "the outermost of which all are regular"
+        );
         // Cores of one context are contexts.
         for level in [DomainKind::Core, DomainKind::Pu] {
             assert_eq!(Local::new(&tree("4x1"), level, 1).unwrap().builds()[0].size(), 1);
@@ -263,13 +302,21 @@ pub(crate) mod tests {
     #[test]
     fn domains_that_differ_have_builds_of_their_own() {
         let machine = Machine::from_shape("2x4x2").unwrap();
-        let some = SharingTree::over(&machine, &CpuSet::parse_list("0-4,6,8-9").unwrap(), Alike::ByStructure);
+        let some = SharingTree::over(
+            &machine,
+            &CpuSet::parse_list("0-4,6,8-9").unwrap(),
+            Alike::ByStructure,
+        );
         let local = Local::new(&some, DomainKind::Core, 1).unwrap();
-        let domains: Vec<(usize, Range<u32>)> =
-            (0..local.domains()).map(|domain| (local.build(domain), local.leaves(domain))).collect();
+        let domains: Vec<(usize, Range<u32>)> = (0..local.domains())
+            .map(|domain| (local.build(domain), local.leaves(domain)))
+            .collect();
         assert_eq!(domains, [(0, 0..2), (0, 2..4), (1, 4..5), (1, 5..6), (0, 6..8)]);
         assert_eq!(local.builds().iter().map(Build::size).collect::<Vec<_>>(), [2, 1]);
-        assert_eq!((0..8).map(|leaf| local.domain_of(leaf)).collect::<Vec<_>>(), [0, 0, 1, 1, 2, 3, 4, 4]);
+        assert_eq!(
+            (0..8).map(|leaf| local.domain_of(leaf)).collect::<Vec<_>>(),
+            [0, 0, 1, 1, 2, 3, 4, 4]
+        );
     }
 
     #[test]

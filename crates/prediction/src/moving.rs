@@ -1,17 +1,20 @@
 //! An assignment whose threads move, and its BlackBox prediction, kept up to date.
 //!
-//! A move changes what is in one or two core-local domains. Only the threads there get other shares, and only their instances and
-//! those of the moved threads another performance, so that a move costs a small part of a prediction. Shares are kept by
-//! what a domain holds and base performances by where an instance is, each worked out from the tables when it is first met.
+//! A move changes what is in one or two core-local domains. Only the threads there get other
+//! shares, and only their instances and those of the moved threads another performance, so that a
+//! move costs a small part of a prediction. Shares are kept by what a domain holds and base
+//! performances by where an instance is, each worked out from the tables when it is first met.
 //!
-//! The prediction is the sum of the same numbers in the same order as [`BlackBox::performance`]: equal to the last bit.
+//! The prediction is the sum of the same numbers in the same order as [`BlackBox::performance`]:
+//! equal to the last bit.
 
 use crate::{BlackBox, Local};
 use pinwise_topology::Assignment;
 use std::collections::HashMap;
 
-/// What the tables say of an assignment: for every instance its application, which base entry, and kinds and layouts of its threads,
-/// sorted. Assignments of one description are predicted the same from the same entries.
+/// What the tables say of an assignment: for every instance its application, which base entry, and
+/// kinds and layouts of its threads, sorted. Assignments of one description are predicted the same
+/// from the same entries.
 pub(crate) type Description = Vec<(usize, usize, Vec<(usize, usize)>)>;
 
 /// The number of a base entry and what it says; NaN where there is none.
@@ -53,7 +56,8 @@ impl<'a> Moving<'a> {
     /// Starts with the threads on these leaves.
     ///
     /// # Panics
-    /// If there are fewer leaves than threads, a leaf does not exist, or a context holds more threads than it may.
+    /// If there are fewer leaves than threads, a leaf does not exist, or a context holds more
+    /// threads than it may.
     pub(crate) fn new(blackbox: &'a BlackBox, leaves: &[u32]) -> Self {
         let (cast, local) = (blackbox.cast(), blackbox.local());
         let slots = local.contexts() as usize * local.per_context();
@@ -93,13 +97,17 @@ impl<'a> Moving<'a> {
         self.held.fill(0);
         for (thread, leaf) in leaves[..cast.threads()].iter().enumerate() {
             let first = *leaf as usize * self.local().per_context();
-            let free = self.threads[first..first + self.local().per_context()].iter().position(Option::is_none);
+            let free = self.threads[first..first + self.local().per_context()]
+                .iter()
+                .position(Option::is_none);
             let slot = first + free.expect("a context holds no more threads than the space allows");
             self.threads[slot] = Some(thread);
             self.held[slot] = 1 + cast.kind(thread) as u8;
             self.slot_of[thread] = slot;
         }
-        let of = |instance: &crate::Instance| instance.threads.iter().map(|&thread| leaves[thread]).collect();
+        let of = |instance: &crate::Instance| {
+            instance.threads.iter().map(|&thread| leaves[thread]).collect()
+        };
         self.leaves = cast.instances().iter().map(of).collect();
         (0..self.leaves.len()).for_each(|instance| self.locate(instance));
         (0..self.local().domains()).for_each(|domain| self.crowd(domain));
@@ -125,8 +133,8 @@ impl<'a> Moving<'a> {
         self.slot_of[thread]
     }
 
-    /// The sum of what the instances are predicted to do; one for which a table lacks an entry counts as 0, and the second value
-    /// says whether there is none such.
+    /// The sum of what the instances are predicted to do; one for which a table lacks an entry
+    /// counts as 0, and the second value says whether there is none such.
     pub(crate) fn predicted(&self) -> (f64, bool) {
         let (mut sum, mut known) = (0.0, true);
         for performance in &self.performance {
@@ -154,11 +162,13 @@ impl<'a> Moving<'a> {
         let cast = self.blackbox.cast();
         let describe = |(number, instance): (usize, &crate::Instance)| {
             let threads = instance.threads.iter();
-            let mut threads: Vec<_> = threads.map(|&thread| (cast.kind(thread), self.layout[thread])).collect();
+            let mut threads: Vec<_> =
+                threads.map(|&thread| (cast.kind(thread), self.layout[thread])).collect();
             threads.sort_unstable();
             (instance.application, self.base[number].0, threads)
         };
-        let mut description: Description = cast.instances().iter().enumerate().map(describe).collect();
+        let mut description: Description =
+            cast.instances().iter().enumerate().map(describe).collect();
         description.sort_unstable();
         description
     }
@@ -265,7 +275,10 @@ mod tests {
     #[test]
     fn after_any_moves_the_prediction_is_that_of_the_tables_to_the_last_bit() {
         for (shape, obedient) in [
-            ("8x2x4", Obedient::new("8x2x4", DomainKind::Package, "RPT RPT RPT RPT RPT RPT RPT RPT")),
+            (
+                "8x2x4",
+                Obedient::new("8x2x4", DomainKind::Package, "RPT RPT RPT RPT RPT RPT RPT RPT"),
+            ),
             ("8x2x4, two programs", Obedient::new("8x2x4", DomainKind::Core, "RPT RPT AB AB")),
             ("2x3x2", Obedient::new("2x3x2", DomainKind::Core, "RWW RWW")),
             ("hybrid", Obedient::on(hybrid(3, 2), DomainKind::L2, "RPT RPT AB")),

@@ -1,15 +1,19 @@
-//! The fastest form of BlackBox: what all parts hold fits two registers, and what a prediction reads the fastest cache.
+//! The fastest form of BlackBox: what all parts hold fits two registers, and what a prediction
+//! reads the fastest cache.
 //!
-//! Where there are at most 16 parts (of [`crate::Compiled`]) and instances have at most three threads, two bytes say where an
-//! instance is: four bits for each thread's part. Each byte indexes what its threads add to a number that every part has, and both
-//! together the instance's base performance.
+//! Where there are at most 16 parts (of [`crate::Compiled`]) and instances have at most three
+//! threads, two bytes say where an instance is: four bits for each thread's part. Each byte indexes
+//! what its threads add to a number that every part has, and both together the instance's base
+//! performance.
 //!
-//! The number of a part tells what it holds and what the other part of its domain holds. A thread adds the *unit* of its kind to that of
-//! its own part, and `span` times as much to that of the other. Units are small numbers whose sums differ wherever contents do ([`units`]), and
-//! `span` is beyond all of these sums. So the number is the index of what threads keep there, by kind.
+//! The number of a part tells what it holds and what the other part of its domain holds. A thread
+//! adds the *unit* of its kind to that of its own part, and `span` times as much to that of the
+//! other. Units are small numbers whose sums differ wherever contents do ([`units`]), and `span` is
+//! beyond all of these sums. So the number is the index of what threads keep there, by kind.
 //!
-//! Assignments go through both steps (numbers, instances) in blocks: one's arithmetic fills the time in which another waits for
-//! memory. Additions are in the order of the instances, as in [`crate::Compiled`]: the results are equal to the last bit.
+//! Assignments go through both steps (numbers, instances) in blocks: one's arithmetic fills the
+//! time in which another waits for memory. Additions are in the order of the instances, as in
+//! [`crate::Compiled`]: the results are equal to the last bit.
 
 /// Parts, at most.
 const PARTS: usize = 16;
@@ -62,8 +66,9 @@ struct Troupe {
     base: Vec<f32>,
 }
 
-/// Numbers of which all sums of up to `most` are different, by kind: added up, they name what a part holds. The largest is the smallest there
-/// can be where kinds are few; beyond, each is the smallest that goes with those before it. `None` where sums would not fit a byte.
+/// Numbers of which all sums of up to `most` are different, by kind: added up, they name what a
+/// part holds. The largest is the smallest there can be where kinds are few; beyond, each is the
+/// smallest that goes with those before it. `None` where sums would not fit a byte.
 pub(crate) fn units(kinds: usize, most: usize) -> Option<Vec<usize>> {
     let limit = usize::from(u8::MAX) / most.max(1);
     let mut none = vec![Vec::new(); most + 1];
@@ -95,7 +100,9 @@ fn extended(sums: &[Vec<usize>], count: usize, from: usize, largest: usize) -> O
 /// By how many are added up, all sums with one number more; `None` where two are equal.
 fn with(sums: &[Vec<usize>], unit: usize) -> Option<Vec<Vec<usize>>> {
     let sums_of = |count: usize| {
-        (0..=count).flat_map(|own| sums[count - own].iter().map(move |sum| sum + own * unit)).collect::<Vec<usize>>()
+        (0..=count)
+            .flat_map(|own| sums[count - own].iter().map(move |sum| sum + own * unit))
+            .collect::<Vec<usize>>()
     };
     let more: Vec<Vec<usize>> = (0..sums.len()).map(sums_of).collect();
     let mut all = more.concat();
@@ -106,9 +113,10 @@ fn with(sums: &[Vec<usize>], unit: usize) -> Option<Vec<Vec<usize>>> {
 }
 
 impl Narrow {
-    /// `parts` by leaf, each below 16, those of a domain side by side; `units` by kind. `kept` gives the shares by kind of threads in a part that
-    /// holds the first of two sums of units, while the other one of the `per_domain` parts of its domain holds the second; no sum is above
-    /// `largest`. `None` where that has no narrow form.
+    /// `parts` by leaf, each below 16, those of a domain side by side; `units` by kind. `kept`
+    /// gives the shares by kind of threads in a part that holds the first of two sums of units,
+    /// while the other one of the `per_domain` parts of its domain holds the second; no sum is
+    /// above `largest`. `None` where that has no narrow form.
     pub(crate) fn new<'a>(
         parts: Vec<u8>,
         per_domain: usize,
@@ -131,18 +139,24 @@ impl Narrow {
             }
         }
         let steps: Vec<usize> = units.iter().map(|unit| unit * stride).collect();
-        let troupes = applications.iter().map(|played| Troupe::new(played, per_domain, span, &steps)).collect();
+        let troupes = applications
+            .iter()
+            .map(|played| Troupe::new(played, per_domain, span, &steps))
+            .collect();
         Some(Self { parts, troupes, shares })
     }
 
     /// An assignment in packed form.
     pub(crate) fn pack(&self, leaves: &[u32]) -> Vec<u8> {
         let code = |instance: &[usize]| {
-            let part =
-                |(place, thread): (u32, &usize)| u16::from(self.parts[leaves[*thread] as usize]) << (BITS * place);
+            let part = |(place, thread): (u32, &usize)| {
+                u16::from(self.parts[leaves[*thread] as usize]) << (BITS * place)
+            };
             (0..).zip(instance).map(part).sum::<u16>().to_le_bytes()
         };
-        let of = |troupe: &Troupe| troupe.order.chunks(troupe.kinds.len().max(1)).flat_map(code).collect::<Vec<u8>>();
+        let of = |troupe: &Troupe| {
+            troupe.order.chunks(troupe.kinds.len().max(1)).flat_map(code).collect::<Vec<u8>>()
+        };
         self.troupes.iter().flat_map(of).collect()
     }
 
@@ -158,13 +172,18 @@ impl Narrow {
         let mut numbers = [[0; PARTS]; BLOCK];
         let before = predicted.len();
         predicted.resize(before + packed.len() / bytes, 0.0);
-        for (block, sums) in packed.chunks(bytes * BLOCK).zip(predicted[before..].chunks_mut(BLOCK)) {
+        for (block, sums) in packed.chunks(bytes * BLOCK).zip(predicted[before..].chunks_mut(BLOCK))
+        {
             let numbers = &mut numbers[..sums.len()];
             numbers.fill([0; PARTS]);
             let mut first = 0;
             for troupe in &self.troupes {
                 let own = first..first + troupe.bytes();
-                add(block.chunks_exact(bytes).map(|packed| &packed[own.clone()]), &troupe.added, numbers);
+                add(
+                    block.chunks_exact(bytes).map(|packed| &packed[own.clone()]),
+                    &troupe.added,
+                    numbers,
+                );
                 first = own.end;
             }
             let mut first = 0;
@@ -193,8 +212,10 @@ impl Troupe {
         let added = |byte: usize, value: usize| {
             let mut numbers = [0u16; PARTS];
             for thread in (2 * byte..2 * byte + 2).filter(|thread| *thread < threads) {
-                let (part, step) = (place(value << (8 * byte), thread), steps[played.kinds[thread]]);
-                // More threads than a part has room for are no assignment, and their number is not asked for.
+                let (part, step) =
+                    (place(value << (8 * byte), thread), steps[played.kinds[thread]]);
+                // More threads than a part has room for are no assignment, and their number is not
+                // asked for.
                 numbers[part] = numbers[part].wrapping_add(step as u16);
                 if per_domain == 2 {
                     numbers[part ^ 1] = numbers[part ^ 1].wrapping_add((step * span) as u16);
@@ -219,27 +240,33 @@ impl Troupe {
     }
 }
 
-/// Adds the threads of instances, an application's of one assignment after the other, to the numbers of the parts.
+/// Adds the threads of instances, an application's of one assignment after the other, to the
+/// numbers of the parts.
 #[inline(never)]
 fn add<'a>(
     instances: impl Iterator<Item = &'a [u8]>,
     added: &[Vec<[u16; PARTS]>; BYTES],
     numbers: &mut [[u16; PARTS]],
 ) {
-    let [Ok(low), Ok(high)] = added.each_ref().map(|added| <&[[u16; PARTS]; ONE]>::try_from(&added[..])) else {
+    let [Ok(low), Ok(high)] =
+        added.each_ref().map(|added| <&[[u16; PARTS]; ONE]>::try_from(&added[..]))
+    else {
         return;
     };
     for (own, numbers) in instances.zip(numbers) {
         let mut sums = *numbers;
         for [a, b] in own.as_chunks::<BYTES>().0 {
             let (low, high) = (&low[usize::from(*a)], &high[usize::from(*b)]);
-            sums = std::array::from_fn(|part| sums[part].wrapping_add(low[part]).wrapping_add(high[part]));
+            sums = std::array::from_fn(|part| {
+                sums[part].wrapping_add(low[part]).wrapping_add(high[part])
+            });
         }
         *numbers = sums;
     }
 }
 
-/// Adds what the instances of an application do together to the predictions, one assignment after the other.
+/// Adds what the instances of an application do together to the predictions, one assignment after
+/// the other.
 #[inline(never)]
 fn perform<'a, const N: usize>(
     instances: impl Iterator<Item = &'a [u8]>,

@@ -1,4 +1,5 @@
-//! The assignments that BlackBox predicts best, out of all there are, and a bound that none exceeds.
+//! The assignments that BlackBox predicts best, out of all there are, and a bound that none
+//! exceeds.
 
 mod podium;
 
@@ -13,12 +14,14 @@ use pinwise_topology::{Assignment, PerContext, Random, Space};
 /// What a search for the best predicted assignments found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Optima {
-    /// The best found, best first: as many as were asked for, where there are that many. No two of them read the same entries of
-    /// the tables for their instances; of those that do, one is here.
+    /// The best found, best first: as many as were asked for, where there are that many. No two of
+    /// them read the same entries of the tables for their instances; of those that do, one is
+    /// here.
     pub ranked: Vec<Predicted>,
     /// Proven: no assignment is predicted above this.
     pub upper: f64,
-    /// Proven: every assignment that is not here, by the entries it reads, is predicted no better than the last that is.
+    /// Proven: every assignment that is not here, by the entries it reads, is predicted no better
+    /// than the last that is.
     pub complete: bool,
     /// Steps of the local search and nodes of the proof: what it took.
     pub steps: u64,
@@ -38,7 +41,8 @@ pub struct Predicted {
 pub struct Progress {
     /// Steps and nodes so far.
     pub steps: u64,
-    /// What domains may hold, and parts of that, that the proof has looked at so far: nearly all of its time goes there.
+    /// What domains may hold, and parts of that, that the proof has looked at so far: nearly all
+    /// of its time goes there.
     pub looked: u64,
     /// The best prediction found.
     pub best: f64,
@@ -52,7 +56,8 @@ impl Optima {
         self.ranked.first()
     }
 
-    /// By what share of its own performance the best is at most below the best there is: 0 where it is proven to be that.
+    /// By what share of its own performance the best is at most below the best there is: 0 where it
+    /// is proven to be that.
     pub fn gap(&self) -> f64 {
         self.best().map_or(f64::INFINITY, |best| (self.upper / best.performance - 1.0).max(0.0))
     }
@@ -64,12 +69,14 @@ impl Optima {
 }
 
 impl BlackBox {
-    /// The `count` assignments of `space` predicted best. `go_on` is asked now and then; `false` ends the search with what was found
-    /// and proven so far. Without that it ends when all is proven, or nothing more can be. The same seed gives the same
-    /// result where `go_on` gives the same answers.
+    /// The `count` assignments of `space` predicted best. `go_on` is asked now and then; `false`
+    /// ends the search with what was found and proven so far. Without that it ends when all is
+    /// proven, or nothing more can be. The same seed gives the same result where `go_on` gives
+    /// the same answers.
     ///
     /// # Panics
-    /// If the space is of another workload or machine than the tables, or a context may hold more threads than these know of.
+    /// If the space is of another workload or machine than the tables, or a context may hold more
+    /// threads than these know of.
     pub fn optima(
         &self,
         space: &Space,
@@ -77,7 +84,11 @@ impl BlackBox {
         random: &mut Random,
         go_on: &mut dyn FnMut(&Progress) -> bool,
     ) -> Optima {
-        assert_eq!(space.threads(), self.cast().threads(), "the space of the workload that was profiled");
+        assert_eq!(
+            space.threads(),
+            self.cast().threads(),
+            "the space of the workload that was profiled"
+        );
         let room = PerContext::AtMost(self.local().per_context());
         assert_eq!(space.per_context(), room, "as many threads per context as the tables know of");
         let upper = self.ceiling();
@@ -95,7 +106,9 @@ impl BlackBox {
         }
         let mut proof = Proof { upper, complete: false, nodes: 0 };
         if going {
-            let mut ask = |progress: &Progress| go_on(&Progress { steps: steps + progress.steps, ..*progress });
+            let mut ask = |progress: &Progress| {
+                go_on(&Progress { steps: steps + progress.steps, ..*progress })
+            };
             if let Some(found) = proof::prove(self, upper, &mut podium, &mut moving, &mut ask) {
                 proof = found;
             }
@@ -108,11 +121,13 @@ impl BlackBox {
         Optima { ranked, upper: proof.upper, complete: proof.complete, steps: steps + proof.nodes }
     }
 
-    /// What no assignment can be predicted above: every instance as good as it can be alone, and kept as well as any can.
+    /// What no assignment can be predicted above: every instance as good as it can be alone, and
+    /// kept as well as any can.
     fn ceiling(&self) -> f64 {
         let best = |instance: &crate::Instance| {
             let kinds = self.cast().roster(instance.application);
-            let kept = kinds.iter().map(|kind| self.slowdown().best(*kind)).fold(f64::INFINITY, f64::min);
+            let kept =
+                kinds.iter().map(|kind| self.slowdown().best(*kind)).fold(f64::INFINITY, f64::min);
             self.base(instance.application).best() * kept
         };
         self.cast().instances().iter().map(best).sum()
@@ -176,12 +191,18 @@ mod tests {
         let mut base = Vec::new();
         for application in 0..cast.applications() {
             let space = BaseSpace::new(&tree, &cast, application, per_context).unwrap();
-            base.push(BaseTable::fill(space, |_| Ok::<f64, Infallible>(1e6 * (1.0 + 0.3 * random.unit()))).unwrap());
+            base.push(
+                BaseTable::fill(space, |_| {
+                    Ok::<f64, Infallible>(1e6 * (1.0 + 0.3 * random.unit()))
+                })
+                .unwrap(),
+            );
         }
         let mut slowdown = SlowdownTable::new(&cast, &local).unwrap();
         for kind in 0..cast.kinds().len() {
             for layout in 0..slowdown.layouts().count() {
-                let company = slowdown.layouts().example(layout).iter().filter(|held| **held > 0).count();
+                let company =
+                    slowdown.layouts().example(layout).iter().filter(|held| **held > 0).count();
                 let share = (1.0 - 0.12 * company as f64 + 0.2 * (random.unit() - 0.5)).max(0.05);
                 let missing = random.below(60) == 0;
                 // A quarter saturates: ties are where counting goes wrong.
@@ -212,7 +233,10 @@ mod tests {
         assert!(optima.upper >= known[0] * (1.0 - 1e-9), "{what}: {} {}", optima.upper, known[0]);
         if optima.complete {
             assert_eq!(found.len(), known.len().min(count), "{what}");
-            assert!(found.iter().zip(&known).all(|(a, b)| near(a, b)), "{what}: {found:?} {known:?}");
+            assert!(
+                found.iter().zip(&known).all(|(a, b)| near(a, b)),
+                "{what}: {found:?} {known:?}"
+            );
             assert!(optima.is_exact(), "{what}: {optima:?}");
         }
         optima
@@ -228,14 +252,16 @@ mod tests {
             ("4x4", DomainKind::Core, "RPT AB"),
         ] {
             let obedient = Obedient::new(shape, level, instances);
-            let optima = check(&obedient.profile(), &obedient.space(), 5, &format!("{shape} {instances}"));
+            let optima =
+                check(&obedient.profile(), &obedient.space(), 5, &format!("{shape} {instances}"));
             assert!(optima.complete, "{shape} {instances}: {optima:?}");
         }
     }
 
     #[test]
     fn where_the_domains_differ_in_place_the_bound_still_holds() {
-        // Cores of one package are nearer each other than those of two: which cores is more than a domain's content tells.
+        // Cores of one package are nearer each other than those of two: which cores is more than a
+        // domain's content tells.
         for (shape, instances) in [("2x3x2", "RWW RW"), ("2x2x2", "RPT AB"), ("3x2x2", "RW RW")] {
             let obedient = Obedient::new(shape, DomainKind::Core, instances);
             check(&obedient.profile(), &obedient.space(), 5, &format!("{shape} {instances}"));
@@ -262,9 +288,14 @@ mod tests {
 
     #[test]
     fn domains_of_several_builds_are_gone_through_as_those_of_one() {
-        for (fast, clusters, instances) in
-            [(2, 1, "AB AB"), (3, 2, "AB AB"), (2, 1, "RPT RPT"), (1, 1, "AB AB C"), (0, 2, "AB AB"), (4, 0, "AB AB C")]
-        {
+        for (fast, clusters, instances) in [
+            (2, 1, "AB AB"),
+            (3, 2, "AB AB"),
+            (2, 1, "RPT RPT"),
+            (1, 1, "AB AB C"),
+            (0, 2, "AB AB"),
+            (4, 0, "AB AB C"),
+        ] {
             for seed in 0..5 {
                 let tree = hybrid(fast, clusters);
                 let level = Local::usual_level(&tree, 4);
@@ -274,8 +305,14 @@ mod tests {
                 assert!(optima.complete, "{what}: {optima:?}");
             }
             // Up to two threads on a context.
-            let (blackbox, space) = random_tables_on(hybrid(fast, clusters), DomainKind::Core, 2, "AB AB", 7);
-            check(&blackbox, &space, 4, &format!("{fast} fast, {clusters} clusters, two to a context"));
+            let (blackbox, space) =
+                random_tables_on(hybrid(fast, clusters), DomainKind::Core, 2, "AB AB", 7);
+            check(
+                &blackbox,
+                &space,
+                4,
+                &format!("{fast} fast, {clusters} clusters, two to a context"),
+            );
         }
         let obedient = Obedient::on(hybrid(4, 2), DomainKind::L2, "RPT RPT");
         let optima = check(&obedient.profile(), &obedient.space(), 5, "obedient");
@@ -284,12 +321,17 @@ mod tests {
 
     #[test]
     fn the_proof_alone_claims_no_more_than_it_went_through() {
-        // Without the local search before it, on domains that differ in place and on domains that do not.
+        // Without the local search before it, on domains that differ in place and on domains that
+        // do not.
         let mut complete = 0;
         for seed in 0..20 {
-            for (shape, instances) in
-                [("2x2x2", "AB"), ("2x2x1", "AB C"), ("2x3x1", "AB C"), ("3x2", "AB AB"), ("hybrid", "AB C")]
-            {
+            for (shape, instances) in [
+                ("2x2x2", "AB"),
+                ("2x2x1", "AB C"),
+                ("2x3x1", "AB C"),
+                ("3x2", "AB AB"),
+                ("hybrid", "AB C"),
+            ] {
                 let (blackbox, space) = match shape {
                     "hybrid" => random_tables_on(hybrid(2, 1), DomainKind::L2, 1, instances, seed),
                     _ => random_tables(shape, DomainKind::Core, 1, instances, seed),
@@ -297,15 +339,26 @@ mod tests {
                 let truth = enumerated(&blackbox, &space);
                 for count in [1, 3, 10] {
                     let mut podium = Podium::new(count);
-                    let mut moving = Moving::new(&blackbox, space.sample(&mut Random::new(seed)).leaves());
-                    let proof =
-                        proof::prove(&blackbox, blackbox.ceiling(), &mut podium, &mut moving, &mut |_| true).unwrap();
+                    let mut moving =
+                        Moving::new(&blackbox, space.sample(&mut Random::new(seed)).leaves());
+                    let proof = proof::prove(
+                        &blackbox,
+                        blackbox.ceiling(),
+                        &mut podium,
+                        &mut moving,
+                        &mut |_| true,
+                    )
+                    .unwrap();
                     assert!(proof.upper >= truth[0] * (1.0 - 1e-9), "{shape} {instances} {seed}");
                     if proof.complete {
                         complete += 1;
                         let known = truth.iter().filter(|prediction| **prediction > 0.0);
-                        let found: Vec<f64> = podium.places.iter().map(|(predicted, _)| *predicted).collect();
-                        let near = found.iter().zip(known.clone()).all(|(a, b)| (a / b - 1.0).abs() < 1e-9);
+                        let found: Vec<f64> =
+                            podium.places.iter().map(|(predicted, _)| *predicted).collect();
+                        let near = found
+                            .iter()
+                            .zip(known.clone())
+                            .all(|(a, b)| (a / b - 1.0).abs() < 1e-9);
                         assert!(
                             near && found.len() == known.count().min(count),
                             "{shape} {instances} {seed}, {count}: {found:?} of {truth:?}"
@@ -319,7 +372,8 @@ mod tests {
 
     #[test]
     fn it_ends_when_told_to() {
-        let obedient = Obedient::new("8x2x4", DomainKind::Package, "RPT RPT RPT RPT RPT RPT RPT RPT");
+        let obedient =
+            Obedient::new("8x2x4", DomainKind::Package, "RPT RPT RPT RPT RPT RPT RPT RPT");
         let blackbox = obedient.profile();
         let mut asked = 0;
         let optima = blackbox.optima(&obedient.space(), 3, &mut Random::new(1), &mut |progress| {

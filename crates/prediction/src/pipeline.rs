@@ -1,19 +1,22 @@
-//! A predictor learned from measurements alone that knows what an instance is: as fast as its slowest thread.
+//! A predictor learned from measurements alone that knows what an instance is: as fast as its
+//! slowest thread.
 //!
 //! **Model.** A thread of kind k is slowed by what the others on its domains weigh on it,
 //!
-//! log slow = b(k) + sum over levels l of f(l, z) + sum over levels and partners that share the domain of p(l, k, k'),
-//! z = sum of w(l, k, k') over the others in its domain of level l + sum of q(l, k, {k', k''}) over each two of them,
-//! f(l, z) = z + c(l) z²,
+//! log slow = b(k) + sum over levels l of f(l, z) + sum over levels and partners that share the
+//! domain of p(l, k, k'), z = sum of w(l, k, k') over the others in its domain of level l + sum of
+//! q(l, k, {k', k''}) over each two of them, f(l, z) = z + c(l) z²,
 //!
-//! an instance does 1 / (sum over its threads of slow^β)^(1/β), and the program the sum over its instances. β says how much the slowest
-//! thread alone decides: large for a pipeline, small where threads work side by side. Where contexts are not all alike, b depends
-//! on the sort of context too. The *pairs* q stand for company that is worse (or better) together than apart.
+//! an instance does 1 / (sum over its threads of slow^β)^(1/β), and the program the sum over its
+//! instances. β says how much the slowest thread alone decides: large for a pipeline, small where
+//! threads work side by side. Where contexts are not all alike, b depends on the sort of context
+//! too. The *pairs* q stand for company that is worse (or better) together than apart.
 //!
-//! **Fit.** See [`fit`]: regularized least squares, first without pairs, then with them; they are believed only if measurements that
-//! were left out are predicted clearly better with them.
+//! **Fit.** See [`fit`]: regularized least squares, first without pairs, then with them; they are
+//! believed only if measurements that were left out are predicted clearly better with them.
 //!
-//! **Limits.** As of [`crate::Colocation`]: it chooses what to measure and is never itself the claim.
+//! **Limits.** As of [`crate::Colocation`]: it chooses what to measure and is never itself the
+//! claim.
 
 mod compact;
 mod fit;
@@ -25,7 +28,8 @@ use pinwise_topology::SharingTree;
 
 /// What β is before anything is known.
 const SHARPNESS: f64 = 12.0;
-/// More parameters than this are not fitted: a few hundred measurements could not tell them apart, and it would take seconds.
+/// More parameters than this are not fitted: a few hundred measurements could not tell them apart,
+/// and it would take seconds.
 const MOST_PARAMETERS: usize = 250;
 
 /// Which parameters there are, and where in the vector of all they are.
@@ -53,8 +57,8 @@ pub struct Fitted {
 /// What one assignment goes through while fitting; kept from one to the next.
 #[derive(Default)]
 struct Workspace {
-    /// By level, whether nobody has company there in any assignment that is looked at, so that it makes no difference; where there are none, all
-    /// are looked at.
+    /// By level, whether nobody has company there in any assignment that is looked at, so that it
+    /// makes no difference; where there are none, all are looked at.
     idle: Vec<bool>,
     /// Pairs weigh nothing, and what they might is not asked.
     without_pairs: bool,
@@ -78,16 +82,19 @@ struct Rate {
     performance: f64,
 }
 
-/// How many pairs there are of each two kinds among the others of a thread of kind `own`, of which `held` counts all, itself included:
-/// kind 0 with 0, 1 with 0, 1 with 1, ….
+/// How many pairs there are of each two kinds among the others of a thread of kind `own`, of which
+/// `held` counts all, itself included: kind 0 with 0, 1 with 0, 1 with 1, ….
 fn pairs(held: &[f64], own: usize) -> impl Iterator<Item = f64> + '_ {
     let others = move |kind: usize| held[kind] - f64::from(u8::from(kind == own));
     let alike = move |kind: usize| others(kind) * (others(kind) - 1.0) / 2.0;
-    (0..held.len()).flat_map(move |a| (0..=a).map(move |b| if a == b { alike(a) } else { others(a) * others(b) }))
+    (0..held.len()).flat_map(move |a| {
+        (0..=a).map(move |b| if a == b { alike(a) } else { others(a) * others(b) })
+    })
 }
 
 impl Pipeline {
-    /// The model for the workload of `cast` on `tree`; `None` where it has too many parameters to be fitted.
+    /// The model for the workload of `cast` on `tree`; `None` where it has too many parameters to
+    /// be fitted.
     pub fn new(cast: &Cast, tree: &SharingTree) -> Option<Self> {
         Self::over(cast, Levels::new(tree))
     }
@@ -101,7 +108,9 @@ impl Pipeline {
         let instances = cast
             .instances()
             .iter()
-            .map(|instance| instance.threads.iter().map(|thread| (*thread, cast.kind(*thread))).collect())
+            .map(|instance| {
+                instance.threads.iter().map(|thread| (*thread, cast.kind(*thread))).collect()
+            })
             .collect();
         (parameters <= MOST_PARAMETERS).then(|| Self {
             cast: cast.clone(),
@@ -138,18 +147,28 @@ impl Pipeline {
         self.parameters - 1
     }
 
-    /// The logarithm of performance, and its derivatives where `gradient` is as long as there are parameters.
-    fn log_performance(&self, leaves: &[u32], parameters: &[f64], work: &mut Workspace, gradient: &mut [f64]) -> f64 {
+    /// The logarithm of performance, and its derivatives where `gradient` is as long as there are
+    /// parameters.
+    fn log_performance(
+        &self,
+        leaves: &[u32],
+        parameters: &[f64],
+        work: &mut Workspace,
+        gradient: &mut [f64],
+    ) -> f64 {
         let (idle, with_pairs) = (&work.idle, !work.without_pairs);
         let is_idle = |level: usize| idle.get(level).is_some_and(|idle| *idle);
-        let looked_at = || self.levels.domains.iter().enumerate().filter(|(level, _)| !is_idle(*level));
+        let looked_at =
+            || self.levels.domains.iter().enumerate().filter(|(level, _)| !is_idle(*level));
         let (kinds, levels) = (self.kinds, self.levels.domains.len());
         let (threads, wide) = (self.cast.threads(), self.levels.most_domains * kinds);
         work.held.clear();
         work.held.resize(levels * wide, 0.0);
         for (level, domains) in looked_at() {
             for (thread, leaf) in leaves.iter().enumerate().take(threads) {
-                work.held[level * wide + domains[*leaf as usize] * kinds + self.cast.kind(thread)] += 1.0;
+                work.held
+                    [level * wide + domains[*leaf as usize] * kinds + self.cast.kind(thread)] +=
+                    1.0;
             }
         }
         work.slow.clear();
@@ -160,13 +179,19 @@ impl Pipeline {
             let kind = self.cast.kind(thread);
             let mut slow = parameters[self.base(kind, leaves[thread])];
             for (level, domains) in looked_at() {
-                let held = &work.held[level * wide + domains[leaves[thread] as usize] * kinds..][..kinds];
+                let held =
+                    &work.held[level * wide + domains[leaves[thread] as usize] * kinds..][..kinds];
                 let weights = &parameters[self.weight(level, kind, 0)..][..kinds];
-                let singly: f64 = held.iter().zip(weights).map(|(held, weight)| held * weight).sum();
+                let singly: f64 =
+                    held.iter().zip(weights).map(|(held, weight)| held * weight).sum();
                 let mut load = singly - weights[kind];
                 if with_pairs {
                     let worth = &parameters[self.pair(level, kind)];
-                    load += worth.iter().zip(pairs(held, kind)).map(|(worth, pairs)| worth * pairs).sum::<f64>();
+                    load += worth
+                        .iter()
+                        .zip(pairs(held, kind))
+                        .map(|(worth, pairs)| worth * pairs)
+                        .sum::<f64>();
                 }
                 work.loads[thread * levels + level] = load;
                 slow += load + parameters[self.curvature(level)] * load * load;
@@ -191,7 +216,10 @@ impl Pipeline {
         work.rates.clear();
         let mut sum = 0.0;
         for instance in &self.instances {
-            let most = instance.iter().map(|(thread, _)| work.slow[*thread]).fold(f64::NEG_INFINITY, f64::max);
+            let most = instance
+                .iter()
+                .map(|(thread, _)| work.slow[*thread])
+                .fold(f64::NEG_INFINITY, f64::max);
             let mut powers = 0.0;
             for (thread, _) in instance {
                 let power = (sharpness * (work.slow[*thread] - most)).exp();
@@ -215,17 +243,23 @@ impl Pipeline {
                     for (level, domains) in looked_at() {
                         let load = work.loads[a * levels + level];
                         let slope = by * (1.0 + 2.0 * parameters[self.curvature(level)] * load);
-                        let held = &work.held[level * wide + domains[leaves[a] as usize] * kinds..][..kinds];
+                        let held = &work.held[level * wide + domains[leaves[a] as usize] * kinds..]
+                            [..kinds];
                         let first = self.weight(level, kind, 0);
                         for (other, held) in held.iter().enumerate() {
                             gradient[first + other] += slope * held;
                         }
                         gradient[first + kind] -= slope;
-                        let worth = &mut gradient[if with_pairs { self.pair(level, kind) } else { 0..0 }];
-                        worth.iter_mut().zip(pairs(held, kind)).for_each(|(worth, pairs)| *worth += slope * pairs);
+                        let worth =
+                            &mut gradient[if with_pairs { self.pair(level, kind) } else { 0..0 }];
+                        worth
+                            .iter_mut()
+                            .zip(pairs(held, kind))
+                            .for_each(|(worth, pairs)| *worth += slope * pairs);
                         gradient[self.curvature(level)] += by * load * load;
                         for &(b, other) in instance {
-                            if b != a && domains[leaves[a] as usize] == domains[leaves[b] as usize] {
+                            if b != a && domains[leaves[a] as usize] == domains[leaves[b] as usize]
+                            {
                                 gradient[self.partner(level, kind, other)] += by;
                             }
                         }
@@ -244,7 +278,11 @@ impl Pipeline {
     }
 
     fn base(&self, kind: usize, leaf: u32) -> usize {
-        if self.levels.sort_count > 1 { self.levels.sorts[leaf as usize] * self.kinds + kind } else { kind }
+        if self.levels.sort_count > 1 {
+            self.levels.sorts[leaf as usize] * self.kinds + kind
+        } else {
+            kind
+        }
     }
 }
 
@@ -254,8 +292,8 @@ fn bounded(logarithm: f64) -> f64 {
 }
 
 impl Fitted {
-    /// Root mean square of measured / predicted - 1, each measurement left out of what predicts it, by generalized cross-validation; the
-    /// better count for more.
+    /// Root mean square of measured / predicted - 1, each measurement left out of what predicts it,
+    /// by generalized cross-validation; the better count for more.
     pub fn error(&self) -> f64 {
         self.error
     }

@@ -5,7 +5,8 @@ pub trait Predictor {
     /// The predicted performance, higher is better, of thread i on leaf `leaves[i]`; finite.
     fn predict(&self, leaves: &[u32]) -> f64;
 
-    /// A walk that begins there. A predictor that can tell the next of two neighbours for less than a whole prediction does so here.
+    /// A walk that begins there. A predictor that can tell the next of two neighbours for less than
+    /// a whole prediction does so here.
     fn walk<'a>(&'a self, _leaves: &[u32]) -> Box<dyn Walk + 'a> {
         Box::new(Anew { predictor: self })
     }
@@ -26,7 +27,8 @@ pub struct Change {
 
 /// Predictions along a walk from assignment to assignment.
 pub trait Walk {
-    /// [`Predictor::predict`] of `leaves`, to the last bit; these differ by `change` from those before.
+    /// [`Predictor::predict`] of `leaves`, to the last bit; these differ by `change` from those
+    /// before.
     fn step(&mut self, leaves: &[u32], change: Change) -> f64;
 
     /// Takes the last step back, once.

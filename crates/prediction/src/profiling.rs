@@ -1,17 +1,23 @@
 //! Profiling: which experiments to make, and what follows from those that were made.
 //!
-//! **As published** (blackbox-scheduler.txt, section 3.1.1) every entry of the base time tables and of the slowdown table is measured.
+//! **As published** (blackbox-scheduler.txt, section 3.1.1) every entry of the base time tables and
+//! of the slowdown table is measured.
 //!
-//! **Reduced**, the base tables are measured, and of the slowdown table a part that is chosen as it goes:
-//! 1. A *frame*: each kind of thread beside one other thread, and beside as many as fit, of each kind at each level.
-//! 2. *Batches*. From what is known, every other entry is forecast ([`forecast`]). A batch is, for most of it, the entries
-//!    that the best assignments read, where every entry is taken to be as good as it may well be; the others are read by
-//!    assignments drawn where good ones are expected. An entry that decides nothing, since another thread of the instance certainly
-//!    keeps less, is left out.
-//! 3. The *check*. Every entry of a batch was forecast before it was measured. How far off these forecasts were, in
-//!    the deviations they stated, is what stated intervals are stretched by; the entries drawn tell how often intervals held.
-//! 4. The *end*: the best assignment is predicted from measured entries alone (or close to), and with every other entry at the upper end of
-//!    its interval no assignment would be predicted better by more than asked for; or the experiments allowed are used up.
+//! **Reduced**, the base tables are measured, and of the slowdown table a part that is chosen as it
+//! goes:
+//! 1. A *frame*: each kind of thread beside one other thread, and beside as many as fit, of each
+//!    kind at each level.
+//! 2. *Batches*. From what is known, every other entry is forecast ([`forecast`]). A batch is, for
+//!    most of it, the entries that the best assignments read, where every entry is taken to be as
+//!    good as it may well be; the others are read by assignments drawn where good ones are
+//!    expected. An entry that decides nothing, since another thread of the instance certainly keeps
+//!    less, is left out.
+//! 3. The *check*. Every entry of a batch was forecast before it was measured. How far off these
+//!    forecasts were, in the deviations they stated, is what stated intervals are stretched by; the
+//!    entries drawn tell how often intervals held.
+//! 4. The *end*: the best assignment is predicted from measured entries alone (or close to), and
+//!    with every other entry at the upper end of its interval no assignment would be predicted
+//!    better by more than asked for; or the experiments allowed are used up.
 //!
 //! What was measured is never replaced by a forecast.
 
@@ -22,7 +28,8 @@ mod forecast;
 mod site;
 
 use crate::{
-    BaseSpace, BaseTable, BlackBox, Build, Cast, Experiment, Layouts, Local, Placed, SlowdownTable, experiment,
+    BaseSpace, BaseTable, BlackBox, Build, Cast, Experiment, Layouts, Local, Placed, SlowdownTable,
+    experiment,
 };
 pub use check::Checked;
 use check::Checks;
@@ -32,16 +39,20 @@ use pinwise_topology::{Assignment, Random, SharingTree, Space};
 use site::Sites;
 use std::collections::BTreeMap;
 
-/// More entries than this are not measured unless all are: by then forecasts cost more than they are worth.
+/// More entries than this are not measured unless all are: by then forecasts cost more than they
+/// are worth.
 const MOST_REDUCED: usize = 800;
 
-/// Fewer entries than this are not worth to be forecast from: a table that is not larger is measured.
+/// Fewer entries than this are not worth to be forecast from: a table that is not larger is
+/// measured.
 const LEAST_REDUCED: usize = 20;
 
-/// Entries of a slowdown table that are gone through, at most: one of eight roles on the UltraSPARC T2 has 653,400.
+/// Entries of a slowdown table that are gone through, at most: one of eight roles on the UltraSPARC
+/// T2 has 653,400.
 const MOST_ENTRIES: usize = 1 << 20;
 
-/// Assignments of an instance alone that are gone through, at most: an application of eight threads on the UltraSPARC T2 has 74,376.
+/// Assignments of an instance alone that are gone through, at most: an application of eight threads
+/// on the UltraSPARC T2 has 74,376.
 const MOST_ALONE: u32 = 1_000_000;
 
 /// What the instances of a workload do alone.
@@ -58,7 +69,8 @@ pub struct Solo {
 /// One entry of a table to be measured.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Entry {
-    /// The base performance of an application in an assignment, as [`BaseSpace::experiments`] gives it.
+    /// The base performance of an application in an assignment, as [`BaseSpace::experiments`] gives
+    /// it.
     Base(usize, Assignment),
     /// What a kind of threads keeps with a layout around.
     Slowdown(usize, usize),
@@ -77,7 +89,8 @@ pub struct Profiling {
     measured: Vec<Option<f64>>,
     /// Performance beside nobody, by kind and build of domains.
     alone: Vec<Vec<Option<f64>>>,
-    /// Relative standard deviation of one measurement, as large as it may well be: [`Profiling::noise`].
+    /// Relative standard deviation of one measurement, as large as it may well be:
+    /// [`Profiling::noise`].
     noise: f64,
     /// Slowdown entries that may be measured.
     most: usize,
@@ -102,18 +115,30 @@ enum Stage {
 }
 
 impl Profiling {
-    /// The profile of `cast` on `tree`, within the domains of `local`. `share` of its experiments are made at most, all of them, as
-    /// published, where that is 1; fewer where no assignment would be predicted better by more than `within`.
+    /// The profile of `cast` on `tree`, within the domains of `local`. `share` of its experiments
+    /// are made at most, all of them, as published, where that is 1; fewer where no assignment
+    /// would be predicted better by more than `within`.
     ///
     /// # Errors
-    /// An instance that does not fit the machine, or has too many assignments; too many layouts of threads within a domain.
-    pub fn new(tree: &SharingTree, cast: Cast, local: Local, share: f64, within: f64) -> Result<Self, ProfilingError> {
+    /// An instance that does not fit the machine, or has too many assignments; too many layouts of
+    /// threads within a domain.
+    pub fn new(
+        tree: &SharingTree,
+        cast: Cast,
+        local: Local,
+        share: f64,
+        within: f64,
+    ) -> Result<Self, ProfilingError> {
         let (kinds, level) = (cast.kinds().len(), local.level().name());
         let slots = local.builds().iter().map(Build::slots).max().unwrap_or_default();
         let base = |application| {
             let base = BaseSpace::new(tree, &cast, application, local.per_context())?;
             let (threads, count) = (cast.roster(application).len(), base.count());
-            if count > MOST_ALONE.into() { Err(ProfilingError::TooManyAlone { threads, count }) } else { Ok(base) }
+            if count > MOST_ALONE.into() {
+                Err(ProfilingError::TooManyAlone { threads, count })
+            } else {
+                Ok(base)
+            }
         };
         let bases = (0..cast.applications()).map(base).collect::<Result<Vec<_>, _>>()?;
         let layouts = Layouts::new(&local, kinds);
@@ -126,7 +151,8 @@ impl Profiling {
         let sites = Sites::new(&cast, &local, &layouts, entries);
         let base_values = vec![BTreeMap::new(); cast.applications()];
         let alone: usize = bases.iter().map(|base| base.experiments().count()).sum();
-        let most = if share >= 1.0 { usize::MAX } else { Self::allowed(share, alone as f64, sites.len()) };
+        let most =
+            if share >= 1.0 { usize::MAX } else { Self::allowed(share, alone as f64, sites.len()) };
         Ok(Self {
             measured: vec![None; sites.len()],
             alone: vec![vec![None; local.builds().len()]; kinds],
@@ -148,8 +174,10 @@ impl Profiling {
         })
     }
 
-    /// How many of `entries` of a slowdown table may be measured so that they and the `base` experiments of the base tables, which are all
-    /// made, are no more than `share` of both. Up to 20 always, even where the base tables alone are more than that, and 800 at most unless all are.
+    /// How many of `entries` of a slowdown table may be measured so that they and the `base`
+    /// experiments of the base tables, which are all made, are no more than `share` of both. Up
+    /// to 20 always, even where the base tables alone are more than that, and 800 at most unless
+    /// all are.
     pub fn allowed(share: f64, base: f64, entries: usize) -> usize {
         // Below 0 where the base tables are more; as a count that is none.
         let room = share * (base + entries as f64) - base;
@@ -187,11 +215,18 @@ impl Profiling {
         self.base_values.iter().map(BTreeMap::len).sum()
     }
 
-    /// What the instances do alone. That the best of several measurements is taken makes it rather too high, which is the safe side of a bound.
+    /// What the instances do alone. That the best of several measurements is taken makes it rather
+    /// too high, which is the safe side of a bound.
     pub fn solo(&self) -> Solo {
-        let best = |application: usize| self.base_values[application].values().copied().fold(0.0, f64::max);
+        let best = |application: usize| {
+            self.base_values[application].values().copied().fold(0.0, f64::max)
+        };
         let (noise, degrees) = self.scatter();
-        Solo { sum: self.cast.instances().iter().map(|instance| best(instance.application)).sum(), noise, degrees }
+        Solo {
+            sum: self.cast.instances().iter().map(|instance| best(instance.application)).sum(),
+            noise,
+            degrees,
+        }
     }
 
     /// How good forecasts were; nothing where everything was measured.
@@ -208,10 +243,13 @@ impl Profiling {
     pub fn experiment(&self, entry: &Entry) -> Option<Experiment> {
         match entry {
             Entry::Base(application, assignment) => {
-                let placed = Placed { application: *application, leaves: assignment.leaves().to_vec() };
+                let placed =
+                    Placed { application: *application, leaves: assignment.leaves().to_vec() };
                 Some(Experiment { instances: vec![placed] })
             }
-            Entry::Slowdown(kind, layout) => experiment::stress(&self.cast, &self.local, &self.layouts, *kind, *layout),
+            Entry::Slowdown(kind, layout) => {
+                experiment::stress(&self.cast, &self.local, &self.layouts, *kind, *layout)
+            }
         }
     }
 
@@ -219,7 +257,8 @@ impl Profiling {
     pub fn learn(&mut self, entry: &Entry, performance: Option<f64>) {
         match entry {
             Entry::Base(application, assignment) => {
-                self.base_values[*application].insert(assignment.clone(), performance.unwrap_or(0.0));
+                self.base_values[*application]
+                    .insert(assignment.clone(), performance.unwrap_or(0.0));
             }
             Entry::Slowdown(kind, layout) => {
                 let alone = &mut self.alone[*kind][self.layouts.build(*layout)];
@@ -236,8 +275,8 @@ impl Profiling {
         }
     }
 
-    /// What to measure next: entries that can be measured in any order; nothing once profiling has ended. What was asked for before
-    /// has been learned by then.
+    /// What to measure next: entries that can be measured in any order; nothing once profiling has
+    /// ended. What was asked for before has been learned by then.
     pub fn next(&mut self, space: &Space, random: &mut Random) -> Vec<Entry> {
         loop {
             match self.stage {
@@ -245,7 +284,9 @@ impl Profiling {
                     // Beside nobody first: what all shares are shares of.
                     self.stage = Stage::Frame;
                     let base = |(application, base): (usize, &BaseSpace)| {
-                        base.experiments().map(|assignment| Entry::Base(application, assignment)).collect::<Vec<_>>()
+                        base.experiments()
+                            .map(|assignment| Entry::Base(application, assignment))
+                            .collect::<Vec<_>>()
                     };
                     let bases: Vec<Entry> = self.bases.iter().enumerate().flat_map(base).collect();
                     let alone = (0..self.sites.len())
@@ -255,7 +296,11 @@ impl Profiling {
                 }
                 Stage::Frame if self.most == usize::MAX => {
                     self.end("every entry of the tables was measured".into());
-                    return self.ask((0..self.sites.len()).filter(|site| self.measured[*site].is_none()).collect());
+                    return self.ask(
+                        (0..self.sites.len())
+                            .filter(|site| self.measured[*site].is_none())
+                            .collect(),
+                    );
                 }
                 Stage::Frame => {
                     self.stage = Stage::Batches;
@@ -264,9 +309,11 @@ impl Profiling {
                     random.shuffle(&mut frame);
                     let left = self.most.saturating_sub(self.asked);
                     let rest = frame.split_off(left.div_ceil(2).min(frame.len()));
-                    // But where a kind of threads has no company in a build of domains, nothing can be forecast there.
+                    // But where a kind of threads has no company in a build of domains, nothing can
+                    // be forecast there.
                     for site in rest {
-                        let of = |site: &usize| (self.sites.at(*site).kind, self.sites.at(*site).build);
+                        let of =
+                            |site: &usize| (self.sites.at(*site).kind, self.sites.at(*site).build);
                         if frame.len() < left && !frame.iter().any(|other| of(other) == of(&site)) {
                             frame.push(site);
                         }
@@ -275,7 +322,12 @@ impl Profiling {
                 }
                 Stage::Batches => {
                     self.noise = self.noise();
-                    self.forecasts = forecast::forecast(&self.sites, &self.measured, self.noise, self.checks.stretch());
+                    self.forecasts = forecast::forecast(
+                        &self.sites,
+                        &self.measured,
+                        self.noise,
+                        self.checks.stretch(),
+                    );
                     let left = self.most.saturating_sub(self.asked);
                     if left == 0 {
                         self.end(format!("all {} experiments allowed were made", self.asked));
@@ -286,7 +338,8 @@ impl Profiling {
                         self.end(why);
                         continue;
                     }
-                    self.forecast = batch.iter().map(|site| (*site, drawn.contains(site))).collect();
+                    self.forecast =
+                        batch.iter().map(|site| (*site, drawn.contains(site))).collect();
                     return self.ask(batch);
                 }
                 Stage::End => return Vec::new(),
@@ -299,8 +352,8 @@ impl Profiling {
         self.blackbox_of(|forecast| forecast.share)
     }
 
-    /// Predictors of the ends of intervals: between what the predictions would lie if every entry were measured, at 95 % confidence of each
-    /// entry that was not.
+    /// Predictors of the ends of intervals: between what the predictions would lie if every entry
+    /// were measured, at 95 % confidence of each entry that was not.
     pub fn ends(&self) -> [BlackBox; 2] {
         [self.blackbox_of(|forecast| forecast.low), self.blackbox_of(|forecast| forecast.high)]
     }
@@ -310,8 +363,9 @@ impl Profiling {
         for (number, site) in self.sites.iter().enumerate() {
             slowdown.set(site.kind, site.layout, of(&self.forecast(number)));
         }
-        let base =
-            |(space, values): (&BaseSpace, &BTreeMap<Assignment, f64>)| BaseTable::of(space.clone(), values.clone());
+        let base = |(space, values): (&BaseSpace, &BTreeMap<Assignment, f64>)| {
+            BaseTable::of(space.clone(), values.clone())
+        };
         let bases = self.bases.iter().zip(&self.base_values).map(base).collect();
         BlackBox::new(self.cast.clone(), self.local.clone(), bases, slowdown)
     }
@@ -327,8 +381,10 @@ impl Profiling {
         sites.map(|site| Entry::Slowdown(site.kind, site.layout)).collect()
     }
 
-    /// Relative standard deviation of one measurement and its degrees of freedom, from all that measure the same: an instance with each thread
-    /// in a domain of its own, as the base table has it and as its kinds have it beside nobody, where they have it on the same kinds of cores.
+    /// Relative standard deviation of one measurement and its degrees of freedom, from all that
+    /// measure the same: an instance with each thread in a domain of its own, as the base table
+    /// has it and as its kinds have it beside nobody, where they have it on the same kinds of
+    /// cores.
     fn scatter(&self) -> (f64, f64) {
         let (mut squares, mut degrees) = (0.0, 0.0f64);
         for (application, base) in self.bases.iter().enumerate() {
@@ -357,7 +413,8 @@ impl Profiling {
 
     fn noise(&self) -> f64 {
         let (scatter, degrees) = self.scatter();
-        // From few, it may well be larger: the t-quantile over the normal one (Abramowitz and Stegun, 26.7.5).
+        // From few, it may well be larger: the t-quantile over the normal one (Abramowitz and
+        // Stegun, 26.7.5).
         let (z, degrees) = (DEVIATIONS, degrees.max(1.0));
         let wide = 1.0
             + (z.powi(2) + 1.0) / (4.0 * degrees)

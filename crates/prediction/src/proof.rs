@@ -1,9 +1,11 @@
 //! Which assignment is predicted best, proven: prices rule out most, and the rest is gone through.
 //!
-//! BlackBox's prediction of an instance depends on the other threads only through what is in its domains. So an assignment is a
-//! choice of what each domain holds, and of which threads are of one instance. [`piece`] lists both, [`price`] finds a bound on what
-//! they can be worth together, [`completion`] the same for what is not chosen yet, and [`branch`] goes through all choices that are not
-//! ruled out, above a floor that is lowered step by step until it has reached what is known.
+//! BlackBox's prediction of an instance depends on the other threads only through what is in its
+//! domains. So an assignment is a choice of what each domain holds, and of which threads are of one
+//! instance. [`piece`] lists both, [`price`] finds a bound on what they can be worth together,
+//! [`completion`] the same for what is not chosen yet, and [`branch`] goes through all choices that
+//! are not ruled out, above a floor that is lowered step by step until it has reached what is
+//! known.
 
 mod branch;
 mod completion;
@@ -19,7 +21,8 @@ use piece::{Holding, Pieces};
 
 /// Shares between which prices are linear, at most.
 const MOST_KNOTS: usize = 10;
-/// The floor begins this share of the way from the bound down to the best, and the way doubles each time.
+/// The floor begins this share of the way from the bound down to the best, and the way doubles each
+/// time.
 const FIRST_STEP: f64 = 1.0 / 64.0;
 
 /// What is proven.
@@ -32,8 +35,8 @@ pub(crate) struct Proof {
     pub(crate) nodes: u64,
 }
 
-/// Proves what can be proven, entering what is found on the way into `podium`; `ceiling` is a bound that is known already. `None` where
-/// there is too much to go through even for a better bound.
+/// Proves what can be proven, entering what is found on the way into `podium`; `ceiling` is a bound
+/// that is known already. `None` where there is too much to go through even for a better bound.
 pub(crate) fn prove(
     blackbox: &BlackBox,
     ceiling: f64,
@@ -42,7 +45,8 @@ pub(crate) fn prove(
     go_on: &mut dyn FnMut(&Progress) -> bool,
 ) -> Option<Proof> {
     let best = podium.best();
-    let pieces = Pieces::new(blackbox, || go_on(&Progress { steps: 0, looked: 0, best, upper: ceiling }))?;
+    let pieces =
+        Pieces::new(blackbox, || go_on(&Progress { steps: 0, looked: 0, best, upper: ceiling }))?;
     let (cast, local) = (blackbox.cast(), blackbox.local());
     // Domains of one build come one after the other: only these are exchanged for each other.
     let mut domains: Vec<usize> = (0..local.domains()).collect();
@@ -53,7 +57,8 @@ pub(crate) fn prove(
     let mut instances = vec![0; cast.applications()];
     cast.instances().iter().for_each(|instance| instances[instance.application] += 1);
     let counts = cast.counts();
-    let left: Vec<u8> = counts.iter().map(|count| u8::try_from(*count).ok()).collect::<Option<_>>()?;
+    let left: Vec<u8> =
+        counts.iter().map(|count| u8::try_from(*count).ok()).collect::<Option<_>>()?;
     let knots = knots(&pieces, podium, moving)?;
     let mut nodes = 0;
     let prices = price::best(&pieces, knots, &instances, &numbers, &mut |upper| {
@@ -83,14 +88,20 @@ pub(crate) fn prove(
         let mut tried = left.clone();
         let mut reaches = |number: &usize| {
             let Holding { build, counts: taken, .. } = &pieces.holdings[*number];
-            tried.iter_mut().zip(&left).zip(taken).for_each(|((rest, left), taken)| *rest = left - taken);
+            tried
+                .iter_mut()
+                .zip(&left)
+                .zip(taken)
+                .for_each(|((rest, left), taken)| *rest = left - taken);
             paid + values[*number] + others[*build].most(builds.len() - 1, &tried) > bar
         };
         let mut candidates: Vec<Vec<usize>> = vec![Vec::new(); numbers.len()];
         for number in (0..values.len()).filter(|number| reaches(number)) {
             candidates[pieces.holdings[number].build].push(number);
         }
-        candidates.iter_mut().for_each(|candidates| candidates.sort_by(|a, b| values[*b].total_cmp(&values[*a])));
+        candidates
+            .iter_mut()
+            .for_each(|candidates| candidates.sort_by(|a, b| values[*b].total_cmp(&values[*a])));
         let branch = Branch {
             blackbox,
             pieces: &pieces,
@@ -105,8 +116,18 @@ pub(crate) fn prove(
             go_on(&Progress { steps: nodes, looked, best, upper: upper.max(best) })
         };
         let (ended, ask_at) = (false, looked + ASK);
-        let mut findings =
-            Findings { podium, moving, floor, unresolved, elsewhere, nodes, looked, ask_at, ended, go_on: &mut ask };
+        let mut findings = Findings {
+            podium,
+            moving,
+            floor,
+            unresolved,
+            elsewhere,
+            nodes,
+            looked,
+            ask_at,
+            ended,
+            go_on: &mut ask,
+        };
         branch.give(0, 0, &left, paid, &mut Vec::new(), &mut findings);
         (nodes, looked) = (findings.nodes, findings.looked);
         (unresolved, elsewhere) = (findings.unresolved, findings.elsewhere);
@@ -126,13 +147,20 @@ pub(crate) fn prove(
     Some(Proof { upper, complete: false, nodes })
 }
 
-/// The shares between which prices are linear: those that threads keep where it is best, since there prices have to be right.
+/// The shares between which prices are linear: those that threads keep where it is best, since
+/// there prices have to be right.
 fn knots(pieces: &Pieces, podium: &Podium, moving: &mut Moving<'_>) -> Option<Vec<f64>> {
-    let most = pieces.holdings.iter().flat_map(|holding| &holding.parts).map(|part| part.share).fold(0.0, f64::max);
+    let most = pieces
+        .holdings
+        .iter()
+        .flat_map(|holding| &holding.parts)
+        .map(|part| part.share)
+        .fold(0.0, f64::max);
     if let Some(best) = podium.first() {
         moving.place(best);
     }
-    let mut shares: Vec<f64> = moving.shares().iter().copied().filter(|share| *share > 0.0 && *share < most).collect();
+    let mut shares: Vec<f64> =
+        moving.shares().iter().copied().filter(|share| *share > 0.0 && *share < most).collect();
     shares.sort_by(f64::total_cmp);
     shares.dedup_by(|a, b| *a - *b < 0.002 * most);
     let keep = shares.len().min(MOST_KNOTS - 2);

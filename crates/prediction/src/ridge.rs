@@ -1,8 +1,10 @@
-//! Ridge regression: a linear model that stays sane when features outnumber what the sample can tell apart.
+//! Ridge regression: a linear model that stays sane when features outnumber what the sample can
+//! tell apart.
 //!
-//! Columns are standardized; the penalty is the one of a fixed ladder with the smallest leave-one-out error, which needs no refits:
-//! the residual of a left-out row is e / (1 - h) with its leverage h (Allen, Technometrics 16, 1974; Hastie, Tibshirani and Friedman,
-//! The Elements of Statistical Learning, 2nd ed., sections 3.4.1 and 7.10).
+//! Columns are standardized; the penalty is the one of a fixed ladder with the smallest
+//! leave-one-out error, which needs no refits: the residual of a left-out row is e / (1 - h) with
+//! its leverage h (Allen, Technometrics 16, 1974; Hastie, Tibshirani and Friedman, The Elements of
+//! Statistical Learning, 2nd ed., sections 3.4.1 and 7.10).
 
 /// Penalties tried, as multiples of the number of rows.
 const PENALTIES: [f64; 7] = [1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0];
@@ -18,7 +20,8 @@ pub(crate) struct Ridge {
 }
 
 impl Ridge {
-    /// From rows of features and their values; `None` from fewer than 3 rows, or where nothing varies.
+    /// From rows of features and their values; `None` from fewer than 3 rows, or where nothing
+    /// varies.
     pub(crate) fn fit(rows: &[Vec<f64>], values: &[f64]) -> Option<Self> {
         let n = rows.len();
         if n < 3 || values.len() != n {
@@ -28,13 +31,19 @@ impl Ridge {
         let columns: Vec<(usize, f64, f64)> = (0..rows[0].len())
             .filter_map(|column| {
                 let mean = rows.iter().map(|row| row[column]).sum::<f64>() / n as f64;
-                let variance = rows.iter().map(|row| (row[column] - mean).powi(2)).sum::<f64>() / n as f64;
+                let variance =
+                    rows.iter().map(|row| (row[column] - mean).powi(2)).sum::<f64>() / n as f64;
                 (variance > 1e-12 * (1.0 + mean * mean)).then(|| (column, mean, variance.sqrt()))
             })
             .collect();
         let standard: Vec<Vec<f64>> = rows
             .iter()
-            .map(|row| columns.iter().map(|(column, mean, deviation)| (row[*column] - mean) / deviation).collect())
+            .map(|row| {
+                columns
+                    .iter()
+                    .map(|(column, mean, deviation)| (row[*column] - mean) / deviation)
+                    .collect()
+            })
             .collect();
         let width = columns.len();
         let mut gram = vec![0.0; width * width];
@@ -74,7 +83,8 @@ impl Ridge {
     }
 }
 
-/// The solution of a positive definite system whose lower triangle is given, row by row; `None` where it is not positive definite.
+/// The solution of a positive definite system whose lower triangle is given, row by row; `None`
+/// where it is not positive definite.
 pub(crate) fn solve(matrix: Vec<f64>, right: &[f64], width: usize) -> Option<Vec<f64>> {
     Some(Cholesky::new(matrix, width)?.solve(right))
 }
@@ -87,11 +97,13 @@ pub(crate) struct Cholesky {
 }
 
 impl Cholesky {
-    /// Of the matrix whose lower triangle is given, row by row; `None` where it is not positive definite.
+    /// Of the matrix whose lower triangle is given, row by row; `None` where it is not positive
+    /// definite.
     pub(crate) fn new(mut lower: Vec<f64>, width: usize) -> Option<Self> {
         for row in 0..width {
             for column in 0..=row {
-                let known: f64 = (0..column).map(|k| lower[row * width + k] * lower[column * width + k]).sum();
+                let known: f64 =
+                    (0..column).map(|k| lower[row * width + k] * lower[column * width + k]).sum();
                 let rest = lower[row * width + column] - known;
                 lower[row * width + column] = if row != column {
                     rest / lower[column * width + column]
@@ -151,7 +163,10 @@ mod tests {
         let mut random = Random::new(5);
         let rows: Vec<Vec<f64>> =
             (0..n).map(|_| vec![random.unit() * 10.0, random.unit(), 3.0, random.unit()]).collect();
-        let values = rows.iter().map(|row| 2.0 + 0.5 * row[0] - 4.0 * row[1] + noise * (random.unit() - 0.5)).collect();
+        let values = rows
+            .iter()
+            .map(|row| 2.0 + 0.5 * row[0] - 4.0 * row[1] + noise * (random.unit() - 0.5))
+            .collect();
         (rows, values)
     }
 
@@ -160,7 +175,10 @@ mod tests {
         let (rows, values) = sample(60, 0.0);
         let ridge = Ridge::fit(&rows, &values).unwrap();
         let expected = [0.5, -4.0, 0.0, 0.0];
-        assert!(ridge.weights.iter().zip(expected).all(|(weight, truth)| (weight - truth).abs() < 1e-3), "{ridge:?}");
+        assert!(
+            ridge.weights.iter().zip(expected).all(|(weight, truth)| (weight - truth).abs() < 1e-3),
+            "{ridge:?}"
+        );
         assert!((ridge.intercept - 2.0).abs() < 1e-3 && ridge.error < 1e-3, "{ridge:?}");
         assert!(Ridge::fit(&rows[..2], &values[..2]).is_none());
     }
@@ -168,17 +186,21 @@ mod tests {
     #[test]
     fn the_leave_one_out_error_is_that_of_fits_without_the_row() {
         let (rows, values) = sample(25, 1.0);
-        // One penalty alone, so that refits cannot choose another: compare through the smallest, which is no penalty to speak of.
+        // One penalty alone, so that refits cannot choose another: compare through the smallest,
+        // which is no penalty to speak of.
         let refit = |left_out: usize| {
             let keep = |index: &usize| *index != left_out;
-            let rows: Vec<Vec<f64>> = (0..25).filter(keep).map(|index| rows[index].clone()).collect();
+            let rows: Vec<Vec<f64>> =
+                (0..25).filter(keep).map(|index| rows[index].clone()).collect();
             let values: Vec<f64> = (0..25).filter(keep).map(|index| values[index]).collect();
             let ridge = Ridge::fit(&rows, &values).unwrap();
             (ridge, left_out)
         };
         let squares: f64 = (0..25)
             .map(refit)
-            .map(|(ridge, row)| (values[row] - ridge.intercept - dot(&rows[row], &ridge.weights)).powi(2))
+            .map(|(ridge, row)| {
+                (values[row] - ridge.intercept - dot(&rows[row], &ridge.weights)).powi(2)
+            })
             .sum();
         let ridge = Ridge::fit(&rows, &values).unwrap();
         let refitted = (squares / 25.0).sqrt();

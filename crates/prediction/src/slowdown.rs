@@ -1,14 +1,17 @@
-//! The slowdown table: what an instance keeps of its performance when one of its threads has company.
+//! The slowdown table: what an instance keeps of its performance when one of its threads has
+//! company.
 //!
-//! blackbox-scheduler.txt, section 3.1.1, "Collision in shared hardware resources": a target thread runs in a core-local domain with
-//! every layout of stressing threads around it, the rest of its instance elsewhere, and the instance is measured. Kept here is
-//! the reciprocal of the paper's slowdown, performance with the layout / performance alone: taking the smallest share of several
+//! blackbox-scheduler.txt, section 3.1.1, "Collision in shared hardware resources": a target thread
+//! runs in a core-local domain with every layout of stressing threads around it, the rest of its
+//! instance elsewhere, and the instance is measured. Kept here is the reciprocal of the paper's
+//! slowdown, performance with the layout / performance alone: taking the smallest share of several
 //! threads is taking their largest slowdown, and a prediction multiplies where it would divide.
 
 use crate::experiment::{Experiment, reachable, stress};
 use crate::{Cast, Layouts, Local};
 
-/// What share of its performance an instance keeps, by the kind of the thread concerned and the layout around it.
+/// What share of its performance an instance keeps, by the kind of the thread concerned and the
+/// layout around it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SlowdownTable {
     layouts: Layouts,
@@ -30,8 +33,9 @@ impl SlowdownTable {
         Self { layouts, shares }
     }
 
-    /// A table filled by `performance` of the watched instance in each experiment (higher is better), for the layouts that the
-    /// workload has threads for. A layout whose experiment does not fit on the machine stays empty.
+    /// A table filled by `performance` of the watched instance in each experiment (higher is
+    /// better), for the layouts that the workload has threads for. A layout whose experiment
+    /// does not fit on the machine stays empty.
     ///
     /// # Errors
     /// The first that `performance` gives.
@@ -44,7 +48,9 @@ impl SlowdownTable {
         let mut alone = f64::NAN;
         // By kind, and the layouts of each build begin with the thread alone.
         for (kind, layout) in reachable(cast, &self.layouts) {
-            let Some(experiment) = stress(cast, local, &self.layouts, kind, layout) else { continue };
+            let Some(experiment) = stress(cast, local, &self.layouts, kind, layout) else {
+                continue;
+            };
             let measured = performance(&experiment)?;
             if self.layouts.is_alone(layout) {
                 alone = measured;
@@ -54,7 +60,8 @@ impl SlowdownTable {
         Ok(())
     }
 
-    /// Enters what share of its performance alone an instance keeps while its thread of `kind` has `layout` around it.
+    /// Enters what share of its performance alone an instance keeps while its thread of `kind` has
+    /// `layout` around it.
     ///
     /// # Panics
     /// If there is no such kind or layout.
@@ -72,14 +79,16 @@ impl SlowdownTable {
         Some(self.shares[kind * self.layouts.count() + layout]).filter(|share| !share.is_nan())
     }
 
-    /// The most that is kept for a kind of threads in any layout; minus infinity where nothing is known.
+    /// The most that is kept for a kind of threads in any layout; minus infinity where nothing is
+    /// known.
     pub(crate) fn best(&self, kind: usize) -> f64 {
-        let shares = self.shares.iter().skip(kind * self.layouts.count()).take(self.layouts.count());
+        let shares =
+            self.shares.iter().skip(kind * self.layouts.count()).take(self.layouts.count());
         shares.copied().fold(f64::NEG_INFINITY, f64::max)
     }
 
-    /// Layout and share of every slot of a domain of this build; `held` has for each 0, or 1 + the kind of the thread on it. NaN for what was not
-    /// measured, and on empty slots.
+    /// Layout and share of every slot of a domain of this build; `held` has for each 0, or 1 + the
+    /// kind of the thread on it. NaN for what was not measured, and on empty slots.
     ///
     /// # Panics
     /// If there is no such build, `held` is not as long as one has slots, or a kind does not exist.

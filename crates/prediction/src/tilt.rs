@@ -1,22 +1,25 @@
-//! Assignments drawn where a predictor expects good ones: with probability proportional to prediction^(1/T).
+//! Assignments drawn where a predictor expects good ones: with probability proportional to
+//! prediction^(1/T).
 //!
-//! The end of a distribution is the same under any law of sampling that leaves nothing out, but a sample that is mostly good
-//! assignments reaches the end in far fewer measurements. T is the temperature: at T = 0.01 an assignment predicted 1 % better is
-//! drawn e times as often.
+//! The end of a distribution is the same under any law of sampling that leaves nothing out, but a
+//! sample that is mostly good assignments reaches the end in far fewer measurements. T is the
+//! temperature: at T = 0.01 an assignment predicted 1 % better is drawn e times as often.
 //!
-//! Drawn by the Metropolis algorithm (J. Chem. Phys. 21, 1953) over labelled placements: one step moves a thread to a random context,
-//! or, where that is full, exchanges it with a thread there; both are as likely as their reverse. A chain starts anywhere,
-//! cools down over its first half, keeps its temperature over the second, and gives its last state. Every draw has a
-//! chain of its own, so that draws are independent.
+//! Drawn by the Metropolis algorithm (J. Chem. Phys. 21, 1953) over labelled placements: one step
+//! moves a thread to a random context, or, where that is full, exchanges it with a thread there;
+//! both are as likely as their reverse. A chain starts anywhere, cools down over its first half,
+//! keeps its temperature over the second, and gives its last state. Every draw has a chain of its
+//! own, so that draws are independent.
 
 use crate::{Change, Predictor, Walk};
 use pinwise_topology::{Assignment, PerContext, Random, Space};
 
-/// Temperature at which a chain begins: predictions that differ by less than half are all the same to it.
+/// Temperature at which a chain begins: predictions that differ by less than half are all the same
+/// to it.
 const HOT: f64 = 0.5;
 
-/// One draw from `predictor`^(1/`temperature`) over the labelled placements of `space`, in canonical form, after `steps` steps;
-/// temperatures above 0.
+/// One draw from `predictor`^(1/`temperature`) over the labelled placements of `space`, in
+/// canonical form, after `steps` steps; temperatures above 0.
 pub fn draw(
     predictor: &dyn Predictor,
     space: &Space,
@@ -57,7 +60,13 @@ impl<'a> Chain<'a> {
             PerContext::AtMost(most) => most,
             PerContext::Any => usize::MAX,
         };
-        Self { walk: predictor.walk(&leaves), predicted: predictor.predict(&leaves), leaves, held, capacity }
+        Self {
+            walk: predictor.walk(&leaves),
+            predicted: predictor.predict(&leaves),
+            leaves,
+            held,
+            capacity,
+        }
     }
 
     /// One step at a temperature.
@@ -71,7 +80,8 @@ impl<'a> Chain<'a> {
             return;
         }
         let there = &self.held[to as usize];
-        let other = (there.len() >= self.capacity).then(|| there[random.below(there.len() as u64) as usize]);
+        let other = (there.len() >= self.capacity)
+            .then(|| there[random.below(there.len() as u64) as usize]);
         self.place(thread, other, from, to);
         let predicted = self.walk.step(&self.leaves, Change { thread, other, from, to });
         let better = predicted >= self.predicted;
@@ -117,20 +127,25 @@ mod tests {
 
     #[test]
     fn draws_follow_the_tilted_law() {
-        for (per_context, contexts) in [(PerContext::AtMost(1), 4), (PerContext::AtMost(2), 3), (PerContext::Any, 3)] {
+        for (per_context, contexts) in
+            [(PerContext::AtMost(1), 4), (PerContext::AtMost(2), 3), (PerContext::Any, 3)]
+        {
             let machine = Machine::from_shape(&format!("{contexts}")).unwrap();
             let tree = SharingTree::new(&machine, Alike::ByStructure);
             let space = Space::new(tree, 3, per_context).unwrap();
             let temperature = 0.1;
             let capacity = |leaves: &[u32]| {
-                let most = (0..contexts).map(|leaf| leaves.iter().filter(|other| **other == leaf).count()).max();
+                let most = (0..contexts)
+                    .map(|leaf| leaves.iter().filter(|other| **other == leaf).count())
+                    .max();
                 match per_context {
                     PerContext::AtMost(allowed) => most.unwrap_or(0) <= allowed,
                     PerContext::Any => true,
                 }
             };
-            let all = (0..contexts.pow(3))
-                .map(|code| vec![code / contexts / contexts, code / contexts % contexts, code % contexts]);
+            let all = (0..contexts.pow(3)).map(|code| {
+                vec![code / contexts / contexts, code / contexts % contexts, code % contexts]
+            });
             let weights: BTreeMap<Vec<u32>, f64> = all
                 .filter(|leaves| capacity(leaves))
                 .map(|leaves| (leaves.clone(), Low.predict(&leaves).powf(1.0 / temperature)))
@@ -149,7 +164,10 @@ mod tests {
                 // Successive states are correlated: ten standard errors of independent ones.
                 let expected = weight / total;
                 let tolerance = 10.0 * (expected / f64::from(steps)).sqrt();
-                assert!((share - expected).abs() < tolerance, "{per_context:?} {leaves:?}: {share} {expected}");
+                assert!(
+                    (share - expected).abs() < tolerance,
+                    "{per_context:?} {leaves:?}: {share} {expected}"
+                );
             }
         }
     }

@@ -1,4 +1,5 @@
-//! A characterization as a page: a heat map of slowdowns for each level, how they grow, and what follows.
+//! A characterization as a page: a heat map of slowdowns for each level, how they grow, and what
+//! follows.
 
 use crate::figure::Table;
 use crate::page::{ReportError, STYLE};
@@ -12,7 +13,8 @@ use pinwise_topology::{Fingerprint, Machine};
 /// Shades of the style sheet, of which the first stands for no slowdown.
 const SHADES: usize = 8;
 
-/// The page of a characterization: a complete HTML document that needs nothing else, not even a script.
+/// The page of a characterization: a complete HTML document that needs nothing else, not even a
+/// script.
 ///
 /// # Errors
 /// The template could not be filled in.
@@ -38,10 +40,15 @@ pub fn characterization_page(kept: &KeptCharacterization) -> Result<String, Repo
     Ok(page.render()?)
 }
 
-/// What the page of a machine's characterization has at its end and no other machine's has: an HTML comment.
+/// What the page of a machine's characterization has at its end and no other machine's has: an HTML
+/// comment.
 pub fn characterization_mark(fingerprint: &Fingerprint) -> String {
     // A comment ends where a bracket closes.
-    format!("<!-- characterization of {} {} -->", fingerprint.topology, fingerprint.model.replace('>', ""))
+    format!(
+        "<!-- characterization of {} {} -->",
+        fingerprint.topology,
+        fingerprint.model.replace('>', "")
+    )
 }
 
 /// Where and when it was measured, as a sentence.
@@ -49,7 +56,9 @@ fn origin(kept: &KeptCharacterization) -> String {
     let of = &kept.characterization;
     let how = if is_model(of) { "Simulated" } else { "Measured" };
     let fingerprint = &of.fingerprint;
-    let condition = |name: &str, value: &Option<String>| value.as_ref().map(|value| format!(", {name} {value}"));
+    let condition = |name: &str, value: &Option<String>| {
+        value.as_ref().map(|value| format!(", {name} {value}"))
+    };
     let conditions = [
         condition("kernel", &fingerprint.kernel),
         condition("SMT", &fingerprint.smt),
@@ -67,18 +76,31 @@ fn excerpt(kept: &KeptCharacterization) -> Option<String> {
         return None;
     }
     Some(match noise.busy() {
-        true => format!("programs had their contexts for {} of the time", figures::percent(noise.share)),
+        true => {
+            format!("programs had their contexts for {} of the time", figures::percent(noise.share))
+        }
         false => "only some of the benchmarks, or few stressors, took part".into(),
     })
 }
 
 /// The largest slowdown that is critical, as a sentence without its end.
 fn worst(characterization: &Characterization) -> Option<String> {
-    let worst = characterization.findings.critical.iter().max_by(|a, b| a.slowdown.total_cmp(&b.slowdown))?;
+    let worst = characterization
+        .findings
+        .critical
+        .iter()
+        .max_by(|a, b| a.slowdown.total_cmp(&b.slowdown))?;
     let (count, slowdown, resource) = (worst.count, worst.slowdown, &worst.resource);
     Some(match worst.benchmark == worst.stressor {
-        true => format!("{} {} slow each other down {slowdown:.2} times: {resource}", count + 1, worst.benchmark),
-        false => format!("{count} {} slow {} down {slowdown:.2} times: {resource}", worst.stressor, worst.benchmark),
+        true => format!(
+            "{} {} slow each other down {slowdown:.2} times: {resource}",
+            count + 1,
+            worst.benchmark
+        ),
+        false => format!(
+            "{count} {} slow {} down {slowdown:.2} times: {resource}",
+            worst.stressor, worst.benchmark
+        ),
     })
 }
 
@@ -165,7 +187,8 @@ impl Maps {
     }
 }
 
-/// The slowdowns at one level with the most stressors that were tried there: references in rows, stressors in columns.
+/// The slowdowns at one level with the most stressors that were tried there: references in rows,
+/// stressors in columns.
 struct Map {
     title: String,
     head: Vec<String>,
@@ -178,11 +201,16 @@ struct Cell {
     title: String,
 }
 
-/// The rows of every place and kind of core that have the most stressors, in the order in which they were measured.
-fn full(characterization: &Characterization) -> Vec<(String, usize, Option<String>, Vec<&Slowdown>)> {
+/// The rows of every place and kind of core that have the most stressors, in the order in which
+/// they were measured.
+fn full(
+    characterization: &Characterization,
+) -> Vec<(String, usize, Option<String>, Vec<&Slowdown>)> {
     let mut places: Vec<(String, usize, Option<String>, Vec<&Slowdown>)> = Vec::new();
     for row in &characterization.slowdowns {
-        let known = places.iter_mut().find(|(place, _, kind, _)| *place == row.place && *kind == row.core_kind);
+        let known = places
+            .iter_mut()
+            .find(|(place, _, kind, _)| *place == row.place && *kind == row.core_kind);
         match known {
             Some((_, count, _, rows)) if row.count >= *count => {
                 if row.count > *count {
@@ -198,7 +226,8 @@ fn full(characterization: &Characterization) -> Vec<(String, usize, Option<Strin
 }
 
 fn maps(characterization: &Characterization, most: f64) -> Vec<Map> {
-    let names: Vec<String> = characterization.benchmarks.iter().map(|benchmark| benchmark.name.clone()).collect();
+    let names: Vec<String> =
+        characterization.benchmarks.iter().map(|benchmark| benchmark.name.clone()).collect();
     let cell = |row: Option<&&Slowdown>| match row {
         Some(row) => Cell {
             class: format!("s{}", shade(row.slowdown, most)),
@@ -238,16 +267,26 @@ fn interval(low: Option<f64>, high: Option<f64>) -> String {
 }
 
 fn isolation(characterization: &Characterization) -> Table {
-    let mut table = Table::new(["Benchmark", "Stresses", characterization.unit.name(), "95 % interval", "Runs"]);
+    let mut table = Table::new([
+        "Benchmark",
+        "Stresses",
+        characterization.unit.name(),
+        "95 % interval",
+        "Runs",
+    ]);
     for row in &characterization.isolation {
-        let benchmark = characterization.benchmarks.iter().find(|benchmark| benchmark.name == row.benchmark);
+        let benchmark =
+            characterization.benchmarks.iter().find(|benchmark| benchmark.name == row.benchmark);
         let value = row.cpi.or(row.ns).unwrap_or(f64::NAN);
         let kind = row.core_kind.as_ref().map(|kind| format!(" ({kind})")).unwrap_or_default();
         table.row([
             format!("{}{kind}", row.benchmark),
             benchmark.map(|benchmark| benchmark.resource.clone()).unwrap_or_default(),
             format!("{value:.3}"),
-            row.low.zip(row.high).map(|(low, high)| format!("{low:.3} to {high:.3}")).unwrap_or_default(),
+            row.low
+                .zip(row.high)
+                .map(|(low, high)| format!("{low:.3} to {high:.3}"))
+                .unwrap_or_default(),
             row.runs.to_string(),
         ]);
     }
@@ -267,7 +306,8 @@ fn critical(characterization: &Characterization) -> Table {
 }
 
 fn sensitivity(characterization: &Characterization) -> Table {
-    let mut table = Table::new(["Benchmark", "Sensitivity", "Most", "By", "Where", "Slowed down up to"]);
+    let mut table =
+        Table::new(["Benchmark", "Sensitivity", "Most", "By", "Where", "Slowed down up to"]);
     for row in &characterization.findings.sensitivity {
         let class = match row.class {
             SensitivityClass::Insensitive => "insensitive",
@@ -289,7 +329,8 @@ fn sensitivity(characterization: &Characterization) -> Table {
 
 /// Every row that is slowed down by 5 % or more.
 fn growth(characterization: &Characterization) -> Table {
-    let mut table = Table::new(["Reference", "Stressor", "Where", "Stressors", "Slowdown", "95 % interval"]);
+    let mut table =
+        Table::new(["Reference", "Stressor", "Where", "Stressors", "Slowdown", "95 % interval"]);
     for row in characterization.slowdowns.iter().filter(|row| row.slowdown >= 1.05) {
         table.row([
             row.reference.clone(),
@@ -305,8 +346,10 @@ fn growth(characterization: &Characterization) -> Table {
 
 /// The caches as declared and as seen, and the curve that this was seen in.
 fn caches(found: &WorkingSets) -> (Table, Table) {
-    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<String>>();
-    let mut levels = Table { head: words(&["cache", "declared", "seen", "ns a load", ""]), rows: Vec::new() };
+    let words =
+        |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<String>>();
+    let mut levels =
+        Table { head: words(&["cache", "declared", "seen", "ns a load", ""]), rows: Vec::new() };
     for cache in &found.caches {
         levels.rows.push(vec![
             format!("L{}", cache.level),
@@ -317,18 +360,24 @@ fn caches(found: &WorkingSets) -> (Table, Table) {
         ]);
     }
     let point = |point: &WorkingSet| vec![figures::bytes(point.bytes), format!("{:.2}", point.ns)];
-    let curve = Table { head: words(&["working set", "ns a load"]), rows: found.curve.iter().map(point).collect() };
+    let curve = Table {
+        head: words(&["working set", "ns a load"]),
+        rows: found.curve.iter().map(point).collect(),
+    };
     (levels, curve)
 }
 
 fn remote(characterization: &Characterization) -> Vec<String> {
     let Some(remote) = &characterization.findings.remote else {
-        return vec!["There is no other core, so there is nothing to say about remote ones.".into()];
+        return vec![
+            "There is no other core, so there is nothing to say about remote ones.".into(),
+        ];
     };
     let mut sentences = Vec::new();
     let list = |names: &[String]| names.join(", ");
     if !remote.independent.is_empty() {
-        sentences.push(format!("Nothing on another core slows down {}.", list(&remote.independent)));
+        sentences
+            .push(format!("Nothing on another core slows down {}.", list(&remote.independent)));
     }
     if !remote.dependent.is_empty() {
         sentences.push(format!(
@@ -340,7 +389,10 @@ fn remote(characterization: &Characterization) -> Vec<String> {
         sentences.push(format!("What other cores run slows down {}.", list(&remote.shared)));
     }
     for row in &remote.undecided {
-        sentences.push(format!("Whether other cores slow down {} is undecided: {}.", row.benchmark, row.reason));
+        sentences.push(format!(
+            "Whether other cores slow down {} is undecided: {}.",
+            row.benchmark, row.reason
+        ));
     }
     sentences.push(match (remote.arrangement, &remote.arrangement_of) {
         (Some(change), Some((reference, stressor))) => format!(
@@ -352,7 +404,10 @@ fn remote(characterization: &Characterization) -> Vec<String> {
     });
     sentences.push(match characterization.findings.local {
         Some(kind) => {
-            format!("The smallest domains that can be looked at one at a time: {}.", kind.name().to_lowercase())
+            format!(
+                "The smallest domains that can be looked at one at a time: {}.",
+                kind.name().to_lowercase()
+            )
         }
         None => "No domain below the whole machine can be looked at alone.".into(),
     });

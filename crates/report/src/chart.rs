@@ -1,13 +1,16 @@
 //! A chart as data: what `page.js` draws with uPlot.
 //!
-//! The page's script knows nothing of performance, bounds or placements. It gets axes, series, marks and bars, all
-//! in displayed units, and a name of a colour that the style sheet defines for light, dark and paper.
+//! The page's script knows nothing of performance, bounds or placements. It gets axes, series,
+//! marks and bars, all in displayed units, and a name of a colour that the style sheet defines for
+//! light, dark and paper.
 //!
-//! Values that are not finite never reach the page: JSON has no word for them. They are left out here, once.
+//! Values that are not finite never reach the page: JSON has no word for them. They are left out
+//! here, once.
 
 use serde::Serialize;
 
-/// What a colour stands for; the style sheet has a custom property of that name. Shape or label always says the same.
+/// What a colour stands for; the style sheet has a custom property of that name. Shape or label
+/// always says the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Ink {
@@ -44,7 +47,8 @@ pub(crate) enum Shape {
 pub(crate) struct Axis {
     /// What is shown, with its unit.
     pub(crate) label: String,
-    /// Larger values to the left or below: quantities that are better when lower, so that better stays right or up.
+    /// Larger values to the left or below: quantities that are better when lower, so that better
+    /// stays right or up.
     pub(crate) reversed: bool,
     /// Names for the positions 0, 1, 2, … instead of numbers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -68,7 +72,8 @@ pub(crate) struct Series {
 }
 
 impl Series {
-    /// The finite ones of `points`, to six significant digits: finer than any screen, half the bytes.
+    /// The finite ones of `points`, to six significant digits: finer than any screen, half the
+    /// bytes.
     pub(crate) fn new(
         name: impl Into<String>,
         shape: Shape,
@@ -123,7 +128,15 @@ pub(crate) struct Chart {
 
 impl Chart {
     pub(crate) fn new(id: &'static str, x: Axis, y: Axis) -> Self {
-        Self { id, x, y, series: Vec::new(), marks: Vec::new(), bars_along_x: false, bars: Vec::new() }
+        Self {
+            id,
+            x,
+            y,
+            series: Vec::new(),
+            marks: Vec::new(),
+            bars_along_x: false,
+            bars: Vec::new(),
+        }
     }
 
     /// Adds a series unless it is empty.
@@ -135,7 +148,13 @@ impl Chart {
     }
 
     /// Marks `at`, or the band from `at` to `to`; nothing where `at` is not finite.
-    pub(crate) fn mark(mut self, label: impl Into<String>, ink: Ink, at: f64, to: Option<f64>) -> Self {
+    pub(crate) fn mark(
+        mut self,
+        label: impl Into<String>,
+        ink: Ink,
+        at: f64,
+        to: Option<f64>,
+    ) -> Self {
         if at.is_finite() {
             let to = to.filter(|to| to.is_finite()).map(six_digits);
             self.marks.push(Mark { label: label.into(), ink, at: six_digits(at), to });
@@ -147,14 +166,20 @@ impl Chart {
     pub(crate) fn bar(mut self, ink: Ink, at: f64, (low, mid, high): (f64, f64, f64)) -> Self {
         let end = |value: f64| value.is_finite().then(|| six_digits(value));
         if at.is_finite() && mid.is_finite() {
-            self.bars.push(Bar { ink, at: six_digits(at), low: end(low), mid: six_digits(mid), high: end(high) });
+            self.bars.push(Bar {
+                ink,
+                at: six_digits(at),
+                low: end(low),
+                mid: six_digits(mid),
+                high: end(high),
+            });
         }
         self
     }
 }
 
-/// At most about `limit` of `points`, which are ordered in x: of each run of neighbours the lowest and the highest, so that
-/// no extreme is lost.
+/// At most about `limit` of `points`, which are ordered in x: of each run of neighbours the lowest
+/// and the highest, so that no extreme is lost.
 pub(crate) fn thin(points: &[(f64, f64)], limit: usize) -> Vec<(f64, f64)> {
     if points.len() <= limit {
         return points.to_vec();
@@ -164,7 +189,9 @@ pub(crate) fn thin(points: &[(f64, f64)], limit: usize) -> Vec<(f64, f64)> {
     for neighbours in points.chunks(run) {
         let by_height = |a: &(usize, f64), b: &(usize, f64)| a.1.total_cmp(&b.1);
         let heights = || neighbours.iter().map(|point| point.1).enumerate();
-        let (Some((low, _)), Some((high, _))) = (heights().min_by(by_height), heights().max_by(by_height)) else {
+        let (Some((low, _)), Some((high, _))) =
+            (heights().min_by(by_height), heights().max_by(by_height))
+        else {
             continue;
         };
         kept.push(neighbours[low.min(high)]);
@@ -195,7 +222,12 @@ mod tests {
     #[test]
     fn values_that_are_not_finite_never_reach_the_page() {
         let chart = Chart::new("c", Axis::new("x"), Axis::new("y"))
-            .series(Series::new("s", Shape::Dots, Ink::Data, [(1.0, f64::NAN), (f64::INFINITY, 1.0), (2.0, 3.0)]))
+            .series(Series::new(
+                "s",
+                Shape::Dots,
+                Ink::Data,
+                [(1.0, f64::NAN), (f64::INFINITY, 1.0), (2.0, 3.0)],
+            ))
             .series(Series::new("none", Shape::Dots, Ink::Data, [(f64::NAN, 0.0)]))
             .mark("nowhere", Ink::Best, f64::NAN, None)
             .mark("open band", Ink::Bound, 1.0, Some(f64::INFINITY))
@@ -218,11 +250,14 @@ mod tests {
 
     #[test]
     fn thinning_keeps_the_extremes_and_the_order() {
-        let points: Vec<(f64, f64)> = (0..5000).map(|i| (f64::from(i), f64::from((i * 7919) % 4999))).collect();
+        let points: Vec<(f64, f64)> =
+            (0..5000).map(|i| (f64::from(i), f64::from((i * 7919) % 4999))).collect();
         let kept = thin(&points, 600);
         assert!(kept.len() <= 602, "{}", kept.len());
         assert!(kept.is_sorted_by(|a, b| a.0 < b.0));
-        assert!(kept.iter().any(|point| point.1 == 4998.0) && kept.iter().any(|point| point.1 == 0.0));
+        assert!(
+            kept.iter().any(|point| point.1 == 4998.0) && kept.iter().any(|point| point.1 == 0.0)
+        );
         assert_eq!(thin(&points[..10], 600), points[..10]);
     }
 }

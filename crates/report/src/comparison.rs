@@ -1,8 +1,9 @@
-//! A comparison as a page: what every way of placing loses against the best known, what each measurement bought, and which claims were
-//! true.
+//! A comparison as a page: what every way of placing loses against the best known, what each
+//! measurement bought, and which claims were true.
 //!
-//! The first chart is that of BlackBox scheduler, figures 7 and 9; the second shows what measuring more brings, as its figure 8 does; the
-//! table after it the number of measurements by which a loss is reached, as figure 14 of the statistical approach.
+//! The first chart is that of BlackBox scheduler, figures 7 and 9; the second shows what measuring
+//! more brings, as its figure 8 does; the table after it the number of measurements by which a loss
+//! is reached, as figure 14 of the statistical approach.
 
 use crate::characterization::Sharing;
 use crate::chart::{Axis, Chart, Ink, Series, Shape};
@@ -20,7 +21,8 @@ use std::collections::BTreeMap;
 /// Losses by which measurements are counted: those of figure 14, and one closer.
 const REACHED: [f64; 4] = [0.10, 0.05, 0.025, 0.01];
 
-/// `at most 3.1 %` where a loss may be none, else `2.0 % to 3.1 %`; of what is a gain beyond doubt both ends, `-3.1 % to -2.0 %`.
+/// `at most 3.1 %` where a loss may be none, else `2.0 % to 3.1 %`; of what is a gain beyond doubt
+/// both ends, `-3.1 % to -2.0 %`.
 pub fn lost(loss: &Loss) -> String {
     let high = figures::percent(loss.high);
     match loss.low > 0.0 || loss.high < 0.0 {
@@ -34,8 +36,8 @@ pub fn loses(loss: &Loss) -> String {
     if loss.estimate.is_finite() { figures::percent(loss.estimate) } else { "none".to_owned() }
 }
 
-/// Where the fresh windows contradict the choice of the best known, that they do; then what they were too few or too noisy to tell, and how
-/// many would do. `None` where everything is told.
+/// Where the fresh windows contradict the choice of the best known, that they do; then what they
+/// were too few or too noisy to tell, and how many would do. `None` where everything is told.
 pub fn caveat(comparison: &Comparison, simulated: bool) -> Option<String> {
     let sentences = [contradiction(comparison), unclear(comparison, simulated)];
     sentences.into_iter().flatten().reduce(|all, next| format!("{all} {next}"))
@@ -47,8 +49,11 @@ fn contradiction(comparison: &Comparison) -> Option<String> {
         true => "while the former got nothing done".to_owned(),
         false => figures::change(-better.loss.estimate),
     };
-    let doubt =
-        if better.standing == Standing::Better || comparison.is_idle() { "" } else { ", as did every other way" };
+    let doubt = if better.standing == Standing::Better || comparison.is_idle() {
+        ""
+    } else {
+        ", as did every other way"
+    };
     Some(format!(
         "No best is known: {} led in the windows that were to choose it, and the fresh ones contradict them: {} does better in them, {how}{doubt}. \
          Windows were too noisy or the machine changed meanwhile; which is best stays open until they are repeated, on a quieter machine or with more \
@@ -58,7 +63,8 @@ fn contradiction(comparison: &Comparison) -> Option<String> {
     ))
 }
 
-/// What losses are taken against, in a sentence: what the fresh windows contradict is not called the best.
+/// What losses are taken against, in a sentence: what the fresh windows contradict is not called
+/// the best.
 pub fn against(comparison: &Comparison) -> String {
     match (comparison.contradiction(), comparison.best()) {
         (Some(_), Some(led)) => format!("{} (which led before)", led.name),
@@ -81,7 +87,9 @@ fn unclear(comparison: &Comparison, simulated: bool) -> Option<String> {
     let unclear = comparison.unclear()?;
     let who = match unclear.rows.as_slice() {
         [one] => format!("{} may be as good as {} or lose", one.name, against(comparison)),
-        rows => format!("{} ways may each be as good as {} or lose", rows.len(), against(comparison)),
+        rows => {
+            format!("{} ways may each be as good as {} or lose", rows.len(), against(comparison))
+        }
     };
     let longer = if simulated { "--cycles" } else { "--period" };
     Some(format!(
@@ -92,8 +100,8 @@ fn unclear(comparison: &Comparison, simulated: bool) -> Option<String> {
     ))
 }
 
-/// The page of a comparison: a complete HTML document that needs nothing else. `searches` are the records of the campaigns in which its
-/// ways searched, by name.
+/// The page of a comparison: a complete HTML document that needs nothing else. `searches` are the
+/// records of the campaigns in which its ways searched, by name.
 ///
 /// # Errors
 /// The data could not be written, or the template not filled in.
@@ -121,8 +129,10 @@ pub fn comparison_page(
         next: next(comparison, files),
         version: env!("CARGO_PKG_VERSION"),
     };
-    let charts: Vec<&Chart> =
-        [&document.losses, &document.progress].into_iter().filter_map(|figure| figure.chart.as_ref()).collect();
+    let charts: Vec<&Chart> = [&document.losses, &document.progress]
+        .into_iter()
+        .filter_map(|figure| figure.chart.as_ref())
+        .collect();
     let title = format!("{}: ways of placing, campaign {}", info.new.workload.name, info.id.0);
     Shell::page(title, document.render()?, &charts)
 }
@@ -152,11 +162,23 @@ fn verdict(comparison: &Comparison, scale: &Scale) -> String {
         return format!("{} reaches {}.", best.name, best.performance.show(scale));
     }
     // The first row is the program as nobody pins it.
-    let against = comparison.rows.first().filter(|row| row.standing == Standing::Worse).map_or(String::new(), |row| {
-        format!(" {} loses {} against it ({}).", row.name, figures::percent(row.loss.estimate), lost(&row.loss))
-    });
-    let alike: Vec<&str> =
-        comparison.rows.iter().filter(|row| row.standing == Standing::Tied).map(|row| row.name.as_str()).collect();
+    let against = comparison.rows.first().filter(|row| row.standing == Standing::Worse).map_or(
+        String::new(),
+        |row| {
+            format!(
+                " {} loses {} against it ({}).",
+                row.name,
+                figures::percent(row.loss.estimate),
+                lost(&row.loss)
+            )
+        },
+    );
+    let alike: Vec<&str> = comparison
+        .rows
+        .iter()
+        .filter(|row| row.standing == Standing::Tied)
+        .map(|row| row.name.as_str())
+        .collect();
     let alike = match alike.as_slice() {
         [] => String::new(),
         names => format!(" Not told apart from it: {}.", names.join("; ")),
@@ -181,7 +203,8 @@ fn losses(comparison: &Comparison, scale: &Scale) -> Figure {
     let y = Axis { names, ..Axis::default() };
     let mut chart = Chart::new("chart-losses", Axis::new("loss, %"), y);
     chart.bars_along_x = true;
-    let mut table = Table::new(["", "Loss", "Interval", "", "Performance", "Windows", "Measurements spent"]);
+    let mut table =
+        Table::new(["", "Loss", "Interval", "", "Performance", "Windows", "Measurements spent"]);
     for (index, row) in rows.iter().enumerate() {
         let Loss { estimate, low, high } = row.loss;
         let at = (rows.len() - 1 - index) as f64;
@@ -202,15 +225,19 @@ fn losses(comparison: &Comparison, scale: &Scale) -> Figure {
     }
     let points = |wanted: Ink| {
         let rows = rows.iter().enumerate().filter(move |(_, row)| ink(row) == wanted);
-        rows.map(|(index, row)| (100.0 * row.loss.estimate, (comparison.rows.len() - 1 - index) as f64))
-            .collect::<Vec<_>>()
+        rows.map(|(index, row)| {
+            (100.0 * row.loss.estimate, (comparison.rows.len() - 1 - index) as f64)
+        })
+        .collect::<Vec<_>>()
     };
-    chart = chart.series(Series::new("searched for", Shape::Dots, Ink::Best, points(Ink::Best))).series(Series::new(
-        "left to the system or to chance",
-        Shape::Rings,
-        Ink::Baseline,
-        points(Ink::Baseline),
-    ));
+    chart = chart
+        .series(Series::new("searched for", Shape::Dots, Ink::Best, points(Ink::Best)))
+        .series(Series::new(
+            "left to the system or to chance",
+            Shape::Rings,
+            Ink::Baseline,
+            points(Ink::Baseline),
+        ));
     let worst = rows.iter().max_by(|a, b| a.loss.estimate.total_cmp(&b.loss.estimate));
     Figure {
         title,
@@ -231,17 +258,23 @@ fn ink(row: &Row) -> Ink {
     if row.campaign.is_some() { Ink::Best } else { Ink::Baseline }
 }
 
-/// How the best so far changed in a search: after how many measurements, and what the new best loses. The best so far is what has the
-/// highest mean by then. What it loses is taken from its later windows where it had any: those it came to lead by flatter it.
+/// How the best so far changed in a search: after how many measurements, and what the new best
+/// loses. The best so far is what has the highest mean by then. What it loses is taken from its
+/// later windows where it had any: those it came to lead by flatter it.
 fn leads(records: &[Record], best: f64) -> Vec<(u64, f64)> {
     let mut windows: BTreeMap<&Assignment, Vec<(u64, f64)>> = BTreeMap::new();
-    let measured = |record: &'_ Record| record.outcome.as_ref().ok().map(|measured| measured.performance);
+    let measured =
+        |record: &'_ Record| record.outcome.as_ref().ok().map(|measured| measured.performance);
     for record in records {
-        if let (Setting::Pinned(assignment), Some(performance)) = (&record.trial.setting, measured(record)) {
+        if let (Setting::Pinned(assignment), Some(performance)) =
+            (&record.trial.setting, measured(record))
+        {
             windows.entry(assignment).or_default().push((record.number, performance));
         }
     }
-    let mean = |values: &[(u64, f64)]| values.iter().map(|(_, value)| value).sum::<f64>() / values.len() as f64;
+    let mean = |values: &[(u64, f64)]| {
+        values.iter().map(|(_, value)| value).sum::<f64>() / values.len() as f64
+    };
     let until = |assignment: &Assignment, number: u64| {
         let own = &windows[assignment];
         own.split_at(own.partition_point(|(at, _)| *at <= number))
@@ -249,8 +282,12 @@ fn leads(records: &[Record], best: f64) -> Vec<(u64, f64)> {
     let mut leads = Vec::new();
     let mut leader: Option<(&Assignment, f64)> = None;
     for record in records {
-        let (Setting::Pinned(assignment), Some(_)) = (&record.trial.setting, measured(record)) else { continue };
-        let searching = matches!(record.trial.purpose, Purpose::Sample | Purpose::Steered | Purpose::Climb);
+        let (Setting::Pinned(assignment), Some(_)) = (&record.trial.setting, measured(record))
+        else {
+            continue;
+        };
+        let searching =
+            matches!(record.trial.purpose, Purpose::Sample | Purpose::Steered | Purpose::Climb);
         let (so_far, later) = until(assignment, record.number);
         let height = mean(so_far);
         match &mut leader {
@@ -270,7 +307,10 @@ fn leads(records: &[Record], best: f64) -> Vec<(u64, f64)> {
 fn progress(comparison: &Comparison, searches: &[(String, Vec<Record>)]) -> Figure {
     const TITLE: &str = "Loss of the best so far";
     let Some(best) = comparison.best().filter(|_| !searches.is_empty()) else {
-        return Figure::absent(TITLE, "The campaigns of the searches are not in the store any more.");
+        return Figure::absent(
+            TITLE,
+            "The campaigns of the searches are not in the store any more.",
+        );
     };
     let looks = [
         (Shape::Dashes, Ink::Baseline),
@@ -278,7 +318,8 @@ fn progress(comparison: &Comparison, searches: &[(String, Vec<Record>)]) -> Figu
         (Shape::Line, Ink::Bound),
         (Shape::Line, Ink::Best),
     ];
-    let mut chart = Chart::new("chart-progress", Axis::new("measurements made"), Axis::new("loss, %"));
+    let mut chart =
+        Chart::new("chart-progress", Axis::new("measurements made"), Axis::new("loss, %"));
     let mut table = Table::new(["", "Measurements", "Loss of the best so far"]);
     let mut says = Vec::new();
     for (index, (name, records)) in searches.iter().enumerate() {
@@ -293,11 +334,16 @@ fn progress(comparison: &Comparison, searches: &[(String, Vec<Record>)]) -> Figu
             table.row([name.clone(), figures::count(*number), figures::percent(*loss)]);
         }
         if let Some((number, loss)) = leads.last() {
-            says.push(format!("{name} {} from {} on", figures::percent(*loss), figures::count(*number)));
+            says.push(format!(
+                "{name} {} from {} on",
+                figures::percent(*loss),
+                figures::count(*number)
+            ));
             steps.push((records.len() as f64, 100.0 * loss));
         }
         // As many looks as there are searches; the last one is drawn the strongest.
-        let (shape, ink) = looks[(index + looks.len() - searches.len().min(looks.len())) % looks.len()];
+        let (shape, ink) =
+            looks[(index + looks.len() - searches.len().min(looks.len())) % looks.len()];
         chart = chart.series(Series::new(name.clone(), shape, ink, steps));
     }
     Figure {
@@ -318,8 +364,11 @@ fn reached(comparison: &Comparison, searches: &[(String, Vec<Record>)]) -> Table
     for (name, records) in searches {
         let leads = leads(records, best.performance.mean);
         let by = |within: f64| {
-            let beyond = leads.iter().rposition(|(_, loss)| *loss > within).map_or(0, |last| last + 1);
-            leads.get(beyond).map_or("not reached".to_owned(), |(number, _)| figures::count(*number))
+            let beyond =
+                leads.iter().rposition(|(_, loss)| *loss > within).map_or(0, |last| last + 1);
+            leads
+                .get(beyond)
+                .map_or("not reached".to_owned(), |(number, _)| figures::count(*number))
         };
         table.rows.push(std::iter::once(name.clone()).chain(REACHED.map(by)).collect());
     }
@@ -327,7 +376,14 @@ fn reached(comparison: &Comparison, searches: &[(String, Vec<Record>)]) -> Table
 }
 
 fn claims(comparison: &Comparison, scale: &Scale) -> Table {
-    let mut table = Table::new(["", "Nothing is better than", "Its own is within", "Certificate", "It loses", "True?"]);
+    let mut table = Table::new([
+        "",
+        "Nothing is better than",
+        "Its own is within",
+        "Certificate",
+        "It loses",
+        "True?",
+    ]);
     for row in &comparison.rows {
         let Some(judged) = row.claim else { continue };
         table.row([
@@ -351,7 +407,10 @@ fn next(comparison: &Comparison, files: Files<'_>) -> Vec<(String, &'static str)
     let campaign = comparison.best().and_then(|best| best.campaign);
     let flag = files.flag();
     let show = campaign.map(|campaign| {
-        (format!("pinwise campaign show {}{flag}", campaign.0), "says what the search that found the best announced")
+        (
+            format!("pinwise campaign show {}{flag}", campaign.0),
+            "says what the search that found the best announced",
+        )
     });
     show.into_iter().collect()
 }

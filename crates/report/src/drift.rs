@@ -20,12 +20,17 @@ pub(crate) fn figure(evidence: &Evidence<'_>, outcome: &Outcome, scale: &Scale) 
         return Figure::absent(TITLE, "No reference was measured often enough to show drift.");
     };
     let (divisor, unit) = if last > 600.0 { (60.0, "min") } else { (1.0, "s") };
-    let mean = |part: &[(f64, f64)]| part.iter().map(|point| point.1).sum::<f64>() / part.len() as f64;
+    let mean =
+        |part: &[(f64, f64)]| part.iter().map(|point| point.1).sum::<f64>() / part.len() as f64;
     let third = (reference.len() / 3).max(1);
     let (first, final_) = (&reference[..third], &reference[reference.len() - third..]);
     let level = |part: &[(f64, f64)]| {
         let height = scale.value(mean(part));
-        [part.first(), part.last()].into_iter().flatten().map(|point| (point.0 / divisor, height)).collect::<Vec<_>>()
+        [part.first(), part.last()]
+            .into_iter()
+            .flatten()
+            .map(|point| (point.0 / divisor, height))
+            .collect::<Vec<_>>()
     };
     let y = Axis { reversed: scale.reversed(), ..Axis::new(&scale.label) };
     let chart = Chart::new("chart-drift", Axis::new(format!("time measuring, {unit}")), y)
@@ -51,7 +56,9 @@ pub(crate) fn figure(evidence: &Evidence<'_>, outcome: &Outcome, scale: &Scale) 
                 "no more than its noise explains"
             }
         ),
-        None => format!("One assignment was measured {} times through the campaign.", reference.len()),
+        None => {
+            format!("One assignment was measured {} times through the campaign.", reference.len())
+        }
     };
     Figure {
         title: TITLE,

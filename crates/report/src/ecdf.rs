@@ -28,12 +28,8 @@ pub(crate) fn figure(evidence: &Evidence<'_>, outcome: &Outcome, scale: &Scale) 
     let kept = (0..n).filter(|&index| index % stride == 0 || index + TOP >= n);
     let steps = kept.map(|index| (scale.value(values[index]), (index + 1) as f64 / n as f64));
     let x = Axis { reversed: scale.reversed(), ..Axis::new(&scale.label) };
-    let mut chart = Chart::new("chart-ecdf", x, Axis::new("share of assignments at or below")).series(Series::new(
-        "sampled assignments",
-        Shape::Steps,
-        Ink::Data,
-        steps,
-    ));
+    let mut chart = Chart::new("chart-ecdf", x, Axis::new("share of assignments at or below"))
+        .series(Series::new("sampled assignments", Shape::Steps, Ink::Data, steps));
     if let Some(baseline) = &outcome.baseline {
         chart = chart.mark("unpinned", Ink::Baseline, scale.value(baseline.mean), None);
     }
@@ -41,11 +37,19 @@ pub(crate) fn figure(evidence: &Evidence<'_>, outcome: &Outcome, scale: &Scale) 
         chart = chart.mark("best", Ink::Best, scale.value(best.performance.mean), None);
     }
     if let Some(upb) = outcome.bound.upb {
-        chart = chart.mark("bound", Ink::Bound, scale.value(upb), outcome.bound.upb_high.map(|high| scale.value(high)));
+        chart = chart.mark(
+            "bound",
+            Ink::Bound,
+            scale.value(upb),
+            outcome.bound.upb_high.map(|high| scale.value(high)),
+        );
     }
     let mut table = Table::new(["Share of assignments at or below", "Performance"]);
     for share in [0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0] {
-        table.row([figures::percent(share), scale.show(if share == 0.0 { worst } else { quantile(share) })]);
+        table.row([
+            figures::percent(share),
+            scale.show(if share == 0.0 { worst } else { quantile(share) }),
+        ]);
     }
     let mut says = format!(
         "{} different assignments, {}, range over {}; half of them lie at or below {}.",
@@ -56,8 +60,10 @@ pub(crate) fn figure(evidence: &Evidence<'_>, outcome: &Outcome, scale: &Scale) 
     );
     if let Some(baseline) = &outcome.baseline {
         let below = values.partition_point(|&value| value <= baseline.mean);
-        says +=
-            &format!(" Unpinned does as well as or better than {} of them.", figures::percent(below as f64 / n as f64));
+        says += &format!(
+            " Unpinned does as well as or better than {} of them.",
+            figures::percent(below as f64 / n as f64)
+        );
     }
     Figure {
         title: TITLE,

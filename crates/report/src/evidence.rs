@@ -49,12 +49,13 @@ impl<'a> Evidence<'a> {
 
     /// Every performance with this purpose and setting, in order.
     pub(crate) fn of(&self, purpose: Purpose, setting: &Setting) -> Vec<f64> {
-        let found = self.shots.iter().filter(|shot| shot.purpose == purpose && shot.setting == setting);
+        let found =
+            self.shots.iter().filter(|shot| shot.purpose == purpose && shot.setting == setting);
         found.map(|shot| shot.performance).collect()
     }
 
-    /// The random sample: each assignment once, in order of first measurement, with that record's number and the mean of all its
-    /// sampling measurements.
+    /// The random sample: each assignment once, in order of first measurement, with that record's
+    /// number and the mean of all its sampling measurements.
     pub(crate) fn sample(&self) -> Vec<(u64, f64)> {
         let mut seen: HashMap<&Assignment, usize> = HashMap::new();
         let mut sums: Vec<(u64, f64, f64)> = Vec::new();

@@ -1,4 +1,5 @@
-//! A chart with everything it needs to be understood without seeing it: a title, what it says, how to read it, a table.
+//! A chart with everything it needs to be understood without seeing it: a title, what it says, how
+//! to read it, a table.
 
 use crate::chart::{Chart, Ink, Shape};
 use askama::Template;
@@ -25,7 +26,8 @@ impl Table {
 #[template(path = "figure.html")]
 pub(crate) struct Figure {
     pub(crate) title: &'static str,
-    /// What it says, in numbers: all that somebody who cannot see the chart needs. Where there is no chart, why.
+    /// What it says, in numbers: all that somebody who cannot see the chart needs. Where there is
+    /// no chart, why.
     pub(crate) says: String,
     /// How to read it, for who has not met this kind of chart.
     pub(crate) reading: &'static str,

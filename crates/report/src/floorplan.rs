@@ -1,7 +1,9 @@
-//! The placement drawn on the machine: nested boxes, one per domain, with the threads on their contexts.
+//! The placement drawn on the machine: nested boxes, one per domain, with the threads on their
+//! contexts.
 //!
-//! A domain whose only child has the same contexts shares a box with it (`Core 3 · CPU 7`). Three or more neighbours
-//! without a thread become one box, so that eight threads on 256 contexts still fit a telephone.
+//! A domain whose only child has the same contexts shares a box with it (`Core 3 · CPU 7`). Three
+//! or more neighbours without a thread become one box, so that eight threads on 256 contexts still
+//! fit a telephone.
 
 use askama::Template;
 use pinwise_testbed::Thread;
@@ -42,11 +44,17 @@ pub(crate) fn roles(threads: &[Thread]) -> Vec<String> {
 }
 
 /// The machine with `assignment`'s threads on it; `leaves` maps leaf indices to contexts.
-pub(crate) fn draw(machine: &Machine, leaves: &[CpuId], threads: &[Thread], assignment: &Assignment) -> Block {
+pub(crate) fn draw(
+    machine: &Machine,
+    leaves: &[CpuId],
+    threads: &[Thread],
+    assignment: &Assignment,
+) -> Block {
     let roles = roles(threads);
     let on = |cpu: CpuId| -> Vec<Chip> {
         let here = threads.iter().enumerate().filter(|(index, _)| {
-            assignment.leaves().get(*index).and_then(|&leaf| leaves.get(leaf as usize)) == Some(&cpu)
+            assignment.leaves().get(*index).and_then(|&leaf| leaves.get(leaf as usize))
+                == Some(&cpu)
         });
         here.map(|(_, thread)| Chip {
             name: thread.name.clone(),
@@ -61,7 +69,12 @@ pub(crate) fn draw(machine: &Machine, leaves: &[CpuId], threads: &[Thread], assi
 /// How many role colours the style sheet has.
 const HUES: usize = 6;
 
-fn domain(machine: &Machine, domain: &Domain, outer: String, on: &dyn Fn(CpuId) -> Vec<Chip>) -> Block {
+fn domain(
+    machine: &Machine,
+    domain: &Domain,
+    outer: String,
+    on: &dyn Fn(CpuId) -> Vec<Chip>,
+) -> Block {
     let own = label(machine, domain);
     let label = if outer.is_empty() { own } else { format!("{outer} · {own}") };
     if let [only] = domain.children.as_slice()
@@ -69,10 +82,14 @@ fn domain(machine: &Machine, domain: &Domain, outer: String, on: &dyn Fn(CpuId) 
     {
         return self::domain(machine, only, label, on);
     }
-    let blocks: Vec<Block> =
-        domain.children.iter().map(|child| self::domain(machine, child, String::new(), on)).collect();
+    let blocks: Vec<Block> = domain
+        .children
+        .iter()
+        .map(|child| self::domain(machine, child, String::new(), on))
+        .collect();
     let context = blocks.is_empty();
-    let chips: Vec<Chip> = if context { domain.cpus.iter().flat_map(on).collect() } else { Vec::new() };
+    let chips: Vec<Chip> =
+        if context { domain.cpus.iter().flat_map(on).collect() } else { Vec::new() };
     let idle = chips.is_empty() && blocks.iter().all(|inner| inner.idle);
     let closed = context && domain.cpus.iter().all(|cpu| !machine.allowed.contains(cpu));
     let label = if closed { format!("{label}, not allowed") } else { label };
@@ -98,7 +115,13 @@ fn merge_idle(blocks: Vec<Block>) -> Vec<Block> {
 fn close_run(run: &mut Vec<Block>, merged: &mut Vec<Block>) {
     if let [first, _, .., last] = run.as_slice() {
         let label = format!("{} to {}: no threads", first.label, last.label);
-        *run = vec![Block { label, context: false, idle: true, chips: Vec::new(), blocks: Vec::new() }];
+        *run = vec![Block {
+            label,
+            context: false,
+            idle: true,
+            chips: Vec::new(),
+            blocks: Vec::new(),
+        }];
     }
     merged.append(run);
 }
@@ -106,10 +129,11 @@ fn close_run(run: &mut Vec<Block>, merged: &mut Vec<Block>) {
 /// `Package 0`, `L3 32 MiB`, `Core 3`, `CPU 7`.
 fn label(machine: &Machine, domain: &Domain) -> String {
     let cache = |level: u8| {
-        let found = machine
-            .caches
-            .iter()
-            .find(|cache| cache.level == level && cache.kind != CacheKind::Instruction && cache.cpus == domain.cpus);
+        let found = machine.caches.iter().find(|cache| {
+            cache.level == level
+                && cache.kind != CacheKind::Instruction
+                && cache.cpus == domain.cpus
+        });
         match found.and_then(|cache| cache.size) {
             Some(size) => format!("L{level} {}", figures::bytes(size)),
             None => format!("L{level}"),
@@ -150,7 +174,8 @@ pub(crate) fn path(machine: &Machine, cpu: CpuId) -> String {
         if inner.kind == DomainKind::Pu {
             break;
         }
-        // Only what distinguishes: a domain that is its parent's only child says nothing about where.
+        // Only what distinguishes: a domain that is its parent's only child says nothing about
+        // where.
         if here.children.len() > 1 {
             parts.push(label(machine, inner));
         }

@@ -1,7 +1,8 @@
 //! Core-to-core latencies as a page: the heat map, the levels, and what is to be said of them.
 //!
-//! Up to [`NUMBERS`] contexts the map is a table of numbers on shades; beyond it is a drawing whose neighbouring squares of one shade
-//! are one, each shaded by its own latency, or, beyond [`OWN`] contexts, by its level's median. Nothing on the page needs a script.
+//! Up to [`NUMBERS`] contexts the map is a table of numbers on shades; beyond it is a drawing whose
+//! neighbouring squares of one shade are one, each shaded by its own latency, or, beyond [`OWN`]
+//! contexts, by its level's median. Nothing on the page needs a script.
 
 use crate::characterization::HEAT_STYLE;
 use crate::figure::Table;
@@ -20,8 +21,9 @@ const GROUPS: usize = 8;
 /// Shades of the style sheet, from the nearest to the farthest.
 const SHADES: usize = 8;
 
-/// The page of a latency matrix of the machine `name`: a complete HTML document that needs nothing else. `declared` has for each level
-/// the kinds of domains that group alike, and is empty where nothing declares any; `sentences` stand below.
+/// The page of a latency matrix of the machine `name`: a complete HTML document that needs nothing
+/// else. `declared` has for each level the kinds of domains that group alike, and is empty where
+/// nothing declares any; `sentences` stand below.
 ///
 /// # Errors
 /// The template could not be filled in.
@@ -94,12 +96,16 @@ fn shade(levels: &LatencyLevels, latency: f64) -> usize {
 fn numbers(matrix: &LatencyMatrix, levels: &LatencyLevels, order: &[usize]) -> Numbers {
     let name = |index: usize| matrix.contexts()[index].0;
     let cell = |from: usize, to: usize| match matrix.get(from, to) {
-        Some(value) => {
-            Cell { class: format!("s{}", shade(levels, value)), text: figures::latency(matrix.unit(), value) }
+        Some(value) => Cell {
+            class: format!("s{}", shade(levels, value)),
+            text: figures::latency(matrix.unit(), value),
+        },
+        None => {
+            Cell { class: "none".into(), text: if from == to { "·".into() } else { "?".into() } }
         }
-        None => Cell { class: "none".into(), text: if from == to { "·".into() } else { "?".into() } },
     };
-    let rows = order.iter().map(|&from| (name(from), order.iter().map(|&to| cell(from, to)).collect()));
+    let rows =
+        order.iter().map(|&from| (name(from), order.iter().map(|&to| cell(from, to)).collect()));
     Numbers { head: order.iter().map(|&index| name(index)).collect(), rows: rows.collect() }
 }
 
@@ -115,14 +121,20 @@ fn drawing(matrix: &LatencyMatrix, levels: &LatencyLevels, order: &[usize]) -> S
         let median = level.and_then(|level| level.latency).map_or(own, |latency| latency.median);
         Some(shade(levels, if n <= OWN { own } else { median }))
     };
-    let mut svg = format!(r#"<svg class="map" viewBox="0 0 {n} {n}" shape-rendering="crispEdges" aria-hidden="true">"#);
+    let mut svg = format!(
+        r#"<svg class="map" viewBox="0 0 {n} {n}" shape-rendering="crispEdges" aria-hidden="true">"#
+    );
     for (y, &from) in order.iter().enumerate() {
         let shades: Vec<Option<usize>> = order.iter().map(|&to| shade_of(from, to)).collect();
         let mut x = 0;
         for run in shades.chunk_by(|a, b| a == b) {
             if let Some(shade) = run[0] {
                 // Writing to a string cannot fail.
-                let _ = write!(svg, r#"<rect class="s{shade}" x="{x}" y="{y}" width="{}" height="1"/>"#, run.len());
+                let _ = write!(
+                    svg,
+                    r#"<rect class="s{shade}" x="{x}" y="{y}" width="{}" height="1"/>"#,
+                    run.len()
+                );
             }
             x += run.len();
         }
@@ -131,17 +143,31 @@ fn drawing(matrix: &LatencyMatrix, levels: &LatencyLevels, order: &[usize]) -> S
 }
 
 fn table(matrix: &LatencyMatrix, levels: &LatencyLevels, declared: &[&[DomainKind]]) -> Table {
-    let mut table =
-        Table::new(["Level", "Groups", "Contexts in each", "Median", "Range", "Pairs", "Declared as", "The groups"]);
+    let mut table = Table::new([
+        "Level",
+        "Groups",
+        "Contexts in each",
+        "Median",
+        "Range",
+        "Pairs",
+        "Declared as",
+        "The groups",
+    ]);
     for (index, level) in levels.levels.iter().enumerate() {
         let show = |value| figures::latency(matrix.unit(), value);
         let unit = matrix.unit();
         let unknown = || ("?".to_owned(), "?".to_owned(), "0".to_owned());
         let (median, range, pairs) = level.latency.map_or_else(unknown, |latency| {
             let range = format!("{} to {} {unit}", show(latency.low), show(latency.high));
-            (format!("{} {unit}", show(latency.median)), range, figures::count(latency.pairs as u64))
+            (
+                format!("{} {unit}", show(latency.median)),
+                range,
+                figures::count(latency.pairs as u64),
+            )
         });
-        let kinds = declared.get(index).map(|kinds| kinds.iter().rev().map(|kind| kind.name()).collect::<Vec<_>>());
+        let kinds = declared
+            .get(index)
+            .map(|kinds| kinds.iter().rev().map(|kind| kind.name()).collect::<Vec<_>>());
         let kinds = match kinds {
             None => String::new(),
             Some(kinds) if kinds.is_empty() => "no such level".into(),
@@ -149,10 +175,21 @@ fn table(matrix: &LatencyMatrix, levels: &LatencyLevels, declared: &[&[DomainKin
         };
         let size = level.size().map_or("unequal".into(), |size| size.to_string());
         let count = level.groups.len();
-        let groups: Vec<String> = level.groups.iter().take(GROUPS).map(ToString::to_string).collect();
-        let more = if count > GROUPS { format!(" and {} more", count - GROUPS) } else { String::new() };
+        let groups: Vec<String> =
+            level.groups.iter().take(GROUPS).map(ToString::to_string).collect();
+        let more =
+            if count > GROUPS { format!(" and {} more", count - GROUPS) } else { String::new() };
         let groups = groups.join(" | ") + &more;
-        table.row([(index + 1).to_string(), count.to_string(), size, median, range, pairs, kinds, groups]);
+        table.row([
+            (index + 1).to_string(),
+            count.to_string(),
+            size,
+            median,
+            range,
+            pairs,
+            kinds,
+            groups,
+        ]);
     }
     table
 }

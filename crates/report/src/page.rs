@@ -54,8 +54,9 @@ pub(crate) const PREDICTED: &str = "predicted";
 /// Ties drawn on the machine; the table has every one.
 const TIES_DRAWN: usize = 6;
 
-/// The page of a campaign: a complete HTML document that needs nothing else. `files` are named in the commands at its end. With the characterization of
-/// its machine, where there is one, it shows what is shared on which level.
+/// The page of a campaign: a complete HTML document that needs nothing else. `files` are named in
+/// the commands at its end. With the characterization of its machine, where there is one, it shows
+/// what is shared on which level.
 ///
 /// # Errors
 /// See [`ReportError`]; all mean that the arguments do not belong together.
@@ -109,7 +110,8 @@ pub fn page(
         next: question::next(info, outcome, files),
         version: env!("CARGO_PKG_VERSION"),
     };
-    let charts: Vec<&Chart> = document.figures().filter_map(|figure| figure.chart.as_ref()).collect();
+    let charts: Vec<&Chart> =
+        document.figures().filter_map(|figure| figure.chart.as_ref()).collect();
     let title = format!("{}: placement, campaign {}", info.new.workload.name, info.id.0);
     Shell::page(title, document.render()?, &charts)
 }
@@ -126,7 +128,11 @@ pub(crate) struct Shell {
 
 impl Shell {
     /// The whole page.
-    pub(crate) fn page(title: String, document: String, charts: &[&Chart]) -> Result<String, ReportError> {
+    pub(crate) fn page(
+        title: String,
+        document: String,
+        charts: &[&Chart],
+    ) -> Result<String, ReportError> {
         let data = for_script(&serde_json::to_string(charts)?);
         Ok(Self { title, document, data }.render()?)
     }
@@ -197,7 +203,11 @@ fn facts(outcome: &Outcome, scale: &Scale) -> Vec<Fact> {
         });
     }
     if let Some(baseline) = &outcome.baseline {
-        facts.push(Fact { name: "Unpinned", value: baseline.value(scale), detail: baseline.interval(scale) });
+        facts.push(Fact {
+            name: "Unpinned",
+            value: baseline.value(scale),
+            detail: baseline.interval(scale),
+        });
     }
     if let Some((gain, low, high)) = outcome.gain {
         let detail = format!("{} to {}", figures::change(low), figures::change(high));
@@ -209,7 +219,11 @@ fn facts(outcome: &Outcome, scale: &Scale) -> Vec<Fact> {
     facts.push(Fact {
         name: "Cost",
         value: figures::duration(cost.time),
-        detail: format!("{} measurements, {} failed", figures::count(cost.measurements), figures::count(cost.failed)),
+        detail: format!(
+            "{} measurements, {} failed",
+            figures::count(cost.measurements),
+            figures::count(cost.failed)
+        ),
     });
     facts
 }
@@ -218,10 +232,12 @@ fn bound_fact(outcome: &Outcome, scale: &Scale) -> Fact {
     let bound = &outcome.bound;
     let name = "Left to gain";
     if bound.method == EXACT && bound.upb.is_some() {
-        let value =
-            bound.gap_high.map_or("nothing but noise".to_owned(), |gap| format!("at most {}", figures::percent(gap)));
+        let value = bound.gap_high.map_or("nothing but noise".to_owned(), |gap| {
+            format!("at most {}", figures::percent(gap))
+        });
         let all = figures::group(&outcome.assignments);
-        let detail = format!("all {all} different assignments were measured; what is left is their noise");
+        let detail =
+            format!("all {all} different assignments were measured; what is left is their noise");
         return Fact { name, value, detail };
     }
     let sampled = format!("{} sampled assignments", figures::count(bound.n as u64));
@@ -237,35 +253,55 @@ fn bound_fact(outcome: &Outcome, scale: &Scale) -> Fact {
         },
         (_, _, Some(upb)) => Fact {
             name,
-            value: bound.gap.map_or("unknown".to_owned(), |gap| format!("about {}", figures::percent(gap))),
-            detail: format!("best possible about {}, with no upper end to the interval; {sampled}", scale.show(upb)),
+            value: bound
+                .gap
+                .map_or("unknown".to_owned(), |gap| format!("about {}", figures::percent(gap))),
+            detail: format!(
+                "best possible about {}, with no upper end to the interval; {sampled}",
+                scale.show(upb)
+            ),
         },
-        _ => {
-            Fact { name, value: "unknown".to_owned(), detail: format!("no bound from {sampled}; the reason is below") }
-        }
+        _ => Fact {
+            name,
+            value: "unknown".to_owned(),
+            detail: format!("no bound from {sampled}; the reason is below"),
+        },
     }
 }
 
 fn state(info: &CampaignInfo) -> Option<&'static str> {
     match info.state {
         CampaignState::Finished => None,
-        _ if info.running => Some("This campaign is running. The page shows what was known when it was written."),
-        CampaignState::Open => {
-            Some("This campaign was killed before it was done. The page shows what is known so far.")
+        _ if info.running => {
+            Some("This campaign is running. The page shows what was known when it was written.")
         }
-        CampaignState::Stopped => {
-            Some("This campaign was stopped before it was done. The page shows what is known so far.")
-        }
+        CampaignState::Open => Some(
+            "This campaign was killed before it was done. The page shows what is known so far.",
+        ),
+        CampaignState::Stopped => Some(
+            "This campaign was stopped before it was done. The page shows what is known so far.",
+        ),
     }
 }
 
-fn drawings(info: &CampaignInfo, outcome: &Outcome, leaves: &[CpuId], scale: &Scale) -> Vec<Drawing> {
+fn drawings(
+    info: &CampaignInfo,
+    outcome: &Outcome,
+    leaves: &[CpuId],
+    scale: &Scale,
+) -> Vec<Drawing> {
     let draw = |title: String, best: &Best| Drawing {
         title,
         detail: best.performance.show(scale),
-        plan: floorplan::draw(&info.new.machine, leaves, &info.new.workload.threads, &best.assignment),
+        plan: floorplan::draw(
+            &info.new.machine,
+            leaves,
+            &info.new.workload.threads,
+            &best.assignment,
+        ),
     };
-    let ties = outcome.ties.iter().take(TIES_DRAWN).zip(1..).map(|(tie, n)| draw(format!("Tie {n}"), tie));
+    let ties =
+        outcome.ties.iter().take(TIES_DRAWN).zip(1..).map(|(tie, n)| draw(format!("Tie {n}"), tie));
     outcome.best.iter().map(|best| draw("Best".to_owned(), best)).chain(ties).collect()
 }
 
@@ -276,7 +312,13 @@ fn threads(info: &CampaignInfo, outcome: &Outcome, leaves: &[CpuId]) -> Table {
     for (index, thread) in info.new.workload.threads.iter().enumerate() {
         let Some(cpu) = cpu(&best.assignment, index, leaves) else { continue };
         let path = floorplan::path(&info.new.machine, cpu);
-        table.row([thread.name.clone(), thread.role.clone(), thread.instance.to_string(), cpu.0.to_string(), path]);
+        table.row([
+            thread.name.clone(),
+            thread.role.clone(),
+            thread.instance.to_string(),
+            cpu.0.to_string(),
+            path,
+        ]);
     }
     table
 }
@@ -295,7 +337,8 @@ fn ties(info: &CampaignInfo, outcome: &Outcome, leaves: &[CpuId], scale: &Scale)
             .filter_map(|(index, thread)| {
                 let here = cpu(&best.assignment, index, leaves)?;
                 let there = cpu(&tie.assignment, index, leaves)?;
-                (here != there).then(|| format!("{}: CPU {} instead of {}", thread.name, there.0, here.0))
+                (here != there)
+                    .then(|| format!("{}: CPU {} instead of {}", thread.name, there.0, here.0))
             })
             .collect();
         let interval = tie.performance.interval(scale);
@@ -309,7 +352,12 @@ fn cpu(assignment: &Assignment, thread: usize, leaves: &[CpuId]) -> Option<CpuId
 }
 
 /// Every assignment must name the campaign's threads and contexts, or the drawing would lie.
-fn fits(info: &CampaignInfo, records: &[Record], outcome: &Outcome, leaves: &[CpuId]) -> Result<(), ReportError> {
+fn fits(
+    info: &CampaignInfo,
+    records: &[Record],
+    outcome: &Outcome,
+    leaves: &[CpuId],
+) -> Result<(), ReportError> {
     let (threads, contexts) = (info.new.workload.threads.len(), leaves.len());
     let recorded = records.iter().filter_map(|record| match &record.trial.setting {
         Setting::Pinned(assignment) => Some(assignment),
@@ -317,7 +365,8 @@ fn fits(info: &CampaignInfo, records: &[Record], outcome: &Outcome, leaves: &[Cp
     });
     let announced = outcome.best.iter().chain(&outcome.ties).map(|best| &best.assignment);
     let misfit = |assignment: &Assignment| {
-        assignment.threads() != threads || assignment.leaves().iter().any(|&leaf| leaf as usize >= contexts)
+        assignment.threads() != threads
+            || assignment.leaves().iter().any(|&leaf| leaf as usize >= contexts)
     };
     if recorded.chain(announced).any(misfit) {
         return Err(ReportError::Misfit { id: info.id.0, threads, contexts });

@@ -9,11 +9,17 @@ use pinwise_placement::Outcome;
 use pinwise_testbed::Setting;
 use pinwise_testbed::figures::{self, Scale};
 
-/// More single measurements than this are thinned; the lowest and highest of each run of neighbours stay.
+/// More single measurements than this are thinned; the lowest and highest of each run of neighbours
+/// stay.
 const POINTS: usize = 1200;
 
 /// The figure; `looks` are the bounds as the campaign saw them.
-pub(crate) fn figure(evidence: &Evidence<'_>, outcome: &Outcome, looks: &[Look], scale: &Scale) -> Figure {
+pub(crate) fn figure(
+    evidence: &Evidence<'_>,
+    outcome: &Outcome,
+    looks: &[Look],
+    scale: &Scale,
+) -> Figure {
     const TITLE: &str = "Best so far and bound, against measurements made";
     let pinned: Vec<(f64, f64)> = evidence
         .shots
@@ -33,24 +39,43 @@ pub(crate) fn figure(evidence: &Evidence<'_>, outcome: &Outcome, looks: &[Look],
             records.push((number, value));
         }
     }
-    let shown =
-        |points: Vec<(f64, f64)>| points.into_iter().map(|(n, value)| (n, scale.value(value))).collect::<Vec<_>>();
-    let mut table = Table::new(["Measurements", "Best so far", "Bound", "Upper end", "Sampled assignments"]);
+    let shown = |points: Vec<(f64, f64)>| {
+        points.into_iter().map(|(n, value)| (n, scale.value(value))).collect::<Vec<_>>()
+    };
+    let mut table =
+        Table::new(["Measurements", "Best so far", "Bound", "Upper end", "Sampled assignments"]);
     for &(number, value) in records.iter().rev().take(15).rev() {
-        table.row([figures::count(number as u64), scale.show(value), String::new(), String::new(), String::new()]);
+        table.row([
+            figures::count(number as u64),
+            scale.show(value),
+            String::new(),
+            String::new(),
+            String::new(),
+        ]);
     }
     let mut steps = records.clone();
     steps.push((last, best));
     let y = Axis { reversed: scale.reversed(), ..Axis::new(&scale.label) };
     let mut chart = Chart::new("chart-progress", Axis::new("measurements made"), y)
-        .series(Series::new("one measurement", Shape::Dots, Ink::Faint, shown(thin(&pinned, POINTS))))
+        .series(Series::new(
+            "one measurement",
+            Shape::Dots,
+            Ink::Faint,
+            shown(thin(&pinned, POINTS)),
+        ))
         .series(Series::new("best so far (single windows)", Shape::Steps, Ink::Best, shown(steps)));
     if let Some(baseline) = &outcome.baseline {
         let level = vec![(1.0, baseline.mean), (last, baseline.mean)];
-        chart = chart.series(Series::new("unpinned, mean", Shape::Dashes, Ink::Baseline, shown(level)));
+        chart =
+            chart.series(Series::new("unpinned, mean", Shape::Dashes, Ink::Baseline, shown(level)));
     }
     let estimates = looks.iter().map(|look| (look.number as f64 + 1.0, look.upb)).collect();
-    chart = chart.series(Series::new("bound, with its upper end", Shape::Rings, Ink::Bound, shown(estimates)));
+    chart = chart.series(Series::new(
+        "bound, with its upper end",
+        Shape::Rings,
+        Ink::Bound,
+        shown(estimates),
+    ));
     for look in looks {
         let ends = (scale.value(look.best), scale.value(look.upb), scale.value(look.upper));
         chart = chart.bar(Ink::Bound, look.number as f64 + 1.0, ends);
@@ -63,10 +88,16 @@ pub(crate) fn figure(evidence: &Evidence<'_>, outcome: &Outcome, looks: &[Look],
         ]);
     }
     let mut says = match records.as_slice() {
-        [(first, _)] => format!("The first measurement of an assignment, number {first:.0}, stayed the best."),
+        [(first, _)] => {
+            format!("The first measurement of an assignment, number {first:.0}, stayed the best.")
+        }
         _ => format!(
             "The best single window so far improved {}; last at measurement {} of {}.",
-            if records.len() == 2 { "once".to_owned() } else { format!("{} times", records.len() - 1) },
+            if records.len() == 2 {
+                "once".to_owned()
+            } else {
+                format!("{} times", records.len() - 1)
+            },
             figures::count(records.last().map_or(0.0, |record| record.0) as u64),
             figures::count(last as u64)
         ),
@@ -83,7 +114,10 @@ pub(crate) fn figure(evidence: &Evidence<'_>, outcome: &Outcome, looks: &[Look],
         );
     }
     if pinned.len() > POINTS {
-        says += &format!(" Of {} single measurements, the extremes of each run of neighbours are drawn.", pinned.len());
+        says += &format!(
+            " Of {} single measurements, the extremes of each run of neighbours are drawn.",
+            pinned.len()
+        );
     }
     Figure {
         title: TITLE,

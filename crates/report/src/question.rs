@@ -11,7 +11,12 @@ use std::path::Path;
 pub(crate) type Row = (&'static str, String);
 
 /// What was asked.
-pub(crate) fn asked(info: &CampaignInfo, question: &Question, outcome: &Outcome, tree: &SharingTree) -> Vec<Row> {
+pub(crate) fn asked(
+    info: &CampaignInfo,
+    question: &Question,
+    outcome: &Outcome,
+    tree: &SharingTree,
+) -> Vec<Row> {
     let new = &info.new;
     let levels: Vec<String> = tree
         .levels()
@@ -32,11 +37,20 @@ pub(crate) fn asked(info: &CampaignInfo, question: &Question, outcome: &Outcome,
     if !levels.is_empty() {
         rows.push(("What they share", levels.join(", ")));
     }
-    let crowd = question.per_context.map_or(String::new(), |most| format!(", at most {most} threads per context"));
-    rows.push(("Different assignments", format!("{}{crowd}", figures::group(&outcome.assignments))));
+    let crowd = question
+        .per_context
+        .map_or(String::new(), |most| format!(", at most {most} threads per context"));
+    rows.push((
+        "Different assignments",
+        format!("{}{crowd}", figures::group(&outcome.assignments)),
+    ));
     rows.push((
         "Performance is",
-        if new.unit.reciprocal { format!("{}, lower is better", new.unit.name) } else { new.unit.name.clone() },
+        if new.unit.reciprocal {
+            format!("{}, lower is better", new.unit.name)
+        } else {
+            new.unit.name.clone()
+        },
     ));
     rows.push(("Strategy", outcome.strategy.clone()));
     rows.push((
@@ -74,16 +88,21 @@ pub(crate) fn cost(outcome: &Outcome) -> Vec<Row> {
 
 /// Failures with how often each occurred.
 pub(crate) fn failures(evidence: &Evidence<'_>) -> Vec<(String, String)> {
-    evidence.failures.iter().map(|&(message, times)| (message.to_owned(), figures::count(times as u64))).collect()
+    evidence
+        .failures
+        .iter()
+        .map(|&(message, times)| (message.to_owned(), figures::count(times as u64)))
+        .collect()
 }
 
-/// Whether a stored question is about a program on a simulated processor: then its performances and times are those of a model.
+/// Whether a stored question is about a program on a simulated processor: then its performances and
+/// times are those of a model.
 pub fn is_simulated(question: &serde_json::Value) -> bool {
     question.pointer("/subject/simulated").is_some()
 }
 
-/// What to know beside the verdict, in sentences. Whoever tells an outcome tells these, and nothing else of the kind: the terminal, JSON, the
-/// page and the plan.
+/// What to know beside the verdict, in sentences. Whoever tells an outcome tells these, and nothing
+/// else of the kind: the terminal, JSON, the page and the plan.
 pub fn notes(info: &CampaignInfo, outcome: &Outcome) -> Vec<String> {
     // A model is in no placement before it is placed.
     let qualification = outcome.qualification().filter(|_| !is_simulated(&info.new.question));
@@ -91,7 +110,11 @@ pub fn notes(info: &CampaignInfo, outcome: &Outcome) -> Vec<String> {
 }
 
 /// The verdict: a heading and a sentence.
-pub(crate) fn verdict(info: &CampaignInfo, outcome: &Outcome, scale: &Scale) -> (&'static str, String) {
+pub(crate) fn verdict(
+    info: &CampaignInfo,
+    outcome: &Outcome,
+    scale: &Scale,
+) -> (&'static str, String) {
     let (heading, mut sentence) = compared(outcome, scale);
     for more in notes(info, outcome) {
         sentence.push(' ');
@@ -113,25 +136,30 @@ fn compared(outcome: &Outcome, scale: &Scale) -> (&'static str, String) {
                 scale.show(best.performance.mean)
             ),
         ),
-        (Advice::Pin, Some(best), None) => {
-            ("Pin the threads", format!("The placement below reaches {}.", scale.show(best.performance.mean)))
-        }
+        (Advice::Pin, Some(best), None) => (
+            "Pin the threads",
+            format!("The placement below reaches {}.", scale.show(best.performance.mean)),
+        ),
         (Advice::KeepDefault, _, Some(gain)) => (
             "Keep the default",
             format!(
                 "No placement beats the operating system's own beyond the intervals; the best found is {gain} against it."
             ),
         ),
-        (Advice::KeepDefault, _, None) => {
-            ("Keep the default", "No placement beats the operating system's own beyond the intervals.".to_owned())
-        }
+        (Advice::KeepDefault, _, None) => (
+            "Keep the default",
+            "No placement beats the operating system's own beyond the intervals.".to_owned(),
+        ),
         (_, Some(_), Some(gain)) => (
             "Undecided",
             format!(
                 "The measurements do not tell the best placement from the operating system's own: it is {gain} against it."
             ),
         ),
-        _ => ("Undecided", "The best placement or the baseline was not measured well enough to say.".to_owned()),
+        _ => (
+            "Undecided",
+            "The best placement or the baseline was not measured well enough to say.".to_owned(),
+        ),
     }
 }
 
@@ -147,16 +175,25 @@ pub struct Files<'a> {
 impl Files<'_> {
     /// What a command line needs to find the store: nothing, or ` --store FILE`.
     pub fn flag(&self) -> String {
-        self.store.map_or_else(String::new, |store| format!(" --store {}", quoted(&store.to_string_lossy())))
+        self.store.map_or_else(String::new, |store| {
+            format!(" --store {}", quoted(&store.to_string_lossy()))
+        })
     }
 }
 
 /// What to do next: a command and what it does.
-pub(crate) fn next(info: &CampaignInfo, outcome: &Outcome, files: Files<'_>) -> Vec<(String, &'static str)> {
+pub(crate) fn next(
+    info: &CampaignInfo,
+    outcome: &Outcome,
+    files: Files<'_>,
+) -> Vec<(String, &'static str)> {
     let (id, flag) = (info.id.0, files.flag());
     let mut commands = Vec::new();
     if info.state != CampaignState::Finished {
-        commands.push((format!("pinwise campaign resume {id}{flag}"), "goes on where this campaign was left"));
+        commands.push((
+            format!("pinwise campaign resume {id}{flag}"),
+            "goes on where this campaign was left",
+        ));
     }
     if let Some(plan) = files.plan
         && outcome.advice == Advice::Pin
@@ -164,9 +201,15 @@ pub(crate) fn next(info: &CampaignInfo, outcome: &Outcome, files: Files<'_>) -> 
         let plan = quoted(&plan.to_string_lossy());
         commands.push((format!("pinwise apply {plan} --pid PID"), "re-pins the running program"));
         commands.push((format!("pinwise run {plan} -- CMD"), "starts it pinned"));
-        commands.push((format!("pinwise export {plan} --to taskset"), "writes the placement for another tool"));
+        commands.push((
+            format!("pinwise export {plan} --to taskset"),
+            "writes the placement for another tool",
+        ));
     }
-    commands.push((format!("pinwise campaign export {id}{flag}"), "writes every measurement behind this page"));
+    commands.push((
+        format!("pinwise campaign export {id}{flag}"),
+        "writes every measurement behind this page",
+    ));
     commands
 }
 
@@ -177,7 +220,8 @@ pub fn shell(words: &[String]) -> String {
 
 /// One word as a shell takes it.
 pub fn quoted(word: &str) -> String {
-    let plain = !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c));
+    let plain = !word.is_empty()
+        && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c));
     if plain { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }
 
@@ -187,7 +231,8 @@ mod tests {
 
     #[test]
     fn a_command_can_be_pasted_into_a_shell() {
-        let words = ["place", "--metric", r"stdout:Tx-pps: +(\d+)", "--", "it's", ""].map(str::to_owned);
+        let words =
+            ["place", "--metric", r"stdout:Tx-pps: +(\d+)", "--", "it's", ""].map(str::to_owned);
         assert_eq!(shell(&words), r"place --metric 'stdout:Tx-pps: +(\d+)' -- 'it'\''s' ''");
     }
 }

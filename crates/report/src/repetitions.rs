@@ -1,6 +1,7 @@
 //! Best beside baseline: every single repetition, with the mean and its interval.
 //!
-//! A bar chart of two means hides what decides: how far the repetitions scatter, and whether the baseline has two modes.
+//! A bar chart of two means hides what decides: how far the repetitions scatter, and whether the
+//! baseline has two modes.
 
 use crate::chart::{Axis, Chart, Ink, Series, Shape};
 use crate::evidence::Evidence;
@@ -27,7 +28,10 @@ pub(crate) fn figure(evidence: &Evidence<'_>, outcome: &Outcome, scale: &Scale) 
     const TITLE: &str = "Best beside baseline, every repetition";
     let rows = rows(evidence, outcome);
     if rows.is_empty() {
-        return Figure::absent(TITLE, "Neither the best nor the baseline has been measured on fresh windows yet.");
+        return Figure::absent(
+            TITLE,
+            "Neither the best nor the baseline has been measured on fresh windows yet.",
+        );
     }
     // The first row on top: position 0 is at the bottom.
     let position = |index: usize| (rows.len() - 1 - index) as f64;
@@ -49,7 +53,11 @@ pub(crate) fn figure(evidence: &Evidence<'_>, outcome: &Outcome, scale: &Scale) 
         .series(Series::new("unpinned, fresh windows", Shape::Rings, Ink::Baseline, unpinned));
     for (index, row) in rows.iter().enumerate() {
         let Estimate { low, mean, high, .. } = row.estimate;
-        chart = chart.bar(row.ink, position(index), (scale.value(low), scale.value(mean), scale.value(high)));
+        chart = chart.bar(
+            row.ink,
+            position(index),
+            (scale.value(low), scale.value(mean), scale.value(high)),
+        );
         let every = || row.fresh.iter().chain(&row.earlier).copied();
         table.row([
             row.name.clone(),
@@ -82,7 +90,12 @@ fn rows(evidence: &Evidence<'_>, outcome: &Outcome) -> Vec<Row> {
         earlier: Vec::new(),
     };
     let best = outcome.best.iter().map(|best| pinned("Best".to_owned(), best));
-    let ties = outcome.ties.iter().take(TIES_SHOWN).zip(1..).map(|(tie, n)| pinned(format!("Tie {n}"), tie));
+    let ties = outcome
+        .ties
+        .iter()
+        .take(TIES_SHOWN)
+        .zip(1..)
+        .map(|(tie, n)| pinned(format!("Tie {n}"), tie));
     let baseline = outcome.baseline.iter().map(|&estimate| Row {
         name: "Unpinned".to_owned(),
         ink: Ink::Baseline,
@@ -118,5 +131,9 @@ fn says(outcome: &Outcome, scale: &Scale) -> String {
 /// The values at `row`, spread by the golden ratio: even, and the same each time.
 fn jitter(values: &[f64], row: f64, scale: &Scale) -> Vec<(f64, f64)> {
     let spread = |index: usize| ((index as f64 + 0.5) * 0.618_033_988_749_895).fract() - 0.5;
-    values.iter().enumerate().map(|(index, &value)| (scale.value(value), row + 0.6 * spread(index))).collect()
+    values
+        .iter()
+        .enumerate()
+        .map(|(index, &value)| (scale.value(value), row + 0.6 * spread(index)))
+        .collect()
 }

@@ -1,5 +1,5 @@
-//! A selection as a page: which of the ready programs run together and where, what each selection gave over random placements, and how much better
-//! anything could be.
+//! A selection as a page: which of the ready programs run together and where, what each selection
+//! gave over random placements, and how much better anything could be.
 
 use crate::characterization::Sharing;
 use crate::chart::{Axis, Chart, Ink, Series, Shape};
@@ -52,7 +52,10 @@ pub fn selection_page(
         figure: figure(selection, &scale),
         alone: &selection.alone,
         sharing: characterization.map(|kept| Sharing::of(kept, files)),
-        next: [(format!("pinwise campaign export {}{}", info.id.0, files.flag()), "every measurement")],
+        next: [(
+            format!("pinwise campaign export {}{}", info.id.0, files.flag()),
+            "every measurement",
+        )],
         version: env!("CARGO_PKG_VERSION"),
     };
     let charts: Vec<&Chart> = document.figure.chart.iter().collect();
@@ -82,7 +85,10 @@ fn verdict(selection: &Selection<'_>, scale: &Scale) -> String {
         return "Nothing is announced yet: no selection has had fresh windows.".to_owned();
     };
     let chance = outcome.chance.map_or(String::new(), |chance| {
-        format!(" All draws together, the choice and the placement left to chance, come to {}.", chance.show(scale))
+        format!(
+            " All draws together, the choice and the placement left to chance, come to {}.",
+            chance.show(scale)
+        )
     });
     let ties = match outcome.ties.len() {
         0 => String::new(),
@@ -90,15 +96,20 @@ fn verdict(selection: &Selection<'_>, scale: &Scale) -> String {
         n => format!(" {n} others cannot be told apart from it."),
     };
     let (performance, name) = (best.performance.show(scale), &selection.best);
-    format!("Of {} ready instances run these: {name}. They reach {performance}.{chance}{ties}", selection.ready)
+    format!(
+        "Of {} ready instances run these: {name}. They reach {performance}.{chance}{ties}",
+        selection.ready
+    )
 }
 
 /// The threads that run, where they run.
 fn plan(info: &CampaignInfo, best: &PlacedMix) -> Block {
     let tree = SharingTree::new(&info.new.machine, info.new.alike);
     let members = best.pieces.iter().flat_map(|piece| info.new.workload.members(piece.instance));
-    let threads: Vec<Thread> = members.map(|thread| info.new.workload.threads[thread].clone()).collect();
-    let assignment = Assignment::new(best.pieces.iter().flat_map(|piece| piece.leaves.clone()).collect());
+    let threads: Vec<Thread> =
+        members.map(|thread| info.new.workload.threads[thread].clone()).collect();
+    let assignment =
+        Assignment::new(best.pieces.iter().flat_map(|piece| piece.leaves.clone()).collect());
     floorplan::draw(&info.new.machine, tree.leaves(), &threads, &assignment)
 }
 
@@ -107,7 +118,11 @@ fn bound(outcome: &MixOutcome, scale: &Scale) -> String {
     match (bound.upb_high, bound.gap_high) {
         (Some(high), Some(gap)) => format!(
             "No selection on any placement is better than {} with {} confidence (n = {}): the gap is at most {}.",
-            outcome.best.as_ref().map_or(scale.clone(), |best| best.performance.telling(scale)).show(high),
+            outcome
+                .best
+                .as_ref()
+                .map_or(scale.clone(), |best| best.performance.telling(scale))
+                .show(high),
             figures::percent(bound.confidence),
             figures::count(bound.n as u64),
             figures::percent(gap)
@@ -125,7 +140,10 @@ fn figure(selection: &Selection<'_>, scale: &Scale) -> Figure {
     };
     let shown = &all[..all.len().min(DRAWN)];
     let at = |index: usize| (shown.len() - 1 - index) as f64;
-    let y = Axis { names: shown.iter().rev().map(|(name, _)| (*name).clone()).collect(), ..Axis::default() };
+    let y = Axis {
+        names: shown.iter().rev().map(|(name, _)| (*name).clone()).collect(),
+        ..Axis::default()
+    };
     let mut chart = Chart::new("chart-selections", Axis::new(&scale.label), y);
     chart.bars_along_x = true;
     let mut table = Table::new(["Selection", "Mean", "Interval", "Draws", "Best window"]);
@@ -141,20 +159,40 @@ fn figure(selection: &Selection<'_>, scale: &Scale) -> Figure {
         ]);
     }
     for (index, (_, drawn)) in shown.iter().enumerate() {
-        let ends = [drawn.performance.low, drawn.performance.mean, drawn.performance.high].map(|end| scale.value(end));
+        let ends = [drawn.performance.low, drawn.performance.mean, drawn.performance.high]
+            .map(|end| scale.value(end));
         chart = chart.bar(Ink::Data, at(index), (ends[0], ends[1], ends[2]));
     }
     let points = |value: fn(&pinwise_placement::DrawnMix) -> f64| {
-        shown.iter().enumerate().map(|(index, (_, drawn))| (scale.value(value(drawn)), at(index))).collect::<Vec<_>>()
+        shown
+            .iter()
+            .enumerate()
+            .map(|(index, (_, drawn))| (scale.value(value(drawn)), at(index)))
+            .collect::<Vec<_>>()
     };
     chart = chart
-        .series(Series::new("mean of its draws", Shape::Dots, Ink::Data, points(|drawn| drawn.performance.mean)))
-        .series(Series::new("its best window", Shape::Rings, Ink::Data, points(|drawn| drawn.best)));
+        .series(Series::new(
+            "mean of its draws",
+            Shape::Dots,
+            Ink::Data,
+            points(|drawn| drawn.performance.mean),
+        ))
+        .series(Series::new(
+            "its best window",
+            Shape::Rings,
+            Ink::Data,
+            points(|drawn| drawn.best),
+        ));
     if let Some(best) = &outcome.best {
         chart = chart.mark("announced", Ink::Best, scale.value(best.performance.mean), None);
     }
     if let Some(upb) = outcome.bound.upb {
-        chart = chart.mark("bound", Ink::Bound, scale.value(upb), outcome.bound.upb_high.map(|high| scale.value(high)));
+        chart = chart.mark(
+            "bound",
+            Ink::Bound,
+            scale.value(upb),
+            outcome.bound.upb_high.map(|high| scale.value(high)),
+        );
     }
     Figure {
         title: TITLE,

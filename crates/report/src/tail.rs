@@ -1,5 +1,6 @@
-//! The bound on the best possible performance, drawn so that it can be doubted: its curve, the mean excess plot and the
-//! quantile plot of optimal-assignment-evt, section 3, and the bounds at earlier sizes of the sample.
+//! The bound on the best possible performance, drawn so that it can be doubted: its curve, the mean
+//! excess plot and the quantile plot of optimal-assignment-evt, section 3, and the bounds at
+//! earlier sizes of the sample.
 
 use crate::chart::{Axis, Chart, Ink, Series, Shape, thin};
 use crate::evidence::Evidence;
@@ -29,14 +30,21 @@ pub(crate) struct Look {
 
 /// What is asked of the estimator.
 fn options(question: &Question) -> Options {
-    Options { method: question.method, confidence: question.confidence, cap: question.cap, ..Options::default() }
+    Options {
+        method: question.method,
+        confidence: question.confidence,
+        cap: question.cap,
+        ..Options::default()
+    }
 }
 
 /// The bounds at the sample sizes at which the campaign asked for one, and at the end.
 pub(crate) fn looks(evidence: &Evidence<'_>, question: &Question) -> Vec<Look> {
     let sample = evidence.sample();
     let whole = sample.len() as u64;
-    let sizes = pinwise_evt::looks(question.start, question.step).take_while(|&size| size < whole).chain([whole]);
+    let sizes = pinwise_evt::looks(question.start, question.step)
+        .take_while(|&size| size < whole)
+        .chain([whole]);
     sizes
         .filter_map(|size| {
             let part = sample.get(..size as usize)?;
@@ -56,7 +64,10 @@ pub(crate) fn figures(
     scale: &Scale,
 ) -> Result<[Figure; 3], String> {
     if outcome.bound.method == EXACT {
-        return Err("Every assignment was measured, so the best is known and there is no estimate to draw.".to_owned());
+        return Err(
+            "Every assignment was measured, so the best is known and there is no estimate to draw."
+                .to_owned(),
+        );
     }
     if outcome.bound.method == PREDICTED {
         return Err(
@@ -64,16 +75,23 @@ pub(crate) fn figures(
         );
     }
     let sample = Sample::new(evidence.sample().into_iter().map(|(_, value)| value));
-    let bound =
-        estimate(&sample, &options(question)).map_err(|_| "For this reason there is no bound to draw.".to_owned())?;
+    let bound = estimate(&sample, &options(question))
+        .map_err(|_| "For this reason there is no bound to draw.".to_owned())?;
     let Plots { mean_excess, quantile, curve, .. } = plots(&sample, &bound);
     let linear = Scale::of_performance(&outcome.unit, bound.best);
-    Ok([curve_figure(curve, &bound, outcome, scale), excess_figure(mean_excess, &bound, &linear), {
-        quantile_figure(quantile, &bound, &outcome.unit)
-    }])
+    Ok([
+        curve_figure(curve, &bound, outcome, scale),
+        excess_figure(mean_excess, &bound, &linear),
+        { quantile_figure(quantile, &bound, &outcome.unit) },
+    ])
 }
 
-fn curve_figure(curve: Option<Curve>, bound: &Estimate, outcome: &Outcome, scale: &Scale) -> Figure {
+fn curve_figure(
+    curve: Option<Curve>,
+    bound: &Estimate,
+    outcome: &Outcome,
+    scale: &Scale,
+) -> Figure {
     let says = match bound.upb_high {
         Some(high) => format!(
             "From {} sampled assignments, the best possible is estimated at {}, and with {} confidence at no better than {}.",
@@ -107,21 +125,34 @@ fn curve_figure(curve: Option<Curve>, bound: &Estimate, outcome: &Outcome, scale
     };
     let x = Axis { reversed: scale.reversed(), ..Axis::new(&scale.label) };
     let shown = thin(&points, POINTS).into_iter().map(|(at, height)| (scale.value(at), height));
-    let mut chart =
-        Chart::new("chart-bound", x, y).series(Series::new("best possible", Shape::Line, Ink::Bound, shown));
+    let mut chart = Chart::new("chart-bound", x, y).series(Series::new(
+        "best possible",
+        Shape::Line,
+        Ink::Bound,
+        shown,
+    ));
     if let Some(best) = &outcome.best {
         chart = chart.mark("best", Ink::Best, scale.value(best.performance.mean), None);
     }
-    chart = chart.mark("bound", Ink::Bound, scale.value(bound.upb), bound.upb_high.map(|high| scale.value(high)));
+    chart = chart.mark(
+        "bound",
+        Ink::Bound,
+        scale.value(bound.upb),
+        bound.upb_high.map(|high| scale.value(high)),
+    );
     let mut table = Table::new(["", "Performance"]);
     table.row(["Best of the sample".to_owned(), scale.show(bound.best)]);
     table.row(["Lower end".to_owned(), scale.show(bound.upb_low)]);
     table.row(["Estimate".to_owned(), scale.show(bound.upb)]);
-    table.row(["Upper end".to_owned(), bound.upb_high.map_or("none".to_owned(), |high| scale.show(high))]);
+    table.row([
+        "Upper end".to_owned(),
+        bound.upb_high.map_or("none".to_owned(), |high| scale.show(high)),
+    ]);
     Figure { title, says, reading, chart: Some(chart), table }
 }
 
-/// From a density to the probability of more than each x: a density on a reversed axis would need another height, this does not.
+/// From a density to the probability of more than each x: a density on a reversed axis would need
+/// another height, this does not.
 fn survival(density: &[Point]) -> Vec<(f64, f64)> {
     let mut beyond = 0.0;
     let mut points: Vec<(f64, f64)> = Vec::with_capacity(density.len());
@@ -134,7 +165,11 @@ fn survival(density: &[Point]) -> Vec<(f64, f64)> {
     let total = beyond;
     points.reverse();
     // What is left beyond 0.1 % would only stretch the axis.
-    points.into_iter().map(|(x, beyond)| (x, beyond / total)).take_while(|&(_, share)| share >= 0.001).collect()
+    points
+        .into_iter()
+        .map(|(x, beyond)| (x, beyond / total))
+        .take_while(|&(_, share)| share >= 0.001)
+        .collect()
 }
 
 fn excess_figure(points: Vec<Point>, bound: &Estimate, linear: &Scale) -> Figure {
@@ -143,20 +178,30 @@ fn excess_figure(points: Vec<Point>, bound: &Estimate, linear: &Scale) -> Figure
         return Figure::absent(TITLE, "Without a threshold there is no excess to draw.");
     };
     let pairs: Vec<(f64, f64)> = points.iter().map(|point| (point.x, point.y)).collect();
-    let shown = thin(&pairs, POINTS).into_iter().map(|(u, excess)| (linear.value(u), linear.value(excess)));
+    let shown =
+        thin(&pairs, POINTS).into_iter().map(|(u, excess)| (linear.value(u), linear.value(excess)));
     let chart = Chart::new(
         "chart-excess",
         Axis::new(format!("threshold, {}", linear.label)),
         Axis::new(format!("mean excess, {}", linear.label)),
     )
-    .series(Series::new("mean of what lies above, minus the threshold", Shape::Line, Ink::Data, shown))
+    .series(Series::new(
+        "mean of what lies above, minus the threshold",
+        Shape::Line,
+        Ink::Data,
+        shown,
+    ))
     .mark("threshold used", Ink::Bound, linear.value(threshold), None);
     let mut table = Table::new(["", "Value"]);
     table.row(["Threshold".to_owned(), linear.show(threshold)]);
     table.row(["Values above it".to_owned(), bound.exceedances.to_string()]);
     Figure {
         title: TITLE,
-        says: format!("The bound rests on the {} values above {}.", bound.exceedances, linear.show(threshold)),
+        says: format!(
+            "The bound rests on the {} values above {}.",
+            bound.exceedances,
+            linear.show(threshold)
+        ),
         reading: "Right of the threshold the points should lie about a straight line that falls: then the tail has an end, and the \
                   model may describe it. The last few points, means of a handful of values, may stray.",
         chart: Some(chart),
@@ -171,7 +216,8 @@ fn quantile_figure(points: Vec<Point>, bound: &Estimate, unit: &Unit) -> Figure 
         return Figure::absent(TITLE, "No distribution was fitted.");
     }
     let linear = Scale::of_performance(unit, largest);
-    let pairs: Vec<(f64, f64)> = points.iter().map(|point| (linear.value(point.x), linear.value(point.y))).collect();
+    let pairs: Vec<(f64, f64)> =
+        points.iter().map(|point| (linear.value(point.x), linear.value(point.y))).collect();
     let top = linear.value(largest);
     let farthest = points.iter().map(|point| (point.y - point.x).abs()).fold(0.0, f64::max);
     let chart = Chart::new(
@@ -179,12 +225,25 @@ fn quantile_figure(points: Vec<Point>, bound: &Estimate, unit: &Unit) -> Figure 
         Axis::new(format!("expected excess, {}", linear.label)),
         Axis::new(format!("found excess, {}", linear.label)),
     )
-    .series(Series::new("if the model were exact", Shape::Dashes, Ink::Faint, [(0.0, 0.0), (top, top)]))
-    .series(Series::new("values above the threshold", Shape::Dots, Ink::Data, thin(&pairs, POINTS)));
+    .series(Series::new(
+        "if the model were exact",
+        Shape::Dashes,
+        Ink::Faint,
+        [(0.0, 0.0), (top, top)],
+    ))
+    .series(Series::new(
+        "values above the threshold",
+        Shape::Dots,
+        Ink::Data,
+        thin(&pairs, POINTS),
+    ));
     let mut table = Table::new(["", "Value"]);
     let shown = |value: Option<f64>| value.map_or("none".to_owned(), |value| format!("{value:.3}"));
     table.row(["Shape".to_owned(), shown(bound.shape)]);
-    table.row(["Scale".to_owned(), bound.scale.map_or("none".to_owned(), |scale| linear.show(scale))]);
+    table.row([
+        "Scale".to_owned(),
+        bound.scale.map_or("none".to_owned(), |scale| linear.show(scale)),
+    ]);
     Figure {
         title: TITLE,
         says: format!(

@@ -1,8 +1,9 @@
-//! The page in headless Chromium: no error, no request (its security policy forbids and reports each), charts drawn, text
-//! legible, nothing wider than the screen.
+//! The page in headless Chromium: no error, no request (its security policy forbids and reports
+//! each), charts drawn, text legible, nothing wider than the screen.
 //!
-//! Chromium's window has a least width, so each page is put in a frame of the width to be tested; within it `inspect.js` looks
-//! around and tells the page around it. Without Chromium the test says so and ends; with `CI=true` that is a failure.
+//! Chromium's window has a least width, so each page is put in a frame of the width to be tested;
+//! within it `inspect.js` looks around and tells the page around it. Without Chromium the test says
+//! so and ends; with `CI=true` that is a failure.
 
 mod matrices;
 mod synthetic;
@@ -28,12 +29,19 @@ for (const level of ['error', 'warn']) console[level] = (...words) => seen.push(
 fn chromium() -> Option<&'static str> {
     let names = ["chromium", "chromium-browser", "google-chrome"];
     let works = |name: &&str| {
-        let version = Command::new(name).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+        let version = Command::new(name)
+            .arg("--version")
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status();
         version.is_ok_and(|status| status.success())
     };
     let found = names.into_iter().find(works);
     if found.is_none() {
-        assert!(std::env::var("CI").as_deref() != Ok("true"), "chromium is missing: apt-get install chromium");
+        assert!(
+            std::env::var("CI").as_deref() != Ok("true"),
+            "chromium is missing: apt-get install chromium"
+        );
         println!("skipped: chromium is not installed (apt-get install chromium)");
     }
     found
@@ -60,8 +68,19 @@ fn inspect(chromium: &str, folder: &Path, html: &str, width: u32, dark: bool) ->
     std::fs::write(&file, framed(html, width)).unwrap();
     let profile = tempfile::tempdir().unwrap();
     let mut browser = Command::new(chromium)
-        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"])
-        .args(["--disable-background-networking", "--disable-component-update", "--virtual-time-budget=4000"])
+        .args([
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-quic",
+            "--no-first-run",
+            "--disable-sync",
+        ])
+        .args([
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--virtual-time-budget=4000",
+        ])
         .arg(format!("--blink-settings=preferredColorScheme={}", if dark { 0 } else { 1 }))
         .arg(format!("--user-data-dir={}", profile.path().display()))
         .args(["--window-size=1400,3200", "--dump-dom"])
@@ -80,7 +99,8 @@ fn inspect(chromium: &str, folder: &Path, html: &str, width: u32, dark: bool) ->
         std::thread::sleep(Duration::from_millis(50));
     }
     let dom = std::fs::read_to_string(folder.join("dom.html")).unwrap();
-    let result = dom.split_once("<pre id=\"result\">").and_then(|(_, rest)| rest.split_once("</pre>"));
+    let result =
+        dom.split_once("<pre id=\"result\">").and_then(|(_, rest)| rest.split_once("</pre>"));
     let text = result.expect("the frame's page tells what it saw").0;
     let text = text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text:?}"))
@@ -94,13 +114,17 @@ fn folder(name: &str) -> PathBuf {
 
 /// The page of a campaign on a machine that was characterized, which has so many charts.
 fn check(name: &str, campaign: &Synthetic, charts: usize) {
-    let characterization = Characterization::from_json(include_str!("intadd.json")).unwrap().unwrap();
+    let characterization =
+        Characterization::from_json(include_str!("intadd.json")).unwrap().unwrap();
     let kept = KeptCharacterization { id: 1, at: 0, whole: false, characterization };
-    let html = page(&campaign.info, &campaign.records, &campaign.outcome, Files::default(), Some(&kept)).unwrap();
+    let html =
+        page(&campaign.info, &campaign.records, &campaign.outcome, Files::default(), Some(&kept))
+            .unwrap();
     legible(name, &html, charts, 50);
 }
 
-/// Everything that must hold of any page; `charts` is how many it has, `texts` the least number of pieces of text.
+/// Everything that must hold of any page; `charts` is how many it has, `texts` the least number of
+/// pieces of text.
 fn legible(name: &str, html: &str, charts: usize, texts: u64) {
     let Some(chromium) = chromium() else { return };
     let folder = folder(name);
@@ -113,7 +137,11 @@ fn legible(name: &str, html: &str, charts: usize, texts: u64) {
         assert_eq!(seen["scripts"], 0, "{at}: a hostile name ran as script");
         assert_eq!(seen["small"], serde_json::json!([]), "{at}: text below 12 px");
         assert_eq!(seen["pale"], serde_json::json!([]), "{at}: contrast below 4.5:1");
-        assert!(seen["overflow"].as_f64().unwrap() <= 0.0, "{at}: {} px wider than the screen", seen["overflow"]);
+        assert!(
+            seen["overflow"].as_f64().unwrap() <= 0.0,
+            "{at}: {} px wider than the screen",
+            seen["overflow"]
+        );
         assert!(seen["texts"].as_u64().unwrap() > texts, "{at}: {} pieces of text", seen["texts"]);
         let canvases = seen["canvases"].as_array().unwrap();
         assert_eq!(canvases.len(), charts, "{at}: {canvases:?}");
@@ -134,7 +162,8 @@ fn an_exhaustive_campaign_has_words_in_place_of_the_bounds_charts() {
     check("exact", &exact(), 4);
 }
 
-/// Ways of placing as they may come out: the best known, one that is not told apart from it, and ones that are worse.
+/// Ways of placing as they may come out: the best known, one that is not told apart from it, and
+/// ones that are worse.
 fn comparison(campaign: &Synthetic) -> Comparison {
     let best = campaign.outcome.best.clone().unwrap();
     let way = |name: &str, searched: bool, (estimate, low, high): (f64, f64, f64), standing| {
@@ -176,10 +205,20 @@ fn ways_of_placing_are_legible_beside_one_another() {
     let campaign = campaign(&Plot::default());
     let searches = [("default strategy".to_owned(), campaign.records.clone())];
     let notes = ["The machine was busy <em>meanwhile</em>.".to_owned()];
-    let html =
-        comparison_page(&campaign.info, &comparison(&campaign), &notes, &searches, Files::default(), None).unwrap();
+    let html = comparison_page(
+        &campaign.info,
+        &comparison(&campaign),
+        &notes,
+        &searches,
+        Files::default(),
+        None,
+    )
+    .unwrap();
     assert!(html.contains("The machine was busy &#60;em&#62;meanwhile"), "a note, escaped");
-    assert!(html.contains("2 ways may each be as good as the best known"), "what was not told is said");
+    assert!(
+        html.contains("2 ways may each be as good as the best known"),
+        "what was not told is said"
+    );
     legible("compared", &html, 2, 50);
 }
 
@@ -200,22 +239,35 @@ fn what_the_fresh_windows_contradict_is_not_called_the_best() {
     let told = caveat(&comparison, false).unwrap();
     assert!(told.starts_with("No best is known: default strategy led in the windows"), "{told}");
     assert!(
-        told.contains("does better in them, +5.0 %, as did every other way") && !told.contains("best known"),
+        told.contains("does better in them, +5.0 %, as did every other way")
+            && !told.contains("best known"),
         "{told}"
     );
-    let html = comparison_page(&campaign.info, &comparison, &[], &[], Files::default(), None).unwrap();
-    assert!(!html.contains("best known placement") && html.contains("Loss against what led before"), "{html}");
+    let html =
+        comparison_page(&campaign.info, &comparison, &[], &[], Files::default(), None).unwrap();
+    assert!(
+        !html.contains("best known placement") && html.contains("Loss against what led before"),
+        "{html}"
+    );
     // What led gets nothing done at all: there are no shares of that.
     for row in &mut comparison.rows {
         match row.standing {
-            Standing::Best => row.performance = Estimate { mean: 0.0, low: 0.0, high: 0.0, ..row.performance },
+            Standing::Best => {
+                row.performance = Estimate { mean: 0.0, low: 0.0, high: 0.0, ..row.performance }
+            }
             _ => row.loss.estimate = f64::NEG_INFINITY,
         }
     }
     let told = caveat(&comparison, false).unwrap();
     assert!(told.contains("does better in them, while the former got nothing done."), "{told}");
-    let html = comparison_page(&campaign.info, &comparison, &[], &[], Files::default(), None).unwrap();
-    assert!(html.contains("there are no shares of that") && !html.contains("inf %") && !html.contains("NaN"), "{html}");
+    let html =
+        comparison_page(&campaign.info, &comparison, &[], &[], Files::default(), None).unwrap();
+    assert!(
+        html.contains("there are no shares of that")
+            && !html.contains("inf %")
+            && !html.contains("NaN"),
+        "{html}"
+    );
 }
 
 #[test]
@@ -224,8 +276,10 @@ fn latencies_are_legible_as_numbers_and_as_a_drawing() {
     for (n, texts) in [(24, 24 * 24), (48, 30)] {
         // The page forbids scripts; the one that looks at it has to run.
         let forbidding = page_of("box", n);
-        let html =
-            forbidding.replace("style-src 'unsafe-inline'", "style-src 'unsafe-inline'; script-src 'unsafe-inline'");
+        let html = forbidding.replace(
+            "style-src 'unsafe-inline'",
+            "style-src 'unsafe-inline'; script-src 'unsafe-inline'",
+        );
         assert_ne!(html, forbidding);
         legible(&format!("latency-{n}"), &html, 0, texts);
     }
@@ -245,7 +299,10 @@ fn what_is_wrong_with_a_page_is_noticed() {
                 <img src='nowhere.png'><script>console.error('told'); throw new Error('thrown')</script></body></html>";
     let seen = inspect(chromium, &folder("wrong"), page, 400, false);
     let errors = seen["errors"].to_string();
-    assert!(errors.contains("told") && errors.contains("thrown") && errors.contains("img-src"), "{seen}");
+    assert!(
+        errors.contains("told") && errors.contains("thrown") && errors.contains("img-src"),
+        "{seen}"
+    );
     assert_eq!(seen["small"].as_array().unwrap().len(), 1, "{seen}");
     assert!(seen["pale"].to_string().contains("faint"), "{seen}");
     assert!(seen["overflow"].as_f64().unwrap() > 400.0, "{seen}");

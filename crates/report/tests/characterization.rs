@@ -1,4 +1,5 @@
-//! The page of a machine's characterization as text, and the section of it that the pages of campaigns have.
+//! The page of a machine's characterization as text, and the section of it that the pages of
+//! campaigns have.
 
 mod synthetic;
 
@@ -10,20 +11,35 @@ use synthetic::{Plot, campaign};
 
 /// What `characterize --machine ultrasparc-t2 --benchmarks intadd --stressors 1` kept.
 fn kept(whole: bool) -> KeptCharacterization {
-    let characterization = Characterization::from_json(include_str!("intadd.json")).unwrap().unwrap();
+    let characterization =
+        Characterization::from_json(include_str!("intadd.json")).unwrap().unwrap();
     KeptCharacterization { id: 3, at: 1_795_336_900, whole, characterization }
 }
 
 #[test]
 fn the_page_says_when_and_where_it_is_from_and_whether_it_is_an_excerpt() {
     let whole = characterization_page(&kept(true)).unwrap();
-    assert!(whole.contains("Simulated on 2026-11-22 08:41 UTC by pinwise characterize: 1 round."), "{whole}");
-    assert!(whole.contains("pipe, 3 stressors") && whole.contains(">3.98</td>") && !whole.contains("An excerpt"));
+    assert!(
+        whole.contains("Simulated on 2026-11-22 08:41 UTC by pinwise characterize: 1 round."),
+        "{whole}"
+    );
+    assert!(
+        whole.contains("pipe, 3 stressors")
+            && whole.contains(">3.98</td>")
+            && !whole.contains("An excerpt")
+    );
     let excerpt = characterization_page(&kept(false)).unwrap();
-    assert!(excerpt.contains("An excerpt.</strong> Nothing is decided by it: only some of the benchmarks"));
+    assert!(
+        excerpt
+            .contains("An excerpt.</strong> Nothing is decided by it: only some of the benchmarks")
+    );
     let mut busy = kept(false);
     busy.characterization.noise.share = 0.5;
-    assert!(characterization_page(&busy).unwrap().contains("programs had their contexts for 50 % of the time"));
+    assert!(
+        characterization_page(&busy)
+            .unwrap()
+            .contains("programs had their contexts for 50 % of the time")
+    );
 }
 
 #[test]
@@ -50,7 +66,8 @@ fn a_machine_s_name_stays_text_and_ends_no_comment() {
 fn a_campaign_s_page_shows_what_is_shared_on_its_machine() {
     let campaign = campaign(&Plot::default());
     let files = Files { plan: None, store: Some(Path::new("other.db")) };
-    let render = |kept| page(&campaign.info, &campaign.records, &campaign.outcome, files, kept).unwrap();
+    let render =
+        |kept| page(&campaign.info, &campaign.records, &campaign.outcome, files, kept).unwrap();
     assert!(!render(None).contains("What shares what"));
     let html = render(Some(&kept(false)));
     for said in [

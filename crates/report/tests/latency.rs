@@ -1,4 +1,5 @@
-//! The page of a latency matrix as text: what it says, what it must never contain. What it looks like is tried in `browser.rs`.
+//! The page of a latency matrix as text: what it says, what it must never contain. What it looks
+//! like is tried in `browser.rs`.
 
 mod matrices;
 
@@ -25,7 +26,9 @@ fn few_contexts_are_numbers_in_the_order_of_the_tree() {
     assert_eq!(html.matches("<td class=\"s").count(), 8 * 7);
     assert_eq!(html.matches("<td class=\"none\">·").count(), 8);
     // Nearest and farthest have the first and the last shade.
-    assert!(html.contains("<td class=\"s0\">8.00</td>") && html.contains("<td class=\"s7\">200</td>"));
+    assert!(
+        html.contains("<td class=\"s0\">8.00</td>") && html.contains("<td class=\"s7\">200</td>")
+    );
     assert!(!html.contains("<svg"));
 }
 
@@ -33,7 +36,9 @@ fn few_contexts_are_numbers_in_the_order_of_the_tree() {
 fn many_contexts_are_a_drawing_of_a_size_that_can_be_sent() {
     for (n, most) in [(48, 120_000), (96, 400_000), (512, 800_000)] {
         let html = page_of("box", n);
-        assert!(html.contains(&format!("viewBox=\"0 0 {n} {n}\"")) && !html.contains("class=\"heat\""));
+        assert!(
+            html.contains(&format!("viewBox=\"0 0 {n} {n}\"")) && !html.contains("class=\"heat\"")
+        );
         assert!(html.len() < most, "{n} contexts: {} bytes", html.len());
         // Every square but those on the diagonal is covered once.
         let widths = html.split("<rect ").skip(1).map(|rect| {
@@ -53,10 +58,20 @@ fn levels_and_sentences_are_told_and_hostile_names_stay_text() {
     let html = latency_page("<b>box</b>", &matrix, &levels, &declared, &[sentence]).unwrap();
     assert!(html.contains("<td>0,4 | 1,5 | 2,6 | 3,7</td>"));
     assert!(html.contains("<td>Core</td>") && html.contains("<td>no such level</td>"));
-    assert!(!html.contains("<script") && !html.contains("<b>box") && !html.contains("://"), "{html}");
+    assert!(
+        !html.contains("<script") && !html.contains("<b>box") && !html.contains("://"),
+        "{html}"
+    );
     assert!(html.contains("default-src 'none'"));
     assert_eq!(
         html,
-        latency_page("<b>box</b>", &matrix, &levels, &declared, &["</li><script>alert(1)</script>".into()]).unwrap()
+        latency_page(
+            "<b>box</b>",
+            &matrix,
+            &levels,
+            &declared,
+            &["</li><script>alert(1)</script>".into()]
+        )
+        .unwrap()
     );
 }

@@ -75,7 +75,12 @@ fn the_page_has_every_chart_and_says_in_words_what_they_show() {
 fn every_repetition_is_drawn() {
     let campaign = campaign(&Plot::default());
     let repetitions = charts(&render(&campaign)).swap_remove(0);
-    let drawn: usize = repetitions["series"].as_array().unwrap().iter().map(|s| s["x"].as_array().unwrap().len()).sum();
+    let drawn: usize = repetitions["series"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|s| s["x"].as_array().unwrap().len())
+        .sum();
     // 50 baselines during the search; 12 rounds of the best, three ties and the baseline.
     assert_eq!(drawn, 50 + 12 * 5);
 }
@@ -83,7 +88,9 @@ fn every_repetition_is_drawn() {
 #[test]
 fn nothing_is_ever_requested() {
     let html = render(&campaign(&Plot::default()));
-    for attribute in ["src=", "href=", "url(", "@import", "fetch(", "XMLHttpRequest", "<link", "<base"] {
+    for attribute in
+        ["src=", "href=", "url(", "@import", "fetch(", "XMLHttpRequest", "<link", "<base"]
+    {
         assert!(!html.contains(attribute), "{attribute}");
     }
     assert!(html.contains("default-src 'none'"));
@@ -121,7 +128,8 @@ fn too_small_a_sample_is_told_with_the_reason() {
 
 #[test]
 fn the_published_method_draws_its_profile() {
-    let html = render(&campaign(&Plot { method: Method::Profile, samples: 4000, ..Plot::default() }));
+    let html =
+        render(&campaign(&Plot { method: Method::Profile, samples: 4000, ..Plot::default() }));
     let bound = charts(&html).into_iter().find(|chart| chart["id"] == "chart-bound").unwrap();
     assert_eq!(bound["y"]["label"], "profile log-likelihood");
 }
@@ -132,7 +140,8 @@ fn a_quantity_that_is_better_when_lower_is_shown_as_itself_with_better_to_the_ri
     let ecdf = charts(&html).into_iter().find(|chart| chart["id"] == "chart-ecdf").unwrap();
     assert_eq!(ecdf["x"]["label"], "s");
     assert_eq!(ecdf["x"]["reversed"], true);
-    let xs: Vec<f64> = ecdf["series"][0]["x"].as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect();
+    let xs: Vec<f64> =
+        ecdf["series"][0]["x"].as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect();
     assert!(xs.iter().all(|&x| (1.9..4.0).contains(&x)), "{xs:?}");
     assert!(text(&html).contains("Performance is s, lower is better"));
 }
@@ -155,7 +164,12 @@ fn an_unfinished_campaign_with_nothing_measured_is_a_page_too() {
 #[test]
 fn an_estimate_without_interval_is_no_number_of_the_page() {
     let mut campaign = campaign(&Plot::default());
-    let open = Estimate { low: f64::NEG_INFINITY, high: f64::INFINITY, n: 1, ..campaign.outcome.baseline.unwrap() };
+    let open = Estimate {
+        low: f64::NEG_INFINITY,
+        high: f64::INFINITY,
+        n: 1,
+        ..campaign.outcome.baseline.unwrap()
+    };
     campaign.outcome.baseline = Some(open);
     let html = render(&campaign);
     assert!(!charts(&html).is_empty());
@@ -168,10 +182,15 @@ fn an_estimate_without_interval_is_no_number_of_the_page() {
 fn an_assignment_beyond_the_machine_is_refused() {
     let mut campaign = campaign(&Plot::default());
     campaign.outcome.best.as_mut().unwrap().assignment = Assignment::new(vec![0, 1, 2, 3, 4, 99]);
-    let refused = page(&campaign.info, &campaign.records, &campaign.outcome, Files::default(), None);
-    assert!(matches!(refused, Err(ReportError::Misfit { threads: 6, contexts: 16, .. })), "{refused:?}");
+    let refused =
+        page(&campaign.info, &campaign.records, &campaign.outcome, Files::default(), None);
+    assert!(
+        matches!(refused, Err(ReportError::Misfit { threads: 6, contexts: 16, .. })),
+        "{refused:?}"
+    );
     campaign.info.new.question = Value::Null;
-    let refused = page(&campaign.info, &campaign.records, &campaign.outcome, Files::default(), None);
+    let refused =
+        page(&campaign.info, &campaign.records, &campaign.outcome, Files::default(), None);
     assert!(matches!(refused, Err(ReportError::Question { id: 12, .. })), "{refused:?}");
 }
 
@@ -181,20 +200,32 @@ fn the_commands_at_the_end_name_the_files_there_are() {
     let store = std::path::Path::new("/tmp/my store.db");
     let plan = std::path::Path::new("/home/u/plans/1.toml");
     let files = Files { plan: Some(plan), store: Some(store) };
-    let text = text(&page(&campaign.info, &campaign.records, &campaign.outcome, files, None).unwrap());
-    for said in
-        ["pinwise apply /home/u/plans/1.toml --pid PID", "campaign export", "--store &#39;/tmp/my store.db&#39;"]
-    {
+    let text =
+        text(&page(&campaign.info, &campaign.records, &campaign.outcome, files, None).unwrap());
+    for said in [
+        "pinwise apply /home/u/plans/1.toml --pid PID",
+        "campaign export",
+        "--store &#39;/tmp/my store.db&#39;",
+    ] {
         assert!(text.contains(said), "{said}: {text}");
     }
-    assert!(!self::text(&render(&campaign)).contains("pinwise apply"), "no plan, no command that needs one");
+    assert!(
+        !self::text(&render(&campaign)).contains("pinwise apply"),
+        "no plan, no command that needs one"
+    );
 }
 
 #[test]
 fn a_selection_says_what_runs_where_and_what_each_selection_gave() {
     let campaign = campaign(&Plot::default());
-    let estimate =
-        |mean: f64, n: usize| Estimate { mean, low: mean - 0.1, high: mean + 0.1, n, confidence: 0.95, spread: 0.1 };
+    let estimate = |mean: f64, n: usize| Estimate {
+        mean,
+        low: mean - 0.1,
+        high: mean + 0.1,
+        n,
+        confidence: 0.95,
+        spread: 0.1,
+    };
     let drawn = |counts: [usize; 2], mean: f64| DrawnMix {
         counts: counts.into(),
         performance: estimate(mean, 40),
@@ -225,7 +256,11 @@ fn a_selection_says_what_runs_where_and_what_each_selection_gave() {
     assert_eq!(ids(&html), ["chart-selections"]);
     assert!(!html.contains(HOSTILE), "a name is no markup");
     let text = text(&html);
-    for said in ["Of 4 ready instances run these", "2 of 3 different selections", "intmul alone: 1.00 M packets/s"] {
+    for said in [
+        "Of 4 ready instances run these",
+        "2 of 3 different selections",
+        "intmul alone: 1.00 M packets/s",
+    ] {
         assert!(text.contains(said), "{said}: {text}");
     }
 }

@@ -1,6 +1,8 @@
-//! How a described program fares by its number of threads: `cargo run --release --example curve -- facesim`.
+//! How a described program fares by its number of threads: `cargo run --release --example curve --
+//! facesim`.
 //!
-//! Whole runs give the speed-up, a probe of 100 ms gives what the search for a number of threads sees.
+//! Whole runs give the speed-up, a probe of 100 ms gives what the search for a number of threads
+//! sees.
 
 use pinwise_scheduler::{ModelProber, Nanos, Platform, Program, run};
 use pinwise_testbed::Prober;
@@ -13,11 +15,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         Some(_) => Program::parse(&std::fs::read_to_string(&name)?)?,
         None => Program::built_in(&name)?,
     };
-    println!("    n threads  speedup   LOCK %  VCX/s  MIGR/s  UTIL % | whole run: USR SYS LCK SLP LAT %, VCX %");
+    println!(
+        "    n threads  speedup   LOCK %  VCX/s  MIGR/s  UTIL % | whole run: USR SYS LCK SLP LAT %, VCX %"
+    );
     for threads in [1, 4, 8, 12, 16, 20, 24, 28, 32, 36, 40, 48, 56, 64, 72] {
         let n = program.parameter(threads);
-        let probe =
-            ModelProber::new(platform.clone(), program.clone(), 1).probe(n, Duration::from_millis(100))?.profile;
+        let probe = ModelProber::new(platform.clone(), program.clone(), 1)
+            .probe(n, Duration::from_millis(100))?
+            .profile;
         let whole = run(&platform, &program, n, 1)?;
         let total = whole.total();
         let share = |part: Nanos| part.seconds() / total.elapsed().seconds() * 100.0;

@@ -1,9 +1,11 @@
-//! Fits numbers of a description to the published speed-ups: `cargo run --release --example fit -- PROGRAM NUMBER...`.
+//! Fits numbers of a description to the published speed-ups: `cargo run --release --example fit --
+//! PROGRAM NUMBER...`.
 //!
-//! The numbers named (`serial`, `work_ms`, ...) are varied, one after the other and by shrinking factors, to lower the error of the speed-up
-//! at the published best number of threads and at the one the published search chose; that any other number of threads is faster than
-//! the published best counts as error too. Nothing else is looked at: no profile, no search, no threshold. Prints the
-//! description with what was found.
+//! The numbers named (`serial`, `work_ms`, ...) are varied, one after the other and by shrinking
+//! factors, to lower the error of the speed-up at the published best number of threads and at the
+//! one the published search chose; that any other number of threads is faster than the published
+//! best counts as error too. Nothing else is looked at: no profile, no search, no threshold. Prints
+//! the description with what was found.
 
 use pinwise_scheduler::{Fitted, Platform, Program, speedup};
 use std::error::Error;
@@ -57,14 +59,21 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn published(program: &Program) -> Result<Vec<Target>, Box<dyn Error>> {
-    let shared = std::env::var("PINWISE_SHARED_PUBLISHED").unwrap_or_else(|_| "../shared/published".to_owned());
+    let shared = std::env::var("PINWISE_SHARED_PUBLISHED")
+        .unwrap_or_else(|_| "../shared/published".to_owned());
     let table = std::fs::read_to_string(format!("{shared}/thread_reinforcer.csv"))?;
-    let row = table.lines().find(|line| line.starts_with(&format!("{},", program.name))).ok_or("not in the table")?;
+    let row = table
+        .lines()
+        .find(|line| line.starts_with(&format!("{},", program.name)))
+        .ok_or("not in the table")?;
     let fields: Vec<&str> = row.split(',').collect();
-    // The paper counts all threads of PARSEC programs (its Table II) and the parameter of the others.
+    // The paper counts all threads of PARSEC programs (its Table II) and the parameter of the
+    // others.
     let parameter = |threads: &str| -> Result<u32, Box<dyn Error>> {
         let threads: u32 = threads.parse()?;
-        let fits = |&n: &u32| if program.suite == "PARSEC" { program.threads(n) <= threads } else { n <= threads };
+        let fits = |&n: &u32| {
+            if program.suite == "PARSEC" { program.threads(n) <= threads } else { n <= threads }
+        };
         Ok((1..=threads).rev().find(fits).unwrap_or(1))
     };
     let mut targets = vec![
@@ -78,7 +87,11 @@ fn published(program: &Program) -> Result<Vec<Target>, Box<dyn Error>> {
     Ok(targets)
 }
 
-fn error(platform: &Platform, program: &Program, targets: &[Target]) -> Result<f64, Box<dyn Error>> {
+fn error(
+    platform: &Platform,
+    program: &Program,
+    targets: &[Target],
+) -> Result<f64, Box<dyn Error>> {
     let mut error = 0.0;
     for target in targets {
         let (mean, _) = mean_speedup(platform, program, target.n)?;
@@ -93,7 +106,11 @@ fn error(platform: &Platform, program: &Program, targets: &[Target]) -> Result<f
 }
 
 /// Over two runs, and the number of them.
-fn mean_speedup(platform: &Platform, program: &Program, n: u32) -> Result<(f64, u64), Box<dyn Error>> {
+fn mean_speedup(
+    platform: &Platform,
+    program: &Program,
+    n: u32,
+) -> Result<(f64, u64), Box<dyn Error>> {
     const RUNS: u64 = 2;
     let mut sum = 0.0;
     for seed in 0..RUNS {
@@ -103,13 +120,20 @@ fn mean_speedup(platform: &Platform, program: &Program, n: u32) -> Result<(f64, 
 }
 
 /// The program with one fitted number multiplied; `None` where that makes no sense.
-fn changed(program: &Program, number: &str, factor: f64) -> Result<Option<Program>, Box<dyn Error>> {
+fn changed(
+    program: &Program,
+    number: &str,
+    factor: f64,
+) -> Result<Option<Program>, Box<dyn Error>> {
     let mut table = toml::Table::try_from(&program.fitted)?;
     let value = match number.split_once('/') {
         None => table.get_mut(number),
         Some((list, place)) => {
             let place: usize = place.parse()?;
-            table.get_mut(list).and_then(toml::Value::as_array_mut).and_then(|list| list.get_mut(place))
+            table
+                .get_mut(list)
+                .and_then(toml::Value::as_array_mut)
+                .and_then(|list| list.get_mut(place))
         }
     };
     let value = value.ok_or_else(|| format!("no fitted number '{number}'"))?;

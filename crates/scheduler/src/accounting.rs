@@ -1,4 +1,5 @@
-//! Where the time of threads went: microstates as `prstat -m` of Solaris tells them, switches and migrations.
+//! Where the time of threads went: microstates as `prstat -m` of Solaris tells them, switches and
+//! migrations.
 
 use crate::time::Nanos;
 use std::ops::{AddAssign, Sub};
@@ -10,7 +11,8 @@ pub struct Account {
     pub user: Nanos,
     /// On a context, for the operating system: switches, wake-ups (SYS).
     pub system: Nanos,
-    /// Work of the program itself that was done, as time it takes alone on the machine: progress, whatever it took to get there.
+    /// Work of the program itself that was done, as time it takes alone on the machine: progress,
+    /// whatever it took to get there.
     pub work: Nanos,
     /// Waiting for a lock, a barrier or a queue (LCK).
     pub lock: Nanos,
@@ -93,12 +95,14 @@ pub struct Ledger {
 impl Ledger {
     /// What happened between `earlier` and this moment.
     pub fn since(&self, earlier: &Self) -> Self {
-        let threads = self
-            .threads
-            .iter()
-            .zip(&earlier.threads)
-            .map(|(now, before)| ThreadAccount { role: now.role.clone(), account: now.account - before.account });
-        Self { at: self.at - earlier.at, busy: self.busy - earlier.busy, threads: threads.collect() }
+        let threads = self.threads.iter().zip(&earlier.threads).map(|(now, before)| {
+            ThreadAccount { role: now.role.clone(), account: now.account - before.account }
+        });
+        Self {
+            at: self.at - earlier.at,
+            busy: self.busy - earlier.busy,
+            threads: threads.collect(),
+        }
     }
 
     /// All threads together.

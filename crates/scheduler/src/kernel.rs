@@ -1,8 +1,9 @@
 //! The operating system: contexts, threads and the events that move them.
 //!
-//! Each context runs one thread until its burst or its time slice ends; timers wake sleepers. The next event is the earliest of these.
-//! Bursts are stretched together when the number of the program's running threads changes and its memory share is not 0.
-//! `dispatch` decides who runs where, `execute` what a thread does next.
+//! Each context runs one thread until its burst or its time slice ends; timers wake sleepers. The
+//! next event is the earliest of these. Bursts are stretched together when the number of the
+//! program's running threads changes and its memory share is not 0. `dispatch` decides who runs
+//! where, `execute` what a thread does next.
 
 mod dispatch;
 mod execute;
@@ -120,7 +121,11 @@ impl<'a> Kernel<'a> {
             contexts: vec![context; platform.contexts()],
             mutexes: vec![Mutex::default(); parts.mutexes],
             barriers: parts.barriers.into_iter().map(Barrier::new).collect(),
-            queues: parts.queues.into_iter().map(|(capacity, producers)| Queue::new(capacity, producers)).collect(),
+            queues: parts
+                .queues
+                .into_iter()
+                .map(|(capacity, producers)| Queue::new(capacity, producers))
+                .collect(),
             memory: Memory::new(parts.memory, platform.contexts()),
             working_set: parts.working_set,
             stretch: 1.0,
@@ -138,7 +143,8 @@ impl<'a> Kernel<'a> {
         kernel
     }
 
-    /// The main thread creates the others one after the other; daemons come at a random moment of their period.
+    /// The main thread creates the others one after the other; daemons come at a random moment of
+    /// their period.
     fn start(&mut self) {
         for thread in 0..self.threads.len() {
             let at = if self.threads[thread].ours {
@@ -204,9 +210,14 @@ impl<'a> Kernel<'a> {
 
     pub(crate) fn ledger(&self) -> Ledger {
         let threads = self.threads.iter().filter(|thread| thread.ours);
-        let threads =
-            threads.map(|thread| ThreadAccount { role: thread.body.role.clone(), account: thread.account }).collect();
-        Ledger { at: self.now, busy: self.contexts.iter().map(|context| context.busy).sum(), threads }
+        let threads = threads
+            .map(|thread| ThreadAccount { role: thread.body.role.clone(), account: thread.account })
+            .collect();
+        Ledger {
+            at: self.now,
+            busy: self.contexts.iter().map(|context| context.busy).sum(),
+            threads,
+        }
     }
 
     /// The earliest end of a burst or a slice, and where.
@@ -258,8 +269,9 @@ impl<'a> Kernel<'a> {
     /// Stretches all bursts alike when the number of threads that use memory has changed.
     fn stretch_all(&mut self) {
         let running = self.contexts.iter().filter_map(|context| context.running);
-        let using =
-            running.filter(|&thread| self.threads[thread].ours && self.threads[thread].burst.uses_memory()).count();
+        let using = running
+            .filter(|&thread| self.threads[thread].ours && self.threads[thread].burst.uses_memory())
+            .count();
         let stretch = self.memory.stretch(using);
         if stretch != self.stretch {
             for context in 0..self.contexts.len() {

@@ -1,12 +1,14 @@
 //! The memory system that all contexts share.
 //!
-//! A thread of a program spends the share `s` of its time, measured alone, holding the memory system to itself; the rest needs nobody.
-//! With k threads running, that is a closed queueing network of one server (demand s) and a delay (1 - s). Exact mean value analysis
-//! (M. Reiser, S. Lavenberg, JACM 27(2), 1980) gives the time that one unit of work takes with k threads:
+//! A thread of a program spends the share `s` of its time, measured alone, holding the memory
+//! system to itself; the rest needs nobody. With k threads running, that is a closed queueing
+//! network of one server (demand s) and a delay (1 - s). Exact mean value analysis (M. Reiser, S.
+//! Lavenberg, JACM 27(2), 1980) gives the time that one unit of work takes with k threads:
 //!
 //! R(k) = s (1 + Q(k-1)),  X(k) = k / (1 - s + R(k)),  Q(k) = X(k) R(k),  stretch(k) = 1 - s + R(k)
 //!
-//! so that stretch(1) = 1 and the work done per unit of time, k / stretch(k), rises to at most 1/s: bandwidth.
+//! so that stretch(1) = 1 and the work done per unit of time, k / stretch(k), rises to at most 1/s:
+//! bandwidth.
 
 /// The stretch of a program's work by the number of its threads that run at once.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,7 +17,8 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// For up to `contexts` threads at once; `share` in `[0, 1]`, 0 for a program that never waits for memory.
+    /// For up to `contexts` threads at once; `share` in `[0, 1]`, 0 for a program that never waits
+    /// for memory.
     pub fn new(share: f64, contexts: usize) -> Self {
         let mut queue = 0.0;
         let mut stretch = vec![1.0];

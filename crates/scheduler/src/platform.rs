@@ -1,4 +1,5 @@
-//! The machine under the scheduler: which contexts are near each other, and what the operating system's actions cost.
+//! The machine under the scheduler: which contexts are near each other, and what the operating
+//! system's actions cost.
 
 use crate::time::Nanos;
 use pinwise_topology::{DomainKind, Machine};
@@ -31,21 +32,25 @@ pub struct Costs {
     pub lock: Nanos,
     /// Moving a lock's cache line to another context, per contender.
     pub transfer: Nanos,
-    /// How long a thread that finds a mutex taken spins before it sleeps, if the owner does not release it earlier.
+    /// How long a thread that finds a mutex taken spins before it sleeps, if the owner does not
+    /// release it earlier.
     pub spin: Nanos,
     /// How long a thread at a barrier spins before it sleeps.
     pub barrier_spin: Nanos,
     /// How long a thread must have waited in a run queue before an idle context takes it away.
     pub nosteal: Nanos,
-    /// A thread that ran within this time is believed to have its data in the cache of its last context, and is queued there.
+    /// A thread that ran within this time is believed to have its data in the cache of its last
+    /// context, and is queued there.
     pub warmth: Nanos,
-    /// Fetching one KiB of a working set again after a move within the package (from the shared third-level cache).
+    /// Fetching one KiB of a working set again after a move within the package (from the shared
+    /// third-level cache).
     pub refill_near: Nanos,
     /// The same after a move to another package (from memory, or that package's cache).
     pub refill_far: Nanos,
 }
 
-/// Background activity of the operating system and its tools: threads above all of the program's in priority.
+/// Background activity of the operating system and its tools: threads above all of the program's in
+/// priority.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Daemons {
     /// How many.
@@ -60,10 +65,12 @@ impl Platform {
     /// At most so many contexts are modelled.
     pub const MOST_CONTEXTS: usize = 256;
 
-    /// The contexts of `machine` by package (one package where it names none), with the costs of [`Costs::opensolaris`]. `None` for
-    /// a machine without contexts or with more than [`Platform::MOST_CONTEXTS`].
+    /// The contexts of `machine` by package (one package where it names none), with the costs of
+    /// [`Costs::opensolaris`]. `None` for a machine without contexts or with more than
+    /// [`Platform::MOST_CONTEXTS`].
     pub fn new(machine: &Machine) -> Option<Self> {
-        let packages: Vec<_> = machine.domains(DomainKind::Package).map(|domain| domain.cpus.clone()).collect();
+        let packages: Vec<_> =
+            machine.domains(DomainKind::Package).map(|domain| domain.cpus.clone()).collect();
         let mut members = vec![Vec::new(); packages.len().max(1)];
         let mut package = Vec::new();
         for (index, context) in machine.contexts.iter().enumerate() {
@@ -76,7 +83,8 @@ impl Platform {
         fits.then(|| Self { package, members, costs: Costs::opensolaris(), daemons: Daemons::NONE })
     }
 
-    /// The Dell PowerEdge R905 of the Thread Reinforcer paper, Table I, with its background activity.
+    /// The Dell PowerEdge R905 of the Thread Reinforcer paper, Table I, with its background
+    /// activity.
     pub fn opteron_24() -> Self {
         let package: Vec<usize> = (0..24).map(|context| context / 6).collect();
         let members = (0..4).map(|package| (package * 6..package * 6 + 6).collect()).collect();
@@ -98,7 +106,8 @@ impl Platform {
         &self.members
     }
 
-    /// The context after `context` in the ring of its package: where a run queue that is too long hands its next thread.
+    /// The context after `context` in the ring of its package: where a run queue that is too long
+    /// hands its next thread.
     pub fn neighbour(&self, context: usize) -> usize {
         let members = &self.members[self.package[context]];
         let place = members.iter().position(|&member| member == context).unwrap_or(0);
@@ -107,16 +116,21 @@ impl Platform {
 
     /// What a thread with `working_set` KiB pays for its move between two contexts, in nanoseconds.
     pub fn refill(&self, from: usize, to: usize, working_set: f64) -> f64 {
-        let per_kib =
-            if self.package[from] == self.package[to] { self.costs.refill_near } else { self.costs.refill_far };
+        let per_kib = if self.package[from] == self.package[to] {
+            self.costs.refill_near
+        } else {
+            self.costs.refill_far
+        };
         per_kib.0 as f64 * working_set
     }
 }
 
 impl Costs {
-    /// Orders of magnitude of OpenSolaris on a 2.4 GHz Opteron. `nosteal` (100 µs) and `warmth` (3 ticks of 10 ms) are that system's
-    /// defaults (`nosteal_nsec`, `rechoose_interval` of its dispatcher), refills follow from 64-byte lines at about 50 ns near and 110 ns
-    /// far with four misses under way; the others are assumptions, common to all programs, and none was fitted to one.
+    /// Orders of magnitude of OpenSolaris on a 2.4 GHz Opteron. `nosteal` (100 µs) and `warmth` (3
+    /// ticks of 10 ms) are that system's defaults (`nosteal_nsec`, `rechoose_interval` of its
+    /// dispatcher), refills follow from 64-byte lines at about 50 ns near and 110 ns
+    /// far with four misses under way; the others are assumptions, common to all programs, and none
+    /// was fitted to one.
     pub fn opensolaris() -> Self {
         Self {
             switch: Nanos::from_micros(3.0),
@@ -139,8 +153,8 @@ impl Daemons {
     /// Nothing else runs.
     pub const NONE: Self = Self { count: 0, period: Nanos(0), burst: Nanos(0) };
 
-    /// A server with its daemons, its clock and the two monitoring tools at a resolution of milliseconds: 2.4 % of 24 contexts. An
-    /// assumption, common to all programs.
+    /// A server with its daemons, its clock and the two monitoring tools at a resolution of
+    /// milliseconds: 2.4 % of 24 contexts. An assumption, common to all programs.
     pub const SERVER: Self = Self { count: 24, period: Nanos(20_000_000), burst: Nanos(500_000) };
 }
 

@@ -6,14 +6,17 @@ use crate::platform::Platform;
 use crate::program::Program;
 use crate::simulation::Simulation;
 use crate::time::Nanos;
-use pinwise_testbed::{Measure, MeasureError, Part, Probe, Prober, Profile, Progress, Retry, mark_critical};
+use pinwise_testbed::{
+    Measure, MeasureError, Part, Probe, Prober, Profile, Progress, Retry, mark_critical,
+};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// What a probe lets pass before it looks: threads are created, pipelines full. The paper's probes begin "beyond the initial input
-/// reading phase of each application", whose length is part of a description and of a probe's cost.
+/// What a probe lets pass before it looks: threads are created, pipelines full. The paper's probes
+/// begin "beyond the initial input reading phase of each application", whose length is part of a
+/// description and of a probe's cost.
 const SETTLE: Nanos = Nanos(1_000_000_000);
 
 /// Whether to go on is asked this often.
@@ -36,7 +39,14 @@ pub struct ModelProber {
 impl ModelProber {
     /// Probes of `program` on `platform`, repeatable by `seed`.
     pub fn new(platform: Platform, program: Program, seed: u64) -> Self {
-        Self { platform, program, seed, parts: Vec::new(), probed: BTreeMap::new(), cancelled: Arc::default() }
+        Self {
+            platform,
+            program,
+            seed,
+            parts: Vec::new(),
+            probed: BTreeMap::new(),
+            cancelled: Arc::default(),
+        }
     }
 
     /// Raising `cancelled` ends a probe within a slice of the model's time.
@@ -46,7 +56,12 @@ impl ModelProber {
     }
 
     /// Lets the model go on from one moment to another, unless it is cancelled.
-    fn advance(&self, simulation: &mut Simulation<'_>, from: Nanos, to: Nanos) -> Result<(), MeasureError> {
+    fn advance(
+        &self,
+        simulation: &mut Simulation<'_>,
+        from: Nanos,
+        to: Nanos,
+    ) -> Result<(), MeasureError> {
         let stuck = |stuck: Stuck| MeasureError::new(Retry::Other, stuck.to_string());
         let mut time = from;
         while time < to {
@@ -81,7 +96,8 @@ impl Prober for ModelProber {
             self.advance(&mut simulation, begin, begin + part)?;
             done.push(simulation.ledger().total().work);
         }
-        let rates: Vec<f64> = done.windows(2).map(|ends| (ends[1] - ends[0]).seconds() / part.seconds()).collect();
+        let rates: Vec<f64> =
+            done.windows(2).map(|ends| (ends[1] - ends[0]).seconds() / part.seconds()).collect();
         let ledger = simulation.ledger().since(&before);
         self.parts = parts(&ledger);
         let initialization = Duration::from_secs_f64(self.program.fitted.initialization_s);
@@ -144,7 +160,8 @@ pub fn profile(window: &Ledger, contexts: usize) -> Profile {
     let total = window.total();
     let seconds = window.at.seconds();
     let per_second = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
-    let percent = |part: Nanos, whole: f64| if whole > 0.0 { part.seconds() / whole * 100.0 } else { 0.0 };
+    let percent =
+        |part: Nanos, whole: f64| if whole > 0.0 { part.seconds() / whole * 100.0 } else { 0.0 };
     Profile {
         lock: percent(total.lock, total.elapsed().seconds()),
         vcx_rate: per_second(total.voluntary),

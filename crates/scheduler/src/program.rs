@@ -1,12 +1,16 @@
 //! Programs described by their structure.
 //!
-//! A description is a TOML file in two parts that are never mixed: `[structure]`, what is known of the program (its threads, its shape, how
-//! its threads wait), and `[fitted]`, numbers chosen so that the model meets published figures. Shapes:
+//! A description is a TOML file in two parts that are never mixed: `[structure]`, what is known of
+//! the program (its threads, its shape, how its threads wait), and `[fitted]`, numbers chosen so
+//! that the model meets published figures. Shapes:
 //!
-//! - `fork-join`: in each iteration the main thread works alone, then all threads share the parallel part, then all meet at a barrier.
-//! - `pipeline`: items pass through stages connected by bounded queues; a stage has one thread or n.
+//! - `fork-join`: in each iteration the main thread works alone, then all threads share the
+//!   parallel part, then all meet at a barrier.
+//! - `pipeline`: items pass through stages connected by bounded queues; a stage has one thread or
+//!   n.
 //!
-//! Lock-bound, input/output-bound and bandwidth-bound programs are these with critical sections, sleeps and a memory share.
+//! Lock-bound, input/output-bound and bandwidth-bound programs are these with critical sections,
+//! sleeps and a memory share.
 
 mod fork_join;
 mod pipeline;
@@ -25,8 +29,9 @@ pub struct Program {
     pub suite: String,
     /// Why it is described so, for people.
     pub about: String,
-    /// How long the whole run takes as a sequential program, in seconds, where that is known: of the built-in programs the published parallel time
-    /// times the speed-up (the paper's Tables VII, IX, X and XII). What is simulated to its end ([`Self::sequential`]) is shorter.
+    /// How long the whole run takes as a sequential program, in seconds, where that is known: of
+    /// the built-in programs the published parallel time times the speed-up (the paper's
+    /// Tables VII, IX, X and XII). What is simulated to its end ([`Self::sequential`]) is shorter.
     #[serde(default)]
     pub whole_s: Option<f64>,
     /// What is known of it.
@@ -49,14 +54,16 @@ pub enum Structure {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ForkJoin {
-    /// Whether the main thread shares the parallel part (OpenMP) or waits for its workers (1 + n threads).
+    /// Whether the main thread shares the parallel part (OpenMP) or waits for its workers (1 + n
+    /// threads).
     pub main_works: bool,
     /// Threads beside main and workers that wait for input or output once per iteration.
     #[serde(default)]
     pub helpers: u32,
     /// Iterations of a run. Speed-up is a ratio: as many as it takes to be steady.
     pub iterations: u32,
-    /// The parallel part of an iteration comes in this many units that are not divided further; absent: divided evenly.
+    /// The parallel part of an iteration comes in this many units that are not divided further;
+    /// absent: divided evenly.
     pub units: Option<u32>,
     /// How many mutexes the critical sections are spread over; 0: no critical sections.
     #[serde(default)]
@@ -91,7 +98,8 @@ pub struct Stage {
 pub struct Fitted {
     /// Before the threads begin, in seconds; the same for every number of threads.
     pub initialization_s: f64,
-    /// Work of one iteration, in ms; of a pipeline, whose stages have their own, of one item in the sequential program.
+    /// Work of one iteration, in ms; of a pipeline, whose stages have their own, of one item in
+    /// the sequential program.
     pub work_ms: f64,
     /// Share of an iteration that the main thread does alone.
     pub serial: f64,
@@ -169,7 +177,8 @@ const BUILT_IN: [(&str, &str); 16] = built_in![
 impl Program {
     /// Reads a description. Errors: no such TOML, a number out of its range.
     pub fn parse(text: &str) -> Result<Self, ProgramError> {
-        let program: Self = toml::from_str(text).map_err(|error| ProgramError::Malformed(error.to_string()))?;
+        let program: Self =
+            toml::from_str(text).map_err(|error| ProgramError::Malformed(error.to_string()))?;
         program.check()?;
         Ok(program)
     }
@@ -178,7 +187,9 @@ impl Program {
     pub fn built_in(name: &str) -> Result<Self, ProgramError> {
         let text = BUILT_IN.iter().find(|(known, _)| *known == name).map(|(_, text)| *text);
         let known = || Self::names().map(str::to_owned).collect();
-        Self::parse(text.ok_or_else(|| ProgramError::Unknown { name: name.to_owned(), known: known() })?)
+        Self::parse(
+            text.ok_or_else(|| ProgramError::Unknown { name: name.to_owned(), known: known() })?,
+        )
     }
 
     /// The names of the built-in programs, in the order of the paper's tables.
@@ -196,13 +207,16 @@ impl Program {
         }
     }
 
-    /// Convert() of the paper's figure 8: the parameter for a search's number of threads. A program with one group of threads takes the
-    /// number as it is (the paper reports 9 threads, 1 + n, where the search chose 8), a pipeline of several groups the largest n whose
-    /// threads are not more than the number (63 for 64), at least 1.
+    /// Convert() of the paper's figure 8: the parameter for a search's number of threads. A program
+    /// with one group of threads takes the number as it is (the paper reports 9 threads, 1 + n,
+    /// where the search chose 8), a pipeline of several groups the largest n whose threads are
+    /// not more than the number (63 for 64), at least 1.
     pub fn parameter(&self, threads: u32) -> u32 {
         let groups = match &self.structure {
             Structure::ForkJoin(_) => 1,
-            Structure::Pipeline(shape) => shape.stages.iter().filter(|stage| stage.many).count() as u32,
+            Structure::Pipeline(shape) => {
+                shape.stages.iter().filter(|stage| stage.many).count() as u32
+            }
         };
         if groups < 2 {
             return threads.max(1);
@@ -219,17 +233,20 @@ impl Program {
         })
     }
 
-    /// Time that the run takes as a sequential program, alone on the machine: all its work and all its waiting for input and output.
+    /// Time that the run takes as a sequential program, alone on the machine: all its work and all
+    /// its waiting for input and output.
     pub fn sequential(&self) -> Nanos {
         let fitted = &self.fitted;
-        let sleeps = matches!(self.structure, Structure::ForkJoin(_)) && fitted.sleep_every_ms > 0.0;
+        let sleeps =
+            matches!(self.structure, Structure::ForkJoin(_)) && fitted.sleep_every_ms > 0.0;
         let parallel = fitted.work_ms * (1.0 - fitted.serial);
         let slept = if sleeps { parallel / fitted.sleep_every_ms * fitted.sleep_ms } else { 0.0 };
         Nanos::from_millis(self.times() * (fitted.work_ms + slept))
     }
 
-    /// What the threads compute in a run, as time it takes alone on the machine: what probes count as progress. Waiting for input and output is no part of it.
-    /// What the stages of a pipeline compute for an item is more or less than the sequential program does.
+    /// What the threads compute in a run, as time it takes alone on the machine: what probes count
+    /// as progress. Waiting for input and output is no part of it. What the stages of a
+    /// pipeline compute for an item is more or less than the sequential program does.
     fn computed(&self) -> Nanos {
         let each = match &self.structure {
             Structure::ForkJoin(_) => self.fitted.work_ms,
@@ -238,23 +255,26 @@ impl Program {
         Nanos::from_millis(self.times() * each)
     }
 
-    /// What the threads compute in the whole run, where its length is known, in seconds of a context: as [`Self::speedup_of_progress`] counts it.
+    /// What the threads compute in the whole run, where its length is known, in seconds of a
+    /// context: as [`Self::speedup_of_progress`] counts it.
     pub fn work_s(&self) -> Option<f64> {
         self.whole_s.map(|whole| whole / self.speedup_of_progress())
     }
 
-    /// The speed-up over the sequential program that progress of 1 is, since probes count what is computed: the sequential program waits for input and
-    /// output beside that, and of a pipeline it computes another amount than the stages do.
+    /// The speed-up over the sequential program that progress of 1 is, since probes count what is
+    /// computed: the sequential program waits for input and output beside that, and of a
+    /// pipeline it computes another amount than the stages do.
     pub fn speedup_of_progress(&self) -> f64 {
         self.sequential().seconds() / self.computed().seconds()
     }
 
-    /// Ready to run with parameter `n`, to its end or, `endless`, for as long as it is watched. Error: `n` is 0 or makes more than [`MOST_THREADS`] threads.
+    /// Ready to run with parameter `n`, to its end or, `endless`, for as long as it is watched.
+    /// Error: `n` is 0 or makes more than [`MOST_THREADS`] threads.
     pub(crate) fn parts(&self, n: u32, endless: bool) -> Result<Parts, ProgramError> {
         if n == 0 || n > MOST_THREADS || self.threads(n) > MOST_THREADS {
-            return Err(
-                self.senseless(format!("{n} as its number of threads: 1 to {MOST_THREADS} threads are modelled"))
-            );
+            return Err(self.senseless(format!(
+                "{n} as its number of threads: 1 to {MOST_THREADS} threads are modelled"
+            )));
         }
         Ok(match &self.structure {
             Structure::ForkJoin(shape) => fork_join::parts(shape, &self.fitted, n, endless),
@@ -277,7 +297,10 @@ impl Program {
             ("working_set_kib", fitted.working_set_kib),
         ];
         if self.whole_s.is_some_and(|whole| !(whole > 0.0 && whole <= 1e7)) {
-            return Err(self.senseless(format!("whole_s = {:?}: has to be positive, at most 10,000,000", self.whole_s)));
+            return Err(self.senseless(format!(
+                "whole_s = {:?}: has to be positive, at most 10,000,000",
+                self.whole_s
+            )));
         }
         let stages = fitted.stage_ms.iter().map(|&span| ("stage_ms", span));
         for (name, span) in spans.into_iter().chain(stages) {
@@ -285,18 +308,25 @@ impl Program {
                 return Err(self.senseless(format!("{name} = {span}: not within 0 and 10,000,000")));
             }
         }
-        for (name, share) in [("serial", fitted.serial), ("spread", fitted.spread), ("memory", fitted.memory)] {
+        for (name, share) in
+            [("serial", fitted.serial), ("spread", fitted.spread), ("memory", fitted.memory)]
+        {
             if !(0.0..=1.0).contains(&share) {
                 return Err(self.senseless(format!("{name} = {share}: a share is within 0 and 1")));
             }
         }
         if !(fitted.work_ms > 0.0 && fitted.work_ms <= 1e7) {
-            return Err(self.senseless(format!("work_ms = {}: has to be positive, at most 10,000,000", fitted.work_ms)));
+            return Err(self.senseless(format!(
+                "work_ms = {}: has to be positive, at most 10,000,000",
+                fitted.work_ms
+            )));
         }
         match &self.structure {
             Structure::ForkJoin(ForkJoin { iterations, locks, units, .. }) => {
                 if *iterations == 0 || *units == Some(0) {
-                    return Err(self.senseless("no iterations or no units: nothing to do".to_owned()));
+                    return Err(
+                        self.senseless("no iterations or no units: nothing to do".to_owned())
+                    );
                 }
                 let sections = fitted.critical_us > 0.0;
                 if sections != (*locks > 0) || fitted.critical_us > fitted.segment_us {

@@ -31,17 +31,29 @@ pub enum RunError {
 }
 
 impl<'a> Simulation<'a> {
-    /// A run with parameter `n`; the same `seed` repeats it event by event. Error: `n` out of range.
-    pub fn new(platform: &'a Platform, program: &Program, n: u32, seed: u64) -> Result<Self, ProgramError> {
+    /// A run with parameter `n`; the same `seed` repeats it event by event. Error: `n` out of
+    /// range.
+    pub fn new(
+        platform: &'a Platform,
+        program: &Program,
+        n: u32,
+        seed: u64,
+    ) -> Result<Self, ProgramError> {
         Ok(Self { kernel: Kernel::new(platform, program.parts(n, false)?, seed) })
     }
 
     /// The same of a program that has no end: to be watched for a while.
-    pub fn endless(platform: &'a Platform, program: &Program, n: u32, seed: u64) -> Result<Self, ProgramError> {
+    pub fn endless(
+        platform: &'a Platform,
+        program: &Program,
+        n: u32,
+        seed: u64,
+    ) -> Result<Self, ProgramError> {
         Ok(Self { kernel: Kernel::new(platform, program.parts(n, true)?, seed) })
     }
 
-    /// Goes on until `until` (counted from the start), or until the program has ended, whichever comes first. Error: a deadlock.
+    /// Goes on until `until` (counted from the start), or until the program has ended, whichever
+    /// comes first. Error: a deadlock.
     pub fn advance(&mut self, until: Nanos) -> Result<(), Stuck> {
         self.kernel.advance(until)
     }
@@ -65,7 +77,8 @@ pub fn run(platform: &Platform, program: &Program, n: u32, seed: u64) -> Result<
     Ok(simulation.ledger())
 }
 
-/// How many times faster than the sequential program a whole run with parameter `n` is. Errors: as [`run`].
+/// How many times faster than the sequential program a whole run with parameter `n` is. Errors: as
+/// [`run`].
 pub fn speedup(platform: &Platform, program: &Program, n: u32, seed: u64) -> Result<f64, RunError> {
     Ok(program.sequential().seconds() / run(platform, program, n, seed)?.at.seconds())
 }

@@ -1,14 +1,16 @@
 //! What threads wait for: mutexes, condition variables, barriers, bounded queues.
 //!
-//! Plain state: who holds, who spins, who sleeps. The kernel asks what an operation does and carries it out; nothing here knows time.
+//! Plain state: who holds, who spins, who sleeps. The kernel asks what an operation does and
+//! carries it out; nothing here knows time.
 
 use std::collections::VecDeque;
 
 /// A thread of the simulation.
 pub(crate) type ThreadId = usize;
 
-/// A lock with adaptive waiting: who finds it taken spins for a while, then sleeps. A release goes to a spinning thread; if there is
-/// none, the first sleeper is woken and competes for the lock again with whoever comes meanwhile.
+/// A lock with adaptive waiting: who finds it taken spins for a while, then sleeps. A release goes
+/// to a spinning thread; if there is none, the first sleeper is woken and competes for the lock
+/// again with whoever comes meanwhile.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Mutex {
     owner: Option<ThreadId>,
@@ -130,7 +132,13 @@ pub(crate) enum Taken {
 
 impl Queue {
     pub(crate) fn new(capacity: usize, producers: usize) -> Self {
-        Self { capacity, items: 0, producers, not_empty: Condition::default(), not_full: Condition::default() }
+        Self {
+            capacity,
+            items: 0,
+            producers,
+            not_empty: Condition::default(),
+            not_full: Condition::default(),
+        }
     }
 
     pub(crate) fn take(&mut self) -> Taken {

@@ -19,7 +19,11 @@ pub(crate) struct Span {
 
 impl Span {
     pub(crate) fn draw(self, random: &mut Random) -> f64 {
-        if self.spread == 0.0 { self.mean } else { self.mean * (1.0 + self.spread * (2.0 * random.unit() - 1.0)) }
+        if self.spread == 0.0 {
+            self.mean
+        } else {
+            self.mean * (1.0 + self.spread * (2.0 * random.unit() - 1.0))
+        }
     }
 }
 
@@ -34,8 +38,8 @@ pub(crate) enum Step {
     Unlock,
     /// With probability `chance`: waits for input or output.
     Sleep { span: Span, chance: f64 },
-    /// Waits for all others. To wait for the end of other threads' work (a join) counts as sleep, as
-    /// `lwp_wait` does, anything else as waiting for a lock.
+    /// Waits for all others. To wait for the end of other threads' work (a join) counts as sleep,
+    /// as `lwp_wait` does, anything else as waiting for a lock.
     Barrier { barrier: usize, join: bool },
     /// Takes an item, waiting for one; the thread ends when none will come.
     Pop(usize),
@@ -64,7 +68,8 @@ pub(crate) enum Phase {
     Reach(usize),
     /// Spins for the mutex.
     Spin(usize),
-    /// Was woken for the mutex, or came back after it was taken off its context: tries again, or sleeps again.
+    /// Was woken for the mutex, or came back after it was taken off its context: tries again, or
+    /// sleeps again.
     Retry(usize),
     /// Arrives at the barrier.
     Arrive(usize),
@@ -123,7 +128,8 @@ pub(crate) struct Thread {
     pub(crate) state: State,
     /// Since when it is in its state, as far as its account tells.
     pub(crate) since: Nanos,
-    /// Left to do before the phase goes on, in this order: for the operating system, for the cache, and of the phase itself.
+    /// Left to do before the phase goes on, in this order: for the operating system, for the
+    /// cache, and of the phase itself.
     pub(crate) overhead: f64,
     pub(crate) refill: f64,
     pub(crate) work: f64,
@@ -174,7 +180,8 @@ impl Thread {
         }
     }
 
-    /// Charges the time up to `now` to the state it is in. A running thread's is charged by its context.
+    /// Charges the time up to `now` to the state it is in. A running thread's is charged by its
+    /// context.
     pub(crate) fn charge_waiting(&mut self, now: Nanos) {
         let span = now - self.since;
         match self.state {
@@ -192,7 +199,8 @@ impl Thread {
         self.work = work;
     }
 
-    /// Uses up `span` of its time on a context: first for the operating system, then the cache, then its work, stretched.
+    /// Uses up `span` of its time on a context: first for the operating system, then the cache,
+    /// then its work, stretched.
     pub(crate) fn consume(&mut self, span: Nanos, stretch: f64) {
         let mut left = span.0 as f64;
         let overhead = left.min(self.overhead);
@@ -206,7 +214,8 @@ impl Thread {
         if self.burst == Burst::Work {
             self.account.work += Nanos(done.round() as u64);
         }
-        let for_system = if self.burst == Burst::System { span.0 as f64 - refill } else { overhead };
+        let for_system =
+            if self.burst == Burst::System { span.0 as f64 - refill } else { overhead };
         let system = Nanos((for_system.round() as u64).min(span.0));
         self.account.system += system;
         self.account.user += span - system;

@@ -1,9 +1,11 @@
-//! The time-sharing class of Solaris: 60 priorities; who uses up a time slice falls, who waits or sleeps long rises.
+//! The time-sharing class of Solaris: 60 priorities; who uses up a time slice falls, who waits or
+//! sleeps long rises.
 //!
-//! The default dispatch table of the class (`dispadmin -g -c TS`; `ts_dptbl(5)`). A thread that uses up its slice falls by ten priorities and
-//! gets a longer slice there. Once a second each thread's wait counter rises; a thread in a run queue whose counter exceeds the
-//! maximum (0 below priority 59: one tick) is lifted to 50 or more, so that nobody starves; a thread that returns from sleep with
-//! such a counter is lifted too.
+//! The default dispatch table of the class (`dispadmin -g -c TS`; `ts_dptbl(5)`). A thread that
+//! uses up its slice falls by ten priorities and gets a longer slice there. Once a second each
+//! thread's wait counter rises; a thread in a run queue whose counter exceeds the maximum (0 below
+//! priority 59: one tick) is lifted to 50 or more, so that nobody starves; a thread that returns
+//! from sleep with such a counter is lifted too.
 
 use crate::time::Nanos;
 
@@ -60,7 +62,8 @@ mod tests {
 
     #[test]
     fn who_computes_falls_to_long_slices_and_who_waits_comes_back() {
-        let fall: Vec<u8> = std::iter::successors(Some(TOP), |&p| Some(expired(p))).take(8).collect();
+        let fall: Vec<u8> =
+            std::iter::successors(Some(TOP), |&p| Some(expired(p))).take(8).collect();
         assert_eq!(fall, [59, 49, 39, 29, 19, 9, 0, 0]);
         assert!(fall.windows(2).all(|pair| slice(pair[0]) <= slice(pair[1])));
         assert!((0..TOP).all(|priority| lifted(priority) >= 50 && lifted(priority) > priority));

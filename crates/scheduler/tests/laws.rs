@@ -1,7 +1,8 @@
 //! Laws that hold for any program on any machine, whatever was fitted.
 
 use pinwise_scheduler::{
-    Costs, Daemons, Fitted, ForkJoin, Ledger, Nanos, Pipeline, Platform, Program, Simulation, Stage, Structure,
+    Costs, Daemons, Fitted, ForkJoin, Ledger, Nanos, Pipeline, Platform, Program, Simulation,
+    Stage, Structure,
 };
 use pinwise_scheduler::{ModelProber, run, speedup};
 use pinwise_testbed::Prober;
@@ -26,8 +27,13 @@ fn ideal(shape: &str) -> Platform {
 }
 
 fn fork_join(iterations: u32, fitted: Fitted) -> Program {
-    let shape =
-        ForkJoin { main_works: true, helpers: 0, iterations, units: None, locks: u32::from(fitted.critical_us > 0.0) };
+    let shape = ForkJoin {
+        main_works: true,
+        helpers: 0,
+        iterations,
+        units: None,
+        locks: u32::from(fitted.critical_us > 0.0),
+    };
     Program {
         name: "test".into(),
         suite: "tests".into(),
@@ -40,10 +46,18 @@ fn fork_join(iterations: u32, fitted: Fitted) -> Program {
 
 fn pipeline(stage_ms: Vec<f64>, items: u32) -> Program {
     let name = |index: usize| format!("stage{index}");
-    let stages = (0..stage_ms.len()).map(|index| Stage { name: name(index), many: index == 1 }).collect();
+    let stages =
+        (0..stage_ms.len()).map(|index| Stage { name: name(index), many: index == 1 }).collect();
     let fitted = Fitted { work_ms: stage_ms.iter().sum(), stage_ms, ..Fitted::default() };
     let structure = Structure::Pipeline(Pipeline { stages, items, capacity: 8 });
-    Program { name: "test".into(), suite: "tests".into(), about: String::new(), whole_s: None, structure, fitted }
+    Program {
+        name: "test".into(),
+        suite: "tests".into(),
+        about: String::new(),
+        whole_s: None,
+        structure,
+        fitted,
+    }
 }
 
 #[test]
@@ -54,7 +68,10 @@ fn without_sharing_the_speedup_is_amdahls() {
         for n in [1, 2, 3, 8, 24] {
             let amdahl = 1.0 / (serial + (1.0 - serial) / f64::from(n));
             let found = speedup(&platform, &program, n, 1).unwrap();
-            assert!((found / amdahl - 1.0).abs() < 1e-3, "serial {serial}, n {n}: {found}, Amdahl {amdahl}");
+            assert!(
+                (found / amdahl - 1.0).abs() < 1e-3,
+                "serial {serial}, n {n}: {found}, Amdahl {amdahl}"
+            );
         }
     }
 }
@@ -77,7 +94,11 @@ fn one_thread_takes_as_long_as_the_sequential_program() {
         let mut program = Program::built_in(name).unwrap();
         if let Structure::ForkJoin(shape) = &mut program.structure {
             // Enough of them for work that varies by all of itself to average out.
-            shape.iterations = if shape.locks == 0 && shape.units.is_none() { 2000 } else { shape.iterations.min(20) };
+            shape.iterations = if shape.locks == 0 && shape.units.is_none() {
+                2000
+            } else {
+                shape.iterations.min(20)
+            };
             let found = speedup(&platform, &program, 1, 1).unwrap();
             assert!((found - 1.0).abs() < 0.05, "{name}: {found}");
         }
@@ -99,7 +120,10 @@ fn a_pipeline_is_as_fast_as_its_slowest_stage_and_busy_by_the_utilization_law() 
         // U = X S: the threads of a stage are busy for items times service, however many they are.
         for (stage, service) in [("stage0", 1.0), ("stage1", 10.0), ("stage2", 0.5)] {
             let busy = ledger.role(stage).busy().seconds();
-            assert!((busy / (2000.0 * service / 1e3) - 1.0).abs() < 1e-3, "n {n}, {stage}: {busy} s");
+            assert!(
+                (busy / (2000.0 * service / 1e3) - 1.0).abs() < 1e-3,
+                "n {n}, {stage}: {busy} s"
+            );
         }
     }
 }
@@ -108,7 +132,10 @@ fn a_pipeline_is_as_fast_as_its_slowest_stage_and_busy_by_the_utilization_law() 
 #[test]
 fn sleeping_and_busy_time_make_the_cycle() {
     let platform = ideal("4x6x1");
-    let program = fork_join(1, Fitted { work_ms: 20_000.0, sleep_every_ms: 2.0, sleep_ms: 6.0, ..Fitted::default() });
+    let program = fork_join(
+        1,
+        Fitted { work_ms: 20_000.0, sleep_every_ms: 2.0, sleep_ms: 6.0, ..Fitted::default() },
+    );
     let ledger = run(&platform, &program, 16, 1).unwrap();
     let total = ledger.total();
     let ratio = total.sleep.seconds() / total.busy().seconds();
@@ -135,7 +162,11 @@ fn sums(ledger: &Ledger, contexts: usize) {
         assert!(thread.account.elapsed() <= ledger.at + Nanos(1), "{thread:?} at {:?}", ledger.at);
     }
     assert!(ledger.busy.0 <= ledger.at.0 * contexts as u64);
-    assert_eq!(ledger.total().busy(), ledger.busy, "contexts are busy with the program's threads and nothing else");
+    assert_eq!(
+        ledger.total().busy(),
+        ledger.busy,
+        "contexts are busy with the program's threads and nothing else"
+    );
 }
 
 proptest! {
@@ -183,27 +214,34 @@ proptest! {
     }
 }
 
-/// A pipeline computes more than the sequential program, and swaptions waits beside what it computes: what probes see is a speed-up all the same.
+/// A pipeline computes more than the sequential program, and swaptions waits beside what it
+/// computes: what probes see is a speed-up all the same.
 #[test]
 fn progress_is_told_as_the_speed_up_of_a_whole_run() {
     let platform = Platform::opteron_24();
     for (name, n) in [("ferret", 2), ("swaptions", 8), ("facesim", 8)] {
         let program = Program::built_in(name).unwrap();
-        let probe = ModelProber::new(platform.clone(), program.clone(), 1).probe(n, Duration::from_secs(1)).unwrap();
+        let probe = ModelProber::new(platform.clone(), program.clone(), 1)
+            .probe(n, Duration::from_secs(1))
+            .unwrap();
         let seen = probe.progress.unwrap().rate * program.speedup_of_progress();
         let whole = speedup(&platform, &program, n, 1).unwrap();
         assert!((seen / whole - 1.0).abs() < 0.05, "{name}: {seen:.2}, of a whole run {whole:.2}");
     }
 }
 
-/// What a search may take of a run follows from it. Stages of ferret compute 1.44 times as much as the sequential program, swaptions waits beside what it computes.
+/// What a search may take of a run follows from it. Stages of ferret compute 1.44 times as much as
+/// the sequential program, swaptions waits beside what it computes.
 #[test]
 fn a_whole_run_computes_what_its_description_tells() {
     let platform = Platform::opteron_24();
     for name in ["ferret", "pbzip2", "swaptions", "facesim"] {
         let program = Program::built_in(name).unwrap();
         let program = Program { whole_s: Some(program.sequential().seconds()), ..program };
-        let (told, done) = (program.work_s().unwrap(), run(&platform, &program, 8, 1).unwrap().total().work.seconds());
+        let (told, done) = (
+            program.work_s().unwrap(),
+            run(&platform, &program, 8, 1).unwrap().total().work.seconds(),
+        );
         assert!((done / told - 1.0).abs() < 0.02, "{name}: {done:.2} s, told {told:.2}");
     }
 }

@@ -14,14 +14,16 @@ fn main() {
 /// Cycles of a run.
 const CYCLES: u64 = 300_000;
 
-/// Arithmetic alone, a table in the second-level cache, a table in memory, and each shared unit of a core.
+/// Arithmetic alone, a table in the second-level cache, a table in memory, and each shared unit of
+/// a core.
 const PROGRAMS: [&str; 6] = ["hashN_L1", "hashN_L2", "hashN_Mem", "hash1_Mem", "intmul", "intdiv"];
 
 /// Thread *i* at the *i*-th of these contexts.
 fn measure(bencher: Bencher, job: &Job, contexts: impl Iterator<Item = usize>, pace: Pace) {
     let processor = Processor::model("ultrasparc-t2").expect("built in");
     let places = (0..).zip(contexts).take(job.threads.len());
-    let placed: Vec<_> = places.map(|(seed, context)| Placed { context, start: seed * 37, seed }).collect();
+    let placed: Vec<_> =
+        places.map(|(seed, context)| Placed { context, start: seed * 37, seed }).collect();
     let unplaced = Unplaced::new(&processor, job).expect("a valid job");
     bencher
         .counter(ItemsCount::new(CYCLES * job.threads.len() as u64))
@@ -71,14 +73,16 @@ fn packets_24_threads_on_3_cores(bencher: Bencher, program: &str) {
 /// Every strand of a core wants the port of the cache in every cycle: nothing to skip.
 #[divan::bench]
 fn dcache_8_threads(bencher: Bencher) {
-    let job = Job::independent((0..8).map(|instance| Microbenchmark::Dcache.program(instance)).collect());
+    let job =
+        Job::independent((0..8).map(|instance| Microbenchmark::Dcache.program(instance)).collect());
     measure(bencher, &job, 0..8, Pace::Events);
 }
 
 /// Always waiting for memory: almost everything is skipped.
 #[divan::bench]
 fn mem_8_threads(bencher: Bencher) {
-    let job = Job::independent((0..8).map(|instance| Microbenchmark::Mem.program(instance)).collect());
+    let job =
+        Job::independent((0..8).map(|instance| Microbenchmark::Mem.program(instance)).collect());
     measure(bencher, &job, 0..8, Pace::Events);
 }
 
@@ -99,13 +103,15 @@ fn a_placement_of_24_threads(bencher: Bencher) {
     bencher.bench_local(|| unplaced.place(black_box(&placed), Pace::Events));
 }
 
-/// What a user waits for: a measurement of the default length of eight instances, each in another random assignment.
+/// What a user waits for: a measurement of the default length of eight instances, each in another
+/// random assignment.
 #[divan::bench(args = Pipeline::ALL.map(Pipeline::name), sample_count = 40, sample_size = 1)]
 fn a_measurement_of_24_threads(bencher: Bencher, program: &str) {
     let processor = Processor::model("ultrasparc-t2").expect("built in");
     let programs = vec![Pipeline::named(program).expect("a program of this name"); 8];
     let (machine, window) = (processor.machine(), Window::of(&programs));
-    let mut testbed = SimulatedTestbed::new(processor, machine, programs, window, 1).expect("enough contexts");
+    let mut testbed =
+        SimulatedTestbed::new(processor, machine, programs, window, 1).expect("enough contexts");
     let mut random = Random::new(1);
     bencher
         .with_inputs(|| {

@@ -2,8 +2,8 @@
 //!
 //!     cargo run --release -p pinwise-simulator --example repeats
 //!
-//! Two instances of each program in every 60th of their 1,526 assignments, 16 measurements of the default length each, from different
-//! random starts.
+//! Two instances of each program in every 60th of their 1,526 assignments, 16 measurements of the
+//! default length each, from different random starts.
 
 use pinwise_simulator::program::Pipeline;
 use pinwise_simulator::{Processor, SimulatedTestbed, Window};
@@ -29,25 +29,33 @@ fn main() -> Result<(), Box<dyn Error>> {
         "Standard deviation of a measurement in percent, {} assignments, {MEASUREMENTS} measurements each.\n",
         trials.len() / MEASUREMENTS
     );
-    println!("| program | cycles | starts | all | typical | most | best assignment | worst assignment |");
+    println!(
+        "| program | cycles | starts | all | typical | most | best assignment | worst assignment |"
+    );
     println!("|---|---:|---:|---:|---:|---:|---:|---:|");
     for pipeline in Pipeline::ALL {
         let programs = vec![pipeline; INSTANCES];
         let window = Window::of(&programs);
-        let mut testbed = SimulatedTestbed::new(processor.clone(), machine.clone(), programs, window, 1)?;
+        let mut testbed =
+            SimulatedTestbed::new(processor.clone(), machine.clone(), programs, window, 1)?;
         let measured = testbed.measure_all(&trials).into_iter().collect::<Result<Vec<_>, _>>()?;
-        let performances: Vec<f64> = measured.iter().map(|measurement| measurement.performance).collect();
-        let cycles: f64 = measured.iter().map(|measurement| measurement.duration.as_secs_f64()).sum::<f64>()
-            * f64::from(processor.clock_mhz)
-            * 1e6;
+        let performances: Vec<f64> =
+            measured.iter().map(|measurement| measurement.performance).collect();
+        let cycles: f64 =
+            measured.iter().map(|measurement| measurement.duration.as_secs_f64()).sum::<f64>()
+                * f64::from(processor.clock_mhz)
+                * 1e6;
         let starts = cycles / window.cycles as f64 / measured.len() as f64;
         // Mean and relative deviation, from the worst assignment to the best.
-        let mut by_mean: Vec<(f64, f64)> = performances.chunks(MEASUREMENTS).map(deviation).collect();
+        let mut by_mean: Vec<(f64, f64)> =
+            performances.chunks(MEASUREMENTS).map(deviation).collect();
         by_mean.sort_by(|a, b| a.0.total_cmp(&b.0));
         let mut deviations: Vec<f64> = by_mean.iter().map(|&(_, deviation)| deviation).collect();
         let (worst, best) = (deviations[0], deviations[deviations.len() - 1]);
         deviations.sort_by(f64::total_cmp);
-        let all = (deviations.iter().map(|deviation| deviation.powi(2)).sum::<f64>() / deviations.len() as f64).sqrt();
+        let all = (deviations.iter().map(|deviation| deviation.powi(2)).sum::<f64>()
+            / deviations.len() as f64)
+            .sqrt();
         let (typical, most) = (deviations[deviations.len() / 2], deviations[deviations.len() - 1]);
         println!(
             "| {} | {} | {starts:.1} | {all:.2} | {typical:.2} | {most:.2} | {best:.2} | {worst:.2} |",

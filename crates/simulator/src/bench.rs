@@ -1,16 +1,22 @@
-//! A model as a bench: the microbenchmarks of the characterization, any set of them on any contexts.
+//! A model as a bench: the microbenchmarks of the characterization, any set of them on any
+//! contexts.
 //!
-//! Arrays that lie beyond the first-level cache are read through before anything runs ([`Chip::read_through`]): what is in the second level then depends on
-//! how long hits and misses take and hardly on the cores. Where they do not fit together that happens [`PASSES`] times, since what is found of
-//! them settles over several passes. From then on all programs run, and FAME decides.
+//! Arrays that lie beyond the first-level cache are read through before anything runs
+//! ([`Chip::read_through`]): what is in the second level then depends on how long hits and misses
+//! take and hardly on the cores. Where they do not fit together that happens [`PASSES`] times,
+//! since what is found of them settles over several passes. From then on all programs run, and FAME
+//! decides.
 //!
-//! Arrays that fit there may still drive each other out of a first level, in one of several ways for ever, by who started when. Such a set, and
-//! one that does not settle, runs from [`STARTS`] starts, and their mean rate counts: another start tells more than a longer look at the same one.
-//! Where all arrays would fit a first level by themselves there are [`MANY_STARTS`]: such sets settle soon, most of them near one rate and a few
-//! at a fraction of it, which eight starts find or not. Arrays that do not fit the second level need all of the time for one start.
+//! Arrays that fit there may still drive each other out of a first level, in one of several ways
+//! for ever, by who started when. Such a set, and one that does not settle, runs from [`STARTS`]
+//! starts, and their mean rate counts: another start tells more than a longer look at the same one.
+//! Where all arrays would fit a first level by themselves there are [`MANY_STARTS`]: such sets
+//! settle soon, most of them near one rate and a few at a fraction of it, which eight starts find
+//! or not. Arrays that do not fit the second level need all of the time for one start.
 //!
-//! A repetition is a pass through `L2cache`'s array, a fifth of one through `mem`'s (hits are not spread evenly over it, and FAME makes at
-//! least five repetitions), and some thousand operations otherwise.
+//! A repetition is a pass through `L2cache`'s array, a fifth of one through `mem`'s (hits are not
+//! spread evenly over it, and FAME makes at least five repetitions), and some thousand operations
+//! otherwise.
 
 use crate::program::{Job, Microbenchmark as Program, Region};
 use crate::{Chip, Pace as Stepping, Placed, Processor};
@@ -30,10 +36,11 @@ const READ: f64 = 0.25;
 const LOOK: u64 = 1000;
 /// Cycles that all programs run together before repetitions count.
 const SETTLING: u64 = 20_000;
-/// No set of programs is looked at for longer than this many cycles, six passes of `L2cache` through memory: where arrays do not fit the
-/// second level, it may change its regime for ever.
+/// No set of programs is looked at for longer than this many cycles, six passes of `L2cache`
+/// through memory: where arrays do not fit the second level, it may change its regime for ever.
 const LONGEST: u64 = 30_000_000;
-/// From how many starts a set runs for which one is no answer, where arrays fit the second level; each has its part of [`LONGEST`].
+/// From how many starts a set runs for which one is no answer, where arrays fit the second level;
+/// each has its part of [`LONGEST`].
 const STARTS: u64 = 8;
 /// The same where no array is larger than a first level.
 pub(crate) const MANY_STARTS: u64 = 64;
@@ -55,7 +62,13 @@ impl ModelBench {
         let machine = processor.machine();
         let tree = SharingTree::new(&machine, Alike::ByStructure);
         let contexts = tree.leaves().iter().map(|cpu| cpu.0 as usize).collect();
-        Self { processor, machine, contexts, benchmarks: Program::ALL.map(describe).to_vec(), cancelled }
+        Self {
+            processor,
+            machine,
+            contexts,
+            benchmarks: Program::ALL.map(describe).to_vec(),
+            cancelled,
+        }
     }
 
     /// How often the arrays of these programs are read through beforehand.
@@ -75,10 +88,13 @@ impl ModelBench {
 
     /// Whether the arrays of a core drive each other out of its first level.
     fn compete(&self, layout: &[Seat], programs: &[Program]) -> bool {
-        let core = |seat: &Seat| self.contexts[seat.leaf as usize] / self.processor.contexts_per_core();
+        let core =
+            |seat: &Seat| self.contexts[seat.leaf as usize] / self.processor.contexts_per_core();
         layout.iter().any(|of| {
             let beside = layout.iter().zip(programs).filter(|(seat, _)| core(seat) == core(of));
-            self.processor.first_level_contested(&beside.map(|(_, program)| program.array()).collect::<Vec<_>>())
+            self.processor.first_level_contested(
+                &beside.map(|(_, program)| program.array()).collect::<Vec<_>>(),
+            )
         })
     }
 
@@ -93,7 +109,8 @@ impl ModelBench {
         }
     }
 
-    /// What each of `programs` does in `layout` from one start drawn by chance, and whether all of them settled within `longest` cycles.
+    /// What each of `programs` does in `layout` from one start drawn by chance, and whether all of
+    /// them settled within `longest` cycles.
     fn run_from_one_start(
         &self,
         layout: &[Seat],
@@ -103,19 +120,30 @@ impl ModelBench {
         random: &mut Random,
     ) -> Result<(Vec<Pace>, bool), MeasureError> {
         let failed = |message: String| MeasureError::new(Retry::Never, message);
-        let place =
-            |seat: &Seat| Placed { context: self.contexts[seat.leaf as usize], start: random.below(OFFSETS), seed: 0 };
+        let place = |seat: &Seat| Placed {
+            context: self.contexts[seat.leaf as usize],
+            start: random.below(OFFSETS),
+            seed: 0,
+        };
         let placed: Vec<Placed> = layout.iter().map(place).collect();
-        let job = Job::independent((0..).zip(programs).map(|(instance, program)| program.program(instance)).collect());
-        let mut chip =
-            Chip::new(&self.processor, &job, &placed, Stepping::Events).map_err(|error| failed(error.to_string()))?;
-        let arrays = (0..).zip(programs).zip(&placed).filter(|&((_, &program), _)| self.beyond_first_level(program));
-        let arrays: Vec<(Region, u64)> =
-            arrays.map(|((instance, program), placed)| (program.region(instance), placed.start)).collect();
+        let job = Job::independent(
+            (0..).zip(programs).map(|(instance, program)| program.program(instance)).collect(),
+        );
+        let mut chip = Chip::new(&self.processor, &job, &placed, Stepping::Events)
+            .map_err(|error| failed(error.to_string()))?;
+        let arrays = (0..)
+            .zip(programs)
+            .zip(&placed)
+            .filter(|&((_, &program), _)| self.beyond_first_level(program));
+        let arrays: Vec<(Region, u64)> = arrays
+            .map(|((instance, program), placed)| (program.region(instance), placed.start))
+            .collect();
         chip.read_through(&arrays, self.passes(programs));
         chip.run(OFFSETS + SETTLING);
         let mut series: Vec<Series> = (chip.counters().iter().zip(programs))
-            .map(|(counters, &program)| Series::new(self.repetition(program), chip.now(), counters.instructions))
+            .map(|(counters, &program)| {
+                Series::new(self.repetition(program), chip.now(), counters.instructions)
+            })
             .collect();
         let end = chip.now() + longest;
         while !series.iter().all(|series| series.over) && chip.now() < end {
@@ -127,13 +155,16 @@ impl ModelBench {
                 series.look(chip.now(), counters.instructions, fame);
             }
         }
-        let pace = |series: &Series| series.pace(fame).ok_or_else(|| failed("a program made no progress".into()));
+        let pace = |series: &Series| {
+            series.pace(fame).ok_or_else(|| failed("a program made no progress".into()))
+        };
         let paces = series.iter().map(pace).collect::<Result<_, _>>()?;
         Ok((paces, series.iter().all(|series| series.over)))
     }
 }
 
-/// Cycles per instruction alone, near enough for an estimate of how long a simulation takes (MICRO 2009, Table 2).
+/// Cycles per instruction alone, near enough for an estimate of how long a simulation takes (MICRO
+/// 2009, Table 2).
 fn usual_cpi(program: Program) -> u64 {
     match program {
         Program::IntAdd => 1,
@@ -180,33 +211,42 @@ impl Bench for ModelBench {
     }
 
     fn expected(&self, layout: &[Seat], fame: &Fame, alone: &[Duration]) -> Duration {
-        let programs: Vec<Program> = layout.iter().map(|seat| Program::ALL[seat.benchmark]).collect();
+        let programs: Vec<Program> =
+            layout.iter().map(|seat| Program::ALL[seat.benchmark]).collect();
         let memory = u64::from(self.processor.inter_core.memory.latency);
-        // Arrays that together do not fit drive each other out of the second level, however small one of them is.
+        // Arrays that together do not fit drive each other out of the second level, however small
+        // one of them is.
         let passes = self.passes(&programs);
         let crowded = passes > 1;
         let cpi = |program: Program| match crowded && self.beyond_first_level(program) {
             true => memory,
             false => usual_cpi(program),
         };
-        let lines = |program: Program| program.array() / u64::from(self.processor.inter_core.l2.line);
-        let looked_at = |program: Program, cpi: u64| fame.least as u64 * self.repetition(program) * cpi;
+        let lines =
+            |program: Program| program.array() / u64::from(self.processor.inter_core.l2.line);
+        let looked_at =
+            |program: Program, cpi: u64| fame.least as u64 * self.repetition(program) * cpi;
         // What costs time is instructions.
         let instructions = |program: Program, passes: u64, looked_at: u64, cpi: u64| {
             let read = if self.beyond_first_level(program) { passes * lines(program) } else { 0 };
             READ * read as f64 + ((OFFSETS + SETTLING + looked_at) / cpi) as f64
         };
-        let longest = programs.iter().map(|&program| looked_at(program, cpi(program))).max().unwrap_or(0);
+        let longest =
+            programs.iter().map(|&program| looked_at(program, cpi(program))).max().unwrap_or(0);
         let seats = layout.iter().zip(&programs).map(|(seat, &program)| {
             let usual = usual_cpi(program);
-            let once = instructions(program, self.passes(&[program]), looked_at(program, usual), usual);
-            alone[seat.benchmark].as_secs_f64() * instructions(program, passes, longest, cpi(program)) / once
+            let once =
+                instructions(program, self.passes(&[program]), looked_at(program, usual), usual);
+            alone[seat.benchmark].as_secs_f64()
+                * instructions(program, passes, longest, cpi(program))
+                / once
         });
         Duration::from_secs_f64(seats.sum())
     }
 
     fn run(&self, layout: &[Seat], fame: &Fame, seed: u64) -> Result<Vec<Pace>, MeasureError> {
-        let programs: Vec<Program> = layout.iter().map(|seat| Program::ALL[seat.benchmark]).collect();
+        let programs: Vec<Program> =
+            layout.iter().map(|seat| Program::ALL[seat.benchmark]).collect();
         let mut random = Random::new(seed);
         let compete = self.compete(layout, &programs);
         let beyond = programs.iter().any(|&program| self.beyond_first_level(program));
@@ -215,7 +255,8 @@ impl Bench for ModelBench {
             () if compete && !beyond => MANY_STARTS,
             () => STARTS,
         };
-        let mut start = || self.run_from_one_start(layout, &programs, fame, LONGEST / starts, &mut random);
+        let mut start =
+            || self.run_from_one_start(layout, &programs, fame, LONGEST / starts, &mut random);
         let (mut paces, settled) = start()?;
         if !settled || compete {
             for before in 1..starts {
@@ -245,7 +286,13 @@ struct Series {
 
 impl Series {
     fn new(repetition: u64, now: u64, instructions: u64) -> Self {
-        Self { repetition, began: (now, instructions), first: (now, instructions), times: Vec::new(), over: false }
+        Self {
+            repetition,
+            began: (now, instructions),
+            first: (now, instructions),
+            times: Vec::new(),
+            over: false,
+        }
     }
 
     /// Notes a repetition that has ended.
@@ -274,13 +321,16 @@ mod tests {
     }
 
     fn seats(names: &[(u32, &str)]) -> Vec<Seat> {
-        let find = |name: &str| Program::ALL.iter().position(|program| program.name() == name).unwrap();
+        let find =
+            |name: &str| Program::ALL.iter().position(|program| program.name() == name).unwrap();
         names.iter().map(|&(leaf, name)| Seat { leaf, benchmark: find(name) }).collect()
     }
 
     #[test]
     fn paces_alone_are_those_of_table_2() {
-        for (name, cpi) in [("intadd", 1.0), ("intmul", 5.0), ("FPadd", 6.0), ("FPdiv", 33.0), ("Dcache", 2.0)] {
+        for (name, cpi) in
+            [("intadd", 1.0), ("intmul", 5.0), ("FPadd", 6.0), ("FPdiv", 33.0), ("Dcache", 2.0)]
+        {
             let pace = bench().run(&seats(&[(3, name)]), &Fame::default(), 1).unwrap()[0];
             assert!((pace.time / cpi - 1.0).abs() < 0.01 && pace.steady, "{name}: {pace:?}");
         }
@@ -299,18 +349,24 @@ mod tests {
         let never = Fame { maiv: -1.0, least: 5, most: usize::MAX };
         let pace = bench().run(&seats(&[(0, "FPdiv")]), &never, 1).unwrap()[0];
         assert!((pace.time / 33.0 - 1.0).abs() < 0.01 && !pace.steady, "{pace:?}");
-        // Of each start the operations up to the last whole repetition, no more cycles in all than of a set that is watched once.
+        // Of each start the operations up to the last whole repetition, no more cycles in all than
+        // of a set that is watched once.
         let repetition = bench().repetition(Program::FpDiv);
         let most = LONGEST as f64 / pace.time / repetition as f64;
         let repetitions = pace.repetitions as f64;
-        assert!(repetitions <= most && repetitions > most - (2 * STARTS) as f64, "{repetitions} of {most}");
+        assert!(
+            repetitions <= most && repetitions > most - (2 * STARTS) as f64,
+            "{repetitions} of {most}"
+        );
         assert!(pace.operations >= pace.repetitions as u64 * repetition);
     }
 
     #[test]
     fn five_arrays_that_drive_each_other_out_are_the_rate_of_many_starts() {
-        // MICRO 2009, figure 4c: Dcache is 1.40 times slower beside four others in the other pipe; by single starts 1.3, or 5 to 11.
-        let five = seats(&[(0, "Dcache"), (4, "Dcache"), (5, "Dcache"), (6, "Dcache"), (7, "Dcache")]);
+        // MICRO 2009, figure 4c: Dcache is 1.40 times slower beside four others in the other pipe;
+        // by single starts 1.3, or 5 to 11.
+        let five =
+            seats(&[(0, "Dcache"), (4, "Dcache"), (5, "Dcache"), (6, "Dcache"), (7, "Dcache")]);
         for seed in [1, 5] {
             let pace = bench().run(&five, &Fame::default(), seed).unwrap()[0];
             assert!((pace.time / 2.0 / 1.40 - 1.0).abs() < 0.05, "{seed}: {pace:?}");
@@ -321,12 +377,15 @@ mod tests {
     fn arrays_compete_where_a_first_level_does_not_hold_them_together() {
         let compete = |names: &[(u32, &str)]| {
             let layout = seats(names);
-            let programs: Vec<Program> = layout.iter().map(|seat| Program::ALL[seat.benchmark]).collect();
+            let programs: Vec<Program> =
+                layout.iter().map(|seat| Program::ALL[seat.benchmark]).collect();
             bench().compete(&layout, &programs)
         };
         let in_a_core = |count: u32| (0..count).map(|leaf| (leaf, "Dcache")).collect::<Vec<_>>();
         assert!(!compete(&in_a_core(4)) && compete(&in_a_core(5)), "five arrays of 2 KiB in 8 KiB");
-        assert!(compete(&[(0, "L2cache"), (4, "Dcache")]) && !compete(&[(0, "L2cache"), (8, "Dcache")]));
+        assert!(
+            compete(&[(0, "L2cache"), (4, "Dcache")]) && !compete(&[(0, "L2cache"), (8, "Dcache")])
+        );
         assert!(!compete(&[(0, "L2cache"), (1, "L2cache")]), "neither finds anything there");
     }
 

@@ -1,16 +1,20 @@
-//! The experiments of V. Čakarević et al., MICRO 2009: how much a microbenchmark slows down beside others.
+//! The experiments of V. Čakarević et al., MICRO 2009: how much a microbenchmark slows down beside
+//! others.
 //!
-//! An [`Experiment`] is a reference benchmark and copies of a stressing one in its pipe, in its core or on another core.
-//! Its slowdown is the reference's time per instruction over that when it runs alone.
+//! An [`Experiment`] is a reference benchmark and copies of a stressing one in its pipe, in its
+//! core or on another core. Its slowdown is the reference's time per instruction over that when it
+//! runs alone.
 //!
-//! As in the paper, every benchmark is measured in the steady state, over at least five passes (FAME, section 3.3). The caches are
-//! loaded by the benchmarks themselves, in cycles that are simulated and not counted: a few million, and tens of millions
-//! where the arrays do not fit and the second level takes long to find its regime.
+//! As in the paper, every benchmark is measured in the steady state, over at least five passes
+//! (FAME, section 3.3). The caches are loaded by the benchmarks themselves, in cycles that are
+//! simulated and not counted: a few million, and tens of millions where the arrays do not fit and
+//! the second level takes long to find its regime.
 //!
-//! Threads without randomness lock into a rhythm that depends on who began when. One run is therefore no answer: each
-//! experiment runs with several sets of start offsets, and the range is part of the result. What counts is the mean rate over them. Where arrays
-//! drive each other out of a first level although each would fit it, few sets find what a few in a hundred do, and there are as many as
-//! [`crate::ModelBench`] takes.
+//! Threads without randomness lock into a rhythm that depends on who began when. One run is
+//! therefore no answer: each experiment runs with several sets of start offsets, and the range is
+//! part of the result. What counts is the mean rate over them. Where arrays drive each other out of
+//! a first level although each would fit it, few sets find what a few in a hundred do, and there
+//! are as many as [`crate::ModelBench`] takes.
 
 use crate::bench::MANY_STARTS;
 use crate::program::{Job, Microbenchmark};
@@ -56,13 +60,15 @@ pub struct Figure {
     pub experiment: Experiment,
     /// Execution time over that in isolation.
     pub slowdown: f64,
-    /// Whether the paper prints the number; otherwise it says "negligible", "no slowdown" or "up to".
+    /// Whether the paper prints the number; otherwise it says "negligible", "no slowdown" or "up
+    /// to".
     pub exact: bool,
     /// The section and the figure.
     pub source: String,
 }
 
-/// Offsets are uniform below this many cycles: longer than any instruction and any pass through the first-level cache.
+/// Offsets are uniform below this many cycles: longer than any instruction and any pass through the
+/// first-level cache.
 const OFFSETS: u64 = 1000;
 
 impl fmt::Display for Place {
@@ -95,17 +101,23 @@ impl Experiment {
         Self { reference, stressor: reference, count: 0, place: Place::Pipe }
     }
 
-    /// Cycles per instruction of the reference with each of so many sets of start offsets, or of [`Experiment::sets`]; in the first, all start
-    /// together. Error: the processor has too few contexts.
+    /// Cycles per instruction of the reference with each of so many sets of start offsets, or of
+    /// [`Experiment::sets`]; in the first, all start together. Error: the processor has too few
+    /// contexts.
     pub fn cpi(&self, processor: &Processor, sets: usize) -> Result<Spread, PlacementError> {
-        (0..self.sets(processor, sets)).map(|set| self.cpi_of_set(processor, set)).collect::<Result<_, _>>().map(Spread)
+        (0..self.sets(processor, sets))
+            .map(|set| self.cpi_of_set(processor, set))
+            .collect::<Result<_, _>>()
+            .map(Spread)
     }
 
     /// How many sets of start offsets it takes where others take `usual`.
     pub fn sets(&self, processor: &Processor, usual: usize) -> usize {
-        let arrays = [vec![self.reference.array()], vec![self.stressor.array(); self.count]].concat();
+        let arrays =
+            [vec![self.reference.array()], vec![self.stressor.array(); self.count]].concat();
         let beyond = arrays.iter().any(|&array| processor.beyond_first_level(array));
-        let contested = self.place != Place::Chip && !beyond && processor.first_level_contested(&arrays);
+        let contested =
+            self.place != Place::Chip && !beyond && processor.first_level_contested(&arrays);
         if contested { usual.max(MANY_STARTS as usize) } else { usual }
     }
 
@@ -117,7 +129,10 @@ impl Experiment {
             Place::Chip => processor.contexts_per_core(),
         };
         let benchmarks = [vec![self.reference], vec![self.stressor; self.count]].concat();
-        let programs = (0..).zip(&benchmarks).map(|(instance, benchmark)| benchmark.program(instance)).collect();
+        let programs = (0..)
+            .zip(&benchmarks)
+            .map(|(instance, benchmark)| benchmark.program(instance))
+            .collect();
         let mut random = Random::new(set as u64);
         let placed: Vec<Placed> = (0..=self.count)
             .map(|thread| Placed {
@@ -158,9 +173,9 @@ impl Spread {
 
     /// The least and the greatest.
     pub fn range(&self) -> (f64, f64) {
-        self.0
-            .iter()
-            .fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), &value| (least.min(value), most.max(value)))
+        self.0.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), &value| {
+            (least.min(value), most.max(value))
+        })
     }
 
     /// All values over those of the reference alone: slowdowns.
@@ -170,10 +185,16 @@ impl Spread {
     }
 }
 
-/// Runs experiments side by side on all processors of the host; the results are in the order of `experiments` and do not depend on
-/// how many there are. Error: the processor has too few contexts.
-pub fn run(processor: &Processor, experiments: &[Experiment], sets: usize) -> Result<Vec<Spread>, PlacementError> {
-    let sets: Vec<usize> = experiments.iter().map(|experiment| experiment.sets(processor, sets)).collect();
+/// Runs experiments side by side on all processors of the host; the results are in the order of
+/// `experiments` and do not depend on how many there are. Error: the processor has too few
+/// contexts.
+pub fn run(
+    processor: &Processor,
+    experiments: &[Experiment],
+    sets: usize,
+) -> Result<Vec<Spread>, PlacementError> {
+    let sets: Vec<usize> =
+        experiments.iter().map(|experiment| experiment.sets(processor, sets)).collect();
     let tasks: Vec<(usize, usize)> =
         sets.iter().enumerate().flat_map(|(e, &sets)| (0..sets).map(move |set| (e, set))).collect();
     let results = Mutex::new(sets.iter().map(|&sets| Spread(vec![0.0; sets])).collect::<Vec<_>>());
@@ -201,9 +222,15 @@ pub fn run(processor: &Processor, experiments: &[Experiment], sets: usize) -> Re
 impl Figure {
     /// Every row of `published/characterization.csv`. Error: the line, and what is wrong with it.
     pub fn parse_all(csv: &str) -> Result<Vec<Self>, String> {
-        let rows = csv.lines().enumerate().filter(|(_, line)| !line.starts_with('#') && !line.is_empty()).skip(1);
-        rows.map(|(number, line)| Self::parse(line).map_err(|reason| format!("line {}: {reason}", number + 1)))
-            .collect()
+        let rows = csv
+            .lines()
+            .enumerate()
+            .filter(|(_, line)| !line.starts_with('#') && !line.is_empty())
+            .skip(1);
+        rows.map(|(number, line)| {
+            Self::parse(line).map_err(|reason| format!("line {}: {reason}", number + 1))
+        })
+        .collect()
     }
 
     fn parse(line: &str) -> Result<Self, String> {
@@ -211,7 +238,9 @@ impl Figure {
         let [reference, stressor, count, place, slowdown, exact, source] = fields[..] else {
             return Err(format!("{} fields, expected 7", fields.len()));
         };
-        let benchmark = |name| Microbenchmark::named(name).ok_or_else(|| format!("'{name}' is no microbenchmark"));
+        let benchmark = |name| {
+            Microbenchmark::named(name).ok_or_else(|| format!("'{name}' is no microbenchmark"))
+        };
         let number = |text: &str| text.parse().map_err(|_| format!("'{text}' is no number"));
         let experiment = Experiment {
             reference: benchmark(reference)?,
@@ -219,7 +248,12 @@ impl Figure {
             count: count.parse().map_err(|_| format!("'{count}' is no count"))?,
             place: place.parse()?,
         };
-        Ok(Self { experiment, slowdown: number(slowdown)?, exact: exact == "1", source: source.into() })
+        Ok(Self {
+            experiment,
+            slowdown: number(slowdown)?,
+            exact: exact == "1",
+            source: source.into(),
+        })
     }
 
     /// Why no model can agree with this figure and with the rest of the paper, where that is so.
@@ -250,8 +284,7 @@ mod tests {
 
     #[test]
     fn a_row_of_the_table_is_read() {
-        let csv =
-            "# note\nreference,stressor,count,where,slowdown,exact,source\nFPdiv,FPdiv,4,pipe+core,7.6,1,4.2 fig4b\n";
+        let csv = "# note\nreference,stressor,count,where,slowdown,exact,source\nFPdiv,FPdiv,4,pipe+core,7.6,1,4.2 fig4b\n";
         let experiment = Experiment {
             reference: Microbenchmark::FpDiv,
             stressor: Microbenchmark::FpDiv,
@@ -266,19 +299,24 @@ mod tests {
 
     #[test]
     fn additions_beside_loads_rest_on_loads_that_yield() {
-        // Figure 2 of the paper has 2; the others of integer additions and loads are the same without the rule.
+        // Figure 2 of the paper has 2; the others of integer additions and loads are the same
+        // without the rule.
         let slowdown = |after_load, reference, stressor| {
             let mut processor = Processor::model("ultrasparc-t2").unwrap();
             processor.intra_pipe.fetch.after_load = after_load;
             let beside = Experiment { reference, stressor, count: 3, place: Place::Pipe };
-            let [alone, beside] = [Experiment::alone(reference), beside].map(|e| e.cpi(&processor, 2).unwrap().mean());
+            let [alone, beside] = [Experiment::alone(reference), beside]
+                .map(|e| e.cpi(&processor, 2).unwrap().mean());
             (beside / alone * 10.0).round() / 10.0
         };
         use crate::AfterLoad::{Alike, LoadsYield};
         use Microbenchmark::{Dcache, IntAdd};
         assert_eq!([LoadsYield, Alike].map(|rule| slowdown(rule, IntAdd, Dcache)), [2.0, 4.0]);
         for (reference, stressor) in [(Dcache, IntAdd), (Dcache, Dcache)] {
-            assert_eq!([LoadsYield, Alike].map(|rule| slowdown(rule, reference, stressor)), [2.0, 2.0]);
+            assert_eq!(
+                [LoadsYield, Alike].map(|rule| slowdown(rule, reference, stressor)),
+                [2.0, 2.0]
+            );
         }
     }
 
@@ -290,6 +328,9 @@ mod tests {
         let together = run(&processor, &experiments, 2).unwrap();
         assert_eq!(together[1], experiments[1].cpi(&processor, 2).unwrap());
         assert!(together[1].over(&together[0]).mean() > 1.3);
-        assert!(matches!(run(&processor, &[beside(64)], 1), Err(PlacementError::Context { context: 64, .. })));
+        assert!(matches!(
+            run(&processor, &[beside(64)], 1),
+            Err(PlacementError::Context { context: 64, .. })
+        ));
     }
 }

@@ -49,7 +49,9 @@ pub enum PlacementError {
         context: usize,
     },
     /// A division takes a time that the processor's divide unit does not take.
-    #[error("thread {thread}: a division of {cycles} cycles; this processor takes {shortest} to {longest}")]
+    #[error(
+        "thread {thread}: a division of {cycles} cycles; this processor takes {shortest} to {longest}"
+    )]
     Division {
         /// The thread.
         thread: usize,
@@ -62,8 +64,9 @@ pub enum PlacementError {
     },
 }
 
-/// A job on a processor, its threads nowhere yet: what is the same wherever they run. Its programs are resolved, and the second-level cache
-/// holds what [`Job::resident`] says, which takes longer to find than a copy of it.
+/// A job on a processor, its threads nowhere yet: what is the same wherever they run. Its programs
+/// are resolved, and the second-level cache holds what [`Job::resident`] says, which takes longer
+/// to find than a copy of it.
 #[derive(Clone, Debug)]
 pub struct Unplaced {
     processor: Processor,
@@ -73,7 +76,8 @@ pub struct Unplaced {
     memory: Hierarchy,
 }
 
-/// A processor with threads on it, at a point in time. At the beginning the caches are empty but for [`Job::resident`].
+/// A processor with threads on it, at a point in time. At the beginning the caches are empty but
+/// for [`Job::resident`].
 #[derive(Clone, Debug)]
 pub struct Chip {
     now: u64,
@@ -96,7 +100,8 @@ impl Unplaced {
         Ok(Self { processor: processor.clone(), code, begins, memory })
     }
 
-    /// Thread *i* at `placed[i]`. Errors: not one place for each thread, or not one thread for a place.
+    /// Thread *i* at `placed[i]`. Errors: not one place for each thread, or not one thread for a
+    /// place.
     pub fn place(&self, placed: &[Placed], pace: Pace) -> Result<Chip, PlacementError> {
         check_places(&self.processor, self.begins.len(), placed)?;
         let mut code = self.code.clone();
@@ -119,19 +124,27 @@ impl Unplaced {
         let mut memory = self.memory.clone();
         memory.add_cores(&self.processor, cores.len());
         let cores = cores.into_iter().enumerate();
-        let cores = cores.map(|(number, (_, threads))| Core::new(&self.processor, number, threads)).collect();
+        let cores = cores
+            .map(|(number, (_, threads))| Core::new(&self.processor, number, threads))
+            .collect();
         Ok(Chip { now: 0, pace, cores, code, memory, threads: placed.len() })
     }
 }
 
 impl Chip {
     /// `job` on `processor`, thread *i* at `placed[i]`. Errors: see [`PlacementError`].
-    pub fn new(processor: &Processor, job: &Job, placed: &[Placed], pace: Pace) -> Result<Self, PlacementError> {
+    pub fn new(
+        processor: &Processor,
+        job: &Job,
+        placed: &[Placed],
+        pace: Pace,
+    ) -> Result<Self, PlacementError> {
         Unplaced::new(processor, job)?.place(placed, pace)
     }
 
-    /// Puts into the second level what threads leave there that go through `arrays` line by line, each from the cycle beside it on, when all
-    /// have made so many passes; only latencies decide in what order they load. No time passes.
+    /// Puts into the second level what threads leave there that go through `arrays` line by line,
+    /// each from the cycle beside it on, when all have made so many passes; only latencies
+    /// decide in what order they load. No time passes.
     pub fn read_through(&mut self, arrays: &[(Region, u64)], passes: u64) {
         self.memory.read_through(arrays, passes);
     }
@@ -173,14 +186,15 @@ impl Chip {
     }
 }
 
-/// Where an event of a core stands in the order of events: by its cycle, and within a cycle by the number of the core.
+/// Where an event of a core stands in the order of events: by its cycle, and within a cycle by the
+/// number of the core.
 fn place(due: u64, core: usize) -> u64 {
     const CORES: u64 = 32;
     due.saturating_mul(CORES).saturating_add(core as u64)
 }
 
-/// The core that is due first, if it is before `end`, and the place before which it may go on: that of the second, since cores do not make
-/// each other due.
+/// The core that is due first, if it is before `end`, and the place before which it may go on: that
+/// of the second, since cores do not make each other due.
 fn turn(cores: &[Core], end: u64) -> Option<(usize, u64)> {
     let (mut first, mut least, mut second) = (0, place(end, 0), place(end, 0));
     // Nothing here follows a pattern, so nothing branches.
@@ -193,7 +207,11 @@ fn turn(cores: &[Core], end: u64) -> Option<(usize, u64)> {
     (least < place(end, 0)).then_some((first, second))
 }
 
-fn check_places(processor: &Processor, threads: usize, placed: &[Placed]) -> Result<(), PlacementError> {
+fn check_places(
+    processor: &Processor,
+    threads: usize,
+    placed: &[Placed],
+) -> Result<(), PlacementError> {
     if placed.len() != threads {
         return Err(PlacementError::Count { threads, placed: placed.len() });
     }

@@ -1,4 +1,5 @@
-//! Programs made ready to run: latencies looked up, jumps resolved, loops and walks with their positions.
+//! Programs made ready to run: latencies looked up, jumps resolved, loops and walks with their
+//! positions.
 
 mod kept;
 mod reach;
@@ -22,7 +23,8 @@ pub(crate) enum Operation {
     Fpd,
     /// A load.
     Load {
-        /// Whether a line that it finds in the first level is there whatever other cores do meanwhile.
+        /// Whether a line that it finds in the first level is there whatever other cores do
+        /// meanwhile.
         kept: bool,
     },
     /// A load of a ring's index, which decides whether to go on.
@@ -33,7 +35,8 @@ pub(crate) enum Operation {
     Publish,
 }
 
-/// Where an instruction's latency or address comes from; or what happens on the way to the next instruction.
+/// Where an instruction's latency or address comes from; or what happens on the way to the next
+/// instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Flow {
     /// It is known: `value`.
@@ -86,8 +89,9 @@ struct Instruction {
 }
 
 impl Instruction {
-    /// A uniform number below `length`. Of two draws one after the other, the second lies as far above the middle of the range as the first
-    /// lies below it. So chance decides how draws follow each other, but hardly what they add up to.
+    /// A uniform number below `length`. Of two draws one after the other, the second lies as far
+    /// above the middle of the range as the first lies below it. So chance decides how draws
+    /// follow each other, but hardly what they add up to.
     fn draw(&mut self, random: &mut Random) -> u64 {
         match self.mirrored.take() {
             Some(drawn) => drawn,
@@ -141,11 +145,13 @@ pub(crate) struct Cursor {
 }
 
 impl Code {
-    /// The programs of `job`, which was checked, for `processor`; and the first step of each thread.
+    /// The programs of `job`, which was checked, for `processor`; and the first step of each
+    /// thread.
     pub(crate) fn new(processor: &Processor, job: &Job) -> (Self, Vec<u32>) {
         let mut instructions = Vec::new();
         let kept = Kept::new(processor, job);
-        let mut append = |program: &Program| append(processor, job, &kept, program, &mut instructions);
+        let mut append =
+            |program: &Program| append(processor, job, &kept, program, &mut instructions);
         let begins = job.threads.iter().map(&mut append).collect();
         let traffic = |&ring: &Ring| Traffic { ring, published: [0; 2], slots: [ring.slot(0); 2] };
         let rings = job.rings.iter().map(traffic).collect();
@@ -200,7 +206,8 @@ impl Code {
                     cursor.at = at.next;
                 }
                 Flow::Loop => {
-                    let rounds = if at.length > 1 { value + at.draw(&mut cursor.random) } else { value };
+                    let rounds =
+                        if at.length > 1 { value + at.draw(&mut cursor.random) } else { value };
                     cursor.at = if rounds == 0 { at.jump } else { at.next };
                     let end = at.end;
                     self.instructions[end as usize].position = rounds;

@@ -1,12 +1,14 @@
 //! One core: what its pipes fetch in a cycle, and how its shared units answer.
 //!
-//! In a cycle, every pipe picks one instruction of a ready strand; where pipes pick for the same unit, one of them picks again;
-//! then the divide unit and the port of the cache, if they can, start what waits for them. The rules are explained in
-//! docs/SIMULATOR.md.
+//! In a cycle, every pipe picks one instruction of a ready strand; where pipes pick for the same
+//! unit, one of them picks again; then the divide unit and the port of the cache, if they can,
+//! start what waits for them. The rules are explained in docs/SIMULATOR.md.
 //!
-//! [`Core::cycle`] does that and nothing else, cycle by cycle. [`Core::event`] does it in the cycles in which a unit is needed, and lets
-//! each pipe by itself get from one of them to the next ([`pipe`]); it gives the same result in less time. What other cores could still do to a line
-//! that it loads is asked nowhere: either no core can take the line away, or the core waits for its turn.
+//! [`Core::cycle`] does that and nothing else, cycle by cycle. [`Core::event`] does it in the
+//! cycles in which a unit is needed, and lets each pipe by itself get from one of them to the next
+//! ([`pipe`]); it gives the same result in less time. What other cores could still do to a line
+//! that it loads is asked nowhere: either no core can take the line away, or the core waits for its
+//! turn.
 
 mod claim;
 mod divider;
@@ -71,7 +73,8 @@ impl Core {
         let mut pipes = Vec::new();
         for threads in threads {
             let first = strands.len();
-            strands.extend(threads.into_iter().map(|strand| Strand { pipe: pipes.len(), ..strand }));
+            strands
+                .extend(threads.into_iter().map(|strand| Strand { pipe: pipes.len(), ..strand }));
             pipes.push(Pipe::new(first..strands.len(), processor.intra_pipe.fetch.after_load));
         }
         let last = pipes.len() - 1;
@@ -81,11 +84,8 @@ impl Core {
             pipes,
             divider: Divider::new(core.pipes as usize, core.fpd.handover),
             port: Port::new(core.lsu.fill, core.lsu.fill_patience),
-            shared: [(FPX, core.fpx.arbitration), (LSU, core.lsu.arbitration)].map(|(unit, arbitration)| Shared {
-                unit,
-                arbitration,
-                last_user: last,
-            }),
+            shared: [(FPX, core.fpx.arbitration), (LSU, core.lsu.arbitration)]
+                .map(|(unit, arbitration)| Shared { unit, arbitration, last_user: last }),
             l1_latency: u64::from(core.l1d.latency),
             due: 0,
             first: 0,
@@ -116,7 +116,8 @@ impl Core {
         self.start_units(now, port_used, memory);
     }
 
-    /// What happens in cycle [`Core::due`], and what else up to the next cycle in which a unit is needed, at most up to `end`.
+    /// What happens in cycle [`Core::due`], and what else up to the next cycle in which a unit is
+    /// needed, at most up to `end`.
     pub(crate) fn event(&mut self, end: u64, code: &mut Code, memory: &mut Hierarchy) {
         let now = self.due;
         let denied = self.shut(now);
@@ -131,7 +132,9 @@ impl Core {
                 *pick = pipe.pick(now, denied, &self.strands);
             }
         }
-        let pick = |core: &Self, number: usize, denied| core.pipes[number].pick(now, denied, &core.strands);
+        let pick = |core: &Self, number: usize, denied| {
+            core.pipes[number].pick(now, denied, &core.strands)
+        };
         self.arbitrate(denied, &mut picks, pick);
         let mut port_used = false;
         for (number, strand) in picks.iter().enumerate() {
@@ -153,7 +156,14 @@ impl Core {
 
     /// The same where pipe `number` alone is due, and no unit can start: nobody to compete with.
     #[inline]
-    fn event_of(&mut self, number: usize, denied: Units, end: u64, code: &mut Code, memory: &mut Hierarchy) {
+    fn event_of(
+        &mut self,
+        number: usize,
+        denied: Units,
+        end: u64,
+        code: &mut Code,
+        memory: &mut Hierarchy,
+    ) {
         let now = self.due;
         let pipe = &mut self.pipes[number];
         pipe.rouse(now, &self.strands);
@@ -171,8 +181,8 @@ impl Core {
         self.look_ahead(units);
     }
 
-    /// As long as what comes next is a load of one pipe, of a line that no other core can take away, there is no need to wait for a turn
-    /// among the cores.
+    /// As long as what comes next is a load of one pipe, of a line that no other core can take
+    /// away, there is no need to wait for a turn among the cores.
     #[inline]
     fn go_on_alone(&mut self, end: u64, code: &mut Code, memory: &mut Hierarchy) {
         while code.keeps && self.by_itself && self.due < end && self.port.is_idle(self.due) {
@@ -180,7 +190,8 @@ impl Core {
             let pipe = &mut self.pipes[number];
             pipe.rouse(now, &self.strands);
             let Some(strand) = pipe.pick(now, 0, &self.strands) else { return };
-            let Cursor { row: 0, operation: Operation::Load { kept: true }, value, .. } = self.strands[strand].cursor
+            let Cursor { row: 0, operation: Operation::Load { kept: true }, value, .. } =
+                self.strands[strand].cursor
             else {
                 return;
             };
@@ -198,15 +209,28 @@ impl Core {
         }
     }
 
-    /// Lets pipe `number` go on by itself behind cycle `now`, at most to `end`; to `known`, if a strand of it waits for a unit.
+    /// Lets pipe `number` go on by itself behind cycle `now`, at most to `end`; to `known`, if a
+    /// strand of it waits for a unit.
     #[inline]
-    fn go_on(&mut self, number: usize, now: u64, known: u64, end: u64, code: &mut Code, memory: &mut Hierarchy) {
+    fn go_on(
+        &mut self,
+        number: usize,
+        now: u64,
+        known: u64,
+        end: u64,
+        code: &mut Code,
+        memory: &mut Hierarchy,
+    ) {
         let others = self.pipes.iter().enumerate().filter(|&(other, _)| other != number);
         let [fpx, lsu] = &mut self.shared;
         let mut claim = Claim {
             pipe: number,
             now,
-            others_due: if code.keeps { others.map(|(_, pipe)| pipe.due).min().unwrap_or(NEVER) } else { 0 },
+            others_due: if code.keeps {
+                others.map(|(_, pipe)| pipe.due).min().unwrap_or(NEVER)
+            } else {
+                0
+            },
             fpx,
             lsu,
             divider: &mut self.divider,
@@ -226,7 +250,8 @@ impl Core {
     fn look_ahead(&mut self, units: u64) {
         (self.due, self.by_itself) = (units, false);
         for (number, pipe) in self.pipes.iter().enumerate() {
-            self.by_itself = if pipe.due < self.due { true } else { self.by_itself && pipe.due > self.due };
+            self.by_itself =
+                if pipe.due < self.due { true } else { self.by_itself && pipe.due > self.due };
             self.first = if pipe.due < self.due { number } else { self.first };
             self.due = self.due.min(pipe.due);
         }
@@ -238,18 +263,24 @@ impl Core {
         if self.port.closed(now) { LSU } else { 0 }
     }
 
-    /// The strand of pipe `number` that fetches in cycle `now` if the units in `denied` are not to be had: of those that are ready, the one
-    /// that fetched least recently; in the cycle after a load, those without a load go first.
+    /// The strand of pipe `number` that fetches in cycle `now` if the units in `denied` are not to
+    /// be had: of those that are ready, the one that fetched least recently; in the cycle after
+    /// a load, those without a load go first.
     fn pick(&self, number: usize, now: u64, denied: Units) -> Option<usize> {
         let pipe = &self.pipes[number];
         let after_load = pipe.after_load == now;
         pipe.strands
             .clone()
-            .filter(|&strand| self.strands[strand].ready_at <= now && self.strands[strand].unit() & denied == 0)
-            .min_by_key(|&strand| (after_load && self.strands[strand].is_load(), self.strands[strand].fetched))
+            .filter(|&strand| {
+                self.strands[strand].ready_at <= now && self.strands[strand].unit() & denied == 0
+            })
+            .min_by_key(|&strand| {
+                (after_load && self.strands[strand].is_load(), self.strands[strand].fetched)
+            })
     }
 
-    /// The divide unit and the port of the cache, unless a load or store took it, start what they can.
+    /// The divide unit and the port of the cache, unless a load or store took it, start what they
+    /// can.
     fn start_units(&mut self, now: u64, port_used: bool, memory: &mut Hierarchy) {
         if let Some((strand, end)) = self.divider.start(now) {
             self.wake(strand, end);
@@ -260,9 +291,14 @@ impl Core {
         }
     }
 
-    /// Where several pipes picked for one unit, its arbitration says which has it; the others pick again. No pipe can have the units in
-    /// `shut`.
-    fn arbitrate(&self, shut: Units, picks: &mut Picks, pick: impl Fn(&Self, usize, Units) -> Option<usize>) {
+    /// Where several pipes picked for one unit, its arbitration says which has it; the others pick
+    /// again. No pipe can have the units in `shut`.
+    fn arbitrate(
+        &self,
+        shut: Units,
+        picks: &mut Picks,
+        pick: impl Fn(&Self, usize, Units) -> Option<usize>,
+    ) {
         let mut denied = [shut; MOST_PIPES];
         loop {
             let (mut wanted, mut contended) = (0, 0);
@@ -278,7 +314,8 @@ impl Core {
                 let winner = self.winner(shared, picks);
                 for number in 0..self.pipes.len() {
                     if number != winner
-                        && picks[number].is_some_and(|strand| self.strands[strand].unit() == shared.unit)
+                        && picks[number]
+                            .is_some_and(|strand| self.strands[strand].unit() == shared.unit)
                     {
                         denied[number] |= shared.unit;
                         picks[number] = pick(self, number, denied[number]);
@@ -306,7 +343,14 @@ impl Core {
     }
 
     /// Strand `strand` of pipe `number` fetches its instruction.
-    fn issue(&mut self, number: usize, strand: usize, now: u64, code: &mut Code, memory: &mut Hierarchy) {
+    fn issue(
+        &mut self,
+        number: usize,
+        strand: usize,
+        now: u64,
+        code: &mut Code,
+        memory: &mut Hierarchy,
+    ) {
         let core = self.number;
         let chosen = &mut self.strands[strand];
         let operation = chosen.cursor.operation;

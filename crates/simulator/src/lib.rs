@@ -1,8 +1,9 @@
 //! Cycle-level models of multithreaded processors.
 //!
-//! A [`Processor`] is a description: levels of sharing, units, caches, memory, read from a text. A [`Program`] is a small stream of
-//! typed instructions; a [`Job`] is the programs that run together and the rings between them. A [`Chip`] is a processor with a
-//! job on it; it runs for so many cycles and says what every thread has done. docs/SIMULATOR.md explains the model.
+//! A [`Processor`] is a description: levels of sharing, units, caches, memory, read from a text. A
+//! [`Program`] is a small stream of typed instructions; a [`Job`] is the programs that run together
+//! and the rings between them. A [`Chip`] is a processor with a job on it; it runs for so many
+//! cycles and says what every thread has done. docs/SIMULATOR.md explains the model.
 //!
 //! ```
 //! use pinwise_simulator::program::Microbenchmark;
@@ -35,8 +36,8 @@ pub use bench::ModelBench;
 pub use chip::{Chip, Pace, Placed, PlacementError, Unplaced};
 pub use core::Counters;
 pub use processor::{
-    AfterLoad, Arbitration, CachePolicy, Fetch, FetchPolicy, Fpd, Fpx, Integer, InterCore, IntraCore, IntraPipe,
-    L1Data, L1Instruction, L2, Lsu, Memory, Processor, ProcessorError,
+    AfterLoad, Arbitration, CachePolicy, Fetch, FetchPolicy, Fpd, Fpx, Integer, InterCore,
+    IntraCore, IntraPipe, L1Data, L1Instruction, L2, Lsu, Memory, Processor, ProcessorError,
 };
 pub use program::{Job, Program};
 pub use testbed::{SimulatedTestbed, Window};

@@ -1,10 +1,13 @@
-//! Where loads and stores go: the first-level caches of the cores, the banks of the second level, the memory controllers.
+//! Where loads and stores go: the first-level caches of the cores, the banks of the second level,
+//! the memory controllers.
 //!
-//! A request is followed to its end when it is made: the banks and controllers it will occupy are booked at once, in the order of
-//! the requests. Only the last step, the fill of the first-level cache, belongs to the core ([`crate::core`]).
+//! A request is followed to its end when it is made: the banks and controllers it will occupy are
+//! booked at once, in the order of the requests. Only the last step, the fill of the first-level
+//! cache, belongs to the core ([`crate::core`]).
 //!
-//! The second level includes the first: a line that leaves it leaves the first-level caches too. Stores write
-//! through, allocate in the second level only, and remove the copies of the other cores.
+//! The second level includes the first: a line that leaves it leaves the first-level caches too.
+//! Stores write through, allocate in the second level only, and remove the copies of the other
+//! cores.
 
 mod cache;
 
@@ -38,7 +41,8 @@ struct Controller {
 pub(crate) struct Hierarchy {
     l1: Vec<Cache>,
     l2: Cache,
-    /// For each place of the second level, the cores that may hold a part of its line (bit *n*: core *n*).
+    /// For each place of the second level, the cores that may hold a part of its line (bit *n*:
+    /// core *n*).
     holders: Vec<u32>,
     /// When each bank is free.
     banks: Vec<u64>,
@@ -62,7 +66,8 @@ impl Hierarchy {
     pub(crate) fn new(processor: &Processor) -> Self {
         let (l1d, lsu) = (&processor.intra_core.l1d, &processor.intra_core.lsu);
         let (l2, memory) = (&processor.inter_core.l2, &processor.inter_core.memory);
-        let second = Cache::new((l2.size_kib as usize) << 10, l2.ways, l2.line, l2.banks, l2.policy);
+        let second =
+            Cache::new((l2.size_kib as usize) << 10, l2.ways, l2.line, l2.banks, l2.policy);
         Self {
             l1: Vec::new(),
             holders: vec![0; second.lines()],
@@ -71,8 +76,10 @@ impl Hierarchy {
             controllers: vec![Controller::default(); memory.controllers as usize],
             l1_shift: l1d.line.trailing_zeros(),
             l2_shift: l2.line.trailing_zeros(),
-            // Neighbouring lines lie with different controllers: a row of each covers this much memory.
-            row_shift: (memory.row_kib << 10).trailing_zeros() + memory.controllers.trailing_zeros(),
+            // Neighbouring lines lie with different controllers: a row of each covers this much
+            // memory.
+            row_shift: (memory.row_kib << 10).trailing_zeros()
+                + memory.controllers.trailing_zeros(),
             banks_per_controller: (l2.banks / memory.controllers) as usize,
             l2_arrival: u64::from(l2.latency - lsu.fill),
             memory_arrival: u64::from(memory.latency - lsu.fill),
@@ -93,8 +100,9 @@ impl Hierarchy {
 
     /// Puts what has long been in use into the second level, without any time passing.
     ///
-    /// Of a region larger than the second level any part may be there: it gets lines from all over it, as many as fit beside the
-    /// other such regions. Smaller regions come whole and after the larger ones, as what is used often stays.
+    /// Of a region larger than the second level any part may be there: it gets lines from all over
+    /// it, as many as fit beside the other such regions. Smaller regions come whole and after
+    /// the larger ones, as what is used often stays.
     pub(crate) fn preload(&mut self, resident: &[Region]) {
         let capacity = self.l2.lines() as u64;
         let lines = |region: &Region| (region.length >> self.l2_shift).max(1);
@@ -103,7 +111,8 @@ impl Hierarchy {
         let large = regions.iter().filter(|region| lines(region) > capacity).count() as u64;
         for region in regions {
             // An odd number of lines apart, they fall into all sets alike.
-            let stride = if lines(region) > capacity { (lines(region) * large / capacity) | 1 } else { 1 };
+            let stride =
+                if lines(region) > capacity { (lines(region) * large / capacity) | 1 } else { 1 };
             let first = region.base >> self.l2_shift;
             let last = (region.base + region.length - 1) >> self.l2_shift;
             for line in (first..=last).step_by(stride as usize) {
@@ -112,17 +121,21 @@ impl Hierarchy {
         }
     }
 
-    /// Lets a reader of its own go through each of `arrays` line by line from the cycle beside it on, each load as soon as the one before has
-    /// arrived, until every reader has made `passes` passes: the second level is then as threads that chase pointers leave it. No core
+    /// Lets a reader of its own go through each of `arrays` line by line from the cycle beside it
+    /// on, each load as soon as the one before has arrived, until every reader has made
+    /// `passes` passes: the second level is then as threads that chase pointers leave it. No core
     /// takes part, and no time has passed afterwards.
     pub(crate) fn read_through(&mut self, arrays: &[(Region, u64)], passes: u64) {
         let line = 1 << self.l2_shift;
         // When each reader loads next, and how many lines it has loaded.
         let mut readers: Vec<(u64, u64)> = arrays.iter().map(|&(_, start)| (start, 0)).collect();
-        let lines: Vec<u64> = arrays.iter().map(|(array, _)| (array.length >> self.l2_shift).max(1)).collect();
+        let lines: Vec<u64> =
+            arrays.iter().map(|(array, _)| (array.length >> self.l2_shift).max(1)).collect();
         let mut under_way = arrays.len();
         while under_way > 0 {
-            let Some(first) = (0..readers.len()).min_by_key(|&reader| readers[reader].0) else { return };
+            let Some(first) = (0..readers.len()).min_by_key(|&reader| readers[reader].0) else {
+                return;
+            };
             let (now, loaded) = &mut readers[first];
             let address = arrays[first].0.base + *loaded % lines[first] * line;
             let (started, _, from_memory) = self.second_level(address, *now);
@@ -157,7 +170,8 @@ impl Hierarchy {
         self.l1[core].insert((address >> self.l1_shift) as u32);
     }
 
-    /// A store of core `core` at cycle `now`; returns when it has left the store buffer, and whether it went to main memory.
+    /// A store of core `core` at cycle `now`; returns when it has left the store buffer, and
+    /// whether it went to main memory.
     pub(crate) fn store(&mut self, core: usize, address: u64, now: u64) -> (u64, bool) {
         let (started, place, from_memory) = self.second_level(address, now);
         let own = 1 << core;
@@ -169,8 +183,8 @@ impl Hierarchy {
         (started + if from_memory { self.memory_latency } else { self.l2_latency }, from_memory)
     }
 
-    /// An access of the second level: the cycle its bank, and where needed its controller, began with it; where
-    /// the line is now; whether it came from memory.
+    /// An access of the second level: the cycle its bank, and where needed its controller, began
+    /// with it; where the line is now; whether it came from memory.
     fn second_level(&mut self, address: u64, now: u64) -> (u64, usize, bool) {
         let line = (address >> self.l2_shift) as u32;
         let bank = line as usize & (self.banks.len() - 1);
@@ -193,7 +207,8 @@ impl Hierarchy {
         (started, place, true)
     }
 
-    /// Removes every part of a line of the second level from the first level of the cores in `holders`.
+    /// Removes every part of a line of the second level from the first level of the cores in
+    /// `holders`.
     fn remove_parts(&mut self, line: u32, mut holders: u32) {
         let parts = self.l2_shift - self.l1_shift;
         while holders != 0 {
@@ -242,7 +257,8 @@ mod tests {
         memory.read_through(&fitting.map(|array| (array, 0)), 1);
         assert_eq!(fitting.map(|array| held(&mut memory, array)), [1.0, 1.0]);
         assert_eq!(memory.second_level(1 << 30, 0).0, memory.row_conflict);
-        // One that finds its lines is faster than one that does not, and goes on as long as that one reads.
+        // One that finds its lines is faster than one that does not, and goes on as long as that
+        // one reads.
         let mut memory = t2();
         let beyond = [region(0, 1536), region(1, 6144)];
         memory.read_through(&beyond.map(|array| (array, 0)), 3);

@@ -1,8 +1,10 @@
-//! The description of a processor: what is shared on which level, how long it takes, who goes first.
+//! The description of a processor: what is shared on which level, how long it takes, who goes
+//! first.
 //!
-//! Three levels, as in V. Čakarević et al., MICRO 2009: strands share a *pipe*, pipes share a *core*, cores share the *chip*.
-//! The table a resource stands in says who shares it. Nothing about a processor is known outside its description:
-//! `models/ultrasparc-t2.toml` is the first. All times are cycles, all line sizes bytes.
+//! Three levels, as in V. Čakarević et al., MICRO 2009: strands share a *pipe*, pipes share a
+//! *core*, cores share the *chip*. The table a resource stands in says who shares it. Nothing about
+//! a processor is known outside its description: `models/ultrasparc-t2.toml` is the first. All
+//! times are cycles, all line sizes bytes.
 
 mod check;
 mod machine;
@@ -72,7 +74,8 @@ pub enum AfterLoad {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Integer {
-    /// Cycles until the strand can fetch again after an arithmetic or logical instruction. Only 1 is simulated.
+    /// Cycles until the strand can fetch again after an arithmetic or logical instruction. Only 1
+    /// is simulated.
     pub latency: u32,
     /// The same after a taken branch.
     pub taken_branch: u32,
@@ -96,7 +99,8 @@ pub struct IntraCore {
     pub l1i: L1Instruction,
 }
 
-/// The pipelined unit for multiplication and floating-point addition: one operation enters per cycle.
+/// The pipelined unit for multiplication and floating-point addition: one operation enters per
+/// cycle.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Fpx {
@@ -112,13 +116,15 @@ pub struct Fpx {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Arbitration {
-    /// The one whose strand's last fetch is longest ago; between equals, the one that used the unit last yields.
+    /// The one whose strand's last fetch is longest ago; between equals, the one that used the unit
+    /// last yields.
     OldestFirst,
     /// The one that used the unit last yields.
     LastUserYields,
 }
 
-/// The divide unit: one operation at a time, first in first out within a pipe, the pipes taking turns.
+/// The divide unit: one operation at a time, first in first out within a pipe, the pipes taking
+/// turns.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Fpd {
@@ -150,7 +156,8 @@ pub struct Lsu {
 pub enum CachePolicy {
     /// A binary tree of bits per set, each pointing away from the half that was used last.
     TreePlru,
-    /// A used bit per line; the victim is the first line not used, counted from a rotor that a bank's sets share.
+    /// A used bit per line; the victim is the first line not used, counted from a rotor that a
+    /// bank's sets share.
     NotRecentlyUsed,
 }
 
@@ -208,13 +215,15 @@ pub struct L2 {
     pub policy: CachePolicy,
     /// Number of banks.
     pub banks: u32,
-    /// Cycles from a load that misses the first level and hits here to the strand's next instruction.
+    /// Cycles from a load that misses the first level and hits here to the strand's next
+    /// instruction.
     pub latency: u32,
     /// Cycles for which an access occupies its bank.
     pub busy: u32,
 }
 
-/// Main memory behind controllers, each of which serves as many neighbouring banks of the second-level cache.
+/// Main memory behind controllers, each of which serves as many neighbouring banks of the
+/// second-level cache.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Memory {
@@ -255,7 +264,9 @@ pub enum ProcessorError {
         reason: String,
     },
     /// A name that cannot be shown.
-    #[error("description of a processor: name is not 1 to {most} characters without control characters")]
+    #[error(
+        "description of a processor: name is not 1 to {most} characters without control characters"
+    )]
     Name {
         /// How many characters it may have.
         most: usize,
@@ -273,7 +284,8 @@ impl Processor {
         Self::parse(Self::description(name)?)
     }
 
-    /// The description of a built-in model, as [`Processor::parse`] reads it. Error: a name not in [`Processor::MODELS`].
+    /// The description of a built-in model, as [`Processor::parse`] reads it. Error: a name not in
+    /// [`Processor::MODELS`].
     pub fn description(name: &str) -> Result<&'static str, ProcessorError> {
         match name {
             "ultrasparc-t2" => Ok(ULTRASPARC_T2),
@@ -286,7 +298,8 @@ impl Processor {
         array > u64::from(self.intra_core.l1d.size_kib) << 10
     }
 
-    /// Whether arrays of so many bytes each, of programs on one core, do not fit its first level together, although one of them would by itself.
+    /// Whether arrays of so many bytes each, of programs on one core, do not fit its first level
+    /// together, although one of them would by itself.
     pub(crate) fn first_level_contested(&self, arrays: &[u64]) -> bool {
         self.beyond_first_level(arrays.iter().sum())
             && arrays.iter().any(|&array| array > 0 && !self.beyond_first_level(array))
@@ -294,7 +307,8 @@ impl Processor {
 
     /// The processor that a TOML text describes. Errors name the line and the key.
     pub fn parse(text: &str) -> Result<Self, ProcessorError> {
-        let processor: Self = toml::from_str(text).map_err(|error| ProcessorError::Syntax(one_line(text, &error)))?;
+        let processor: Self =
+            toml::from_str(text).map_err(|error| ProcessorError::Syntax(one_line(text, &error)))?;
         processor.check()?;
         Ok(processor)
     }
@@ -336,7 +350,10 @@ mod tests {
         let t2 = Processor::model("ultrasparc-t2").unwrap();
         assert_eq!((t2.contexts(), t2.contexts_per_core()), (64, 8));
         assert_eq!((t2.intra_core.l1d.size_kib, t2.intra_core.l1d.latency), (8, 2));
-        assert_eq!((t2.inter_core.l2.size_kib, t2.inter_core.l2.ways, t2.inter_core.l2.banks), (4096, 16, 8));
+        assert_eq!(
+            (t2.inter_core.l2.size_kib, t2.inter_core.l2.ways, t2.inter_core.l2.banks),
+            (4096, 16, 8)
+        );
         assert_eq!((t2.intra_core.fpd.fp_divide, t2.intra_core.fpd.divide), (33, [12, 41]));
     }
 
@@ -344,7 +361,8 @@ mod tests {
     fn errors_name_the_key() {
         let broken = |from: &str, to: &str| {
             assert!(ULTRASPARC_T2.contains(from), "{from}");
-            let error = Processor::parse(&ULTRASPARC_T2.replacen(from, to, 1)).unwrap_err().to_string();
+            let error =
+                Processor::parse(&ULTRASPARC_T2.replacen(from, to, 1)).unwrap_err().to_string();
             assert!(!error.contains('\n'), "{error}");
             error
         };
@@ -352,13 +370,19 @@ mod tests {
         assert!(missing.contains("handover") && missing.contains("line "), "{missing}");
         let line = ULTRASPARC_T2.lines().position(|line| line.starts_with("handover")).unwrap() + 2;
         let unknown = broken("handover = 2", "handover = 2\nhangover = 2");
-        assert!(unknown.contains("hangover") && unknown.contains(&format!("line {line}: ")), "{unknown}");
+        assert!(
+            unknown.contains("hangover") && unknown.contains(&format!("line {line}: ")),
+            "{unknown}"
+        );
         assert!(broken("\"tree-plru\"", "\"random\"").contains("random"));
         assert!(
             broken("strands = 4", "strands = 0")
                 .ends_with("intra-pipe.strands is 0: expected 1 to 8, given the values around it")
         );
-        assert!(broken("name = \"ultrasparc-t2\"", "name = \"\"").contains("name is not 1 to 40 characters"));
+        assert!(
+            broken("name = \"ultrasparc-t2\"", "name = \"\"")
+                .contains("name is not 1 to 40 characters")
+        );
         assert!(broken("size-kib = 16", "size-kib = 0").contains("intra-core.l1i.size-kib"));
         assert!(broken("width = 1", "width = 2").contains("intra-pipe.fetch.width"));
         assert!(broken("banks = 8", "banks = 7").contains("inter-core.l2.banks"));

@@ -1,12 +1,14 @@
 //! Programs: small streams of typed instructions, run for ever.
 //!
-//! A [`Program`] is a list of [`Step`]s. When it is through it begins again, without cost: loops that cost something say so with an
-//! [`Step::Alu`] and a [`Step::Branch`]. [`Step::Loop`] and [`Step::Poll`] open a body that [`Step::End`] closes.
-//! A [`Job`] is the programs that run together and the rings they pass items over. Both are plain data; what the
-//! instructions cost follows from the processor they run on.
+//! A [`Program`] is a list of [`Step`]s. When it is through it begins again, without cost: loops
+//! that cost something say so with an [`Step::Alu`] and a [`Step::Branch`]. [`Step::Loop`] and
+//! [`Step::Poll`] open a body that [`Step::End`] closes. A [`Job`] is the programs that run
+//! together and the rings they pass items over. Both are plain data; what the instructions cost
+//! follows from the processor they run on.
 //!
-//! **Draws** of [`Step::Wait`] and [`Step::Loop`] are uniform and come in pairs: the second lies as far above the middle of its range as the first
-//! lay below it. So chance decides in what order a thread has more and less to do, but hardly how much that is in all, and a short run
+//! **Draws** of [`Step::Wait`] and [`Step::Loop`] are uniform and come in pairs: the second lies as
+//! far above the middle of its range as the first lay below it. So chance decides in what order a
+//! thread has more and less to do, but hardly how much that is in all, and a short run
 //! says more about a long one.
 //!
 //! ```
@@ -40,8 +42,8 @@ pub use microbenchmark::Microbenchmark;
 pub use packet::Pipeline;
 pub use ring::{Ring, Side};
 
-/// A step of a program. Those that are instructions take a fetch slot of the pipe; the others ([`Step::Loop`], [`Step::End`],
-/// [`Step::Done`]) cost nothing.
+/// A step of a program. Those that are instructions take a fetch slot of the pipe; the others
+/// ([`Step::Loop`], [`Step::End`], [`Step::Done`]) cost nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Step {
     /// So many integer arithmetic or logical instructions, at least one.
@@ -60,22 +62,25 @@ pub enum Step {
     Load(Address),
     /// A store; the strand goes on unless its store buffer is full.
     Store(Address),
-    /// An access to an interface outside the caches: the strand waits `mean` ± `spread` cycles, uniform, and holds no unit.
+    /// An access to an interface outside the caches: the strand waits `mean` ± `spread` cycles,
+    /// uniform, and holds no unit.
     Wait {
         /// Middle of the range.
         mean: u32,
         /// Half of its width, below `mean`.
         spread: u32,
     },
-    /// The steps up to the matching [`Step::End`], `times` ± `spread` times (uniform, drawn on entry), possibly none.
+    /// The steps up to the matching [`Step::End`], `times` ± `spread` times (uniform, drawn on
+    /// entry), possibly none.
     Loop {
         /// Middle of the range.
         times: u32,
         /// Half of its width, at most `times`.
         spread: u32,
     },
-    /// Waits for its turn on a ring: loads the index that the other side writes; while the ring is full (producer) or empty
-    /// (consumer), runs the steps up to the matching [`Step::End`] and loads again. The body is what a round of polling costs.
+    /// Waits for its turn on a ring: loads the index that the other side writes; while the ring is
+    /// full (producer) or empty (consumer), runs the steps up to the matching [`Step::End`] and
+    /// loads again. The body is what a round of polling costs.
     Poll {
         /// Index into [`Job::rings`].
         ring: usize,
@@ -84,7 +89,8 @@ pub enum Step {
     },
     /// Ends the innermost [`Step::Loop`] or [`Step::Poll`].
     End,
-    /// Passes the slot on: a store to the own index of the ring. The item is visible to the other side from this cycle on.
+    /// Passes the slot on: a store to the own index of the ring. The item is visible to the other
+    /// side from this cycle on.
     Publish {
         /// Index into [`Job::rings`].
         ring: usize,
@@ -100,7 +106,8 @@ pub enum Step {
 pub enum Address {
     /// Always the same.
     Fixed(u64),
-    /// `base`, `base + stride`, …, and from the start again after `length` bytes. Each such step has a position of its own.
+    /// `base`, `base + stride`, …, and from the start again after `length` bytes. Each such step
+    /// has a position of its own.
     Walk {
         /// First address.
         base: u64,
@@ -155,7 +162,8 @@ pub struct Job {
     pub threads: Vec<Program>,
     /// The rings that the programs name by index.
     pub rings: Vec<Ring>,
-    /// Memory that has been in use for long: what of it the second-level cache holds when all runs is there from the beginning.
+    /// Memory that has been in use for long: what of it the second-level cache holds when all runs
+    /// is there from the beginning.
     pub resident: Vec<Region>,
 }
 

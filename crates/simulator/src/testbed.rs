@@ -1,27 +1,32 @@
 //! A simulated processor as something to measure assignments on.
 //!
-//! **A measurement** runs the packet pipelines from a start drawn by chance: each thread begins within the first 4,096 cycles
-//! and draws its jitter from a seed of its own. After a quarter of the window has passed unmeasured, packets are counted, of
-//! each instance from the last one before the window to the last one in it, both of even number where there are such: draws
-//! come in pairs that make up for each other, so that pairs of packets differ by much less than packets. Performance is packets
-//! per second of virtual time, all instances together. Each of several *starts* has a window of its own, and the mean counts.
-//! Most assignments give the same from every start. In some, threads that share a pipe or the divide unit fall into one of
-//! several rhythms and keep it for hundreds of packets, so that a longer window tells little more: as long as the starts differ
-//! so much that their mean is not known to within [`CERTAIN`], more are added, up to [`MOST_STARTS`]. A single start has
-//! nothing to differ from.
+//! **A measurement** runs the packet pipelines from a start drawn by chance: each thread begins
+//! within the first 4,096 cycles and draws its jitter from a seed of its own. After a quarter of
+//! the window has passed unmeasured, packets are counted, of each instance from the last one before
+//! the window to the last one in it, both of even number where there are such: draws come in pairs
+//! that make up for each other, so that pairs of packets differ by much less than packets.
+//! Performance is packets per second of virtual time, all instances together. Each of several
+//! *starts* has a window of its own, and the mean counts. Most assignments give the same from every
+//! start. In some, threads that share a pipe or the divide unit fall into one of several rhythms
+//! and keep it for hundreds of packets, so that a longer window tells little more: as long as the
+//! starts differ so much that their mean is not known to within [`CERTAIN`], more are added, up to
+//! [`MOST_STARTS`]. A single start has nothing to differ from.
 //!
-//! Everything is drawn from the testbed's seed and the number of the measurement in its campaign: a campaign repeats bit for
-//! bit, and measuring the same assignment again gives another start, as on a real machine.
+//! Everything is drawn from the testbed's seed and the number of the measurement in its campaign: a
+//! campaign repeats bit for bit, and measuring the same assignment again gives another start, as on
+//! a real machine.
 //!
-//! **A profile** is measured the same way, with copies of the instances that are its parts and nothing else on the chip; of the packets,
-//! those of the first part count.
+//! **A profile** is measured the same way, with copies of the instances that are its parts and
+//! nothing else on the chip; of the packets, those of the first part count.
 //!
-//! **Ready instances.** Where only some of the instances run at a time ([`SimulatedTestbed::of_ready`]), the parts of a profile are all that
-//! runs, and its performance is their weighted speedup: the sum of packets per second over those of the instance alone.
+//! **Ready instances.** Where only some of the instances run at a time
+//! ([`SimulatedTestbed::of_ready`]), the parts of a profile are all that runs, and its performance
+//! is their weighted speedup: the sum of packets per second over those of the instance alone.
 //!
-//! **Unpinned.** There is no operating system in the model. What stands for its default is what the studies compare with
-//! (BlackBox scheduler, section 4.4): a *balanced* placement, which spreads the threads evenly over cores and, within a core, over
-//! pipes, as the load balancers of Linux and Solaris do, and leaves to chance which threads end up together. Each measurement draws
+//! **Unpinned.** There is no operating system in the model. What stands for its default is what the
+//! studies compare with (BlackBox scheduler, section 4.4): a *balanced* placement, which spreads
+//! the threads evenly over cores and, within a core, over pipes, as the load balancers of Linux and
+//! Solaris do, and leaves to chance which threads end up together. Each measurement draws
 //! another one.
 
 mod window;
@@ -30,7 +35,9 @@ pub use window::Window;
 
 use crate::program::Pipeline;
 use crate::{Counters, Pace, Placed, PlacementError, Processor, Unplaced};
-use pinwise_testbed::{Effort, MeasureError, Measurement, Piece, Retry, Setting, Testbed, Time, Unit, Workload};
+use pinwise_testbed::{
+    Effort, MeasureError, Measurement, Piece, Retry, Setting, Testbed, Time, Unit, Workload,
+};
 use pinwise_topology::{Alike, CpuId, Machine, Random, SharingTree, balanced};
 use rayon::prelude::*;
 use std::borrow::Cow;
@@ -63,8 +70,9 @@ pub struct SimulatedTestbed {
 }
 
 impl SimulatedTestbed {
-    /// One instance of each of `programs` on `processor`, which may run on the allowed contexts of `machine`: a machine with the
-    /// contexts of [`Processor::machine`]. Error: there are more threads than contexts.
+    /// One instance of each of `programs` on `processor`, which may run on the allowed contexts of
+    /// `machine`: a machine with the contexts of [`Processor::machine`]. Error: there are more
+    /// threads than contexts.
     pub fn new(
         processor: Processor,
         machine: Machine,
@@ -88,8 +96,9 @@ impl SimulatedTestbed {
         Self::of(processor, machine, programs, None, window, seed)
     }
 
-    /// Instances of `programs` that are ready, of which a [`Setting::Profile`] runs some: its performance is their weighted speedup over
-    /// `alone`, what each instance does alone in packets/s. All together they need not fit.
+    /// Instances of `programs` that are ready, of which a [`Setting::Profile`] runs some: its
+    /// performance is their weighted speedup over `alone`, what each instance does alone in
+    /// packets/s. All together they need not fit.
     pub fn of_ready(
         processor: Processor,
         machine: Machine,
@@ -113,30 +122,49 @@ impl SimulatedTestbed {
         let tree = SharingTree::new(&machine, Alike::ByStructure);
         let unplaced = Unplaced::new(&processor, &Pipeline::job(&programs)).map_err(broken)?;
         let unit = Unit::rate(if alone.is_some() { "times alone" } else { "packets/s" });
-        Ok(Self { processor, machine, tree, programs, workload, unit, unplaced, alone, window, seed, number: 0 })
+        Ok(Self {
+            processor,
+            machine,
+            tree,
+            programs,
+            workload,
+            unit,
+            unplaced,
+            alone,
+            window,
+            seed,
+            number: 0,
+        })
     }
 
-    /// Measurement `number` of `setting`, so many starts at once; how many does not change the result.
+    /// Measurement `number` of `setting`, so many starts at once; how many does not change the
+    /// result.
     fn simulate(
         &self,
         number: u64,
         (setting, effort): &(Setting, Effort),
         at_once: usize,
     ) -> Result<Measurement, MeasureError> {
-        let mut random = Random::new(self.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(number));
+        let mut random =
+            Random::new(self.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(number));
         // What a packet of each thread counts.
         let whole = || vec![1.0; self.workload.threads.len()];
         let (unplaced, leaves, weights) = match setting {
-            Setting::Pinned(assignment) => (Cow::Borrowed(&self.unplaced), assignment.leaves().to_vec(), whole()),
+            Setting::Pinned(assignment) => {
+                (Cow::Borrowed(&self.unplaced), assignment.leaves().to_vec(), whole())
+            }
             Setting::Unpinned => {
                 let assignment = balanced(&self.tree, self.workload.threads.len(), &mut random);
                 (Cow::Borrowed(&self.unplaced), assignment.leaves().to_vec(), whole())
             }
             Setting::Profile(parts) => {
-                let programs = parts.iter().map(|part| self.programs.get(part.instance).copied()).collect();
+                let programs =
+                    parts.iter().map(|part| self.programs.get(part.instance).copied()).collect();
                 let programs: Option<Vec<Pipeline>> = programs;
                 let message = "a profile of an instance that the workload does not have";
-                let job = Pipeline::job(&programs.ok_or_else(|| MeasureError::new(Retry::Other, message))?);
+                let job = Pipeline::job(
+                    &programs.ok_or_else(|| MeasureError::new(Retry::Other, message))?,
+                );
                 let unplaced = Unplaced::new(&self.processor, &job).map_err(broken)?;
                 let leaves = parts.iter().flat_map(|part| part.leaves.iter().copied()).collect();
                 let weight = |number: usize, part: &Piece| match &self.alone {
@@ -145,20 +173,28 @@ impl SimulatedTestbed {
                     None => 0.0,
                 };
                 let numbered = parts.iter().enumerate();
-                let weights = numbered.flat_map(|(number, part)| vec![weight(number, part); part.leaves.len()]);
+                let weights = numbered
+                    .flat_map(|(number, part)| vec![weight(number, part); part.leaves.len()]);
                 (Cow::Owned(unplaced), leaves, weights.collect())
             }
         };
-        let contexts = leaves.iter().map(|&leaf| self.context(leaf)).collect::<Option<Vec<usize>>>();
-        let contexts = contexts.ok_or_else(|| MeasureError::new(Retry::Other, "a context that is not allowed"))?;
+        let contexts =
+            leaves.iter().map(|&leaf| self.context(leaf)).collect::<Option<Vec<usize>>>();
+        let contexts = contexts
+            .ok_or_else(|| MeasureError::new(Retry::Other, "a context that is not allowed"))?;
         let cycles = ((self.window.cycles as f64 * effort.windows).round() as u64).max(1);
         let least = self.window.starts.max(1) as usize;
         let mut rates: Vec<f64> = Vec::with_capacity(least);
-        let more = |rates: &[f64]| rates.len() < least || (rates.len() < MOST_STARTS as usize && !certain(rates));
+        let more = |rates: &[f64]| {
+            rates.len() < least || (rates.len() < MOST_STARTS as usize && !certain(rates))
+        };
         while more(&rates) {
             let wanted = least.saturating_sub(rates.len()).max(1);
-            // Those that turn out not to be needed ran on processors that nothing else of this run had use for.
-            let count = wanted.next_multiple_of(at_once).min((MOST_STARTS as usize).max(least) - rates.len());
+            // Those that turn out not to be needed ran on processors that nothing else of this run
+            // had use for.
+            let count = wanted
+                .next_multiple_of(at_once)
+                .min((MOST_STARTS as usize).max(least) - rates.len());
             let starts: Vec<_> = (0..count).map(|_| start(&contexts, &mut random)).collect();
             let run = |placed: &Vec<Placed>| self.run(&unplaced, placed, &weights, cycles);
             let run: Result<Vec<f64>, _> = starts.par_iter().with_max_len(1).map(run).collect();
@@ -170,8 +206,9 @@ impl SimulatedTestbed {
         }
         let (mean, spread) = mean_and_spread(&rates);
         if mean == 0.0 {
-            let message =
-                format!("no instance finished two packets in {cycles} cycles; simulate more of them (--cycles)");
+            let message = format!(
+                "no instance finished two packets in {cycles} cycles; simulate more of them (--cycles)"
+            );
             return Err(MeasureError::new(Retry::Never, message));
         }
         let duration = Duration::from_secs_f64(self.seconds(cycles * rates.len() as u64));
@@ -179,7 +216,13 @@ impl SimulatedTestbed {
     }
 
     /// Packets per second of all threads, each times its weight, from one start.
-    fn run(&self, unplaced: &Unplaced, placed: &[Placed], weights: &[f64], cycles: u64) -> Result<f64, PlacementError> {
+    fn run(
+        &self,
+        unplaced: &Unplaced,
+        placed: &[Placed],
+        weights: &[f64],
+        cycles: u64,
+    ) -> Result<f64, PlacementError> {
         let mut chip = unplaced.place(placed, Pace::Events)?;
         chip.run(LATEST_START + cycles / 4);
         let before = chip.counters();
@@ -212,7 +255,11 @@ impl SimulatedTestbed {
 
 /// A start drawn by chance.
 fn start(contexts: &[usize], random: &mut Random) -> Vec<Placed> {
-    let place = |&context: &usize| Placed { context, start: random.below(LATEST_START), seed: random.bits() };
+    let place = |&context: &usize| Placed {
+        context,
+        start: random.below(LATEST_START),
+        seed: random.bits(),
+    };
     contexts.iter().map(place).collect()
 }
 
@@ -257,7 +304,8 @@ impl Testbed for SimulatedTestbed {
     }
 
     fn time(&self) -> Time {
-        // Measurements take from three to sixteen starts: eight for each processor leave few idle while the last ends.
+        // Measurements take from three to sixteen starts: eight for each processor leave few idle
+        // while the last ends.
         Time::Virtual { width: 8 * rayon::current_num_threads() }
     }
 
@@ -265,7 +313,10 @@ impl Testbed for SimulatedTestbed {
         self.number = number;
     }
 
-    fn measure_all(&mut self, trials: &[(Setting, Effort)]) -> Vec<Result<Measurement, MeasureError>> {
+    fn measure_all(
+        &mut self,
+        trials: &[(Setting, Effort)],
+    ) -> Vec<Result<Measurement, MeasureError>> {
         let first = self.number;
         self.number += trials.len() as u64;
         let numbered: Vec<_> = (first..).zip(trials).collect();

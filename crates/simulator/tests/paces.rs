@@ -1,29 +1,34 @@
-//! Skipping idle cycles and rows of instructions gives exactly what stepping through every cycle gives, for any programs on any
-//! contexts of any processor.
+//! Skipping idle cycles and rows of instructions gives exactly what stepping through every cycle
+//! gives, for any programs on any contexts of any processor.
 
 use pinwise_simulator::program::{Address, Pipeline, Region, Ring, Side, Step};
-use pinwise_simulator::{AfterLoad, Arbitration, Chip, Counters, Job, Pace, Placed, Processor, Program};
+use pinwise_simulator::{
+    AfterLoad, Arbitration, Chip, Counters, Job, Pace, Placed, Processor, Program,
+};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
-/// Programs use these rings; not every ring has both a producer and a consumer, so some wait for ever.
+/// Programs use these rings; not every ring has both a producer and a consumer, so some wait for
+/// ever.
 const RINGS: usize = 4;
 
 fn address() -> impl Strategy<Value = Address> {
     // Few lines, so that threads share some and every cache has conflicts.
     prop_oneof![
         (0u64..64).prop_map(|line| Address::Fixed(line * 16)),
-        (0u64..8, select(vec![16u64, 64, 2048]), 1u64..200).prop_map(|(base, stride, steps)| Address::Walk {
-            base: base << 20,
-            stride,
-            length: stride * steps
+        (0u64..8, select(vec![16u64, 64, 2048]), 1u64..200).prop_map(|(base, stride, steps)| {
+            Address::Walk { base: base << 20, stride, length: stride * steps }
         }),
         (0u64..8, 1u64..2000).prop_map(|(base, lines)| Address::Random {
             base: base << 16,
             length: lines * 64,
             grain: 64
         }),
-        (0..RINGS, side(), 0u64..32).prop_map(|(ring, side, offset)| Address::Slot { ring, side, offset }),
+        (0..RINGS, side(), 0u64..32).prop_map(|(ring, side, offset)| Address::Slot {
+            ring,
+            side,
+            offset
+        }),
     ]
 }
 
@@ -47,7 +52,8 @@ fn instruction() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// One instruction at the beginning, so that every pass has one; loops and polls around some of the rest.
+/// One instruction at the beginning, so that every pass has one; loops and polls around some of the
+/// rest.
 fn program() -> impl Strategy<Value = Program> {
     let block = prop_oneof![
         4 => prop::collection::vec(instruction(), 1..4),
@@ -58,7 +64,8 @@ fn program() -> impl Strategy<Value = Program> {
             .prop_map(|(ring, side, body)| [&[Step::Poll { ring, side }], &body[..], &[Step::End]].concat()),
     ];
     prop::collection::vec(block, 1..5).prop_map(|blocks| {
-        Program::new([vec![Step::Alu(1)], blocks.concat()].concat()).expect("balanced, and begins with an instruction")
+        Program::new([vec![Step::Alu(1)], blocks.concat()].concat())
+            .expect("balanced, and begins with an instruction")
     })
 }
 
@@ -92,48 +99,57 @@ fn at_own_ends(program: &Program, thread: usize, threads: usize) -> Program {
     Program::new(program.steps().iter().map(step).collect()).expect("as balanced as before")
 }
 
-/// The T2, or one with other latencies, more pipes, a second level that holds all that is used or does not.
+/// The T2, or one with other latencies, more pipes, a second level that holds all that is used or
+/// does not.
 fn processor() -> impl Strategy<Value = Processor> {
     let t2 = Processor::model("ultrasparc-t2").unwrap();
     let l2 = select(vec![64, 1024]);
-    (1u32..4, 0u32..9, 0u32..6, 1u32..4, l2).prop_map(move |(pipes, patience, handover, fill, l2)| {
-        let mut processor = t2.clone();
-        processor.intra_core.pipes = pipes;
-        processor.intra_core.lsu.fill_patience = patience;
-        processor.intra_core.lsu.fill = fill;
-        processor.intra_core.fpd.handover = handover;
-        processor.inter_core.l2.size_kib = l2;
-        processor.inter_core.cores = 3;
-        processor
-    })
+    (1u32..4, 0u32..9, 0u32..6, 1u32..4, l2).prop_map(
+        move |(pipes, patience, handover, fill, l2)| {
+            let mut processor = t2.clone();
+            processor.intra_core.pipes = pipes;
+            processor.intra_core.lsu.fill_patience = patience;
+            processor.intra_core.lsu.fill = fill;
+            processor.intra_core.fpd.handover = handover;
+            processor.inter_core.l2.size_kib = l2;
+            processor.inter_core.cores = 3;
+            processor
+        },
+    )
 }
 
 /// A processor, a job and places for it: mostly crowded into one core.
 fn scene() -> impl Strategy<Value = (Processor, Job, Vec<Placed>)> {
     let contexts = Just((0..24).collect::<Vec<usize>>()).prop_shuffle();
     let threads = prop::collection::vec((program(), 0u64..40, any::<u64>()), 1..9);
-    (processor(), threads, contexts, any::<bool>()).prop_map(|(processor, threads, mut contexts, crowded)| {
-        contexts
-            .retain(|&context| context < if crowded { processor.contexts_per_core() } else { processor.contexts() });
-        let rings =
-            (0..RINGS as u64).map(|ring| Ring { base: (1 << 24) + ring * 4096, slots: 3, slot_bytes: 32 }).collect();
-        let count = threads.len().min(contexts.len());
-        let (programs, placed) = (0..count)
-            .zip(threads)
-            .zip(contexts)
-            .map(|((thread, (program, start, seed)), context)| {
-                (at_own_ends(&program, thread, count), Placed { context, start, seed })
-            })
-            .unzip();
-        let resident = vec![Region { base: 0, length: 1 << 18 }, Region { base: 1 << 20, length: 4096 }];
-        (processor, Job { threads: programs, rings, resident }, placed)
-    })
+    (processor(), threads, contexts, any::<bool>()).prop_map(
+        |(processor, threads, mut contexts, crowded)| {
+            contexts.retain(|&context| {
+                context < if crowded { processor.contexts_per_core() } else { processor.contexts() }
+            });
+            let rings = (0..RINGS as u64)
+                .map(|ring| Ring { base: (1 << 24) + ring * 4096, slots: 3, slot_bytes: 32 })
+                .collect();
+            let count = threads.len().min(contexts.len());
+            let (programs, placed) = (0..count)
+                .zip(threads)
+                .zip(contexts)
+                .map(|((thread, (program, start, seed)), context)| {
+                    (at_own_ends(&program, thread, count), Placed { context, start, seed })
+                })
+                .unzip();
+            let resident =
+                vec![Region { base: 0, length: 1 << 18 }, Region { base: 1 << 20, length: 4096 }];
+            (processor, Job { threads: programs, rings, resident }, placed)
+        },
+    )
 }
 
 /// Mostly instructions that need a shared unit or the port of the cache, with few others between.
 fn demanding() -> impl Strategy<Value = Program> {
-    let load = (0u64..4, 1u64..600)
-        .prop_map(|(base, lines)| Step::Load(Address::Random { base: base << 16, length: lines * 16, grain: 16 }));
+    let load = (0u64..4, 1u64..600).prop_map(|(base, lines)| {
+        Step::Load(Address::Random { base: base << 16, length: lines * 16, grain: 16 })
+    });
     let step = prop_oneof![
         3 => load,
         3 => select(vec![Step::Multiply, Step::FpAdd]),
@@ -149,11 +165,13 @@ fn demanding() -> impl Strategy<Value = Program> {
     });
     let block = prop_oneof![4 => step.prop_map(|step| vec![step]), 1 => rounds];
     prop::collection::vec(block, 1..6).prop_map(|blocks| {
-        Program::new([vec![Step::Alu(1)], blocks.concat()].concat()).expect("begins with an instruction")
+        Program::new([vec![Step::Alu(1)], blocks.concat()].concat())
+            .expect("begins with an instruction")
     })
 }
 
-/// A core all of whose strands want its units all the time, under either arbitration, whether or not loads yield after a load.
+/// A core all of whose strands want its units all the time, under either arbitration, whether or
+/// not loads yield after a load.
 fn crowd() -> impl Strategy<Value = (Processor, Job, Vec<Placed>)> {
     let threads = prop::collection::vec((demanding(), 0u64..40, any::<u64>()), 12);
     let rule = || select(vec![Arbitration::OldestFirst, Arbitration::LastUserYields]);
@@ -166,15 +184,17 @@ fn crowd() -> impl Strategy<Value = (Processor, Job, Vec<Placed>)> {
             processor.intra_pipe.integer.taken_branch = taken_branch;
             let count = processor.contexts_per_core().min(threads.len());
             let places = (0..count).zip(threads);
-            let (threads, placed): (Vec<_>, _) =
-                places.map(|(context, (program, start, seed))| (program, Placed { context, start, seed })).unzip();
+            let (threads, placed): (Vec<_>, _) = places
+                .map(|(context, (program, start, seed))| (program, Placed { context, start, seed }))
+                .unzip();
             let resident = vec![Region { base: 0, length: 1 << 18 }];
             (processor, Job { threads, rings: Vec::new(), resident }, placed)
         },
     )
 }
 
-/// Threads anywhere that load a few lines again and again, half of which some store to; one may drive them out of a small second level.
+/// Threads anywhere that load a few lines again and again, half of which some store to; one may
+/// drive them out of a small second level.
 fn sharers() -> impl Strategy<Value = (Processor, Job, Vec<Placed>)> {
     let line = |lines: u64| (0..lines).prop_map(|line| Address::Fixed(line * 16));
     let step = prop_oneof![
@@ -187,24 +207,27 @@ fn sharers() -> impl Strategy<Value = (Processor, Job, Vec<Placed>)> {
     let program = prop::collection::vec(step, 1..6);
     let threads = prop::collection::vec((program, 0u64..400, any::<u64>()), 2..7);
     let contexts = Just((0..24).collect::<Vec<usize>>()).prop_shuffle();
-    (processor(), threads, contexts, any::<bool>()).prop_map(|(mut processor, mut threads, mut contexts, walks)| {
-        if walks {
-            // Eight sets of 16 lines, and 32 lines of one of them.
-            processor.inter_core.l2.size_kib = 8;
-            let array = Address::Walk { base: 1 << 20, stride: 512, length: 1 << 14 };
-            threads.insert(0, (vec![Step::Load(array); 4], 0, 0));
-        }
-        contexts.retain(|&context| context < processor.contexts());
-        let (threads, placed) = threads
-            .into_iter()
-            .zip(contexts)
-            .map(|((steps, start, seed), context)| {
-                let program = Program::new([vec![Step::Alu(1)], steps].concat()).expect("begins with an instruction");
-                (program, Placed { context, start, seed })
-            })
-            .unzip();
-        (processor, Job::independent(threads), placed)
-    })
+    (processor(), threads, contexts, any::<bool>()).prop_map(
+        |(mut processor, mut threads, mut contexts, walks)| {
+            if walks {
+                // Eight sets of 16 lines, and 32 lines of one of them.
+                processor.inter_core.l2.size_kib = 8;
+                let array = Address::Walk { base: 1 << 20, stride: 512, length: 1 << 14 };
+                threads.insert(0, (vec![Step::Load(array); 4], 0, 0));
+            }
+            contexts.retain(|&context| context < processor.contexts());
+            let (threads, placed) = threads
+                .into_iter()
+                .zip(contexts)
+                .map(|((steps, start, seed), context)| {
+                    let program = Program::new([vec![Step::Alu(1)], steps].concat())
+                        .expect("begins with an instruction");
+                    (program, Placed { context, start, seed })
+                })
+                .unzip();
+            (processor, Job::independent(threads), placed)
+        },
+    )
 }
 
 /// Packet pipelines on contexts of the T2.
@@ -213,7 +236,8 @@ fn packets() -> impl Strategy<Value = (Processor, Job, Vec<Placed>)> {
     let cores = select(vec![1usize, 3, 8]);
     (select(Pipeline::ALL.to_vec()), 1usize..=8, contexts, cores, any::<u64>()).prop_map(
         |(pipeline, instances, contexts, cores, seed)| {
-            let contexts: Vec<usize> = contexts.into_iter().filter(|context| context / 8 < cores).collect();
+            let contexts: Vec<usize> =
+                contexts.into_iter().filter(|context| context / 8 < cores).collect();
             let job = Pipeline::job(&vec![pipeline; instances.min(contexts.len() / 3)]);
             let place = |(thread, &context): (usize, &usize)| {
                 let seed = seed.wrapping_add(thread as u64);

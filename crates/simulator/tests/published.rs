@@ -1,4 +1,5 @@
-//! The simulator against every figure of V. Čakarević et al., MICRO 2009. Needs the published figures beside the shared data.
+//! The simulator against every figure of V. Čakarević et al., MICRO 2009. Needs the published
+//! figures beside the shared data.
 
 use pinwise_simulator::Processor;
 use pinwise_simulator::characterization::{self, Experiment, Figure};
@@ -9,11 +10,15 @@ use std::path::{Path, PathBuf};
 const SETS: usize = 2;
 
 fn published(name: &str) -> Option<String> {
-    let shared = std::env::var_os("PINWISE_SHARED_DATA")
-        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"), PathBuf::from);
+    let shared = std::env::var_os("PINWISE_SHARED_DATA").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
+        PathBuf::from,
+    );
     let path = shared.join("../published").join(name);
     std::fs::read_to_string(&path)
-        .inspect_err(|error| eprintln!("left out: {} is absent ({error}); set PINWISE_SHARED_DATA", path.display()))
+        .inspect_err(|error| {
+            eprintln!("left out: {} is absent ({error}); set PINWISE_SHARED_DATA", path.display())
+        })
         .ok()
 }
 
@@ -21,10 +26,12 @@ fn published(name: &str) -> Option<String> {
 fn each_microbenchmark_alone_has_the_cpi_of_table_2() {
     let Some(csv) = published("cpi.csv") else { return };
     let processor = Processor::model("ultrasparc-t2").unwrap();
-    let results = characterization::run(&processor, &Microbenchmark::ALL.map(Experiment::alone), 1).unwrap();
+    let results =
+        characterization::run(&processor, &Microbenchmark::ALL.map(Experiment::alone), 1).unwrap();
     let mut rows = 0;
     for (benchmark, result) in Microbenchmark::ALL.into_iter().zip(results) {
-        let row = csv.lines().find(|line| line.starts_with(&format!("{},", benchmark.name()))).unwrap();
+        let row =
+            csv.lines().find(|line| line.starts_with(&format!("{},", benchmark.name()))).unwrap();
         let cpi: f64 = row.rsplit(',').next().unwrap().parse().unwrap();
         // The latency of a division depends on its operands, which the paper does not give.
         let tolerance = if benchmark == Microbenchmark::IntDiv { 0.04 } else { 0.01 };
@@ -41,12 +48,19 @@ fn every_printed_slowdown_is_within_5_percent_unless_it_contradicts_others() {
     let mut figures = Figure::parse_all(&csv).unwrap();
     figures.retain(|figure| figure.exact && figure.contradiction().is_none());
     assert!(figures.len() >= 35, "{} figures", figures.len());
-    let alone = characterization::run(&processor, &Microbenchmark::ALL.map(Experiment::alone), 1).unwrap();
+    let alone =
+        characterization::run(&processor, &Microbenchmark::ALL.map(Experiment::alone), 1).unwrap();
     let experiments: Vec<_> = figures.iter().map(|figure| figure.experiment).collect();
     let results = characterization::run(&processor, &experiments, SETS).unwrap();
     for (figure, result) in figures.iter().zip(&results) {
-        let reference = Microbenchmark::ALL.iter().position(|&other| other == figure.experiment.reference).unwrap();
+        let reference = Microbenchmark::ALL
+            .iter()
+            .position(|&other| other == figure.experiment.reference)
+            .unwrap();
         let slowdown = result.over(&alone[reference]);
-        assert!((slowdown.mean() / figure.slowdown - 1.0).abs() <= 0.05, "{figure:?}: {slowdown:?}");
+        assert!(
+            (slowdown.mean() / figure.slowdown - 1.0).abs() <= 0.05,
+            "{figure:?}: {slowdown:?}"
+        );
     }
 }

@@ -1,14 +1,16 @@
 //! A processor on paper: threads slow each other down by what they share, by a formula.
 //!
-//! A made-up machine whose every performance is known, for judging strategies: fast enough to anneal over, unlike any real
-//! processor in detail, like them in what makes placement hard. An instance is as fast as its slowest thread; threads burden
-//! each other at every level they share; partners like to be in one core-local domain; a link may saturate; and one arrangement among all
+//! A made-up machine whose every performance is known, for judging strategies: fast enough to
+//! anneal over, unlike any real processor in detail, like them in what makes placement hard. An
+//! instance is as fast as its slowest thread; threads burden each other at every level they share;
+//! partners like to be in one core-local domain; a link may saturate; and one arrangement among all
 //! may be better than anything near it suggests.
 //!
-//! With d(l, r) the demand of role r at level l, and D the demands of the other threads in a thread's domain of level l, a thread
-//! needs the time t(r) · n / v · product over l of (1 + sum of D) · (1 + distance · partners elsewhere) per packet, where n threads take
-//! turns on its context, which has the speed v. The machine does the sum over instances of 1 / the largest time of their threads, at most
-//! `cap`.
+//! With d(l, r) the demand of role r at level l, and D the demands of the other threads in a
+//! thread's domain of level l, a thread needs the time t(r) · n / v · product over l of (1 + sum of
+//! D) · (1 + distance · partners elsewhere) per packet, where n threads take turns on its context,
+//! which has the speed v. The machine does the sum over instances of 1 / the largest time of their
+//! threads, at most `cap`.
 
 mod crowding;
 
@@ -23,16 +25,19 @@ use pinwise_topology::{Alike, CpuId, Machine, SharingTree};
 pub struct Demand {
     /// Time per packet of a thread alone, by role; in units of time, above 0.
     pub time: Vec<f64>,
-    /// By level, the innermost domain of several contexts first and the whole machine last, and by role: by what share a thread slows
-    /// each other one in the domain. Levels beyond those given are not contended for.
+    /// By level, the innermost domain of several contexts first and the whole machine last, and by
+    /// role: by what share a thread slows each other one in the domain. Levels beyond those
+    /// given are not contended for.
     pub burden: Vec<Vec<f64>>,
-    /// By what share a thread is slower for each neighbour in its pipeline (threads of the roles next to its own) on another core.
+    /// By what share a thread is slower for each neighbour in its pipeline (threads of the roles
+    /// next to its own) on another core.
     pub distance: f64,
     /// The level, counted like those of `burden`, within which neighbours count as near.
     pub near: usize,
     /// Packets per unit of time that the machine passes at most.
     pub cap: Option<f64>,
-    /// What everything is multiplied by where every instance has a domain of level `near` to itself.
+    /// What everything is multiplied by where every instance has a domain of level `near` to
+    /// itself.
     pub needle: Option<f64>,
 }
 
@@ -55,20 +60,29 @@ pub struct Contention {
 }
 
 impl Contention {
-    /// `instances` instances with one thread for each of `roles` on `machine`, all of whose domains of a level are of one depth. A role that
-    /// comes again is that of another thread that does the same; roles are counted in the order in which they first come.
+    /// `instances` instances with one thread for each of `roles` on `machine`, all of whose domains
+    /// of a level are of one depth. A role that comes again is that of another thread that does
+    /// the same; roles are counted in the order in which they first come.
     ///
     /// # Panics
     /// If a demand has not one figure per role, or `near` is no level of the machine.
-    pub fn new(machine: Machine, instances: usize, roles: &[&str], demand: Demand, disturbance: Disturbance) -> Self {
+    pub fn new(
+        machine: Machine,
+        instances: usize,
+        roles: &[&str],
+        demand: Demand,
+        disturbance: Disturbance,
+    ) -> Self {
         let tree = SharingTree::new(&machine, Alike::ByStructure);
         let leaves = tree.leaves().len() as u32;
         let levels = tree.around(0).len();
         // A domain is told by its first leaf.
-        let domain =
-            |level: usize, leaf: u32| tree.around(leaf).get(level).map_or(0, |(_, range)| range.start as usize);
-        let domains: Vec<Vec<usize>> =
-            (0..levels).map(|level| (0..leaves).map(|leaf| domain(level, leaf)).collect()).collect();
+        let domain = |level: usize, leaf: u32| {
+            tree.around(leaf).get(level).map_or(0, |(_, range)| range.start as usize)
+        };
+        let domains: Vec<Vec<usize>> = (0..levels)
+            .map(|level| (0..leaves).map(|leaf| domain(level, leaf)).collect())
+            .collect();
         let mut names: Vec<&str> = Vec::new();
         let mut stages = Vec::with_capacity(roles.len());
         for role in roles {
@@ -105,13 +119,15 @@ impl Contention {
         Self { crowding, ..self }
     }
 
-    /// Where a context is as fast as its kind of core: `speeds`, above 0, of [`Machine::kinds`]. They are all 1 otherwise.
+    /// Where a context is as fast as its kind of core: `speeds`, above 0, of [`Machine::kinds`].
+    /// They are all 1 otherwise.
     ///
     /// # Panics
     /// If a kind has none, or one that is not above 0.
     pub fn with_speeds(self, speeds: &[f64]) -> Self {
         assert!(speeds.iter().all(|&speed| speed > 0.0), "a context of speed 0 gets nowhere");
-        let context = |cpu: &CpuId| self.machine.contexts.iter().find(|context| context.cpu == *cpu);
+        let context =
+            |cpu: &CpuId| self.machine.contexts.iter().find(|context| context.cpu == *cpu);
         let speed = |cpu: &CpuId| context(cpu).map_or(1.0, |context| speeds[context.kind]);
         let tree = SharingTree::new(&self.machine, Alike::ByStructure);
         Self { speeds: tree.leaves().iter().map(speed).collect(), ..self }
@@ -137,8 +153,8 @@ impl Contention {
         self.demand.cap.map_or(sum, |cap| sum.min(cap))
     }
 
-    /// What each instance does where only so many run as have leaves here, the others not at all; without cap, needle and
-    /// disturbance.
+    /// What each instance does where only so many run as have leaves here, the others not at all;
+    /// without cap, needle and disturbance.
     ///
     /// # Panics
     /// If a leaf does not exist.
@@ -150,7 +166,9 @@ impl Contention {
         let levels = burden.len().min(self.domains.len());
         let mut held = vec![0.0; levels * contexts * roles];
         let mut turns = vec![0.0; contexts];
-        let place = |level: usize, leaf: u32| (level * contexts + self.domains[level][leaf as usize]) * roles;
+        let place = |level: usize, leaf: u32| {
+            (level * contexts + self.domains[level][leaf as usize]) * roles
+        };
         for (thread, leaf) in leaves.iter().enumerate() {
             let role = self.stages[thread % members];
             (0..levels).for_each(|level| held[place(level, *leaf) + role] += 1.0);
@@ -167,8 +185,10 @@ impl Contention {
                     let crowding = if level == 0 { self.crowding } else { Crowding::Sum };
                     needs *= crowding.factor(burden, &held[place(level, leaf)..][..roles], *role);
                 }
-                let neighbours = (0..members).filter(|other| self.stages[*other].abs_diff(*role) == 1);
-                let elsewhere = neighbours.filter(|other| home(first + other) != home(thread)).count();
+                let neighbours =
+                    (0..members).filter(|other| self.stages[*other].abs_diff(*role) == 1);
+                let elsewhere =
+                    neighbours.filter(|other| home(first + other) != home(thread)).count();
                 needs *= 1.0 + distance * elsewhere as f64;
                 slowest = slowest.max(needs);
             }
@@ -179,7 +199,9 @@ impl Contention {
 
     fn every_instance_is_by_itself(&self, home: &dyn Fn(usize) -> usize) -> bool {
         let (threads, members) = (0..self.workload.threads.len(), self.stages.len());
-        threads.clone().all(|a| threads.clone().all(|b| (home(a) == home(b)) == (a / members == b / members)))
+        threads
+            .clone()
+            .all(|a| threads.clone().all(|b| (home(a) == home(b)) == (a / members == b / members)))
     }
 
     /// As a balancing scheduler might leave the threads: in order over the contexts, in turn.
@@ -209,7 +231,8 @@ impl Testbed for Contention {
             Setting::Unpinned => self.truth(&self.balanced()),
             Setting::Pinned(assignment) => self.truth(assignment.leaves()),
             Setting::Profile(parts) => {
-                let leaves: Vec<u32> = parts.iter().flat_map(|part| part.leaves.iter().copied()).collect();
+                let leaves: Vec<u32> =
+                    parts.iter().flat_map(|part| part.leaves.iter().copied()).collect();
                 self.rates(&leaves).first().copied().unwrap_or(0.0)
             }
         };
@@ -256,22 +279,28 @@ mod tests {
     #[test]
     fn performance_is_what_the_formula_gives_by_hand() {
         let alike = contention(demand());
-        // Instance 0 on core 0, instance 1 on core 1, of one package. R: 1 · (1 + .25) · (1 + .1 + 0) = 1.375, P: 2 · 1.5 · 1.2 = 3.6.
+        // Instance 0 on core 0, instance 1 on core 1, of one package. R: 1 · (1 + .25) · (1 + .1 +
+        // 0) = 1.375, P: 2 · 1.5 · 1.2 = 3.6.
         assert!((alike.truth(&[0, 1, 2, 3]) - 2.0 / 3.6).abs() < 1e-12);
-        // All on cores of their own, two per package, instances apart: R: 1 · (1 + 0) · 1.1, P: 2 · (1 + .1) · 1.1 = 2.42.
+        // All on cores of their own, two per package, instances apart: R: 1 · (1 + 0) · 1.1, P: 2 ·
+        // (1 + .1) · 1.1 = 2.42.
         assert!((alike.truth(&[0, 2, 4, 6]) - 2.0 / 2.42).abs() < 1e-12);
     }
 
     #[test]
     fn other_crowding_is_what_its_formula_gives_by_hand() {
-        // As above on cores apart, R beside P: the demand of P, .25, fits; that of R is .2 too much, which costs P .4.
+        // As above on cores apart, R beside P: the demand of P, .25, fits; that of R is .2 too
+        // much, which costs P .4.
         let full = contention(demand()).crowded(Crowding::Full { free: 0.3 });
         assert!((full.truth(&[0, 1, 2, 3]) - 2.0 / (2.0 * 1.4 * 1.2)).abs() < 1e-12);
-        // Three others of three threads on a core of four: around the P of instance 0 there are R, R and P, so two unlike pairs.
+        // Three others of three threads on a core of four: around the P of instance 0 there are R,
+        // R and P, so two unlike pairs.
         let machine = Machine::from_shape("2x4").unwrap();
         let clash = Contention::new(machine, 2, &["R", "P"], demand(), Disturbance::default());
         let clash = clash.crowded(Crowding::Clash { clash: 0.1 });
-        let slow = |others: f64, pairs: f64, machine: f64| 2.0 * (1.0 + others + 0.1 * pairs) * (1.0 + machine);
+        let slow = |others: f64, pairs: f64, machine: f64| {
+            2.0 * (1.0 + others + 0.1 * pairs) * (1.0 + machine)
+        };
         assert!((clash.truth(&[0, 1, 2, 3]) - 2.0 / slow(1.25, 2.0, 0.2)).abs() < 1e-12);
         // The demands around that P are .5, .5 and .25.
         let crowded = |crowding: Crowding| clash.clone().crowded(crowding).truth(&[0, 1, 2, 3]);
@@ -285,10 +314,12 @@ mod tests {
     fn a_profile_is_of_the_first_part_alone() {
         let mut alike = contention(demand());
         let part = |leaves: [u32; 2]| Piece { instance: 0, leaves: leaves.to_vec() };
-        let mut profile =
-            |parts: Vec<Piece>| alike.measure(&Setting::Profile(parts), Effort::default()).unwrap().performance;
-        // Alone on one core: R 1 · (1 + .25), P 2 · 1.5 = 3. With the R of two others beside P: P 2 · (1 + .5 + 1) · 1.2, the levels above being
-        // free of what R does: .1 each, of the machine. By hand with own R too.
+        let mut profile = |parts: Vec<Piece>| {
+            alike.measure(&Setting::Profile(parts), Effort::default()).unwrap().performance
+        };
+        // Alone on one core: R 1 · (1 + .25), P 2 · 1.5 = 3. With the R of two others beside P: P 2
+        // · (1 + .5 + 1) · 1.2, the levels above being free of what R does: .1 each, of the
+        // machine. By hand with own R too.
         assert!((profile(vec![part([0, 1])]) - 1.0 / (2.0 * 1.5 * 1.1)).abs() < 1e-12);
         let crowded = profile(vec![part([0, 1]), part([2, 4]), part([3, 6])]);
         assert!((crowded - 1.0 / (2.0 * 1.5 * 1.3)).abs() < 1e-12, "{crowded}");
@@ -299,7 +330,10 @@ mod tests {
         let capped = contention(Demand { cap: Some(0.5), ..demand() });
         assert_eq!(capped.truth(&[0, 2, 4, 6]), 0.5);
         let needle = contention(Demand { needle: Some(2.0), ..demand() });
-        assert!((needle.truth(&[0, 1, 4, 5]) / contention(demand()).truth(&[0, 1, 4, 5]) - 2.0).abs() < 1e-12);
+        assert!(
+            (needle.truth(&[0, 1, 4, 5]) / contention(demand()).truth(&[0, 1, 4, 5]) - 2.0).abs()
+                < 1e-12
+        );
         assert_eq!(needle.truth(&[0, 2, 4, 5]), contention(demand()).truth(&[0, 2, 4, 5]));
     }
 
@@ -309,9 +343,11 @@ mod tests {
         let time = vec![1.0, 2.0, 1.0];
         let burden = vec![vec![0.0, 0.5, 0.0]];
         let demand = Demand { time, burden, near: 1, ..demand() };
-        let workers = Contention::new(machine, 1, &["R", "W", "W", "T"], demand, Disturbance::default());
-        // A worker in the package of the others: it is slowed by the other worker on its core, 2 · 1.5; then R, W and T on the other
-        // package, where the lone worker has both neighbours far: 2 · 1.2, and R and T have one far.
+        let workers =
+            Contention::new(machine, 1, &["R", "W", "W", "T"], demand, Disturbance::default());
+        // A worker in the package of the others: it is slowed by the other worker on its core, 2 ·
+        // 1.5; then R, W and T on the other package, where the lone worker has both
+        // neighbours far: 2 · 1.2, and R and T have one far.
         assert!((workers.truth(&[0, 2, 3, 1]) - 1.0 / (2.0 * 1.5)).abs() < 1e-12);
         assert!((workers.truth(&[4, 0, 6, 5]) - 1.0 / (2.0 * 1.2)).abs() < 1e-12);
         let mut random = Random::new(4);
@@ -327,7 +363,9 @@ mod tests {
     fn threads_of_one_context_take_turns() {
         let alike = contention(demand());
         // As on one core each, with R and P of instance 0 on one context: P has the half of it.
-        assert!((alike.rates(&[0, 0, 2, 3])[0] - alike.rates(&[0, 1, 2, 3])[0] / 2.0).abs() < 1e-12);
+        assert!(
+            (alike.rates(&[0, 0, 2, 3])[0] - alike.rates(&[0, 1, 2, 3])[0] / 2.0).abs() < 1e-12
+        );
         assert_eq!(alike.rates(&[0, 0, 2, 3])[1], alike.rates(&[0, 1, 2, 3])[1]);
     }
 
@@ -335,9 +373,13 @@ mod tests {
     fn a_context_is_as_fast_as_its_kind_of_core() {
         let mut machine = Machine::from_shape("2x2x2").unwrap();
         let cpus = |from: u32| (from..from + 4).map(CpuId).collect();
-        let kind = |name: &str, from| CoreKind { name: name.to_owned(), cpus: cpus(from), capacity: None };
+        let kind =
+            |name: &str, from| CoreKind { name: name.to_owned(), cpus: cpus(from), capacity: None };
         machine.kinds = vec![kind("performance", 4), kind("efficiency", 0)];
-        machine.contexts.iter_mut().for_each(|context| context.kind = usize::from(context.cpu.0 < 4));
+        machine
+            .contexts
+            .iter_mut()
+            .for_each(|context| context.kind = usize::from(context.cpu.0 < 4));
         let plain = Contention::new(machine, 2, &["R", "P"], demand(), Disturbance::default());
         let hybrid = plain.clone().with_speeds(&[1.0, 0.5]);
         let mut random = Random::new(5);

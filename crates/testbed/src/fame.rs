@@ -1,22 +1,25 @@
 //! How often a program has to be repeated beside others before its average rate means anything.
 //!
-//! Programs that run together end at different times and disturb each other differently while caches fill. FAME (J. Vera et al.,
-//! "Analysis of system overhead on parallel computers", PACT 2007; V. Čakarević et al., MICRO 2009, section 3.3) therefore
-//! repeats every program of the set, again and again, until the rate accumulated over all its repetitions is within a given
-//! distance of the rate in the steady state: the Maximum Allowable IPC Variation, MAIV. The set runs on until this is
-//! true of every one of its programs.
+//! Programs that run together end at different times and disturb each other differently while
+//! caches fill. FAME (J. Vera et al., "Analysis of system overhead on parallel computers", PACT
+//! 2007; V. Čakarević et al., MICRO 2009, section 3.3) therefore repeats every program of the set,
+//! again and again, until the rate accumulated over all its repetitions is within a given
+//! distance of the rate in the steady state: the Maximum Allowable IPC Variation, MAIV. The set
+//! runs on until this is true of every one of its programs.
 //!
-//! The steady state is what is seen last: the rate over the later half of the repetitions. While a set still warms up,
-//! the halves differ and the accumulated rate lags behind the steady one. With repetition times that vary by a
-//! standard deviation s around a constant, both rates differ by s/sqrt(k) after k repetitions (half the difference of the two
-//! halves' means), so noise alone does not keep a set running for long.
+//! The steady state is what is seen last: the rate over the later half of the repetitions. While a
+//! set still warms up, the halves differ and the accumulated rate lags behind the steady one. With
+//! repetition times that vary by a standard deviation s around a constant, both rates differ by
+//! s/sqrt(k) after k repetitions (half the difference of the two halves' means), so noise alone
+//! does not keep a set running for long.
 
 use serde::{Deserialize, Serialize};
 
 /// When enough repetitions were made.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Fame {
-    /// Largest allowed relative difference between the accumulated and the steady rate, above 0 and below 1.
+    /// Largest allowed relative difference between the accumulated and the steady rate, above 0
+    /// and below 1.
     pub maiv: f64,
     /// Repetitions to make in any case, at least 2.
     pub least: usize,
@@ -32,9 +35,11 @@ impl Default for Fame {
 }
 
 impl Fame {
-    /// Whether the repetitions, each of the same number of operations and given by the time it took (any unit), are enough.
+    /// Whether the repetitions, each of the same number of operations and given by the time it took
+    /// (any unit), are enough.
     pub fn enough(&self, times: &[f64]) -> bool {
-        times.len() >= self.least.max(2) && self.distance(times).is_some_and(|distance| distance <= self.maiv)
+        times.len() >= self.least.max(2)
+            && self.distance(times).is_some_and(|distance| distance <= self.maiv)
     }
 
     /// Whether to stop: enough repetitions, or so many that more will not help.
@@ -42,8 +47,8 @@ impl Fame {
         self.enough(times) || times.len() >= self.most
     }
 
-    /// The relative difference between the accumulated and the steady rate; `None` before there are two repetitions or
-    /// where a time is not positive.
+    /// The relative difference between the accumulated and the steady rate; `None` before there are
+    /// two repetitions or where a time is not positive.
     pub fn distance(&self, times: &[f64]) -> Option<f64> {
         if times.len() < 2 || times.iter().any(|&time| !(time.is_finite() && time > 0.0)) {
             return None;
@@ -75,8 +80,8 @@ mod tests {
 
     #[test]
     fn a_cold_start_is_diluted_until_it_weighs_less_than_the_maiv() {
-        // The first repetition takes 1.5 times as long: accumulated (k + 0.5)/k against 1, within 1 % of a rate from
-        // 0.5/(k + 0.5) <= 0.01, k >= 49.5.
+        // The first repetition takes 1.5 times as long: accumulated (k + 0.5)/k against 1, within 1
+        // % of a rate from 0.5/(k + 0.5) <= 0.01, k >= 49.5.
         let mut times = vec![1.0; 200];
         times[0] = 1.5;
         assert_eq!(needed(Fame::default(), &times), Some(50));
@@ -100,7 +105,8 @@ mod tests {
 
     #[test]
     fn noise_alone_does_not_prolong() {
-        // 1 % standard deviation: the rates differ by 0.4 % after 5 repetitions, so more than a few extra are rare.
+        // 1 % standard deviation: the rates differ by 0.4 % after 5 repetitions, so more than a few
+        // extra are rare.
         let mut random = pinwise_topology::Random::new(1);
         let mut noise = || (0..12).map(|_| random.unit()).sum::<f64>() - 6.0;
         let made: Vec<usize> = (0..200)

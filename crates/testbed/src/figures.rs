@@ -1,4 +1,5 @@
-//! Numbers as people read them: quantities with SI prefixes, latencies, percentages, counts, durations, sizes, dates.
+//! Numbers as people read them: quantities with SI prefixes, latencies, percentages, counts,
+//! durations, sizes, dates.
 //!
 //! The one place where the terminal and the report take them from, so that both say the same.
 
@@ -6,7 +7,8 @@ use crate::Unit;
 use pinwise_topology::LatencyUnit;
 use std::time::Duration;
 
-/// One SI prefix for everything that is compared: who sees `998 k` beside `1.01 M` has to calculate.
+/// One SI prefix for everything that is compared: who sees `998 k` beside `1.01 M` has to
+/// calculate.
 #[derive(Clone, Debug)]
 pub struct Scale {
     unit: Unit,
@@ -36,7 +38,12 @@ impl Scale {
             size if size >= 10.0 => 1,
             _ => 2,
         };
-        Self { unit: unit.clone(), factor, label: format!("{prefix}{space}{}", unit.name), decimals }
+        Self {
+            unit: unit.clone(),
+            factor,
+            label: format!("{prefix}{space}{}", unit.name),
+            decimals,
+        }
     }
 
     /// The same scale for performances where the unit is a cost: what differences are taken of.
@@ -65,8 +72,8 @@ impl Scale {
         format!("{} {}", self.number(performance), self.label)
     }
 
-    /// `1.70 to 1.74 M packets/s`, lower quantity first; as many decimals as tell the ends apart. `0.31 s or more` for a cost whose
-    /// performance may be none.
+    /// `1.70 to 1.74 M packets/s`, lower quantity first; as many decimals as tell the ends apart.
+    /// `0.31 s or more` for a cost whose performance may be none.
     pub fn range(&self, low: f64, high: f64) -> String {
         if self.reversed() && low <= 0.0 {
             return format!("{} or more", self.show(high));
@@ -84,17 +91,22 @@ impl Scale {
         format!("{} to {}", apart.number(from), apart.number(to))
     }
 
-    /// With as many decimals as tell these ends of an interval apart: what is shown beside a [`Self::range`] takes these, since a value that is
-    /// rounded to fewer digits may stand outside its interval.
+    /// With as many decimals as tell these ends of an interval apart: what is shown beside a
+    /// [`Self::range`] takes these, since a value that is rounded to fewer digits may stand
+    /// outside its interval.
     pub fn telling(&self, low: f64, high: f64) -> Self {
         Self { decimals: self.decimals_of(low, high), ..self.clone() }
     }
 
-    /// Decimals of an interval: the first digit of its width is shown; at most six, since no measurement is that good.
+    /// Decimals of an interval: the first digit of its width is shown; at most six, since no
+    /// measurement is that good.
     fn decimals_of(&self, low: f64, high: f64) -> usize {
         let width = (self.value(high) - self.value(low)).abs();
-        let needed =
-            if width > 0.0 && width.is_finite() { (-width.log10().floor()).clamp(0.0, 6.0) as usize } else { 0 };
+        let needed = if width > 0.0 && width.is_finite() {
+            (-width.log10().floor()).clamp(0.0, 6.0) as usize
+        } else {
+            0
+        };
         self.decimals.max(needed)
     }
 }
@@ -131,8 +143,8 @@ pub fn count(number: u64) -> String {
     group(&number.to_string())
 }
 
-/// A decimal number in groups of three digits, exact up to 15 digits; beyond, where nobody counts groups, four digits and the
-/// exponent: `592,573`, `5.517e58`.
+/// A decimal number in groups of three digits, exact up to 15 digits; beyond, where nobody counts
+/// groups, four digits and the exponent: `592,573`, `5.517e58`.
 pub fn group(digits: &str) -> String {
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return digits.to_owned();
@@ -201,14 +213,15 @@ pub fn bytes(size: u64) -> String {
     }
 }
 
-/// `2026-11-21 03:18 UTC` for seconds since the Unix epoch. Days to a civil date by H. Hinnant, "chrono-compatible low-level
-/// date algorithms", `civil_from_days`.
+/// `2026-11-21 03:18 UTC` for seconds since the Unix epoch. Days to a civil date by H. Hinnant,
+/// "chrono-compatible low-level date algorithms", `civil_from_days`.
 pub fn date(seconds: i64) -> String {
     let (days, of_day) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
     let shifted = days + 719_468;
     let era = shifted.div_euclid(146_097);
     let day_of_era = shifted.rem_euclid(146_097);
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let year_of_era =
+        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let shifted_month = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
@@ -231,7 +244,10 @@ mod tests {
 
     #[test]
     fn quantities_carry_a_prefix_and_their_unit() {
-        assert_eq!(Scale::new(&Unit::rate("packets/s"), 1_723_456.0).show(1_723_456.0), "1.72 M packets/s");
+        assert_eq!(
+            Scale::new(&Unit::rate("packets/s"), 1_723_456.0).show(1_723_456.0),
+            "1.72 M packets/s"
+        );
         assert_eq!(Scale::new(&Unit::rate("1/s"), 123.4).show(123.4), "123 1/s");
         assert_eq!(Scale::new(&Unit::cost("s"), 1.0 / 0.0341).show(1.0 / 0.0341), "34.1 ms");
         assert_eq!(Scale::new(&Unit::rate("packets/s"), 1.7e6).show(900_000.0), "0.90 M packets/s");
@@ -258,20 +274,27 @@ mod tests {
         // Whatever the figures, what is within stays within.
         let rate = Scale::new(&Unit::rate("1/s"), 1.0);
         for step in 0..1000 {
-            let (low, value) = (1.0 + f64::from(step) * 1.7e-5, 1.0 + f64::from(step) * 1.7e-5 + 2e-5);
+            let (low, value) =
+                (1.0 + f64::from(step) * 1.7e-5, 1.0 + f64::from(step) * 1.7e-5 + 2e-5);
             let high = value + f64::from(step % 7) * 1e-4;
             let shown = |text: &str| text.parse::<f64>().unwrap();
             let ends = rate.ends(low, high);
             let (from, to) = ends.split_once(" to ").unwrap();
             let value = rate.telling(low, high).number(value);
-            assert!(shown(from) <= shown(&value) && shown(&value) <= shown(to), "{value} beside {ends}");
+            assert!(
+                shown(from) <= shown(&value) && shown(&value) <= shown(to),
+                "{value} beside {ends}"
+            );
         }
     }
 
     #[test]
     fn latencies_have_three_digits() {
         let ns = |value| latency(LatencyUnit::Ns, value);
-        assert_eq!([ns(8.118), ns(9.996), ns(41.0), ns(99.96), ns(338.4)], ["8.12", "10.0", "41.0", "100", "338"]);
+        assert_eq!(
+            [ns(8.118), ns(9.996), ns(41.0), ns(99.96), ns(338.4)],
+            ["8.12", "10.0", "41.0", "100", "338"]
+        );
         assert_eq!(latency(LatencyUnit::Cycles, 28.0), "28");
     }
 

@@ -1,8 +1,9 @@
 //! What an assignment of threads can be executed on and measured.
 //!
-//! A [`Testbed`] has a machine and a workload, takes a [`Setting`] and returns a [`Measurement`], or a [`MeasureError`] that says
-//! whether another try makes sense. A live process, a program started anew for each run, a simulated processor, a recorded
-//! population: all are testbeds. The trait sits below everything that implements it; strategies and campaigns sit above.
+//! A [`Testbed`] has a machine and a workload, takes a [`Setting`] and returns a [`Measurement`],
+//! or a [`MeasureError`] that says whether another try makes sense. A live process, a program
+//! started anew for each run, a simulated processor, a recorded population: all are testbeds. The
+//! trait sits below everything that implements it; strategies and campaigns sit above.
 
 mod contention;
 mod fame;
@@ -21,7 +22,9 @@ pub use fame::Fame;
 pub use measurement::{MeasureError, Measurement, Retry, Unit};
 pub use met::{CrowdShare, Met};
 pub use metis::{ImpossibleRun, MetisError, MetisProgram, MetisRun, MetisTable};
-pub use microbenchmark::{Bench, EffectiveCache, Microbenchmark, Pace, PaceUnit, Seat, WorkingSet, WorkingSets};
+pub use microbenchmark::{
+    Bench, EffectiveCache, Microbenchmark, Pace, PaceUnit, Seat, WorkingSet, WorkingSets,
+};
 pub use part::{Part, mark_critical};
 pub use probe::{Measure, Probe, Prober, Profile, Progress};
 pub use replay::{Disturbance, Replay};
@@ -38,16 +41,18 @@ pub enum Setting {
     Unpinned,
     /// Every thread of the workload pinned: leaf indices of the testbed's sharing tree.
     Pinned(Assignment),
-    /// Not the workload, but these pieces of it alone, pinned, with the rest of the machine free; performance is that of the first,
-    /// which the others are there to disturb. What predictors are profiled with; see [`Testbed::profiles`]. A testbed of ready instances
-    /// counts all of them.
+    /// Not the workload, but these pieces of it alone, pinned, with the rest of the machine free;
+    /// performance is that of the first, which the others are there to disturb. What predictors
+    /// are profiled with; see [`Testbed::profiles`]. A testbed of ready instances counts all of
+    /// them.
     Profile(Vec<Piece>),
 }
 
 /// How long to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Effort {
-    /// Multiple of the testbed's ordinary window: 1 while searching, more where a difference must be told.
+    /// Multiple of the testbed's ordinary window: 1 while searching, more where a difference must
+    /// be told.
     pub windows: f64,
 }
 
@@ -60,11 +65,14 @@ impl Default for Effort {
 /// Whose time measurements take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Time {
-    /// The time of all of us: two measurements at once would disturb each other, and a clock says how long each took.
+    /// The time of all of us: two measurements at once would disturb each other, and a clock says
+    /// how long each took.
     Real,
-    /// The testbed's own: measurements disturb nothing, and each takes its [`Measurement::duration`].
+    /// The testbed's own: measurements disturb nothing, and each takes its
+    /// [`Measurement::duration`].
     Virtual {
-        /// How many to hand [`Testbed::measure_all`] at once so that no processor stays idle; at least 1.
+        /// How many to hand [`Testbed::measure_all`] at once so that no processor stays idle; at
+        /// least 1.
         width: usize,
     },
 }
@@ -84,7 +92,8 @@ pub trait Testbed {
     /// Applies `setting`, lets it settle, measures.
     fn measure(&mut self, setting: &Setting, effort: Effort) -> Result<Measurement, MeasureError>;
 
-    /// Whether it can measure a [`Setting::Profile`]: run any number of copies of each instance, and tell what one of them does.
+    /// Whether it can measure a [`Setting::Profile`]: run any number of copies of each instance,
+    /// and tell what one of them does.
     fn profiles(&self) -> bool {
         false
     }
@@ -99,12 +108,17 @@ pub trait Testbed {
         Met::default()
     }
 
-    /// Says which number in its campaign, from 0, the next measurement has. A testbed that has chance of its own draws it from
-    /// this number, so that a campaign resumed after a kill goes on as it would have; the world outside has nothing to do.
+    /// Says which number in its campaign, from 0, the next measurement has. A testbed that has
+    /// chance of its own draws it from this number, so that a campaign resumed after a kill
+    /// goes on as it would have; the world outside has nothing to do.
     fn seek(&mut self, _number: u64) {}
 
-    /// What measuring each of `trials` in turn gives, bit for bit; in virtual time, several at once.
-    fn measure_all(&mut self, trials: &[(Setting, Effort)]) -> Vec<Result<Measurement, MeasureError>> {
+    /// What measuring each of `trials` in turn gives, bit for bit; in virtual time, several at
+    /// once.
+    fn measure_all(
+        &mut self,
+        trials: &[(Setting, Effort)],
+    ) -> Vec<Result<Measurement, MeasureError>> {
         trials.iter().map(|(setting, effort)| self.measure(setting, *effort)).collect()
     }
 }

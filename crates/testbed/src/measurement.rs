@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// What performance is counted in. Performance is always higher-is-better; a quantity that is better when lower (seconds,
-/// latency) is kept as its reciprocal and shown as itself.
+/// What performance is counted in. Performance is always higher-is-better; a quantity that is
+/// better when lower (seconds, latency) is kept as its reciprocal and shown as itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unit {
     /// The unit of the quantity the user asked for: `packets/s`, `s`, `ops/s`, `1/s` when unknown.
@@ -24,13 +24,14 @@ impl Unit {
         Self { name: name.into(), reciprocal: true }
     }
 
-    /// The quantity, as the user knows it, that a performance stands for (and back: it is its own inverse).
+    /// The quantity, as the user knows it, that a performance stands for (and back: it is its own
+    /// inverse).
     pub fn quantity(&self, performance: f64) -> f64 {
         if self.reciprocal { 1.0 / performance } else { performance }
     }
 
-    /// The interval of the quantity that performances from `low` to `high` stand for, its lower end first; `None` for an end where nothing
-    /// bounds it.
+    /// The interval of the quantity that performances from `low` to `high` stand for, its lower end
+    /// first; `None` for an end where nothing bounds it.
     pub fn interval(&self, low: f64, high: f64) -> [Option<f64>; 2] {
         let end = |performance: f64| {
             // A cost grows without end as the performance falls to nothing.
@@ -74,7 +75,8 @@ pub struct MeasureError {
     pub retry: Retry,
     /// The user or the system asked to stop (Ctrl-C, SIGTERM): not a failure of the target.
     pub interrupted: bool,
-    /// The time for all measurements together was over before this one was: what was measured before stands.
+    /// The time for all measurements together was over before this one was: what was measured
+    /// before stands.
     #[serde(default)]
     pub expired: bool,
 }
@@ -85,7 +87,8 @@ impl MeasureError {
         Self { message: message.into(), retry, interrupted: false, expired: false }
     }
 
-    /// What a testbed that has no [`crate::Testbed::profiles`] says to a profile of the workload `name`.
+    /// What a testbed that has no [`crate::Testbed::profiles`] says to a profile of the workload
+    /// `name`.
     pub fn no_profiles(name: &str) -> Self {
         let message = format!(
             "{name} cannot be run here with fewer or more instances than it has, which profiling takes: use another strategy, or a \

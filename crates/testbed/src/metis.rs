@@ -1,8 +1,9 @@
-//! Metis tables: how long MapReduce programs run, by placement policy and number of threads, as MCTOP's authors measured them.
+//! Metis tables: how long MapReduce programs run, by placement policy and number of threads, as
+//! MCTOP's authors measured them.
 //!
-//! The benchmark suite Metis on three machines, in the two forms in which `LPD-EPFL/mctop` publishes its results: a table for each
-//! program (policies in rows, numbers of threads in columns; time in ms, power in W, energy in J for each), or repeats of single
-//! cells:
+//! The benchmark suite Metis on three machines, in the two forms in which `LPD-EPFL/mctop`
+//! publishes its results: a table for each program (policies in rows, numbers of threads in
+//! columns; time in ms, power in W, energy in J for each), or repeats of single cells:
 //!
 //! ```text
 //! ./bin/lpdquad/kmeans -- 10 16 5000000 40 --
@@ -18,8 +19,9 @@
 //!
 //! Tables of ratios (`-- VS. seq`) follow from the others and are passed over.
 //!
-//! **Robust reading.** Energy is time times power, to the digits printed. A run that says otherwise by more than 1 % is impossible
-//! (a table of another machine holds a time of 199,768,580 ms): it is left out and named.
+//! **Robust reading.** Energy is time times power, to the digits printed. A run that says otherwise
+//! by more than 1 % is impossible (a table of another machine holds a time of 199,768,580 ms): it
+//! is left out and named.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -42,8 +44,8 @@ pub struct MetisProgram {
     pub arguments: String,
     /// The machine, where the file says it (`lpdquad`).
     pub machine: Option<String>,
-    /// Runs by policy (`SEQUENTIAL`, `MIN_LAT_CORES`, `NONE` for the operating system's own placement, …) and number of threads. A
-    /// cell whose runs were all impossible is empty.
+    /// Runs by policy (`SEQUENTIAL`, `MIN_LAT_CORES`, `NONE` for the operating system's own
+    /// placement, …) and number of threads. A cell whose runs were all impossible is empty.
     pub cells: BTreeMap<(String, u32), Vec<MetisRun>>,
 }
 
@@ -89,7 +91,10 @@ impl MetisTable {
         }
         // Any text has lines that could be titles.
         if reader.table.programs.iter().all(|program| program.cells.is_empty()) {
-            return Err(MetisError { line: text.lines().count().max(1), reason: "no runs up to here".into() });
+            return Err(MetisError {
+                line: text.lines().count().max(1),
+                reason: "no runs up to here".into(),
+            });
         }
         Ok(reader.table)
     }
@@ -97,20 +102,27 @@ impl MetisTable {
 
 impl MetisProgram {
     /// The numbers of threads that `policy` was measured with, ascending, and the runs of each.
-    pub fn by_threads<'a>(&'a self, policy: &'a str) -> impl Iterator<Item = (u32, &'a [MetisRun])> {
-        let cells = self.cells.iter().filter(move |((of, _), runs)| of == policy && !runs.is_empty());
+    pub fn by_threads<'a>(
+        &'a self,
+        policy: &'a str,
+    ) -> impl Iterator<Item = (u32, &'a [MetisRun])> {
+        let cells =
+            self.cells.iter().filter(move |((of, _), runs)| of == policy && !runs.is_empty());
         cells.map(|((_, threads), runs)| (*threads, runs.as_slice()))
     }
 
-    /// The median time in seconds (the lower of two) with a policy and a number of threads; `None` where there is no run.
+    /// The median time in seconds (the lower of two) with a policy and a number of threads; `None`
+    /// where there is no run.
     pub fn seconds(&self, policy: &str, threads: u32) -> Option<f64> {
         median(self.cells.get(&(policy.to_owned(), threads))?)
     }
 
-    /// The policy, number of threads and median seconds of the fastest cell; of equals the one with fewer threads.
+    /// The policy, number of threads and median seconds of the fastest cell; of equals the one with
+    /// fewer threads.
     pub fn fastest(&self) -> Option<(&str, u32, f64)> {
-        let timed =
-            self.cells.iter().filter_map(|((policy, threads), runs)| Some((policy.as_str(), *threads, median(runs)?)));
+        let timed = self.cells.iter().filter_map(|((policy, threads), runs)| {
+            Some((policy.as_str(), *threads, median(runs)?))
+        });
         timed.min_by(|a, b| a.2.total_cmp(&b.2).then(a.1.cmp(&b.1)))
     }
 }
@@ -152,7 +164,9 @@ impl Reader {
             ("Time" | "Pow" | "Ene", _) => self.repeats(number, first, rest),
             ("Alloc", Some(&"policy")) => {
                 if !matches!(self.part, Part::Nothing) {
-                    self.part = Part::Table(rest[1..].iter().map(|word| threads(word)).collect::<Result<_, _>>()?);
+                    self.part = Part::Table(
+                        rest[1..].iter().map(|word| threads(word)).collect::<Result<_, _>>()?,
+                    );
                 }
                 Ok(())
             }
@@ -175,7 +189,8 @@ impl Reader {
         let arguments = arguments.strip_suffix("--").unwrap_or(arguments).trim().to_owned();
         let mut parts = path.rsplit('/');
         let name = parts.next().unwrap_or(path).to_owned();
-        let machine = parts.next().filter(|part| !part.is_empty() && *part != ".").map(str::to_owned);
+        let machine =
+            parts.next().filter(|part| !part.is_empty() && *part != ".").map(str::to_owned);
         self.table.programs.push(MetisProgram { name, arguments, machine, cells: BTreeMap::new() });
         self.part = Part::Program;
     }
@@ -183,7 +198,9 @@ impl Reader {
     /// A row of a table, or the head of a cell.
     fn policy(&mut self, number: usize, policy: &str, rest: &[&str]) -> Result<(), String> {
         match &self.part {
-            Part::Nothing if self.table.programs.is_empty() => Err("a policy before any program".into()),
+            Part::Nothing if self.table.programs.is_empty() => {
+                Err("a policy before any program".into())
+            }
             Part::Nothing => Ok(()),
             Part::Table(columns) => {
                 let values = numbers(rest)?;
@@ -202,9 +219,17 @@ impl Reader {
             }
             Part::Program | Part::Cell { .. } => {
                 let [count] = rest else {
-                    return Err(format!("{} values behind a policy; expected its threads", rest.len()));
+                    return Err(format!(
+                        "{} values behind a policy; expected its threads",
+                        rest.len()
+                    ));
                 };
-                self.part = Part::Cell { policy: policy.into(), threads: threads(count)?, times: None, powers: None };
+                self.part = Part::Cell {
+                    policy: policy.into(),
+                    threads: threads(count)?,
+                    times: None,
+                    powers: None,
+                };
                 Ok(())
             }
         }
@@ -218,7 +243,9 @@ impl Reader {
         match (what, times.take(), powers.take()) {
             ("Time", None, None) => *times = Some(values),
             ("Pow", Some(before), None) => (*times, *powers) = (Some(before), Some(values)),
-            ("Ene", Some(times), Some(powers)) if times.len() == powers.len() && times.len() == values.len() => {
+            ("Ene", Some(times), Some(powers))
+                if times.len() == powers.len() && times.len() == values.len() =>
+            {
                 let runs: Vec<[f64; 3]> = times
                     .iter()
                     .zip(&powers)
@@ -229,14 +256,22 @@ impl Reader {
                 self.part = Part::Program;
                 self.add(number, &policy, threads, &runs)?;
             }
-            ("Ene", Some(_), Some(_)) => return Err("times, powers and energies are not equally many".into()),
+            ("Ene", Some(_), Some(_)) => {
+                return Err("times, powers and energies are not equally many".into());
+            }
             _ => return Err(format!("'{what}' is out of order; expected Time, Pow, Ene")),
         }
         Ok(())
     }
 
     /// Keeps the runs of a cell that are possible.
-    fn add(&mut self, line: usize, policy: &str, threads: u32, runs: &[[f64; 3]]) -> Result<(), String> {
+    fn add(
+        &mut self,
+        line: usize,
+        policy: &str,
+        threads: u32,
+        runs: &[[f64; 3]],
+    ) -> Result<(), String> {
         let program = self.table.programs.last_mut().ok_or("runs before any program")?;
         let mut kept = Vec::new();
         for &[milliseconds, watts, joules] in runs {
@@ -256,7 +291,10 @@ impl Reader {
 }
 
 fn threads(word: &str) -> Result<u32, String> {
-    word.parse().ok().filter(|&count| count > 0).ok_or(format!("'{word}': expected a number of threads"))
+    word.parse()
+        .ok()
+        .filter(|&count| count > 0)
+        .ok_or(format!("'{word}': expected a number of threads"))
 }
 
 fn numbers(words: &[&str]) -> Result<Vec<f64>, String> {
@@ -290,7 +328,8 @@ mod tests {
         assert_eq!(table.left_out.len(), 1);
         assert_eq!((table.left_out[0].line, table.left_out[0].run.seconds), (3, 199_768.58));
         assert_eq!(program.fastest(), Some(("SEQUENTIAL", 4, 1.0)));
-        let sequential: Vec<u32> = program.by_threads("SEQUENTIAL").map(|(threads, _)| threads).collect();
+        let sequential: Vec<u32> =
+            program.by_threads("SEQUENTIAL").map(|(threads, _)| threads).collect();
         assert_eq!(sequential, [2, 4]);
         assert_eq!(program.by_threads("NONE").count(), 1);
     }
@@ -299,7 +338,10 @@ mod tests {
     fn repeats_are_read_and_their_median_is_that_of_the_possible_ones() {
         let table = MetisTable::parse(REPEATS).unwrap();
         let program = &table.programs[0];
-        assert_eq!((program.name.as_str(), program.arguments.as_str(), &program.machine), ("count", "-n 100", &None));
+        assert_eq!(
+            (program.name.as_str(), program.arguments.as_str(), &program.machine),
+            ("count", "-n 100", &None)
+        );
         assert_eq!(program.cells[&("SEQUENTIAL".into(), 4)].len(), 2);
         assert_eq!(program.seconds("SEQUENTIAL", 4), Some(1.0));
         assert_eq!(program.fastest(), Some(("NONE", 2, 0.01)));
@@ -309,10 +351,16 @@ mod tests {
     #[test]
     fn errors_name_the_line() {
         let refuse = |text: &str| MetisTable::parse(text).unwrap_err().to_string();
-        assert_eq!(refuse("MCTOP_ALLOC_NONE 4"), "Metis table, line 1: a policy before any program");
-        assert!(refuse("p\nAlloc policy 2 x").contains("line 2: 'x': expected a number of threads"));
+        assert_eq!(
+            refuse("MCTOP_ALLOC_NONE 4"),
+            "Metis table, line 1: a policy before any program"
+        );
         assert!(
-            refuse("p\nAlloc policy 2\nMCTOP_ALLOC_NONE 5 5").contains("2 values for 1 numbers of threads; expected 3")
+            refuse("p\nAlloc policy 2 x").contains("line 2: 'x': expected a number of threads")
+        );
+        assert!(
+            refuse("p\nAlloc policy 2\nMCTOP_ALLOC_NONE 5 5")
+                .contains("2 values for 1 numbers of threads; expected 3")
         );
         assert!(
             refuse("p\nAlloc policy 2 2\nMCTOP_ALLOC_NONE 1 1 0.001 1 1 0.001")
@@ -324,19 +372,28 @@ mod tests {
         let cell = |lines: &str| refuse(&format!("p\nMCTOP_ALLOC_NONE 2\n{lines}"));
         assert!(cell("Pow 5").contains("line 3: 'Pow' is out of order"));
         assert!(cell("Time 5\nTime 5").contains("line 4: 'Time' is out of order"));
-        assert!(cell("Time 5 5\nPow 5\nEne 5").contains("line 5: times, powers and energies are not equally many"));
+        assert!(
+            cell("Time 5 5\nPow 5\nEne 5")
+                .contains("line 5: times, powers and energies are not equally many")
+        );
         assert!(cell("Time -5").contains("'-5': expected a number"));
     }
 
     /// MCTOP's folder; where it is absent that is said, and CI fails.
     fn folder() -> Option<PathBuf> {
-        let shared = std::env::var_os("PINWISE_SHARED_DATA")
-            .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"), PathBuf::from);
+        let shared = std::env::var_os("PINWISE_SHARED_DATA").map_or_else(
+            || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
+            PathBuf::from,
+        );
         let folder = shared.join("mctop");
         if folder.is_dir() {
             return Some(folder);
         }
-        assert!(std::env::var_os("CI").is_none_or(|ci| ci != "true"), "no Metis tables at {}", folder.display());
+        assert!(
+            std::env::var_os("CI").is_none_or(|ci| ci != "true"),
+            "no Metis tables at {}",
+            folder.display()
+        );
         eprintln!("left out: no Metis tables at {} (set PINWISE_SHARED_DATA)", folder.display());
         None
     }
@@ -344,7 +401,9 @@ mod tests {
     #[test]
     fn the_published_tables_are_read_whole() {
         let Some(folder) = folder() else { return };
-        let read = |name: &str| MetisTable::parse(&std::fs::read_to_string(folder.join(name)).unwrap()).unwrap();
+        let read = |name: &str| {
+            MetisTable::parse(&std::fs::read_to_string(folder.join(name)).unwrap()).unwrap()
+        };
         // Programs, policies, numbers of threads, runs of each.
         for (name, machine, policies, threads) in [
             ("metis-lpdquad.txt", "lpdquad", 6, [12, 24, 48, 96]),
@@ -354,9 +413,15 @@ mod tests {
             assert_eq!((table.programs.len(), table.left_out.len()), (18, 0), "{name}");
             for program in &table.programs {
                 assert_eq!(program.machine.as_deref(), Some(machine));
-                assert_eq!(program.cells.len(), policies * threads.len(), "{name} {}", program.name);
+                assert_eq!(
+                    program.cells.len(),
+                    policies * threads.len(),
+                    "{name} {}",
+                    program.name
+                );
                 assert!(program.cells.values().all(|runs| runs.len() == 1));
-                let measured: Vec<u32> = program.by_threads("SEQUENTIAL").map(|(threads, _)| threads).collect();
+                let measured: Vec<u32> =
+                    program.by_threads("SEQUENTIAL").map(|(threads, _)| threads).collect();
                 assert_eq!(measured, threads);
             }
         }

@@ -1,24 +1,29 @@
-//! Sets of small programs that each stress one resource of the processor, run together on chosen contexts.
+//! Sets of small programs that each stress one resource of the processor, run together on chosen
+//! contexts.
 //!
-//! A [`Bench`] is to a machine's sharing levels what a [`crate::Testbed`] is to a workload: the place where a layout is executed
-//! and timed. The host runs machine code on pinned threads and counts nanoseconds, a processor model runs instruction
-//! streams and counts cycles; what is run, in which order, and what follows from it is decided above, the same for both.
+//! A [`Bench`] is to a machine's sharing levels what a [`crate::Testbed`] is to a workload: the
+//! place where a layout is executed and timed. The host runs machine code on pinned threads and
+//! counts nanoseconds, a processor model runs instruction streams and counts cycles; what is run,
+//! in which order, and what follows from it is decided above, the same for both.
 
 use crate::{Fame, MeasureError};
 use pinwise_topology::{DomainKind, Machine};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// A program that stresses one resource: a long sequence of one operation, the loop around it below 1 % of the time.
+/// A program that stresses one resource: a long sequence of one operation, the loop around it below
+/// 1 % of the time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Microbenchmark {
     /// `intadd`, `FPdiv`, `L2cache`, `mem`: unique on its bench.
     pub name: String,
     /// What it is to stress: `floating-point unit`, `L2 cache`.
     pub resource: String,
-    /// The innermost kind of domain whose contexts share that resource ([`DomainKind::Pu`]: nobody shares it).
+    /// The innermost kind of domain whose contexts share that resource ([`DomainKind::Pu`]: nobody
+    /// shares it).
     pub level: DomainKind,
-    /// Whether the resource takes an operation every cycle, so that latency leaves room for others.
+    /// Whether the resource takes an operation every cycle, so that latency leaves room for
+    /// others.
     pub pipelined: bool,
 }
 
@@ -46,7 +51,8 @@ impl PaceUnit {
 /// One program on one context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Seat {
-    /// Leaf of the [`pinwise_topology::SharingTree`] by structure over the machine's allowed contexts.
+    /// Leaf of the [`pinwise_topology::SharingTree`] by structure over the machine's allowed
+    /// contexts.
     pub leaf: u32,
     /// Index into [`Bench::benchmarks`].
     pub benchmark: usize,
@@ -61,18 +67,21 @@ pub struct Pace {
     pub repetitions: usize,
     /// Operations executed in all repetitions together.
     pub operations: u64,
-    /// Whether [`Fame::enough`] was reached, be it before the last repetition; otherwise the set was given up as unsteady.
+    /// Whether [`Fame::enough`] was reached, be it before the last repetition; otherwise the set
+    /// was given up as unsteady.
     pub steady: bool,
-    /// The part of the time that the program really had its context, up to 1; the rest went to others. Always 1 on a model.
+    /// The part of the time that the program really had its context, up to 1; the rest went to
+    /// others. Always 1 on a model.
     pub share: f64,
-    /// Time per operation of the first program of a layout in the pauses of all others, in turn with the time beside them: what it is to
-    /// be compared with, since machine, memory and neighbours were the same. None where a bench needs no such comparison.
+    /// Time per operation of the first program of a layout in the pauses of all others, in turn
+    /// with the time beside them: what it is to be compared with, since machine, memory and
+    /// neighbours were the same. None where a bench needs no such comparison.
     pub alone: Option<f64>,
 }
 
 impl Pace {
-    /// From the time per operation of every repetition, each of `operations` operations, on a context of its own. `None` without
-    /// repetitions.
+    /// From the time per operation of every repetition, each of `operations` operations, on a
+    /// context of its own. `None` without repetitions.
     pub fn new(times: &[f64], operations: u64, fame: &Fame) -> Option<Self> {
         let repetitions = times.len();
         (repetitions > 0).then(|| Self {
@@ -86,7 +95,8 @@ impl Pace {
     }
 }
 
-/// How long a load takes, by the size of what is loaded from: what of its caches a core really gets.
+/// How long a load takes, by the size of what is loaded from: what of its caches a core really
+/// gets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WorkingSets {
     /// The curve.
@@ -116,7 +126,8 @@ pub struct EffectiveCache {
 }
 
 impl EffectiveCache {
-    /// Whether what is seen is less than half or more than twice of what is declared, or is not seen at all.
+    /// Whether what is seen is less than half or more than twice of what is declared, or is not
+    /// seen at all.
     pub fn disagrees(&self) -> bool {
         match (self.declared, self.effective) {
             (Some(declared), Some(seen)) => seen.bytes < declared / 2 || seen.bytes / 2 > declared,
@@ -137,22 +148,26 @@ pub trait Bench: Sync {
     /// What time is counted in.
     fn unit(&self) -> PaceUnit;
 
-    /// How many layouts can run at the same time without disturbing each other: 1 where the machine itself is measured, the
-    /// number of processors where it is computed.
+    /// How many layouts can run at the same time without disturbing each other: 1 where the machine
+    /// itself is measured, the number of processors where it is computed.
     fn at_once(&self) -> usize;
 
-    /// What was found about the caches by looking; none where nobody looked, and on models, whose caches are as described.
+    /// What was found about the caches by looking; none where nobody looked, and on models, whose
+    /// caches are as described.
     fn working_sets(&self) -> Option<&WorkingSets> {
         None
     }
 
-    /// How long [`Bench::run`] will take for `layout`, where `alone` is how long it took for each benchmark alone.
+    /// How long [`Bench::run`] will take for `layout`, where `alone` is how long it took for each
+    /// benchmark alone.
     fn expected(&self, layout: &[Seat], fame: &Fame, alone: &[Duration]) -> Duration;
 
-    /// Runs the programs of `layout` together, each on its leaf (at most one a leaf), all repeated until [`Fame::over`] is true of
-    /// every one, and gives the pace of each in the order of the layout.
+    /// Runs the programs of `layout` together, each on its leaf (at most one a leaf), all repeated
+    /// until [`Fame::over`] is true of every one, and gives the pace of each in the order of
+    /// the layout.
     ///
-    /// `seed` decides what the layout leaves open and should not matter: start offsets, orders of addresses, fresh memory. The
-    /// same layout with the same seed gives the same result on a model.
+    /// `seed` decides what the layout leaves open and should not matter: start offsets, orders of
+    /// addresses, fresh memory. The same layout with the same seed gives the same result on a
+    /// model.
     fn run(&self, layout: &[Seat], fame: &Fame, seed: u64) -> Result<Vec<Pace>, MeasureError>;
 }

@@ -1,13 +1,16 @@
 //! How the threads of each role spend their time: who makes a program as fast as it is.
 //!
-//! More threads help where the threads they join hold everybody else up. The paper calls these critical: the workers of most programs,
-//! the Rank stage of ferret, the main thread of blackscholes (K. K. Pusukuri et al., "Thread Reinforcer", IISWC 2011, section II). It
-//! tells them by knowing the programs. What they have in common is that they are never without work while the others wait for them: here the
-//! critical role is the one whose threads compute, or would compute if they had a context, for the largest share of their time.
+//! More threads help where the threads they join hold everybody else up. The paper calls these
+//! critical: the workers of most programs, the Rank stage of ferret, the main thread of
+//! blackscholes (K. K. Pusukuri et al., "Thread Reinforcer", IISWC 2011, section II). It tells them
+//! by knowing the programs. What they have in common is that they are never without work while the
+//! others wait for them: here the critical role is the one whose threads compute, or would compute
+//! if they had a context, for the largest share of their time.
 
 use serde::Serialize;
 
-/// The threads of one role over a window, on average. `ran + waited + locked + slept = 1`, where `locked` is known.
+/// The threads of one role over a window, on average. `ran + waited + locked + slept = 1`, where
+/// `locked` is known.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Part {
     /// The role.
@@ -18,7 +21,8 @@ pub struct Part {
     pub ran: f64,
     /// Share in which they waited for one: a run queue's length over its threads.
     pub waited: f64,
-    /// Share in which they waited for other threads; `None` where that may not be seen, then it is part of `slept`.
+    /// Share in which they waited for other threads; `None` where that may not be seen, then it is
+    /// part of `slept`.
     pub locked: Option<f64>,
     /// Share in which they waited for something else, or had nothing to do.
     pub slept: f64,
@@ -35,8 +39,8 @@ pub struct Part {
 /// A role counts as critical down to this share of the most wanted role's time.
 const NEARLY: f64 = 0.9;
 
-/// Marks the roles whose threads compute or wait for a context for at least nine tenths as long as those of the role that does
-/// so most. None is marked where none ran.
+/// Marks the roles whose threads compute or wait for a context for at least nine tenths as long as
+/// those of the role that does so most. None is marked where none ran.
 pub fn mark_critical(parts: &mut [Part]) {
     let wanted = |part: &Part| part.ran + part.waited;
     let most = parts.iter().filter(|part| part.ran > 0.0).map(wanted).fold(0.0, f64::max);
@@ -66,18 +70,27 @@ mod tests {
 
     #[test]
     fn the_paper_s_critical_threads_are_found_from_its_table_of_ferret() {
-        // Table IV, n = 11: USR and SYS of load, USR of the others. (From n = 15 on the loading thread is busy all the time as well.)
-        let stages =
-            [("load", 0.673), ("segment", 0.054), ("extract", 0.01), ("vector", 0.40), ("rank", 1.0), ("out", 0.007)];
+        // Table IV, n = 11: USR and SYS of load, USR of the others. (From n = 15 on the loading
+        // thread is busy all the time as well.)
+        let stages = [
+            ("load", 0.673),
+            ("segment", 0.054),
+            ("extract", 0.01),
+            ("vector", 0.40),
+            ("rank", 1.0),
+            ("out", 0.007),
+        ];
         let mut parts: Vec<Part> = stages.iter().map(|(role, ran)| part(role, *ran, 0.0)).collect();
         mark_critical(&mut parts);
-        let critical: Vec<&str> = parts.iter().filter(|part| part.critical).map(|part| part.role.as_str()).collect();
+        let critical: Vec<&str> =
+            parts.iter().filter(|part| part.critical).map(|part| part.role.as_str()).collect();
         assert_eq!(critical, ["rank"]);
     }
 
     #[test]
     fn a_thread_that_waits_for_a_context_is_wanted_as_one_that_has_it() {
-        let mut parts = [part("starved", 0.1, 0.9), part("served", 0.95, 0.0), part("idle", 0.0, 0.0)];
+        let mut parts =
+            [part("starved", 0.1, 0.9), part("served", 0.95, 0.0), part("idle", 0.0, 0.0)];
         mark_critical(&mut parts);
         assert_eq!(parts.map(|part| part.critical), [true, true, false]);
     }

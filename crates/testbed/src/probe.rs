@@ -5,15 +5,17 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
 
-/// How a program with one number of threads fares within a short window, as the operating system's tools tell it
-/// (K. K. Pusukuri et al., "Thread Reinforcer", IISWC 2011, section III).
+/// How a program with one number of threads fares within a short window, as the operating system's
+/// tools tell it (K. K. Pusukuri et al., "Thread Reinforcer", IISWC 2011, section III).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Profile {
-    /// LOCK: share of its threads' time spent waiting for locks, condition variables and the like, in percent.
+    /// LOCK: share of its threads' time spent waiting for locks, condition variables and the like,
+    /// in percent.
     pub lock: f64,
     /// VCX_RATE: voluntary context switches of all its threads, per second.
     pub vcx_rate: f64,
-    /// MIGR_RATE: how often its threads went on at another context than they ran on last, per second.
+    /// MIGR_RATE: how often its threads went on at another context than they ran on last, per
+    /// second.
     pub migr_rate: f64,
     /// CPU_UTIL: share of the machine's contexts that were busy, in percent.
     pub cpu_util: f64,
@@ -23,14 +25,17 @@ pub struct Profile {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Measure {
-    /// A quantity that says what the program is for: packets, frames, bytes; on a model, work that is done.
+    /// A quantity that says what the program is for: packets, frames, bytes; on a model, work that
+    /// is done.
     Metric,
     /// Whole runs: the reciprocal of the time from start to end.
     Runs,
-    /// Instructions in user mode. Spinning counts, and so does work that one thread more makes necessary.
+    /// Instructions in user mode. Spinning counts, and so does work that one thread more makes
+    /// necessary.
     Instructions,
-    /// Seconds on a CPU per second: what is left where nothing else can be read. Spinning and waiting for memory count as work, so it
-    /// tells how many contexts are kept busy and never that more threads make a program slower.
+    /// Seconds on a CPU per second: what is left where nothing else can be read. Spinning and
+    /// waiting for memory count as work, so it tells how many contexts are kept busy and never
+    /// that more threads make a program slower.
     CpuTime,
 }
 
@@ -48,7 +53,8 @@ impl fmt::Display for Measure {
 /// How fast a program gets on.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Progress {
-    /// Work per second of wall time: higher is better, finite, in a unit that is the same for all probes of a search.
+    /// Work per second of wall time: higher is better, finite, in a unit that is the same for all
+    /// probes of a search.
     pub rate: f64,
     /// Standard error of `rate`, where the probe consists of parts that tell it.
     pub error: Option<f64>,

@@ -24,7 +24,8 @@ impl Disturbance {
     /// # Errors
     /// Where it is missed.
     pub fn chance(&self, number: u64) -> Result<Random, MeasureError> {
-        let mut random = Random::new(self.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(number));
+        let mut random =
+            Random::new(self.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(number));
         if random.unit() < self.misses {
             return Err(MeasureError::new(Retry::Same, "a window was missed"));
         }
@@ -34,15 +35,16 @@ impl Disturbance {
     /// What measurement `number` of `truth` gives.
     pub fn disturbed(&self, truth: f64, number: u64, effort: Effort, random: &mut Random) -> f64 {
         // Box-Muller; 1 - unit is never 0.
-        let normal = (-2.0 * (1.0 - random.unit()).ln()).sqrt() * (std::f64::consts::TAU * random.unit()).cos();
+        let normal = (-2.0 * (1.0 - random.unit()).ln()).sqrt()
+            * (std::f64::consts::TAU * random.unit()).cos();
         truth
             * (1.0 + self.drift * number as f64)
             * (1.0 + self.noise * normal / effort.windows.max(f64::MIN_POSITIVE).sqrt())
     }
 }
 
-/// A testbed that looks performances up. It repeats exactly: what measurement number n gives depends on its setting, n and the
-/// seed alone. Its time is virtual.
+/// A testbed that looks performances up. It repeats exactly: what measurement number n gives
+/// depends on its setting, n and the seed alone. Its time is virtual.
 #[derive(Debug)]
 pub struct Replay {
     machine: Machine,
@@ -60,9 +62,9 @@ pub struct Replay {
 pub(crate) const WINDOW: Duration = Duration::from_millis(100);
 
 impl Replay {
-    /// A population by assignment, as the campaign will name them (in canonical form): one that is missing cannot run
-    /// ([`Retry::Other`]). The unpinned baseline takes one of the values of `baseline` in each window, all equally often;
-    /// without any it cannot run.
+    /// A population by assignment, as the campaign will name them (in canonical form): one that is
+    /// missing cannot run ([`Retry::Other`]). The unpinned baseline takes one of the values of
+    /// `baseline` in each window, all equally often; without any it cannot run.
     pub fn new(
         machine: Machine,
         workload: Workload,
@@ -85,10 +87,17 @@ impl Replay {
             Setting::Unpinned if self.baseline.is_empty() => {
                 Err(MeasureError::new(Retry::Other, "the population has no unpinned baseline"))
             }
-            Setting::Unpinned => Ok(self.baseline[random.below(self.baseline.len() as u64) as usize]),
-            Setting::Pinned(assignment) => self.population.get(assignment).copied().ok_or_else(|| {
-                MeasureError::new(Retry::Other, format!("{:?} is not in the population", assignment.leaves()))
-            }),
+            Setting::Unpinned => {
+                Ok(self.baseline[random.below(self.baseline.len() as u64) as usize])
+            }
+            Setting::Pinned(assignment) => {
+                self.population.get(assignment).copied().ok_or_else(|| {
+                    MeasureError::new(
+                        Retry::Other,
+                        format!("{:?} is not in the population", assignment.leaves()),
+                    )
+                })
+            }
             Setting::Profile(_) => Err(MeasureError::no_profiles(&self.workload.name)),
         }
     }
@@ -133,7 +142,14 @@ mod tests {
         let machine = Machine::from_shape("1x2").unwrap();
         let workload = Workload { name: "made up".into(), threads: vec![] };
         let population = [(Assignment::new(vec![0]), 100.0)];
-        Replay::new(machine, workload, Unit::rate("ops/s"), population, vec![50.0, 80.0], disturbance)
+        Replay::new(
+            machine,
+            workload,
+            Unit::rate("ops/s"),
+            population,
+            vec![50.0, 80.0],
+            disturbance,
+        )
     }
 
     fn known() -> Setting {
@@ -146,16 +162,18 @@ mod tests {
         assert_eq!(replay.measure(&known(), Effort::default()).unwrap().performance, 100.0);
         let unknown = Setting::Pinned(Assignment::new(vec![1]));
         assert_eq!(replay.measure(&unknown, Effort::default()).unwrap_err().retry, Retry::Other);
-        let states: Vec<f64> =
-            (0..20).map(|_| replay.measure(&Setting::Unpinned, Effort::default()).unwrap().performance).collect();
+        let states: Vec<f64> = (0..20)
+            .map(|_| replay.measure(&Setting::Unpinned, Effort::default()).unwrap().performance)
+            .collect();
         assert!(states.contains(&50.0) && states.contains(&80.0));
     }
 
     #[test]
     fn a_resumed_replay_goes_on_as_it_would_have() {
         let disturbance = Disturbance { noise: 0.1, drift: 0.001, misses: 0.2, seed: 3 };
-        let go =
-            |replay: &mut Replay, n| (0..n).map(|_| replay.measure(&known(), Effort::default())).collect::<Vec<_>>();
+        let go = |replay: &mut Replay, n| {
+            (0..n).map(|_| replay.measure(&known(), Effort::default())).collect::<Vec<_>>()
+        };
         let whole = go(&mut replay(disturbance), 40);
         let mut second = replay(disturbance);
         second.seek(15);
@@ -166,10 +184,12 @@ mod tests {
     #[test]
     fn noise_has_the_spread_it_was_given() {
         let mut replay = replay(Disturbance { noise: 0.05, seed: 1, ..Disturbance::default() });
-        let values: Vec<f64> =
-            (0..4000).map(|_| replay.measure(&known(), Effort::default()).unwrap().performance).collect();
+        let values: Vec<f64> = (0..4000)
+            .map(|_| replay.measure(&known(), Effort::default()).unwrap().performance)
+            .collect();
         let mean = values.iter().sum::<f64>() / 4000.0;
-        let spread = (values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / 3999.0).sqrt();
+        let spread =
+            (values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / 3999.0).sqrt();
         // 5 standard errors: of the mean 5/sqrt(4000), of the standard deviation 5/sqrt(8000).
         assert!((mean - 100.0).abs() < 0.4 && (spread - 5.0).abs() < 0.28, "{mean} {spread}");
     }

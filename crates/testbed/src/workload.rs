@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 pub struct Thread {
     /// As users know it: its `comm`, with its creation order where several share one (`pigz#3`).
     pub name: String,
-    /// What it does, shared by threads that do the same (`R`, `worker`, the `comm` without its number).
+    /// What it does, shared by threads that do the same (`R`, `worker`, the `comm` without its
+    /// number).
     pub role: String,
     /// Which instance of the application it belongs to, counted from 0.
     pub instance: usize,
@@ -23,13 +24,16 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// The threads of the `number`-th instance, counted in the order of [`Thread::instance`]; none where there are fewer instances.
+    /// The threads of the `number`-th instance, counted in the order of [`Thread::instance`]; none
+    /// where there are fewer instances.
     pub fn members(&self, number: usize) -> Vec<usize> {
         let mut instances: Vec<usize> = self.threads.iter().map(|thread| thread.instance).collect();
         instances.sort_unstable();
         instances.dedup();
         let Some(instance) = instances.get(number) else { return Vec::new() };
-        (0..self.threads.len()).filter(|thread| self.threads[*thread].instance == *instance).collect()
+        (0..self.threads.len())
+            .filter(|thread| self.threads[*thread].instance == *instance)
+            .collect()
     }
 }
 

@@ -1,5 +1,6 @@
-//! The search that looks at speed on programs it was never tried on: `cargo run --release -p pinwise-threads --example held_out`.
-//! Prints a table of docs/FIDELITY-THREADS.md; with `--each` also every search. Programs of six kinds, drawn from ranges about as wide as those of the
+//! The search that looks at speed on programs it was never tried on: `cargo run --release -p
+//! pinwise-threads --example held_out`. Prints a table of docs/FIDELITY-THREADS.md; with `--each`
+//! also every search. Programs of six kinds, drawn from ranges about as wide as those of the
 //! paper's sixteen descriptions. Deterministic by its seeds; takes some ten minutes of CPU time.
 
 mod sweep;
@@ -20,7 +21,8 @@ const SEED: u64 = 20_261_122;
 const SEARCHES: u64 = 4;
 /// Fewer threads may cost this share of the best speed.
 const TOLERANCE: f64 = 0.01;
-/// Relative standard error that the speeds of a sweep should have, and runs that may be spent on each.
+/// Relative standard error that the speeds of a sweep should have, and runs that may be spent on
+/// each.
 const ERROR: f64 = 0.01;
 const MOST_RUNS: u64 = 16;
 /// Runs that tell how far single ones are off.
@@ -45,7 +47,8 @@ struct Searched {
     error: f64,
     /// Probes it made.
     probes: usize,
-    /// The interval of its answer, 90 %, holds the fewest threads within the tolerance of the best.
+    /// The interval of its answer, 90 %, holds the fewest threads within the tolerance of the
+    /// best.
     held: bool,
     /// Those of its speed-up and of its gain over the least number it probed hold them.
     speedup_held: bool,
@@ -55,12 +58,16 @@ struct Searched {
 fn main() -> Result<(), Box<dyn Error>> {
     let platform = Platform::opteron_24();
     let mut random = Random::new(SEED);
-    let programs: Vec<Drawn> = (0..EACH * KINDS.len()).map(|index| drawn(index, &mut random)).collect();
+    let programs: Vec<Drawn> =
+        (0..EACH * KINDS.len()).map(|index| drawn(index, &mut random)).collect();
     let each = std::env::args().any(|word| word == "--each");
     let searched: Vec<Result<Vec<Searched>, String>> = std::thread::scope(|scope| {
         let search = |drawn| search(&platform, drawn, each).map_err(|error| error.to_string());
-        let jobs: Vec<_> = programs.iter().map(|drawn| scope.spawn(move || search(drawn))).collect();
-        jobs.into_iter().map(|job| job.join().unwrap_or_else(|_| Err("a search broke off".to_owned()))).collect()
+        let jobs: Vec<_> =
+            programs.iter().map(|drawn| scope.spawn(move || search(drawn))).collect();
+        jobs.into_iter()
+            .map(|job| job.join().unwrap_or_else(|_| Err("a search broke off".to_owned())))
+            .collect()
     });
     let searched: Vec<Searched> =
         searched.into_iter().collect::<Result<Vec<_>, String>>()?.into_iter().flatten().collect();
@@ -73,7 +80,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     println!("{}", row("all", searched.iter()));
     let over = searched.iter().filter(|one| one.share > SHARE).count();
-    println!("\n{over} of {} searches took more than {:.1} % of the parallel run.", searched.len(), SHARE * 100.0);
+    println!(
+        "\n{over} of {} searches took more than {:.1} % of the parallel run.",
+        searched.len(),
+        SHARE * 100.0
+    );
     let held = |holds: fn(&Searched) -> bool| searched.iter().filter(|one| holds(one)).count();
     println!(
         "Their intervals hold the speed-up in {} and the gain over the least number that was probed in {}.",
@@ -84,8 +95,9 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn row<'a>(name: &str, searched: impl Iterator<Item = &'a Searched> + Clone) -> String {
-    let of =
-        |value: fn(&Searched) -> f64, share: f64| quantile(&searched.clone().map(value).collect::<Vec<_>>(), share);
+    let of = |value: fn(&Searched) -> f64, share: f64| {
+        quantile(&searched.clone().map(value).collect::<Vec<_>>(), share)
+    };
     let loss = |share: f64| of(|one| one.loss, share) * 100.0;
     let probes = |share: f64| of(|one| one.probes as f64, share);
     format!(
@@ -102,13 +114,13 @@ fn row<'a>(name: &str, searched: impl Iterator<Item = &'a Searched> + Clone) -> 
     )
 }
 
-/// The searches of one program. The best number of so many that were measured with noise is better by luck, too: it and what was chosen are measured
-/// anew, longer.
+/// The searches of one program. The best number of so many that were measured with noise is better
+/// by luck, too: it and what was chosen are measured anew, longer.
 fn search(platform: &Platform, drawn: &Drawn, each: bool) -> Result<Vec<Searched>, Box<dyn Error>> {
     let Drawn { kind, program } = drawn;
     let own = program.parameter(platform.contexts() as u32);
-    let runs =
-        (0..RUNS_TO_TELL).map(|seed| Sweep::at(platform, program, seed..seed + 1, std::iter::empty())?.speed(own));
+    let runs = (0..RUNS_TO_TELL)
+        .map(|seed| Sweep::at(platform, program, seed..seed + 1, std::iter::empty())?.speed(own));
     let speeds = runs.collect::<Result<Vec<f64>, Box<dyn Error>>>()?;
     let deviation = relative_deviation(&speeds);
     let runs = ((deviation / ERROR).powi(2).ceil() as u64).clamp(PAIR.end - PAIR.start, MOST_RUNS);
@@ -125,10 +137,12 @@ fn search(platform: &Platform, drawn: &Drawn, each: bool) -> Result<Vec<Searched
         let loss = (1.0 - speed / best).max(0.0);
         let (low, high) = found.advice.between;
         let held = (low..=high).contains(&program.threads(fewest));
-        let holds = |interval: Interval<f64>, truth: f64| interval.low <= truth && truth <= interval.high;
+        let holds =
+            |interval: Interval<f64>, truth: f64| interval.low <= truth && truth <= interval.high;
         let reference = found.advice.reference.map_or(1, |threads| program.parameter(threads));
         let gain_held = holds(found.advice.gain, speed / anew.speed(reference)?);
-        let speedup_held = holds(found.advice.clone().over_sequential(program.speedup_of_progress()).gain, speed);
+        let speedup_held =
+            holds(found.advice.clone().over_sequential(program.speedup_of_progress()).gain, speed);
         let probes = found.attempts.len();
         if each {
             let ended = found.advice.ended;
@@ -151,7 +165,8 @@ fn relative_deviation(values: &[f64]) -> f64 {
     (squares / (values.len() - 1) as f64).sqrt()
 }
 
-/// The program with that index. What is no part of its kind is drawn too, so small that it seldom decides.
+/// The program with that index. What is no part of its kind is drawn too, so small that it seldom
+/// decides.
 fn drawn(index: usize, random: &mut Random) -> Drawn {
     let kind = KINDS[index % KINDS.len()];
     // Even in its logarithm.
@@ -164,7 +179,13 @@ fn drawn(index: usize, random: &mut Random) -> Drawn {
         memory: within(0.01, 0.05),
         ..Fitted::default()
     };
-    let mut shape = ForkJoin { main_works: within(0.5, 2.0) > 1.0, helpers: 0, iterations: 60, units: None, locks: 0 };
+    let mut shape = ForkJoin {
+        main_works: within(0.5, 2.0) > 1.0,
+        helpers: 0,
+        iterations: 60,
+        units: None,
+        locks: 0,
+    };
     let whole_s = Some(within(200.0, 3000.0));
     match kind {
         "serial" => fitted.serial = within(0.02, 0.25),
@@ -176,7 +197,8 @@ fn drawn(index: usize, random: &mut Random) -> Drawn {
         "locks" => {
             shape.locks = within(1.0, 32.0) as u32;
             fitted.segment_us = within(50.0, 500.0);
-            fitted.critical_us = fitted.segment_us * (f64::from(shape.locks) * within(0.02, 0.1)).min(0.5);
+            fitted.critical_us =
+                fitted.segment_us * (f64::from(shape.locks) * within(0.02, 0.1)).min(0.5);
         }
         "pieces" => {
             shape.units = Some(within(40.0, 300.0) as u32);
@@ -188,17 +210,25 @@ fn drawn(index: usize, random: &mut Random) -> Drawn {
         _ => {}
     }
     let structure = if kind == "pipeline" {
-        // One thread reads; the work per item of the stages behind it differs by up to two orders of magnitude.
+        // One thread reads; the work per item of the stages behind it differs by up to two orders
+        // of magnitude.
         fitted.serial = 0.0;
-        fitted.stage_ms = vec![within(0.5, 3.0), within(0.3, 30.0), within(0.3, 30.0), within(0.01, 1.0)];
+        fitted.stage_ms =
+            vec![within(0.5, 3.0), within(0.3, 30.0), within(0.3, 30.0), within(0.01, 1.0)];
         fitted.work_ms = fitted.stage_ms.iter().sum();
         let stage = |name: &str, many| Stage { name: name.to_owned(), many };
-        let stages = vec![stage("read", false), stage("first", true), stage("second", true), stage("write", false)];
+        let stages = vec![
+            stage("read", false),
+            stage("first", true),
+            stage("second", true),
+            stage("write", false),
+        ];
         Structure::Pipeline(Pipeline { stages, items: 1000, capacity: 20 })
     } else {
         Structure::ForkJoin(shape)
     };
     let name = format!("{kind} {}", index / KINDS.len() + 1);
-    let program = Program { name, suite: "drawn".into(), about: String::new(), whole_s, structure, fitted };
+    let program =
+        Program { name, suite: "drawn".into(), about: String::new(), whole_s, structure, fitted };
     Drawn { kind, program }
 }

@@ -1,5 +1,6 @@
-//! Number of threads and placement from a quarter of the cells of the published Metis tables, scored against all of them:
-//! `cargo run --release -p pinwise-threads --example metis_replay`. Prints what docs/SCALABILITY.md holds.
+//! Number of threads and placement from a quarter of the cells of the published Metis tables,
+//! scored against all of them: `cargo run --release -p pinwise-threads --example metis_replay`.
+//! Prints what docs/SCALABILITY.md holds.
 
 mod metis;
 
@@ -21,8 +22,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     for host in HOSTS {
         let table = table(host, &folder)?;
         for (index, program) in table.programs.iter().enumerate() {
-            let cells = Cells::new(host, program, Objective::Time).ok_or("a table without the default")?;
-            let best = (0..cells.arms.len()).min_by(|&a, &b| cells.loss(a).total_cmp(&cells.loss(b))).unwrap_or(0);
+            let cells =
+                Cells::new(host, program, Objective::Time).ok_or("a table without the default")?;
+            let best = (0..cells.arms.len())
+                .min_by(|&a, &b| cells.loss(a).total_cmp(&cells.loss(b)))
+                .unwrap_or(0);
             let found = cells.recommend(|value| value);
             let name = |cell: usize| format!("{} {}", cells.names[cell].1, cells.names[cell].0);
             println!(
@@ -36,7 +40,8 @@ fn main() -> Result<(), Box<dyn Error>> {
                 cells.loss(found) * 100.0,
                 cells.loss(cells.default) * 100.0,
                 cells.best_count() * 100.0,
-                quantile(&cells.random_quarters(TIMES, &mut Random::new(index as u64)), 0.5) * 100.0,
+                quantile(&cells.random_quarters(TIMES, &mut Random::new(index as u64)), 0.5)
+                    * 100.0,
             );
         }
     }
@@ -45,9 +50,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         "| objective | tables | of | recommended | all contexts, not placed | best count, not placed | random quarter | recommended, slow runs among the measured | recommended, all numbers unpinned first |"
     );
     println!("| --- | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: |");
-    for (name, objective) in
-        [("time", Objective::Time), ("energy", Objective::Energy), ("energy x time", Objective::Edp)]
-    {
+    for (name, objective) in [
+        ("time", Objective::Time),
+        ("energy", Objective::Energy),
+        ("energy x time", Objective::Edp),
+    ] {
         for (which, held) in [("all", None), ("held out", Some(true))] {
             let mut columns: [Vec<f64>; 6] = Default::default();
             for host in HOSTS {
@@ -55,7 +62,8 @@ fn main() -> Result<(), Box<dyn Error>> {
                     if held.is_some_and(|held| held != held_out(index)) {
                         continue;
                     }
-                    let cells = Cells::new(host, program, objective).ok_or("a table without the default")?;
+                    let cells = Cells::new(host, program, objective)
+                        .ok_or("a table without the default")?;
                     let mut random = Random::new(index as u64);
                     columns[0].push(cells.loss(cells.recommend(|value| value)));
                     columns[1].push(cells.loss(cells.default));
@@ -68,7 +76,11 @@ fn main() -> Result<(), Box<dyn Error>> {
                 }
             }
             let shown = columns.each_ref().map(|losses| {
-                format!("{:.1} %, {:.1} %", quantile(losses, 0.5) * 100.0, quantile(losses, 0.9) * 100.0)
+                format!(
+                    "{:.1} %, {:.1} %",
+                    quantile(losses, 0.5) * 100.0,
+                    quantile(losses, 0.9) * 100.0
+                )
             });
             println!("| {name} | {} | {which} | {} |", columns[0].len(), shown.join(" | "));
         }

@@ -1,5 +1,6 @@
-//! The search that looks at speed on the modelled machine, beside the published one: `cargo run --release -p pinwise-threads --example surveyor`.
-//! Prints the table of docs/FIDELITY-THREADS.md; with names of programs, their rows. Deterministic by its seeds.
+//! The search that looks at speed on the modelled machine, beside the published one: `cargo run
+//! --release -p pinwise-threads --example surveyor`. Prints the table of docs/FIDELITY-THREADS.md;
+//! with names of programs, their rows. Deterministic by its seeds.
 
 #[allow(dead_code)]
 mod published;
@@ -21,7 +22,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let platform = Platform::opteron_24();
     let thresholds = published::thresholds(&platform)?;
     let wanted: Vec<String> = std::env::args().skip(1).collect();
-    let mut rows = published::published(&std::fs::read_to_string(folder.join("thread_reinforcer.csv"))?)?;
+    let mut rows =
+        published::published(&std::fs::read_to_string(folder.join("thread_reinforcer.csv"))?)?;
     rows.retain(|row| wanted.is_empty() || wanted.contains(&row.program));
     println!(
         "| program | best of the sweep | chosen, {SEARCHES} searches | loss, mean | median | worst | search, longest | published: chosen | loss | search |"
@@ -30,7 +32,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let compared: Vec<Result<Compared, String>> = std::thread::scope(|scope| {
         let compare = |row| compare(&platform, thresholds, row).map_err(|error| error.to_string());
         let jobs: Vec<_> = rows.iter().map(|row| scope.spawn(move || compare(row))).collect();
-        jobs.into_iter().map(|job| job.join().unwrap_or_else(|_| Err("a comparison broke off".to_owned()))).collect()
+        jobs.into_iter()
+            .map(|job| job.join().unwrap_or_else(|_| Err("a comparison broke off".to_owned())))
+            .collect()
     });
     let compared = compared.into_iter().collect::<Result<Vec<Compared>, String>>()?;
     compared.iter().for_each(|row| println!("{}", row.line));
@@ -59,13 +63,18 @@ struct Compared {
     line: String,
     /// Share of the best speed that each lost.
     losses: Vec<f64>,
-    /// They are within [`WITHIN`] of the best, in the mean and in the median, and took no longer than they may.
+    /// They are within [`WITHIN`] of the best, in the mean and in the median, and took no longer
+    /// than they may.
     within: bool,
     /// Those whose interval of the speed-up, 90 %, holds that of the sweep.
     held: usize,
 }
 
-fn compare(platform: &Platform, thresholds: Thresholds, row: &Published) -> Result<Compared, Box<dyn Error>> {
+fn compare(
+    platform: &Platform,
+    thresholds: Thresholds,
+    row: &Published,
+) -> Result<Compared, Box<dyn Error>> {
     let program = Program::built_in(&row.program)?;
     let sequential = whole(&program)?;
     let mut sweep = Sweep::new(platform, &program, PAIR)?;

@@ -1,5 +1,6 @@
-//! The published search on the model, program by program, beside what the paper reports; as Markdown, for docs/FIDELITY-THREADS.md:
-//! `cargo run --release -p pinwise-threads --example thread_reinforcer`.
+//! The published search on the model, program by program, beside what the paper reports; as
+//! Markdown, for docs/FIDELITY-THREADS.md: `cargo run --release -p pinwise-threads --example
+//! thread_reinforcer`.
 
 #[allow(dead_code)]
 mod published;
@@ -14,19 +15,28 @@ fn main() -> Result<(), Box<dyn Error>> {
     let folder = published::folder().ok_or("the comparison needs the published figures")?;
     let platform = Platform::opteron_24();
     let thresholds = published::thresholds(&platform)?;
-    println!("Thresholds, calibrated from fluidanimate, facesim and blackscholes on small inputs:\n");
+    println!(
+        "Thresholds, calibrated from fluidanimate, facesim and blackscholes on small inputs:\n"
+    );
     println!("```toml\n{}```\n", toml::to_string(&thresholds)?);
     if std::env::args().any(|argument| argument == "--probes") {
         return probes(&platform, thresholds);
     }
-    let rows = published::published(&std::fs::read_to_string(folder.join("thread_reinforcer.csv"))?)?;
+    let rows =
+        published::published(&std::fs::read_to_string(folder.join("thread_reinforcer.csv"))?)?;
     // One thread per program; each is deterministic by its seeds.
     let compared = std::thread::scope(|scope| {
         let programs: Vec<_> = rows
             .iter()
-            .map(|row| scope.spawn(|| compare(&platform, thresholds, row).map_err(|error| error.to_string())))
+            .map(|row| {
+                scope.spawn(|| {
+                    compare(&platform, thresholds, row).map_err(|error| error.to_string())
+                })
+            })
             .collect();
-        let results = programs.into_iter().map(|program| program.join().unwrap_or_else(|_| Err("a panic".to_owned())));
+        let results = programs
+            .into_iter()
+            .map(|program| program.join().unwrap_or_else(|_| Err("a panic".to_owned())));
         results.collect::<Result<Vec<Compared>, String>>()
     })?;
     let fitted: String = compared.iter().map(|row| row.fitted.as_str()).collect();
@@ -43,10 +53,17 @@ fn main() -> Result<(), Box<dyn Error>> {
         "| program | threads chosen, paper | model, most of {SEARCHES} searches | chosen by | stopped by, paper | model | loss, paper | model | search, paper | model |"
     );
     println!("| --- | ---: | ---: | ---: | --- | --- | ---: | ---: | ---: | ---: |\n{searched}");
-    println!("{choices} of {} choices are the paper's, {reasons} of them for the paper's reason.", rows.len());
+    println!(
+        "{choices} of {} choices are the paper's, {reasons} of them for the paper's reason.",
+        rows.len()
+    );
     ferret(&platform, &std::fs::read_to_string(folder.join("ferret_stages.csv"))?)?;
-    let chosen =
-        |program: &str| rows.iter().zip(&compared).find(|(row, _)| row.program == program).map(|(_, it)| it.parameter);
+    let chosen = |program: &str| {
+        rows.iter()
+            .zip(&compared)
+            .find(|(row, _)| row.program == program)
+            .map(|(_, it)| it.parameter)
+    };
     critical(&platform, &std::fs::read_to_string(folder.join("parsec_threads.csv"))?, chosen)
 }
 
@@ -60,7 +77,11 @@ struct Compared {
     same_reason: bool,
 }
 
-fn compare(platform: &Platform, thresholds: Thresholds, row: &Published) -> Result<Compared, Box<dyn Error>> {
+fn compare(
+    platform: &Platform,
+    thresholds: Thresholds,
+    row: &Published,
+) -> Result<Compared, Box<dyn Error>> {
     let program = Program::built_in(&row.program)?;
     let at = |reported| published::speedups(platform, &program, row.parameter(&program, reported));
     let ((opt, ..), (there, ..)) = (at(row.opt)?, at(row.found)?);
@@ -97,14 +118,21 @@ fn compare(platform: &Platform, thresholds: Thresholds, row: &Published) -> Resu
 fn ferret(platform: &Platform, table: &str) -> Result<(), Box<dyn Error>> {
     let program = Program::built_in("ferret")?;
     println!("\nferret by stage, paper / model: share of its threads' time, and speed-up:\n");
-    println!("| threads | n | load busy % | vector USR % | vector LOCK % | rank USR % | rank LOCK % | speed-up |");
+    println!(
+        "| threads | n | load busy % | vector USR % | vector LOCK % | rank USR % | rank LOCK % | speed-up |"
+    );
     println!("| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |");
     for fields in published::rows(table) {
-        let paper =
-            |index: usize| fields.get(index).and_then(|field| field.parse::<f64>().ok()).ok_or("a line is too short");
+        let paper = |index: usize| {
+            fields
+                .get(index)
+                .and_then(|field| field.parse::<f64>().ok())
+                .ok_or("a line is too short")
+        };
         let n = paper(1)? as u32;
         let stage = |role| published::stage(platform, &program, n, role);
-        let ((load, _), (vector, vector_lock), (rank, rank_lock)) = (stage("load")?, stage("vector")?, stage("rank")?);
+        let ((load, _), (vector, vector_lock), (rank, rank_lock)) =
+            (stage("load")?, stage("vector")?, stage("rank")?);
         let (speedup, ..) = published::speedups(platform, &program, n)?;
         println!(
             "| {} | {n} | {:.0} / {load:.0} | {} / {vector:.0} | {} / {vector_lock:.0} | {} / {rank:.0} | {} / {rank_lock:.0} | {} / {speedup:.1} |",
@@ -121,7 +149,11 @@ fn ferret(platform: &Platform, table: &str) -> Result<(), Box<dyn Error>> {
 }
 
 /// The critical threads of section II beside those that a probe of the chosen number marks.
-fn critical(platform: &Platform, table: &str, chosen: impl Fn(&str) -> Option<u32>) -> Result<(), Box<dyn Error>> {
+fn critical(
+    platform: &Platform,
+    table: &str,
+    chosen: impl Fn(&str) -> Option<u32>,
+) -> Result<(), Box<dyn Error>> {
     println!(
         "\nCritical threads, at the number that the search on the model chooses, and the share of the time they had work to do:\n"
     );
@@ -133,7 +165,9 @@ fn critical(platform: &Platform, table: &str, chosen: impl Fn(&str) -> Option<u3
         prober.probe(n, WINDOW)?;
         let told = |critical: bool| {
             let parts = prober.parts().into_iter().filter(|part| part.critical == critical);
-            let told = |part: Part| format!("{} ({:.0} %)", part.role, ((part.ran + part.waited) * 100.0).min(100.0));
+            let told = |part: Part| {
+                format!("{} ({:.0} %)", part.role, ((part.ran + part.waited) * 100.0).min(100.0))
+            };
             parts.map(told).collect::<Vec<String>>().join(", ")
         };
         println!("| {name} | {paper} | {n} | {} | {} |", told(true), told(false));
@@ -153,7 +187,12 @@ fn probes(platform: &Platform, thresholds: Thresholds) -> Result<(), Box<dyn Err
             let seen = attempt.probe.profile;
             println!(
                 "| {} | {} | {:.1} | {:.0} | {:.0} | {:.1} |",
-                attempt.asked, attempt.probe.threads, seen.lock, seen.vcx_rate, seen.migr_rate, seen.cpu_util
+                attempt.asked,
+                attempt.probe.threads,
+                seen.lock,
+                seen.vcx_rate,
+                seen.migr_rate,
+                seen.cpu_util
             );
         }
         println!("\nchosen: {} ({:?})", found.choice.threads, found.choice.reason);

@@ -31,15 +31,18 @@ pub enum Ended {
 /// The choice of a search that looks at speed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Advice {
-    /// The number of threads to take: the fewest that are, as far as can be told, within the tolerance of the best.
+    /// The number of threads to take: the fewest that are, as far as can be told, within the
+    /// tolerance of the best.
     pub threads: u32,
     /// Where the fewest threads within the tolerance of the best are, with a probability of 90 %.
     pub between: (u32, u32),
     /// What is believed of the choice's value itself, in the unit of progress.
     pub value: Interval<f64>,
-    /// How many times faster than with `reference` threads (of the objective: how many times better).
+    /// How many times faster than with `reference` threads (of the objective: how many times
+    /// better).
     pub gain: Interval<f64>,
-    /// What `gain` is relative to: the least number of threads that was probed. `None`: the sequential program.
+    /// What `gain` is relative to: the least number of threads that was probed. `None`: the
+    /// sequential program.
     pub reference: Option<u32>,
     /// The threads that makes.
     pub reference_threads: u32,
@@ -47,22 +50,26 @@ pub struct Advice {
     pub probed: bool,
     /// Share of the best that the choice is expected to lose, at least 0.
     pub loss: f64,
-    /// Most threads that could have been chosen, and the share of the choice's speed they cost; negative: they are faster.
+    /// Most threads that could have been chosen, and the share of the choice's speed they cost;
+    /// negative: they are faster.
     pub more: Option<(u32, Interval<f64>)>,
     /// Why the search ended.
     pub ended: Ended,
     /// Probes that were made.
     pub probes: usize,
-    /// Different numbers that were probed. With a single one everything said of others is what the laws believed before.
+    /// Different numbers that were probed. With a single one everything said of others is what the
+    /// laws believed before.
     pub numbers: usize,
     /// Probes of `threads`: a single one does not tell how far it is off.
     pub readings: usize,
 }
 
 impl Advice {
-    /// To choose the candidate at place `choice`, from draws of all candidates' values (logarithms) by what is believed of them, at least one. Of the
-    /// search nothing is told: no candidate was probed, and none was needed. The gain is over the candidate at place `reference`: to be one that was
-    /// probed, since laws do not tell how slow a number is that is far from all that were.
+    /// To choose the candidate at place `choice`, from draws of all candidates' values (logarithms)
+    /// by what is believed of them, at least one. Of the search nothing is told: no candidate
+    /// was probed, and none was needed. The gain is over the candidate at place `reference`: to be
+    /// one that was probed, since laws do not tell how slow a number is that is far from all
+    /// that were.
     pub(crate) fn drawn(
         candidates: &[u32],
         draws: &[Vec<f64>],
@@ -78,13 +85,16 @@ impl Advice {
             f64::from(candidates[place])
         };
         let between = interval(draws.iter().map(fewest).collect());
-        let more = interval(draws.iter().map(|draw| 1.0 - (draw[last] - draw[choice]).exp()).collect());
+        let more =
+            interval(draws.iter().map(|draw| 1.0 - (draw[last] - draw[choice]).exp()).collect());
         let threads = candidates[choice];
         Self {
             threads,
             between: ((between.low as u32).min(threads), (between.high as u32).max(threads)),
             value: interval(draws.iter().map(|draw| draw[choice].exp()).collect()),
-            gain: interval(draws.iter().map(|draw| (draw[choice] - draw[reference]).exp()).collect()),
+            gain: interval(
+                draws.iter().map(|draw| (draw[choice] - draw[reference]).exp()).collect(),
+            ),
             reference: Some(candidates[reference]),
             reference_threads: candidates[reference],
             probed: false,
@@ -97,7 +107,8 @@ impl Advice {
         }
     }
 
-    /// With a speed-up over the sequential program instead of a gain over some number, where it is known what speed-up progress of 1 is, as on a model.
+    /// With a speed-up over the sequential program instead of a gain over some number, where it is
+    /// known what speed-up progress of 1 is, as on a model.
     pub fn over_sequential(self, speedup: f64) -> Self {
         let Interval { value, low, high } = self.value;
         let value = Interval { value: value * speedup, low: low * speedup, high: high * speedup };
@@ -105,9 +116,11 @@ impl Advice {
     }
 }
 
-/// Share of the best value that the candidate at place `choice` loses, over `draws` of all values (logarithms).
+/// Share of the best value that the candidate at place `choice` loses, over `draws` of all values
+/// (logarithms).
 pub(crate) fn expected_loss(draws: &[Vec<f64>], choice: usize) -> f64 {
-    draws.iter().map(|draw| 1.0 - (draw[choice] - greatest(draw)).exp()).sum::<f64>() / draws.len() as f64
+    draws.iter().map(|draw| 1.0 - (draw[choice] - greatest(draw)).exp()).sum::<f64>()
+        / draws.len() as f64
 }
 
 fn greatest(draw: &[f64]) -> f64 {
@@ -125,9 +138,18 @@ fn interval(mut values: Vec<f64>) -> Interval<f64> {
 impl fmt::Display for Advice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (low, high) = self.between;
-        write!(f, "n = {} ({low}-{high}{})", self.threads, if self.probed { "" } else { ", not probed" })?;
+        write!(
+            f,
+            "n = {} ({low}-{high}{})",
+            self.threads,
+            if self.probed { "" } else { ", not probed" }
+        )?;
         if self.numbers == 1 && low < high {
-            let only = if self.probed { "the only number probed" } else { "by probes of a single other number" };
+            let only = if self.probed {
+                "the only number probed"
+            } else {
+                "by probes of a single other number"
+            };
             return write!(f, ", {only}: no speed-up is known");
         }
         let about = if self.probed { "" } else { "about " };
@@ -144,23 +166,39 @@ impl fmt::Display for Advice {
         let decimals = usize::from(half < 1.0);
         let percent = |share: f64| format!("{:.decimals$}", share * 100.0);
         // Of both what is divided is their ratio, 1 - cost.
-        let skewed = is_skewed(&Interval { value: 1.0 - cost.value, low: 1.0 - cost.high, high: 1.0 - cost.low });
+        let skewed = is_skewed(&Interval {
+            value: 1.0 - cost.value,
+            low: 1.0 - cost.high,
+            high: 1.0 - cost.low,
+        });
         let told = |does: &str, value: f64, low: f64, high: f64| match skewed {
-            true => format!("{does} {} % ({} to {} %)", percent(value), percent(low), percent(high)),
+            true => {
+                format!("{does} {} % ({} to {} %)", percent(value), percent(low), percent(high))
+            }
             false => format!("{does} {} ± {half:.decimals$} %", percent(value)),
         };
         match cost.value {
-            share if share >= 0.005 => write!(f, ", n = {n} {}", told("costs", share, cost.low, cost.high)),
-            share if share <= -0.005 => write!(f, ", n = {n} {}", told("gains", -share, -cost.high, -cost.low)),
+            share if share >= 0.005 => {
+                write!(f, ", n = {n} {}", told("costs", share, cost.low, cost.high))
+            }
+            share if share <= -0.005 => {
+                write!(f, ", n = {n} {}", told("gains", -share, -cost.high, -cost.low))
+            }
             _ if skewed => {
-                write!(f, ", n = {n} is as fast (gains {} to {} %)", percent(-cost.high), percent(-cost.low))
+                write!(
+                    f,
+                    ", n = {n} is as fast (gains {} to {} %)",
+                    percent(-cost.high),
+                    percent(-cost.low)
+                )
             }
             _ => write!(f, ", n = {n} is as fast (± {half:.decimals$} %)"),
         }
     }
 }
 
-/// Half of an interval beyond this share of its value is told as the interval itself: these are skewed, and the value less half may be impossible.
+/// Half of an interval beyond this share of its value is told as the interval itself: these are
+/// skewed, and the value less half may be impossible.
 const SKEWED: f64 = 0.3;
 
 /// `11.4 ± 0.3`, or `1.6 (0.7 to 13.2)`.
@@ -207,23 +245,40 @@ mod tests {
 
     #[test]
     fn what_is_certain_and_what_is_not_is_told() {
-        assert_eq!(advice().to_string(), "n = 26 (23-29), speed-up 11.4 ± 0.3, n = 72 costs 4 ± 2 %");
+        assert_eq!(
+            advice().to_string(),
+            "n = 26 (23-29), speed-up 11.4 ± 0.3, n = 72 costs 4 ± 2 %"
+        );
         let gain = Interval { value: 1.234, low: 1.22, high: 1.26 };
         let unsure = Advice { probed: false, gain, more: None, ..advice() };
         assert_eq!(unsure.to_string(), "n = 26 (23-29, not probed), speed-up about 1.23 ± 0.02");
         // A pipeline of several pools: n = 1 is far from sequential.
         let pipeline = Advice { reference_threads: 7, gain, more: None, ..advice() };
         assert_eq!(pipeline.to_string(), "n = 26 (23-29), 1.23 ± 0.02 times n = 1 (7 threads)");
-        let eight = Advice { reference: Some(8), reference_threads: 8, gain, more: None, ..advice() };
+        let eight =
+            Advice { reference: Some(8), reference_threads: 8, gain, more: None, ..advice() };
         assert_eq!(eight.to_string(), "n = 26 (23-29), 1.23 ± 0.02 times n = 8");
-        let fewest =
-            Advice { threads: 1, between: (1, 3), gain: Interval { value: 1.0, low: 1.0, high: 1.0 }, ..advice() };
+        let fewest = Advice {
+            threads: 1,
+            between: (1, 3),
+            gain: Interval { value: 1.0, low: 1.0, high: 1.0 },
+            ..advice()
+        };
         assert_eq!(fewest.to_string(), "n = 1 (1-3), n = 72 costs 4 ± 2 %");
-        let of = |value, low, high| Advice { more: Some((72, Interval { value, low, high })), ..fewest.clone() };
-        assert_eq!(of(0.001, -0.004, 0.006).to_string(), "n = 1 (1-3), n = 72 is as fast (± 0.5 %)");
+        let of = |value, low, high| Advice {
+            more: Some((72, Interval { value, low, high })),
+            ..fewest.clone()
+        };
+        assert_eq!(
+            of(0.001, -0.004, 0.006).to_string(),
+            "n = 1 (1-3), n = 72 is as fast (± 0.5 %)"
+        );
         assert_eq!(of(-0.12, -0.20, -0.04).to_string(), "n = 1 (1-3), n = 72 gains 12 ± 8 %");
         let single = Advice { numbers: 1, ..advice() };
-        assert_eq!(single.to_string(), "n = 26 (23-29), the only number probed: no speed-up is known");
+        assert_eq!(
+            single.to_string(),
+            "n = 26 (23-29), the only number probed: no speed-up is known"
+        );
         let only = Advice { between: (26, 26), more: None, reference: Some(26), ..single };
         assert_eq!(only.to_string(), "n = 26 (26-26)", "there is no other");
         assert_eq!(
@@ -237,10 +292,19 @@ mod tests {
         let of = |gain, more| Advice { gain, more: Some((72, more)), ..advice() }.to_string();
         let wide = Interval { value: 1.6, low: 0.7, high: 13.1 };
         let gains = Interval { value: -0.5, low: -1.31, high: 0.11 };
-        assert_eq!(of(wide, gains), "n = 26 (23-29), speed-up 1.6 (0.7 to 13.1), n = 72 gains 50 % (-11 to 131 %)");
+        assert_eq!(
+            of(wide, gains),
+            "n = 26 (23-29), speed-up 1.6 (0.7 to 13.1), n = 72 gains 50 % (-11 to 131 %)"
+        );
         let costs = Interval { value: 0.5, low: 0.2, high: 0.7 };
-        assert_eq!(of(wide, costs), "n = 26 (23-29), speed-up 1.6 (0.7 to 13.1), n = 72 costs 50 % (20 to 70 %)");
+        assert_eq!(
+            of(wide, costs),
+            "n = 26 (23-29), speed-up 1.6 (0.7 to 13.1), n = 72 costs 50 % (20 to 70 %)"
+        );
         let none = Interval { value: 0.0, low: -0.6, high: 0.4 };
-        assert_eq!(of(wide, none), "n = 26 (23-29), speed-up 1.6 (0.7 to 13.1), n = 72 is as fast (gains -40 to 60 %)");
+        assert_eq!(
+            of(wide, none),
+            "n = 26 (23-29), speed-up 1.6 (0.7 to 13.1), n = 72 is as fast (gains -40 to 60 %)"
+        );
     }
 }

@@ -6,11 +6,13 @@
 //! log speed(i) = level + law(i) + departure(i)          measured: + noise
 //! ```
 //!
-//! with an unknown level (a normal distribution too wide to matter), one of several laws, and a departure from it that is normal with one
-//! of several covariances: a wrong law cannot hide where the best candidate is, because enough measurements outvote it. Each
-//! combination of law and covariance is a hypothesis. Given the measurements each predicts all speeds (regression of a normal process,
-//! C. E. Rasmussen, C. K. I. Williams, "Gaussian Processes for Machine Learning", MIT Press 2006, section 2.2), and is as likely as
-//! it made them (section 5.4.1): predictions are averaged with these weights, and their disagreement is part of the uncertainty.
+//! with an unknown level (a normal distribution too wide to matter), one of several laws, and a
+//! departure from it that is normal with one of several covariances: a wrong law cannot hide where
+//! the best candidate is, because enough measurements outvote it. Each combination of law and
+//! covariance is a hypothesis. Given the measurements each predicts all speeds (regression of a
+//! normal process, C. E. Rasmussen, C. K. I. Williams, "Gaussian Processes for Machine Learning",
+//! MIT Press 2006, section 2.2), and is as likely as it made them (section 5.4.1): predictions are
+//! averaged with these weights, and their disagreement is part of the uncertainty.
 
 use crate::matrix::Matrix;
 use pinwise_topology::Random;
@@ -38,7 +40,8 @@ pub(crate) struct Departure {
 pub(crate) struct Noise {
     /// How many times larger errors are than measurements say.
     pub(crate) times: f64,
-    /// Standard deviation of what comes on top of that and no measurement can say of itself: the machine is not the same a moment later.
+    /// Standard deviation of what comes on top of that and no measurement can say of itself: the
+    /// machine is not the same a moment later.
     pub(crate) beside: f64,
 }
 
@@ -66,7 +69,8 @@ pub(crate) struct Reading {
 /// The least relative standard error that is believed of a measurement.
 pub(crate) const LEAST_ERROR: f64 = 0.002;
 
-/// Relative standard error of a measurement that tells none: the median of what others tell, which are finite; `unknown` where none does.
+/// Relative standard error of a measurement that tells none: the median of what others tell, which
+/// are finite; `unknown` where none does.
 pub(crate) fn common_error(told: impl Iterator<Item = f64>, unknown: f64) -> f64 {
     let mut errors: Vec<f64> = told.collect();
     errors.sort_by(f64::total_cmp);
@@ -94,21 +98,27 @@ const FLOOR: f64 = 1e-10;
 impl Belief {
     pub(crate) fn new(prior: &Prior, readings: &[Reading]) -> Self {
         let size = prior.laws.first().map_or(0, |(law, _)| law.len());
-        let centre = readings.iter().map(|reading| reading.value).sum::<f64>() / readings.len().max(1) as f64;
+        let centre = readings.iter().map(|reading| reading.value).sum::<f64>()
+            / readings.len().max(1) as f64;
         let values: Vec<f64> = readings.iter().map(|reading| reading.value - centre).collect();
         let left = |law: &[f64]| -> Vec<f64> {
             values.iter().zip(readings).map(|(value, reading)| value - law[reading.place]).collect()
         };
-        let conditions: Vec<Condition> =
-            prior.departures.iter().map(|(departure, _)| Condition::new(departure, readings, size)).collect();
+        let conditions: Vec<Condition> = prior
+            .departures
+            .iter()
+            .map(|(departure, _)| Condition::new(departure, readings, size))
+            .collect();
         let mut hypotheses = Vec::with_capacity(conditions.len() * prior.laws.len());
         for (condition, (_, departure_weight)) in conditions.iter().zip(&prior.departures) {
             for (law, law_weight) in &prior.laws {
-                let evidence = condition.evidence(&left(law)) + (departure_weight * law_weight).ln();
+                let evidence =
+                    condition.evidence(&left(law)) + (departure_weight * law_weight).ln();
                 hypotheses.push((evidence, condition, law));
             }
         }
-        let most = hypotheses.iter().map(|(evidence, ..)| *evidence).fold(f64::NEG_INFINITY, f64::max);
+        let most =
+            hypotheses.iter().map(|(evidence, ..)| *evidence).fold(f64::NEG_INFINITY, f64::max);
         let total: f64 = hypotheses.iter().map(|(evidence, ..)| (evidence - most).exp()).sum();
         let weight = |evidence: f64| (evidence - most).exp() / total;
         let mut belief = Self {
@@ -118,7 +128,8 @@ impl Belief {
             noisy: 0.0,
         };
         let (mut times, mut beside) = (0.0, 0.0);
-        // Predictions are linear in the law: the mean of a condition's predictions is that of its mean law.
+        // Predictions are linear in the law: the mean of a condition's predictions is that of its
+        // mean law.
         for (condition, its) in conditions.iter().zip(hypotheses.chunks_exact(prior.laws.len())) {
             let share: f64 = its.iter().map(|(evidence, ..)| weight(*evidence)).sum();
             let mut law = vec![0.0; size];
@@ -126,8 +137,11 @@ impl Belief {
                 let weight = weight(*evidence);
                 law.iter_mut().zip(*other).for_each(|(sum, value)| *sum += weight * value);
             }
-            let left: Vec<f64> =
-                values.iter().zip(readings).map(|(value, reading)| share * value - law[reading.place]).collect();
+            let left: Vec<f64> = values
+                .iter()
+                .zip(readings)
+                .map(|(value, reading)| share * value - law[reading.place])
+                .collect();
             let prediction = condition.predict(&law, &left);
             belief.mean.iter_mut().zip(&prediction).for_each(|(mean, value)| *mean += value);
             times += share * condition.noise.times.powi(2);
@@ -164,13 +178,16 @@ impl Belief {
         (0..self.mean.len()).max_by(|&a, &b| self.mean[a].total_cmp(&self.mean[b])).unwrap_or(0)
     }
 
-    /// Whether measurements of the same candidate contradict what they say of their errors: something beside these is more likely than not.
+    /// Whether measurements of the same candidate contradict what they say of their errors:
+    /// something beside these is more likely than not.
     pub(crate) fn noisy(&self) -> bool {
         self.noisy > 0.5
     }
 
-    /// By how much the greatest mean is expected to rise by one more measurement of `place` with `error`: what it is worth to know (P.
-    /// Frazier, W. Powell, S. Dayanik, "The knowledge-gradient policy for correlated normal beliefs", INFORMS J. on Computing 21(4), 2009).
+    /// By how much the greatest mean is expected to rise by one more measurement of `place` with
+    /// `error`: what it is worth to know (P. Frazier, W. Powell, S. Dayanik, "The
+    /// knowledge-gradient policy for correlated normal beliefs", INFORMS J. on Computing 21(4),
+    /// 2009).
     pub(crate) fn worth(&self, place: usize, error: f64) -> f64 {
         let moves = self.covariance.row(place);
         let scale = (moves[place] + self.noise.variance(error)).max(FLOOR).sqrt();
@@ -180,8 +197,12 @@ impl Belief {
         for step in -12..=12 {
             let z = f64::from(step) * 0.25;
             let weight = (-z * z / 2.0).exp();
-            let risen =
-                self.mean.iter().zip(moves).map(|(mean, moved)| mean + moved / scale * z).fold(f64::MIN, f64::max);
+            let risen = self
+                .mean
+                .iter()
+                .zip(moves)
+                .map(|(mean, moved)| mean + moved / scale * z)
+                .fold(f64::MIN, f64::max);
             worth += weight * (risen - best);
             weights += weight;
         }
@@ -193,7 +214,12 @@ impl Belief {
         let lower = self.covariance.cholesky(FLOOR);
         let draw = |_| {
             let normals: Vec<f64> = self.mean.iter().map(|_| normal(random)).collect();
-            lower.lower_times(&normals).iter().zip(&self.mean).map(|(moved, mean)| mean + moved).collect()
+            lower
+                .lower_times(&normals)
+                .iter()
+                .zip(&self.mean)
+                .map(|(moved, mean)| mean + moved)
+                .collect()
         };
         (0..count).map(draw).collect()
     }
@@ -223,10 +249,13 @@ impl Condition {
             prior(readings[a].place, readings[b].place) + noise
         });
         let lower = among.cholesky(FLOOR);
-        let towards = |place: usize| -> Vec<f64> { readings.iter().map(|other| prior(place, other.place)).collect() };
+        let towards = |place: usize| -> Vec<f64> {
+            readings.iter().map(|other| prior(place, other.place)).collect()
+        };
         let halves: Vec<Vec<f64>> = (0..size).map(|place| lower.forward(&towards(place))).collect();
         let weights = halves.iter().map(|half| lower.backward(half)).collect();
-        let explained = |a: usize, b: usize| halves[a].iter().zip(&halves[b]).map(|(x, y)| x * y).sum::<f64>();
+        let explained =
+            |a: usize, b: usize| halves[a].iter().zip(&halves[b]).map(|(x, y)| x * y).sum::<f64>();
         let covariance = Matrix::from_fn(size, |a, b| prior(a, b) - explained(a, b));
         Self { noise: departure.noise, lower, weights, covariance }
     }
@@ -235,12 +264,17 @@ impl Condition {
     fn evidence(&self, left: &[f64]) -> f64 {
         let whitened = self.lower.forward(left);
         let square: f64 = whitened.iter().map(|value| value * value).sum();
-        let volume: f64 = (0..self.lower.size()).map(|index| self.lower.at(index, index).ln()).sum();
+        let volume: f64 =
+            (0..self.lower.size()).map(|index| self.lower.at(index, index).ln()).sum();
         -square / 2.0 - volume
     }
 
     fn predict(&self, law: &[f64], left: &[f64]) -> Vec<f64> {
         let from_law = law.iter().zip(&self.weights);
-        from_law.map(|(value, weights)| value + weights.iter().zip(left).map(|(a, b)| a * b).sum::<f64>()).collect()
+        from_law
+            .map(|(value, weights)| {
+                value + weights.iter().zip(left).map(|(a, b)| a * b).sum::<f64>()
+            })
+            .collect()
     }
 }

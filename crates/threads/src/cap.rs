@@ -1,6 +1,8 @@
-//! Programs that make no more threads from some number on: their input has no work for more, or they allow no more.
+//! Programs that make no more threads from some number on: their input has no work for more, or
+//! they allow no more.
 //!
-//! `xz -T4` on an input of two blocks makes as many threads as `xz -T2`: what differs between probes of the two is noise, and the answer is 2 at the most.
+//! `xz -T4` on an input of two blocks makes as many threads as `xz -T2`: what differs between
+//! probes of the two is noise, and the answer is 2 at the most.
 
 use std::collections::BTreeMap;
 
@@ -11,14 +13,17 @@ pub struct Cap {
     pub threads: u32,
     /// The numbers that made them, two at least, ascending: no greater number was probed.
     pub numbers: Vec<u32>,
-    /// Fewer threads were seen with a lesser number; otherwise it may be that they do not follow the number at all.
+    /// Fewer threads were seen with a lesser number; otherwise it may be that they do not follow
+    /// the number at all.
     pub follows: bool,
 }
 
 impl Cap {
-    /// From probes as pairs: the number of threads that was asked for, and the threads that were seen. `None` where the greatest number made more threads
-    /// than all others, or fewer than another one did; and where the least of those that made the most promises fewer, so many and a first one that waits:
-    /// a pool of a fixed size whose threads have work by the number is no lack of work.
+    /// From probes as pairs: the number of threads that was asked for, and the threads that were
+    /// seen. `None` where the greatest number made more threads than all others, or fewer than
+    /// another one did; and where the least of those that made the most promises fewer, so many and
+    /// a first one that waits: a pool of a fixed size whose threads have work by the number is
+    /// no lack of work.
     pub fn seen(probes: impl IntoIterator<Item = (u32, u32)>) -> Option<Self> {
         // A thread that lives shortly is not seen in every probe.
         let mut made: BTreeMap<u32, u32> = BTreeMap::new();
@@ -31,7 +36,11 @@ impl Cap {
         let numbers: Vec<u32> = made.range(first..).map(|(number, _)| *number).collect();
         let alike = made.range(first..).all(|(_, most)| *most == threads);
         let follows = numbers.len() < made.len();
-        (alike && numbers.len() > 1 && threads <= first + 1).then_some(Self { threads, numbers, follows })
+        (alike && numbers.len() > 1 && threads <= first + 1).then_some(Self {
+            threads,
+            numbers,
+            follows,
+        })
     }
 
     /// The fewest of the numbers that were seen to make all the threads.
@@ -51,10 +60,15 @@ mod tests {
 
     #[test]
     fn numbers_that_make_the_most_threads_alike_are_a_cap() {
-        let cap = |threads, numbers: &[u32], follows| Some(Cap { threads, numbers: numbers.to_vec(), follows });
+        let cap = |threads, numbers: &[u32], follows| {
+            Some(Cap { threads, numbers: numbers.to_vec(), follows })
+        };
         // xz with an input of one block, of three, and with one that is large enough.
         assert_eq!(Cap::seen([(2, 2), (4, 2), (1, 1), (4, 2)]), cap(2, &[2, 4], true));
-        assert_eq!(Cap::seen([(8, 4), (72, 4), (1, 1), (4, 4), (3, 4), (2, 3)]), cap(4, &[3, 4, 8, 72], true));
+        assert_eq!(
+            Cap::seen([(8, 4), (72, 4), (1, 1), (4, 4), (3, 4), (2, 3)]),
+            cap(4, &[3, 4, 8, 72], true)
+        );
         assert_eq!(Cap::seen([(2, 3), (4, 5), (1, 1)]), None);
         assert_eq!(Cap::seen([(1, 2), (2, 2)]), cap(2, &[1, 2], false));
         assert_eq!(Cap::seen([(2, 2), (2, 2)]), None, "a single number");

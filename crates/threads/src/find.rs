@@ -14,8 +14,9 @@ pub struct Attempt {
 }
 
 impl Attempt {
-    /// How fast the program got on; `None` where that cannot be told. Error: it is told by something else than `before` was, say by CPU
-    /// time since its instructions could not be read this once: such speeds do not compare.
+    /// How fast the program got on; `None` where that cannot be told. Error: it is told by
+    /// something else than `before` was, say by CPU time since its instructions could not be
+    /// read this once: such speeds do not compare.
     pub fn progress_like(&self, before: &[Attempt]) -> Result<Option<Progress>, MeasureError> {
         let Some(progress) = self.probe.progress else { return Ok(None) };
         let first = before.iter().find_map(|attempt| attempt.probe.progress);
@@ -53,8 +54,8 @@ impl Found {
     }
 }
 
-/// Runs `search` to its end with probes of `window`. `convert` is the program's Convert(): from a number of threads to its parameter.
-/// Error: the first probe that fails.
+/// Runs `search` to its end with probes of `window`. `convert` is the program's Convert(): from a
+/// number of threads to its parameter. Error: the first probe that fails.
 pub fn find(
     mut search: Reinforcer,
     prober: &mut impl Prober,
@@ -64,7 +65,9 @@ pub fn find(
     let mut attempts: Vec<Attempt> = Vec::new();
     loop {
         match search.next() {
-            Next::Try(asked) if attempts.last().is_some_and(|last| convert(last.asked) == convert(asked)) => {
+            Next::Try(asked)
+                if attempts.last().is_some_and(|last| convert(last.asked) == convert(asked)) =>
+            {
                 search.pass();
             }
             Next::Try(asked) => {
@@ -98,7 +101,8 @@ mod tests {
 
         fn probe(&mut self, parameter: u32, window: Duration) -> Result<Probe, MeasureError> {
             let threads = 3 + 4 * parameter;
-            let profile = Profile { cpu_util: f64::from(threads) / 24.0 * 100.0, ..Profile::default() };
+            let profile =
+                Profile { cpu_util: f64::from(threads) / 24.0 * 100.0, ..Profile::default() };
             Ok(Probe { parameter, threads, profile, progress: None, cost: window })
         }
 
@@ -107,15 +111,19 @@ mod tests {
         }
     }
 
-    /// 1 and 5 threads are n = 1: two probes of the same program would show no parallelism and end the search.
+    /// 1 and 5 threads are n = 1: two probes of the same program would show no parallelism and end
+    /// the search.
     #[test]
     fn a_step_that_starts_the_same_program_is_no_saturation() {
         let formula: Formula = "3+4n".parse().unwrap();
         let span = Span { min: 1, max: 30, step: 4 };
         let search = Reinforcer::new(span, 24, Thresholds::scaled(span.step, 24)).unwrap();
-        let found = find(search, &mut Busy, |threads| formula.parameter(threads), Duration::from_millis(1)).unwrap();
+        let found =
+            find(search, &mut Busy, |threads| formula.parameter(threads), Duration::from_millis(1))
+                .unwrap();
         assert_eq!((found.parameter, found.choice.reason), (6, Reason::MostThreads));
-        let probed: Vec<u32> = found.attempts.iter().map(|attempt| attempt.probe.parameter).collect();
+        let probed: Vec<u32> =
+            found.attempts.iter().map(|attempt| attempt.probe.parameter).collect();
         assert_eq!(probed, [1, 2, 3, 4, 5, 6]);
     }
 

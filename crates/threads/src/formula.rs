@@ -1,7 +1,8 @@
 //! How many threads a program makes for its parameter, and back.
 //!
-//! A search counts in threads, a program takes a parameter n: the published programs make 1 + n, 1 + n + 1, 1 + (n - 1) or, a pipeline
-//! of four pools, 1 + (1 + n + n + n + n + 1) threads (paper, Table II). A [`Formula`] is such an expression: whole numbers, `n`, `+`, `-`, `*`
+//! A search counts in threads, a program takes a parameter n: the published programs make 1 + n, 1
+//! + n + 1, 1 + (n - 1) or, a pipeline of four pools, 1 + (1 + n + n + n + n + 1) threads (paper,
+//! Table II). A [`Formula`] is such an expression: whole numbers, `n`, `+`, `-`, `*`
 //! and parentheses; a number right before `n` or a parenthesis multiplies it.
 
 use std::fmt;
@@ -18,7 +19,9 @@ pub struct Formula {
 
 /// Why a text is no formula.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{text}' does not say how many threads there are for n: {reason}; write it as 1+n, 1+4*n or 1+(n-1)")]
+#[error(
+    "'{text}' does not say how many threads there are for n: {reason}; write it as 1+n, 1+4*n or 1+(n-1)"
+)]
 pub struct FormulaError {
     text: String,
     reason: &'static str,
@@ -44,8 +47,9 @@ impl Formula {
         self.slope > 0
     }
 
-    /// Convert() of figure 8: the parameter for a search's number of threads. Where each n makes one thread the number is taken as it is
-    /// (the paper reports 9 threads, 1 + n, where its search chose 8); where n makes several, the largest n whose threads are not more
+    /// Convert() of figure 8: the parameter for a search's number of threads. Where each n makes
+    /// one thread the number is taken as it is (the paper reports 9 threads, 1 + n, where its
+    /// search chose 8); where n makes several, the largest n whose threads are not more
     /// than the number (63 for 64); at least 1.
     pub fn parameter(&self, threads: u32) -> u32 {
         if self.slope < 2 {
@@ -171,7 +175,9 @@ mod tests {
     #[test]
     fn the_paper_s_programs() {
         // Table II, with n = 15 and, for ferret, its 63 threads.
-        for (text, threads) in [("1+n", 16), ("1 + (1 + n + n + n + n + 1)", 63), ("1+n+1", 17), ("1 + (n-1)", 15)] {
+        for (text, threads) in
+            [("1+n", 16), ("1 + (1 + n + n + n + n + 1)", 63), ("1+n+1", 17), ("1 + (n-1)", 15)]
+        {
             assert_eq!(formula(text).threads(15), threads, "{text}");
         }
         assert_eq!((formula("1+n").parameter(8), formula("1+n+1").parameter(24)), (8, 24));
@@ -191,8 +197,20 @@ mod tests {
 
     #[test]
     fn what_is_no_formula_is_refused_in_one_line() {
-        for text in ["", "1+", "n*n", "n^2", "(n", "n)", "m", "1-n", "99999999999999999999", "1048577*n", "+n", "n n n"]
-        {
+        for text in [
+            "",
+            "1+",
+            "n*n",
+            "n^2",
+            "(n",
+            "n)",
+            "m",
+            "1-n",
+            "99999999999999999999",
+            "1048577*n",
+            "+n",
+            "n n n",
+        ] {
             let error = text.parse::<Formula>().unwrap_err().to_string();
             assert!(!error.contains('\n') && error.contains("1+n"), "{error}");
         }

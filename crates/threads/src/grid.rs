@@ -1,4 +1,5 @@
-//! The arms of a machine: numbers of threads, left to the operating system or under the policies of placement that make a difference there.
+//! The arms of a machine: numbers of threads, left to the operating system or under the policies of
+//! placement that make a difference there.
 
 use crate::tuner::Arm;
 use pinwise_topology::{Assignment, Policy, SharingTree};
@@ -16,13 +17,14 @@ pub struct Candidate {
     pub arm: Arm,
 }
 
-/// The candidates for numbers and the threads that each makes, at least 1: for each number first the one left to the operating system. None where the
-/// tree has no contexts.
+/// The candidates for numbers and the threads that each makes, at least 1: for each number first
+/// the one left to the operating system. None where the tree has no contexts.
 pub fn candidates(tree: &SharingTree, numbers: &[(u32, u32)]) -> Vec<Candidate> {
     let of = |&(number, threads): &(u32, u32)| {
         let candidate = |policy: Option<Policy>, assignment: &Assignment| {
             let used = tree.footprint(assignment);
-            let arm = Arm { threads, cores: used.cores, packages: used.packages, free: policy.is_none() };
+            let arm =
+                Arm { threads, cores: used.cores, packages: used.packages, free: policy.is_none() };
             Candidate { number, policy, arm }
         };
         // Load balancers of operating systems spread what nobody pins.
@@ -34,11 +36,14 @@ pub fn candidates(tree: &SharingTree, numbers: &[(u32, u32)]) -> Vec<Candidate> 
     if tree.leaves().is_empty() { Vec::new() } else { numbers.iter().flat_map(of).collect() }
 }
 
-/// Numbers of threads with which a part of the machine, anywhere in it, is full: one thread on each of its contexts, or on each of its cores. Ascending.
+/// Numbers of threads with which a part of the machine, anywhere in it, is full: one thread on each
+/// of its contexts, or on each of its cores. Ascending.
 pub fn boundaries(tree: &SharingTree) -> Vec<u32> {
-    // Around different contexts, such as those of large and of small cores, parts differ; most are met around many of them.
+    // Around different contexts, such as those of large and of small cores, parts differ; most are
+    // met around many of them.
     let leaves = 0..tree.leaves().len() as u32;
-    let parts: HashSet<Range<u32>> = leaves.flat_map(|leaf| tree.around(leaf)).map(|(_, part)| part).collect();
+    let parts: HashSet<Range<u32>> =
+        leaves.flat_map(|leaf| tree.around(leaf)).map(|(_, part)| part).collect();
     let mut full = BTreeSet::new();
     for part in parts {
         full.insert(part.len() as u32);
@@ -73,8 +78,15 @@ mod tests {
                 (8, "compact", arm(8, 4, 2)),
             ]
         );
-        let nothing = SharingTree::over(&Machine::from_shape("2").unwrap(), &CpuSet::default(), Alike::ExceptNuma);
-        assert_eq!((super::candidates(&nothing, &[(1, 1)]), boundaries(&nothing)), (Vec::new(), Vec::new()));
+        let nothing = SharingTree::over(
+            &Machine::from_shape("2").unwrap(),
+            &CpuSet::default(),
+            Alike::ExceptNuma,
+        );
+        assert_eq!(
+            (super::candidates(&nothing, &[(1, 1)]), boundaries(&nothing)),
+            (Vec::new(), Vec::new())
+        );
     }
 
     #[test]
@@ -90,7 +102,8 @@ mod tests {
         // Eight cores of two contexts, and sixteen of one in clusters of four.
         let mut machine = Machine::from_shape("package:1 cluster:5 core:8 pu:2").unwrap();
         let of = |machine: &Machine| boundaries(&SharingTree::new(machine, Alike::ExceptNuma));
-        machine.allowed = CpuSet::parse_list("0-15,16,18,20,22,32,34,36,38,48,50,52,54,64,66,68,70").unwrap();
+        machine.allowed =
+            CpuSet::parse_list("0-15,16,18,20,22,32,34,36,38,48,50,52,54,64,66,68,70").unwrap();
         assert_eq!(of(&machine), [1, 2, 4, 8, 16, 24, 32]);
         machine.allowed = CpuSet::parse_list("0-15").unwrap();
         assert_eq!(of(&machine), [1, 2, 8, 16], "the four were those of a cluster of small cores");

@@ -1,19 +1,23 @@
-//! How the speed of a program may change with its number of threads: the laws a search believes possible before it has probed.
+//! How the speed of a program may change with its number of threads: the laws a search believes
+//! possible before it has probed.
 //!
-//! The Universal Scalability Law (N. J. Gunther, "Guerrilla Capacity Planning", Springer 2007, chapter 4) gives the speed with n threads as a
-//! multiple of that with one:
+//! The Universal Scalability Law (N. J. Gunther, "Guerrilla Capacity Planning", Springer 2007,
+//! chapter 4) gives the speed with n threads as a multiple of that with one:
 //!
 //! ```text
 //! X(n) = n / (1 + σ (n - 1) + κ n (n - 1))
 //! ```
 //!
-//! σ is the share of the work that threads queue for (a serial part, a lock, a saturated memory), κ what each pair of threads costs to keep
-//! in step; with κ above 0 the speed is greatest at √((1 - σ) / κ) threads and falls from there. The law knows nothing of the number of
-//! contexts. Threads beyond it take turns: the speed then stays, or declines with the switches and migrations that brings. So a law here follows
-//! Gunther's up to a knee and a power of n from there; the knee is most often the number of contexts, but a pool of memory or
-//! a stage of a pipeline can be used up earlier or, where threads sleep most of the time, later. More threads than contexts may also be faster, a
-//! little: smaller shares of the work are more alike together, and a context whose thread waits has another (C. Iancu, S. Hofmeyr,
-//! F. Blagojević, Y. Zheng, "Oversubscription on multicore processors", IPDPS 2010). Where threads wait for each other, turns have to be even: 36
+//! σ is the share of the work that threads queue for (a serial part, a lock, a saturated memory), κ
+//! what each pair of threads costs to keep in step; with κ above 0 the speed is greatest at √((1 -
+//! σ) / κ) threads and falls from there. The law knows nothing of the number of contexts. Threads
+//! beyond it take turns: the speed then stays, or declines with the switches and migrations that
+//! brings. So a law here follows Gunther's up to a knee and a power of n from there; the knee is
+//! most often the number of contexts, but a pool of memory or a stage of a pipeline can be used up
+//! earlier or, where threads sleep most of the time, later. More threads than contexts may also be
+//! faster, a little: smaller shares of the work are more alike together, and a context whose thread
+//! waits has another (C. Iancu, S. Hofmeyr, F. Blagojević, Y. Zheng, "Oversubscription on multicore
+//! processors", IPDPS 2010). Where threads wait for each other, turns have to be even: 36
 //! threads on 24 contexts take as many turns as 48.
 
 /// One possible law.
@@ -27,8 +31,8 @@ pub struct Law {
     pub knee: f64,
     /// Speed falls as n to the power of minus this beyond the knee; below 0 it rises.
     pub decline: f64,
-    /// How much it matters beyond the knee that turns are uneven, from 0 to 1: the speed has the factor (t / ⌈t⌉) to this power, where t is the
-    /// number of threads over the knee.
+    /// How much it matters beyond the knee that turns are uneven, from 0 to 1: the speed has the
+    /// factor (t / ⌈t⌉) to this power, where t is the number of threads over the knee.
     pub uneven: f64,
 }
 
@@ -37,8 +41,10 @@ const SIGMAS: [f64; 10] = [0.0, 0.002, 0.005, 0.01, 0.02, 0.04, 0.08, 0.15, 0.3,
 /// Where Gunther's law has its maximum, in contexts, at one thread at the least; κ follows.
 const PEAKS: [f64; 10] = [f64::INFINITY, 5.0, 3.0, 2.0, 1.4, 1.0, 0.7, 0.5, 0.35, 0.2];
 /// Where the knee is, in contexts, and how likely that is.
-const KNEES: [(f64, f64); 6] = [(0.25, 0.1), (0.5, 0.1), (1.0, 0.5), (1.6, 0.1), (2.6, 0.1), (f64::INFINITY, 0.1)];
-/// How much uneven turns matter beyond a knee at the contexts, and how likely that is: threads that share out work mostly wait for each other at its end.
+const KNEES: [(f64, f64); 6] =
+    [(0.25, 0.1), (0.5, 0.1), (1.0, 0.5), (1.6, 0.1), (2.6, 0.1), (f64::INFINITY, 0.1)];
+/// How much uneven turns matter beyond a knee at the contexts, and how likely that is: threads that
+/// share out work mostly wait for each other at its end.
 const UNEVEN: [(f64, f64); 3] = [(0.0, 0.2), (0.15, 0.4), (0.5, 0.4)];
 /// How the speed declines beyond the knee, and how likely that is.
 const DECLINES: [(f64, f64); 5] = [(-0.05, 0.15), (0.0, 0.4), (0.08, 0.2), (0.3, 0.15), (1.0, 0.1)];
@@ -55,24 +61,36 @@ impl Law {
         usl * turns.powf(-self.decline) * (turns / turns.ceil()).powf(self.uneven)
     }
 
-    /// The laws believed possible on `contexts` contexts before anything was probed, each with its probability.
+    /// The laws believed possible on `contexts` contexts before anything was probed, each with its
+    /// probability.
     pub fn family(contexts: u32) -> Vec<(Self, f64)> {
         let contexts = f64::from(contexts.max(1));
         let mut laws = Vec::new();
         for (knee, knee_weight) in KNEES {
             for (decline, decline_weight) in DECLINES {
                 for (uneven, uneven_weight) in UNEVEN {
-                    // Without a knee there is nothing to decline from, and turns are taken at contexts.
-                    let weight = match (knee == 1.0, knee.is_finite(), decline == 0.0, uneven == 0.0) {
-                        (true, ..) => knee_weight * decline_weight * uneven_weight,
-                        (_, true, _, true) => knee_weight * decline_weight,
-                        (_, false, true, true) => knee_weight,
-                        _ => continue,
-                    };
-                    for (sigma, peak) in SIGMAS.into_iter().flat_map(|sigma| PEAKS.map(|peak| (sigma, peak))) {
+                    // Without a knee there is nothing to decline from, and turns are taken at
+                    // contexts.
+                    let weight =
+                        match (knee == 1.0, knee.is_finite(), decline == 0.0, uneven == 0.0) {
+                            (true, ..) => knee_weight * decline_weight * uneven_weight,
+                            (_, true, _, true) => knee_weight * decline_weight,
+                            (_, false, true, true) => knee_weight,
+                            _ => continue,
+                        };
+                    for (sigma, peak) in
+                        SIGMAS.into_iter().flat_map(|sigma| PEAKS.map(|peak| (sigma, peak)))
+                    {
                         let most = (peak * contexts).max(1.0);
-                        let kappa = if most.is_finite() { (1.0 - sigma) / most.powi(2) } else { 0.0 };
-                        let law = Self { sigma, kappa, knee: (knee * contexts).max(1.0), decline, uneven };
+                        let kappa =
+                            if most.is_finite() { (1.0 - sigma) / most.powi(2) } else { 0.0 };
+                        let law = Self {
+                            sigma,
+                            kappa,
+                            knee: (knee * contexts).max(1.0),
+                            decline,
+                            uneven,
+                        };
                         laws.push((law, weight / (SIGMAS.len() * PEAKS.len()) as f64));
                     }
                 }
@@ -92,7 +110,8 @@ mod tests {
         assert_eq!(law.speedup(1.0), 1.0);
         assert!((law.speedup(16.0) - 16.0 / (1.0 + 0.75 + 0.24)).abs() < 1e-12);
         // Greatest at √((1 - σ) / κ) = 30.8 threads.
-        let best = (1..=64).max_by(|&a, &b| law.speedup(f64::from(a)).total_cmp(&law.speedup(f64::from(b))));
+        let best = (1..=64)
+            .max_by(|&a, &b| law.speedup(f64::from(a)).total_cmp(&law.speedup(f64::from(b))));
         assert_eq!(best, Some(31));
     }
 
@@ -107,15 +126,24 @@ mod tests {
         assert_eq!([24.0, 36.0, 48.0].map(|n| uneven.speedup(n)), [24.0, 18.0, 24.0]);
     }
 
-    /// Maxima at a part of a thread would have two threads seven times slower than one, and outweigh everything on two contexts.
+    /// Maxima at a part of a thread would have two threads seven times slower than one, and
+    /// outweigh everything on two contexts.
     #[test]
     fn before_any_probe_as_many_threads_as_contexts_are_believed_fastest_on_few_contexts() {
         for contexts in 2..5 {
             let family = Law::family(contexts);
-            let gain = |n: u32| family.iter().map(|(law, weight)| weight * law.speedup(f64::from(n)).ln()).sum::<f64>();
+            let gain = |n: u32| {
+                family
+                    .iter()
+                    .map(|(law, weight)| weight * law.speedup(f64::from(n)).ln())
+                    .sum::<f64>()
+            };
             let best = (1..=2 * contexts).max_by(|&a, &b| gain(a).total_cmp(&gain(b)));
             assert_eq!(best, Some(contexts));
-            assert!(family.iter().all(|(law, _)| law.speedup(f64::from(contexts)) >= 0.2), "{contexts}");
+            assert!(
+                family.iter().all(|(law, _)| law.speedup(f64::from(contexts)) >= 0.2),
+                "{contexts}"
+            );
         }
     }
 
@@ -124,7 +152,9 @@ mod tests {
         for contexts in [1, 2, 24, 256] {
             let family = Law::family(contexts);
             assert!((family.iter().map(|(_, weight)| weight).sum::<f64>() - 1.0).abs() < 1e-9);
-            assert!(family.iter().all(|(law, _)| law.speedup(f64::from(contexts) * 3.0).is_finite()));
+            assert!(
+                family.iter().all(|(law, _)| law.speedup(f64::from(contexts) * 3.0).is_finite())
+            );
         }
     }
 }

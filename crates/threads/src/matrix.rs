@@ -41,16 +41,20 @@ impl Matrix {
         }
     }
 
-    /// The lower triangle L with L Lᵀ = self (Cholesky). Pivots that rounding has made smaller than `floor` become it: covariances of
-    /// values that determine each other are singular.
+    /// The lower triangle L with L Lᵀ = self (Cholesky). Pivots that rounding has made smaller than
+    /// `floor` become it: covariances of values that determine each other are singular.
     pub(crate) fn cholesky(&self, floor: f64) -> Self {
         let mut lower = Self::from_fn(self.size, |_, _| 0.0);
         for row in 0..self.size {
             for column in 0..=row {
                 let (left, right) = (&lower.row(row)[..column], &lower.row(column)[..column]);
-                let rest = self.at(row, column) - left.iter().zip(right).map(|(a, b)| a * b).sum::<f64>();
-                lower.values[row * self.size + column] =
-                    if row == column { rest.max(floor).sqrt() } else { rest / lower.at(column, column) };
+                let rest =
+                    self.at(row, column) - left.iter().zip(right).map(|(a, b)| a * b).sum::<f64>();
+                lower.values[row * self.size + column] = if row == column {
+                    rest.max(floor).sqrt()
+                } else {
+                    rest / lower.at(column, column)
+                };
             }
         }
         lower
@@ -70,7 +74,8 @@ impl Matrix {
     pub(crate) fn backward(&self, right: &[f64]) -> Vec<f64> {
         let mut solution = vec![0.0; self.size];
         for row in (0..self.size).rev() {
-            let known: f64 = (row + 1..self.size).map(|below| self.at(below, row) * solution[below]).sum();
+            let known: f64 =
+                (row + 1..self.size).map(|below| self.at(below, row) * solution[below]).sum();
             solution[row] = (right[row] - known) / self.at(row, row);
         }
         solution
@@ -78,7 +83,9 @@ impl Matrix {
 
     /// L times `vector`, where self is a lower triangle.
     pub(crate) fn lower_times(&self, vector: &[f64]) -> Vec<f64> {
-        (0..self.size).map(|row| self.row(row)[..=row].iter().zip(vector).map(|(a, b)| a * b).sum()).collect()
+        (0..self.size)
+            .map(|row| self.row(row)[..=row].iter().zip(vector).map(|(a, b)| a * b).sum())
+            .collect()
     }
 }
 
@@ -88,7 +95,9 @@ mod tests {
 
     #[test]
     fn a_triangle_solves_what_it_was_made_from() {
-        let matrix = Matrix::from_fn(3, |row, column| [[4.0, 2.0, 0.6], [2.0, 5.0, 1.0], [0.6, 1.0, 3.0]][row][column]);
+        let matrix = Matrix::from_fn(3, |row, column| {
+            [[4.0, 2.0, 0.6], [2.0, 5.0, 1.0], [0.6, 1.0, 3.0]][row][column]
+        });
         let lower = matrix.cholesky(1e-12);
         let right = [1.0, -2.0, 0.5];
         let solution = lower.backward(&lower.forward(&right));

@@ -12,13 +12,15 @@ pub enum Objective {
     Time,
     /// Least energy: work per joule.
     Energy,
-    /// Least energy times time ("energy-delay product"; R. Gonzalez, M. Horowitz, "Energy dissipation in general purpose microprocessors", IEEE J. of
-    /// Solid-State Circuits 31(9), 1996): work per second times work per joule.
+    /// Least energy times time ("energy-delay product"; R. Gonzalez, M. Horowitz, "Energy
+    /// dissipation in general purpose microprocessors", IEEE J. of Solid-State Circuits 31(9),
+    /// 1996): work per second times work per joule.
     Edp,
 }
 
 impl Objective {
-    /// The value to maximise at `rate` work per second and `watts` of power; `None` where it needs a power that is not known (or not above 0).
+    /// The value to maximise at `rate` work per second and `watts` of power; `None` where it needs
+    /// a power that is not known (or not above 0).
     pub fn value(self, rate: f64, watts: Option<f64>) -> Option<f64> {
         let watts = watts.filter(|watts| *watts > 0.0);
         match self {
@@ -28,7 +30,8 @@ impl Objective {
         }
     }
 
-    /// What the value is counted in, where progress is counted in `unit`: the work of a joule; or its reciprocal, the energy of a run.
+    /// What the value is counted in, where progress is counted in `unit`: the work of a joule; or
+    /// its reciprocal, the energy of a run.
     pub fn unit(self, unit: Unit) -> Unit {
         let Unit { name, reciprocal } = unit;
         let name = match (self, reciprocal, name.as_str()) {
@@ -57,7 +60,9 @@ mod tests {
     fn the_greatest_value_is_the_least_cost() {
         // One job: 10 s at 100 W, or 8 s at 150 W: 1,000 J and 1,200 J, 10,000 Js and 9,600 Js.
         let (slow, fast) = ((0.1, Some(100.0)), (0.125, Some(150.0)));
-        let better = |objective: Objective| objective.value(fast.0, fast.1) > objective.value(slow.0, slow.1);
+        let better = |objective: Objective| {
+            objective.value(fast.0, fast.1) > objective.value(slow.0, slow.1)
+        };
         assert!(better(Objective::Time) && !better(Objective::Energy) && better(Objective::Edp));
     }
 
@@ -72,7 +77,10 @@ mod tests {
             let unit = objective.unit(runs.clone());
             let value = objective.value(1.0 / 2.0, Some(100.0)).unwrap();
             assert!((unit.quantity(value) - cost).abs() < 1e-9, "{objective:?}");
-            assert_eq!((unit.name.as_str(), objective.unit(frames.clone()).name.as_str()), (name, per));
+            assert_eq!(
+                (unit.name.as_str(), objective.unit(frames.clone()).name.as_str()),
+                (name, per)
+            );
         }
     }
 

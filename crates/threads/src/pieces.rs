@@ -1,16 +1,20 @@
 //! How a fixed number of equal pieces of work divides among threads.
 //!
-//! A run of 128 files, frames or options that are dealt out evenly ends when the last thread with the most pieces does: with 25 threads three
-//! have six, the others five, and the run takes six turns as with 22. Threads beyond the contexts take turns, and how fair these are decides what
-//! is left over at the end. Where all threads get the same share of the contexts, 32 and 64 threads, four and two pieces each, end alike. Where shares
-//! differ by chance, as those of run queues do that are seldom of one length (T. Li, D. Baumberger, S. Hahn, "Efficient and scalable multiprocessor
-//! fair scheduling using distributed weighted round-robin", PPoPP 2009), the last threads of 32 have more left to do, alone, than those of
-//! 64: many small shares end more evenly than few large ones. Which it will be is not known; both are taken to be as likely.
+//! A run of 128 files, frames or options that are dealt out evenly ends when the last thread with
+//! the most pieces does: with 25 threads three have six, the others five, and the run takes six
+//! turns as with 22. Threads beyond the contexts take turns, and how fair these are decides what is
+//! left over at the end. Where all threads get the same share of the contexts, 32 and 64 threads,
+//! four and two pieces each, end alike. Where shares differ by chance, as those of run queues do
+//! that are seldom of one length (T. Li, D. Baumberger, S. Hahn, "Efficient and scalable
+//! multiprocessor fair scheduling using distributed weighted round-robin", PPoPP 2009), the last
+//! threads of 32 have more left to do, alone, than those of 64: many small shares end more evenly
+//! than few large ones. Which it will be is not known; both are taken to be as likely.
 
 use crate::belief::normal;
 use pinwise_topology::Random;
 
-/// The share of the speed in the middle of a run that is left over the whole run, from 0 to 1, in the two ways turns may be taken.
+/// The share of the speed in the middle of a run that is left over the whole run, from 0 to 1, in
+/// the two ways turns may be taken.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Evenness {
     /// All threads get the same share of the contexts.
@@ -19,7 +23,8 @@ pub(crate) struct Evenness {
     unfair: f64,
 }
 
-/// Standard deviation of the shares that differ by chance, relative to their mean; none is less than half of that.
+/// Standard deviation of the shares that differ by chance, relative to their mean; none is less
+/// than half of that.
 const CHANCE: f64 = 0.1;
 /// Draws of shares that the mean is taken of.
 const DRAWS: usize = 32;
@@ -35,8 +40,13 @@ impl Evenness {
         let ideal = f64::from(pieces) / f64::from(threads.min(contexts));
         let mut random = Random::new(SEED);
         let mut share = || (1.0 + CHANCE * normal(&mut random)).max(0.5);
-        let unfair = (0..DRAWS).map(|_| duration(pieces, threads, contexts, &mut share)).sum::<f64>() / DRAWS as f64;
-        Self { fair: ideal / duration(pieces, threads, contexts, &mut || 1.0), unfair: ideal / unfair }
+        let unfair =
+            (0..DRAWS).map(|_| duration(pieces, threads, contexts, &mut share)).sum::<f64>()
+                / DRAWS as f64;
+        Self {
+            fair: ideal / duration(pieces, threads, contexts, &mut || 1.0),
+            unfair: ideal / unfair,
+        }
     }
 
     /// Logarithm of the share, expected.
@@ -50,13 +60,15 @@ impl Evenness {
     }
 }
 
-/// How long a run takes, in the time of a piece alone on a context, when the contexts are divided in proportion to `share`, asked for once for
-/// each thread and above 0. A thread runs on one context at a time: what its share would give it beyond that goes to the others, in
-/// proportion again.
+/// How long a run takes, in the time of a piece alone on a context, when the contexts are divided
+/// in proportion to `share`, asked for once for each thread and above 0. A thread runs on one
+/// context at a time: what its share would give it beyond that goes to the others, in proportion
+/// again.
 fn duration(pieces: u32, threads: u32, contexts: u32, share: &mut impl FnMut() -> f64) -> f64 {
     let (each, over) = (pieces / threads, pieces % threads);
     let work = |thread: u32| f64::from(each + u32::from(thread < over));
-    // Those that take turns: what one with a share of 1 has done when they end, and their share; the next to end is the last.
+    // Those that take turns: what one with a share of 1 has done when they end, and their share;
+    // the next to end is the last.
     let mut turns: Vec<(f64, f64)> = (0..threads.min(pieces))
         .map(|thread| {
             let share = share();
@@ -66,7 +78,8 @@ fn duration(pieces: u32, threads: u32, contexts: u32, share: &mut impl FnMut() -
     turns.sort_by(|one, other| other.0.total_cmp(&one.0));
     let greatest = turns.iter().map(|(_, share)| *share).fold(0.0, f64::max);
     let mut shares: f64 = turns.iter().map(|(_, share)| share).sum();
-    // When those end that have a context of their own. They keep it: the fewer are left, the more there is for each.
+    // When those end that have a context of their own. They keep it: the fewer are left, the more
+    // there is for each.
     let mut own: Vec<f64> = Vec::new();
     let (mut done, mut time) = (0.0, 0.0);
     loop {
@@ -114,16 +127,21 @@ mod tests {
         Evenness::new(128, threads, 24)
     }
 
-    /// 128 pieces, as in the paper's section II.B: 24 threads take as long as 22 do, 32 do four each.
+    /// 128 pieces, as in the paper's section II.B: 24 threads take as long as 22 do, 32 do four
+    /// each.
     #[test]
     fn pieces_that_do_not_divide_are_counted() {
         let near = |one: f64, other: f64| (one - other).abs() < 1e-9;
         for threads in [1, 16, 17, 22, 24] {
             let expected = 128.0 / f64::from(threads) / f64::from(128u32.div_ceil(threads));
             let even = of(threads);
-            assert!(near(even.fair, expected) && near(even.unfair, expected), "{threads}: no turns, no unfair ones");
+            assert!(
+                near(even.fair, expected) && near(even.unfair, expected),
+                "{threads}: no turns, no unfair ones"
+            );
         }
-        // All contexts at work to the end; 25 threads: five turns of 25 on 24 contexts, and three more pieces.
+        // All contexts at work to the end; 25 threads: five turns of 25 on 24 contexts, and three
+        // more pieces.
         assert!(near(of(32).fair, 1.0) && near(of(64).fair, 1.0));
         assert!(near(of(25).fair, 128.0 / 24.0 / (5.0 * 25.0 / 24.0 + 1.0)));
     }
@@ -132,10 +150,14 @@ mod tests {
     fn many_small_shares_end_more_evenly_than_few_large_ones() {
         let [few, some, many] = [32, 64, 128].map(|threads| of(threads).unfair);
         assert!(few < some && some < many && few > 0.85 && many > 0.95, "{few} {some} {many}");
-        assert!((of(32).mean() + of(32).deviation()).exp() > 0.999 && of(32).deviation() > of(64).deviation());
+        assert!(
+            (of(32).mean() + of(32).deviation()).exp() > 0.999
+                && of(32).deviation() > of(64).deviation()
+        );
     }
 
-    /// The same by its definition: in each span between two ends as much for a share of 1 as leaves no context without work.
+    /// The same by its definition: in each span between two ends as much for a share of 1 as leaves
+    /// no context without work.
     fn defined(pieces: u32, shares: &[f64], contexts: u32) -> f64 {
         let threads = shares.len() as u32;
         let work = |thread: u32| f64::from(pieces / threads + u32::from(thread < pieces % threads));
@@ -154,7 +176,10 @@ mod tests {
                 let granted: f64 = left.iter().map(|(_, share)| (share * middle).min(1.0)).sum();
                 if granted < busy { low = middle } else { high = middle }
             }
-            let span = left.iter().map(|(work, share)| work / (share * high).min(1.0)).fold(f64::MAX, f64::min);
+            let span = left
+                .iter()
+                .map(|(work, share)| work / (share * high).min(1.0))
+                .fold(f64::MAX, f64::min);
             time += span;
             left.iter_mut().for_each(|(work, share)| *work -= span * (*share * high).min(1.0));
             left.retain(|(work, _)| *work > 1e-9);
@@ -162,7 +187,8 @@ mod tests {
         time
     }
 
-    /// 25 threads on 24 contexts, the first of them with 1.4 times the share of the others: it has one context, not 1.38, for its six pieces.
+    /// 25 threads on 24 contexts, the first of them with 1.4 times the share of the others: it has
+    /// one context, not 1.38, for its six pieces.
     #[test]
     fn no_thread_has_more_than_a_context() {
         let mut shares = std::iter::once(1.4).chain(std::iter::repeat(1.0));

@@ -27,10 +27,12 @@
 //! }
 //! ```
 //!
-//! with ΔP.field = Ptry.field − Pbest.field, and each value either low or high. One place needs reading: FindN sets Pbest ← Ptry just
-//! before it calls ComputeNextT(Pbest, Ptry), so that by the letter every Δ in there would be 0, always low, and Tstep/2 never taken. The
-//! text has it that "the changes of these values over the past two runs" decide; so the Δ of a run is taken here against the run before
-//! it and kept. `Convert` belongs to the program and is left to whoever probes.
+//! with ΔP.field = Ptry.field − Pbest.field, and each value either low or high. One place needs
+//! reading: FindN sets Pbest ← Ptry just before it calls ComputeNextT(Pbest, Ptry), so that by the
+//! letter every Δ in there would be 0, always low, and Tstep/2 never taken. The text has it that
+//! "the changes of these values over the past two runs" decide; so the Δ of a run is taken here
+//! against the run before it and kept. `Convert` belongs to the program and is left to whoever
+//! probes.
 
 use crate::Thresholds;
 use crate::span::{Span, SpanError};
@@ -45,7 +47,8 @@ pub enum Reason {
     CpuUtil,
     /// Waiting for locks was high and rose fast.
     Lock,
-    /// Waiting for locks was high and voluntary switches rose fast, with at most as many threads as contexts.
+    /// Waiting for locks was high and voluntary switches rose fast, with at most as many threads as
+    /// contexts.
     VcxRate,
     /// Waiting for locks was high and migrations rose fast, with more threads than contexts.
     MigrRate,
@@ -100,8 +103,9 @@ impl Reinforcer {
         self.next
     }
 
-    /// Passes over the number asked for, which stands for the same parameter as the one before: a probe of it would be one of the same
-    /// program, and that nothing changes would end the search. (Figure 8 takes for granted that each step changes the parameter.)
+    /// Passes over the number asked for, which stands for the same parameter as the one before: a
+    /// probe of it would be one of the same program, and that nothing changes would end the
+    /// search. (Figure 8 takes for granted that each step changes the parameter.)
     pub fn pass(&mut self) -> Next {
         if let (Next::Try(threads), Some((best, _))) = (self.next, self.best) {
             self.next = if threads == self.span.max {
@@ -117,14 +121,20 @@ impl Reinforcer {
     pub fn observe(&mut self, profile: Profile) -> Next {
         let Next::Try(threads) = self.next else { return self.next };
         self.next = match self.best {
-            // The figure takes Tmin + Tstep for granted; a span shorter than a step ends at its end.
-            None if threads == self.span.max => Next::Stop(Choice { threads, reason: Reason::MostThreads }),
+            // The figure takes Tmin + Tstep for granted; a span shorter than a step ends at its
+            // end.
+            None if threads == self.span.max => {
+                Next::Stop(Choice { threads, reason: Reason::MostThreads })
+            }
             None => Next::Try((threads + self.span.step).min(self.span.max)),
             Some((best, before)) => {
-                let seen = Comparison { threads, lock: profile.lock, delta: difference(profile, before) };
+                let seen =
+                    Comparison { threads, lock: profile.lock, delta: difference(profile, before) };
                 match self.terminate(&seen) {
                     // "Tbest ← Ttry; Nbest ← Ntry; return(true)"
-                    Some(Reason::MostThreads) => Next::Stop(Choice { threads, reason: Reason::MostThreads }),
+                    Some(Reason::MostThreads) => {
+                        Next::Stop(Choice { threads, reason: Reason::MostThreads })
+                    }
                     Some(reason) => return self.stop(best, reason),
                     None => Next::Try(self.compute_next(&seen)),
                 }
@@ -165,7 +175,9 @@ impl Reinforcer {
         let high = &self.thresholds;
         let low_lock = seen.lock < high.lock;
         let slow = if seen.threads <= self.contexts {
-            low_lock || seen.delta.vcx_rate < high.delta_vcx_rate || seen.delta.lock < high.delta_lock
+            low_lock
+                || seen.delta.vcx_rate < high.delta_vcx_rate
+                || seen.delta.lock < high.delta_lock
         } else {
             low_lock || seen.delta.migr_rate < high.delta_migr_rate
         };

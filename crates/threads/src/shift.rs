@@ -1,23 +1,27 @@
 //! Whether a program came into another phase between the probes of a search.
 //!
-//! A search compares numbers of threads that were probed at different times. Where the program, or the machine under it, changes meanwhile it compares
-//! phases instead. Only probes of the *same* number tell the two apart: [`Shift::of`] cuts the search in two where that leaves the least scatter
-//! among such probes, of progress, CPU_UTIL or LOCK, and reports a difference that matters.
+//! A search compares numbers of threads that were probed at different times. Where the program, or
+//! the machine under it, changes meanwhile it compares phases instead. Only probes of the *same*
+//! number tell the two apart: [`Shift::of`] cuts the search in two where that leaves the least
+//! scatter among such probes, of progress, CPU_UTIL or LOCK, and reports a difference that matters.
 //!
 //! ```text
 //! d(n) = mean of the probes of n after the cut - mean of those before it        (of the logarithm of progress)
 //! E    = sum of w(n) d(n)²,   w(n) = a b / (a + b) for b probes before and a after
 //! ```
 //!
-//! E is by how much the squared scatter is less with the cut than without, and the cut is where it is greatest. One phase need not be slower with all
-//! numbers than the other: what counts is the size of the differences, sqrt(E / sum of w(n)), and F = E / (m s²) for m numbers on both sides, where s is the
-//! scatter that is left. It is known, with its degrees of freedom, once some number has two probes on a side; else, for progress, by the standard
-//! errors that the probes tell themselves, one degree of freedom each. The change is beyond what probes scatter where chance makes an F as large in a twentieth of
-//! all searches at most (Fisher's distribution, that share divided by the number of cuts and signs). Where that cannot be said, because scatter is not known or from
-//! a handful of probes, a change is one that *may* be ([`Shift::sure`]).
+//! E is by how much the squared scatter is less with the cut than without, and the cut is where it
+//! is greatest. One phase need not be slower with all numbers than the other: what counts is the
+//! size of the differences, sqrt(E / sum of w(n)), and F = E / (m s²) for m numbers on both sides,
+//! where s is the scatter that is left. It is known, with its degrees of freedom, once some number
+//! has two probes on a side; else, for progress, by the standard errors that the probes tell
+//! themselves, one degree of freedom each. The change is beyond what probes scatter where chance
+//! makes an F as large in a twentieth of all searches at most (Fisher's distribution, that share
+//! divided by the number of cuts and signs). Where that cannot be said, because scatter is not
+//! known or from a handful of probes, a change is one that *may* be ([`Shift::sure`]).
 //!
-//! Limits: numbers probed once tell nothing. A program that is started anew for each probe shows the same part of its run each time: what comes
-//! later than a probe's end nobody has seen.
+//! Limits: numbers probed once tell nothing. A program that is started anew for each probe shows
+//! the same part of its run each time: what comes later than a probe's end nobody has seen.
 
 use crate::Attempt;
 use pinwise_testbed::Probe;
@@ -38,7 +42,8 @@ pub enum Sign {
 }
 
 impl Sign {
-    /// What a probe shows: the logarithm of its progress, else percent. `None`: it tells no progress.
+    /// What a probe shows: the logarithm of its progress, else percent. `None`: it tells no
+    /// progress.
     fn of(self, probe: &Probe) -> Option<f64> {
         match self {
             Self::Progress => probe.progress.map(|progress| progress.rate.ln()),
@@ -57,7 +62,8 @@ pub struct Shift {
     pub sign: Sign,
     /// The parameter whose probes show it most.
     pub parameter: u32,
-    /// From the old phase to the new one with that parameter: of progress the ratio less 1, else in percentage points.
+    /// From the old phase to the new one with that parameter: of progress the ratio less 1, else
+    /// in percentage points.
     pub change: f64,
     /// Chance makes none as large; `false`: it may, there are too few probes to tell.
     pub sure: bool,
@@ -73,29 +79,39 @@ impl Shift {
     /// Share of searches without a change in which chance may make a sure one.
     pub const CHANCE: f64 = 0.05;
 
-    /// The change of phase within a search that is largest against what is reported at all, if there is one.
+    /// The change of phase within a search that is largest against what is reported at all, if
+    /// there is one.
     pub fn of(attempts: &[Attempt]) -> Option<Self> {
         let signs = [Sign::Progress, Sign::CpuUtil, Sign::Lock];
         let found = signs.into_iter().filter_map(|sign| {
-            let least = if sign == Sign::Progress { Self::LEAST_RATIO.ln() } else { Self::LEAST_POINTS };
-            let values: Vec<(u32, Option<f64>)> =
-                attempts.iter().map(|attempt| (attempt.probe.parameter, sign.of(&attempt.probe))).collect();
+            let least =
+                if sign == Sign::Progress { Self::LEAST_RATIO.ln() } else { Self::LEAST_POINTS };
+            let values: Vec<(u32, Option<f64>)> = attempts
+                .iter()
+                .map(|attempt| (attempt.probe.parameter, sign.of(&attempt.probe)))
+                .collect();
             // The earliest of equals.
             let own = if sign == Sign::Progress { own_scatter(attempts) } else { None };
-            let cuts: Vec<Cut> = (1..values.len()).filter_map(|at| Cut::new(&values, at, own)).collect();
+            let cuts: Vec<Cut> =
+                (1..values.len()).filter_map(|at| Cut::new(&values, at, own)).collect();
             let chance = Self::CHANCE / (cuts.len() * signs.len()) as f64;
-            let cut = cuts.into_iter().reduce(|best, cut| if cut.explained > best.explained { cut } else { best })?;
+            let cut = cuts
+                .into_iter()
+                .reduce(|best, cut| if cut.explained > best.explained { cut } else { best })?;
             let (parameter, difference) = cut.greatest;
             let change = if sign == Sign::Progress { difference.exp_m1() } else { difference };
             let size = cut.size() / least;
             let told = size >= 1.0 && cut.f().is_none_or(|f| f >= Self::LEAST_F);
-            told.then(|| (Self { at: cut.at, sign, parameter, change, sure: cut.sure(chance) }, size))
+            told.then(|| {
+                (Self { at: cut.at, sign, parameter, change, sure: cut.sure(chance) }, size)
+            })
         });
         found.max_by(|one, other| one.1.total_cmp(&other.1)).map(|(shift, _)| shift)
     }
 }
 
-/// What the probes say themselves of the scatter of the logarithm of their progress, and how many do; `None`: not all.
+/// What the probes say themselves of the scatter of the logarithm of their progress, and how many
+/// do; `None`: not all.
 fn own_scatter(attempts: &[Attempt]) -> Option<(f64, usize)> {
     let relative = |attempt: &Attempt| {
         let progress = attempt.probe.progress?;
@@ -121,7 +137,8 @@ struct Cut {
 }
 
 impl Cut {
-    /// `own`: what the probes say of their scatter. `None`: no number is on both sides, or a value is none.
+    /// `own`: what the probes say of their scatter. `None`: no number is on both sides, or a value
+    /// is none.
     fn new(values: &[(u32, Option<f64>)], at: usize, own: Option<(f64, usize)>) -> Option<Self> {
         let mut sides: BTreeMap<u32, [Vec<f64>; 2]> = BTreeMap::new();
         for (index, &(number, value)) in values.iter().enumerate() {
@@ -143,7 +160,8 @@ impl Cut {
             }
         }
         let part = |&(_, difference, weight): &(u32, f64, f64)| weight * difference * difference;
-        let &(number, difference, _) = differences.iter().max_by(|one, other| part(one).total_cmp(&part(other)))?;
+        let &(number, difference, _) =
+            differences.iter().max_by(|one, other| part(one).total_cmp(&part(other)))?;
         Some(Self {
             at,
             explained: differences.iter().map(part).sum(),
@@ -167,7 +185,8 @@ impl Cut {
     /// Whether chance makes one as large with this probability at most.
     fn sure(&self, chance: f64) -> bool {
         let Some(((_, freedom), f)) = self.scatter.zip(self.f()) else { return false };
-        FisherSnedecor::new(self.numbers as f64, freedom as f64).is_ok_and(|fisher| fisher.sf(f) <= chance)
+        FisherSnedecor::new(self.numbers as f64, freedom as f64)
+            .is_ok_and(|fisher| fisher.sf(f) <= chance)
     }
 }
 
@@ -178,19 +197,34 @@ mod tests {
     use pinwise_topology::Random;
     use std::time::Duration;
 
-    /// Probes of these numbers; the rate of one follows from its place in the search and its number.
+    /// Probes of these numbers; the rate of one follows from its place in the search and its
+    /// number.
     fn attempts(numbers: &[u32], rate: impl Fn(usize, u32) -> f64) -> Vec<Attempt> {
         let attempt = |(index, &parameter): (usize, &u32)| {
-            let progress = Some(Progress { rate: rate(index, parameter), error: None, measure: Measure::Metric });
+            let progress = Some(Progress {
+                rate: rate(index, parameter),
+                error: None,
+                measure: Measure::Metric,
+            });
             let (profile, cost) = (Profile::default(), Duration::from_millis(100));
-            Attempt { asked: parameter, probe: Probe { parameter, threads: parameter, profile, progress, cost } }
+            Attempt {
+                asked: parameter,
+                probe: Probe { parameter, threads: parameter, profile, progress, cost },
+            }
         };
         numbers.iter().enumerate().map(attempt).collect()
     }
 
-    fn noisy(seed: u64, noise: f64, numbers: &[u32], rate: impl Fn(usize, u32) -> f64) -> Vec<Attempt> {
+    fn noisy(
+        seed: u64,
+        noise: f64,
+        numbers: &[u32],
+        rate: impl Fn(usize, u32) -> f64,
+    ) -> Vec<Attempt> {
         let random = std::cell::RefCell::new(Random::new(seed));
-        attempts(numbers, |index, n| rate(index, n) * (1.0 + noise * (2.0 * random.borrow_mut().unit() - 1.0)))
+        attempts(numbers, |index, n| {
+            rate(index, n) * (1.0 + noise * (2.0 * random.borrow_mut().unit() - 1.0))
+        })
     }
 
     const ROUNDS: [u32; 15] = [1, 2, 4, 8, 16, 1, 2, 4, 8, 16, 1, 2, 4, 8, 16];
@@ -208,7 +242,10 @@ mod tests {
     #[test]
     fn a_number_probed_again_at_the_end_is_enough() {
         let search = [8, 4, 12, 6, 8];
-        let shift = Shift::of(&attempts(&search, |index, n| f64::from(n) * if index < 3 { 1.0 } else { 1.5 })).unwrap();
+        let shift = Shift::of(&attempts(&search, |index, n| {
+            f64::from(n) * if index < 3 { 1.0 } else { 1.5 }
+        }))
+        .unwrap();
         assert_eq!(shift.sign, Sign::Progress);
         assert!((shift.change - 0.5).abs() < 1e-9 && !shift.sure, "one probe a side: {shift:?}");
         assert_eq!(Shift::of(&attempts(&search, |_, n| f64::from(n))), None);
@@ -221,15 +258,17 @@ mod tests {
 
     #[test]
     fn a_phase_that_is_faster_with_some_numbers_and_slower_with_others_is_one() {
-        let turned = |index: usize, n: u32| if index < 5 { f64::from(n) } else { 16.0 / f64::from(n) };
+        let turned =
+            |index: usize, n: u32| if index < 5 { f64::from(n) } else { 16.0 / f64::from(n) };
         let shift = Shift::of(&attempts(&ROUNDS, turned)).unwrap();
         assert_eq!((shift.at, shift.sign), (5, Sign::Progress));
     }
 
     #[test]
     fn noise_is_no_phase() {
-        let found =
-            (0..200).filter(|&seed| Shift::of(&noisy(seed, 0.15, &ROUNDS, |_, n| f64::from(n))).is_some()).count();
+        let found = (0..200)
+            .filter(|&seed| Shift::of(&noisy(seed, 0.15, &ROUNDS, |_, n| f64::from(n))).is_some())
+            .count();
         assert!(found <= 2, "{found} of 200");
     }
 
@@ -241,14 +280,19 @@ mod tests {
             let random = std::cell::RefCell::new(Random::new(seed));
             let normal = || (0..12).map(|_| random.borrow_mut().unit()).sum::<f64>() - 6.0;
             let mut search = attempts(numbers, |index, _| rate(index) * (ERROR * normal()).exp());
-            for progress in search.iter_mut().filter_map(|attempt| attempt.probe.progress.as_mut()).filter(|_| errors) {
+            for progress in search
+                .iter_mut()
+                .filter_map(|attempt| attempt.probe.progress.as_mut())
+                .filter(|_| errors)
+            {
                 progress.error = Some(ERROR * progress.rate);
             }
             Shift::of(&search).is_some_and(|shift| shift.sure)
         };
         for numbers in [&[8, 4, 12, 6, 8][..], &[4, 8, 6, 6, 4], &[8, 4, 4, 8, 8, 4], &ROUNDS] {
             for errors in [false, true] {
-                let found = (0..400).filter(|&seed| search(seed, numbers, errors, &|_| 1.0)).count();
+                let found =
+                    (0..400).filter(|&seed| search(seed, numbers, errors, &|_| 1.0)).count();
                 assert!(found <= 20, "{numbers:?}, told their errors: {errors}: {found} of 400");
             }
         }

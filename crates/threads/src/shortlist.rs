@@ -1,10 +1,13 @@
 //! The numbers of threads whose placement is worth a search, and fewer of them as more is known.
 //!
-//! The best number unpinned need not be the best one placed, nor even be near it: kmeans of the published tables ([`crate::Tuner`]) is nearly
-//! twice as fast with 24 threads in one package as with any number unpinned. What is believed of numbers in the places that were tried ([`Shortlist::believed`]) tells more than their speed
-//! unpinned, which is what there is where none was. The numbers near the best are placed, all of them for a short time, the better half of them
-//! for twice as long, until one is left (successive halving; K. Jamieson, A. Talwalkar, "Non-stochastic best arm identification and hyperparameter
-//! optimization", AISTATS 2016): each round takes the same time, whichever numbers are in it.
+//! The best number unpinned need not be the best one placed, nor even be near it: kmeans of the
+//! published tables ([`crate::Tuner`]) is nearly twice as fast with 24 threads in one package as
+//! with any number unpinned. What is believed of numbers in the places that were tried
+//! ([`Shortlist::believed`]) tells more than their speed unpinned, which is what there is where
+//! none was. The numbers near the best are placed, all of them for a short time, the better half of
+//! them for twice as long, until one is left (successive halving; K. Jamieson, A. Talwalkar,
+//! "Non-stochastic best arm identification and hyperparameter optimization", AISTATS 2016): each
+//! round takes the same time, whichever numbers are in it.
 
 /// Numbers that may be the best one, the most promising first.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,33 +21,41 @@ impl Shortlist {
     /// More numbers than this are not placed.
     pub const MOST: usize = 4;
 
-    /// From probes: a number (of threads, or the parameter these follow from) and the rate it had, several times perhaps. The number that was
-    /// `chosen` is first whatever it had, then those within [`Self::MARGIN`] of the best mean, [`Self::MOST`] in all.
+    /// From probes: a number (of threads, or the parameter these follow from) and the rate it had,
+    /// several times perhaps. The number that was `chosen` is first whatever it had, then those
+    /// within [`Self::MARGIN`] of the best mean, [`Self::MOST`] in all.
     pub fn new(probes: &[(u32, f64)], chosen: u32) -> Self {
         let mut numbers: Vec<u32> =
             probes.iter().map(|(number, _)| *number).filter(|&number| number != chosen).collect();
         numbers.sort_unstable();
         numbers.dedup();
         let mean = |number: u32| {
-            let rates: Vec<f64> = probes.iter().filter(|probe| probe.0 == number).map(|probe| probe.1).collect();
+            let rates: Vec<f64> =
+                probes.iter().filter(|probe| probe.0 == number).map(|probe| probe.1).collect();
             rates.iter().sum::<f64>() / rates.len() as f64
         };
-        let mut means: Vec<(u32, f64)> = numbers.into_iter().map(|number| (number, mean(number))).collect();
+        let mut means: Vec<(u32, f64)> =
+            numbers.into_iter().map(|number| (number, mean(number))).collect();
         // Stable: of numbers that are as fast, the fewest threads first.
         means.sort_by(|(_, one), (_, other)| other.total_cmp(one));
         let own = probes.iter().any(|(number, _)| *number == chosen).then(|| mean(chosen));
         let best = means.iter().map(|(_, mean)| *mean).chain(own).fold(0.0, f64::max);
-        let near = means.iter().filter(|(_, mean)| *mean >= best * (1.0 - Self::MARGIN)).map(|(number, _)| *number);
+        let near = means
+            .iter()
+            .filter(|(_, mean)| *mean >= best * (1.0 - Self::MARGIN))
+            .map(|(number, _)| *number);
         Self { numbers: std::iter::once(chosen).chain(near).take(Self::MOST).collect() }
     }
 
-    /// From what is believed of each number in the best place known for it, measured or not. The number that was `chosen` is first where it is in the
-    /// running, else the best.
+    /// From what is believed of each number in the best place known for it, measured or not. The
+    /// number that was `chosen` is first where it is in the running, else the best.
     pub fn believed(values: &[(u32, f64)], chosen: u32) -> Self {
         let of = |number: u32| values.iter().find(|value| value.0 == number).map(|value| value.1);
         let best = values.iter().max_by(|(_, one), (_, other)| one.total_cmp(other));
         match (best, of(chosen)) {
-            (Some(&(best, most)), own) if own.is_none_or(|own| own < most * (1.0 - Self::MARGIN)) => {
+            (Some(&(best, most)), own)
+                if own.is_none_or(|own| own < most * (1.0 - Self::MARGIN)) =>
+            {
                 Self::new(values, best)
             }
             _ => Self::new(values, chosen),
@@ -61,7 +72,8 @@ impl Shortlist {
         self.numbers.len().next_power_of_two().ilog2().max(1)
     }
 
-    /// Keeps the better half, rounded up to the next number, by `value`: higher is better, `None` is worst. What was alike keeps its order.
+    /// Keeps the better half, rounded up to the next number, by `value`: higher is better, `None`
+    /// is worst. What was alike keeps its order.
     pub fn halve(&mut self, value: impl Fn(u32) -> Option<f64>) {
         let worth = |number: &u32| value(*number).unwrap_or(f64::NEG_INFINITY);
         self.numbers.sort_by(|one, other| worth(other).total_cmp(&worth(one)));
@@ -75,9 +87,14 @@ mod tests {
 
     #[test]
     fn near_the_best_means_in_the_running() {
-        let probes = [(1, 1.0), (2, 2.0), (3, 1.9), (4, 2.1), (4, 1.5), (5, 1.61), (6, 1.7), (8, 1.59)];
+        let probes =
+            [(1, 1.0), (2, 2.0), (3, 1.9), (4, 2.1), (4, 1.5), (5, 1.61), (6, 1.7), (8, 1.59)];
         assert_eq!(Shortlist::new(&probes, 3).numbers(), [3, 2, 4, 6]);
-        assert_eq!(Shortlist::new(&probes, 8).numbers(), [8, 2, 3, 4], "the choice itself, however it did");
+        assert_eq!(
+            Shortlist::new(&probes, 8).numbers(),
+            [8, 2, 3, 4],
+            "the choice itself, however it did"
+        );
         assert_eq!(Shortlist::new(&[(1, 1.0), (2, 5.0)], 2).numbers(), [2]);
         assert_eq!(Shortlist::new(&[], 7).numbers(), [7]);
     }
@@ -88,8 +105,16 @@ mod tests {
         assert_eq!(Shortlist::new(&left_alone, 96).numbers(), [96, 24, 12]);
         let believed = [(12, 1.7), (24, 1.9), (96, 1.0)];
         assert_eq!(Shortlist::believed(&believed, 96).numbers(), [24, 12]);
-        assert_eq!(Shortlist::believed(&believed, 12).numbers(), [12, 24], "the choice, where it is near the best");
-        assert_eq!(Shortlist::believed(&believed, 48).numbers(), [24, 12], "nothing is known of it");
+        assert_eq!(
+            Shortlist::believed(&believed, 12).numbers(),
+            [12, 24],
+            "the choice, where it is near the best"
+        );
+        assert_eq!(
+            Shortlist::believed(&believed, 48).numbers(),
+            [24, 12],
+            "nothing is known of it"
+        );
         assert_eq!(Shortlist::believed(&[], 7).numbers(), [7]);
     }
 

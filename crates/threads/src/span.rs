@@ -42,8 +42,9 @@ impl Span {
     /// As published: 8 to 72 in steps of 8, on 24 contexts.
     pub const PUBLISHED: Self = Self { min: 8, max: 72, step: 8 };
 
-    /// The published span on a machine with so many contexts, in the paper's proportions: Tstep a third of them, at least 2 (half of it is a step, too),
-    /// Tmin = Tstep, Tmax three times the contexts.
+    /// The published span on a machine with so many contexts, in the paper's proportions: Tstep a
+    /// third of them, at least 2 (half of it is a step, too), Tmin = Tstep, Tmax three times
+    /// the contexts.
     pub fn published_on(contexts: u32) -> Self {
         let step = (contexts / 3).max(2);
         Self { min: step, max: contexts.saturating_mul(3).max(step), step }
@@ -52,7 +53,8 @@ impl Span {
     /// The most numbers that are searched: what is believed of them is kept for each pair.
     pub const MOST: u32 = 1000;
 
-    /// The span itself where there are numbers in it, at most [`Self::MOST`], and steps of at least `least`, 1 or more.
+    /// The span itself where there are numbers in it, at most [`Self::MOST`], and steps of at least
+    /// `least`, 1 or more.
     pub fn check(self, least: u32) -> Result<Self, SpanError> {
         if self.min == 0 || self.max < self.min || self.step < least.max(1) {
             return Err(SpanError::Unsound { span: self, least });
@@ -65,20 +67,26 @@ impl Span {
         Ok(self)
     }
 
-    /// Its numbers of threads, each of which starts another program, ascending. `parameter` is the program's Convert(), `threads` how many
-    /// threads it makes for a parameter: where several numbers make the same, [`standing`] stands for them, or none where that is outside of
+    /// Its numbers of threads, each of which starts another program, ascending. `parameter` is the
+    /// program's Convert(), `threads` how many threads it makes for a parameter: where several
+    /// numbers make the same, [`standing`] stands for them, or none where that is outside of
     /// the span. Empty where nothing is in it: 8 to 9 threads, of a program that makes 7 or 11.
-    pub fn candidates(self, parameter: impl Fn(u32) -> u32, threads: impl Fn(u32) -> u32) -> Vec<u32> {
+    pub fn candidates(
+        self,
+        parameter: impl Fn(u32) -> u32,
+        threads: impl Fn(u32) -> u32,
+    ) -> Vec<u32> {
         let numbers = (self.min..=self.max).step_by(self.step.max(1) as usize);
-        let mut all: Vec<u32> = numbers.map(|asked| standing(parameter(asked), &parameter, &threads)).collect();
+        let mut all: Vec<u32> =
+            numbers.map(|asked| standing(parameter(asked), &parameter, &threads)).collect();
         all.dedup();
         all.retain(|threads| (self.min..=self.max).contains(threads));
         all
     }
 }
 
-/// The number of threads that stands for the parameter `n` of a program: those it makes, or n itself where Convert() takes a number as it is, since
-/// each n makes one thread.
+/// The number of threads that stands for the parameter `n` of a program: those it makes, or n
+/// itself where Convert() takes a number as it is, since each n makes one thread.
 pub fn standing(n: u32, parameter: impl Fn(u32) -> u32, threads: impl Fn(u32) -> u32) -> u32 {
     let made = threads(n);
     if parameter(made) == n { made } else { n }
@@ -93,17 +101,23 @@ mod tests {
     #[test]
     fn too_many_numbers_are_refused_with_steps_that_are_long_enough() {
         assert!(Span { min: 1, max: Span::MOST, step: 1 }.check(1).is_ok());
-        for (min, max, step) in [(1, Span::MOST + 1, 1), (1, u32::MAX, 1), (7, u32::MAX, 2), (1, 2_500, 2)] {
+        for (min, max, step) in
+            [(1, Span::MOST + 1, 1), (1, u32::MAX, 1), (7, u32::MAX, 2), (1, 2_500, 2)]
+        {
             let refused = Span { min, max, step }.check(1);
             let Err(SpanError::Many { step, .. }) = refused else { panic!("{refused:?}") };
             assert!(Span { min, max, step }.check(1).is_ok(), "{min} to {max} by {step}");
         }
-        assert!(matches!(Span { min: 1, max: 8, step: 0 }.check(0), Err(SpanError::Unsound { .. })));
+        assert!(matches!(
+            Span { min: 1, max: 8, step: 0 }.check(0),
+            Err(SpanError::Unsound { .. })
+        ));
     }
 
     fn candidates(formula: &str, min: u32, max: u32, step: u32) -> Vec<u32> {
         let formula: Formula = formula.parse().unwrap();
-        Span { min, max, step }.candidates(|threads| formula.parameter(threads), |n| formula.threads(n))
+        Span { min, max, step }
+            .candidates(|threads| formula.parameter(threads), |n| formula.threads(n))
     }
 
     #[test]
@@ -122,7 +136,13 @@ mod tests {
     fn the_error_names_the_least_step_of_the_search_it_is_for() {
         let span = Span { min: 4, max: 2, step: 1 };
         assert!(span.check(1).unwrap_err().to_string().ends_with("the step at least 1"));
-        assert!(Span { max: 9, ..span }.check(2).unwrap_err().to_string().ends_with("the step at least 2"));
+        assert!(
+            Span { max: 9, ..span }
+                .check(2)
+                .unwrap_err()
+                .to_string()
+                .ends_with("the step at least 2")
+        );
         assert_eq!(Span::PUBLISHED.check(2), Ok(Span::PUBLISHED));
     }
 

@@ -35,8 +35,9 @@ pub enum SurveyFailure {
     Survey(#[from] SurveyError),
 }
 
-/// Runs `surveyor` to its end, or until the prober's time is over ([`MeasureError::expired`]). `convert` is the program's Convert(): from a
-/// candidate to its parameter. Errors: the first probe that fails, or that tells no progress; the time was over within the first probe.
+/// Runs `surveyor` to its end, or until the prober's time is over ([`MeasureError::expired`]).
+/// `convert` is the program's Convert(): from a candidate to its parameter. Errors: the first probe
+/// that fails, or that tells no progress; the time was over within the first probe.
 pub fn survey(
     mut surveyor: Surveyor,
     prober: &mut impl Prober,
@@ -49,19 +50,31 @@ pub fn survey(
                 let probe = match prober.probe(convert(threads), window) {
                     Err(error) if error.expired => {
                         let advice = surveyor.expired().ok_or(error)?;
-                        let (parameter, broken_off) = (convert(advice.threads), Some(convert(threads)));
+                        let (parameter, broken_off) =
+                            (convert(advice.threads), Some(convert(threads)));
                         return Ok(Surveyed { parameter, advice, attempts, broken_off });
                     }
                     probe => probe?,
                 };
                 let attempt = Attempt { asked: threads, probe };
-                let progress = attempt.progress_like(&attempts)?.ok_or(SurveyError::Blind { threads })?;
+                let progress =
+                    attempt.progress_like(&attempts)?.ok_or(SurveyError::Blind { threads })?;
                 attempts.push(attempt);
                 let (value, error) = (progress.rate, progress.error);
-                surveyor.observe(Sample { value, error, cost: probe.cost, threads: probe.threads })?;
+                surveyor.observe(Sample {
+                    value,
+                    error,
+                    cost: probe.cost,
+                    threads: probe.threads,
+                })?;
             }
             Step::Stop(advice) => {
-                return Ok(Surveyed { parameter: convert(advice.threads), advice, attempts, broken_off: None });
+                return Ok(Surveyed {
+                    parameter: convert(advice.threads),
+                    advice,
+                    attempts,
+                    broken_off: None,
+                });
             }
         }
     }

@@ -1,30 +1,38 @@
 //! The search that looks at speed.
 //!
-//! Terms: a *candidate* is a number of threads that may be chosen; a *probe* runs the program with one for a moment; its *value* is what
-//! is to be great: work per second, per joule, … ([`crate::Objective`]), in a unit common to all probes.
+//! Terms: a *candidate* is a number of threads that may be chosen; a *probe* runs the program with
+//! one for a moment; its *value* is what is to be great: work per second, per joule, …
+//! ([`crate::Objective`]), in a unit common to all probes.
 //!
-//! **Belief.** The values of all candidates are believed to follow one of the laws of [`crate::Law`], with a departure from it: smooth in the
-//! logarithm of n, rough from one n to the next, and with a step where threads begin to take turns (`question.rs`). After each
+//! **Belief.** The values of all candidates are believed to follow one of the laws of
+//! [`crate::Law`], with a departure from it: smooth in the logarithm of n, rough from one n to the
+//! next, and with a step where threads begin to take turns (`question.rs`). After each
 //! probe the laws are weighed by how well they foresaw it.
 //!
-//! **Next probe.** Where it tells most for its time: each candidate, and longer windows for programs that are slow to
-//! start, is rated by how much the best speed known is expected to rise by a probe there (the knowledge gradient), per second.
-//! The first probe has as many threads as contexts.
+//! **Next probe.** Where it tells most for its time: each candidate, and longer windows for
+//! programs that are slow to start, is rated by how much the best speed known is expected to rise
+//! by a probe there (the knowledge gradient), per second. The first probe has as many threads as
+//! contexts.
 //!
-//! **Choice.** The fewest threads that are surely enough within the tolerance of the fastest: `verdict.rs`.
+//! **Choice.** The fewest threads that are surely enough within the tolerance of the fastest:
+//! `verdict.rs`.
 //!
-//! **End.** When the choice is expected to lose less than the tolerance against the best there is, or no probe promises anything; if time is
-//! left, the two numbers that the choice is between are probed in turn then: fewer threads that may be fast enough and the fastest, or where that has more
-//! threads than contexts, it and the best number up to the contexts, for as long as these may be mistaken for each other; and the choice itself until it
-//! was twice: single readings do not tell how far they are off, those of the same number do. Where there is no time left for these it is the time that ended
-//! it ([`Ended::Time`]). Otherwise when the next probe would exceed the
+//! **End.** When the choice is expected to lose less than the tolerance against the best there is,
+//! or no probe promises anything; if time is left, the two numbers that the choice is between are
+//! probed in turn then: fewer threads that may be fast enough and the fastest, or where that has
+//! more threads than contexts, it and the best number up to the contexts, for as long as these may
+//! be mistaken for each other; and the choice itself until it was twice: single readings do not
+//! tell how far they are off, those of the same number do. Where there is no time left for these it
+//! is the time that ended it ([`Ended::Time`]). Otherwise when the next probe would exceed the
 //! number of probes or the time that were allowed.
 //!
-//! **Numbers that make the same threads.** Where several make as many as were seen at all, the greatest candidate is probed once; if it makes no more either
-//! they are one, the least of them, and greater ones are candidates no longer ([`Cap`]).
+//! **Numbers that make the same threads.** Where several make as many as were seen at all, the
+//! greatest candidate is probed once; if it makes no more either they are one, the least of them,
+//! and greater ones are candidates no longer ([`Cap`]).
 //!
-//! Limits: a probe of a moment knows neither what comes later in a run (see [`crate::Shift`]) nor how a fixed number of pieces divides
-//! among the threads at its end; where that number is known, [`Question::pieces`] lets it count.
+//! Limits: a probe of a moment knows neither what comes later in a run (see [`crate::Shift`]) nor
+//! how a fixed number of pieces divides among the threads at its end; where that number is known,
+//! [`Question::pieces`] lets it count.
 
 mod question;
 mod verdict;
@@ -91,8 +99,9 @@ pub enum Step {
     Stop(Advice),
 }
 
-/// What a search may take of a run whose length is known: the most that the published one took of a parallel run (0.9 s of swaptions' 21.3 s; K. K.
-/// Pusukuri, R. Gupta, L. N. Bhuyan, IISWC 2011, Tables IX and XII).
+/// What a search may take of a run whose length is known: the most that the published one took of a
+/// parallel run (0.9 s of swaptions' 21.3 s; K. K. Pusukuri, R. Gupta, L. N. Bhuyan, IISWC 2011,
+/// Tables IX and XII).
 pub const SHARE: f64 = 0.042;
 /// Part of that which probes take: how long the run takes is only known to some percent.
 const FORECAST: f64 = 0.97;
@@ -116,20 +125,24 @@ pub struct Surveyor {
     /// What the end of a run leaves of the speed seen, for each candidate.
     ends: Vec<Evenness>,
     samples: Vec<(usize, Duration, Sample)>,
-    /// Each candidate that was probed and the threads it was seen to make, where these are counted.
+    /// Each candidate that was probed and the threads it was seen to make, where these are
+    /// counted.
     made: Vec<(u32, u32)>,
     next: Step,
 }
 
 impl Surveyor {
-    /// A search that has seen nothing yet. Error: no candidates, or candidates that are not ascending from 1 or more.
+    /// A search that has seen nothing yet. Error: no candidates, or candidates that are not
+    /// ascending from 1 or more.
     pub fn new(question: Question) -> Result<Self, SurveyError> {
         let ascending = question.candidates.windows(2).all(|pair| pair[0] < pair[1]);
         if question.candidates.first().is_none_or(|&first| first == 0) || !ascending {
             return Err(SurveyError::Candidates);
         }
-        let near = |&&threads: &&u32| (threads <= question.contexts, threads.abs_diff(question.contexts));
-        let first = question.candidates.iter().min_by_key(|threads| (!near(threads).0, near(threads).1));
+        let near =
+            |&&threads: &&u32| (threads <= question.contexts, threads.abs_diff(question.contexts));
+        let first =
+            question.candidates.iter().min_by_key(|threads| (!near(threads).0, near(threads).1));
         let next = Step::Probe { threads: *first.unwrap_or(&1), window: question.window };
         Ok(Self {
             prior: question.prior(),
@@ -147,13 +160,19 @@ impl Surveyor {
         &self.next
     }
 
-    /// Takes what came of the probe asked for. After the end, nothing changes any more. Error: a value that is not above 0.
+    /// Takes what came of the probe asked for. After the end, nothing changes any more. Error: a
+    /// value that is not above 0.
     pub fn observe(&mut self, sample: Sample) -> Result<&Step, SurveyError> {
         let Step::Probe { threads, window } = self.next else { return Ok(&self.next) };
         if !(sample.value > 0.0 && sample.value.is_finite()) {
             return Err(SurveyError::Idle { threads, cost: sample.cost });
         }
-        let place = self.question.candidates.iter().position(|&candidate| candidate == threads).unwrap_or(0);
+        let place = self
+            .question
+            .candidates
+            .iter()
+            .position(|&candidate| candidate == threads)
+            .unwrap_or(0);
         self.samples.push((place, window, sample));
         if self.question.counted {
             self.made.push((threads, sample.threads));
@@ -163,12 +182,15 @@ impl Surveyor {
         Ok(&self.next)
     }
 
-    /// Candidates that make as many threads as a lesser one, the greatest of all among them, are that one: they cannot be chosen, and what was seen of
-    /// them was seen of it. Until a probe shows otherwise.
+    /// Candidates that make as many threads as a lesser one, the greatest of all among them, are
+    /// that one: they cannot be chosen, and what was seen of them was seen of it. Until a probe
+    /// shows otherwise.
     fn pool(&mut self) {
         let all = &self.all;
-        let cap = Cap::seen(self.made.iter().copied()).filter(|cap| all.last().is_some_and(|&last| cap.reaches(last)));
-        let kept = cap.map_or(all.len(), |cap| all.partition_point(|&threads| threads <= cap.fewest()));
+        let cap = Cap::seen(self.made.iter().copied())
+            .filter(|cap| all.last().is_some_and(|&last| cap.reaches(last)));
+        let kept =
+            cap.map_or(all.len(), |cap| all.partition_point(|&threads| threads <= cap.fewest()));
         if kept == self.question.candidates.len() {
             return;
         }
@@ -194,7 +216,8 @@ impl Surveyor {
         Belief::new(&self.prior, &self.readings()).shifted(&ends)
     }
 
-    /// What `belief` says, with what no probe can tell: in which of two ways turns are taken at the end of a run.
+    /// What `belief` says, with what no probe can tell: in which of two ways turns are taken at the
+    /// end of a run.
     fn verdict(&self, belief: &Belief) -> Verdict {
         let ends: Vec<f64> = self.ends.iter().map(Evenness::deviation).collect();
         Verdict::new(&self.question, belief, &ends, |place| self.times(place))
@@ -203,10 +226,18 @@ impl Surveyor {
     fn advice(&self, verdict: &Verdict, ended: Ended) -> Advice {
         let Question { candidates, tolerance, .. } = &self.question;
         let reference = self.samples.iter().map(|(place, ..)| *place).min().unwrap_or(0);
-        let drawn = Advice::drawn(candidates, &verdict.draws, verdict.choice, reference, *tolerance);
+        let drawn =
+            Advice::drawn(candidates, &verdict.draws, verdict.choice, reference, *tolerance);
         let readings = self.times(verdict.choice);
         let numbers = (0..candidates.len()).filter(|&place| self.times(place) > 0).count();
-        Advice { probed: readings > 0, ended, probes: self.samples.len(), numbers, readings, ..drawn }
+        Advice {
+            probed: readings > 0,
+            ended,
+            probes: self.samples.len(),
+            numbers,
+            readings,
+            ..drawn
+        }
     }
 
     fn decide(&self) -> Step {
@@ -221,8 +252,11 @@ impl Surveyor {
         }
         let left = self.most_time(&belief).map(|most| most.saturating_sub(self.spent()));
         let start = self.start();
-        let cost = |place: usize, window: Duration| start + self.question.takes(belief.mean[place].exp(), window);
-        let affordable = |place: usize, window: Duration| left.is_none_or(|left| cost(place, window) <= left);
+        let cost = |place: usize, window: Duration| {
+            start + self.question.takes(belief.mean[place].exp(), window)
+        };
+        let affordable =
+            |place: usize, window: Duration| left.is_none_or(|left| cost(place, window) <= left);
         let last = self.question.candidates.len() - 1;
         if self.capped_below_greatest() && affordable(last, self.question.window) {
             return Step::Probe { threads: self.greatest(), window: self.question.window };
@@ -254,32 +288,47 @@ impl Surveyor {
             }
         }
         match best {
-            Some(_) if self.samples.len() > 2 && most_worth < self.question.tolerance * WORTHLESS => settle(),
-            Some((_, place, window)) => Step::Probe { threads: self.question.candidates[place], window },
+            Some(_)
+                if self.samples.len() > 2 && most_worth < self.question.tolerance * WORTHLESS =>
+            {
+                settle()
+            }
+            Some((_, place, window)) => {
+                Step::Probe { threads: self.question.candidates[place], window }
+            }
             None => stop(Ended::Time),
         }
     }
 
-    /// Several candidates made the most threads alike, and the greatest of all, which would tell whether there are no more, was not probed.
+    /// Several candidates made the most threads alike, and the greatest of all, which would tell
+    /// whether there are no more, was not probed.
     fn capped_below_greatest(&self) -> bool {
         Cap::seen(self.made.iter().copied()).is_some_and(|cap| !cap.reaches(self.greatest()))
     }
 
-    /// Where the greatest candidate left is one that greater ones were pooled with: the next to see whether a lesser one makes all the threads, too.
+    /// Where the greatest candidate left is one that greater ones were pooled with: the next to see
+    /// whether a lesser one makes all the threads, too.
     fn fewer(&self) -> Option<usize> {
         let last = self.question.candidates.len() - 1;
         Cap::seen(self.made.iter().copied()).filter(|cap| cap.fewest() == self.greatest())?;
-        let below = self.samples.iter().map(|(place, ..)| *place).filter(|&place| place < last).max();
+        let below =
+            self.samples.iter().map(|(place, ..)| *place).filter(|&place| place < last).max();
         match below {
             Some(below) => (below + 1 < last).then_some((below + last) / 2),
             None => (last > 0).then_some(0),
         }
     }
 
-    /// What is probed once it is settled what is fast. Where as many threads as the program makes at all are to be announced, fewer that may make them; the
-    /// two candidates that the choice is between, in turn, so that what changes on the machine meets both; fewer threads that may be fast enough; what is
-    /// announced, twice, since only repeats tell how far single readings are off; and the least number, for the report.
-    fn confirm(&self, verdict: &Verdict, affordable: impl Fn(usize, Duration) -> bool) -> Option<Step> {
+    /// What is probed once it is settled what is fast. Where as many threads as the program makes
+    /// at all are to be announced, fewer that may make them; the two candidates that the choice
+    /// is between, in turn, so that what changes on the machine meets both; fewer threads that may
+    /// be fast enough; what is announced, twice, since only repeats tell how far single
+    /// readings are off; and the least number, for the report.
+    fn confirm(
+        &self,
+        verdict: &Verdict,
+        affordable: impl Fn(usize, Duration) -> bool,
+    ) -> Option<Step> {
         let contest = verdict.contest.map(|Contest { few, fast, most }| {
             let behind = if self.times(fast) < self.times(few) { fast } else { few };
             (behind, most)
@@ -287,9 +336,14 @@ impl Surveyor {
         let doubtful = (verdict.fewest < verdict.choice).then_some((verdict.fewest, DOUBTS));
         let last = self.question.candidates.len() - 1;
         let fewer = self.fewer().filter(|_| verdict.choice == last).map(|place| (place, 1));
-        let wanted = fewer.into_iter().chain(contest).chain(doubtful).chain([(verdict.choice, REPEATS), (0, 1)]);
+        let wanted = fewer
+            .into_iter()
+            .chain(contest)
+            .chain(doubtful)
+            .chain([(verdict.choice, REPEATS), (0, 1)]);
         let window = self.question.window;
-        let lacking = |&(place, most): &(usize, usize)| self.times(place) < most && affordable(place, window);
+        let lacking =
+            |&(place, most): &(usize, usize)| self.times(place) < most && affordable(place, window);
         let (place, _) = wanted.into_iter().find(lacking)?;
         Some(Step::Probe { threads: self.question.candidates[place], window })
     }
@@ -299,11 +353,14 @@ impl Surveyor {
         self.samples.iter().filter(|(probed, ..)| *probed == place).count()
     }
 
-    /// What all probes may take, by what is believed. A run is not shorter than its moments promise: how pieces end is left out.
+    /// What all probes may take, by what is believed. A run is not shorter than its moments
+    /// promise: how pieces end is left out.
     fn most_time(&self, belief: &Belief) -> Option<Duration> {
         let moments = belief.mean.iter().zip(&self.ends).map(|(mean, end)| mean - end.mean());
         let fastest = moments.fold(f64::MIN, f64::max).exp();
-        let share = |work: f64| Duration::try_from_secs_f64(work / fastest * SHARE * FORECAST).unwrap_or(Duration::MAX);
+        let share = |work: f64| {
+            Duration::try_from_secs_f64(work / fastest * SHARE * FORECAST).unwrap_or(Duration::MAX)
+        };
         self.question.most_time.into_iter().chain(self.question.work.map(share)).min()
     }
 
@@ -320,7 +377,8 @@ impl Surveyor {
         self.samples.iter().map(beside).max().unwrap_or_default()
     }
 
-    /// Relative standard error of a value over the ordinary window: the median of what samples tell of themselves.
+    /// Relative standard error of a value over the ordinary window: the median of what samples tell
+    /// of themselves.
     fn common_error(&self) -> f64 {
         common_error(self.samples.iter().filter_map(|sample| self.own_error(sample)), UNKNOWN_ERROR)
     }
@@ -328,17 +386,21 @@ impl Surveyor {
     /// Relative standard error that a sample tells of itself, had its window been the ordinary one.
     fn own_error(&self, (_, window, sample): &(usize, Duration, Sample)) -> Option<f64> {
         let longer = window.as_secs_f64() / self.question.window.as_secs_f64().max(1e-9);
-        sample.error.filter(|error| error.is_finite()).map(|error| error / sample.value * longer.sqrt())
+        sample
+            .error
+            .filter(|error| error.is_finite())
+            .map(|error| error / sample.value * longer.sqrt())
     }
 
-    /// The samples as the belief takes them. A sample tells its own error from a handful of parts, badly; half of what is believed of
-    /// its variance is that of all.
+    /// The samples as the belief takes them. A sample tells its own error from a handful of parts,
+    /// badly; half of what is believed of its variance is that of all.
     fn readings(&self) -> Vec<Reading> {
         let common = self.common_error();
         let reading = |sample: &(usize, Duration, Sample)| {
             let longer = sample.1.as_secs_f64() / self.question.window.as_secs_f64().max(1e-9);
             let own = self.own_error(sample).unwrap_or(common);
-            let error = ((own * own + common * common) / 2.0 / longer.max(1e-9)).sqrt().max(LEAST_ERROR);
+            let error =
+                ((own * own + common * common) / 2.0 / longer.max(1e-9)).sqrt().max(LEAST_ERROR);
             Reading { place: sample.0, value: sample.2.value.ln(), error }
         };
         self.samples.iter().map(reading).collect()

@@ -1,9 +1,11 @@
-//! Every number of threads, tried: what a search is judged by, and the answer where there are few numbers and time enough.
+//! Every number of threads, tried: what a search is judged by, and the answer where there are few
+//! numbers and time enough.
 //!
-//! The numbers are gone through in rounds, so that what changes on the machine meanwhile meets all of them; a number's speed is the mean
-//! of its probes. The choice is the fewest threads within a tolerance of the fastest. How sure it is follows from what numbers and rounds
-//! do not explain: the logarithm of a speed is taken as the sum of one term for its number, one for its round and an error, the same for all
-//! (two-way analysis of variance without interaction).
+//! The numbers are gone through in rounds, so that what changes on the machine meanwhile meets all
+//! of them; a number's speed is the mean of its probes. The choice is the fewest threads within a
+//! tolerance of the fastest. How sure it is follows from what numbers and rounds do not explain:
+//! the logarithm of a speed is taken as the sum of one term for its number, one for its round and
+//! an error, the same for all (two-way analysis of variance without interaction).
 
 use crate::Attempt;
 use crate::advice::Advice;
@@ -24,8 +26,9 @@ pub struct Sweep {
     pub window: Duration,
     /// Share of the best speed that fewer threads may cost, 0 to 1.
     pub tolerance: f64,
-    /// The threads that probes see are counted: each starts the program anew, which promises more threads for a greater number. Where it makes no more
-    /// from some number on ([`Cap`]), greater ones are that one.
+    /// The threads that probes see are counted: each starts the program anew, which promises more
+    /// threads for a greater number. Where it makes no more from some number on ([`Cap`]),
+    /// greater ones are that one.
     pub counted: bool,
 }
 
@@ -36,7 +39,8 @@ pub struct Swept {
     pub threads: u32,
     /// The parameter it stands for.
     pub parameter: u32,
-    /// Every number that may be chosen with its mean progress, in order: of those that make as many threads the fewest, with the mean of all.
+    /// Every number that may be chosen with its mean progress, in order: of those that make as
+    /// many threads the fewest, with the mean of all.
     pub curve: Vec<(u32, f64)>,
     /// How sure that is; `None` where a single round or number does not tell.
     pub advice: Option<Advice>,
@@ -58,8 +62,13 @@ impl Swept {
     }
 }
 
-/// Tries every number. `convert` is the program's Convert(). Error: the first probe that fails, or that tells no progress.
-pub fn sweep(sweep: &Sweep, prober: &mut impl Prober, convert: impl Fn(u32) -> u32) -> Result<Swept, MeasureError> {
+/// Tries every number. `convert` is the program's Convert(). Error: the first probe that fails, or
+/// that tells no progress.
+pub fn sweep(
+    sweep: &Sweep,
+    prober: &mut impl Prober,
+    convert: impl Fn(u32) -> u32,
+) -> Result<Swept, MeasureError> {
     let mut attempts: Vec<Attempt> = Vec::new();
     let mut rates: Vec<Vec<f64>> = vec![Vec::new(); sweep.candidates.len()];
     for _ in 0..sweep.rounds {
@@ -68,7 +77,9 @@ pub fn sweep(sweep: &Sweep, prober: &mut impl Prober, convert: impl Fn(u32) -> u
             let blind = || {
                 MeasureError::new(
                     Retry::Never,
-                    format!("how fast the program gets on with {asked} threads cannot be told: name a metric"),
+                    format!(
+                        "how fast the program gets on with {asked} threads cannot be told: name a metric"
+                    ),
                 )
             };
             let attempt = Attempt { asked, probe };
@@ -78,13 +89,15 @@ pub fn sweep(sweep: &Sweep, prober: &mut impl Prober, convert: impl Fn(u32) -> u
     }
     let seen = attempts.iter().map(|attempt| (attempt.asked, attempt.probe.threads));
     let fewest = Cap::seen(seen).filter(|_| sweep.counted).map_or(u32::MAX, |cap| cap.fewest());
-    let candidates = &sweep.candidates[..sweep.candidates.partition_point(|&threads| threads <= fewest)];
+    let candidates =
+        &sweep.candidates[..sweep.candidates.partition_point(|&threads| threads <= fewest)];
     let rates = pooled(rates, candidates.len());
     let mean = |rates: &Vec<f64>| rates.iter().sum::<f64>() / rates.len() as f64;
     let curve: Vec<(u32, f64)> = candidates.iter().copied().zip(rates.iter().map(mean)).collect();
     let best = curve.iter().map(|(_, rate)| *rate).fold(0.0, f64::max);
     let good = curve.iter().position(|(_, rate)| *rate >= best * (1.0 - sweep.tolerance));
-    let choice = good.ok_or_else(|| MeasureError::new(Retry::Never, "there are no numbers of threads to try"))?;
+    let choice = good
+        .ok_or_else(|| MeasureError::new(Retry::Never, "there are no numbers of threads to try"))?;
     let threads = candidates[choice];
     let advice = draws(&rates).map(|draws| Advice {
         probed: true,
@@ -96,26 +109,31 @@ pub fn sweep(sweep: &Sweep, prober: &mut impl Prober, convert: impl Fn(u32) -> u
     Ok(Swept { threads, parameter: convert(threads), curve, advice, attempts })
 }
 
-/// The rates of `kept` numbers, round by round: those of the last one are the means of it and all that follow it.
+/// The rates of `kept` numbers, round by round: those of the last one are the means of it and all
+/// that follow it.
 fn pooled(mut rates: Vec<Vec<f64>>, kept: usize) -> Vec<Vec<f64>> {
     if kept < rates.len() && kept > 0 {
         let alike = rates.split_off(kept - 1);
-        let mean = |round: usize| alike.iter().map(|rates| rates[round]).sum::<f64>() / alike.len() as f64;
+        let mean =
+            |round: usize| alike.iter().map(|rates| rates[round]).sum::<f64>() / alike.len() as f64;
         rates.push((0..alike[0].len()).map(mean).collect());
     }
     rates
 }
 
-/// Draws of the logarithms of all numbers' speeds by what their rates, round by round and each above 0, tell of them: of Student's distribution
-/// around their means. `None` where there is one number or one round.
+/// Draws of the logarithms of all numbers' speeds by what their rates, round by round and each
+/// above 0, tell of them: of Student's distribution around their means. `None` where there is one
+/// number or one round.
 fn draws(rates: &[Vec<f64>]) -> Option<Vec<Vec<f64>>> {
     let rounds = rates.first()?.len();
     let degrees = (rates.len() - 1) * (rounds - 1);
     if degrees == 0 || rates.iter().flatten().any(|&rate| rate <= 0.0) {
         return None;
     }
-    let logs: Vec<Vec<f64>> = rates.iter().map(|rates| rates.iter().map(|rate| rate.ln()).collect()).collect();
-    let means: Vec<f64> = logs.iter().map(|logs| logs.iter().sum::<f64>() / rounds as f64).collect();
+    let logs: Vec<Vec<f64>> =
+        rates.iter().map(|rates| rates.iter().map(|rate| rate.ln()).collect()).collect();
+    let means: Vec<f64> =
+        logs.iter().map(|logs| logs.iter().sum::<f64>() / rounds as f64).collect();
     let left = |round: usize| logs.iter().zip(&means).map(move |(logs, mean)| logs[round] - mean);
     let squares = |round: usize| {
         let shift = left(round).sum::<f64>() / logs.len() as f64;
@@ -126,8 +144,10 @@ fn draws(rates: &[Vec<f64>]) -> Option<Vec<Vec<f64>>> {
     let mut draw = || {
         // Beyond a hundred degrees of freedom the variance is as good as known.
         let known = degrees > 100;
-        let chi_square = (0..if known { 0 } else { degrees }).map(|_| normal(&mut random).powi(2)).sum::<f64>();
-        let deviation = if known { variance } else { variance * degrees as f64 / chi_square }.sqrt();
+        let chi_square =
+            (0..if known { 0 } else { degrees }).map(|_| normal(&mut random).powi(2)).sum::<f64>();
+        let deviation =
+            if known { variance } else { variance * degrees as f64 / chi_square }.sqrt();
         means.iter().map(|mean| mean + deviation * normal(&mut random)).collect()
     };
     Some((0..DRAWS).map(|_| draw()).collect())
@@ -151,9 +171,19 @@ mod tests {
             }
             fn probe(&mut self, parameter: u32, window: Duration) -> Result<Probe, MeasureError> {
                 self.0 += 1;
-                let (rate, measure) = if self.0 == 2 { (2.0, Measure::CpuTime) } else { (1e9, Measure::Instructions) };
+                let (rate, measure) = if self.0 == 2 {
+                    (2.0, Measure::CpuTime)
+                } else {
+                    (1e9, Measure::Instructions)
+                };
                 let progress = Some(Progress { rate, error: None, measure });
-                Ok(Probe { parameter, threads: parameter, profile: Profile::default(), progress, cost: window })
+                Ok(Probe {
+                    parameter,
+                    threads: parameter,
+                    profile: Profile::default(),
+                    progress,
+                    cost: window,
+                })
             }
             fn parts(&self) -> Vec<Part> {
                 Vec::new()
@@ -180,7 +210,13 @@ mod tests {
             self.1 += 1;
             let rate = self.0.iter().find(|(n, _)| *n == parameter).map(|(_, rate)| rate * slower);
             let progress = rate.map(|rate| Progress { rate, error: None, measure: Measure::Runs });
-            Ok(Probe { parameter, threads: parameter, profile: Profile::default(), progress, cost: window })
+            Ok(Probe {
+                parameter,
+                threads: parameter,
+                profile: Profile::default(),
+                progress,
+                cost: window,
+            })
         }
 
         fn parts(&self) -> Vec<Part> {
@@ -189,23 +225,41 @@ mod tests {
     }
 
     fn of(candidates: &[u32], rounds: u32, tolerance: f64) -> Sweep {
-        Sweep { candidates: candidates.to_vec(), rounds, window: Duration::from_millis(100), tolerance, counted: false }
+        Sweep {
+            candidates: candidates.to_vec(),
+            rounds,
+            window: Duration::from_millis(100),
+            tolerance,
+            counted: false,
+        }
     }
 
     #[test]
     fn the_fewest_threads_within_the_tolerance_of_the_best_are_taken() {
         let speeds = vec![(1, 1.0), (2, 1.9), (3, 2.48), (4, 2.5), (5, 2.3)];
-        let swept = sweep(&of(&[1, 2, 3, 4, 5], 3, 0.01), &mut Recorded(speeds.clone(), 0), |n| n).unwrap();
+        let swept =
+            sweep(&of(&[1, 2, 3, 4, 5], 3, 0.01), &mut Recorded(speeds.clone(), 0), |n| n).unwrap();
         assert_eq!((swept.threads, swept.parameter, swept.attempts.len()), (3, 3, 15));
-        assert!((swept.loss(2).unwrap() - (1.0 - 1.9 / 2.5)).abs() < 1e-12, "rounds meet all numbers alike");
+        assert!(
+            (swept.loss(2).unwrap() - (1.0 - 1.9 / 2.5)).abs() < 1e-12,
+            "rounds meet all numbers alike"
+        );
         assert_eq!((swept.loss(4), swept.loss(9)), (Some(0.0), None));
         // The rounds differ by factors of two and three, the numbers always by the same.
-        assert_eq!(swept.advice.unwrap().to_string(), "n = 3 (3-3), speed-up 2.480 ± 0.000, n = 5 costs 7.3 ± 0.0 %");
+        assert_eq!(
+            swept.advice.unwrap().to_string(),
+            "n = 3 (3-3), speed-up 2.480 ± 0.000, n = 5 costs 7.3 ± 0.0 %"
+        );
         let exact = sweep(&of(&[1, 2, 3, 4, 5], 1, 0.0), &mut Recorded(speeds, 0), |n| n).unwrap();
-        assert_eq!((exact.threads, exact.advice), (4, None), "one round does not tell how sure it is");
+        assert_eq!(
+            (exact.threads, exact.advice),
+            (4, None),
+            "one round does not tell how sure it is"
+        );
     }
 
-    /// Speeds of parameters from 1 on that chance changes, by 3 % from probe to probe and by 20 % from round to round.
+    /// Speeds of parameters from 1 on that chance changes, by 3 % from probe to probe and by 20 %
+    /// from round to round.
     struct Noisy<'a> {
         truth: &'a [f64],
         slower: f64,
@@ -221,9 +275,16 @@ mod tests {
             if parameter == 1 {
                 self.slower = 0.2 * normal(&mut self.random);
             }
-            let rate = self.truth[parameter as usize - 1] * (self.slower + 0.03 * normal(&mut self.random)).exp();
+            let rate = self.truth[parameter as usize - 1]
+                * (self.slower + 0.03 * normal(&mut self.random)).exp();
             let progress = Some(Progress { rate, error: None, measure: Measure::Runs });
-            Ok(Probe { parameter, threads: parameter, profile: Profile::default(), progress, cost: window })
+            Ok(Probe {
+                parameter,
+                threads: parameter,
+                profile: Profile::default(),
+                progress,
+                cost: window,
+            })
         }
 
         fn parts(&self) -> Vec<Part> {
@@ -231,8 +292,9 @@ mod tests {
         }
     }
 
-    /// Of how many sweeps among 100 the intervals hold what they are about: the gain of the number that was chosen, the fewest threads within
-    /// the tolerance, and the cost of the most threads. Each chooses by the speeds that it also judges its choice by.
+    /// Of how many sweeps among 100 the intervals hold what they are about: the gain of the number
+    /// that was chosen, the fewest threads within the tolerance, and the cost of the most
+    /// threads. Each chooses by the speeds that it also judges its choice by.
     fn covered(truth: &[f64]) -> [usize; 3] {
         let candidates: Vec<u32> = (1..=truth.len() as u32).collect();
         let best = truth.iter().copied().fold(0.0, f64::max);
@@ -244,11 +306,14 @@ mod tests {
             let swept = sweep(&of(&candidates, 3, 0.01), &mut noisy, |n| n).unwrap();
             let advice = swept.advice.unwrap();
             let chosen = truth[swept.threads as usize - 1];
-            let holds = |interval: &Interval<f64>, value: f64| interval.low <= value && value <= interval.high;
+            let holds = |interval: &Interval<f64>, value: f64| {
+                interval.low <= value && value <= interval.high
+            };
             let cost = 1.0 - truth[truth.len() - 1] / chosen;
             covered[0] += usize::from(holds(&advice.gain, chosen / truth[0]));
             covered[1] += usize::from(advice.between.0 <= fewest && fewest <= advice.between.1);
-            covered[2] += usize::from(advice.more.is_none_or(|(_, interval)| holds(&interval, cost)));
+            covered[2] +=
+                usize::from(advice.more.is_none_or(|(_, interval)| holds(&interval, cost)));
         }
         covered
     }
@@ -264,7 +329,13 @@ mod tests {
         fn probe(&mut self, parameter: u32, window: Duration) -> Result<Probe, MeasureError> {
             let rate = [1.0, 1.9, 2.0, 2.1, 2.06][parameter as usize - 1];
             let progress = Some(Progress { rate, error: None, measure: Measure::Runs });
-            Ok(Probe { parameter, threads: parameter.min(3), profile: Profile::default(), progress, cost: window })
+            Ok(Probe {
+                parameter,
+                threads: parameter.min(3),
+                profile: Profile::default(),
+                progress,
+                cost: window,
+            })
         }
 
         fn parts(&self) -> Vec<Part> {
@@ -286,7 +357,8 @@ mod tests {
         assert_eq!((apart.threads, apart.advice.unwrap().readings), (4, 2));
     }
 
-    /// Where several numbers are alike fast the luckiest of them is judged by its luck: somewhat fewer than nine in ten.
+    /// Where several numbers are alike fast the luckiest of them is judged by its luck: somewhat
+    /// fewer than nine in ten.
     #[test]
     fn intervals_hold_what_they_are_about_nine_times_in_ten_or_a_little_less_on_a_plateau() {
         let [gains, counts, costs] = covered(&[1.0, 1.8, 2.0, 1.9]);

@@ -1,12 +1,15 @@
 //! What counts as high, and where that comes from.
 //!
-//! The paper gives no numbers, but the way to them: three programs on small inputs were run with growing numbers of threads, and "the
-//! threshold values were chosen such that after reaching the threshold value, the value of the profile characteristic became more
-//! sensitive to the number of threads and showed a rapid increase". Which program showed which: "for fluidanimate both LOCK and MIGR_RATE
-//! are important; for facesim VCX_RATE is important; and for blackscholes CPU_UTIL is important". [`calibrate`] makes that a rule: the
-//! characteristic of its example against the number of threads is described by two straight lines that meet (least squares over all
-//! meeting points); a Δ threshold is half way between the slopes of the two, times Tstep, and the absolute threshold is the value where
-//! they meet. The paper also names an absolute threshold of VCX_RATE; figure 8 never asks for it, and there is none here.
+//! The paper gives no numbers, but the way to them: three programs on small inputs were run with
+//! growing numbers of threads, and "the threshold values were chosen such that after reaching the
+//! threshold value, the value of the profile characteristic became more sensitive to the number of
+//! threads and showed a rapid increase". Which program showed which: "for fluidanimate both LOCK
+//! and MIGR_RATE are important; for facesim VCX_RATE is important; and for blackscholes CPU_UTIL is
+//! important". [`calibrate`] makes that a rule: the characteristic of its example against the
+//! number of threads is described by two straight lines that meet (least squares over all
+//! meeting points); a Δ threshold is half way between the slopes of the two, times Tstep, and the
+//! absolute threshold is the value where they meet. The paper also names an absolute threshold of
+//! VCX_RATE; figure 8 never asks for it, and there is none here.
 
 use crate::Span;
 use pinwise_testbed::Profile;
@@ -30,15 +33,22 @@ pub struct Thresholds {
 }
 
 impl Thresholds {
-    /// As calibrated on the model of the paper's machine from the paper's three examples (docs/FIDELITY-THREADS.md), for steps of 8 threads on
-    /// 24 contexts.
-    pub const OPTERON_24: Self =
-        Self { lock: 41.3, delta_lock: 8.26, delta_vcx_rate: 49_800.0, delta_migr_rate: 4080.0, delta_cpu_util: 5.44 };
+    /// As calibrated on the model of the paper's machine from the paper's three examples
+    /// (docs/FIDELITY-THREADS.md), for steps of 8 threads on 24 contexts.
+    pub const OPTERON_24: Self = Self {
+        lock: 41.3,
+        delta_lock: 8.26,
+        delta_vcx_rate: 49_800.0,
+        delta_migr_rate: 4080.0,
+        delta_cpu_util: 5.44,
+    };
 
     /// The names of all of them, as in a file.
-    pub const NAMES: [&str; 5] = ["lock", "delta_lock", "delta_vcx_rate", "delta_migr_rate", "delta_cpu_util"];
+    pub const NAMES: [&str; 5] =
+        ["lock", "delta_lock", "delta_vcx_rate", "delta_migr_rate", "delta_cpu_util"];
 
-    /// The thresholds themselves where each is a number above 0: others are never or always exceeded.
+    /// The thresholds themselves where each is a number above 0: others are never or always
+    /// exceeded.
     pub fn check(self) -> Result<Self, ThresholdError> {
         let Self { lock, delta_lock, delta_vcx_rate, delta_migr_rate, delta_cpu_util } = self;
         let values = [lock, delta_lock, delta_vcx_rate, delta_migr_rate, delta_cpu_util];
@@ -49,10 +59,11 @@ impl Thresholds {
         }
     }
 
-    /// For steps of `step` threads on `contexts` contexts where nothing was calibrated: those of the model, in proportion. Shares of the
-    /// machine's time scale with the part of its contexts that a step is, a third at the most, as in the paper: with steps of all contexts and more
-    /// they would be beyond what a share can rise by. Rates scale with the threads of a step. A start, no more: what a switch or a migration
-    /// costs differs between machines.
+    /// For steps of `step` threads on `contexts` contexts where nothing was calibrated: those of
+    /// the model, in proportion. Shares of the machine's time scale with the part of its
+    /// contexts that a step is, a third at the most, as in the paper: with steps of all contexts
+    /// and more they would be beyond what a share can rise by. Rates scale with the threads of
+    /// a step. A start, no more: what a switch or a migration costs differs between machines.
     pub fn scaled(step: u32, contexts: u32) -> Self {
         let model = Self::OPTERON_24;
         let threads = f64::from(step) / f64::from(Span::PUBLISHED.step);
@@ -114,9 +125,10 @@ pub struct CalibrationError {
     pub reason: &'static str,
 }
 
-/// Thresholds for searches over `span` on `contexts` contexts, from the curve of each example: one for locks, one for switches, one for
-/// parallelism. VCX_RATE is looked at up to as many threads as contexts, MIGR_RATE from there on, as the search does; LOCK and
-/// CPU_UTIL over all. Errors: fewer than four numbers of threads to look at, or a characteristic that grows nowhere.
+/// Thresholds for searches over `span` on `contexts` contexts, from the curve of each example: one
+/// for locks, one for switches, one for parallelism. VCX_RATE is looked at up to as many threads as
+/// contexts, MIGR_RATE from there on, as the search does; LOCK and CPU_UTIL over all. Errors: fewer
+/// than four numbers of threads to look at, or a characteristic that grows nowhere.
 pub fn calibrate(
     span: Span,
     contexts: u32,
@@ -125,19 +137,29 @@ pub fn calibrate(
     parallelism: &Curve,
 ) -> Result<Thresholds, CalibrationError> {
     let step = f64::from(span.step);
-    let knee = |example, characteristic, curve: &Curve, from: u32, to: u32, value: fn(&Profile) -> f64| {
-        let inside = curve.0.iter().filter(|(threads, _)| (from..=to).contains(threads));
-        let points: Vec<(f64, f64)> = inside.map(|(threads, profile)| (f64::from(*threads), value(profile))).collect();
-        let error = |reason| CalibrationError { example, characteristic, reason };
-        let knee = Knee::of(&points).ok_or_else(|| error("fewer than four numbers of threads were probed"))?;
-        let delta = (knee.before + knee.after) / 2.0 * step;
-        if delta > 0.0 { Ok((knee.value, delta)) } else { Err(error("it does not grow with the number of threads")) }
-    };
+    let knee =
+        |example, characteristic, curve: &Curve, from: u32, to: u32, value: fn(&Profile) -> f64| {
+            let inside = curve.0.iter().filter(|(threads, _)| (from..=to).contains(threads));
+            let points: Vec<(f64, f64)> =
+                inside.map(|(threads, profile)| (f64::from(*threads), value(profile))).collect();
+            let error = |reason| CalibrationError { example, characteristic, reason };
+            let knee = Knee::of(&points)
+                .ok_or_else(|| error("fewer than four numbers of threads were probed"))?;
+            let delta = (knee.before + knee.after) / 2.0 * step;
+            if delta > 0.0 {
+                Ok((knee.value, delta))
+            } else {
+                Err(error("it does not grow with the number of threads"))
+            }
+        };
     let all = u32::MAX;
     let (lock, delta_lock) = knee(Example::Locks, "LOCK", locks, 1, all, |profile| profile.lock)?;
-    let (_, delta_migr_rate) = knee(Example::Locks, "MIGR_RATE", locks, contexts, all, |profile| profile.migr_rate)?;
-    let (_, delta_vcx_rate) = knee(Example::Switches, "VCX_RATE", switches, 1, contexts, |profile| profile.vcx_rate)?;
-    let (_, delta_cpu_util) = knee(Example::Parallelism, "CPU_UTIL", parallelism, 1, all, |profile| profile.cpu_util)?;
+    let (_, delta_migr_rate) =
+        knee(Example::Locks, "MIGR_RATE", locks, contexts, all, |profile| profile.migr_rate)?;
+    let (_, delta_vcx_rate) =
+        knee(Example::Switches, "VCX_RATE", switches, 1, contexts, |profile| profile.vcx_rate)?;
+    let (_, delta_cpu_util) =
+        knee(Example::Parallelism, "CPU_UTIL", parallelism, 1, all, |profile| profile.cpu_util)?;
     Ok(Thresholds { lock, delta_lock, delta_vcx_rate, delta_migr_rate, delta_cpu_util })
 }
 
@@ -163,7 +185,8 @@ impl Knee {
         fits.min_by(|(one, _), (other, _)| one.total_cmp(other)).map(|(_, knee)| knee)
     }
 
-    /// Least squares of y = value + before · min(x - meeting, 0) + after · max(x - meeting, 0), and its squared error.
+    /// Least squares of y = value + before · min(x - meeting, 0) + after · max(x - meeting, 0), and
+    /// its squared error.
     fn at(meeting: f64, points: &[(f64, f64)]) -> (f64, Self) {
         let row = |x: f64| [1.0, (x - meeting).min(0.0), (x - meeting).max(0.0)];
         let mut normal = [[0.0; 4]; 3];
@@ -214,7 +237,9 @@ mod tests {
             (0..20).map(f64::from).map(|x| (x, 5.0 + x + 3.0 * (x - 12.0).max(0.0))).collect();
         let knee = Knee::of(&points).unwrap();
         assert!(
-            (knee.value - 17.0).abs() < 1e-9 && (knee.before - 1.0).abs() < 1e-9 && (knee.after - 4.0).abs() < 1e-9
+            (knee.value - 17.0).abs() < 1e-9
+                && (knee.before - 1.0).abs() < 1e-9
+                && (knee.after - 4.0).abs() < 1e-9
         );
         assert_eq!(Knee::of(&points[..3]), None);
         assert_eq!(Knee::of(&[]), None);
@@ -227,12 +252,18 @@ mod tests {
             migr_rate: 10.0 * n + 90.0 * (n - 40.0).max(0.0),
             ..Profile::default()
         });
-        let switches = curve(|n| Profile { vcx_rate: 100.0 * n + 900.0 * (n - 16.0).max(0.0), ..Profile::default() });
+        let switches = curve(|n| Profile {
+            vcx_rate: 100.0 * n + 900.0 * (n - 16.0).max(0.0),
+            ..Profile::default()
+        });
         let parallelism = curve(|n| Profile { cpu_util: n.min(12.0) * 2.0, ..Profile::default() });
         let found = calibrate(Span::PUBLISHED, 24, &locks, &switches, &parallelism).unwrap();
         let close = |one: f64, other: f64| (one - other).abs() < 1e-6 * other;
         assert!(close(found.lock, 16.0) && close(found.delta_lock, 10.0), "{found:?}");
-        assert!(close(found.delta_migr_rate, 440.0) && close(found.delta_vcx_rate, 4400.0), "{found:?}");
+        assert!(
+            close(found.delta_migr_rate, 440.0) && close(found.delta_vcx_rate, 4400.0),
+            "{found:?}"
+        );
         assert!(close(found.delta_cpu_util, 8.0), "{found:?}");
     }
 
@@ -240,10 +271,18 @@ mod tests {
     fn thresholds_scale_with_the_step_and_the_machine() {
         assert_eq!(Thresholds::scaled(8, 24), Thresholds::OPTERON_24);
         let small = Thresholds::scaled(2, 6);
-        assert_eq!((small.lock, small.delta_cpu_util), (41.3, 5.44), "a third of the contexts as well");
+        assert_eq!(
+            (small.lock, small.delta_cpu_util),
+            (41.3, 5.44),
+            "a third of the contexts as well"
+        );
         assert_eq!((small.delta_vcx_rate, small.delta_migr_rate), (12_450.0, 1020.0));
         let coarse = Thresholds::scaled(8, 2);
-        assert_eq!((coarse.delta_lock, coarse.delta_cpu_util), (8.26, 5.44), "a step beyond all contexts");
+        assert_eq!(
+            (coarse.delta_lock, coarse.delta_cpu_util),
+            (8.26, 5.44),
+            "a step beyond all contexts"
+        );
         assert_eq!(coarse.delta_vcx_rate, 49_800.0);
     }
 
@@ -265,6 +304,11 @@ mod tests {
         let error = calibrate(Span::PUBLISHED, 24, &flat, &flat, &flat).unwrap_err();
         assert_eq!((error.example, error.characteristic), (Example::Locks, "LOCK"));
         let short = Curve(vec![(8, Profile::default())]);
-        assert!(calibrate(Span::PUBLISHED, 24, &short, &flat, &flat).unwrap_err().reason.contains("four"));
+        assert!(
+            calibrate(Span::PUBLISHED, 24, &short, &flat, &flat)
+                .unwrap_err()
+                .reason
+                .contains("four")
+        );
     }
 }

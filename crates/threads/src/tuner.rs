@@ -1,9 +1,12 @@
-//! How many threads and where: the count and the placement together, from a few of all combinations.
+//! How many threads and where: the count and the placement together, from a few of all
+//! combinations.
 //!
-//! An [`Arm`] is a number of threads placed in some way, or left to the operating system. What is known of arms before any is measured is their
-//! shape: how many threads, on how many cores, in how many packages. Arms of like shape are believed to be alike fast: two policies
-//! that fill all contexts differ in names only. Speed follows a scalability law of the number of threads ([`crate::Law`]), with departures
-//! that depend on cores, packages and on being placed at all. What is measured next is what the best speed known is expected to rise most by (the
+//! An [`Arm`] is a number of threads placed in some way, or left to the operating system. What is
+//! known of arms before any is measured is their shape: how many threads, on how many cores, in how
+//! many packages. Arms of like shape are believed to be alike fast: two policies that fill all
+//! contexts differ in names only. Speed follows a scalability law of the number of threads
+//! ([`crate::Law`]), with departures that depend on cores, packages and on being placed at all.
+//! What is measured next is what the best speed known is expected to rise most by (the
 //! knowledge gradient, as of [`crate::Surveyor`]), and nothing where that is too little.
 
 use crate::belief::{Belief, Departure, LEAST_ERROR, Noise, Prior, Reading, common_error};
@@ -38,18 +41,23 @@ pub struct Tuner {
 
 /// Relative standard error of a measurement where nothing is known of it.
 const ERROR: f64 = 0.01;
-/// An arm is not measured that is expected to raise the best speed by less than this share: a tenth of a percent, as a survey with a
-/// tolerance of 1 % has it.
+/// An arm is not measured that is expected to raise the best speed by less than this share: a tenth
+/// of a percent, as a survey with a tolerance of 1 % has it.
 const WORTHLESS: f64 = 0.001;
 
 impl Tuner {
     /// A search over `arms` on a machine of `contexts` contexts.
     pub fn new(arms: &[Arm], contexts: u32) -> Self {
-        Self { prior: prior(arms, contexts), arms: arms.len(), readings: Vec::new(), closed: BTreeSet::new() }
+        Self {
+            prior: prior(arms, contexts),
+            arms: arms.len(),
+            readings: Vec::new(),
+            closed: BTreeSet::new(),
+        }
     }
 
-    /// Takes the value (work per second, per joule, …; above 0, others are passed over) that was measured of an arm, with its relative standard
-    /// error where that is known.
+    /// Takes the value (work per second, per joule, …; above 0, others are passed over) that was
+    /// measured of an arm, with its relative standard error where that is known.
     pub fn observe(&mut self, arm: usize, value: f64, error: Option<f64>) {
         if arm < self.arms && value > 0.0 && value.is_finite() {
             self.readings.push((arm, value.ln(), error.filter(|error| error.is_finite())));
@@ -61,10 +69,12 @@ impl Tuner {
         self.closed.insert(arm);
     }
 
-    /// The arm, of those not measured yet, that is worth most to measure; `None` when none is worth it.
+    /// The arm, of those not measured yet, that is worth most to measure; `None` when none is worth
+    /// it.
     pub fn next(&self) -> Option<usize> {
         let (belief, error) = (self.belief(), self.told().max(self.repeated()));
-        let open = (0..self.arms).filter(|arm| !self.is_measured(*arm) && !self.closed.contains(arm));
+        let open =
+            (0..self.arms).filter(|arm| !self.is_measured(*arm) && !self.closed.contains(arm));
         let worth = open.map(|arm| (arm, belief.worth(arm, error)));
         let most = worth.max_by(|(a, left), (b, right)| left.total_cmp(right).then(b.cmp(a)));
         most.filter(|(_, worth)| *worth >= WORTHLESS).map(|(arm, _)| arm)
@@ -85,7 +95,8 @@ impl Tuner {
         self.readings.iter().any(|(place, ..)| *place == arm)
     }
 
-    /// What was measured is as far off as it says, and at least as far as repeats are from each other.
+    /// What was measured is as far off as it says, and at least as far as repeats are from each
+    /// other.
     fn belief(&self) -> Belief {
         let (told, repeated) = (self.told(), self.repeated());
         let reading = |&(place, value, error): &(usize, f64, Option<f64>)| Reading {
@@ -105,8 +116,12 @@ impl Tuner {
     fn repeated(&self) -> f64 {
         let (mut squares, mut freedom) = (0.0, 0);
         for arm in 0..self.arms {
-            let values: Vec<f64> =
-                self.readings.iter().filter(|(place, ..)| *place == arm).map(|(_, value, _)| *value).collect();
+            let values: Vec<f64> = self
+                .readings
+                .iter()
+                .filter(|(place, ..)| *place == arm)
+                .map(|(_, value, _)| *value)
+                .collect();
             let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
             squares += values.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
             freedom += values.len().saturating_sub(1);
@@ -116,8 +131,10 @@ impl Tuner {
 }
 
 fn prior(arms: &[Arm], contexts: u32) -> Prior {
-    let curve = |law: Law| arms.iter().map(|arm| law.speedup(f64::from(arm.threads)).ln()).collect();
-    let laws = Law::family(contexts).into_iter().map(|(law, weight)| (curve(law), weight)).collect();
+    let curve =
+        |law: Law| arms.iter().map(|arm| law.speedup(f64::from(arm.threads)).ln()).collect();
+    let laws =
+        Law::family(contexts).into_iter().map(|(law, weight)| (curve(law), weight)).collect();
     let mut departures = Vec::new();
     // How much packages and cores matter: hardly, by a sixth, by half.
     let scales = [0.05, 0.15, 0.4];
@@ -129,7 +146,11 @@ fn prior(arms: &[Arm], contexts: u32) -> Prior {
                     let near = |a: u32, b: u32| (-(f64::from(a) / f64::from(b)).ln().abs()).exp();
                     let threads = near(left.threads, right.threads);
                     let placed = if left.free == right.free { 1.0 } else { 0.3 };
-                    let in_packages = packages * packages * near(left.packages, right.packages) * placed * threads;
+                    let in_packages = packages
+                        * packages
+                        * near(left.packages, right.packages)
+                        * placed
+                        * threads;
                     let on_cores = cores * cores * near(left.cores, right.cores) * placed * threads;
                     in_packages + on_cores + if a == b { own * own } else { 0.0 }
                 });
@@ -144,7 +165,8 @@ fn prior(arms: &[Arm], contexts: u32) -> Prior {
 mod tests {
     use super::*;
 
-    /// 1, 2, 4 and 8 threads on a machine of two packages of two cores of two contexts: packed, spread, or left alone.
+    /// 1, 2, 4 and 8 threads on a machine of two packages of two cores of two contexts: packed,
+    /// spread, or left alone.
     fn arms() -> Vec<Arm> {
         let counts = [1u32, 2, 4, 8];
         let packed = counts.map(|threads| Arm {
@@ -153,8 +175,12 @@ mod tests {
             packages: threads.div_ceil(4),
             free: false,
         });
-        let spread =
-            counts.map(|threads| Arm { threads, cores: threads.min(4), packages: threads.min(2), free: false });
+        let spread = counts.map(|threads| Arm {
+            threads,
+            cores: threads.min(4),
+            packages: threads.min(2),
+            free: false,
+        });
         let free = spread.map(|arm| Arm { free: true, ..arm });
         [packed, spread, free].concat()
     }
@@ -172,13 +198,15 @@ mod tests {
 
     #[test]
     fn a_program_that_scales_gets_all_contexts() {
-        let (best, _) = search(|arm| f64::from(arm.cores) + 0.25 * f64::from(arm.threads - arm.cores), 4);
+        let (best, _) =
+            search(|arm| f64::from(arm.cores) + 0.25 * f64::from(arm.threads - arm.cores), 4);
         assert_eq!((best.threads, best.cores), (8, 4));
     }
 
     #[test]
     fn a_program_that_suffers_from_distance_stays_in_one_package() {
-        let speed = |arm: Arm| f64::from(arm.cores).sqrt() / if arm.packages > 1 { 3.0 } else { 1.0 };
+        let speed =
+            |arm: Arm| f64::from(arm.cores).sqrt() / if arm.packages > 1 { 3.0 } else { 1.0 };
         let (best, measured) = search(speed, 6);
         assert_eq!((best.packages, best.cores), (1, 2), "after {measured:?}");
     }
@@ -212,7 +240,8 @@ mod tests {
 
     #[test]
     fn a_search_ends_where_nothing_is_worth_a_measurement() {
-        // Placed or not, a thread more is worth nothing and four are a catastrophe: what is left cannot be the best.
+        // Placed or not, a thread more is worth nothing and four are a catastrophe: what is left
+        // cannot be the best.
         let speed = |arm: Arm| f64::from(arm.threads).powi(-2);
         let (best, measured) = search(speed, 100);
         assert_eq!(best.threads, 1);
@@ -238,11 +267,16 @@ mod tests {
         for arm in arms.iter().filter(|arm| arm.free) {
             tuner.observe(place(*arm), f64::from(arm.threads), Some(0.01));
         }
-        let packed =
-            |threads: u32| Arm { threads, cores: threads.div_ceil(2), packages: threads.div_ceil(4), free: false };
+        let packed = |threads: u32| Arm {
+            threads,
+            cores: threads.div_ceil(2),
+            packages: threads.div_ceil(4),
+            free: false,
+        };
         let before = tuner.values();
         assert!(before[place(packed(4))] > before[place(packed(2))], "as the numbers left alone");
-        // Four in one package turn out three times as fast: four spread over two and eight are less sure to be worse.
+        // Four in one package turn out three times as fast: four spread over two and eight are less
+        // sure to be worse.
         tuner.observe(place(packed(4)), 12.0, Some(0.01));
         let after = tuner.values();
         assert_eq!(tuner.best(), place(packed(4)));

@@ -1,5 +1,5 @@
-//! Number of threads and placement from a quarter of the cells of published tables. The tables are read from the shared folder; without it
-//! the test says so and returns.
+//! Number of threads and placement from a quarter of the cells of published tables. The tables are
+//! read from the shared folder; without it the test says so and returns.
 
 #[path = "../examples/metis/mod.rs"]
 #[allow(dead_code)]
@@ -11,18 +11,27 @@ use pinwise_topology::Random;
 use std::error::Error;
 
 /// Losses of what is recommended, of the programs that `which` takes.
-fn losses(objective: Objective, which: impl Fn(usize) -> bool) -> Result<Option<Vec<f64>>, Box<dyn Error>> {
+fn losses(
+    objective: Objective,
+    which: impl Fn(usize) -> bool,
+) -> Result<Option<Vec<f64>>, Box<dyn Error>> {
     let Some(folder) = folder() else { return Ok(None) };
     let mut losses = Vec::new();
     for host in HOSTS {
         for (index, program) in table(host, &folder)?.programs.iter().enumerate() {
-            let cells = Cells::new(host, program, objective).ok_or("a table without the default")?;
+            let cells =
+                Cells::new(host, program, objective).ok_or("a table without the default")?;
             let mut measured = 0;
             let found = cells.recommend(|value| {
                 measured += 1;
                 value
             });
-            assert!(measured * 4 <= cells.arms.len(), "{}: {measured} of {}", program.name, cells.arms.len());
+            assert!(
+                measured * 4 <= cells.arms.len(),
+                "{}: {measured} of {}",
+                program.name,
+                cells.arms.len()
+            );
             if which(index) {
                 losses.push(cells.loss(found));
             }
@@ -32,7 +41,8 @@ fn losses(objective: Objective, which: impl Fn(usize) -> bool) -> Result<Option<
 }
 
 #[test]
-fn a_quarter_of_the_cells_recommends_within_three_percent_and_ten_for_nine_of_ten() -> Result<(), Box<dyn Error>> {
+fn a_quarter_of_the_cells_recommends_within_three_percent_and_ten_for_nine_of_ten()
+-> Result<(), Box<dyn Error>> {
     let Some(all) = losses(Objective::Time, |_| true)? else { return Ok(()) };
     assert_eq!(all.len(), 36);
     assert!(quantile(&all, 0.5) < 0.03 && quantile(&all, 0.9) < 0.10, "{all:?}");
@@ -54,7 +64,8 @@ fn so_it_does_for_energy() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A tenth of what is measured shows 2.4 times the time, as some repeats in the tables do: five replays of each table.
+/// A tenth of what is measured shows 2.4 times the time, as some repeats in the tables do: five
+/// replays of each table.
 #[test]
 fn so_it_does_where_a_tenth_of_the_measurements_is_slow() -> Result<(), Box<dyn Error>> {
     let Some(folder) = folder() else { return Ok(()) };
@@ -62,7 +73,8 @@ fn so_it_does_where_a_tenth_of_the_measurements_is_slow() -> Result<(), Box<dyn 
     let mut losses = Vec::new();
     for host in HOSTS {
         for program in &table(host, &folder)?.programs {
-            let cells = Cells::new(host, program, Objective::Time).ok_or("a table without the default")?;
+            let cells =
+                Cells::new(host, program, Objective::Time).ok_or("a table without the default")?;
             losses.extend((0..5).map(|_| cells.loss(cells.recommend(bimodal(&mut random)))));
         }
     }

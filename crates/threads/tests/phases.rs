@@ -5,7 +5,8 @@ use pinwise_testbed::{MeasureError, Part, Probe, Prober};
 use pinwise_threads::{Shift, Sweep, sweep};
 use std::time::Duration;
 
-/// One run of a program that does what one description says for some probes, and then what another one says.
+/// One run of a program that does what one description says for some probes, and then what another
+/// one says.
 struct Phases {
     phases: [ModelProber; 2],
     /// Probes of the first phase that are left.
@@ -14,7 +15,8 @@ struct Phases {
 
 impl Phases {
     fn new(names: [&str; 2], first: usize) -> Self {
-        let model = |name| ModelProber::new(Platform::opteron_24(), Program::built_in(name).unwrap(), 1);
+        let model =
+            |name| ModelProber::new(Platform::opteron_24(), Program::built_in(name).unwrap(), 1);
         Self { phases: names.map(model), left: first }
     }
 
@@ -47,7 +49,9 @@ fn searched(names: [&str; 2], first: usize) -> Option<Shift> {
         tolerance: 0.01,
         counted: false,
     };
-    Shift::of(&sweep(&question, &mut Phases::new(names, first), |threads| threads).unwrap().attempts)
+    Shift::of(
+        &sweep(&question, &mut Phases::new(names, first), |threads| threads).unwrap().attempts,
+    )
 }
 
 #[test]

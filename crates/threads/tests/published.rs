@@ -1,5 +1,5 @@
-//! The published search on the model against the paper's tables. The figures are read from the shared folder; without it the tests
-//! say so and return.
+//! The published search on the model against the paper's tables. The figures are read from the
+//! shared folder; without it the tests say so and return.
 
 #[path = "../examples/published/mod.rs"]
 #[allow(dead_code)]
@@ -9,7 +9,8 @@ use pinwise_scheduler::{Platform, Program};
 use pinwise_threads::Thresholds;
 use std::error::Error;
 
-/// The paper's choices that the model's search does not make, with reasons in docs/FIDELITY-THREADS.md.
+/// The paper's choices that the model's search does not make, with reasons in
+/// docs/FIDELITY-THREADS.md.
 const DIFFERENT: [&str; 4] = ["art", "fma3d", "gafort", "swim"];
 
 #[test]
@@ -17,14 +18,20 @@ fn the_search_chooses_as_published_for_twelve_programs_of_sixteen() -> Result<()
     let Some(folder) = published::folder() else { return Ok(()) };
     let platform = Platform::opteron_24();
     let thresholds = published::thresholds(&platform)?;
-    let rows = published::published(&std::fs::read_to_string(folder.join("thread_reinforcer.csv"))?)?;
+    let rows =
+        published::published(&std::fs::read_to_string(folder.join("thread_reinforcer.csv"))?)?;
     assert_eq!(rows.len(), 16);
     for row in rows.iter().filter(|row| !DIFFERENT.contains(&row.program.as_str())) {
         let program = Program::built_in(&row.program)?;
         // Where a single search is not steady, the choice that most of ten make counts.
         let searches = if row.program == "ferret" { published::SEARCHES } else { 1 };
         let choice = published::choice(&platform, &program, thresholds, searches)?;
-        assert_eq!(row.reported(&program, choice.parameter), row.found, "{}: {choice:?}", row.program);
+        assert_eq!(
+            row.reported(&program, choice.parameter),
+            row.found,
+            "{}: {choice:?}",
+            row.program
+        );
     }
     Ok(())
 }
@@ -50,9 +57,15 @@ fn the_built_in_thresholds_are_the_calibrated_ones() -> Result<(), Box<dyn Error
 #[test]
 fn whole_runs_are_as_long_as_published() -> Result<(), Box<dyn Error>> {
     let Some(folder) = published::folder() else { return Ok(()) };
-    for row in published::published(&std::fs::read_to_string(folder.join("thread_reinforcer.csv"))?)? {
+    for row in
+        published::published(&std::fs::read_to_string(folder.join("thread_reinforcer.csv"))?)?
+    {
         let whole = Program::built_in(&row.program)?.whole_s.ok_or("no length")?;
-        assert!((whole - row.parallel_s * row.found_speedup).abs() < 0.06, "{}: {whole}", row.program);
+        assert!(
+            (whole - row.parallel_s * row.found_speedup).abs() < 0.06,
+            "{}: {whole}",
+            row.program
+        );
     }
     Ok(())
 }
@@ -61,10 +74,13 @@ fn whole_runs_are_as_long_as_published() -> Result<(), Box<dyn Error>> {
 fn speedups_are_the_published_ones_they_were_fitted_to() -> Result<(), Box<dyn Error>> {
     let Some(folder) = published::folder() else { return Ok(()) };
     let platform = Platform::opteron_24();
-    for row in published::published(&std::fs::read_to_string(folder.join("thread_reinforcer.csv"))?)? {
+    for row in
+        published::published(&std::fs::read_to_string(folder.join("thread_reinforcer.csv"))?)?
+    {
         let program = Program::built_in(&row.program)?;
         for (threads, speedup) in [(row.opt, row.opt_speedup), (row.found, row.found_speedup)] {
-            let (mean, ..) = published::speedups(&platform, &program, row.parameter(&program, threads))?;
+            let (mean, ..) =
+                published::speedups(&platform, &program, row.parameter(&program, threads))?;
             assert!(
                 (mean / speedup - 1.0).abs() < 0.08,
                 "{} at {threads}: {mean:.2}, published {speedup}",
@@ -75,15 +91,22 @@ fn speedups_are_the_published_ones_they_were_fitted_to() -> Result<(), Box<dyn E
     Ok(())
 }
 
-/// Every number of threads the paper reports is a whole number of steps from Tmin: what follows from figure 8, where the half step
-/// is never reached (see the tests of the search).
+/// Every number of threads the paper reports is a whole number of steps from Tmin: what follows
+/// from figure 8, where the half step is never reached (see the tests of the search).
 #[test]
 fn the_paper_reports_whole_steps_only() -> Result<(), Box<dyn Error>> {
     let Some(folder) = published::folder() else { return Ok(()) };
-    for row in published::published(&std::fs::read_to_string(folder.join("thread_reinforcer.csv"))?)? {
+    for row in
+        published::published(&std::fs::read_to_string(folder.join("thread_reinforcer.csv"))?)?
+    {
         let program = Program::built_in(&row.program)?;
         let n = row.parameter(&program, row.found);
-        assert!((1..=9).any(|steps| program.parameter(8 * steps) == n), "{}: {}", row.program, row.found);
+        assert!(
+            (1..=9).any(|steps| program.parameter(8 * steps) == n),
+            "{}: {}",
+            row.program,
+            row.found
+        );
     }
     Ok(())
 }

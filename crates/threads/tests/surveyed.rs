@@ -1,5 +1,6 @@
-//! The search that looks at speed on modelled programs of five kinds: what it chooses is held against whole runs, and what it takes against what
-//! it may take. docs/FIDELITY-THREADS.md has all sixteen.
+//! The search that looks at speed on modelled programs of five kinds: what it chooses is held
+//! against whole runs, and what it takes against what it may take. docs/FIDELITY-THREADS.md has all
+//! sixteen.
 
 #[path = "../examples/sweep/mod.rs"]
 #[allow(dead_code)]
@@ -10,7 +11,8 @@ use pinwise_threads::SHARE;
 use std::error::Error;
 use sweep::{PAIR, Sweep, survey_model, whole};
 
-/// Parameters around the best, behind dips and beyond, among which a sweep of whole runs has its fastest.
+/// Parameters around the best, behind dips and beyond, among which a sweep of whole runs has its
+/// fastest.
 const PROGRAMS: [(&str, &[u32]); 5] = [
     // Beyond a dip, after a long start: five probes.
     ("bodytrack", &[24, 44, 48, 52]),
@@ -25,7 +27,8 @@ const PROGRAMS: [(&str, &[u32]); 5] = [
 ];
 
 #[test]
-fn searches_are_within_two_percent_of_the_best_in_the_mean_and_keep_to_their_time() -> Result<(), Box<dyn Error>> {
+fn searches_are_within_two_percent_of_the_best_in_the_mean_and_keep_to_their_time()
+-> Result<(), Box<dyn Error>> {
     let platform = Platform::opteron_24();
     for (name, known) in PROGRAMS {
         let program = Program::built_in(name)?;

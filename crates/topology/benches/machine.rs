@@ -1,7 +1,8 @@
 //! Reading a machine of 256 contexts.
 //!
-//! `cargo bench -p pinwise-topology --bench machine`. The recorded machine is read from the folder that
-//! `PINWISE_SHARED_DATA` names (default `../shared/data`); without it only the shape is measured.
+//! `cargo bench -p pinwise-topology --bench machine`. The recorded machine is read from the folder
+//! that `PINWISE_SHARED_DATA` names (default `../shared/data`); without it only the shape is
+//! measured.
 
 use divan::Bencher;
 use pinwise_topology::{Machine, Snapshot};
@@ -12,8 +13,10 @@ fn main() {
 }
 
 fn archive() -> Option<Vec<u8>> {
-    let shared = std::env::var_os("PINWISE_SHARED_DATA")
-        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"), PathBuf::from);
+    let shared = std::env::var_os("PINWISE_SHARED_DATA").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
+        PathBuf::from,
+    );
     std::fs::read(shared.join("hwloc/256ppc-8n8s4t.tar.bz2")).ok()
 }
 

@@ -1,4 +1,5 @@
-//! How fast assignments are counted, drawn, enumerated and ranked: `cargo bench -p pinwise-topology --bench space`.
+//! How fast assignments are counted, drawn, enumerated and ranked: `cargo bench -p pinwise-topology
+//! --bench space`.
 
 use divan::{Bencher, black_box};
 use pinwise_topology::{Alike, Machine, PerContext, Random, SharingTree, Space};
@@ -38,7 +39,9 @@ fn count(bencher: Bencher, (shape, threads, per_context): (&str, usize, PerConte
 fn canonical(bencher: Bencher, (shape, threads, per_context): (&str, usize, PerContext)) {
     let space = space(shape, threads, per_context);
     let mut random = Random::new(1);
-    bencher.with_inputs(|| space.sample(&mut random)).bench_local_refs(|assignment| space.canonical(assignment));
+    bencher
+        .with_inputs(|| space.sample(&mut random))
+        .bench_local_refs(|assignment| space.canonical(assignment));
 }
 
 #[divan::bench(args = CASES)]

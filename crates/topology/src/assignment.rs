@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Thread `i` runs on the leaf `self.context(i)` of a [`crate::SharingTree`]. Several threads may share a context.
+/// Thread `i` runs on the leaf `self.context(i)` of a [`crate::SharingTree`]. Several threads may
+/// share a context.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Assignment(Vec<u32>);

@@ -1,10 +1,12 @@
-//! Balanced placements: what the load balancers of general-purpose operating systems make of threads nobody pins.
+//! Balanced placements: what the load balancers of general-purpose operating systems make of
+//! threads nobody pins.
 
 use crate::{Assignment, Random, SharingTree};
 
-/// Threads spread evenly: one after the other, in random order, each to the least loaded context; first the least loaded of the largest
-/// domains, then of those within it; chance decides between equals. A context holds a second thread when all hold one.
-/// (blackbox-scheduler, section 4.4: so do Linux and Solaris, and which threads end up together is left to chance.) Not in
+/// Threads spread evenly: one after the other, in random order, each to the least loaded context;
+/// first the least loaded of the largest domains, then of those within it; chance decides between
+/// equals. A context holds a second thread when all hold one. (blackbox-scheduler, section 4.4: so
+/// do Linux and Solaris, and which threads end up together is left to chance.) Not in
 /// canonical form.
 ///
 /// # Panics
@@ -23,9 +25,12 @@ pub fn balanced(tree: &SharingTree, threads: usize, random: &mut Random) -> Assi
         }
         let load = |leaf: u32| {
             let around = tree.around(leaf).into_iter().rev();
-            around.map(|(_, domain)| domain.map(|leaf| held[leaf as usize]).sum::<u32>()).collect::<Vec<u32>>()
+            around
+                .map(|(_, domain)| domain.map(|leaf| held[leaf as usize]).sum::<u32>())
+                .collect::<Vec<u32>>()
         };
-        let least = free.iter().enumerate().min_by_key(|&(_, &leaf)| load(leaf)).map(|(index, _)| index);
+        let least =
+            free.iter().enumerate().min_by_key(|&(_, &leaf)| load(leaf)).map(|(index, _)| index);
         let leaf = free.swap_remove(least.expect("a machine has contexts"));
         held[leaf as usize] += 1;
         placed[thread] = leaf;
@@ -57,7 +62,8 @@ mod tests {
                     }
                 }
                 for kind in [DomainKind::Core, DomainKind::Pipe] {
-                    let (least, most) = (loads[&kind].iter().min().unwrap(), loads[&kind].iter().max().unwrap());
+                    let (least, most) =
+                        (loads[&kind].iter().min().unwrap(), loads[&kind].iter().max().unwrap());
                     assert!(most - least <= 1, "{threads} threads, {kind:?}: {placed:?}");
                 }
                 assert!(each.iter().max().unwrap() - each.iter().min().unwrap() <= 1);

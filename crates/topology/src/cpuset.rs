@@ -13,7 +13,8 @@ pub struct CpuId(pub u32);
 /// A set of hardware contexts of any size: machines beyond 1,024 CPUs exist.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CpuSet {
-    /// Bit `i % 64` of word `i / 64` stands for CPU `i`; the last word is never zero, so equal sets compare equal.
+    /// Bit `i % 64` of word `i / 64` stands for CPU `i`; the last word is never zero, so equal
+    /// sets compare equal.
     words: Vec<u64>,
 }
 
@@ -27,7 +28,8 @@ pub struct CpuSetError {
     pub reason: String,
 }
 
-/// No kernel numbers a CPU this high (`NR_CPUS` is at most 8,192); a larger number in a text is a mistake, and would cost memory.
+/// No kernel numbers a CPU this high (`NR_CPUS` is at most 8,192); a larger number in a text is a
+/// mistake, and would cost memory.
 const HIGHEST: u32 = 65_535;
 
 impl CpuSet {
@@ -97,7 +99,8 @@ impl CpuSet {
 
     /// Whether every context of this set is in the other.
     pub fn is_subset(&self, other: &Self) -> bool {
-        self.words.len() <= other.words.len() && self.words.iter().zip(&other.words).all(|(a, b)| a & !b == 0)
+        self.words.len() <= other.words.len()
+            && self.words.iter().zip(&other.words).all(|(a, b)| a & !b == 0)
     }
 
     /// Whether no context is in both.
@@ -105,7 +108,8 @@ impl CpuSet {
         self.words.iter().zip(&other.words).all(|(a, b)| a & b == 0)
     }
 
-    /// Parses a CPU list (`0,3,7-11`, with taskset's stride `0-31:2`); an empty text is the empty set.
+    /// Parses a CPU list (`0,3,7-11`, with taskset's stride `0-31:2`); an empty text is the empty
+    /// set.
     pub fn parse_list(text: &str) -> Result<Self, CpuSetError> {
         let fail = |reason: &str| CpuSetError { text: text.into(), reason: reason.into() };
         let number = |digits: &str| match digits.trim().parse::<u32>() {
@@ -137,8 +141,8 @@ impl CpuSet {
         Ok(set)
     }
 
-    /// Parses a hexadecimal mask: `ff`, taskset's `0x55555555`, the kernel's and hwloc's comma separated blocks of 32 bits
-    /// (`0xffc0140,0x00020110`, an empty block is 0).
+    /// Parses a hexadecimal mask: `ff`, taskset's `0x55555555`, the kernel's and hwloc's comma
+    /// separated blocks of 32 bits (`0xffc0140,0x00020110`, an empty block is 0).
     pub fn parse_mask(text: &str) -> Result<Self, CpuSetError> {
         let fail = |reason: &str| CpuSetError { text: text.into(), reason: reason.into() };
         let mut set = Self::new();
@@ -149,7 +153,8 @@ impl CpuSet {
                 return Err(fail("a block of more than 32 bits"));
             }
             for (nibble, digit) in (0u32..).zip(block.chars().rev()) {
-                let value = digit.to_digit(16).ok_or_else(|| fail("expected hexadecimal digits"))?;
+                let value =
+                    digit.to_digit(16).ok_or_else(|| fail("expected hexadecimal digits"))?;
                 for bit in (0..4).filter(|bit| value >> bit & 1 == 1) {
                     let cpu = index * 32 + nibble * 4 + bit;
                     if cpu > HIGHEST {
@@ -180,14 +185,16 @@ impl CpuSet {
         if blocks.is_empty() {
             blocks.push(0);
         }
-        let texts: Vec<String> = blocks.iter().rev().map(|block| format!("0x{block:08x}")).collect();
+        let texts: Vec<String> =
+            blocks.iter().rev().map(|block| format!("0x{block:08x}")).collect();
         texts.join(",")
     }
 
     fn combine(&self, other: &Self, operation: impl Fn(u64, u64) -> u64) -> Self {
         let word = |set: &Self, index: usize| set.words.get(index).copied().unwrap_or(0);
         let length = self.words.len().max(other.words.len());
-        let words = (0..length).map(|index| operation(word(self, index), word(other, index))).collect();
+        let words =
+            (0..length).map(|index| operation(word(self, index), word(other, index))).collect();
         let mut set = Self { words };
         set.trim();
         set
@@ -280,7 +287,10 @@ mod tests {
     fn masks_of_the_kernel_and_of_hwloc_are_read() {
         assert_eq!(CpuSet::parse_mask("00000000,0000000f").unwrap(), set(&[0, 1, 2, 3]));
         assert_eq!(CpuSet::parse_mask("0x1,,").unwrap(), set(&[64]));
-        assert_eq!(CpuSet::parse_mask("0xffc0140,0x00020110").unwrap().to_hwloc(), "0x0ffc0140,0x00020110");
+        assert_eq!(
+            CpuSet::parse_mask("0xffc0140,0x00020110").unwrap().to_hwloc(),
+            "0x0ffc0140,0x00020110"
+        );
         assert!(CpuSet::parse_mask("0xg").is_err());
         assert_eq!(CpuSet::new().to_mask(), "0x0");
         assert_eq!(CpuSet::new().to_hwloc(), "0x00000000");

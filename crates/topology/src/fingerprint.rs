@@ -4,13 +4,15 @@ use crate::{CacheKind, CpuSet, DomainKind, Machine};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 
-/// A machine and the conditions that decide how its contexts perform, for comparison: kept with every plan.
+/// A machine and the conditions that decide how its contexts perform, for comparison: kept with
+/// every plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fingerprint {
     /// For people: `1 package, 2 cores, 1 NUMA node`.
     pub summary: String,
-    /// Digest of the domains, caches, kinds of cores, NUMA nodes and distances, with the kernel's numbers.
+    /// Digest of the domains, caches, kinds of cores, NUMA nodes and distances, with the kernel's
+    /// numbers.
     pub topology: String,
     /// The processor's name.
     pub model: String,
@@ -41,7 +43,8 @@ impl Fingerprint {
 
 fn summary(machine: &Machine) -> String {
     let count = |kind| machine.domains(kind).count();
-    let word = |number: usize, one: &str| format!("{number} {one}{}", if number == 1 { "" } else { "s" });
+    let word =
+        |number: usize, one: &str| format!("{number} {one}{}", if number == 1 { "" } else { "s" });
     let parts = [
         word(count(DomainKind::Package), "package"),
         word(count(DomainKind::Core), "core"),
@@ -51,8 +54,9 @@ fn summary(machine: &Machine) -> String {
     parts.into_iter().filter(|part| !part.starts_with("0 ")).collect::<Vec<_>>().join(", ")
 }
 
-/// Everything that decides which contexts share what. Left out is what varies without a change of the machine: sizes of memory
-/// (the kernel reserves some), capacities (they follow frequency limits), and what a cpuset allows.
+/// Everything that decides which contexts share what. Left out is what varies without a change of
+/// the machine: sizes of memory (the kernel reserves some), capacities (they follow frequency
+/// limits), and what a cpuset allows.
 fn structure(machine: &Machine) -> String {
     let mut text = String::new();
     let mut line = |words: &[&dyn std::fmt::Display], cpus: &CpuSet| {
@@ -88,11 +92,12 @@ fn structure(machine: &Machine) -> String {
     text
 }
 
-/// Tells one text from another in 16 digits: 64-bit FNV-1a (Fowler, Noll, Vo; RFC 9923), short, stable, and nobody attacks it here.
+/// Tells one text from another in 16 digits: 64-bit FNV-1a (Fowler, Noll, Vo; RFC 9923), short,
+/// stable, and nobody attacks it here.
 pub fn digest(text: &str) -> String {
-    let hash = text
-        .bytes()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
+    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
     format!("{hash:016x}")
 }
 

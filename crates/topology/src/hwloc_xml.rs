@@ -1,16 +1,19 @@
 //! A machine from hwloc's XML, as `lstopo --of xml` writes it (versions 2 and 3).
 //!
-//! The format: nested `object` elements, each with a `type` and its contexts as a `cpuset` mask; NUMA nodes are children of
-//! the object they are local to; `distances2` and `cpukind` follow. What an object contains is taken from its cpuset, as
-//! hwloc defines it. Devices, `Misc` objects and memory-side caches say nothing about sharing between contexts and are
-//! passed over.
+//! The format: nested `object` elements, each with a `type` and its contexts as a `cpuset` mask;
+//! NUMA nodes are children of the object they are local to; `distances2` and `cpukind` follow. What
+//! an object contains is taken from its cpuset, as hwloc defines it. Devices, `Misc` objects and
+//! memory-side caches say nothing about sharing between contexts and are passed over.
 //!
-//! Limits: contexts missing from the export (`complete_cpuset` without `cpuset`) are called offline, although they may be
-//! disallowed only: hwloc does not tell them apart unless asked to (`lstopo --disallowed`).
+//! Limits: contexts missing from the export (`complete_cpuset` without `cpuset`) are called
+//! offline, although they may be disallowed only: hwloc does not tell them apart unless asked to
+//! (`lstopo --disallowed`).
 
 use crate::kinds::{self, Traits};
 use crate::nesting::{Found, nest};
-use crate::{Cache, CacheKind, CpuId, CpuSet, Distances, DomainKind, Machine, MachineError, NumaNode};
+use crate::{
+    Cache, CacheKind, CpuId, CpuSet, Distances, DomainKind, Machine, MachineError, NumaNode,
+};
 use roxmltree::{Document, Node, ParsingOptions};
 use std::str::FromStr;
 
@@ -18,10 +21,14 @@ use std::str::FromStr;
 const MOST_ELEMENTS: u32 = 1_000_000;
 
 impl Machine {
-    /// Reads hwloc's XML. Errors name the line: no XML, not a topology, hwloc 1's format, an object without type, number or
-    /// contexts where it needs them.
+    /// Reads hwloc's XML. Errors name the line: no XML, not a topology, hwloc 1's format, an object
+    /// without type, number or contexts where it needs them.
     pub fn from_hwloc_xml(text: &str) -> Result<Self, MachineError> {
-        let options = ParsingOptions { allow_dtd: true, nodes_limit: MOST_ELEMENTS, ..ParsingOptions::default() };
+        let options = ParsingOptions {
+            allow_dtd: true,
+            nodes_limit: MOST_ELEMENTS,
+            ..ParsingOptions::default()
+        };
         let document = Document::parse_with_options(text, options)
             .map_err(|error| MachineError::malformed("hwloc XML", error.to_string()))?;
         Reader { document: &document }.machine()
@@ -36,12 +43,18 @@ impl Reader<'_> {
     fn machine(&self) -> Result<Machine, MachineError> {
         let topology = self.document.root_element();
         if topology.tag_name().name() != "topology" {
-            return Err(self.fail(topology, format!("expected <topology>, found <{}>", topology.tag_name().name())));
+            return Err(self.fail(
+                topology,
+                format!("expected <topology>, found <{}>", topology.tag_name().name()),
+            ));
         }
         let version = topology.attribute("version").unwrap_or("1");
         if !matches!(version.split('.').next(), Some("2" | "3")) {
             let remedy = "export it again with hwloc 2 or 3: lstopo --of xml FILE.xml";
-            return Err(self.fail(topology, format!("format version {version}, pinwise reads 2 and 3; {remedy}")));
+            return Err(self.fail(
+                topology,
+                format!("format version {version}, pinwise reads 2 and 3; {remedy}"),
+            ));
         }
         let objects = || topology.descendants().filter(|node| node.has_tag_name("object"));
         let machine = objects()
@@ -53,12 +66,17 @@ impl Reader<'_> {
         let mut nodes = Vec::new();
         let mut online = CpuSet::new();
         for object in objects() {
-            let kind = object.attribute("type").ok_or_else(|| self.fail(object, "an object without type".into()))?;
+            let kind = object
+                .attribute("type")
+                .ok_or_else(|| self.fail(object, "an object without type".into()))?;
             match kind {
                 "PU" => {
                     let cpus = self.cpus(object, "cpuset")?;
                     if cpus.len() != 1 {
-                        return Err(self.fail(object, "a PU is one context; its cpuset holds none or several".into()));
+                        return Err(self.fail(
+                            object,
+                            "a PU is one context; its cpuset holds none or several".into(),
+                        ));
                     }
                     online = online.union(&cpus);
                 }
@@ -75,7 +93,11 @@ impl Reader<'_> {
                     let cache = self.cache(object, kind)?;
                     if let Some(domain) = domain(object, kind, cache.as_ref()) {
                         let cpus = self.cpus(object, "cpuset")?;
-                        found.push(Found { kind: domain, os_index: self.number(object, "os_index")?, cpus });
+                        found.push(Found {
+                            kind: domain,
+                            os_index: self.number(object, "os_index")?,
+                            cpus,
+                        });
                     }
                     caches.extend(cache);
                 }
@@ -105,7 +127,10 @@ impl Reader<'_> {
         }
         if machine.has_attribute("allowed_nodeset") {
             let allowed = self.cpus(machine, "allowed_nodeset")?;
-            result.numa.iter_mut().for_each(|node| node.allowed = allowed.contains(CpuId(node.os_index)));
+            result
+                .numa
+                .iter_mut()
+                .for_each(|node| node.allowed = allowed.contains(CpuId(node.os_index)));
         }
         if machine.has_attribute("allowed_cpuset") {
             result.allowed = self.cpus(machine, "allowed_cpuset")?.intersection(&online);
@@ -139,7 +164,9 @@ impl Reader<'_> {
 
     /// A mask: contexts, or the numbers of NUMA nodes.
     fn cpus(&self, node: Node, name: &str) -> Result<CpuSet, MachineError> {
-        let text = node.attribute(name).ok_or_else(|| self.fail(node, format!("an object without {name}")))?;
+        let text = node
+            .attribute(name)
+            .ok_or_else(|| self.fail(node, format!("an object without {name}")))?;
         if text.contains("0xf...f") {
             return Err(self.fail(node, format!("{name} is infinite, no machine is")));
         }
@@ -148,7 +175,9 @@ impl Reader<'_> {
 
     /// `L2Cache`, `L1iCache`.
     fn cache(&self, object: Node, kind: &str) -> Result<Option<Cache>, MachineError> {
-        let Some(name) = kind.strip_prefix('L').and_then(|name| name.strip_suffix("Cache")) else { return Ok(None) };
+        let Some(name) = kind.strip_prefix('L').and_then(|name| name.strip_suffix("Cache")) else {
+            return Ok(None);
+        };
         let Ok(level) = name.trim_end_matches(['d', 'i']).parse::<u8>() else { return Ok(None) };
         let kind = match object.attribute("cache_type") {
             Some("1") => CacheKind::Data,
@@ -180,25 +209,42 @@ impl Reader<'_> {
         };
         let Some(element) = topology.descendants().find(latencies) else { return Ok(None) };
         let numbers = |tag: &str| -> Result<Vec<u64>, MachineError> {
-            let texts = element.descendants().filter(|node| node.has_tag_name(tag)).filter_map(|node| node.text());
+            let texts = element
+                .descendants()
+                .filter(|node| node.has_tag_name(tag))
+                .filter_map(|node| node.text());
             let words = texts.flat_map(str::split_whitespace);
             words
-                .map(|word| word.parse().map_err(|_| self.fail(element, format!("<{tag}>: '{word}' is not a number"))))
+                .map(|word| {
+                    word.parse().map_err(|_| {
+                        self.fail(element, format!("<{tag}>: '{word}' is not a number"))
+                    })
+                })
                 .collect()
         };
         let (indexes, values) = (numbers("indexes")?, numbers("u64values")?);
-        let attribute = if element.attribute("indexing") == Some("gp") { "gp_index" } else { "os_index" };
+        let attribute =
+            if element.attribute("indexing") == Some("gp") { "gp_index" } else { "os_index" };
         let place = |(object, _): &(Node, NumaNode)| {
             let own: u64 = object.attribute(attribute)?.parse().ok()?;
             indexes.iter().position(|&index| index == own)
         };
         let places: Option<Vec<usize>> = nodes.iter().map(place).collect();
-        let Some(places) = places.filter(|_| values.len() == indexes.len().saturating_mul(indexes.len())) else {
-            notes.push("NUMA distances left out: they are not between the nodes of this topology".into());
+        let Some(places) =
+            places.filter(|_| values.len() == indexes.len().saturating_mul(indexes.len()))
+        else {
+            notes.push(
+                "NUMA distances left out: they are not between the nodes of this topology".into(),
+            );
             return Ok(None);
         };
-        let cell = |row: usize, column: usize| u32::try_from(values[row * indexes.len() + column]).unwrap_or(u32::MAX);
-        let rows = places.iter().map(|&row| places.iter().map(|&column| cell(row, column)).collect()).collect();
+        let cell = |row: usize, column: usize| {
+            u32::try_from(values[row * indexes.len() + column]).unwrap_or(u32::MAX)
+        };
+        let rows = places
+            .iter()
+            .map(|&row| places.iter().map(|&column| cell(row, column)).collect())
+            .collect();
         Ok(Some(Distances(rows)))
     }
 
@@ -208,10 +254,15 @@ impl Reader<'_> {
         for element in topology.descendants().filter(|node| node.has_tag_name("cpukind")) {
             let info = |name: &str| {
                 let infos = element.children().filter(|node| node.has_tag_name("info"));
-                infos.filter(|node| node.attribute("name") == Some(name)).find_map(|node| node.attribute("value"))
+                infos
+                    .filter(|node| node.attribute("name") == Some(name))
+                    .find_map(|node| node.attribute("value"))
             };
-            let megahertz =
-                |name| info(name).and_then(|text| text.parse::<u64>().ok()).and_then(|mhz| mhz.checked_mul(1000));
+            let megahertz = |name| {
+                info(name)
+                    .and_then(|text| text.parse::<u64>().ok())
+                    .and_then(|mhz| mhz.checked_mul(1000))
+            };
             let cpus = self.cpus(element, "cpuset")?.intersection(&rest);
             let traits = Traits {
                 name: info("CoreType").map(Into::into),
@@ -232,8 +283,11 @@ impl Reader<'_> {
 
     fn name(&self, topology: Node) -> String {
         let infos = || topology.descendants().filter(|node| node.has_tag_name("info"));
-        let value = |name: &str| infos().find(|node| node.attribute("name") == Some(name))?.attribute("value");
-        let name = value("CPUModel").or_else(|| value("DMIProductName")).unwrap_or("unknown processor");
+        let value = |name: &str| {
+            infos().find(|node| node.attribute("name") == Some(name))?.attribute("value")
+        };
+        let name =
+            value("CPUModel").or_else(|| value("DMIProductName")).unwrap_or("unknown processor");
         name.split_whitespace().collect::<Vec<_>>().join(" ")
     }
 }
@@ -241,7 +295,9 @@ impl Reader<'_> {
 /// The domain an object is, if it is one.
 fn domain(object: Node, kind: &str, cache: Option<&Cache>) -> Option<DomainKind> {
     // hwloc's number of Linux clusters among the kinds of groups.
-    let cluster = || object.attribute("subtype") == Some("Cluster") || object.attribute("kind") == Some("222");
+    let cluster = || {
+        object.attribute("subtype") == Some("Cluster") || object.attribute("kind") == Some("222")
+    };
     Some(match (kind, cache) {
         ("Package", _) => DomainKind::Package,
         ("Die", _) => DomainKind::Die,
@@ -274,16 +330,22 @@ mod tests {
         assert!(old.contains("version 1") && old.contains("lstopo --of xml"), "{old}");
         let head = "<topology version=\"2.0\">\n";
         assert!(reason(&format!("{head}</topology>")).contains("no object of type Machine"));
-        let machine = |inner: &str| format!("{head}<object type=\"Machine\">\n{inner}</object></topology>");
+        let machine =
+            |inner: &str| format!("{head}<object type=\"Machine\">\n{inner}</object></topology>");
         assert!(reason(&machine("")).contains("no PU"));
         assert_eq!(
             reason(&machine("<object type=\"PU\" os_index=\"0\"/>")),
             "hwloc XML, line 3: an object without cpuset"
         );
-        assert!(reason(&machine("<object type=\"PU\" cpuset=\"0x3\"/>")).contains("none or several"));
+        assert!(
+            reason(&machine("<object type=\"PU\" cpuset=\"0x3\"/>")).contains("none or several")
+        );
         assert!(reason(&machine("<object type=\"PU\" cpuset=\"0xf...f\"/>")).contains("infinite"));
         assert!(reason(&machine("<object cpuset=\"0x1\"/>")).contains("without type"));
-        assert!(reason(&machine("<object type=\"Core\" os_index=\"x\" cpuset=\"0x1\"/>")).contains("not a number"));
+        assert!(
+            reason(&machine("<object type=\"Core\" os_index=\"x\" cpuset=\"0x1\"/>"))
+                .contains("not a number")
+        );
     }
 
     #[test]
@@ -304,7 +366,10 @@ mod tests {
             <object type=\"PU\" os_index=\"0\" cpuset=\"0x1\"/><object type=\"PU\" os_index=\"1\" cpuset=\"0x2\"/>\
             <object type=\"Bridge\"><object type=\"PCIDev\"/></object><object type=\"Misc\"/></object></object></topology>";
         let machine = Machine::from_hwloc_xml(text).unwrap();
-        assert_eq!((machine.name.as_str(), machine.contexts.len(), machine.numa.len()), ("A B", 2, 1));
+        assert_eq!(
+            (machine.name.as_str(), machine.contexts.len(), machine.numa.len()),
+            ("A B", 2, 1)
+        );
         assert_eq!(machine.offline.to_string(), "2");
     }
 }

@@ -1,10 +1,12 @@
 //! The kinds of cores of a hybrid machine.
 //!
-//! Contexts are of one kind if they agree in all the kernel tells of them: the PMU that counts their events (`cpu_core`,
-//! `cpu_atom`), `cpu_capacity`, base and maximum frequency. A property that is not known of every context says nothing.
+//! Contexts are of one kind if they agree in all the kernel tells of them: the PMU that counts
+//! their events (`cpu_core`, `cpu_atom`), `cpu_capacity`, base and maximum frequency. A property
+//! that is not known of every context says nothing.
 //!
-//! Maximum frequencies alone mislead: Turbo Boost Max 3.0 and AMD's preferred cores lift a few cores of one kind by some
-//! percent. Contexts of equal base frequency whose maxima differ by less than 10 % count as equal, as in hwloc.
+//! Maximum frequencies alone mislead: Turbo Boost Max 3.0 and AMD's preferred cores lift a few
+//! cores of one kind by some percent. Contexts of equal base frequency whose maxima differ by less
+//! than 10 % count as equal, as in hwloc.
 
 use crate::sysfs::CPU;
 use crate::{CoreKind, CpuId, CpuSet, Snapshot};
@@ -30,11 +32,14 @@ pub(crate) struct Traits {
 /// The kinds of a recorded machine.
 pub(crate) fn read(snapshot: &Snapshot, online: &CpuSet) -> Vec<CoreKind> {
     let pmus = pmus(snapshot);
-    let capacities = of_all(online, |cpu| snapshot.number(&format!("{CPU}/cpu{}/cpu_capacity", cpu.0)));
+    let capacities =
+        of_all(online, |cpu| snapshot.number(&format!("{CPU}/cpu{}/cpu_capacity", cpu.0)));
     let frequency = |name: &str| {
         let policies = policies(snapshot, name);
         of_all(online, |cpu| {
-            snapshot.number(&format!("{CPU}/cpu{}/cpufreq/{name}", cpu.0)).or_else(|| policies.get(&cpu).copied())
+            snapshot
+                .number(&format!("{CPU}/cpu{}/cpufreq/{name}", cpu.0))
+                .or_else(|| policies.get(&cpu).copied())
         })
     };
     let bases = frequency("base_frequency");
@@ -53,9 +58,12 @@ pub(crate) fn read(snapshot: &Snapshot, online: &CpuSet) -> Vec<CoreKind> {
     rank(groups.into_iter().collect())
 }
 
-/// The kinds, most capable first: by `cpu_capacity`, then maximum, then base frequency, then lowest context.
+/// The kinds, most capable first: by `cpu_capacity`, then maximum, then base frequency, then lowest
+/// context.
 pub(crate) fn rank(mut groups: Vec<(Traits, CpuSet)>) -> Vec<CoreKind> {
-    groups.sort_by_key(|(traits, cpus)| (Reverse((traits.capacity, traits.max, traits.base)), cpus.first()));
+    groups.sort_by_key(|(traits, cpus)| {
+        (Reverse((traits.capacity, traits.max, traits.base)), cpus.first())
+    });
     let kinds = groups.len();
     let name = |index: usize, told: Option<String>| match told {
         Some(told) => told,
@@ -89,7 +97,11 @@ fn policies(snapshot: &Snapshot, name: &str) -> BTreeMap<CpuId, u64> {
         let directory = format!("{CPU}/cpufreq/policy{policy}");
         let Some(frequency) = snapshot.number(&format!("{directory}/{name}")) else { continue };
         let related = snapshot.text(&format!("{directory}/related_cpus")).unwrap_or_default();
-        frequencies.extend(related.split_whitespace().filter_map(|cpu| Some((CpuId(cpu.parse().ok()?), frequency))));
+        frequencies.extend(
+            related
+                .split_whitespace()
+                .filter_map(|cpu| Some((CpuId(cpu.parse().ok()?), frequency))),
+        );
     }
     frequencies
 }
@@ -99,8 +111,12 @@ fn of_all(online: &CpuSet, property: impl Fn(CpuId) -> Option<u64>) -> BTreeMap<
     online.iter().map(|cpu| Some((cpu, property(cpu)?))).collect::<Option<_>>().unwrap_or_default()
 }
 
-/// Sets the maxima of contexts of equal base frequency to the smallest of them, where they differ by less than [`ALIKE`].
-fn without_boost(mut maxima: BTreeMap<CpuId, u64>, bases: &BTreeMap<CpuId, u64>) -> BTreeMap<CpuId, u64> {
+/// Sets the maxima of contexts of equal base frequency to the smallest of them, where they differ
+/// by less than [`ALIKE`].
+fn without_boost(
+    mut maxima: BTreeMap<CpuId, u64>,
+    bases: &BTreeMap<CpuId, u64>,
+) -> BTreeMap<CpuId, u64> {
     let mut ranges: BTreeMap<Option<u64>, (u64, u64)> = BTreeMap::new();
     for (cpu, &max) in &maxima {
         let (low, high) = ranges.entry(bases.get(cpu).copied()).or_insert((max, max));
@@ -130,35 +146,54 @@ mod tests {
 
     #[test]
     fn the_pmus_of_a_hybrid_machine_name_its_kinds() {
-        let files = [("cpu_core/cpus", "0-1\n"), ("cpu_atom/cpus", "2-3\n"), ("uncore_imc/cpumask", "0")];
+        let files =
+            [("cpu_core/cpus", "0-1\n"), ("cpu_atom/cpus", "2-3\n"), ("uncore_imc/cpumask", "0")];
         let unranked = kinds(&files);
         assert_eq!(unranked.len(), 2);
         let frequency = |cpu, khz| (format!("system/cpu/cpu{cpu}/cpufreq/cpuinfo_max_freq"), khz);
-        let frequencies =
-            [frequency(0, "5000000"), frequency(1, "5200000"), frequency(2, "3900000"), frequency(3, "3900000")];
-        let files: Vec<(&str, &str)> =
-            files.into_iter().chain(frequencies.iter().map(|(path, khz)| (path.as_str(), *khz))).collect();
-        let expected =
-            [("cpu_core".into(), "0,1".into(), Some(5_000_000)), ("cpu_atom".into(), "2,3".into(), Some(3_900_000))];
-        // Without base frequencies all maxima are one range, 33 % wide, so nothing is evened out: cores 0 and 1 differ.
+        let frequencies = [
+            frequency(0, "5000000"),
+            frequency(1, "5200000"),
+            frequency(2, "3900000"),
+            frequency(3, "3900000"),
+        ];
+        let files: Vec<(&str, &str)> = files
+            .into_iter()
+            .chain(frequencies.iter().map(|(path, khz)| (path.as_str(), *khz)))
+            .collect();
+        let expected = [
+            ("cpu_core".into(), "0,1".into(), Some(5_000_000)),
+            ("cpu_atom".into(), "2,3".into(), Some(3_900_000)),
+        ];
+        // Without base frequencies all maxima are one range, 33 % wide, so nothing is evened out:
+        // cores 0 and 1 differ.
         assert_eq!(kinds(&files).len(), 3);
         let bases: Vec<(String, &str)> = (0..4)
             .map(|cpu| {
-                (format!("system/cpu/cpu{cpu}/cpufreq/base_frequency"), if cpu < 2 { "1900000" } else { "1400000" })
+                (
+                    format!("system/cpu/cpu{cpu}/cpufreq/base_frequency"),
+                    if cpu < 2 { "1900000" } else { "1400000" },
+                )
             })
             .collect();
-        let files: Vec<(&str, &str)> =
-            files.into_iter().chain(bases.iter().map(|(path, khz)| (path.as_str(), *khz))).collect();
+        let files: Vec<(&str, &str)> = files
+            .into_iter()
+            .chain(bases.iter().map(|(path, khz)| (path.as_str(), *khz)))
+            .collect();
         assert_eq!(kinds(&files), expected);
     }
 
     #[test]
     fn capacities_rank_kinds_and_partial_knowledge_counts_for_nothing() {
         let capacity = |cpu, value| (format!("system/cpu/cpu{cpu}/cpu_capacity"), value);
-        let files = [capacity(0, "446"), capacity(1, "446"), capacity(2, "1024"), capacity(3, "1024")];
-        let files: Vec<(&str, &str)> = files.iter().map(|(path, value)| (path.as_str(), *value)).collect();
-        let expected =
-            [("performance".to_owned(), "2,3".to_owned(), Some(1024)), ("efficiency".into(), "0,1".into(), Some(446))];
+        let files =
+            [capacity(0, "446"), capacity(1, "446"), capacity(2, "1024"), capacity(3, "1024")];
+        let files: Vec<(&str, &str)> =
+            files.iter().map(|(path, value)| (path.as_str(), *value)).collect();
+        let expected = [
+            ("performance".to_owned(), "2,3".to_owned(), Some(1024)),
+            ("efficiency".into(), "0,1".into(), Some(446)),
+        ];
         assert_eq!(kinds(&files), expected);
         assert_eq!(kinds(&files[..3]), [("core".to_owned(), "0-3".to_owned(), None)]);
     }

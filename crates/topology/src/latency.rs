@@ -1,17 +1,22 @@
-//! Core-to-core latencies: what a machine's contexts reveal of its structure by how long a cache line takes between them.
+//! Core-to-core latencies: what a machine's contexts reveal of its structure by how long a cache
+//! line takes between them.
 //!
-//! *Latency from A to B*: the time a cache line that A has just written takes to be B's, in nanoseconds or processor cycles; one
-//! way, that is half a round trip. A [`LatencyMatrix`] has one for each ordered pair of contexts, with gaps where nothing is known.
+//! *Latency from A to B*: the time a cache line that A has just written takes to be B's, in
+//! nanoseconds or processor cycles; one way, that is half a round trip. A [`LatencyMatrix`] has one
+//! for each ordered pair of contexts, with gaps where nothing is known.
 //!
-//! **From latencies to levels.** Contexts that share more are nearer: SMT siblings some 10 ns, cores of one package some 50,
-//! packages 100 and more. [`LatencyLevels`] turns a matrix into the tree of levels it implies, knowing nothing else of the
-//! machine; [`LatencyComparison`] holds that tree against what the firmware declares. The idea is that of G. Chatzopoulos,
-//! R. Guerraoui, T. Harris and V. Trigonakis, "Abstracting Multi-Core Topologies with MCTOP", EuroSys 2017, section 3: they find
-//! clusters in the distribution of the values, then build components from the nearest cluster outwards. Here both are one step
-//! (see [`LatencyLevels`]), because clusters of values overlap on real machines where the grouping of contexts does not.
+//! **From latencies to levels.** Contexts that share more are nearer: SMT siblings some 10 ns,
+//! cores of one package some 50, packages 100 and more. [`LatencyLevels`] turns a matrix into the
+//! tree of levels it implies, knowing nothing else of the machine; [`LatencyComparison`] holds that
+//! tree against what the firmware declares. The idea is that of G. Chatzopoulos, R. Guerraoui, T.
+//! Harris and V. Trigonakis, "Abstracting Multi-Core Topologies with MCTOP", EuroSys 2017, section
+//! 3: they find clusters in the distribution of the values, then build components from the nearest
+//! cluster outwards. Here both are one step (see [`LatencyLevels`]), because clusters of values
+//! overlap on real machines where the grouping of contexts does not.
 //!
-//! **Robust reading.** Disturbances only ever add time, so of the two directions of a pair the lower counts. Values that no machine
-//! has (0, or 100 times away from the median) are left out and named ([`Oddity`]): published tables contain one of 199,768,580.
+//! **Robust reading.** Disturbances only ever add time, so of the two directions of a pair the
+//! lower counts. Values that no machine has (0, or 100 times away from the median) are left out and
+//! named ([`Oddity`]): published tables contain one of 199,768,580.
 
 mod comparison;
 mod csv;
@@ -107,29 +112,41 @@ pub enum Oddity {
     },
 }
 
-/// More contexts than were ever measured against each other; a larger number is a mistake in a file, and would cost memory.
+/// More contexts than were ever measured against each other; a larger number is a mistake in a
+/// file, and would cost memory.
 pub(crate) const MOST_CONTEXTS: usize = 2048;
-/// A value this many times away from the median of its matrix is none: from SMT siblings to the far end of the largest machines it
-/// is a factor of 100 in all.
+/// A value this many times away from the median of its matrix is none: from SMT siblings to the far
+/// end of the largest machines it is a factor of 100 in all.
 const IMPOSSIBLE: f64 = 100.0;
 
 impl LatencyMatrix {
-    /// A matrix over `contexts`, row by row, the writer first. The diagonal is not looked at. Error: fewer than two contexts, more
-    /// than 2,048, one twice, or not a value for each pair; a value that is negative or not finite.
-    pub fn new(contexts: Vec<CpuId>, unit: LatencyUnit, cells: Vec<Option<f64>>) -> Result<Self, LatencyError> {
+    /// A matrix over `contexts`, row by row, the writer first. The diagonal is not looked at.
+    /// Error: fewer than two contexts, more than 2,048, one twice, or not a value for each
+    /// pair; a value that is negative or not finite.
+    pub fn new(
+        contexts: Vec<CpuId>,
+        unit: LatencyUnit,
+        cells: Vec<Option<f64>>,
+    ) -> Result<Self, LatencyError> {
         let malformed = |reason: String| Err(LatencyError::Malformed(reason));
         let n = contexts.len();
         if !(2..=MOST_CONTEXTS).contains(&n) {
             return malformed(format!("{n} contexts; expected 2 to {MOST_CONTEXTS}"));
         }
         if cells.len() != n * n {
-            return malformed(format!("{} values for {n} contexts; expected {}", cells.len(), n * n));
+            return malformed(format!(
+                "{} values for {n} contexts; expected {}",
+                cells.len(),
+                n * n
+            ));
         }
         let mut seen = BTreeSet::new();
         if let Some(twice) = contexts.iter().find(|&&cpu| !seen.insert(cpu)) {
             return malformed(format!("context {} appears twice", twice.0));
         }
-        if let Some(value) = cells.iter().flatten().find(|value| !value.is_finite() || **value < 0.0) {
+        if let Some(value) =
+            cells.iter().flatten().find(|value| !value.is_finite() || **value < 0.0)
+        {
             return malformed(format!("{value} is no latency"));
         }
         let cells = cells.into_iter().map(|cell| cell.unwrap_or(f64::NAN)).collect();
@@ -146,8 +163,9 @@ impl LatencyMatrix {
         self.unit
     }
 
-    /// The latency from context number `from` to number `to` (positions in [`Self::contexts`]), as given; `None` on the diagonal
-    /// and where nothing is known. Panics where there is no such context.
+    /// The latency from context number `from` to number `to` (positions in [`Self::contexts`]), as
+    /// given; `None` on the diagonal and where nothing is known. Panics where there is no such
+    /// context.
     pub fn get(&self, from: usize, to: usize) -> Option<f64> {
         let value = self.cells[from * self.contexts.len() + to];
         (from != to && !value.is_nan()).then_some(value)
@@ -167,15 +185,17 @@ pub struct Pairs {
     values: Vec<f64>,
     /// What was not used as it stands.
     pub oddities: Vec<Oddity>,
-    /// How far the two directions of a pair are apart, as the logarithm of their ratio: the 90 % quantile over all pairs known in
-    /// both directions. It is what is known of the noise; `None` where each pair is known in one direction only.
+    /// How far the two directions of a pair are apart, as the logarithm of their ratio: the 90 %
+    /// quantile over all pairs known in both directions. It is what is known of the noise;
+    /// `None` where each pair is known in one direction only.
     pub asymmetry: Option<f64>,
 }
 
 impl Pairs {
     fn of(matrix: &LatencyMatrix) -> Self {
         let n = matrix.contexts.len();
-        let mut known: Vec<f64> = (0..n * n).filter_map(|cell| matrix.get(cell / n, cell % n)).collect();
+        let mut known: Vec<f64> =
+            (0..n * n).filter_map(|cell| matrix.get(cell / n, cell % n)).collect();
         known.retain(|&value| value > 0.0);
         known.sort_by(f64::total_cmp);
         let median = known.get(known.len() / 2).copied().unwrap_or(f64::NAN);
@@ -185,7 +205,11 @@ impl Pairs {
             if value > median / IMPOSSIBLE && value < median * IMPOSSIBLE {
                 return Some(value);
             }
-            oddities.push(Oddity::Impossible { from: matrix.contexts[from], to: matrix.contexts[to], value });
+            oddities.push(Oddity::Impossible {
+                from: matrix.contexts[from],
+                to: matrix.contexts[to],
+                value,
+            });
             None
         };
         let mut values = vec![f64::NAN; n * n];
@@ -215,8 +239,8 @@ impl Pairs {
         self.n
     }
 
-    /// The latency between contexts number `a` and `b`; `None` for one and the same, and where nothing is known. Panics where there
-    /// is no such context.
+    /// The latency between contexts number `a` and `b`; `None` for one and the same, and where
+    /// nothing is known. Panics where there is no such context.
     pub fn get(&self, a: usize, b: usize) -> Option<f64> {
         let value = self.values[a * self.n + b];
         (!value.is_nan()).then_some(value)
@@ -241,7 +265,10 @@ mod tests {
     #[test]
     fn the_lower_direction_counts_and_great_differences_are_named() {
         let pairs = matrix(3, &[0.0, 50.0, 50.0, 52.0, 0.0, 40.0, 50.0, 130.0, 0.0]).pairs();
-        assert_eq!([pairs.get(0, 1), pairs.get(1, 0), pairs.get(2, 1)], [Some(50.0), Some(50.0), Some(40.0)]);
+        assert_eq!(
+            [pairs.get(0, 1), pairs.get(1, 0), pairs.get(2, 1)],
+            [Some(50.0), Some(50.0), Some(40.0)]
+        );
         let odd = Oddity::Asymmetric { from: CpuId(1), to: CpuId(2), low: 40.0, high: 130.0 };
         assert_eq!(pairs.oddities, [odd]);
         assert_eq!(pairs.asymmetry, Some((130.0f64 / 40.0).ln()));
@@ -251,7 +278,10 @@ mod tests {
     fn an_impossible_value_is_left_out_and_its_other_direction_stands() {
         let corrupt = 199_768_580.0;
         let pairs = matrix(3, &[0.0, corrupt, 338.0, 338.0, 0.0, 0.0, 338.0, 0.0, 0.0]).pairs();
-        assert_eq!([pairs.get(0, 1), pairs.get(0, 2), pairs.get(1, 2)], [Some(338.0), Some(338.0), None]);
+        assert_eq!(
+            [pairs.get(0, 1), pairs.get(0, 2), pairs.get(1, 2)],
+            [Some(338.0), Some(338.0), None]
+        );
         let odd = |from, to, value| Oddity::Impossible { from: CpuId(from), to: CpuId(to), value };
         assert_eq!(pairs.oddities, [odd(0, 1, corrupt), odd(1, 2, 0.0), odd(2, 1, 0.0)]);
     }

@@ -1,15 +1,18 @@
 //! Machines as trees of sharing levels, and the assignments of threads to their hardware contexts.
 //!
-//! *Machines*: a [`Machine`] is a value. Live, recorded and synthetic machines are one type, and any number of them
-//! can live side by side. [`Snapshot`] holds the files of `/sys` and `/proc` that describe a machine; it is read the
-//! same way whether it was just taken or came from another machine's recording.
+//! *Machines*: a [`Machine`] is a value. Live, recorded and synthetic machines are one type, and
+//! any number of them can live side by side. [`Snapshot`] holds the files of `/sys` and `/proc`
+//! that describe a machine; it is read the same way whether it was just taken or came from another
+//! machine's recording.
 //!
-//! *Latencies*: a [`LatencyMatrix`] says how far contexts are apart, by how long a cache line takes between them;
-//! [`LatencyLevels`] is the tree it implies, [`LatencyComparison`] holds that against the one a machine declares.
+//! *Latencies*: a [`LatencyMatrix`] says how far contexts are apart, by how long a cache line takes
+//! between them; [`LatencyLevels`] is the tree it implies, [`LatencyComparison`] holds that against
+//! the one a machine declares.
 //!
-//! *Assignments*: a [`SharingTree`] is what matters of a machine for placing threads: its allowed contexts, grouped by
-//! the resources they share, with the knowledge of which groups are alike. A [`Space`] is every [`Assignment`] of a
-//! number of threads to such a tree, up to swaps of alike groups: counted, sampled, enumerated, ranked. A [`Policy`] is a rule that places any
+//! *Assignments*: a [`SharingTree`] is what matters of a machine for placing threads: its allowed
+//! contexts, grouped by the resources they share, with the knowledge of which groups are alike. A
+//! [`Space`] is every [`Assignment`] of a number of threads to such a tree, up to swaps of alike
+//! groups: counted, sampled, enumerated, ranked. A [`Policy`] is a rule that places any
 //! number of threads.
 
 mod assignment;
@@ -37,11 +40,13 @@ pub use balanced::balanced;
 pub use cpuset::{CpuId, CpuSet, CpuSetError};
 pub use fingerprint::{Fingerprint, digest};
 pub use latency::{
-    DeclaredGroups, Difference, HeaderCheck, LatencyClass, LatencyComparison, LatencyError, LatencyLevel,
-    LatencyLevels, LatencyMatrix, LatencyUnit, LevelMatch, MctCache, MctFile, Oddity, Pairs,
+    DeclaredGroups, Difference, HeaderCheck, LatencyClass, LatencyComparison, LatencyError,
+    LatencyLevel, LatencyLevels, LatencyMatrix, LatencyUnit, LevelMatch, MctCache, MctFile, Oddity,
+    Pairs,
 };
 pub use machine::{
-    Cache, CacheKind, Context, CoreKind, Distances, Domain, DomainKind, Machine, MachineError, NumaNode, Walk,
+    Cache, CacheKind, Context, CoreKind, Distances, Domain, DomainKind, Machine, MachineError,
+    NumaNode, Walk,
 };
 pub use policy::{Footprint, Policy};
 pub use random::Random;

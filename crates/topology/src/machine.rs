@@ -33,7 +33,8 @@ pub enum DomainKind {
     Pu,
 }
 
-/// A node of the tree: some contexts and what they share. Children are disjoint and in ascending order of first context.
+/// A node of the tree: some contexts and what they share. Children are disjoint and in ascending
+/// order of first context.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Domain {
     /// What its contexts share.
@@ -62,7 +63,8 @@ pub struct CoreKind {
     pub name: String,
     /// The contexts of this kind.
     pub cpus: CpuSet,
-    /// Relative capacity where the kernel tells it (`cpu_capacity`, 1024 = fastest), or the maximum frequency in kHz.
+    /// Relative capacity where the kernel tells it (`cpu_capacity`, 1024 = fastest), or the
+    /// maximum frequency in kHz.
     pub capacity: Option<u64>,
 }
 
@@ -133,7 +135,8 @@ pub struct Machine {
     pub offline: CpuSet,
     /// Online contexts that the cpuset and the affinity mask of the asker allow.
     pub allowed: CpuSet,
-    /// Where the description contradicts itself, and what was left out of the tree for it; one sentence each.
+    /// Where the description contradicts itself, and what was left out of the tree for it; one
+    /// sentence each.
     pub notes: Vec<String>,
 }
 
@@ -200,11 +203,13 @@ impl<'a> Iterator for Walk<'a> {
 }
 
 impl Machine {
-    /// A machine with these domains: contexts in tree order, all online contexts allowed, one NUMA node, one kind of core.
+    /// A machine with these domains: contexts in tree order, all online contexts allowed, one NUMA
+    /// node, one kind of core.
     pub(crate) fn from_tree(name: String, root: Domain) -> Self {
         let all = root.cpus.clone();
         let pus = root.walk().filter(|domain| domain.kind == DomainKind::Pu);
-        let contexts = pus.filter_map(|pu| pu.cpus.first()).map(|cpu| Context { cpu, kind: 0 }).collect();
+        let contexts =
+            pus.filter_map(|pu| pu.cpus.first()).map(|cpu| Context { cpu, kind: 0 }).collect();
         Self {
             name,
             root,
@@ -222,7 +227,8 @@ impl Machine {
     /// Sets the kinds of cores, and with them the kind of every context.
     pub(crate) fn set_kinds(&mut self, kinds: Vec<CoreKind>) {
         for context in &mut self.contexts {
-            context.kind = kinds.iter().position(|kind| kind.cpus.contains(context.cpu)).unwrap_or(0);
+            context.kind =
+                kinds.iter().position(|kind| kind.cpus.contains(context.cpu)).unwrap_or(0);
         }
         self.kinds = kinds;
     }
@@ -244,6 +250,8 @@ impl Machine {
 
     /// The caches of one level that hold data (data or unified).
     pub fn data_caches(&self, level: u8) -> impl Iterator<Item = &Cache> {
-        self.caches.iter().filter(move |cache| cache.level == level && cache.kind != CacheKind::Instruction)
+        self.caches
+            .iter()
+            .filter(move |cache| cache.level == level && cache.kind != CacheKind::Instruction)
     }
 }

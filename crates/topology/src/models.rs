@@ -19,9 +19,10 @@ impl Machine {
     }
 }
 
-/// Sun UltraSPARC T2: 8 cores of 2 pipes of 4 strands. The strands of a pipe share its instruction fetch and integer
-/// unit; those of a core its load/store unit, floating point unit and first-level caches; all of them the second-level
-/// cache of 4 MB (OpenSPARC T2 Core Microarchitecture Specification, 2007; V. Čakarević et al., MICRO 2009, section 2).
+/// Sun UltraSPARC T2: 8 cores of 2 pipes of 4 strands. The strands of a pipe share its instruction
+/// fetch and integer unit; those of a core its load/store unit, floating point unit and first-level
+/// caches; all of them the second-level cache of 4 MB (OpenSPARC T2 Core Microarchitecture
+/// Specification, 2007; V. Čakarević et al., MICRO 2009, section 2).
 fn ultrasparc_t2() -> Machine {
     let levels = [(DomainKind::Core, 8), (DomainKind::Pipe, 2), (DomainKind::Pu, 4)];
     let mut next = 0;
@@ -29,7 +30,12 @@ fn ultrasparc_t2() -> Machine {
     let all: CpuSet = (0..next).map(CpuId).collect();
     let inside = |kind, children| Domain { kind, os_index: Some(0), cpus: all.clone(), children };
     let package = inside(DomainKind::Package, vec![inside(DomainKind::L2, cores)]);
-    let root = Domain { kind: DomainKind::Machine, os_index: None, cpus: all.clone(), children: vec![package] };
+    let root = Domain {
+        kind: DomainKind::Machine,
+        os_index: None,
+        cpus: all.clone(),
+        children: vec![package],
+    };
     let mut machine = Machine::synthetic("ultrasparc-t2".into(), root);
     let cache = |level, kind, size, line, ways, cpus: &CpuSet| Cache {
         level,
@@ -49,8 +55,9 @@ fn ultrasparc_t2() -> Machine {
     machine
 }
 
-/// Dell PowerEdge R905 with four AMD Opteron 8431: 24 cores of one context. First and second level are private to a core, the third
-/// is shared by the six of a package (K. K. Pusukuri et al., "Thread Reinforcer", IISWC 2011, Table I), each with its own memory.
+/// Dell PowerEdge R905 with four AMD Opteron 8431: 24 cores of one context. First and second level
+/// are private to a core, the third is shared by the six of a package (K. K. Pusukuri et al.,
+/// "Thread Reinforcer", IISWC 2011, Table I), each with its own memory.
 fn opteron_24() -> Machine {
     let levels = [
         (DomainKind::Package, 4),

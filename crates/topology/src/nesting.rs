@@ -1,13 +1,13 @@
 //! From a heap of domains to a tree.
 //!
-//! The kernel, hwloc and firmware tell, context by context, who shares what. A tree needs more: two domains must be
-//! disjoint, or one must hold the other. Real firmware breaks that (a cache map that spans two packages, a NUMA node
-//! that cuts a core in two). Nothing is forced to fit: where two domains cross, the less trusted one is left out of
-//! the tree and the machine's notes say so.
+//! The kernel, hwloc and firmware tell, context by context, who shares what. A tree needs more: two
+//! domains must be disjoint, or one must hold the other. Real firmware breaks that (a cache map
+//! that spans two packages, a NUMA node that cuts a core in two). Nothing is forced to fit: where
+//! two domains cross, the less trusted one is left out of the tree and the machine's notes say so.
 //!
-//! Method: domains are placed from large to small, equal ones from outer to inner kind. `deepest[cpu]` is the smallest
-//! domain so far that holds a context; a domain nests exactly if it is the same one for all of its contexts. The cost is
-//! the sum of all domains' sizes.
+//! Method: domains are placed from large to small, equal ones from outer to inner kind.
+//! `deepest[cpu]` is the smallest domain so far that holds a context; a domain nests exactly if it
+//! is the same one for all of its contexts. The cost is the sum of all domains' sizes.
 
 use crate::shape::MOST_CONTEXTS;
 use crate::{CpuId, CpuSet, Domain, DomainKind, MachineError};
@@ -22,10 +22,12 @@ pub(crate) struct Found {
     pub(crate) cpus: CpuSet,
 }
 
-/// No machine has this many levels; a description that nests deeper is a mistake (and would overflow recursive readers).
+/// No machine has this many levels; a description that nests deeper is a mistake (and would
+/// overflow recursive readers).
 const DEEPEST: usize = 32;
 
-/// How far a kind is believed against another, least first: what the scheduler itself relies on weighs more.
+/// How far a kind is believed against another, least first: what the scheduler itself relies on
+/// weighs more.
 fn trust(kind: DomainKind) -> u8 {
     match kind {
         DomainKind::Group => 0,
@@ -45,17 +47,26 @@ struct Node {
     alive: bool,
 }
 
-/// The tree over `online` and the notes on what did not fit. Contexts without a [`DomainKind::Pu`] get one.
-pub(crate) fn nest(online: &CpuSet, found: Vec<Found>) -> Result<(Domain, Vec<String>), MachineError> {
+/// The tree over `online` and the notes on what did not fit. Contexts without a [`DomainKind::Pu`]
+/// get one.
+pub(crate) fn nest(
+    online: &CpuSet,
+    found: Vec<Found>,
+) -> Result<(Domain, Vec<String>), MachineError> {
     if online.len() as u64 > MOST_CONTEXTS {
-        let reason = format!("there are {}; more than {MOST_CONTEXTS} are no machine", online.len());
+        let reason =
+            format!("there are {}; more than {MOST_CONTEXTS} are no machine", online.len());
         return Err(MachineError::malformed("the CPUs", reason));
     }
     let mut all: Vec<Found> = found
         .into_iter()
         .map(|found| Found { cpus: found.cpus.intersection(online), ..found })
         .filter(|found| !matches!(found.kind, DomainKind::Pu | DomainKind::Machine))
-        .chain(online.iter().map(|cpu| Found { kind: DomainKind::Pu, os_index: Some(cpu.0), cpus: only(cpu) }))
+        .chain(online.iter().map(|cpu| Found {
+            kind: DomainKind::Pu,
+            os_index: Some(cpu.0),
+            cpus: only(cpu),
+        }))
         .collect();
     drop_redundant(online, &mut all);
     all.sort_by_key(|found| (Reverse(found.cpus.len()), found.kind, found.cpus.first()));
@@ -67,7 +78,8 @@ pub(crate) fn nest(online: &CpuSet, found: Vec<Found>) -> Result<(Domain, Vec<St
     let mut crossings: BTreeMap<(DomainKind, DomainKind), (usize, String)> = BTreeMap::new();
     for found in all {
         let against = crossed(&nodes, &deepest, &found);
-        let outranked = against.iter().all(|&node| trust(nodes[node].found.kind) < trust(found.kind));
+        let outranked =
+            against.iter().all(|&node| trust(nodes[node].found.kind) < trust(found.kind));
         if let (Some(&other), false) = (against.first(), outranked) {
             note(&mut crossings, &found, &nodes[other].found);
             continue;
@@ -100,7 +112,8 @@ pub(crate) fn nest(online: &CpuSet, found: Vec<Found>) -> Result<(Domain, Vec<St
     Ok((grow(nodes), notes))
 }
 
-/// Drops empty domains, repeated ones, and groupings without a meaning of their own that equal another domain.
+/// Drops empty domains, repeated ones, and groupings without a meaning of their own that equal
+/// another domain.
 fn drop_redundant(online: &CpuSet, all: &mut Vec<Found>) {
     let vague = |kind| matches!(kind, DomainKind::Group | DomainKind::Die | DomainKind::Cluster);
     let telling: HashSet<CpuSet> =
@@ -113,8 +126,8 @@ fn drop_redundant(online: &CpuSet, all: &mut Vec<Found>) {
     });
 }
 
-/// The nodes that hold some contexts of `found` but not all, or that must not hold it: nothing but pipes and contexts
-/// is smaller than a core.
+/// The nodes that hold some contexts of `found` but not all, or that must not hold it: nothing but
+/// pipes and contexts is smaller than a core.
 fn crossed(nodes: &[Node], deepest: &[usize], found: &Found) -> Vec<usize> {
     let mut against = Vec::new();
     let mut visited = HashSet::new();
@@ -133,10 +146,19 @@ fn crossed(nodes: &[Node], deepest: &[usize], found: &Found) -> Vec<usize> {
     against
 }
 
-fn note(crossings: &mut BTreeMap<(DomainKind, DomainKind), (usize, String)>, left_out: &Found, kept: &Found) {
+fn note(
+    crossings: &mut BTreeMap<(DomainKind, DomainKind), (usize, String)>,
+    left_out: &Found,
+    kept: &Found,
+) {
     let entry = crossings.entry((left_out.kind, kept.kind)).or_insert_with(|| {
-        let example =
-            format!("{} of CPUs {}, {} of CPUs {}", left_out.kind.name(), left_out.cpus, kept.kind.name(), kept.cpus);
+        let example = format!(
+            "{} of CPUs {}, {} of CPUs {}",
+            left_out.kind.name(),
+            left_out.cpus,
+            kept.kind.name(),
+            kept.cpus
+        );
         (0, example)
     });
     entry.0 += 1;
@@ -173,7 +195,12 @@ fn grow(nodes: Vec<Node>) -> Domain {
         }
     }
     // The first node is the root and is always alive; the fallback is unreachable.
-    root.unwrap_or(Domain { kind: DomainKind::Machine, os_index: None, cpus: CpuSet::new(), children: Vec::new() })
+    root.unwrap_or(Domain {
+        kind: DomainKind::Machine,
+        os_index: None,
+        cpus: CpuSet::new(),
+        children: Vec::new(),
+    })
 }
 
 /// The set of one context.
@@ -220,11 +247,17 @@ mod tests {
 
     #[test]
     fn a_cache_across_two_packages_is_left_out_and_noted() {
-        let domains =
-            vec![found(DomainKind::Package, "0-2"), found(DomainKind::Package, "3-5"), found(DomainKind::L3, "2-5")];
+        let domains = vec![
+            found(DomainKind::Package, "0-2"),
+            found(DomainKind::Package, "3-5"),
+            found(DomainKind::L3, "2-5"),
+        ];
         let (root, notes) = nest(&"0-5".parse().unwrap(), domains).unwrap();
         assert_eq!(outline(&root), "Machine(Package(0 1 2) Package(3 4 5))");
-        assert_eq!(notes, ["1 L3 left out of the tree for crossing Package: L3 of CPUs 2-5, Package of CPUs 0-2"]);
+        assert_eq!(
+            notes,
+            ["1 L3 left out of the tree for crossing Package: L3 of CPUs 2-5, Package of CPUs 0-2"]
+        );
     }
 
     #[test]
@@ -254,9 +287,13 @@ mod tests {
     }
 
     fn laminar(domain: &Domain) -> bool {
-        let inside = domain.children.iter().all(|child| child.cpus.is_subset(&domain.cpus) && laminar(child));
+        let inside = domain
+            .children
+            .iter()
+            .all(|child| child.cpus.is_subset(&domain.cpus) && laminar(child));
         let together: usize = domain.children.iter().map(|child| child.cpus.len()).sum();
-        let ordered = domain.children.windows(2).all(|pair| pair[0].cpus.first() < pair[1].cpus.first());
+        let ordered =
+            domain.children.windows(2).all(|pair| pair[0].cpus.first() < pair[1].cpus.first());
         let leaf = domain.kind == DomainKind::Pu;
         inside && ordered && (leaf || together == domain.cpus.len())
     }

@@ -1,7 +1,7 @@
 //! Policies of placement: rules that say where any number of threads goes, whatever they do.
 //!
-//! A policy is an order of all contexts; threads take them one by one, and begin anew when all hold one. So a context holds a second thread
-//! only where every context holds one.
+//! A policy is an order of all contexts; threads take them one by one, and begin anew when all hold
+//! one. So a context holds a second thread only where every context holds one.
 //!
 //! ```text
 //! 2 packages of 2 cores of 2 contexts    compact  0 1 2 3 4 5 6 7    contexts of a core, cores of a package, packages
@@ -9,8 +9,9 @@
 //!                                        scatter  0 4 2 6 1 5 3 7    round the packages, in these round the cores, then the others
 //! ```
 //!
-//! These are the ends of what tools for pinning offer (OpenMP's `close` and `spread`, Intel's `compact` and `scatter`), and one between.
-//! Threads are taken in the order in which they are given, and cores as if they were all of one kind: what sets threads or cores apart
+//! These are the ends of what tools for pinning offer (OpenMP's `close` and `spread`, Intel's
+//! `compact` and `scatter`), and one between. Threads are taken in the order in which they are
+//! given, and cores as if they were all of one kind: what sets threads or cores apart
 //! is for a search for the placement.
 
 use crate::{Assignment, DomainKind, PerContext, SharingTree, Space};
@@ -21,9 +22,11 @@ use std::collections::{BTreeSet, HashMap};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Policy {
-    /// As near to each other as possible: the contexts of a core are filled, then the cores of a package, then packages.
+    /// As near to each other as possible: the contexts of a core are filled, then the cores of a
+    /// package, then packages.
     Compact,
-    /// A core each, and near to each other beside that: package by package; then the second contexts of all cores, and so on.
+    /// A core each, and near to each other beside that: package by package; then the second
+    /// contexts of all cores, and so on.
     Cores,
     /// As far from each other as possible: round the packages, then the cores, then the contexts.
     Scatter,
@@ -34,7 +37,8 @@ pub enum Policy {
 pub struct Footprint {
     /// Cores with a thread at least.
     pub cores: u32,
-    /// Packages with a thread at least; of a machine with one package, the largest domains that share a cache or memory.
+    /// Packages with a thread at least; of a machine with one package, the largest domains that
+    /// share a cache or memory.
     pub packages: u32,
 }
 
@@ -60,10 +64,12 @@ impl Policy {
         Assignment::new((0..threads).map(|thread| order[thread % order.len()]).collect())
     }
 
-    /// Policies that put `threads` threads in different places, up to swaps of alike domains and of threads; of those that do the same the
-    /// first. None where the tree has no contexts.
+    /// Policies that put `threads` threads in different places, up to swaps of alike domains and of
+    /// threads; of those that do the same the first. None where the tree has no contexts.
     pub fn different(tree: &SharingTree, threads: usize) -> Vec<(Self, Assignment)> {
-        let Ok(space) = Space::new(tree.clone(), threads, PerContext::Any) else { return Vec::new() };
+        let Ok(space) = Space::new(tree.clone(), threads, PerContext::Any) else {
+            return Vec::new();
+        };
         let mut seen = BTreeSet::new();
         let placed = Self::ALL.map(|policy| (policy, policy.assign(tree, threads)));
         let is_new = |(_, assignment): &(Self, Assignment)| {
@@ -105,7 +111,9 @@ fn scattered(tree: &SharingTree, node: usize) -> Vec<u32> {
     children.sort_unstable_by_key(|&child| tree.nodes()[child].leaves.start);
     let orders: Vec<Vec<u32>> = children.into_iter().map(|child| scattered(tree, child)).collect();
     let longest = orders.iter().map(Vec::len).max().unwrap_or(0);
-    (0..longest).flat_map(|turn| orders.iter().filter_map(move |order| order.get(turn).copied())).collect()
+    (0..longest)
+        .flat_map(|turn| orders.iter().filter_map(move |order| order.get(turn).copied()))
+        .collect()
 }
 
 impl SharingTree {
@@ -118,8 +126,11 @@ impl SharingTree {
         // Groups of packages are outside of these.
         let packages = levels.iter().find(|kind| **kind == DomainKind::Package);
         let coarse = packages.or(levels.first()).copied().filter(|kind| *kind <= DomainKind::L3);
-        let package =
-            |leaf: u32| coarse.map_or(0, |level| self.within(leaf, level).pop().map_or(leaf, |domain| domain.start));
+        let package = |leaf: u32| {
+            coarse.map_or(0, |level| {
+                self.within(leaf, level).pop().map_or(leaf, |domain| domain.start)
+            })
+        };
         let count = |of: &dyn Fn(u32) -> u32| {
             assignment.leaves().iter().map(|&leaf| of(leaf)).collect::<BTreeSet<u32>>().len() as u32
         };

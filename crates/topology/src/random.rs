@@ -1,9 +1,11 @@
-//! The one source of randomness: a named generator whose draws do not change between versions of any library.
+//! The one source of randomness: a named generator whose draws do not change between versions of
+//! any library.
 
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
 
-/// PCG XSL RR 128/64 with bounded draws and shuffles of our own, so that a recorded seed repeats a campaign for ever.
+/// PCG XSL RR 128/64 with bounded draws and shuffles of our own, so that a recorded seed repeats a
+/// campaign for ever.
 #[derive(Clone, Debug)]
 pub struct Random(Pcg64);
 
@@ -18,12 +20,14 @@ impl Random {
         self.0.next_u64()
     }
 
-    /// A uniform number below `bound` (which must not be 0), by Lemire's multiplication with rejection.
+    /// A uniform number below `bound` (which must not be 0), by Lemire's multiplication with
+    /// rejection.
     pub fn below(&mut self, bound: u64) -> u64 {
         assert!(bound > 0, "an empty range has no numbers");
         loop {
             let wide = u128::from(self.bits()) * u128::from(bound);
-            // The threshold of rejection is below the bound; mostly that is enough to know, and saves a division.
+            // The threshold of rejection is below the bound; mostly that is enough to know, and
+            // saves a division.
             if wide as u64 >= bound || wide as u64 >= bound.wrapping_neg() % bound {
                 return (wide >> 64) as u64;
             }

@@ -1,25 +1,27 @@
 //! Machines from a shape: `8x2x4`, or hwloc's synthetic form `package:2 core:4 pu:2`.
 //!
-//! A bare shape names no levels, so they follow from how many there are, counted from the innermost: the last number
-//! is always contexts (PU), the one before it cores, the one before that packages, then groups. `8x2x4` is 8 packages
-//! of 2 cores of 4 contexts, `4x2` 4 cores of 2 contexts, `6` 6 cores of one context.
+//! A bare shape names no levels, so they follow from how many there are, counted from the
+//! innermost: the last number is always contexts (PU), the one before it cores, the one before that
+//! packages, then groups. `8x2x4` is 8 packages of 2 cores of 4 contexts, `4x2` 4 cores of 2
+//! contexts, `6` 6 cores of one context.
 
 use crate::{CpuId, CpuSet, Domain, DomainKind, Machine, MachineError};
 
-/// As many contexts as Linux can be configured for (NR_CPUS, x86). Each domain holds its CPUs as a bitmap, so that memory and time
-/// grow with the square of the number.
+/// As many contexts as Linux can be configured for (NR_CPUS, x86). Each domain holds its CPUs as a
+/// bitmap, so that memory and time grow with the square of the number.
 pub(crate) const MOST_CONTEXTS: u64 = 8192;
 
 /// Levels with the number of domains per parent, outermost first.
 type Levels = Vec<(DomainKind, u32)>;
 
 impl Machine {
-    /// A machine of alike domains. `shape` is `8x2x4` (top level first; see the module for the levels' names) or a list of
-    /// `level:count` with the levels `group package numa die l4 l3 cluster l2 core pipe pu`, outermost first. CPUs are
-    /// numbered in tree order. Errors: what is no number, a level out of order, no context, more than 8,192 contexts.
+    /// A machine of alike domains. `shape` is `8x2x4` (top level first; see the module for the
+    /// levels' names) or a list of `level:count` with the levels `group package numa die l4 l3
+    /// cluster l2 core pipe pu`, outermost first. CPUs are numbered in tree order. Errors: what
+    /// is no number, a level out of order, no context, more than 8,192 contexts.
     pub fn from_shape(shape: &str) -> Result<Self, MachineError> {
-        let levels =
-            parse(shape.trim()).map_err(|reason| MachineError::malformed(format!("shape '{shape}'"), reason))?;
+        let levels = parse(shape.trim())
+            .map_err(|reason| MachineError::malformed(format!("shape '{shape}'"), reason))?;
         let mut next = 0;
         let mut counters = vec![0; levels.len()];
         let root = Domain {
@@ -34,9 +36,11 @@ impl Machine {
     /// A machine whose NUMA nodes are the [`DomainKind::Numa`] domains of its tree.
     pub(crate) fn synthetic(name: String, root: Domain) -> Self {
         let mut machine = Self::from_tree(name, root);
-        let nodes: Vec<_> = machine.domains(DomainKind::Numa).map(|domain| domain.cpus.clone()).collect();
+        let nodes: Vec<_> =
+            machine.domains(DomainKind::Numa).map(|domain| domain.cpus.clone()).collect();
         if !nodes.is_empty() {
-            let node = |(os_index, cpus)| crate::NumaNode { os_index, cpus, memory: None, allowed: true };
+            let node =
+                |(os_index, cpus)| crate::NumaNode { os_index, cpus, memory: None, allowed: true };
             machine.numa = (0..).zip(nodes).map(node).collect();
         }
         machine
@@ -45,7 +49,8 @@ impl Machine {
 
 fn parse(shape: &str) -> Result<Levels, String> {
     let levels = if shape.contains(':') { named(shape)? } else { bare(shape)? };
-    let contexts = levels.iter().try_fold(1u64, |product, &(_, count)| product.checked_mul(u64::from(count)));
+    let contexts =
+        levels.iter().try_fold(1u64, |product, &(_, count)| product.checked_mul(u64::from(count)));
     match contexts {
         Some(contexts) if contexts <= MOST_CONTEXTS => Ok(levels),
         _ => Err(format!("more than {MOST_CONTEXTS} contexts")),
@@ -59,7 +64,12 @@ fn bare(shape: &str) -> Result<Levels, String> {
         2 => vec![DomainKind::Core, DomainKind::Pu],
         3 => vec![DomainKind::Package, DomainKind::Core, DomainKind::Pu],
         4 => vec![DomainKind::Group, DomainKind::Package, DomainKind::Core, DomainKind::Pu],
-        _ => return Err("more than 4 levels; name them, such as 'group:2 package:2 l3:2 core:4 pu:2'".into()),
+        _ => {
+            return Err(
+                "more than 4 levels; name them, such as 'group:2 package:2 l3:2 core:4 pu:2'"
+                    .into(),
+            );
+        }
     };
     let mut levels: Levels = kinds.into_iter().zip(counts).collect();
     if levels.len() == 1 {
@@ -71,14 +81,18 @@ fn bare(shape: &str) -> Result<Levels, String> {
 fn named(shape: &str) -> Result<Levels, String> {
     let mut levels = Levels::new();
     for part in shape.split_whitespace() {
-        let (name, number) = part.split_once(':').ok_or_else(|| format!("'{part}' is not level:count"))?;
+        let (name, number) =
+            part.split_once(':').ok_or_else(|| format!("'{part}' is not level:count"))?;
         let kind = kind(name).ok_or_else(|| {
             format!("unknown level '{name}'; known: group package numa die l4 l3 cluster l2 core pipe pu")
         })?;
         if levels.iter().any(|&(other, _)| other == kind) {
             return Err(format!("level '{name}' appears twice"));
         }
-        if levels.iter().any(|&(other, _)| matches!(other, DomainKind::Core | DomainKind::Pipe) && kind < other) {
+        if levels
+            .iter()
+            .any(|&(other, _)| matches!(other, DomainKind::Core | DomainKind::Pipe) && kind < other)
+        {
             return Err(format!("level '{name}' cannot be inside a core"));
         }
         if levels.iter().any(|&(other, _)| other == DomainKind::Pu) {
@@ -96,7 +110,9 @@ fn count(text: &str) -> Result<u32, String> {
     match text.parse() {
         Ok(0) => Err("a level of 0 domains".into()),
         Ok(number) => Ok(number),
-        Err(_) => Err(format!("'{text}' is not a number; expected a shape such as 8x2x4 or 'package:2 core:4 pu:2'")),
+        Err(_) => Err(format!(
+            "'{text}' is not a number; expected a shape such as 8x2x4 or 'package:2 core:4 pu:2'"
+        )),
     }
 }
 
@@ -117,8 +133,13 @@ fn kind(name: &str) -> Option<DomainKind> {
     })
 }
 
-/// The domains of the first of `levels` under one parent. `counters` number each level's domains over the machine.
-pub(crate) fn build(levels: &[(DomainKind, u32)], counters: &mut [u32], next: &mut u32) -> Vec<Domain> {
+/// The domains of the first of `levels` under one parent. `counters` number each level's domains
+/// over the machine.
+pub(crate) fn build(
+    levels: &[(DomainKind, u32)],
+    counters: &mut [u32],
+    next: &mut u32,
+) -> Vec<Domain> {
     let Some((&(kind, count), inner)) = levels.split_first() else { return Vec::new() };
     (0..count)
         .map(|_| {

@@ -1,10 +1,13 @@
-//! Small random machines for property tests: irregular, hybrid, with odd caches, NUMA distances and forbidden contexts.
+//! Small random machines for property tests: irregular, hybrid, with odd caches, NUMA distances and
+//! forbidden contexts.
 
 use crate::{
-    Cache, CacheKind, CoreKind, CpuId, CpuSet, Distances, Domain, DomainKind, Machine, NumaNode, Random, SharingTree,
+    Cache, CacheKind, CoreKind, CpuId, CpuSet, Distances, Domain, DomainKind, Machine, NumaNode,
+    Random, SharingTree,
 };
 
-const KINDS: [DomainKind; 4] = [DomainKind::Machine, DomainKind::Package, DomainKind::Core, DomainKind::Pu];
+const KINDS: [DomainKind; 4] =
+    [DomainKind::Machine, DomainKind::Package, DomainKind::Core, DomainKind::Pu];
 
 /// A machine of at most `most` contexts that `seed` stands for.
 pub(crate) fn machine(seed: u64, most: u32) -> Machine {
@@ -49,7 +52,12 @@ fn grow(seed: u64, depth: usize, cpus: &mut u32) -> Domain {
     } else {
         *cpus += 1;
     }
-    Domain { kind: KINDS[depth], os_index: None, cpus: (first..*cpus).map(CpuId).collect(), children }
+    Domain {
+        kind: KINDS[depth],
+        os_index: None,
+        cpus: (first..*cpus).map(CpuId).collect(),
+        children,
+    }
 }
 
 fn some_of(cpus: &CpuSet, random: &mut Random) -> CpuSet {
@@ -64,7 +72,14 @@ fn add_kinds(machine: &mut Machine, random: &mut Random) {
 }
 
 fn add_caches(machine: &mut Machine, random: &mut Random) {
-    let cache = |level, size, cpus| Cache { level, kind: CacheKind::Unified, size, line: None, ways: None, cpus };
+    let cache = |level, size, cpus| Cache {
+        level,
+        kind: CacheKind::Unified,
+        size,
+        line: None,
+        ways: None,
+        cpus,
+    };
     let mut caches = Vec::new();
     for domain in machine.root.walk() {
         if random.below(2) == 0 {
@@ -79,7 +94,8 @@ fn add_caches(machine: &mut Machine, random: &mut Random) {
 
 fn add_numa(machine: &mut Machine, random: &mut Random) {
     let kind = KINDS[1 + random.below(2) as usize];
-    let sets: Vec<CpuSet> = machine.domains(kind).map(|domain| domain.cpus.clone()).take(4).collect();
+    let sets: Vec<CpuSet> =
+        machine.domains(kind).map(|domain| domain.cpus.clone()).take(4).collect();
     let memory = |random: &mut Random| (random.below(4) == 0).then_some(random.below(2) << 30);
     machine.numa = (0..)
         .zip(sets)
@@ -94,7 +110,8 @@ fn add_numa(machine: &mut Machine, random: &mut Random) {
     machine.distances = Some(Distances(distances));
 }
 
-/// The exchange of every two neighbours in a group of alike siblings, as a permutation of leaves: together they generate all.
+/// The exchange of every two neighbours in a group of alike siblings, as a permutation of leaves:
+/// together they generate all.
 pub(crate) fn exchanges(tree: &SharingTree) -> Vec<Vec<u32>> {
     let mut exchanges = Vec::new();
     for group in tree.nodes().iter().flat_map(|node| &node.groups) {

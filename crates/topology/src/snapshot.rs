@@ -1,10 +1,11 @@
 //! The files of `/sys` and `/proc` that describe a machine, as a value.
 //!
-//! Live and recorded machines share one path: the files are gathered here first, from the running kernel, a directory
-//! or a tar archive, and a [`crate::Machine`] is read from them without further access to anything.
+//! Live and recorded machines share one path: the files are gathered here first, from the running
+//! kernel, a directory or a tar archive, and a [`crate::Machine`] is read from them without further
+//! access to anything.
 //!
-//! Archives come from strangers. Only the files named in [`Files::ALL`] are kept, links are not followed, a path with
-//! `..` is refused, and what an archive unpacks to is bounded.
+//! Archives come from strangers. Only the files named in [`Files::ALL`] are kept, links are not
+//! followed, a path with `..` is refused, and what an archive unpacks to is bounded.
 
 use crate::{CpuSet, MachineError};
 use std::collections::BTreeMap;
@@ -13,15 +14,17 @@ use std::io::Read;
 /// Some files of one directory, or of several that are named alike.
 #[derive(Clone, Copy, Debug)]
 pub struct Files {
-    /// The directory relative to the root; in a component, `#` stands for digits and `*` for anything.
+    /// The directory relative to the root; in a component, `#` stands for digits and `*` for
+    /// anything.
     pub directory: &'static str,
     /// Names; of `a|b` the first that exists is enough.
     pub names: &'static [&'static str],
 }
 
 impl Files {
-    /// Every file a machine is read from, and the few more that tell a person what the machine was doing (kernel,
-    /// governor, SMT control). The limits of cpusets stand elsewhere: see [`Snapshot::cpuset_files`].
+    /// Every file a machine is read from, and the few more that tell a person what the machine was
+    /// doing (kernel, governor, SMT control). The limits of cpusets stand elsewhere: see
+    /// [`Snapshot::cpuset_files`].
     pub const ALL: &[Self] = &[
         Self { directory: "proc", names: &["cpuinfo", "meminfo", "mounts"] },
         Self { directory: "proc/self", names: &["cgroup", "cpuset", "status"] },
@@ -29,7 +32,10 @@ impl Files {
         Self { directory: "sys/class/dmi/id", names: &["product_name"] },
         Self { directory: "sys/firmware/devicetree/base", names: &["model"] },
         Self { directory: "sys/devices/*", names: &["cpus"] },
-        Self { directory: "sys/devices/system/cpu", names: &["online", "offline", "possible", "present"] },
+        Self {
+            directory: "sys/devices/system/cpu",
+            names: &["online", "offline", "possible", "present"],
+        },
         Self { directory: "sys/devices/system/cpu/smt", names: &["active", "control"] },
         Self { directory: "sys/devices/system/cpu/cpu#", names: &["online", "cpu_capacity"] },
         Self {
@@ -69,13 +75,21 @@ impl Files {
             directory: "sys/devices/system/cpu/cpufreq/policy#",
             names: &["related_cpus", "base_frequency", "cpuinfo_max_freq", "scaling_governor"],
         },
-        Self { directory: "sys/devices/system/node/node#", names: &["cpulist|cpumap", "distance", "meminfo"] },
+        Self {
+            directory: "sys/devices/system/node/node#",
+            names: &["cpulist|cpumap", "distance", "meminfo"],
+        },
     ];
 
     fn has(&self, directory: &str, name: &str) -> bool {
         let mut components = directory.split('/');
-        let alike = self.directory.split('/').all(|pattern| components.next().is_some_and(|c| component(pattern, c)));
-        alike && components.next().is_none() && self.names.iter().any(|names| names.split('|').any(|n| n == name))
+        let alike = self
+            .directory
+            .split('/')
+            .all(|pattern| components.next().is_some_and(|c| component(pattern, c)));
+        alike
+            && components.next().is_none()
+            && self.names.iter().any(|names| names.split('|').any(|n| n == name))
     }
 }
 
@@ -102,7 +116,8 @@ const LIMITS: &[&str] = &[
     "mems",
 ];
 
-/// What an archive may unpack to, kept or not; a recorded machine of 4,096 CPUs needs a fifth of it.
+/// What an archive may unpack to, kept or not; a recorded machine of 4,096 CPUs needs a fifth of
+/// it.
 const MOST_UNPACKED: u64 = 256 << 20;
 /// The largest file kept; `/proc/cpuinfo` of 4,096 CPUs is 6 MB.
 const LARGEST_FILE: u64 = 16 << 20;
@@ -114,11 +129,15 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Adds a file, replacing one of the same path. Error: a path that is empty or leads out of the root.
+    /// Adds a file, replacing one of the same path. Error: a path that is empty or leads out of the
+    /// root.
     pub fn insert(&mut self, path: &str, bytes: Vec<u8>) -> Result<(), MachineError> {
         let parts: Vec<&str> = path.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
         if parts.is_empty() || parts.contains(&"..") {
-            return Err(MachineError::malformed(format!("file '{path}'"), "the path leads out of the recording"));
+            return Err(MachineError::malformed(
+                format!("file '{path}'"),
+                "the path leads out of the recording",
+            ));
         }
         self.files.insert(parts.join("/"), bytes);
         Ok(())
@@ -129,8 +148,9 @@ impl Snapshot {
         self.files.iter().map(|(path, bytes)| (path.as_str(), bytes.as_slice()))
     }
 
-    /// Unpacks a tar archive, plain or bzip2. A single directory around everything is taken off. Errors: no archive,
-    /// truncated, too large, a path that leads out of it, nothing in it that describes a machine.
+    /// Unpacks a tar archive, plain or bzip2. A single directory around everything is taken off.
+    /// Errors: no archive, truncated, too large, a path that leads out of it, nothing in it
+    /// that describes a machine.
     pub fn from_tar(archive: &[u8]) -> Result<Self, MachineError> {
         if archive.starts_with(b"\x1f\x8b")
             || archive.starts_with(b"\xfd7zXZ")
@@ -171,7 +191,10 @@ impl Snapshot {
                 continue;
             }
             if entry.size() > LARGEST_FILE {
-                return Err(fail(format!("entry '{path}' is larger than {} MiB", LARGEST_FILE >> 20)));
+                return Err(fail(format!(
+                    "entry '{path}' is larger than {} MiB",
+                    LARGEST_FILE >> 20
+                )));
             }
             let mut bytes = Vec::new();
             entry.read_to_end(&mut bytes).map_err(unreadable)?;
@@ -179,7 +202,8 @@ impl Snapshot {
         }
         let outer = all.first().and_then(|(parts, _)| parts.first()).cloned();
         let outer = outer.filter(|name| !matches!(name.as_str(), "sys" | "proc" | "dev"));
-        let wrapped = outer.is_some() && all.iter().all(|(parts, _)| parts.first() == outer.as_ref());
+        let wrapped =
+            outer.is_some() && all.iter().all(|(parts, _)| parts.first() == outer.as_ref());
         let mut files = BTreeMap::new();
         for (parts, bytes) in all {
             let parts = if wrapped { &parts[1..] } else { &parts[..] };
@@ -211,8 +235,13 @@ impl Snapshot {
         set.map_err(|reason| MachineError::malformed(path, reason))
     }
 
-    /// The set in the first of these files of `directory` that exists: a list where the name ends in `list`, else a mask. Error: the file holds neither.
-    pub(crate) fn cpus(&self, directory: &str, names: &[&str]) -> Result<Option<CpuSet>, MachineError> {
+    /// The set in the first of these files of `directory` that exists: a list where the name ends
+    /// in `list`, else a mask. Error: the file holds neither.
+    pub(crate) fn cpus(
+        &self,
+        directory: &str,
+        names: &[&str],
+    ) -> Result<Option<CpuSet>, MachineError> {
         for name in names {
             let path = format!("{directory}/{name}");
             let Some(text) = self.text(&path) else { continue };
@@ -232,7 +261,8 @@ impl Snapshot {
     /// The numbers `n` of the entries `<stem><n>` of `directory`, ascending.
     pub(crate) fn numbered(&self, directory: &str, stem: &str) -> Vec<u32> {
         let prefix = format!("{directory}/{stem}");
-        let files = self.files.range(prefix.clone()..).take_while(|(path, _)| path.starts_with(&prefix));
+        let files =
+            self.files.range(prefix.clone()..).take_while(|(path, _)| path.starts_with(&prefix));
         let mut numbers: Vec<u32> = files
             .filter_map(|(path, _)| {
                 let rest = &path[prefix.len()..];
@@ -246,8 +276,8 @@ impl Snapshot {
     }
 }
 
-/// A CPU list. Every other one of 4,096 CPUs takes 10 KB; much longer texts are refused, as a few bytes of ranges cost
-/// thousands of steps.
+/// A CPU list. Every other one of 4,096 CPUs takes 10 KB; much longer texts are refused, as a few
+/// bytes of ranges cost thousands of steps.
 pub(crate) fn parse_list(text: &str) -> Result<CpuSet, String> {
     if text.len() > 16_384 {
         return Err("longer than any CPU list of the kernel".into());
@@ -283,7 +313,8 @@ mod tests {
     #[test]
     fn an_archive_may_have_one_directory_around_everything() {
         let bare = tar(&[("sys/devices/system/cpu/online", b"0-3\n"), ("proc/cpuinfo", b"x")]);
-        let wrapped = tar(&[("./box/sys/devices/system/cpu/online", b"0-3\n"), ("box/proc/cpuinfo", b"x")]);
+        let wrapped =
+            tar(&[("./box/sys/devices/system/cpu/online", b"0-3\n"), ("box/proc/cpuinfo", b"x")]);
         let snapshot = Snapshot::from_tar(&bare).unwrap();
         assert_eq!(snapshot.text("sys/devices/system/cpu/online"), Some("0-3"));
         assert_eq!(snapshot, Snapshot::from_tar(&wrapped).unwrap());
@@ -291,8 +322,11 @@ mod tests {
 
     #[test]
     fn what_does_not_describe_a_machine_is_not_kept() {
-        let archive =
-            tar(&[("proc/cpuinfo", b"x"), ("etc/shadow", b"secret"), ("sys/devices/system/cpu/cpuX/online", b"1")]);
+        let archive = tar(&[
+            ("proc/cpuinfo", b"x"),
+            ("etc/shadow", b"secret"),
+            ("sys/devices/system/cpu/cpuX/online", b"1"),
+        ]);
         let snapshot = Snapshot::from_tar(&archive).unwrap();
         assert_eq!(snapshot.files().map(|(path, _)| path).collect::<Vec<_>>(), ["proc/cpuinfo"]);
     }

@@ -1,23 +1,26 @@
 //! Every assignment of a number of threads to a machine, up to swaps of alike domains.
 //!
-//! **Terms.** A *labelled placement* is a function from threads to contexts; threads are told apart. Swapping alike domains with
-//! all they hold turns one labelled placement into another that performs the same; all that can be reached so are a *class*. The
-//! *canonical* member of a class is its representative: within every group of alike domains or contexts those that
-//! hold threads come first, in the order of their smallest thread. It is also the lexicographically smallest member, and the one
-//! that results from placing thread after thread, each into a domain in use or the first empty one of its group
-//! (restricted growth).
+//! **Terms.** A *labelled placement* is a function from threads to contexts; threads are told
+//! apart. Swapping alike domains with all they hold turns one labelled placement into another that
+//! performs the same; all that can be reached so are a *class*. The *canonical* member of a class
+//! is its representative: within every group of alike domains or contexts those that hold threads
+//! come first, in the order of their smallest thread. It is also the lexicographically smallest
+//! member, and the one that results from placing thread after thread, each into a domain in use or
+//! the first empty one of its group (restricted growth).
 //!
-//! **Counting** is by exponential generating functions over the tree (see `series`). A context that holds at most c threads has
-//! sum over k <= c of x^k/k!. Different places multiply. Of m alike places with f each, those filled hold different threads, so
-//! the j! orders of j filled ones are one: sum over j <= m of (f - 1)^j/j!. The coefficient at the root is the number of classes.
+//! **Counting** is by exponential generating functions over the tree (see `series`). A context that
+//! holds at most c threads has sum over k <= c of x^k/k!. Different places multiply. Of m alike
+//! places with f each, those filled hold different threads, so the j! orders of j filled ones are
+//! one: sum over j <= m of (f - 1)^j/j!. The coefficient at the root is the number of classes.
 //!
-//! **Ranking** uses the same series for a tree in which the first threads already have a place: what is occupied is told apart,
-//! what is empty is not. Going down from the root, a thread's alternatives are weighed by a derivative: the ways in
-//! which this one thread is in the subtree, the others anywhere (`rank`).
+//! **Ranking** uses the same series for a tree in which the first threads already have a place:
+//! what is occupied is told apart, what is empty is not. Going down from the root, a thread's
+//! alternatives are weighed by a derivative: the ways in which this one thread is in the subtree,
+//! the others anywhere (`rank`).
 //!
-//! **Cost.** With n threads: counting O(n^2) products of numbers of O(n log n) bits per class of domains; canonical form and the
-//! next class O(n · depth); a sample the same where a context holds one thread or any number; rank and unrank
-//! O(n^3 · domains) at worst.
+//! **Cost.** With n threads: counting O(n^2) products of numbers of O(n log n) bits per class of
+//! domains; canonical form and the next class O(n · depth); a sample the same where a context holds
+//! one thread or any number; rank and unrank O(n^3 · domains) at worst.
 
 mod classes;
 mod rank;
@@ -43,7 +46,9 @@ pub enum PerContext {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SpaceError {
     /// No context is allowed.
-    #[error("no hardware context is allowed: check the cpuset and the affinity mask (taskset -p $$)")]
+    #[error(
+        "no hardware context is allowed: check the cpuset and the affinity mask (taskset -p $$)"
+    )]
     NoContexts,
     /// More threads than places.
     #[error(
@@ -62,7 +67,8 @@ pub enum SpaceError {
 
 /// All assignments of `threads` threads to the leaves of a tree.
 ///
-/// Methods that take an [`Assignment`] expect one of this space; [`Space::contains`] checks what comes from elsewhere.
+/// Methods that take an [`Assignment`] expect one of this space; [`Space::contains`] checks what
+/// comes from elsewhere.
 #[derive(Clone, Debug)]
 pub struct Space {
     tree: SharingTree,
@@ -70,13 +76,18 @@ pub struct Space {
     per_context: PerContext,
     /// The series of an empty domain, by class; computed when first asked for.
     empty: OnceLock<Vec<Series>>,
-    /// How r threads can be placed on the first i contexts, at `[i][r]`; only where contexts hold several but not any number.
+    /// How r threads can be placed on the first i contexts, at `[i][r]`; only where contexts hold
+    /// several but not any number.
     prefixes: OnceLock<Vec<Series>>,
 }
 
 impl Space {
     /// The space; at least one context, and room for every thread.
-    pub fn new(tree: SharingTree, threads: usize, per_context: PerContext) -> Result<Self, SpaceError> {
+    pub fn new(
+        tree: SharingTree,
+        threads: usize,
+        per_context: PerContext,
+    ) -> Result<Self, SpaceError> {
         let contexts = tree.leaves().len();
         if contexts == 0 {
             return Err(SpaceError::NoContexts);
@@ -85,7 +96,13 @@ impl Space {
             PerContext::AtMost(per_context) if contexts.saturating_mul(per_context) < threads => {
                 Err(SpaceError::TooManyThreads { threads, contexts, per_context })
             }
-            _ => Ok(Self { tree, threads, per_context, empty: OnceLock::new(), prefixes: OnceLock::new() }),
+            _ => Ok(Self {
+                tree,
+                threads,
+                per_context,
+                empty: OnceLock::new(),
+                prefixes: OnceLock::new(),
+            }),
         }
     }
 
@@ -104,7 +121,8 @@ impl Space {
         self.per_context
     }
 
-    /// Whether `assignment` is of this space: as many threads, on leaves that exist, not too many on any.
+    /// Whether `assignment` is of this space: as many threads, on leaves that exist, not too many
+    /// on any.
     pub fn contains(&self, assignment: &Assignment) -> bool {
         let mut held = vec![0; self.tree.leaves().len()];
         let fits = |&leaf: &u32| {
@@ -116,7 +134,8 @@ impl Space {
         assignment.threads() == self.threads && assignment.leaves().iter().all(fits)
     }
 
-    /// The exact number of classes: assignments that no swap of alike domains turns into one another.
+    /// The exact number of classes: assignments that no swap of alike domains turns into one
+    /// another.
     pub fn count(&self) -> BigUint {
         let root = self.tree.nodes()[0].class;
         self.empty()[root].get(self.threads).cloned().unwrap_or_default()
@@ -145,7 +164,8 @@ impl Space {
             let mut at = 0;
             for &node in self.tree.path(leaf) {
                 if image[node] == NOWHERE {
-                    // Alike nodes have corresponding groups: `at` need not be the parent of `node`, only its image.
+                    // Alike nodes have corresponding groups: `at` need not be the parent of `node`,
+                    // only its image.
                     let next = &mut filled[nodes[at].first_group + nodes[node].group];
                     image[node] = nodes[at].groups[nodes[node].group][*next];
                     *next += 1;
@@ -179,12 +199,14 @@ impl Space {
         size
     }
 
-    /// A labelled placement drawn uniformly, in canonical form: a class is drawn with probability proportional to its size.
+    /// A labelled placement drawn uniformly, in canonical form: a class is drawn with probability
+    /// proportional to its size.
     pub fn sample(&self, random: &mut Random) -> Assignment {
         self.canonical(&self.sample_labelled(random))
     }
 
-    /// The representative of every class, once, in lexicographic order, which is the order of [`Space::rank`].
+    /// The representative of every class, once, in lexicographic order, which is the order of
+    /// [`Space::rank`].
     pub fn classes(&self) -> Box<dyn Iterator<Item = Assignment> + '_> {
         Box::new(Classes::from_start(self))
     }
@@ -202,8 +224,8 @@ impl Space {
         (*rank < self.count()).then(|| rank::unrank(self, rank.clone()))
     }
 
-    /// Share `index` of `shares` of the enumeration: together all classes, sizes equal to within one. A share that does not
-    /// exist (`index >= shares`) is empty.
+    /// Share `index` of `shares` of the enumeration: together all classes, sizes equal to within
+    /// one. A share that does not exist (`index >= shares`) is empty.
     pub fn share(&self, index: usize, shares: usize) -> Box<dyn Iterator<Item = Assignment> + '_> {
         if index >= shares {
             return Box::new(std::iter::empty());
@@ -241,8 +263,13 @@ impl Space {
                 } else {
                     node.groups.iter().fold(series::up_to(0), |ways, group| {
                         // Children come after their parent in preorder, so theirs are known.
-                        let child = known[nodes[group[0]].class].as_ref().map_or(&[][..], Vec::as_slice);
-                        series::product(&ways, &series::alike(child, group.len(), self.threads), self.threads)
+                        let child =
+                            known[nodes[group[0]].class].as_ref().map_or(&[][..], Vec::as_slice);
+                        series::product(
+                            &ways,
+                            &series::alike(child, group.len(), self.threads),
+                            self.threads,
+                        )
                     })
                 };
                 known[node.class] = Some(series);

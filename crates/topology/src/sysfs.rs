@@ -1,25 +1,30 @@
 //! A machine from the files of `/sys` and `/proc`.
 //!
-//! Sources, in the kernel's documentation: `ABI/stable/sysfs-devices-system-cpu`, `ABI/testing/sysfs-devices-system-cpu`,
-//! `ABI/stable/sysfs-devices-node`, `admin-guide/cputopology.rst`. Siblings are taken from the kernel's sets, not from its
+//! Sources, in the kernel's documentation: `ABI/stable/sysfs-devices-system-cpu`,
+//! `ABI/testing/sysfs-devices-system-cpu`, `ABI/stable/sysfs-devices-node`,
+//! `admin-guide/cputopology.rst`. Siblings are taken from the kernel's sets, not from its
 //! numbers: numbers repeat (s390 cores), have holes, or are -1 (virtual machines), sets do not.
 //!
-//! Old kernels and odd firmware leave files out. What is missing is missing in the machine: no cache directory gives no
-//! caches, no package file no packages, no topology at all cores of one context. A file that is present and cannot be
-//! understood is an error that names it.
+//! Old kernels and odd firmware leave files out. What is missing is missing in the machine: no
+//! cache directory gives no caches, no package file no packages, no topology at all cores of one
+//! context. A file that is present and cannot be understood is an error that names it.
 
 mod limits;
 
 use crate::kinds;
 use crate::nesting::{Found, nest};
-use crate::{Cache, CacheKind, CpuId, CpuSet, Distances, DomainKind, Machine, MachineError, NumaNode, Snapshot};
+use crate::{
+    Cache, CacheKind, CpuId, CpuSet, Distances, DomainKind, Machine, MachineError, NumaNode,
+    Snapshot,
+};
 use std::collections::HashSet;
 
 pub(crate) const CPU: &str = "sys/devices/system/cpu";
 const NODE: &str = "sys/devices/system/node";
 
 impl Machine {
-    /// Reads a machine. Errors name the file: no CPU at all, or a file that holds no CPU set where one belongs.
+    /// Reads a machine. Errors name the file: no CPU at all, or a file that holds no CPU set where
+    /// one belongs.
     pub fn from_snapshot(snapshot: &Snapshot) -> Result<Self, MachineError> {
         let (online, offline) = processors(snapshot)?;
         let (mut found, modules) = siblings(snapshot, &online)?;
@@ -45,7 +50,8 @@ impl Machine {
         machine.numa = numa;
         machine.distances = distances;
         machine.offline = offline;
-        machine.allowed = limits.cpus.map_or_else(|| online.clone(), |cpus| cpus.intersection(&online));
+        machine.allowed =
+            limits.cpus.map_or_else(|| online.clone(), |cpus| cpus.intersection(&online));
         machine.notes = notes;
         Ok(machine)
     }
@@ -84,7 +90,11 @@ fn processors(snapshot: &Snapshot) -> Result<(CpuSet, CpuSet), MachineError> {
 
 /// What the topology directories say of each kind of domain: its set's files, its number's file.
 const SIBLINGS: &[(DomainKind, &[&str], &str)] = &[
-    (DomainKind::Core, &["core_cpus_list", "core_cpus", "thread_siblings_list", "thread_siblings"], "core_id"),
+    (
+        DomainKind::Core,
+        &["core_cpus_list", "core_cpus", "thread_siblings_list", "thread_siblings"],
+        "core_id",
+    ),
     (DomainKind::Cluster, &["cluster_cpus_list", "cluster_cpus"], "cluster_id"),
     (DomainKind::Die, &["die_cpus_list", "die_cpus"], "die_id"),
     (
@@ -98,9 +108,13 @@ const SIBLINGS: &[(DomainKind, &[&str], &str)] = &[
 
 /// The domains of the topology directories, and AMD's modules.
 ///
-/// A module (family 15h) is two cores that share a front end, first-level instruction cache, second-level cache and floating point unit. The
-/// kernel calls them thread siblings, yet numbers the cores: siblings of different `core_id` are a module, not a core.
-fn siblings(snapshot: &Snapshot, online: &CpuSet) -> Result<(Vec<Found>, Vec<CpuSet>), MachineError> {
+/// A module (family 15h) is two cores that share a front end, first-level instruction cache,
+/// second-level cache and floating point unit. The kernel calls them thread siblings, yet numbers
+/// the cores: siblings of different `core_id` are a module, not a core.
+fn siblings(
+    snapshot: &Snapshot,
+    online: &CpuSet,
+) -> Result<(Vec<Found>, Vec<CpuSet>), MachineError> {
     let mut found = Vec::new();
     let mut modules = Vec::new();
     let mut seen = HashSet::new();
@@ -115,8 +129,9 @@ fn siblings(snapshot: &Snapshot, online: &CpuSet) -> Result<(Vec<Found>, Vec<Cpu
             cpus.insert(cpu);
             let os_index: Option<u32> = snapshot.number(&format!("{directory}/{number}"));
             if let (DomainKind::Core, Some(core)) = (kind, os_index) {
-                let same =
-                    |cpu: &CpuId| snapshot.number(&format!("{CPU}/cpu{}/topology/{number}", cpu.0)) == Some(core);
+                let same = |cpu: &CpuId| {
+                    snapshot.number(&format!("{CPU}/cpu{}/topology/{number}", cpu.0)) == Some(core)
+                };
                 let own: CpuSet = cpus.iter().filter(same).collect();
                 if own != cpus && !modules.contains(&cpus) {
                     modules.push(cpus);
@@ -138,7 +153,9 @@ fn siblings(snapshot: &Snapshot, online: &CpuSet) -> Result<(Vec<Found>, Vec<Cpu
 /// Packages and cores by the numbers in `/proc/cpuinfo`; what has none is a core of its own.
 fn from_cpuinfo(snapshot: &Snapshot, online: &CpuSet) -> Vec<Found> {
     let numbers = |key| -> std::collections::BTreeMap<CpuId, u32> {
-        cpuinfo(snapshot, key).filter_map(|(cpu, value)| Some((cpu?, value.parse().ok()?))).collect()
+        cpuinfo(snapshot, key)
+            .filter_map(|(cpu, value)| Some((cpu?, value.parse().ok()?)))
+            .collect()
     };
     let (packages, cores) = (numbers("physical id"), numbers("core id"));
     let mut domains = std::collections::BTreeMap::<_, CpuSet>::new();
@@ -153,7 +170,10 @@ fn from_cpuinfo(snapshot: &Snapshot, online: &CpuSet) -> Vec<Found> {
         };
         domains.entry(core).or_default().insert(cpu);
     }
-    domains.into_iter().map(|((kind, _, number), cpus)| Found { kind, os_index: Some(number), cpus }).collect()
+    domains
+        .into_iter()
+        .map(|((kind, _, number), cpus)| Found { kind, os_index: Some(number), cpus })
+        .collect()
 }
 
 /// Every cache; those of the second level and outward that hold data become domains too.
@@ -169,13 +189,17 @@ fn caches(
         let directory = format!("{CPU}/cpu{}/cache", cpu.0);
         for index in snapshot.numbered(&directory, "index") {
             let directory = format!("{directory}/index{index}");
-            let Some(level) = snapshot.number::<u8>(&format!("{directory}/level")) else { continue };
+            let Some(level) = snapshot.number::<u8>(&format!("{directory}/level")) else {
+                continue;
+            };
             let kind = match snapshot.text(&format!("{directory}/type")) {
                 Some("Data") => CacheKind::Data,
                 Some("Instruction") => CacheKind::Instruction,
                 _ => CacheKind::Unified,
             };
-            let shared = snapshot.cpus(&directory, &["shared_cpu_list", "shared_cpu_map"])?.unwrap_or_default();
+            let shared = snapshot
+                .cpus(&directory, &["shared_cpu_list", "shared_cpu_map"])?
+                .unwrap_or_default();
             let mut cpus = shared.intersection(online);
             cpus.insert(cpu);
             if matches!((level, kind), (1, CacheKind::Instruction) | (2, _)) {
@@ -196,7 +220,9 @@ fn caches(
                 let os_index = snapshot.number(&format!("{directory}/id"));
                 found.push(Found { kind, os_index, cpus: cpus.clone() });
             }
-            let known = |name: &str| snapshot.number(&format!("{directory}/{name}")).filter(|&number: &u32| number > 0);
+            let known = |name: &str| {
+                snapshot.number(&format!("{directory}/{name}")).filter(|&number: &u32| number > 0)
+            };
             caches.push(Cache {
                 level,
                 kind,
@@ -227,17 +253,29 @@ fn numa(snapshot: &Snapshot, online: &CpuSet) -> Result<Numa, MachineError> {
     let mut notes = Vec::new();
     if numbers.is_empty() {
         let memory = snapshot.text("proc/meminfo").and_then(total_memory);
-        return Ok((vec![NumaNode { os_index: 0, cpus: online.clone(), memory, allowed: true }], None, notes));
+        return Ok((
+            vec![NumaNode { os_index: 0, cpus: online.clone(), memory, allowed: true }],
+            None,
+            notes,
+        ));
     }
     let mut nodes = Vec::new();
     let mut rows = Vec::new();
     for &os_index in &numbers {
         let directory = format!("{NODE}/node{os_index}");
-        let cpus = snapshot.cpus(&directory, &["cpulist", "cpumap"])?.unwrap_or_default().intersection(online);
+        let cpus = snapshot
+            .cpus(&directory, &["cpulist", "cpumap"])?
+            .unwrap_or_default()
+            .intersection(online);
         let memory = snapshot.text(&format!("{directory}/meminfo")).and_then(total_memory);
         nodes.push(NumaNode { os_index, cpus, memory, allowed: true });
         let row = snapshot.text(&format!("{directory}/distance")).unwrap_or_default();
-        rows.push(row.split_whitespace().map(str::parse).collect::<Result<Vec<u32>, _>>().unwrap_or_default());
+        rows.push(
+            row.split_whitespace()
+                .map(str::parse)
+                .collect::<Result<Vec<u32>, _>>()
+                .unwrap_or_default(),
+        );
     }
     let complete = rows.iter().all(|row| row.len() == numbers.len());
     if !complete && rows.iter().any(|row| !row.is_empty()) {
@@ -249,12 +287,17 @@ fn numa(snapshot: &Snapshot, online: &CpuSet) -> Result<Numa, MachineError> {
 /// `MemTotal` in bytes, of `/proc/meminfo` or of a node's.
 fn total_memory(meminfo: &str) -> Option<u64> {
     let line = meminfo.lines().find(|line| line.contains("MemTotal:"))?;
-    let kilobytes: u64 = line.split("MemTotal:").nth(1)?.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    let kilobytes: u64 =
+        line.split("MemTotal:").nth(1)?.trim().strip_suffix("kB")?.trim().parse().ok()?;
     kilobytes.checked_mul(1024)
 }
 
-/// The values of one key of `/proc/cpuinfo`, with the processor they belong to where they belong to one.
-fn cpuinfo<'a>(snapshot: &'a Snapshot, key: &'a str) -> impl Iterator<Item = (Option<CpuId>, &'a str)> {
+/// The values of one key of `/proc/cpuinfo`, with the processor they belong to where they belong to
+/// one.
+fn cpuinfo<'a>(
+    snapshot: &'a Snapshot,
+    key: &'a str,
+) -> impl Iterator<Item = (Option<CpuId>, &'a str)> {
     let mut processor = None;
     let lines = snapshot.text("proc/cpuinfo").unwrap_or_default().lines();
     lines.filter_map(move |line| {
@@ -268,9 +311,9 @@ fn cpuinfo<'a>(snapshot: &'a Snapshot, key: &'a str) -> impl Iterator<Item = (Op
 
 /// What people call the machine: its processor, or else its board.
 fn name(snapshot: &Snapshot) -> String {
-    let processor = ["model name", "cpu", "cpu model", "Hardware"]
-        .into_iter()
-        .find_map(|key| cpuinfo(snapshot, key).map(|(_, value)| value).find(|value| !value.is_empty()));
+    let processor = ["model name", "cpu", "cpu model", "Hardware"].into_iter().find_map(|key| {
+        cpuinfo(snapshot, key).map(|(_, value)| value).find(|value| !value.is_empty())
+    });
     let board = || {
         ["sys/class/dmi/id/product_name", "sys/firmware/devicetree/base/model"]
             .into_iter()
@@ -296,7 +339,9 @@ mod tests {
 
     #[test]
     fn a_kernel_that_tells_nothing_but_the_cpus_gives_cores_of_one_context() {
-        let machine = Machine::from_snapshot(&snapshot(&[("sys/devices/system/cpu/online", "0-2\n")])).unwrap();
+        let machine =
+            Machine::from_snapshot(&snapshot(&[("sys/devices/system/cpu/online", "0-2\n")]))
+                .unwrap();
         assert_eq!(machine.domains(DomainKind::Core).count(), 3);
         assert_eq!(machine.contexts, [0, 1, 2].map(|cpu| Context { cpu: CpuId(cpu), kind: 0 }));
         assert_eq!(machine.numa[0].cpus.to_string(), "0-2");
@@ -305,11 +350,14 @@ mod tests {
     #[test]
     fn cpuinfo_alone_gives_packages_and_cores() {
         let block = |cpu, package, core| {
-            format!("processor : {cpu}\nphysical id : {package}\ncore id : {core}\nmodel name : Old  CPU\n\n")
+            format!(
+                "processor : {cpu}\nphysical id : {package}\ncore id : {core}\nmodel name : Old  CPU\n\n"
+            )
         };
         let text = block(0, 0, 0) + &block(1, 1, 0) + &block(2, 0, 0) + &block(3, 1, 0);
         let machine = Machine::from_snapshot(&snapshot(&[("proc/cpuinfo", &text)])).unwrap();
-        let cores: Vec<String> = machine.domains(DomainKind::Core).map(|core| core.cpus.to_string()).collect();
+        let cores: Vec<String> =
+            machine.domains(DomainKind::Core).map(|core| core.cpus.to_string()).collect();
         assert_eq!(cores, ["0,2", "1,3"]);
         assert_eq!(machine.domains(DomainKind::Package).count(), 2);
         assert_eq!(machine.name, "Old CPU");
@@ -324,7 +372,10 @@ mod tests {
             ("sys/devices/system/cpu/cpu1/topology/thread_siblings", "zz"),
         ]);
         let broken = Machine::from_snapshot(&broken).unwrap_err().to_string();
-        assert!(broken.starts_with("sys/devices/system/cpu/cpu1/topology/thread_siblings: "), "{broken}");
+        assert!(
+            broken.starts_with("sys/devices/system/cpu/cpu1/topology/thread_siblings: "),
+            "{broken}"
+        );
     }
 
     #[test]

@@ -1,26 +1,33 @@
-//! What matters of a machine for placing threads: the allowed contexts, the domains they share, which domains are alike.
+//! What matters of a machine for placing threads: the allowed contexts, the domains they share,
+//! which domains are alike.
 //!
-//! **The reduction.** Of a [`Machine`]'s tree only allowed contexts remain; a domain left without any disappears, and domains
-//! with the same contexts become one (a core with a single context, a package that is one NUMA node). What remains is a tree
-//! whose inner nodes all have two children or more and whose leaves are contexts, numbered in tree order.
+//! **The reduction.** Of a [`Machine`]'s tree only allowed contexts remain; a domain left without
+//! any disappears, and domains with the same contexts become one (a core with a single context, a
+//! package that is one NUMA node). What remains is a tree whose inner nodes all have two children
+//! or more and whose leaves are contexts, numbered in tree order.
 //!
-//! **Alike.** Two children of a node are *alike* when exchanging them, position by position, gives the same machine again: the
-//! same nesting of the same kinds of domains, the same caches (level, kind, size, associativity), the same kinds of cores, and
-//! the same NUMA distances. Assignments that differ only by such exchanges perform the same. Three rules decide:
+//! **Alike.** Two children of a node are *alike* when exchanging them, position by position, gives
+//! the same machine again: the same nesting of the same kinds of domains, the same caches (level,
+//! kind, size, associativity), the same kinds of cores, and the same NUMA distances. Assignments
+//! that differ only by such exchanges perform the same. Three rules decide:
 //!
-//! * *Structure.* A node's *shape* is what can be told without leaving the node. Children are compared as multisets, so two
-//!   packages whose one single-threaded core stands in different places have one shape; positions are then taken in order of
-//!   shape. A cache whose contexts are no domain of the tree marks each of its contexts with its own number: only
-//!   exchanges that leave its set of contexts unchanged can then keep all shapes equal.
-//! * *NUMA.* An exchange moves NUMA nodes too. It is allowed only if the distance matrix is the same afterwards, and
-//!   nodes with memory have come to nodes with memory; a domain of several nodes moves all of them at once.
+//! * *Structure.* A node's *shape* is what can be told without leaving the node. Children are
+//!   compared as multisets, so two packages whose one single-threaded core stands in different
+//!   places have one shape; positions are then taken in order of shape. A cache whose contexts are
+//!   no domain of the tree marks each of its contexts with its own number: only exchanges that
+//!   leave its set of contexts unchanged can then keep all shapes equal.
+//! * *NUMA.* An exchange moves NUMA nodes too. It is allowed only if the distance matrix is the
+//!   same afterwards, and nodes with memory have come to nodes with memory; a domain of several
+//!   nodes moves all of them at once.
 //! * *[`Alike::ExceptNuma`]* allows only exchanges that move no NUMA node.
 //!
-//! **Sound and conservative.** Every exchange allowed here is a symmetry of the machine, and so is everything composed
-//! of them; two assignments are never taken for one unless a symmetry turns one into the other. The converse does not hold: four
-//! nodes in a ring can be rotated, but exchanging just two neighbours changes distances, so they count as unlike. The price
-//! is that some equivalent assignments are counted, and may be measured, separately; no answer becomes wrong.
-//! Being alike is an equivalence, because the exchange of A and C is that of A and B, B and C, A and B in turn.
+//! **Sound and conservative.** Every exchange allowed here is a symmetry of the machine, and so is
+//! everything composed of them; two assignments are never taken for one unless a symmetry turns one
+//! into the other. The converse does not hold: four nodes in a ring can be rotated, but exchanging
+//! just two neighbours changes distances, so they count as unlike. The price is that some
+//! equivalent assignments are counted, and may be measured, separately; no answer becomes wrong.
+//! Being alike is an equivalence, because the exchange of A and C is that of A and B, B and C, A
+//! and B in turn.
 
 mod memory;
 
@@ -37,12 +44,13 @@ pub enum Alike {
     /// Domains of equal structure, caches, core kinds and (symmetric) NUMA distances.
     #[default]
     ByStructure,
-    /// As above, but every NUMA node is unlike any other: right for a live process whose memory already has a place.
+    /// As above, but every NUMA node is unlike any other: right for a live process whose memory
+    /// already has a place.
     ExceptNuma,
 }
 
-/// The sharing tree over the allowed contexts of a machine. Domains with the same contexts are merged; leaves are
-/// contexts in tree order.
+/// The sharing tree over the allowed contexts of a machine. Domains with the same contexts are
+/// merged; leaves are contexts in tree order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SharingTree {
     leaves: Vec<CpuId>,
@@ -66,8 +74,8 @@ pub(crate) struct Node {
     pub(crate) parent: usize,
     /// Its leaves.
     pub(crate) leaves: Range<u32>,
-    /// Its children by group of alike ones, each group in tree order. Empty for a leaf. Nodes of one class have the same
-    /// number of groups, of the same sizes, in the same order.
+    /// Its children by group of alike ones, each group in tree order. Empty for a leaf. Nodes of
+    /// one class have the same number of groups, of the same sizes, in the same order.
     pub(crate) groups: Vec<Vec<usize>>,
     /// The number of its first group among all groups of the tree.
     pub(crate) first_group: usize,
@@ -89,16 +97,24 @@ impl SharingTree {
 
     /// The tree over the contexts of `cpus` that exist and are online.
     pub fn over(machine: &Machine, cpus: &CpuSet, alike: Alike) -> Self {
-        let mut tree = Self { leaves: Vec::new(), kinds: Vec::new(), nodes: Vec::new(), paths: Vec::new(), groups: 0 };
+        let mut tree = Self {
+            leaves: Vec::new(),
+            kinds: Vec::new(),
+            nodes: Vec::new(),
+            paths: Vec::new(),
+            groups: 0,
+        };
         let Some(draft) = Draft::restrict(&machine.root, cpus) else { return tree };
         let mut merged = Vec::new();
         tree.append(&draft, 0, &mut merged);
         let kind_of: HashMap<CpuId, usize> =
             machine.contexts.iter().map(|context| (context.cpu, context.kind)).collect();
-        tree.kinds = tree.leaves.iter().map(|cpu| kind_of.get(cpu).copied().unwrap_or_default()).collect();
+        tree.kinds =
+            tree.leaves.iter().map(|cpu| kind_of.get(cpu).copied().unwrap_or_default()).collect();
         let leaf_of: HashMap<CpuId, u32> = tree.leaves.iter().copied().zip(0..).collect();
         let leaves_of = |cpus: &CpuSet| {
-            let mut leaves: Vec<u32> = cpus.iter().filter_map(|cpu| leaf_of.get(&cpu).copied()).collect();
+            let mut leaves: Vec<u32> =
+                cpus.iter().filter_map(|cpu| leaf_of.get(&cpu).copied()).collect();
             leaves.sort_unstable();
             leaves
         };
@@ -119,8 +135,8 @@ impl SharingTree {
         self.kinds[leaf as usize]
     }
 
-    /// The levels with more than one domain per parent somewhere, outermost first: kind, and the number of children per
-    /// parent where it is the same everywhere.
+    /// The levels with more than one domain per parent somewhere, outermost first: kind, and the
+    /// number of children per parent where it is the same everywhere.
     pub fn levels(&self) -> Vec<(DomainKind, Option<usize>)> {
         let mut siblings: BTreeMap<DomainKind, BTreeMap<usize, usize>> = BTreeMap::new();
         for node in self.nodes.iter().skip(1) {
@@ -131,17 +147,23 @@ impl SharingTree {
             counts.values().all(|&count| count == first).then_some(first)
         };
         let several = |counts: &BTreeMap<usize, usize>| counts.values().any(|&count| count > 1);
-        siblings.iter().filter(|(_, counts)| several(counts)).map(|(&kind, counts)| (kind, arity(counts))).collect()
+        siblings
+            .iter()
+            .filter(|(_, counts)| several(counts))
+            .map(|(&kind, counts)| (kind, arity(counts)))
+            .collect()
     }
 
-    /// The domains around a leaf (which must exist), from the smallest with another context to the whole tree: kind and leaves.
-    /// Of domains with the same contexts only one is there. A tree of one context has none.
+    /// The domains around a leaf (which must exist), from the smallest with another context to the
+    /// whole tree: kind and leaves. Of domains with the same contexts only one is there. A tree
+    /// of one context has none.
     pub fn around(&self, leaf: u32) -> Vec<(DomainKind, Range<u32>)> {
         self.nodes_around(leaf).map(|node| (node.kind, node.leaves.clone())).collect()
     }
 
-    /// The leaves of the domains around a leaf (which must exist), from the smallest with another context to that of kind `level`; where there is
-    /// none, as there is no cluster around a large core, to the outermost that would be within one.
+    /// The leaves of the domains around a leaf (which must exist), from the smallest with another
+    /// context to that of kind `level`; where there is none, as there is no cluster around a
+    /// large core, to the outermost that would be within one.
     pub fn within(&self, leaf: u32, level: DomainKind) -> Vec<Range<u32>> {
         let around: Vec<&Node> = self.nodes_around(leaf).collect();
         let exact = around.iter().position(|node| node.kind == level);
@@ -214,7 +236,8 @@ impl SharingTree {
                     (node.group, node.in_group, node.place) = (index, self.groups + index, place);
                 }
             }
-            let definition = groups.iter().map(|group| (self.nodes[group[0]].class, group.len())).collect();
+            let definition =
+                groups.iter().map(|group| (self.nodes[group[0]].class, group.len())).collect();
             let next = classes.len();
             let node = &mut self.nodes[parent];
             node.class = *classes.entry(definition).or_insert(next);
@@ -249,7 +272,8 @@ impl Draft {
     /// `domain` over the contexts of `cpus`; `None` where it has none of them.
     fn restrict(domain: &Domain, cpus: &CpuSet) -> Option<Self> {
         let mut children: Vec<Self> = if domain.children.is_empty() {
-            let leaf = |context| Self { kinds: Vec::new(), context: Some(context), children: Vec::new() };
+            let leaf =
+                |context| Self { kinds: Vec::new(), context: Some(context), children: Vec::new() };
             domain.cpus.intersection(cpus).iter().map(leaf).collect()
         } else {
             domain.children.iter().filter_map(|child| Self::restrict(child, cpus)).collect()
@@ -263,11 +287,19 @@ impl Draft {
     }
 }
 
-/// What people call a domain that is several at once: the outermost that is a thing of its own; a cache, a cluster or a group only
-/// where it is nothing else. A core with a private L2 is a core, a package with one L3 is a package.
+/// What people call a domain that is several at once: the outermost that is a thing of its own; a
+/// cache, a cluster or a group only where it is nothing else. A core with a private L2 is a core, a
+/// package with one L3 is a package.
 fn name(kinds: &[DomainKind]) -> DomainKind {
     let is_thing = |kind: &&DomainKind| {
-        !matches!(kind, DomainKind::Group | DomainKind::L4 | DomainKind::L3 | DomainKind::Cluster | DomainKind::L2)
+        !matches!(
+            kind,
+            DomainKind::Group
+                | DomainKind::L4
+                | DomainKind::L3
+                | DomainKind::Cluster
+                | DomainKind::L2
+        )
     };
     kinds.iter().find(is_thing).or(kinds.first()).copied().unwrap_or(DomainKind::Pu)
 }
@@ -293,7 +325,8 @@ struct Description {
 struct Shapes {
     /// Equal numbers are equal shapes.
     of: Vec<usize>,
-    /// The children of every node, by shape, then in tree order: the positions that an exchange matches.
+    /// The children of every node, by shape, then in tree order: the positions that an exchange
+    /// matches.
     children: Vec<Vec<usize>>,
     /// The leaves of every node in the order of these positions.
     order: Vec<Vec<u32>>,
@@ -307,8 +340,12 @@ impl Shapes {
         leaves_of: impl Fn(&CpuSet) -> Vec<u32>,
     ) -> Self {
         let count = tree.nodes.len();
-        let domains: HashMap<Range<u32>, usize> =
-            tree.nodes.iter().enumerate().map(|(index, node)| (node.leaves.clone(), index)).collect();
+        let domains: HashMap<Range<u32>, usize> = tree
+            .nodes
+            .iter()
+            .enumerate()
+            .map(|(index, node)| (node.leaves.clone(), index))
+            .collect();
         let mut caches: Vec<Vec<CacheTraits>> = vec![Vec::new(); count];
         let mut marks: Vec<Vec<usize>> = vec![Vec::new(); tree.leaves.len()];
         for (index, cache) in machine.caches.iter().enumerate() {
@@ -320,7 +357,11 @@ impl Shapes {
                 None => leaves.iter().for_each(|&leaf| marks[leaf as usize].push(index)),
             }
         }
-        let mut shapes = Self { of: vec![0; count], children: vec![Vec::new(); count], order: vec![Vec::new(); count] };
+        let mut shapes = Self {
+            of: vec![0; count],
+            children: vec![Vec::new(); count],
+            order: vec![Vec::new(); count],
+        };
         let mut known: HashMap<Description, usize> = HashMap::new();
         for index in (0..count).rev() {
             // Children come after their parent and were met last first.
@@ -333,7 +374,9 @@ impl Shapes {
                 kinds: merged[index].clone(),
                 core: leaf.map(|leaf| tree.kinds[leaf as usize]),
                 caches: std::mem::take(&mut caches[index]),
-                marks: leaf.map(|leaf| std::mem::take(&mut marks[leaf as usize])).unwrap_or_default(),
+                marks: leaf
+                    .map(|leaf| std::mem::take(&mut marks[leaf as usize]))
+                    .unwrap_or_default(),
                 children: children.iter().map(|&child| shapes.of[child]).collect(),
             };
             let next = known.len();

@@ -1,26 +1,38 @@
-//! Latency matrices of machines: synthetic ones, whose tree is known, and those that MCTOP's authors measured.
+//! Latency matrices of machines: synthetic ones, whose tree is known, and those that MCTOP's
+//! authors measured.
 
 use pinwise_topology::{
-    CpuId, CpuSet, DomainKind, LatencyComparison, LatencyLevels, LatencyMatrix, LatencyUnit, Machine, MctFile, Oddity,
-    Random,
+    CpuId, CpuSet, DomainKind, LatencyComparison, LatencyLevels, LatencyMatrix, LatencyUnit,
+    Machine, MctFile, Oddity, Random,
 };
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// A matrix over the contexts of `machine`: `near` within its innermost domains, `ratio` times more for each level outwards. Each
-/// direction of each pair differs from that by up to `noise`, either way. Rows are in the order of `order`.
-fn matrix(machine: &Machine, near: f64, ratio: f64, noise: f64, order: &[CpuId], random: &mut Random) -> LatencyMatrix {
+/// A matrix over the contexts of `machine`: `near` within its innermost domains, `ratio` times more
+/// for each level outwards. Each direction of each pair differs from that by up to `noise`, either
+/// way. Rows are in the order of `order`.
+fn matrix(
+    machine: &Machine,
+    near: f64,
+    ratio: f64,
+    noise: f64,
+    order: &[CpuId],
+    random: &mut Random,
+) -> LatencyMatrix {
     let mut depths: Vec<BTreeSet<&CpuSet>> = Vec::new();
     // A domain with the same contexts as its only child is no level of its own.
     for domain in machine.root.walk().filter(|domain| domain.children.len() > 1) {
-        let height = domain.walk().filter(|inner| inner.children.len() > 1).map(|inner| inner.cpus.len());
+        let height =
+            domain.walk().filter(|inner| inner.children.len() > 1).map(|inner| inner.cpus.len());
         let height = height.collect::<BTreeSet<usize>>().len() - 1;
         depths.resize(depths.len().max(height + 1), BTreeSet::new());
         depths[height].insert(&domain.cpus);
     }
     let distance = |a: CpuId, b: CpuId| {
-        let together = |groups: &BTreeSet<&CpuSet>| groups.iter().any(|group| group.contains(a) && group.contains(b));
+        let together = |groups: &BTreeSet<&CpuSet>| {
+            groups.iter().any(|group| group.contains(a) && group.contains(b))
+        };
         let height = depths.iter().position(together).expect("the root has every context");
         near * ratio.powi(height as i32)
     };
@@ -41,7 +53,10 @@ fn declared(machine: &Machine) -> Vec<BTreeSet<CpuSet>> {
     let mut kinds: Vec<DomainKind> = machine.root.walk().map(|domain| domain.kind).collect();
     kinds.sort();
     kinds.dedup();
-    let groupings = kinds.iter().rev().map(|&kind| machine.domains(kind).map(|domain| domain.cpus.clone()).collect());
+    let groupings = kinds
+        .iter()
+        .rev()
+        .map(|&kind| machine.domains(kind).map(|domain| domain.cpus.clone()).collect());
     let mut groupings: Vec<BTreeSet<CpuSet>> = groupings.collect();
     groupings.retain(|groups| groups.iter().any(|group| group.len() > 1));
     groupings.dedup();
@@ -102,7 +117,8 @@ fn spoilt(shape: &str, changes: &[(usize, usize, f64)]) -> (Machine, LatencyMatr
     let machine = Machine::from_shape(shape).unwrap();
     let n = machine.contexts.len();
     let clean = matrix(&machine, 10.0, 5.0, 0.02, &contexts(&machine), &mut Random::new(1));
-    let mut cells: Vec<Option<f64>> = (0..n * n).map(|cell| clean.get(cell / n, cell % n)).collect();
+    let mut cells: Vec<Option<f64>> =
+        (0..n * n).map(|cell| clean.get(cell / n, cell % n)).collect();
     for &(from, to, value) in changes {
         cells[from * n + to] = Some(value);
     }
@@ -111,8 +127,10 @@ fn spoilt(shape: &str, changes: &[(usize, usize, f64)]) -> (Machine, LatencyMatr
 
 #[test]
 fn spoilt_values_are_named_and_do_not_change_the_levels() {
-    // Cores 0 and 1 of package 0 seem far apart in both directions; contexts of two packages seem near; one value is impossible.
-    let changes = [(0, 3, 240.0), (3, 0, 245.0), (1, 9, 48.0), (9, 1, 47.0), (2, 15, 199_768_580.0)];
+    // Cores 0 and 1 of package 0 seem far apart in both directions; contexts of two packages seem
+    // near; one value is impossible.
+    let changes =
+        [(0, 3, 240.0), (3, 0, 245.0), (1, 9, 48.0), (9, 1, 47.0), (2, 15, 199_768_580.0)];
     let (machine, matrix) = spoilt("2x8x2", &changes);
     let levels = LatencyLevels::of(&matrix);
     assert_eq!(implied(&levels), declared(&machine));
@@ -141,7 +159,8 @@ fn values_that_stray_into_the_gap_between_levels_do_not_hide_it() {
 
 #[test]
 fn distances_that_are_no_tree_are_classes_of_one_level() {
-    // Eight nodes of six contexts: pairs of nodes share a package; between packages one hop or two, as on HyperTransport.
+    // Eight nodes of six contexts: pairs of nodes share a package; between packages one hop or two,
+    // as on HyperTransport.
     let distance = |a: u32, b: u32| match (a / 6, b / 6) {
         (x, y) if x == y => 117.0,
         (x, y) if x / 2 == y / 2 => 197.0,
@@ -149,11 +168,14 @@ fn distances_that_are_no_tree_are_classes_of_one_level() {
         _ => 300.0,
     };
     let cells = (0..48 * 48).map(|cell| Some(distance(cell / 48, cell % 48))).collect();
-    let matrix = LatencyMatrix::new((0..48).map(CpuId).collect(), LatencyUnit::Cycles, cells).unwrap();
+    let matrix =
+        LatencyMatrix::new((0..48).map(CpuId).collect(), LatencyUnit::Cycles, cells).unwrap();
     let levels = LatencyLevels::of(&matrix).levels;
-    let told: Vec<(usize, Option<usize>)> = levels.iter().map(|level| (level.groups.len(), level.size())).collect();
+    let told: Vec<(usize, Option<usize>)> =
+        levels.iter().map(|level| (level.groups.len(), level.size())).collect();
     assert_eq!(told, [(8, Some(6)), (4, Some(12)), (1, Some(48))]);
-    let hops: Vec<(f64, usize)> = levels[2].classes.iter().map(|class| (class.median, class.pairs)).collect();
+    let hops: Vec<(f64, usize)> =
+        levels[2].classes.iter().map(|class| (class.median, class.pairs)).collect();
     assert_eq!(hops, [(217.0, 432), (300.0, 432)]);
     assert!(levels[..2].iter().all(|level| level.classes.is_empty()));
 }
@@ -161,7 +183,9 @@ fn distances_that_are_no_tree_are_classes_of_one_level() {
 #[test]
 fn a_hybrid_machine_has_groups_of_unequal_size() {
     // Eight cores of two contexts and eight of one, on one ring.
-    let distance = |a: u32, b: u32| if a < 16 && a / 2 == b / 2 { 5.0 } else { 32.0 + f64::from((a * 7 + b * 7) % 9) };
+    let distance = |a: u32, b: u32| {
+        if a < 16 && a / 2 == b / 2 { 5.0 } else { 32.0 + f64::from((a * 7 + b * 7) % 9) }
+    };
     let cells = (0..24 * 24).map(|cell| Some(distance(cell / 24, cell % 24))).collect();
     let matrix = LatencyMatrix::new((0..24).map(CpuId).collect(), LatencyUnit::Ns, cells).unwrap();
     let levels = LatencyLevels::of(&matrix).levels;
@@ -171,7 +195,8 @@ fn a_hybrid_machine_has_groups_of_unequal_size() {
 
 #[test]
 fn chance_groupings_of_few_contexts_are_no_levels() {
-    // Of four equal cores the two fastest pairs happen to be disjoint, and 4 % faster than the rest.
+    // Of four equal cores the two fastest pairs happen to be disjoint, and 4 % faster than the
+    // rest.
     let distance = |a: u32, b: u32| if a / 2 == b / 2 { 48.0 } else { 50.0 + f64::from(a % 2) };
     let cells = (0..16).map(|cell| Some(distance(cell / 4, cell % 4))).collect();
     let matrix = LatencyMatrix::new((0..4).map(CpuId).collect(), LatencyUnit::Ns, cells).unwrap();
@@ -199,7 +224,10 @@ fn a_declaration_that_differs_is_told_where() {
     assert!(!comparison.agrees());
     let difference = comparison.levels[0].difference.as_ref().unwrap();
     assert_eq!(difference.implied.to_string(), "0,2,4,6");
-    assert_eq!(difference.declared.iter().map(ToString::to_string).collect::<Vec<_>>(), ["0-3", "4-7"]);
+    assert_eq!(
+        difference.declared.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        ["0-3", "4-7"]
+    );
     // Each of the 12 pairs of the one and of the other, but for the 4 that they have in common.
     assert_eq!(difference.pairs, 12 + 12 - 2 * 4);
     assert!(comparison.levels[1].difference.is_none());
@@ -227,7 +255,10 @@ fn contexts_of_one_side_only_are_told() {
     let cells = vec![Some(40.0); 4];
     let matrix = LatencyMatrix::new(vec![CpuId(3), CpuId(9)], LatencyUnit::Ns, cells).unwrap();
     let comparison = LatencyComparison::new(&matrix, &LatencyLevels::of(&matrix), &declared);
-    assert_eq!((comparison.unknown.to_string(), comparison.unmeasured.to_string()), ("9".into(), "0-2".into()));
+    assert_eq!(
+        (comparison.unknown.to_string(), comparison.unmeasured.to_string()),
+        ("9".into(), "0-2".into())
+    );
     assert!(!comparison.agrees());
 }
 
@@ -242,23 +273,33 @@ fn contexts_have_an_order_a_level_and_a_place() {
     let level = |a, b| levels.together(CpuId(a), CpuId(b));
     assert_eq!([level(0, 1), level(0, 2), level(0, 7), level(0, 99)], [0, 1, 2, 2]);
     // 10, 40 and 160 ns on a logarithmic scale.
-    assert_eq!([10.0, 40.0, 160.0].map(|value| (levels.place(value) * 100.0).round()), [0.0, 50.0, 100.0]);
+    assert_eq!(
+        [10.0, 40.0, 160.0].map(|value| (levels.place(value) * 100.0).round()),
+        [0.0, 50.0, 100.0]
+    );
 }
 
 /// The folder of MCTOP's files; where it is absent that is said, and CI fails.
 fn folder() -> Option<PathBuf> {
-    let shared = std::env::var_os("PINWISE_SHARED_DATA")
-        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"), PathBuf::from);
+    let shared = std::env::var_os("PINWISE_SHARED_DATA").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
+        PathBuf::from,
+    );
     let folder = shared.join("mctop");
     if folder.is_dir() {
         return Some(folder);
     }
-    assert!(std::env::var_os("CI").is_none_or(|ci| ci != "true"), "no MCTOP files at {}", folder.display());
+    assert!(
+        std::env::var_os("CI").is_none_or(|ci| ci != "true"),
+        "no MCTOP files at {}",
+        folder.display()
+    );
     eprintln!("left out: no MCTOP files at {} (set PINWISE_SHARED_DATA)", folder.display());
     None
 }
 
-/// For each machine its levels: the number of groups, their size, the latency in cycles; and the group of context 0.
+/// For each machine its levels: the number of groups, their size, the latency in cycles; and the
+/// group of context 0.
 type Facts = (&'static str, &'static [(usize, usize, f64, &'static str)]);
 const MACHINES: [Facts; 4] = [
     ("lpdpc34", &[(4, 2, 28.0, "0,4"), (1, 8, 104.0, "0-7")]),
@@ -287,13 +328,25 @@ fn the_levels_of_measured_machines_are_those_that_they_declare() {
             .iter()
             .map(|level| {
                 let size = level.size().expect("equal sizes");
-                (level.groups.len(), size, level.latency.unwrap().median, level.groups[0].to_string())
+                (
+                    level.groups.len(),
+                    size,
+                    level.latency.unwrap().median,
+                    level.groups[0].to_string(),
+                )
             })
             .collect();
-        let facts: Vec<(usize, usize, f64, String)> =
-            facts.iter().map(|&(groups, size, cycles, first)| (groups, size, cycles, first.to_owned())).collect();
+        let facts: Vec<(usize, usize, f64, String)> = facts
+            .iter()
+            .map(|&(groups, size, cycles, first)| (groups, size, cycles, first.to_owned()))
+            .collect();
         assert_eq!(told, facts, "{name}");
-        assert!(levels.levels.iter().all(|level| level.contradictions.is_empty() && level.classes.is_empty()));
+        assert!(
+            levels
+                .levels
+                .iter()
+                .all(|level| level.contradictions.is_empty() && level.classes.is_empty())
+        );
         assert!(levels.oddities.is_empty());
         let checks = file.check(&levels);
         assert!(checks.iter().all(|check| check.agrees), "{name}: {checks:?}");
@@ -313,7 +366,9 @@ fn a_measured_machine_with_the_known_corrupt_value_and_noise_keeps_its_levels() 
         random.shuffle(&mut order);
         let mut cells: Vec<Option<f64>> = (0..n * n)
             .map(|cell| {
-                file.matrix.get(order[cell / n], order[cell % n]).map(|value| value * (1.0 + 0.1 * random.unit()))
+                file.matrix
+                    .get(order[cell / n], order[cell % n])
+                    .map(|value| value * (1.0 + 0.1 * random.unit()))
             })
             .collect();
         cells[n + 3] = Some(199_768_580.0);

@@ -1,4 +1,5 @@
-//! Machines read from recorded `/sys` and `/proc` trees, against what hwloc's authors expect of them.
+//! Machines read from recorded `/sys` and `/proc` trees, against what hwloc's authors expect of
+//! them.
 
 mod recorded;
 
@@ -11,20 +12,26 @@ fn machines() -> &'static [(Case, Machine)] {
     static MACHINES: OnceLock<Vec<(Case, Machine)>> = OnceLock::new();
     MACHINES.get_or_init(|| {
         let cases = folder().map(|folder| cases(&folder)).unwrap_or_default();
-        cases.into_iter().map(|case| (machine(&case), case)).map(|(machine, case)| (case, machine)).collect()
+        cases
+            .into_iter()
+            .map(|case| (machine(&case), case))
+            .map(|(machine, case)| (case, machine))
+            .collect()
     })
 }
 
 fn machine(case: &Case) -> Machine {
     let archive = std::fs::read(&case.archive).unwrap();
-    let snapshot = Snapshot::from_tar(&archive).unwrap_or_else(|error| panic!("{}: {error}", case.name));
+    let snapshot =
+        Snapshot::from_tar(&archive).unwrap_or_else(|error| panic!("{}: {error}", case.name));
     Machine::from_snapshot(&snapshot).unwrap_or_else(|error| panic!("{}: {error}", case.name))
 }
 
 fn compare(case: &str, ours: &[Item], theirs: &[Item]) {
     let without = |items: &[Item], others: &[Item]| -> Vec<String> {
         let only = items.iter().filter(|item| !others.contains(item)).take(8);
-        only.map(|item| format!("{} [{}] {:?} {:?}", item.kind, item.cpus, item.number, item.size)).collect()
+        only.map(|item| format!("{} [{}] {:?} {:?}", item.kind, item.cpus, item.number, item.size))
+            .collect()
     };
     let (missing, extra) = (without(theirs, ours), without(ours, theirs));
     assert!(ours == theirs, "{case}: missing {missing:#?}, too much {extra:#?}");
@@ -38,7 +45,8 @@ fn in_our_terms(case: &Case, theirs: &mut [Item], ours: &[Item]) {
         if item.size.is_none() {
             item.size = same.and_then(|own| own.size);
         }
-        // hwloc attaches a node without contexts to those nearest by distance; here it stays without.
+        // hwloc attaches a node without contexts to those nearest by distance; here it stays
+        // without.
         if case.name == "fakeheterocpunuma" && item.number == Some(2) {
             item.cpus = Default::default();
         }
@@ -62,11 +70,14 @@ fn distances_core_kinds_offline_and_disallowed_contexts_agree() {
     for (case, machine) in machines() {
         let expected = case.expected();
         if !expected.distances.is_empty() {
-            let keep: Vec<usize> =
-                (0..machine.numa.len()).filter(|&node| case.whole() || machine.numa[node].allowed).collect();
+            let keep: Vec<usize> = (0..machine.numa.len())
+                .filter(|&node| case.whole() || machine.numa[node].allowed)
+                .collect();
             let all = &machine.distances.as_ref().expect(&case.name).0;
-            let ours: Vec<Vec<u32>> =
-                keep.iter().map(|&row| keep.iter().map(|&column| all[row][column]).collect()).collect();
+            let ours: Vec<Vec<u32>> = keep
+                .iter()
+                .map(|&row| keep.iter().map(|&column| all[row][column]).collect())
+                .collect();
             assert_eq!(ours, expected.distances, "{}", case.name);
         }
         if !expected.kinds.is_empty() {
@@ -74,7 +85,8 @@ fn distances_core_kinds_offline_and_disallowed_contexts_agree() {
             assert_eq!(expected.kinds, ours, "{}", case.name);
         }
         let hidden = machine.online().difference(&machine.allowed);
-        let absent = if case.whole() { machine.offline.clone() } else { machine.offline.union(&hidden) };
+        let absent =
+            if case.whole() { machine.offline.clone() } else { machine.offline.union(&hidden) };
         assert_eq!(absent, expected.absent, "{}", case.name);
         if case.whole() {
             assert_eq!(hidden, expected.disallowed, "{}", case.name);
@@ -92,7 +104,9 @@ fn a_machine_survives_json() {
 
 #[test]
 fn hwloc_xml_gives_the_machine_that_its_recording_gives() {
-    for (case, machine) in machines().iter().filter(|(case, _)| case.target.extension().unwrap() == "xml") {
+    for (case, machine) in
+        machines().iter().filter(|(case, _)| case.target.extension().unwrap() == "xml")
+    {
         let text = std::fs::read_to_string(&case.target).unwrap();
         let exported = Machine::from_hwloc_xml(&text).unwrap();
         compare(&case.name, &items(&exported, true, true), &case.expected().items);

@@ -13,7 +13,8 @@ fn main() {
 /// Frames that a sample goes through.
 const PACKETS: u64 = 4096;
 
-/// P's work, on packets that R has just received: ever new destinations where the program routes by them.
+/// P's work, on packets that R has just received: ever new destinations where the program routes by
+/// them.
 #[divan::bench(args = Program::ALL)]
 fn process(bencher: Bencher, program: Program) {
     let traffic = program.traffic(1);

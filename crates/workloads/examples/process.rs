@@ -12,17 +12,23 @@ use std::error::Error;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [name, packets] = arguments.as_slice() else { return Err("usage: process PROGRAM PACKETS".into()) };
+    let [name, packets] = arguments.as_slice() else {
+        return Err("usage: process PROGRAM PACKETS".into());
+    };
     let program: Program = Workload::parse(name)?.programs()[0];
     let packets: u64 = packets.parse()?;
     let traffic = program.traffic(1);
     // As R hands them over: headers located.
-    let layouts: Vec<Option<Layout>> = (0..traffic.frames() as u64).map(|n| Layout::of(traffic.frame(n))).collect();
+    let layouts: Vec<Option<Layout>> =
+        (0..traffic.frames() as u64).map(|n| Layout::of(traffic.frame(n))).collect();
     let mut processor = program.processor(1);
     let mut forwarded = 0u64;
     for n in 0..packets {
         if let Some(layout) = &layouts[n as usize % layouts.len()] {
-            forwarded += u64::from(matches!(processor.process(traffic.frame(n), layout), Verdict::Forward(_)));
+            forwarded += u64::from(matches!(
+                processor.process(traffic.frame(n), layout),
+                Verdict::Forward(_)
+            ));
         }
     }
     println!("{forwarded} of {packets} packets forwarded; {:?}", processor.findings());

@@ -1,8 +1,8 @@
 //! A packet analyzer: decodes every packet from its first byte and logs what is in the headers.
 //!
-//! Logged are, as in section 4.3 of the optimal-assignment study: source and destination MAC address, time to live, layer 3
-//! protocol, source and destination IP address, source and destination port. The log is a ring in memory that keeps the last
-//! 4,096 packets.
+//! Logged are, as in section 4.3 of the optimal-assignment study: source and destination MAC
+//! address, time to live, layer 3 protocol, source and destination IP address, source and
+//! destination port. The log is a ring in memory that keeps the last 4,096 packets.
 
 use crate::frame::Layout;
 use crate::hash;
@@ -49,7 +49,11 @@ fn decode(frame: &[u8]) -> Option<Entry> {
     let (ip, protocol, time_to_live) = match packet.net? {
         NetSlice::Ipv4(ip) => {
             let header = ip.header();
-            ([header.source_addr().into(), header.destination_addr().into()], header.protocol().0, header.ttl())
+            (
+                [header.source_addr().into(), header.destination_addr().into()],
+                header.protocol().0,
+                header.ttl(),
+            )
         }
         NetSlice::Ipv6(ip) => {
             let header = ip.header();
@@ -66,7 +70,13 @@ fn decode(frame: &[u8]) -> Option<Entry> {
         Some(TransportSlice::Udp(udp)) => Some([udp.source_port(), udp.destination_port()]),
         _ => None,
     };
-    Some(Entry { mac: [ethernet.source(), ethernet.destination()], ip, ports, protocol, time_to_live })
+    Some(Entry {
+        mac: [ethernet.source(), ethernet.destination()],
+        ip,
+        ports,
+        protocol,
+        time_to_live,
+    })
 }
 
 impl Processor for Analyzer {
@@ -90,7 +100,8 @@ mod tests {
     use super::*;
     use crate::traffic::Traffic;
 
-    /// The forwarder's own view of the headers was written from the RFCs, etherparse's by others: they agree on every field.
+    /// The forwarder's own view of the headers was written from the RFCs, etherparse's by others:
+    /// they agree on every field.
     #[test]
     fn the_log_holds_the_last_packets_as_an_independent_decoder_sees_them() {
         let traffic = Traffic::generate(5, 200, 6000);
@@ -109,7 +120,10 @@ mod tests {
             let time_to_live = frame[14 + tag + if entry.ip[0].is_ipv4() { 8 } else { 7 }];
             assert_eq!(entry.mac.concat(), [&frame[6..12], &frame[..6]].concat());
             assert_eq!(entry.ip, [layout.source(frame), layout.destination(frame)]);
-            assert_eq!(entry.ports.map(|[source, destination]| (source, destination)), layout.ports(frame));
+            assert_eq!(
+                entry.ports.map(|[source, destination]| (source, destination)),
+                layout.ports(frame)
+            );
             assert_eq!((entry.protocol, entry.time_to_live), (layout.protocol(), time_to_live));
         }
     }

@@ -1,7 +1,8 @@
 //! Packets from a capture file, as tcpdump and Wireshark write them: pcap or pcapng.
 //!
-//! All Ethernet frames of the file go into the pool, also those a router drops (ARP, truncated packets): that is what the
-//! captured link carried. The file is input from strangers; whatever is wrong with it ends in a [`CaptureError`].
+//! All Ethernet frames of the file go into the pool, also those a router drops (ARP, truncated
+//! packets): that is what the captured link carried. The file is input from strangers; whatever is
+//! wrong with it ends in a [`CaptureError`].
 
 use crate::frame::Layout;
 use crate::traffic::Traffic;
@@ -15,7 +16,8 @@ use std::path::{Path, PathBuf};
 /// A pool takes this many bytes of a capture and leaves the rest out.
 const LARGEST_POOL: usize = 256 << 20;
 
-/// Longer frames than this are left out: super-packets that the capturing host merged, which no link carries.
+/// Longer frames than this are left out: super-packets that the capturing host merged, which no
+/// link carries.
 const LONGEST_FRAME: usize = 16 << 10;
 
 /// Why a capture file cannot be used. One line, naming the file.
@@ -71,11 +73,18 @@ impl Capture {
         let file = File::open(path).map_err(read)?;
         let mut capture = Self { traffic: Traffic::default(), left_out: 0 };
         capture.read(file).map_err(|error| match error {
-            Fault::File(PcapError::IoError(source)) if source.kind() != io::ErrorKind::UnexpectedEof => read(source),
-            Fault::File(PcapError::IoError(_)) => {
-                CaptureError::Format { path: path.to_owned(), reason: "it ends in the middle of a record".into() }
+            Fault::File(PcapError::IoError(source))
+                if source.kind() != io::ErrorKind::UnexpectedEof =>
+            {
+                read(source)
             }
-            Fault::File(error) => CaptureError::Format { path: path.to_owned(), reason: error.to_string() },
+            Fault::File(PcapError::IoError(_)) => CaptureError::Format {
+                path: path.to_owned(),
+                reason: "it ends in the middle of a record".into(),
+            },
+            Fault::File(error) => {
+                CaptureError::Format { path: path.to_owned(), reason: error.to_string() }
+            }
             Fault::Link(link) => CaptureError::Link { path: path.to_owned(), link },
         })?;
         let frames = capture.traffic.frames();
@@ -90,13 +99,18 @@ impl Capture {
         file.read_exact(&mut magic).map_err(PcapError::IoError)?;
         let file = magic.as_slice().chain(file);
         // The type of a pcapng section header, the same in both byte orders.
-        if magic == [0x0a, 0x0d, 0x0d, 0x0a] { self.read_pcapng(file) } else { self.read_pcap(file) }
+        if magic == [0x0a, 0x0d, 0x0d, 0x0a] {
+            self.read_pcapng(file)
+        } else {
+            self.read_pcap(file)
+        }
     }
 
     fn read_pcap(&mut self, file: impl Read) -> Result<(), Fault> {
         let mut reader = PcapReader::new(file)?;
         ethernet(reader.header().datalink)?;
-        // Raw, because whether timestamps and the stated snap length make sense does not matter here.
+        // Raw, because whether timestamps and the stated snap length make sense does not matter
+        // here.
         while let Some(packet) = reader.next_raw_packet() {
             self.take(&packet?.data);
         }
@@ -155,19 +169,25 @@ mod tests {
     use tempfile::NamedTempFile;
 
     fn pcap(traffic: &Traffic, link: DataLink) -> Vec<u8> {
-        let header = PcapHeader { datalink: link, endianness: Endianness::Big, ..PcapHeader::default() };
+        let header =
+            PcapHeader { datalink: link, endianness: Endianness::Big, ..PcapHeader::default() };
         let mut writer = PcapWriter::with_header(Vec::new(), header).unwrap();
         for n in 0..traffic.frames() as u64 {
             let frame = traffic.frame(n);
-            writer.write_packet(&PcapPacket::new(Duration::from_millis(n), frame.len() as u32, frame)).unwrap();
+            writer
+                .write_packet(&PcapPacket::new(Duration::from_millis(n), frame.len() as u32, frame))
+                .unwrap();
         }
         writer.into_writer()
     }
 
     fn pcapng(traffic: &Traffic) -> Vec<u8> {
         let mut writer = PcapNgWriter::new(Vec::new()).unwrap();
-        let interface =
-            InterfaceDescriptionBlock { linktype: DataLink::ETHERNET, snaplen: 0xffff, options: Vec::new() };
+        let interface = InterfaceDescriptionBlock {
+            linktype: DataLink::ETHERNET,
+            snaplen: 0xffff,
+            options: Vec::new(),
+        };
         writer.write_pcapng_block(interface).unwrap();
         for n in 0..traffic.frames() as u64 {
             let frame = traffic.frame(n);
@@ -216,7 +236,10 @@ mod tests {
             assert!(message.contains(expected) && !message.contains('\n'), "{message}");
         }
         let missing = Capture::open(Path::new("/nonexistent/trace.pcap")).unwrap_err().to_string();
-        assert_eq!(missing, "cannot read /nonexistent/trace.pcap: No such file or directory (os error 2)");
+        assert_eq!(
+            missing,
+            "cannot read /nonexistent/trace.pcap: No such file or directory (os error 2)"
+        );
     }
 
     #[test]

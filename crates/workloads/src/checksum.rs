@@ -1,18 +1,21 @@
-//! The Internet checksum: computed in full (RFC 1071), and adjusted where one word of the data changes (RFC 1624).
+//! The Internet checksum: computed in full (RFC 1071), and adjusted where one word of the data
+//! changes (RFC 1624).
 
-/// The 16-bit ones' complement sum of `bytes`, big-endian words, an odd last byte padded with zero (RFC 1071, section 1).
-/// Over data that contains its own valid checksum this is 0xffff.
+/// The 16-bit ones' complement sum of `bytes`, big-endian words, an odd last byte padded with zero
+/// (RFC 1071, section 1). Over data that contains its own valid checksum this is 0xffff.
 pub(crate) fn sum(bytes: &[u8]) -> u16 {
     let mut words = bytes.chunks_exact(2);
-    let mut total: u64 = words.by_ref().map(|word| u64::from(u16::from_be_bytes([word[0], word[1]]))).sum();
+    let mut total: u64 =
+        words.by_ref().map(|word| u64::from(u16::from_be_bytes([word[0], word[1]]))).sum();
     if let [last] = words.remainder() {
         total += u64::from(*last) << 8;
     }
     fold(total)
 }
 
-/// The checksum of data in which `old` became `new`: `~(~HC + ~m + m')`, equation 3 of RFC 1624, which unlike the one of
-/// RFC 1141 never turns a correct checksum into the wrong one of the two zeros.
+/// The checksum of data in which `old` became `new`: `~(~HC + ~m + m')`, equation 3 of RFC 1624,
+/// which unlike the one of RFC 1141 never turns a correct checksum into the wrong one of the two
+/// zeros.
 pub(crate) fn replace(checksum: u16, old: u16, new: u16) -> u16 {
     !fold(u64::from(!checksum) + u64::from(!old) + u64::from(new))
 }

@@ -1,12 +1,16 @@
-//! Stateful packet processing: a table of the active flows, each with its record, updated by every packet.
+//! Stateful packet processing: a table of the active flows, each with its record, updated by every
+//! packet.
 //!
-//! A *flow* is identified by its protocol, addresses and ports; both directions are one flow. The table has 2^16 entries, as
-//! in section 4.3 of the optimal-assignment study (enough for a full 10 Gbit/s link), in buckets of four behind one lock each.
-//! A packet locks its bucket, finds or creates the record, updates it. Where a bucket is full, the record not seen for longest
-//! goes. Only the instance's own P thread takes the locks: what they cost is the price of a table that others may read.
+//! A *flow* is identified by its protocol, addresses and ports; both directions are one flow. The
+//! table has 2^16 entries, as in section 4.3 of the optimal-assignment study (enough for a full 10
+//! Gbit/s link), in buckets of four behind one lock each. A packet locks its bucket, finds or
+//! creates the record, updates it. Where a bucket is full, the record not seen for longest
+//! goes. Only the instance's own P thread takes the locks: what they cost is the price of a table
+//! that others may read.
 //!
-//! *State* of a TCP flow: a SYN without ACK opens it anew, any other packet establishes it, one FIN begins to close it, a second
-//! one closes it, RST closes it at once. A UDP flow is established from its first packet. Sequence numbers and timeouts are left out.
+//! *State* of a TCP flow: a SYN without ACK opens it anew, any other packet establishes it, one FIN
+//! begins to close it, a second one closes it, RST closes it at once. A UDP flow is established
+//! from its first packet. Sequence numbers and timeouts are left out.
 
 use crate::frame::Layout;
 use crate::hash;
@@ -40,7 +44,11 @@ impl Key {
     fn hash(&self) -> u32 {
         let [(low, low_port), (high, high_port)] = self.endpoints;
         let ports = u32::from(low_port) << 16 | u32::from(high_port);
-        hash::mix(hash::mix(hash::mix(hash::fold(low)) ^ hash::fold(high)) ^ ports ^ u32::from(self.protocol))
+        hash::mix(
+            hash::mix(hash::mix(hash::fold(low)) ^ hash::fold(high))
+                ^ ports
+                ^ u32::from(self.protocol),
+        )
     }
 }
 
@@ -106,7 +114,9 @@ impl Processor for FlowTable {
         let known = bucket.iter().position(|entry| entry.is_some_and(|record| record.key == key));
         let way = known.unwrap_or_else(|| {
             // A free entry counts as never seen.
-            let oldest = (0..WAYS).min_by_key(|&way| bucket[way].map_or(0, |record| record.seen)).unwrap_or(0);
+            let oldest = (0..WAYS)
+                .min_by_key(|&way| bucket[way].map_or(0, |record| record.seen))
+                .unwrap_or(0);
             self.evicted += u64::from(bucket[oldest].is_some());
             self.created += 1;
             bucket[oldest] = None;
@@ -114,7 +124,13 @@ impl Processor for FlowTable {
         });
         let record = &mut bucket[way];
         let before = record.map(|record| record.state);
-        let record = record.get_or_insert(Record { key, state: State::Opening, packets: 0, bytes: 0, seen: 0 });
+        let record = record.get_or_insert(Record {
+            key,
+            state: State::Opening,
+            packets: 0,
+            bytes: 0,
+            seen: 0,
+        });
         record.state = State::after(before, layout.tcp_flags(frame));
         record.packets += 1;
         record.bytes += frame.len() as u64;
@@ -124,7 +140,11 @@ impl Processor for FlowTable {
     }
 
     fn findings(&self) -> Vec<(&'static str, u64)> {
-        vec![("flows_created", self.created), ("flows_closed", self.closed), ("flows_evicted", self.evicted)]
+        vec![
+            ("flows_created", self.created),
+            ("flows_closed", self.closed),
+            ("flows_evicted", self.evicted),
+        ]
     }
 }
 
@@ -139,21 +159,27 @@ mod tests {
     /// Length of the frame, and SYN, FIN, RST where it is TCP.
     type Seen = (usize, Option<[bool; 3]>);
 
-    /// A flow as another decoder and the standard library see it: an unordered pair of endpoints, and all its packets.
+    /// A flow as another decoder and the standard library see it: an unordered pair of endpoints,
+    /// and all its packets.
     fn reference(traffic: &Traffic, packets: u64) -> HashMap<Flow, Vec<Seen>> {
         let mut flows: HashMap<Flow, Vec<_>> = HashMap::new();
         for n in 0..packets {
             let frame = traffic.frame(n);
             let packet = SlicedPacket::from_ethernet(frame).unwrap();
             let [source, destination]: [IpAddr; 2] = match packet.net.unwrap() {
-                NetSlice::Ipv4(ip) => [ip.header().source_addr().into(), ip.header().destination_addr().into()],
-                NetSlice::Ipv6(ip) => [ip.header().source_addr().into(), ip.header().destination_addr().into()],
+                NetSlice::Ipv4(ip) => {
+                    [ip.header().source_addr().into(), ip.header().destination_addr().into()]
+                }
+                NetSlice::Ipv6(ip) => {
+                    [ip.header().source_addr().into(), ip.header().destination_addr().into()]
+                }
                 NetSlice::Arp(_) => unreachable!(),
             };
             let (ports, flags) = match packet.transport.unwrap() {
-                TransportSlice::Tcp(tcp) => {
-                    ([tcp.source_port(), tcp.destination_port()], Some([tcp.syn(), tcp.fin(), tcp.rst()]))
-                }
+                TransportSlice::Tcp(tcp) => (
+                    [tcp.source_port(), tcp.destination_port()],
+                    Some([tcp.syn(), tcp.fin(), tcp.rst()]),
+                ),
                 TransportSlice::Udp(udp) => ([udp.source_port(), udp.destination_port()], None),
                 _ => unreachable!(),
             };
@@ -186,12 +212,17 @@ mod tests {
         }
         assert_eq!(compared, expected.len());
         let findings: HashMap<_, _> = table.findings().into_iter().collect();
-        assert_eq!((findings["flows_created"], findings["flows_evicted"]), (expected.len() as u64, 0));
-        // The generator's flows end with a FIN from each side, and the next packet after that is a SYN.
+        assert_eq!(
+            (findings["flows_created"], findings["flows_evicted"]),
+            (expected.len() as u64, 0)
+        );
+        // The generator's flows end with a FIN from each side, and the next packet after that is a
+        // SYN.
         let closed: usize = expected
             .values()
             .map(|packets| {
-                let fins: Vec<bool> = packets.iter().filter_map(|(_, flags)| flags.map(|[_, fin, _]| fin)).collect();
+                let fins: Vec<bool> =
+                    packets.iter().filter_map(|(_, flags)| flags.map(|[_, fin, _]| fin)).collect();
                 fins.windows(2).filter(|pair| pair[0] && pair[1]).count()
             })
             .sum();
@@ -201,7 +232,9 @@ mod tests {
 
     #[test]
     fn a_connection_opens_is_used_and_closes() {
-        let after = |flags: &[u8]| flags.iter().fold(None, |state, &flags| Some(State::after(state, Some(flags))));
+        let after = |flags: &[u8]| {
+            flags.iter().fold(None, |state, &flags| Some(State::after(state, Some(flags))))
+        };
         assert_eq!(after(&[SYN]), Some(State::Opening));
         assert_eq!(after(&[SYN, SYN | ACK]), Some(State::Established));
         assert_eq!(after(&[SYN, SYN | ACK, ACK, FIN | ACK]), Some(State::Closing));
@@ -221,7 +254,11 @@ mod tests {
             let frame = traffic.frame(n);
             table.process(frame, &Layout::of(frame).unwrap());
         }
-        let held: usize = table.buckets.iter().map(|bucket| bucket.lock().unwrap().iter().flatten().count()).sum();
+        let held: usize = table
+            .buckets
+            .iter()
+            .map(|bucket| bucket.lock().unwrap().iter().flatten().count())
+            .sum();
         let findings: HashMap<_, _> = table.findings().into_iter().collect();
         assert!(findings["flows_evicted"] > 0 && held <= ENTRIES);
         assert_eq!(findings["flows_created"] - findings["flows_evicted"], held as u64);

@@ -1,14 +1,16 @@
-//! IP forwarding: the destination address is hashed into a table that says through which port the packet leaves.
+//! IP forwarding: the destination address is hashed into a table that says through which port the
+//! packet leaves.
 //!
-//! The size of the table decides where lookups are answered: 4 KiB fit into any first-level data cache, 512 KiB into
-//! the second-level caches of current processors but no first-level one, 64 MiB into neither. (On a server with a larger
-//! third-level cache they are answered there; what every machine sees is that no two lookups share a line or, mostly, a
-//! page.) Entries are random, so with packets to ever new destinations the lookups have no locality.
+//! The size of the table decides where lookups are answered: 4 KiB fit into any first-level data
+//! cache, 512 KiB into the second-level caches of current processors but no first-level one, 64 MiB
+//! into neither. (On a server with a larger third-level cache they are answered there; what every
+//! machine sees is that no two lookups share a line or, mostly, a page.) Entries are random, so
+//! with packets to ever new destinations the lookups have no locality.
 //!
-//! A packet costs one lookup (`hash1`) or three that depend on each other (`hashN`; N = 3 as in the BlackBox study, section
-//! 4.3). `intadd`, `intmul` and `intdiv` are `hash1_L1` with a burst of one kind of integer instruction behind it, which
-//! stands for higher-layer decoding; the bursts have the lengths of the UltraSPARC T2 model: 480 additions, 80
-//! multiplications, 26 divisions.
+//! A packet costs one lookup (`hash1`) or three that depend on each other (`hashN`; N = 3 as in the
+//! BlackBox study, section 4.3). `intadd`, `intmul` and `intdiv` are `hash1_L1` with a burst of one
+//! kind of integer instruction behind it, which stands for higher-layer decoding; the bursts have
+//! the lengths of the UltraSPARC T2 model: 480 additions, 80 multiplications, 26 divisions.
 
 use crate::frame::Layout;
 use crate::hash;
@@ -56,9 +58,11 @@ impl Forwarder {
         Self { table: (0..entries).map(|_| random.bits()).collect(), lookups, burst, looked_up: 0 }
     }
 
-    /// The entry that the last of the lookups for `destination` ends at; each lookup hashes what the one before it found.
+    /// The entry that the last of the lookups for `destination` ends at; each lookup hashes what
+    /// the one before it found.
     fn look_up(&self, destination: u32) -> u64 {
-        // The number of entries is a power of two of at most 2^23: the highest bits of the hash are an index.
+        // The number of entries is a power of two of at most 2^23: the highest bits of the hash are
+        // an index.
         let shift = 32 - self.table.len().trailing_zeros();
         let mut entry = 0;
         for _ in 0..self.lookups {
@@ -129,13 +133,16 @@ mod tests {
     use crate::traffic::Traffic;
     use std::net::IpAddr;
 
-    /// The route of a packet worked out from scratch: a multiplicative walk over the table as a map from index to entry.
+    /// The route of a packet worked out from scratch: a multiplicative walk over the table as a map
+    /// from index to entry.
     fn reference(table: &[u64], lookups: u32, destination: IpAddr) -> u8 {
         let words: Vec<u32> = match destination {
             IpAddr::V4(address) => vec![u32::from_be_bytes(address.octets())],
-            IpAddr::V6(address) => {
-                address.octets().chunks(4).map(|word| u32::from_be_bytes(word.try_into().unwrap())).collect()
-            }
+            IpAddr::V6(address) => address
+                .octets()
+                .chunks(4)
+                .map(|word| u32::from_be_bytes(word.try_into().unwrap()))
+                .collect(),
         };
         let destination = words.iter().fold(0u64, |sum, &word| (sum + u64::from(word)) % (1 << 32));
         let mut entry = 0u64;
@@ -163,8 +170,13 @@ mod tests {
             for n in 0..512 {
                 let frame = traffic.frame(n);
                 let layout = Layout::of(frame).unwrap();
-                let expected = reference(&forwarder.table, forwarder.lookups, layout.destination(frame));
-                assert_eq!(forwarder.process(frame, &layout), Verdict::Forward(expected), "{program}");
+                let expected =
+                    reference(&forwarder.table, forwarder.lookups, layout.destination(frame));
+                assert_eq!(
+                    forwarder.process(frame, &layout),
+                    Verdict::Forward(expected),
+                    "{program}"
+                );
                 ports[usize::from(expected)] += 1;
             }
             assert!(ports.iter().all(|&packets| packets > 0), "{program}: {ports:?}");
@@ -172,16 +184,19 @@ mod tests {
         }
     }
 
-    /// Packets to ever new destinations touch ever new cache lines: a cache that remembers all lines seen would not help.
+    /// Packets to ever new destinations touch ever new cache lines: a cache that remembers all
+    /// lines seen would not help.
     #[test]
     fn lookups_for_new_destinations_have_no_locality() {
         let lines = L2_ENTRIES / 8;
         let mut seen = vec![false; lines];
         for host in 0..lines as u32 {
-            seen[(hash::mix(0x0a00_0000 | host) >> (32 - L2_ENTRIES.trailing_zeros())) as usize / 8] = true;
+            seen[(hash::mix(0x0a00_0000 | host) >> (32 - L2_ENTRIES.trailing_zeros())) as usize
+                / 8] = true;
         }
         let touched = seen.iter().filter(|&&seen| seen).count() as f64 / lines as f64;
-        // Throwing as many balls as there are bins leaves 1/e of them empty; 8,192 bins make that exact to 0.5 %.
+        // Throwing as many balls as there are bins leaves 1/e of them empty; 8,192 bins make that
+        // exact to 0.5 %.
         assert!((touched - (1.0 - (-1.0f64).exp())).abs() < 0.02, "{touched}");
     }
 

@@ -1,8 +1,10 @@
-//! Ethernet frames as a forwarder sees them: where the headers are, which fields it reads, and which it rewrites.
+//! Ethernet frames as a forwarder sees them: where the headers are, which fields it reads, and
+//! which it rewrites.
 //!
-//! [`Layout::of`] is the receive check of RFC 1812 section 5.2.2: lengths that fit, a correct IPv4 header checksum. What
-//! passes it can be read and rewritten at fixed offsets. Up to two VLAN tags are skipped; of IPv6, only packets without
-//! extension headers have a transport header here. Everything else (ARP, LLDP, damaged frames) has no layout.
+//! [`Layout::of`] is the receive check of RFC 1812 section 5.2.2: lengths that fit, a correct IPv4
+//! header checksum. What passes it can be read and rewritten at fixed offsets. Up to two VLAN tags
+//! are skipped; of IPv6, only packets without extension headers have a transport header here.
+//! Everything else (ARP, LLDP, damaged frames) has no layout.
 
 use crate::checksum;
 use std::net::IpAddr;
@@ -77,7 +79,14 @@ impl Layout {
         if packet[0] >> 4 != 6 || total > packet.len() {
             return None;
         }
-        Self::with_transport(Version::V6, packet[6], network, 40, &packet[40..total], network + total)
+        Self::with_transport(
+            Version::V6,
+            packet[6],
+            network,
+            40,
+            &packet[40..total],
+            network + total,
+        )
     }
 
     fn with_transport(
@@ -89,7 +98,11 @@ impl Layout {
         end: usize,
     ) -> Option<Self> {
         let complete = match protocol {
-            TCP => payload.len() >= 20 && usize::from(payload[12] >> 4) * 4 <= payload.len() && payload[12] >> 4 >= 5,
+            TCP => {
+                payload.len() >= 20
+                    && usize::from(payload[12] >> 4) * 4 <= payload.len()
+                    && payload[12] >> 4 >= 5
+            }
             UDP => payload.len() >= 8,
             _ => false,
         };
@@ -149,8 +162,9 @@ impl Layout {
         &frame[start..usize::from(self.end)]
     }
 
-    /// Sends the packet to another host of its network: the low 24 bits of the destination become those of `host`. The
-    /// checksums that cover the address are adjusted, so a valid packet stays valid.
+    /// Sends the packet to another host of its network: the low 24 bits of the destination become
+    /// those of `host`. The checksums that cover the address are adjusted, so a valid packet
+    /// stays valid.
     pub fn redirect(&self, frame: &mut [u8], host: u32) {
         let low = match self.version {
             Version::V4 => self.network() + 16,
@@ -174,14 +188,16 @@ impl Layout {
         } else if bytes::<2>(frame, transport + 6) != [0, 0] {
             adjust(frame, transport + 6, old, new);
             if bytes::<2>(frame, transport + 6) == [0, 0] {
-                // RFC 768: zero means that there is no checksum; a sum that comes out as zero is sent as the other zero.
+                // RFC 768: zero means that there is no checksum; a sum that comes out as zero is
+                // sent as the other zero.
                 frame[transport + 6..transport + 8].copy_from_slice(&[0xff, 0xff]);
             }
         }
     }
 
-    /// Makes the frame ready to leave through port `hop` (RFC 1812 section 5.3.1): new MAC addresses, TTL or hop limit one
-    /// lower, IPv4 header checksum adjusted. False, and the frame untouched, where its time to live has run out.
+    /// Makes the frame ready to leave through port `hop` (RFC 1812 section 5.3.1): new MAC
+    /// addresses, TTL or hop limit one lower, IPv4 header checksum adjusted. False, and the
+    /// frame untouched, where its time to live has run out.
     #[must_use]
     pub fn forward(&self, frame: &mut [u8], hop: u8) -> bool {
         let (time_to_live, word) = match self.version {
@@ -249,10 +265,12 @@ mod tests {
                     && udp.to_header().calc_checksum_ipv4(&ip, udp.payload()) == Ok(udp.checksum())
             }
             (NetSlice::Ipv6(ip), TransportSlice::Tcp(tcp)) => {
-                tcp.to_header().calc_checksum_ipv6(&ip.header().to_header(), tcp.payload()) == Ok(tcp.checksum())
+                tcp.to_header().calc_checksum_ipv6(&ip.header().to_header(), tcp.payload())
+                    == Ok(tcp.checksum())
             }
             (NetSlice::Ipv6(ip), TransportSlice::Udp(udp)) => {
-                udp.to_header().calc_checksum_ipv6(&ip.header().to_header(), udp.payload()) == Ok(udp.checksum())
+                udp.to_header().calc_checksum_ipv6(&ip.header().to_header(), udp.payload())
+                    == Ok(udp.checksum())
             }
             _ => false,
         }
@@ -319,7 +337,11 @@ mod tests {
             let before = frame.clone();
             assert!(!layout.forward(&mut frame, 6));
             assert_eq!(frame, before);
-            assert_eq!(Layout::of(&frame), Some(layout), "128 decrements later the checksum is still right");
+            assert_eq!(
+                Layout::of(&frame),
+                Some(layout),
+                "128 decrements later the checksum is still right"
+            );
         }
     }
 
@@ -338,8 +360,9 @@ mod tests {
 
     #[test]
     fn a_udp_packet_without_checksum_gets_none() {
-        let builder =
-            etherparse::PacketBuilder::ethernet2([1; 6], [2; 6]).ipv4([10, 0, 0, 1], [10, 0, 0, 2], 9).udp(1, 2);
+        let builder = etherparse::PacketBuilder::ethernet2([1; 6], [2; 6])
+            .ipv4([10, 0, 0, 1], [10, 0, 0, 2], 9)
+            .udp(1, 2);
         let mut frame = Vec::new();
         builder.write(&mut frame, b"payload").unwrap();
         frame[40..42].copy_from_slice(&[0, 0]);

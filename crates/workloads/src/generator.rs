@@ -1,13 +1,16 @@
-//! A traffic generator: flows of TCP and UDP over IPv4 and IPv6, some in a VLAN, some with suspicious payload.
+//! A traffic generator: flows of TCP and UDP over IPv4 and IPv6, some in a VLAN, some with
+//! suspicious payload.
 //!
-//! A frame belongs to a flow chosen at random. A TCP flow begins with SYN and SYN-ACK, carries data both ways, and ends in
-//! two FINs, after which the same addresses and ports start over; a UDP flow only carries data. Sizes are near the simple
-//! IMIX of traffic testing (7 small : 4 medium : 1 full frame), from 64 to 1514 bytes without the frame check sequence.
-//! All checksums are right.
+//! A frame belongs to a flow chosen at random. A TCP flow begins with SYN and SYN-ACK, carries data
+//! both ways, and ends in two FINs, after which the same addresses and ports start over; a UDP flow
+//! only carries data. Sizes are near the simple IMIX of traffic testing (7 small : 4 medium : 1
+//! full frame), from 64 to 1514 bytes without the frame check sequence. All checksums are right.
 
 use crate::keywords::KEYWORDS;
 use crate::traffic::Traffic;
-use etherparse::{IpHeaders, IpNumber, Ipv4Header, Ipv6FlowLabel, Ipv6Header, PacketBuilder, TcpHeader, VlanId};
+use etherparse::{
+    IpHeaders, IpNumber, Ipv4Header, Ipv6FlowLabel, Ipv6Header, PacketBuilder, TcpHeader, VlanId,
+};
 use pinwise_topology::Random;
 
 const SMALLEST: usize = 64;
@@ -74,7 +77,8 @@ impl Flow {
             port: ports[random.below(ports.len() as u64) as usize],
         };
         let ipv6 = random.below(5) == 0;
-        let vlan = (random.below(6) == 0).then(|| VlanId::try_new(1 + random.below(4094) as u16).unwrap_or_default());
+        let vlan = (random.below(6) == 0)
+            .then(|| VlanId::try_new(1 + random.below(4094) as u16).unwrap_or_default());
         Self { client, server, ipv6, tcp, vlan, phase: Phase::Syn }
     }
 
@@ -85,8 +89,11 @@ impl Flow {
             let payload = self.payload(random, 8);
             return self.write(random, from_client, None, &payload, frame);
         }
-        let mut header =
-            TcpHeader { window_size: 0xfaf0, sequence_number: random.bits() as u32, ..TcpHeader::default() };
+        let mut header = TcpHeader {
+            window_size: 0xfaf0,
+            sequence_number: random.bits() as u32,
+            ..TcpHeader::default()
+        };
         let (from_client, phase) = match self.phase {
             Phase::Syn => {
                 header.syn = true;
@@ -115,20 +122,28 @@ impl Flow {
         self.write(random, from_client, Some(header), &payload, frame);
     }
 
-    /// Payload for a frame of a size drawn from the mix: half of it text, half binary, some with a keyword.
+    /// Payload for a frame of a size drawn from the mix: half of it text, half binary, some with a
+    /// keyword.
     fn payload(&self, random: &mut Random, transport_header: usize) -> Vec<u8> {
         let size = match random.below(12) {
             0..7 => SMALLEST + random.below(65) as usize,
             7..11 => 400 + random.below(301) as usize,
             _ => LARGEST,
         };
-        let headers = 14 + if self.vlan.is_some() { 4 } else { 0 } + if self.ipv6 { 40 } else { 20 } + transport_header;
+        let headers = 14
+            + if self.vlan.is_some() { 4 } else { 0 }
+            + if self.ipv6 { 40 } else { 20 }
+            + transport_header;
         let text = random.below(2) == 0;
         let mut payload = vec![0; size.saturating_sub(headers)];
         for chunk in payload.chunks_mut(8) {
             let bits = random.bits().to_le_bytes();
             for (byte, bits) in chunk.iter_mut().zip(bits) {
-                *byte = if text { b"etaoinshrdlu cmfwypvbgkjqxz/.=&0"[usize::from(bits) % 32] } else { bits };
+                *byte = if text {
+                    b"etaoinshrdlu cmfwypvbgkjqxz/.=&0"[usize::from(bits) % 32]
+                } else {
+                    bits
+                };
             }
         }
         if random.below(KEYWORD_EVERY) == 0 {
@@ -149,7 +164,8 @@ impl Flow {
         payload: &[u8],
         frame: &mut Vec<u8>,
     ) {
-        let (from, to) = if from_client { (self.client, self.server) } else { (self.server, self.client) };
+        let (from, to) =
+            if from_client { (self.client, self.server) } else { (self.server, self.client) };
         let time_to_live = 32 + random.below(96) as u8;
         let ethernet = PacketBuilder::ethernet2(from.mac, to.mac);
         let ip = self.ip(from, to, time_to_live);
@@ -159,7 +175,8 @@ impl Flow {
         };
         let written = match tcp {
             Some(header) => {
-                let header = TcpHeader { source_port: from.port, destination_port: to.port, ..header };
+                let header =
+                    TcpHeader { source_port: from.port, destination_port: to.port, ..header };
                 ip.tcp_header(header).write(frame, payload)
             }
             None => ip.udp(from.port, to.port).write(frame, payload),
@@ -171,7 +188,9 @@ impl Flow {
     fn ip(&self, from: Endpoint, to: Endpoint, time_to_live: u8) -> IpHeaders {
         if self.ipv6 {
             // A unique local network, the same 32 bits as in IPv4 behind it.
-            let address = |endpoint: Endpoint| (0xfd00_u128 << 112 | u128::from(endpoint.address)).to_be_bytes();
+            let address = |endpoint: Endpoint| {
+                (0xfd00_u128 << 112 | u128::from(endpoint.address)).to_be_bytes()
+            };
             let header = Ipv6Header {
                 flow_label: Ipv6FlowLabel::ZERO,
                 hop_limit: time_to_live,
@@ -210,7 +229,8 @@ mod tests {
         assert_ne!(frames(1), frames(2));
     }
 
-    /// etherparse is the judge: it decodes every frame, and recomputes every checksum from the decoded header.
+    /// etherparse is the judge: it decodes every frame, and recomputes every checksum from the
+    /// decoded header.
     #[test]
     fn every_frame_is_valid_and_all_kinds_occur() {
         let traffic = Traffic::generate(7, 256, 2048);
@@ -223,30 +243,42 @@ mod tests {
             let (ip, transport) = (packet.net.unwrap(), packet.transport.unwrap());
             let (protocol, valid) = match (&ip, &transport) {
                 (NetSlice::Ipv4(ip), TransportSlice::Tcp(tcp)) => {
-                    let sum = tcp.to_header().calc_checksum_ipv4(&ip.header().to_header(), tcp.payload());
+                    let sum =
+                        tcp.to_header().calc_checksum_ipv4(&ip.header().to_header(), tcp.payload());
                     (
                         4,
                         sum == Ok(tcp.checksum())
-                            && ip.header().to_header().calc_header_checksum() == ip.header().header_checksum(),
+                            && ip.header().to_header().calc_header_checksum()
+                                == ip.header().header_checksum(),
                     )
                 }
                 (NetSlice::Ipv4(ip), TransportSlice::Udp(udp)) => {
-                    let sum = udp.to_header().calc_checksum_ipv4(&ip.header().to_header(), udp.payload());
+                    let sum =
+                        udp.to_header().calc_checksum_ipv4(&ip.header().to_header(), udp.payload());
                     (4, sum == Ok(udp.checksum()))
                 }
                 (NetSlice::Ipv6(ip), TransportSlice::Tcp(tcp)) => {
-                    let sum = tcp.to_header().calc_checksum_ipv6(&ip.header().to_header(), tcp.payload());
+                    let sum =
+                        tcp.to_header().calc_checksum_ipv6(&ip.header().to_header(), tcp.payload());
                     (6, sum == Ok(tcp.checksum()))
                 }
                 (NetSlice::Ipv6(ip), TransportSlice::Udp(udp)) => {
-                    let sum = udp.to_header().calc_checksum_ipv6(&ip.header().to_header(), udp.payload());
+                    let sum =
+                        udp.to_header().calc_checksum_ipv6(&ip.header().to_header(), udp.payload());
                     (6, sum == Ok(udp.checksum()))
                 }
                 other => panic!("frame {n} is neither TCP nor UDP over IP: {other:?}"),
             };
             assert!(valid, "frame {n}");
-            kinds.insert((protocol, matches!(transport, TransportSlice::Tcp(_)), !packet.link_exts.is_empty()));
-            assert_eq!(Layout::of(frame).map(|layout| layout.version() == Version::V4), Some(protocol == 4));
+            kinds.insert((
+                protocol,
+                matches!(transport, TransportSlice::Tcp(_)),
+                !packet.link_exts.is_empty(),
+            ));
+            assert_eq!(
+                Layout::of(frame).map(|layout| layout.version() == Version::V4),
+                Some(protocol == 4)
+            );
         }
         assert_eq!(kinds.len(), 8, "IPv4/IPv6 x TCP/UDP x tagged/untagged: {kinds:?}");
         assert_eq!((sizes.first(), sizes.last()), (Some(&SMALLEST), Some(&LARGEST)));

@@ -2,8 +2,8 @@
 
 use std::net::IpAddr;
 
-/// The 32-bit finalizer of MurmurHash3 (Austin Appleby, public domain): a bijection in which every input bit changes every
-/// output bit with probability near one half. Its high bits index a table.
+/// The 32-bit finalizer of MurmurHash3 (Austin Appleby, public domain): a bijection in which every
+/// input bit changes every output bit with probability near one half. Its high bits index a table.
 pub(crate) fn mix(mut word: u32) -> u32 {
     word ^= word >> 16;
     word = word.wrapping_mul(0x85eb_ca6b);
@@ -18,7 +18,9 @@ pub(crate) fn fold(address: IpAddr) -> u32 {
         IpAddr::V4(address) => address.to_bits(),
         IpAddr::V6(address) => {
             let bits = address.to_bits();
-            [96, 64, 32, 0].iter().fold(0u32, |sum, &shift| sum.wrapping_add((bits >> shift) as u32))
+            [96, 64, 32, 0]
+                .iter()
+                .fold(0u32, |sum, &shift| sum.wrapping_add((bits >> shift) as u32))
         }
     }
 }

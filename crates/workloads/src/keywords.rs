@@ -1,7 +1,8 @@
 //! What the intrusion detector looks for: byte strings of the kind that signature sets list.
 
-/// Byte strings that occur in attacks and probes, and hardly in ordinary traffic. Our own collection of publicly known
-/// idioms; what matters here is their number and lengths, which shape the automaton.
+/// Byte strings that occur in attacks and probes, and hardly in ordinary traffic. Our own
+/// collection of publicly known idioms; what matters here is their number and lengths, which shape
+/// the automaton.
 pub(crate) const KEYWORDS: &[&str] = &[
     // Path traversal and files that should not be asked for.
     "../../../../",

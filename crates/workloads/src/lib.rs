@@ -1,13 +1,16 @@
 //! Packet-processing programs to try placements on: real threads, real packets, real work.
 //!
-//! Each instance of a [`Program`] is a software pipeline of three threads: R receives packets, P processes them, T transmits
-//! them (`pipeline`). They pass packets on through two lock-free rings ([`ring()`]) which they poll (`polling`). The programs are those of
-//! the studies that pinwise builds on: nine variants of IP forwarding (`forwarder`; BlackBox scheduler, section 4.3), a packet
-//! analyzer (`analyzer`), intrusion detection by string matching (`matcher`) and stateful flow processing (`flows`;
-//! optimal assignment by extreme value theory, section 4.3). There, packets came from a 10 Gbit/s link and threads ran on bare
-//! hardware contexts; here they come from memory (`generator`, `capture`) and threads run on Linux.
+//! Each instance of a [`Program`] is a software pipeline of three threads: R receives packets, P
+//! processes them, T transmits them (`pipeline`). They pass packets on through two lock-free rings
+//! ([`ring()`]) which they poll (`polling`). The programs are those of the studies that pinwise
+//! builds on: nine variants of IP forwarding (`forwarder`; BlackBox scheduler, section 4.3), a
+//! packet analyzer (`analyzer`), intrusion detection by string matching (`matcher`) and stateful
+//! flow processing (`flows`; optimal assignment by extreme value theory, section 4.3). There,
+//! packets came from a 10 Gbit/s link and threads ran on bare hardware contexts; here they come
+//! from memory (`generator`, `capture`) and threads run on Linux.
 //!
-//! What this crate does not do: use a network interface, or place its threads. It is the program that gets placed.
+//! What this crate does not do: use a network interface, or place its threads. It is the program
+//! that gets placed.
 //!
 //! ```
 //! use pinwise_workloads::Workload;

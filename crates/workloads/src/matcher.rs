@@ -1,7 +1,9 @@
-//! Intrusion detection by string matching: every packet's payload is searched for all [`KEYWORDS`] at once.
+//! Intrusion detection by string matching: every packet's payload is searched for all [`KEYWORDS`]
+//! at once.
 //!
-//! The automaton is that of Aho and Corasick (1975), built by the `aho-corasick` crate; all occurrences are found, also
-//! overlapping ones, ASCII letters in either case, as signature sets ask for.
+//! The automaton is that of Aho and Corasick (1975), built by the `aho-corasick` crate; all
+//! occurrences are found, also overlapping ones, ASCII letters in either case, as signature sets
+//! ask for.
 
 use crate::frame::Layout;
 use crate::hash;
@@ -34,7 +36,9 @@ impl Processor for Matcher {
         let found = self.automaton.find_overlapping_iter(layout.payload(frame)).count() as u64;
         self.matches += found;
         self.suspicious += u64::from(found > 0);
-        port_by_flow(hash::mix(hash::fold(layout.source(frame)) ^ hash::fold(layout.destination(frame))))
+        port_by_flow(hash::mix(
+            hash::fold(layout.source(frame)) ^ hash::fold(layout.destination(frame)),
+        ))
     }
 
     fn findings(&self) -> Vec<(&'static str, u64)> {
@@ -60,13 +64,18 @@ mod tests {
             let found = KEYWORDS
                 .iter()
                 .flat_map(|keyword| {
-                    payload.windows(keyword.len()).filter(|at| at.eq_ignore_ascii_case(keyword.as_bytes()))
+                    payload
+                        .windows(keyword.len())
+                        .filter(|at| at.eq_ignore_ascii_case(keyword.as_bytes()))
                 })
                 .count() as u64;
             matches += found;
             suspicious += u64::from(found > 0);
         }
-        assert_eq!(matcher.findings(), [("keyword_matches", matches), ("suspicious_packets", suspicious)]);
+        assert_eq!(
+            matcher.findings(),
+            [("keyword_matches", matches), ("suspicious_packets", suspicious)]
+        );
         assert!(suspicious > 20 && suspicious < 300, "{suspicious}");
     }
 }

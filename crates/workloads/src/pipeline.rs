@@ -1,15 +1,20 @@
 //! One instance of a program: three threads that pass packets on, R to P to T.
 //!
-//! - **R** receives: takes the next frame of the traffic, writes it into a packet buffer, as a network card would, checks
-//!   its headers (RFC 1812 section 5.2.2), and passes the buffer's index on.
-//! - **P** processes: does with the packet what the [`Processor`] does, and writes the verdict beside it.
-//! - **T** transmits: gives the packet its new MAC addresses, time to live and checksum, and counts it.
+//! - **R** receives: takes the next frame of the traffic, writes it into a packet buffer, as a
+//!   network card would, checks its headers (RFC 1812 section 5.2.2), and passes the buffer's index
+//!   on.
+//! - **P** processes: does with the packet what the [`Processor`] does, and writes the verdict
+//!   beside it.
+//! - **T** transmits: gives the packet its new MAC addresses, time to live and checksum, and counts
+//!   it.
 //!
-//! Indices travel through two [rings](mod@crate::ring) of [`RING`] slots, in bursts of at most [`BURST`], as in DPDK. There is no way back
-//! from T to R: R takes the buffers in turn, and since a pipeline keeps the order and never holds more packets than both rings
-//! and three bursts, a buffer's last packet has left when its turn comes again. So whoever holds a buffer's index is
-//! its only user, and the lock around each buffer, which makes that safe without trusting this argument, is always free: it costs
-//! two atomic instructions on a cache line that the thread needs anyway.
+//! Indices travel through two [rings](mod@crate::ring) of [`RING`] slots, in bursts of at most
+//! [`BURST`], as in DPDK. There is no way back from T to R: R takes the buffers in turn, and since
+//! a pipeline keeps the order and never holds more packets than both rings and three bursts, a
+//! buffer's last packet has left when its turn comes again. So whoever holds a buffer's index is
+//! its only user, and the lock around each buffer, which makes that safe without trusting this
+//! argument, is always free: it costs two atomic instructions on a cache line that the thread needs
+//! anyway.
 
 use crate::frame::Layout;
 use crate::polling::Turn;
@@ -20,8 +25,9 @@ use crossbeam_utils::CachePadded;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Slots of a ring: the size that descriptor rings of network cards commonly have. Where stages share a CPU, a ringful is what one of them
-/// does in its turn, long enough for the context switch not to matter.
+/// Slots of a ring: the size that descriptor rings of network cards commonly have. Where stages
+/// share a CPU, a ringful is what one of them does in its turn, long enough for the context switch
+/// not to matter.
 pub(crate) const RING: usize = 1024;
 
 /// Packets taken from a ring at once, at most.
@@ -58,7 +64,8 @@ pub(crate) struct Pipeline {
 impl Pipeline {
     /// A pipeline for frames of at most `longest` bytes that ends after `limit` packets.
     pub(crate) fn new(longest: usize, limit: u64) -> Self {
-        let packet = || Packet { frame: Vec::with_capacity(longest), layout: None, verdict: Verdict::Drop };
+        let packet =
+            || Packet { frame: Vec::with_capacity(longest), layout: None, verdict: Verdict::Drop };
         Self {
             buffers: (0..BUFFERS).map(|_| Mutex::new(packet())).collect(),
             counters: CachePadded::default(),
@@ -77,7 +84,8 @@ impl Pipeline {
     }
 
     fn packet(&self, index: u64) -> MutexGuard<'_, Packet> {
-        // A stage that panicked is reported when it is joined; the packet itself is overwritten in its next turn.
+        // A stage that panicked is reported when it is joined; the packet itself is overwritten in
+        // its next turn.
         self.buffers[index as usize % BUFFERS].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -111,7 +119,12 @@ impl Pipeline {
     }
 
     /// The P thread.
-    pub(crate) fn process(&self, processor: &mut dyn Processor, mut received: Consumer, mut transmission: Producer) {
+    pub(crate) fn process(
+        &self,
+        processor: &mut dyn Processor,
+        mut received: Consumer,
+        mut transmission: Producer,
+    ) {
         let mut turn = Turn::default();
         let mut indices = [0; BURST];
         let mut processed = 0;
@@ -210,7 +223,10 @@ mod tests {
         let pipeline = run(&traffic, 5000, &mut recorder);
         assert_eq!(recorder.0.len(), 5000);
         assert!(recorder.0.iter().enumerate().all(|(n, frame)| frame == traffic.frame(n as u64)));
-        let sent = (0..5000).filter(|n| (n + 1) % 10 != 0).map(|n| traffic.frame(n).len() as u64).sum::<u64>();
+        let sent = (0..5000)
+            .filter(|n| (n + 1) % 10 != 0)
+            .map(|n| traffic.frame(n).len() as u64)
+            .sum::<u64>();
         assert_eq!(pipeline.counters.packets.load(Ordering::Relaxed), 5000);
         assert_eq!(pipeline.counters.dropped.load(Ordering::Relaxed), 500);
         assert_eq!(pipeline.counters.bytes.load(Ordering::Relaxed), sent);
@@ -239,12 +255,20 @@ mod tests {
             let sent = etherparse::SlicedPacket::from_ethernet(after).unwrap();
             let received = etherparse::SlicedPacket::from_ethernet(before).unwrap();
             match (layout.version(), sent.net.unwrap(), received.net.unwrap()) {
-                (Version::V4, etherparse::NetSlice::Ipv4(sent), etherparse::NetSlice::Ipv4(received)) => {
+                (
+                    Version::V4,
+                    etherparse::NetSlice::Ipv4(sent),
+                    etherparse::NetSlice::Ipv4(received),
+                ) => {
                     assert_eq!(sent.header().ttl() + 1, received.header().ttl());
                     assert_eq!(sent.header().destination()[1..], (n as u32).to_be_bytes()[1..]);
                     assert_eq!(checksum::sum(sent.header().slice()), 0xffff);
                 }
-                (Version::V6, etherparse::NetSlice::Ipv6(sent), etherparse::NetSlice::Ipv6(received)) => {
+                (
+                    Version::V6,
+                    etherparse::NetSlice::Ipv6(sent),
+                    etherparse::NetSlice::Ipv6(received),
+                ) => {
                     assert_eq!(sent.header().hop_limit() + 1, received.header().hop_limit());
                     assert_eq!(sent.header().destination()[13..], (n as u32).to_be_bytes()[1..]);
                 }

@@ -34,7 +34,8 @@ impl Program {
     }
 }
 
-/// The port that a packet leaves through where no routing table decides: by its addresses, so that a flow keeps its port.
+/// The port that a packet leaves through where no routing table decides: by its addresses, so that
+/// a flow keeps its port.
 pub(crate) fn port_by_flow(hash: u32) -> Verdict {
     Verdict::Forward((hash >> 28) as u8)
 }

@@ -71,8 +71,12 @@ impl Program {
     /// What a P thread does, in a few words.
     pub fn description(self) -> &'static str {
         match self {
-            Self::Hash1L1 | Self::Hash1L2 | Self::Hash1Mem => "IP forwarding, one table lookup a packet",
-            Self::HashNL1 | Self::HashNL2 | Self::HashNMem => "IP forwarding, three dependent lookups a packet",
+            Self::Hash1L1 | Self::Hash1L2 | Self::Hash1Mem => {
+                "IP forwarding, one table lookup a packet"
+            }
+            Self::HashNL1 | Self::HashNL2 | Self::HashNMem => {
+                "IP forwarding, three dependent lookups a packet"
+            }
             Self::IntAdd => "IP forwarding and 480 integer additions a packet",
             Self::IntMul => "IP forwarding and 80 integer multiplications a packet",
             Self::IntDiv => "IP forwarding and 26 integer divisions a packet",
@@ -85,7 +89,9 @@ impl Program {
     /// What a P thread's work touches besides the packets.
     pub fn working_set(self) -> &'static str {
         match self {
-            Self::Hash1L1 | Self::HashNL1 | Self::IntAdd | Self::IntMul | Self::IntDiv => "table of 4 KiB",
+            Self::Hash1L1 | Self::HashNL1 | Self::IntAdd | Self::IntMul | Self::IntDiv => {
+                "table of 4 KiB"
+            }
             Self::Hash1L2 | Self::HashNL2 => "table of 512 KiB",
             Self::Hash1Mem | Self::HashNMem => "table of 64 MiB",
             Self::PacketAnalyzer => "log of the last 4,096 packets",
@@ -94,7 +100,8 @@ impl Program {
         }
     }
 
-    /// What its instances' threads are named after: `ipfwd0-R` is the receiver of the first instance.
+    /// What its instances' threads are named after: `ipfwd0-R` is the receiver of the first
+    /// instance.
     pub fn stem(self) -> &'static str {
         match self {
             Self::PacketAnalyzer => "analyzer",
@@ -104,8 +111,9 @@ impl Program {
         }
     }
 
-    /// The packets it receives where no capture is given: 1,024 frames of 256 flows to ever new destinations for IP
-    /// forwarding; for the stateful program 16,384 frames of 4,096 flows; 2,048 frames of 512 flows for the others.
+    /// The packets it receives where no capture is given: 1,024 frames of 256 flows to ever new
+    /// destinations for IP forwarding; for the stateful program 16,384 frames of 4,096 flows;
+    /// 2,048 frames of 512 flows for the others.
     pub fn traffic(self, seed: u64) -> Traffic {
         match self {
             Self::Stateful => Traffic::generate(seed, 4096, 16384),
@@ -147,8 +155,12 @@ impl Workload {
             let (name, number) = part.split_once(':').unwrap_or((part, "1"));
             let program = Program::ALL.into_iter().find(|program| program.name() == name);
             let program = program.ok_or_else(|| Error::UnknownProgram { name: name.to_owned() })?;
-            let instances = number.parse().ok().filter(|instances| (1..=Self::MOST_INSTANCES).contains(instances));
-            let instances = instances.ok_or_else(|| Error::Instances { text: number.to_owned() })?;
+            let instances = number
+                .parse()
+                .ok()
+                .filter(|instances| (1..=Self::MOST_INSTANCES).contains(instances));
+            let instances =
+                instances.ok_or_else(|| Error::Instances { text: number.to_owned() })?;
             programs.extend(std::iter::repeat_n(program, instances));
         }
         Self::new(programs)
@@ -172,7 +184,8 @@ impl Workload {
 
 impl fmt::Display for Workload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let parts = self.parts().into_iter().map(|(program, instances)| format!("{program}:{instances}"));
+        let parts =
+            self.parts().into_iter().map(|(program, instances)| format!("{program}:{instances}"));
         f.write_str(&parts.collect::<Vec<_>>().join("+"))
     }
 }
@@ -194,7 +207,10 @@ mod tests {
     #[test]
     fn several_programs_are_read_back_as_they_are_shown() {
         let mixed = Workload::parse("intadd:2+stateful+intmul:1").unwrap();
-        assert_eq!(mixed.programs(), [Program::IntAdd, Program::IntAdd, Program::Stateful, Program::IntMul]);
+        assert_eq!(
+            mixed.programs(),
+            [Program::IntAdd, Program::IntAdd, Program::Stateful, Program::IntMul]
+        );
         assert_eq!(
             (mixed.to_string(), mixed.name()),
             ("intadd:2+stateful:1+intmul:1".into(), "intadd+stateful+intmul".into())

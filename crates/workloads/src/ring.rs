@@ -1,17 +1,20 @@
 //! A bounded lock-free queue from one thread to one other (SPSC ring).
 //!
-//! *Positions* count every value ever passed and wrap around at 2^64; the slot of a position is its lowest bits. The producer owns the
-//! `tail` (the next position to write), the consumer owns the `head` (the next one to read), and `tail - head` values are in
-//! the ring. Each side publishes its own position with release and reads the other's with acquire, so a slot's value is
-//! visible before the position that makes it readable, and is read before the position that makes it writable again. That
-//! is all the synchronisation there is; no operation waits and none retries.
+//! *Positions* count every value ever passed and wrap around at 2^64; the slot of a position is its
+//! lowest bits. The producer owns the `tail` (the next position to write), the consumer owns the
+//! `head` (the next one to read), and `tail - head` values are in the ring. Each side publishes its
+//! own position with release and reads the other's with acquire, so a slot's value is
+//! visible before the position that makes it readable, and is read before the position that makes
+//! it writable again. That is all the synchronisation there is; no operation waits and none
+//! retries.
 //!
-//! Two things keep it fast. Head and tail live on cache lines of their own, so that the two threads do not disturb each
-//! other when they touch different ends (false sharing). And each side remembers the last position it saw of the other and
-//! looks again only when it must, so that a burst costs one transfer of a cache line between CPUs instead of one a value.
+//! Two things keep it fast. Head and tail live on cache lines of their own, so that the two threads
+//! do not disturb each other when they touch different ends (false sharing). And each side
+//! remembers the last position it saw of the other and looks again only when it must, so that a
+//! burst costs one transfer of a cache line between CPUs instead of one a value.
 //!
-//! The slots are `AtomicU64`, read and written relaxed, which compiles to plain moves and needs no unsafe code; a value is
-//! whatever fits into 64 bits, here the index of a packet buffer.
+//! The slots are `AtomicU64`, read and written relaxed, which compiles to plain moves and needs no
+//! unsafe code; a value is whatever fits into 64 bits, here the index of a packet buffer.
 
 #[cfg(all(loom, test))]
 use loom::sync::{
@@ -56,9 +59,15 @@ pub struct Consumer {
 /// A ring that holds at least `capacity` values: the next power of two.
 pub fn ring(capacity: usize) -> (Producer, Consumer) {
     let slots = (0..capacity.next_power_of_two()).map(|_| AtomicU64::new(0)).collect();
-    let ring =
-        Arc::new(Ring { slots, head: CachePadded::new(AtomicU64::new(0)), tail: CachePadded::new(AtomicU64::new(0)) });
-    (Producer { ring: Arc::clone(&ring), tail: 0, head_seen: 0 }, Consumer { ring, head: 0, tail_seen: 0 })
+    let ring = Arc::new(Ring {
+        slots,
+        head: CachePadded::new(AtomicU64::new(0)),
+        tail: CachePadded::new(AtomicU64::new(0)),
+    });
+    (
+        Producer { ring: Arc::clone(&ring), tail: 0, head_seen: 0 },
+        Consumer { ring, head: 0, tail_seen: 0 },
+    )
 }
 
 impl Producer {
@@ -87,7 +96,8 @@ impl Producer {
 }
 
 impl Consumer {
-    /// Takes the oldest values, as many as there are and `values` holds, and says how many those were.
+    /// Takes the oldest values, as many as there are and `values` holds, and says how many those
+    /// were.
     pub fn pop(&mut self, values: &mut [u64]) -> usize {
         if self.tail_seen.wrapping_sub(self.head) < values.len() as u64 {
             self.tail_seen = self.ring.tail.load(Ordering::Acquire);
@@ -204,14 +214,16 @@ mod models {
     use super::*;
     use loom::thread;
 
-    /// What the ring really carries is the right to use a buffer. The writer fills a buffer only when there is room for its
-    /// index, so with a ring of one it comes back to the first of two buffers after the reader has done with it. loom
-    /// reports a data race wherever the ring does not order two accesses.
+    /// What the ring really carries is the right to use a buffer. The writer fills a buffer only
+    /// when there is room for its index, so with a ring of one it comes back to the first of
+    /// two buffers after the reader has done with it. loom reports a data race wherever the
+    /// ring does not order two accesses.
     #[test]
     fn a_buffer_is_never_used_from_both_sides_at_once() {
         loom::model(|| {
             let (mut producer, mut consumer) = ring(1);
-            let buffers = Arc::new([loom::cell::UnsafeCell::new(()), loom::cell::UnsafeCell::new(())]);
+            let buffers =
+                Arc::new([loom::cell::UnsafeCell::new(()), loom::cell::UnsafeCell::new(())]);
             let filled = Arc::clone(&buffers);
             let writer = thread::spawn(move || {
                 for value in 0..3 {

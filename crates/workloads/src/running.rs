@@ -87,23 +87,40 @@ impl Threads {
 }
 
 impl Workload {
-    /// Starts all instances on `traffic`, or each on [that of its program](crate::Program::traffic). Each ends by itself after `limit` packets;
-    /// without limit they run until they are stopped. `seed` makes the traffic and fills the tables.
-    pub fn start(&self, traffic: Option<Arc<Traffic>>, seed: u64, limit: Option<u64>) -> Result<Running, Error> {
+    /// Starts all instances on `traffic`, or each on [that of its
+    /// program](crate::Program::traffic). Each ends by itself after `limit` packets;
+    /// without limit they run until they are stopped. `seed` makes the traffic and fills the
+    /// tables.
+    pub fn start(
+        &self,
+        traffic: Option<Arc<Traffic>>,
+        seed: u64,
+        limit: Option<u64>,
+    ) -> Result<Running, Error> {
         if traffic.as_ref().is_some_and(|traffic| traffic.frames() == 0) {
             return Err(Error::NoTraffic);
         }
-        // Filling a large table takes a while; packets are counted from when all instances can start.
+        // Filling a large table takes a while; packets are counted from when all instances can
+        // start.
         let mut ready = Vec::new();
         for (program, instances) in self.parts() {
             let traffic = traffic.clone().unwrap_or_else(|| Arc::new(program.traffic(seed)));
-            ready.extend((0..instances).map(|_| (program, program.processor(seed), Arc::clone(&traffic))));
+            ready.extend(
+                (0..instances).map(|_| (program, program.processor(seed), Arc::clone(&traffic))),
+            );
         }
-        let mut running = Running { instances: Vec::new(), threads: Arc::default(), started: Instant::now() };
+        let mut running =
+            Running { instances: Vec::new(), threads: Arc::default(), started: Instant::now() };
         for (number, (program, processor, traffic)) in ready.into_iter().enumerate() {
             let name = format!("{}{number}", program.stem());
             // An error drops `running`, which stops the instances before this one.
-            let instance = Instance::start(name, processor, &traffic, limit.unwrap_or(u64::MAX), &running.threads)?;
+            let instance = Instance::start(
+                name,
+                processor,
+                &traffic,
+                limit.unwrap_or(u64::MAX),
+                &running.threads,
+            )?;
             running.instances.push(instance);
         }
         Ok(running)
@@ -125,8 +142,8 @@ impl Instance {
         let refused = |_: &Error| pipeline.stop();
 
         let (shared, traffic) = (Arc::clone(&pipeline), Arc::clone(traffic));
-        let receiver =
-            spawn(format!("{name}-R"), threads, move || shared.receive(&traffic, to_p)).inspect_err(refused)?;
+        let receiver = spawn(format!("{name}-R"), threads, move || shared.receive(&traffic, to_p))
+            .inspect_err(refused)?;
         let shared = Arc::clone(&pipeline);
         let process = move || {
             shared.process(&mut *processor, from_r, to_t);
@@ -134,7 +151,8 @@ impl Instance {
         };
         let processor = spawn(format!("{name}-P"), threads, process).inspect_err(refused)?;
         let shared = Arc::clone(&pipeline);
-        let transmitter = spawn(format!("{name}-T"), threads, move || shared.transmit(from_p)).inspect_err(refused)?;
+        let transmitter = spawn(format!("{name}-T"), threads, move || shared.transmit(from_p))
+            .inspect_err(refused)?;
         Ok(Self { name, pipeline, receiver, processor, transmitter })
     }
 
@@ -172,7 +190,8 @@ impl Running {
         self.instances.iter().map(|instance| instance.counts().packets).sum()
     }
 
-    /// Sleeps until all instances have reached their limit, or one has failed: true; or until `timeout` is over: false.
+    /// Sleeps until all instances have reached their limit, or one has failed: true; or until
+    /// `timeout` is over: false.
     pub fn wait(&self, timeout: Duration) -> bool {
         let running = |state: &mut ThreadsState| state.running > 0 && !state.panicked;
         let (state, _) = self
@@ -208,7 +227,8 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // What failed has been printed by the thread that panicked; there is nobody left to return it to.
+        // What failed has been printed by the thread that panicked; there is nobody left to return
+        // it to.
         let _ = self.end();
     }
 }
@@ -237,19 +257,30 @@ mod tests {
         names.sort();
         assert_eq!(names, ["aho0-P", "aho0-R", "aho0-T", "aho1-P", "aho1-R", "aho1-T"]);
         assert!(!running.wait(Duration::from_millis(1)), "without a limit it goes on");
-        assert_eq!(running.stop().unwrap().iter().map(|summary| &*summary.name).collect::<Vec<_>>(), ["aho0", "aho1"]);
+        assert_eq!(
+            running.stop().unwrap().iter().map(|summary| &*summary.name).collect::<Vec<_>>(),
+            ["aho0", "aho1"]
+        );
     }
 
     #[test]
     fn programs_side_by_side_have_packets_and_threads_of_their_own() {
-        let running = Workload::parse("intadd+stateful:2").unwrap().start(None, 3, Some(500)).unwrap();
+        let running =
+            Workload::parse("intadd+stateful:2").unwrap().start(None, 3, Some(500)).unwrap();
         assert!(running.wait(Duration::from_secs(60)));
         let summaries = running.stop().unwrap();
-        assert_eq!(summaries.iter().map(|summary| &*summary.name).collect::<Vec<_>>(), ["ipfwd0", "flow1", "flow2"]);
+        assert_eq!(
+            summaries.iter().map(|summary| &*summary.name).collect::<Vec<_>>(),
+            ["ipfwd0", "flow1", "flow2"]
+        );
         let alone = Workload::parse("stateful").unwrap().start(None, 3, Some(500)).unwrap();
         assert!(alone.wait(Duration::from_secs(60)));
         let alone = alone.stop().unwrap().remove(0);
-        assert!(summaries[1..].iter().all(|one| one.counts == alone.counts && one.findings == alone.findings));
+        assert!(
+            summaries[1..]
+                .iter()
+                .all(|one| one.counts == alone.counts && one.findings == alone.findings)
+        );
         assert_ne!(summaries[0].counts, alone.counts, "its own packets");
     }
 
@@ -290,7 +321,8 @@ mod tests {
         }
         let threads = Arc::default();
         let traffic = Arc::new(Traffic::generate(1, 4, 16));
-        let instance = Instance::start("bad0".into(), Box::new(Faulty), &traffic, u64::MAX, &threads).unwrap();
+        let instance =
+            Instance::start("bad0".into(), Box::new(Faulty), &traffic, u64::MAX, &threads).unwrap();
         let running = Running { instances: vec![instance], threads, started: Instant::now() };
         assert!(running.wait(Duration::from_secs(60)));
         assert_eq!(

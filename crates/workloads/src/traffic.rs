@@ -1,7 +1,7 @@
 //! The packets that a workload receives: a pool of real frames, taken round and round.
 //!
-//! The pool comes from [`Traffic::generate`] or from a capture file ([`crate::capture`]). Frames are kept back to back, as
-//! they would lie in the memory of a traffic generator.
+//! The pool comes from [`Traffic::generate`] or from a capture file ([`crate::capture`]). Frames
+//! are kept back to back, as they would lie in the memory of a traffic generator.
 
 use crate::generator;
 
@@ -16,15 +16,17 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// `frames` frames of `flows` flows, the same for the same `seed`. Module `generator` says what is in them.
+    /// `frames` frames of `flows` flows, the same for the same `seed`. Module `generator` says what
+    /// is in them.
     pub fn generate(seed: u64, flows: usize, frames: usize) -> Self {
         let mut traffic = Self::default();
         generator::fill(&mut traffic, seed, flows, frames);
         traffic
     }
 
-    /// Every packet goes to another destination: what a traffic generator does that counts its addresses up. Lookups by
-    /// destination then have no locality that the table itself does not have.
+    /// Every packet goes to another destination: what a traffic generator does that counts its
+    /// addresses up. Lookups by destination then have no locality that the table itself does
+    /// not have.
     pub fn with_spread_destinations(mut self) -> Self {
         self.spread = true;
         self
@@ -37,7 +39,8 @@ impl Traffic {
         self.longest = self.longest.max(frame.len());
     }
 
-    /// The `n`-th packet: frame `n` of the pool, starting over where it ends. The pool must not be empty.
+    /// The `n`-th packet: frame `n` of the pool, starting over where it ends. The pool must not be
+    /// empty.
     pub fn frame(&self, n: u64) -> &[u8] {
         let index = (n % self.ends.len() as u64) as usize;
         let start = if index == 0 { 0 } else { self.ends[index - 1] };

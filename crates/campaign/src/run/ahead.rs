@@ -1,10 +1,12 @@
 //! Measuring ahead, where time is virtual.
 //!
-//! A strategy decides on one trial after the other, but mostly it has decided on several already: the rest of a round, or what
-//! a climb tries next should this change not help. While one is measured the other processors would stay idle, so the trials a
-//! strategy foresees are measured along with the one it asks for, and kept until it asks for them. What a measurement gives
-//! depends on its setting, effort and number alone, so a campaign is the same however many are measured at once, and whether
-//! or not what was foreseen came. Where time is real nothing is measured ahead.
+//! A strategy decides on one trial after the other, but mostly it has decided on several already:
+//! the rest of a round, or what a climb tries next should this change not help. While one is
+//! measured the other processors would stay idle, so the trials a strategy foresees are measured
+//! along with the one it asks for, and kept until it asks for them. What a measurement gives
+//! depends on its setting, effort and number alone, so a campaign is the same however many are
+//! measured at once, and whether or not what was foreseen came. Where time is real nothing is
+//! measured ahead.
 
 use super::finite;
 use crate::{Strategy, Trial};
@@ -32,8 +34,9 @@ impl<'a> Ahead<'a> {
         self.testbed.met()
     }
 
-    /// What trial `number` of the campaign gives, and the time it took; where time is real that since the last one ended, so
-    /// that what deciding and storing take is not lost to a budget.
+    /// What trial `number` of the campaign gives, and the time it took; where time is real that
+    /// since the last one ended, so that what deciding and storing take is not lost to a
+    /// budget.
     pub(crate) fn measure(
         &mut self,
         number: u64,
@@ -53,8 +56,14 @@ impl<'a> Ahead<'a> {
             self.number = number;
             self.made = self.measure_with_foreseen(number, wanted, strategy, width);
         }
-        let missing = || Err(MeasureError::new(Retry::Never, "the testbed gave fewer outcomes than it was asked for"));
-        let outcome = self.made.pop_front().map_or_else(missing, |(_, outcome)| outcome.and_then(finite));
+        let missing = || {
+            Err(MeasureError::new(
+                Retry::Never,
+                "the testbed gave fewer outcomes than it was asked for",
+            ))
+        };
+        let outcome =
+            self.made.pop_front().map_or_else(missing, |(_, outcome)| outcome.and_then(finite));
         self.number += 1;
         let took = outcome.as_ref().map_or(Duration::ZERO, |measured| measured.duration);
         (outcome, took)
@@ -68,7 +77,11 @@ impl<'a> Ahead<'a> {
         width: usize,
     ) -> VecDeque<((Setting, Effort), Result<Measurement, MeasureError>)> {
         let most = width.saturating_sub(1);
-        let foreseen = strategy.foresee(most).into_iter().take(most).map(|trial| (trial.setting, trial.effort));
+        let foreseen = strategy
+            .foresee(most)
+            .into_iter()
+            .take(most)
+            .map(|trial| (trial.setting, trial.effort));
         let trials: Vec<_> = std::iter::once(wanted).chain(foreseen).collect();
         self.testbed.seek(number);
         let outcomes = self.testbed.measure_all(&trials);

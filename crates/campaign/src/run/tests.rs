@@ -44,7 +44,9 @@ fn a_finished_campaign_run_again_measures_nothing() {
     let first = go(&mut store, id, usize::MAX);
     let (mut testbed, clock) = Scripted::after(0);
     let second =
-        run(&mut store, id, &mut Curious::default(), &mut testbed, &clock, &|| false, &mut |_| panic!("observed"));
+        run(&mut store, id, &mut Curious::default(), &mut testbed, &clock, &|| false, &mut |_| {
+            panic!("observed")
+        });
     assert_eq!(second.unwrap(), first);
     assert_eq!(testbed.made, 0);
 }
@@ -62,7 +64,15 @@ fn a_history_that_the_strategy_would_not_have_made_is_refused() {
         store.append(changed, &record).unwrap();
     }
     let (mut testbed, clock) = Scripted::after(0);
-    let error = run(&mut store, changed, &mut Curious::default(), &mut testbed, &clock, &|| false, &mut |_| {});
+    let error = run(
+        &mut store,
+        changed,
+        &mut Curious::default(),
+        &mut testbed,
+        &clock,
+        &|| false,
+        &mut |_| {},
+    );
     assert!(matches!(error, Err(StoreError::Mismatch { number: 4, .. })));
 
     struct Done;
@@ -71,7 +81,9 @@ fn a_history_that_the_strategy_would_not_have_made_is_refused() {
             Step::Stop("enough".into())
         }
     }
-    let error = run(&mut store, id, &mut Done, &mut testbed, &clock, &|| false, &mut |_| {}).unwrap_err().to_string();
+    let error = run(&mut store, id, &mut Done, &mut testbed, &clock, &|| false, &mut |_| {})
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("record 0 is") && error.contains("would have made none"), "{error}");
 }
 
@@ -80,7 +92,8 @@ fn a_running_campaign_is_not_run_twice() {
     let (_folder, mut store, id) = store();
     let _claim = store.claim(id).unwrap();
     let (mut testbed, clock) = Scripted::after(0);
-    let error = run(&mut store, id, &mut Curious::default(), &mut testbed, &clock, &|| false, &mut |_| {});
+    let error =
+        run(&mut store, id, &mut Curious::default(), &mut testbed, &clock, &|| false, &mut |_| {});
     assert!(matches!(error, Err(StoreError::Running { .. })));
 }
 
@@ -127,7 +140,9 @@ impl Testbed for Eventful {
 fn what_every_part_met_is_kept_also_of_one_that_was_killed() {
     let (_folder, mut store, id) = store();
     let made = std::cell::Cell::new(0u32);
-    let met = |store: &Store| -> Vec<Vec<String>> { store.met(id).unwrap().into_iter().map(|met| met.notes).collect() };
+    let met = |store: &Store| -> Vec<Vec<String>> {
+        store.met(id).unwrap().into_iter().map(|met| met.notes).collect()
+    };
     let go = |store: &mut Store, deadly: u32| {
         let (testbed, _) = Scripted::after(u64::from(made.get()));
         let begun = made.get();
@@ -144,7 +159,11 @@ fn what_every_part_met_is_kept_also_of_one_that_was_killed() {
     assert!(killed.is_err());
     assert_eq!(met(&store), [["4 measurements were made"]], "kept once a second has passed");
     assert_eq!(go(&mut store, 0).0, Ending::Interrupted);
-    assert_eq!(met(&store), [["4 measurements were made"], ["12 measurements were made"]], "and at the end");
+    assert_eq!(
+        met(&store),
+        [["4 measurements were made"], ["12 measurements were made"]],
+        "and at the end"
+    );
     go(&mut store, 0);
     assert_eq!(met(&store).len(), 3, "a part that measured nothing met what its testbed says");
     store.delete(id).unwrap();
@@ -155,7 +174,8 @@ fn with_answer(answer: Result<Measurement, MeasureError>) -> (Ending, Vec<Record
     let (_folder, mut store, id) = store();
     let (testbed, clock) = Scripted::after(0);
     let mut testbed = Always(testbed, answer);
-    run(&mut store, id, &mut Curious::default(), &mut testbed, &clock, &|| false, &mut |_| {}).unwrap()
+    run(&mut store, id, &mut Curious::default(), &mut testbed, &clock, &|| false, &mut |_| {})
+        .unwrap()
 }
 
 #[test]
@@ -168,9 +188,14 @@ fn time_between_measurements_is_recorded_as_well() {
     let begin = slow();
     let mut observe = |_: &Record| stored.set(stored.get() + 1);
     let (_, records) =
-        run(&mut store, id, &mut Curious::default(), &mut testbed, &slow, &|| false, &mut observe).unwrap();
+        run(&mut store, id, &mut Curious::default(), &mut testbed, &slow, &|| false, &mut observe)
+            .unwrap();
     let last = Duration::from_millis(500);
-    assert_eq!(records.last().unwrap().elapsed, slow() - begin - last, "all but what storing the last took");
+    assert_eq!(
+        records.last().unwrap().elapsed,
+        slow() - begin - last,
+        "all but what storing the last took"
+    );
 }
 
 #[test]
@@ -182,7 +207,8 @@ fn a_dead_testbed_and_an_interruption_leave_no_record() {
 
 #[test]
 fn a_performance_that_is_no_number_is_a_failure_tried_again() {
-    let answer = Measurement { performance: f64::NAN, duration: Duration::from_millis(1), spread: None };
+    let answer =
+        Measurement { performance: f64::NAN, duration: Duration::from_millis(1), spread: None };
     let (ending, records) = with_answer(Ok(answer));
     assert!(matches!(ending, Ending::Finished(_)));
     assert_eq!(records.len(), 20 * TRIES);
@@ -215,13 +241,17 @@ impl Testbed for Wide {
     fn seek(&mut self, number: u64) {
         self.replay.seek(number);
     }
-    fn measure_all(&mut self, trials: &[(Setting, Effort)]) -> Vec<Result<Measurement, MeasureError>> {
+    fn measure_all(
+        &mut self,
+        trials: &[(Setting, Effort)],
+    ) -> Vec<Result<Measurement, MeasureError>> {
         self.batches.push(trials.len());
         trials.iter().map(|(setting, effort)| self.replay.measure(setting, *effort)).collect()
     }
 }
 
-/// Decides on five trials at a time, by what the last five gave. Foresees those it decided on, and one it will not make.
+/// Decides on five trials at a time, by what the last five gave. Foresees those it decided on, and
+/// one it will not make.
 #[derive(Default)]
 struct Rounds {
     queue: VecDeque<Trial>,
@@ -232,11 +262,15 @@ impl Strategy for Rounds {
     fn step(&mut self, history: &[Record]) -> Step {
         if self.queue.is_empty() {
             self.rounds += 1;
-            let last = history.iter().rev().take(5).filter_map(|record| record.outcome.as_ref().ok());
+            let last =
+                history.iter().rev().take(5).filter_map(|record| record.outcome.as_ref().ok());
             let mut bits = last.map(|measured| measured.performance).sum::<f64>().to_bits() >> 3;
             for _ in 0..5 {
                 bits /= 2;
-                let setting = Setting::Pinned(Assignment::new(vec![(bits % 2) as u32, 1 - (bits % 2) as u32]));
+                let setting = Setting::Pinned(Assignment::new(vec![
+                    (bits % 2) as u32,
+                    1 - (bits % 2) as u32,
+                ]));
                 let effort = Effort { windows: 1.0 + (bits / 2 % 3) as f64 };
                 self.queue.push_back(Trial { setting, purpose: Purpose::Sample, effort });
             }
@@ -255,7 +289,12 @@ impl Strategy for Rounds {
 }
 
 /// Runs until `stop_after` records are there, `width` trials at a time.
-fn go_wide(store: &mut Store, id: CampaignId, width: usize, stop_after: usize) -> (Vec<Record>, Vec<usize>) {
+fn go_wide(
+    store: &mut Store,
+    id: CampaignId,
+    width: usize,
+    stop_after: usize,
+) -> (Vec<Record>, Vec<usize>) {
     let NewCampaign { machine, workload, unit, .. } = campaign();
     let population = [(Assignment::new(vec![0, 1]), 10.0), (Assignment::new(vec![1, 0]), 20.0)];
     let disturbance = Disturbance { noise: 0.1, drift: 1e-3, misses: 0.2, seed: 5 };
@@ -265,7 +304,8 @@ fn go_wide(store: &mut Store, id: CampaignId, width: usize, stop_after: usize) -
     let stop = || made.get() >= stop_after;
     let mut observe = |_: &Record| made.set(made.get() + 1);
     let clock = || panic!("virtual time is not read from a clock");
-    let (_, records) = run(store, id, &mut Rounds::default(), &mut testbed, &clock, &stop, &mut observe).unwrap();
+    let (_, records) =
+        run(store, id, &mut Rounds::default(), &mut testbed, &clock, &stop, &mut observe).unwrap();
     (records, testbed.batches)
 }
 
@@ -273,7 +313,10 @@ fn go_wide(store: &mut Store, id: CampaignId, width: usize, stop_after: usize) -
 fn measuring_ahead_changes_nothing_but_the_time_it_takes() {
     let (_folder, mut store, first) = store();
     let (records, batches) = go_wide(&mut store, first, 1, usize::MAX);
-    assert!(records.len() > 30 && batches == vec![1; records.len()], "failed tries are repeated: {batches:?}");
+    assert!(
+        records.len() > 30 && batches == vec![1; records.len()],
+        "failed tries are repeated: {batches:?}"
+    );
     assert!(records.iter().any(|record| record.outcome.is_err()));
     let windows = records.iter().filter(|record| record.outcome.is_ok()).count() as u32;
     assert_eq!(records.last().unwrap().elapsed, windows * Duration::from_millis(100));

@@ -26,7 +26,8 @@ pub struct KeptCharacterization {
 }
 
 impl Store {
-    /// Keeps a characterization under its machine's fingerprint. One that is not `whole` is of some benchmarks only, or disturbed.
+    /// Keeps a characterization under its machine's fingerprint. One that is not `whole` is of some
+    /// benchmarks only, or disturbed.
     pub fn keep_characterization(
         &mut self,
         characterization: Characterization,
@@ -50,12 +51,17 @@ impl Store {
         Ok(KeptCharacterization { id, at, whole, characterization })
     }
 
-    /// The latest whole characterization of a machine with the topology and model of `fingerprint`, or where there is no whole one the latest
-    /// excerpt; the conditions (kernel, governor) may differ and are in its own. `None` where there is neither, and where it was written in
+    /// The latest whole characterization of a machine with the topology and model of `fingerprint`,
+    /// or where there is no whole one the latest excerpt; the conditions (kernel, governor) may
+    /// differ and are in its own. `None` where there is neither, and where it was written in
     /// another form than this version's.
     ///
-    /// Of a whole one [`pinwise_characterization::Findings::local`] is the level that a predictor may look at alone.
-    pub fn characterization(&self, fingerprint: &Fingerprint) -> Result<Option<KeptCharacterization>, StoreError> {
+    /// Of a whole one [`pinwise_characterization::Findings::local`] is the level that a predictor
+    /// may look at alone.
+    pub fn characterization(
+        &self,
+        fingerprint: &Fingerprint,
+    ) -> Result<Option<KeptCharacterization>, StoreError> {
         if !self.has_table("machine")? {
             return Ok(None);
         }
@@ -70,8 +76,9 @@ impl Store {
                 .optional()
         })?;
         let Some((id, at, kind, document)) = found else { return Ok(None) };
-        let read = Characterization::from_json(&document)
-            .map_err(|error| unusable(&self.path, format!("holds a damaged characterization: {error}")))?;
+        let read = Characterization::from_json(&document).map_err(|error| {
+            unusable(&self.path, format!("holds a damaged characterization: {error}"))
+        })?;
         let whole = kind == CHARACTERIZATION;
         Ok(read.map(|characterization| KeptCharacterization { id, at, whole, characterization }))
     }
@@ -86,7 +93,8 @@ mod tests {
     use rusqlite::Connection;
     use std::time::Duration;
 
-    /// A machine of one context, characterized without a benchmark: what is kept is what counts here.
+    /// A machine of one context, characterized without a benchmark: what is kept is what counts
+    /// here.
     fn characterization(shape: &str, seed: u64) -> Characterization {
         struct Nothing(Machine);
         impl Bench for Nothing {
@@ -125,7 +133,11 @@ mod tests {
             let found = store.characterization(fingerprint).unwrap();
             found.map(|kept| (kept.characterization.conditions.seed, kept.whole))
         };
-        assert_eq!(found(&store, &fingerprint("2x2")), None, "a store that never held one has no table for it");
+        assert_eq!(
+            found(&store, &fingerprint("2x2")),
+            None,
+            "a store that never held one has no table for it"
+        );
         for (shape, number, whole) in [
             ("2x2", 1, true),
             ("2x2", 2, true),
@@ -135,7 +147,10 @@ mod tests {
             ("4x1", 6, false),
         ] {
             let kept = store.keep_characterization(characterization(shape, number), whole).unwrap();
-            assert_eq!((kept.id > 0, kept.whole, kept.characterization.conditions.seed), (true, whole, number));
+            assert_eq!(
+                (kept.id > 0, kept.whole, kept.characterization.conditions.seed),
+                (true, whole, number)
+            );
             if whole || shape != "2x2" {
                 let read = store.characterization(&fingerprint(shape)).unwrap().unwrap();
                 assert_eq!((read.id, read.at, read.whole), (kept.id, kept.at, kept.whole));
@@ -145,12 +160,23 @@ mod tests {
         let mut kernel = fingerprint("2x2");
         kernel.kernel = Some("7.0".into());
         let store = Store::open(&path).unwrap();
-        assert_eq!(found(&store, &kernel), Some((2, true)), "a later excerpt does not take its place");
+        assert_eq!(
+            found(&store, &kernel),
+            Some((2, true)),
+            "a later excerpt does not take its place"
+        );
         assert_eq!(found(&store, &fingerprint("4x2")), Some((3, true)));
-        assert_eq!(found(&store, &fingerprint("4x1")), Some((6, false)), "the latest excerpt where there is no more");
+        assert_eq!(
+            found(&store, &fingerprint("4x1")),
+            Some((6, false)),
+            "the latest excerpt where there is no more"
+        );
         assert_eq!(found(&store, &fingerprint("8x2")), None);
         let change = |form: &str| {
-            Connection::open(&path).unwrap().execute("UPDATE machine SET document = ?", [form]).unwrap();
+            Connection::open(&path)
+                .unwrap()
+                .execute("UPDATE machine SET document = ?", [form])
+                .unwrap();
             store.characterization(&kernel)
         };
         assert_eq!(change(r#"{"version":99,"figures":"others"}"#).unwrap(), None);

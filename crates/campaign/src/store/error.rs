@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 /// Why the store cannot serve. One line for the user.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The file: missing, locked, full, not ours, newer than this version, damaged. Records that were acknowledged are kept.
+    /// The file: missing, locked, full, not ours, newer than this version, damaged. Records that
+    /// were acknowledged are kept.
     #[error("{path}: {reason}", path = path.display())]
     Unusable {
         /// The file.

@@ -14,22 +14,28 @@ const APPLICATION_ID: i32 = 0x7069_6e77;
 /// The version of the schema of a new store.
 pub(super) const FORMAT: i32 = 1;
 
-/// The version of a store that holds profiles ([`pinwise_testbed::Setting::Profile`]), which those who know only [`FORMAT`] cannot read. A store
-/// becomes one with its first profile; the tables are the same.
+/// The version of a store that holds profiles ([`pinwise_testbed::Setting::Profile`]), which those
+/// who know only [`FORMAT`] cannot read. A store becomes one with its first profile; the tables are
+/// the same.
 pub(super) const FORMAT_WITH_PROFILES: i32 = 2;
 
 /// How long a writer waits for another process's commit.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Store {
-    /// Checks that the file is ours before anything in it is touched, and makes the tables in a new one.
+    /// Checks that the file is ours before anything in it is touched, and makes the tables in a new
+    /// one.
     pub(super) fn prepare(&mut self) -> Result<(), StoreError> {
         self.sql(|connection| connection.pragma_update(None, "foreign_keys", true))?;
         if self.is_new()? {
             self.sql(|connection| {
-                let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+                let transaction =
+                    connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
                 // Another process may have been faster.
-                if transaction.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0))? == 0 {
+                if transaction.query_row("SELECT count(*) FROM sqlite_schema", [], |row| {
+                    row.get::<_, i64>(0)
+                })? == 0
+                {
                     transaction.execute_batch(include_str!("schema.sql"))?;
                     transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
                     transaction.pragma_update(None, "user_version", FORMAT)?;
@@ -39,7 +45,8 @@ impl Store {
         }
         self.check_format()?;
         self.sql(|connection| {
-            let mode: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
+            let mode: String =
+                connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
             if mode != "wal" && !connection.is_readonly(rusqlite::MAIN_DB)? {
                 journal_ahead(connection)?;
             }
@@ -49,8 +56,10 @@ impl Store {
 
     fn is_new(&mut self) -> Result<bool, StoreError> {
         self.sql(|connection| {
-            let id: i32 = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
-            let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+            let id: i32 =
+                connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
+            let tables: i64 =
+                connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
             Ok(id == 0 && tables == 0)
         })
     }
@@ -80,30 +89,37 @@ impl Store {
 
 /// A connection that can read.
 ///
-/// Even a reader of a file in write-ahead mode makes two files beside it, which fails where the folder may not be written. If they are not
-/// there, then nobody writes the store, all of it is in the one file, and that can be read as one that does not change
-/// (<https://sqlite.org/wal.html#readonly>). Whoever begins to write meanwhile leaves the file alone until a checkpoint.
+/// Even a reader of a file in write-ahead mode makes two files beside it, which fails where the
+/// folder may not be written. If they are not there, then nobody writes the store, all of it is in
+/// the one file, and that can be read as one that does not change (<https://sqlite.org/wal.html#readonly>). Whoever begins to write meanwhile leaves the file alone until a checkpoint.
 pub(super) fn connect(path: &Path) -> rusqlite::Result<Connection> {
     let connection = Connection::open(path)?;
     connection.busy_timeout(PATIENCE)?;
     let read = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()));
     let Err(error) = read else { return Ok(connection) };
-    let barred = matches!(error.sqlite_error_code(), Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly));
+    let barred =
+        matches!(error.sqlite_error_code(), Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly));
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");
     if !barred || Path::new(&log).exists() {
         return Err(error);
     }
-    Connection::open_with_flags(unchanging(path), OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI)
+    Connection::open_with_flags(
+        unchanging(path),
+        OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI,
+    )
 }
 
-/// Has the journal written ahead. Of several that do so at once SQLite turns away those that would wait for each other, without the patience it has
-/// otherwise: the next try finds it done.
+/// Has the journal written ahead. Of several that do so at once SQLite turns away those that would
+/// wait for each other, without the patience it has otherwise: the next try finds it done.
 fn journal_ahead(connection: &Connection) -> rusqlite::Result<()> {
     let begun = Instant::now();
     loop {
         match connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(())) {
-            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) && begun.elapsed() < PATIENCE => {
+            Err(error)
+                if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
+                    && begun.elapsed() < PATIENCE =>
+            {
                 std::thread::sleep(Duration::from_millis(10));
             }
             done => return done,

@@ -1,5 +1,5 @@
-//! How campaigns and records stand in the rows of the store: plain columns and words where someone may want to query them, JSON
-//! text elsewhere.
+//! How campaigns and records stand in the rows of the store: plain columns and words where someone
+//! may want to query them, JSON text elsewhere.
 
 use super::{CampaignId, CampaignInfo, NewCampaign};
 use crate::{Purpose, Record, Trial};
@@ -37,10 +37,16 @@ pub(super) fn campaign_row(row: &Row<'_>) -> rusqlite::Result<CampaignInfo> {
 }
 
 pub(super) fn record_row(row: &Row<'_>) -> rusqlite::Result<Record> {
-    let seconds = |column, value: f64| Duration::try_from_secs_f64(value).map_err(|error| malformed(column, error));
+    let seconds = |column, value: f64| {
+        Duration::try_from_secs_f64(value).map_err(|error| malformed(column, error))
+    };
     let outcome = match row.get::<_, Option<String>>(7)? {
         Some(message) => Err(MeasureError::new(worded(row, 8)?, message)),
-        None => Ok(Measurement { performance: row.get(4)?, duration: seconds(5, row.get(5)?)?, spread: row.get(6)? }),
+        None => Ok(Measurement {
+            performance: row.get(4)?,
+            duration: seconds(5, row.get(5)?)?,
+            spread: row.get(6)?,
+        }),
     };
     Ok(Record {
         number: row.get::<_, i64>(0)? as u64,
@@ -89,7 +95,8 @@ fn leaves(text: &str) -> Result<Vec<u32>, std::num::ParseIntError> {
     text.split(',').filter(|leaf| !leaf.is_empty()).map(str::parse).collect()
 }
 
-/// JSON text of a value whose serialization cannot fail: our own types have string keys and no failing implementations.
+/// JSON text of a value whose serialization cannot fail: our own types have string keys and no
+/// failing implementations.
 pub(super) fn text(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
@@ -105,9 +112,13 @@ pub(super) fn parsed<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> rusql
 
 fn worded<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
     let word: String = row.get(column)?;
-    serde_json::from_value(serde_json::Value::String(word)).map_err(|error| malformed(column, error))
+    serde_json::from_value(serde_json::Value::String(word))
+        .map_err(|error| malformed(column, error))
 }
 
-fn malformed(column: usize, error: impl std::error::Error + Send + Sync + 'static) -> rusqlite::Error {
+fn malformed(
+    column: usize,
+    error: impl std::error::Error + Send + Sync + 'static,
+) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, Box::new(error))
 }

@@ -59,11 +59,17 @@ fn a_deleted_campaign_is_gone_and_its_number_is_not_used_again() {
     store.append(first, &record(0, 1.0)).unwrap();
     store.append(second, &record(0, 2.0)).unwrap();
     let claim = store.claim(second).unwrap();
-    assert!(matches!(store.delete(second), Err(StoreError::Running { .. })), "a running campaign is not deleted");
+    assert!(
+        matches!(store.delete(second), Err(StoreError::Running { .. })),
+        "a running campaign is not deleted"
+    );
     drop(claim);
     store.delete(second).unwrap();
     assert!(matches!(store.delete(second), Err(StoreError::NoCampaign { .. })));
-    assert_eq!((store.list().unwrap().campaigns.len(), store.records(first).unwrap().len()), (1, 1));
+    assert_eq!(
+        (store.list().unwrap().campaigns.len(), store.records(first).unwrap().len()),
+        (1, 1)
+    );
     assert_eq!(store.records(second).unwrap(), []);
     assert_eq!(store.create(&campaign()).unwrap(), CampaignId(second.0 + 1));
 }
@@ -71,15 +77,22 @@ fn a_deleted_campaign_is_gone_and_its_number_is_not_used_again() {
 #[test]
 fn a_store_with_profiles_tells_versions_that_cannot_read_them() {
     let (_folder, path) = folder();
-    let version =
-        |store: &Store| -> i32 { store.connection.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap() };
+    let version = |store: &Store| -> i32 {
+        store.connection.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap()
+    };
     let mut store = Store::open(&path).unwrap();
     let id = store.create(&campaign()).unwrap();
     store.append(id, &record(0, 1.0)).unwrap();
     assert_eq!(version(&store), FORMAT, "a store without profiles stays readable for all");
     let part = |instance, leaves: &[u32]| Piece { instance, leaves: leaves.to_vec() };
-    for (number, parts) in [(1, vec![part(0, &[0, 8, 16])]), (2, vec![part(1, &[3]), part(0, &[0, 1, 2])])] {
-        let trial = Trial { setting: Setting::Profile(parts), purpose: Purpose::Profile, effort: Effort::default() };
+    for (number, parts) in
+        [(1, vec![part(0, &[0, 8, 16])]), (2, vec![part(1, &[3]), part(0, &[0, 1, 2])])]
+    {
+        let trial = Trial {
+            setting: Setting::Profile(parts),
+            purpose: Purpose::Profile,
+            effort: Effort::default(),
+        };
         let made = Record { trial, ..record(number, 2.0) };
         store.append(id, &made).unwrap();
         assert_eq!(Store::open(&path).unwrap().records(id).unwrap().last(), Some(&made));
@@ -93,8 +106,15 @@ fn what_parts_met_comes_back_and_nothing_from_stores_of_before() {
     let (_folder, path) = folder();
     let mut store = Store::open(&path).unwrap();
     let [id, other] = [store.create(&campaign()).unwrap(), store.create(&campaign()).unwrap()];
-    assert_eq!((store.met(id).unwrap(), store.next_part(id).unwrap()), (Vec::new(), 0), "no table yet");
-    let met = |taken, note: &str| Met { others: Some(CrowdShare { taken, of: 3.0 }), notes: vec![note.into()] };
+    assert_eq!(
+        (store.met(id).unwrap(), store.next_part(id).unwrap()),
+        (Vec::new(), 0),
+        "no table yet"
+    );
+    let met = |taken, note: &str| Met {
+        others: Some(CrowdShare { taken, of: 3.0 }),
+        notes: vec![note.into()],
+    };
     store.keep_met(id, 0, &met(0.1, "early")).unwrap();
     store.keep_met(id, 0, &met(0.3, "it's \"late\"")).unwrap();
     store.keep_met(id, 1, &Met::default()).unwrap();
@@ -125,7 +145,9 @@ fn records_can_be_asked_with_plain_sql() {
 fn an_unknown_campaign_is_answered_with_those_there_are() {
     let (_folder, path) = folder();
     let mut store = Store::open(&path).unwrap();
-    assert!(store.get(CampaignId(7)).unwrap_err().to_string().contains("no campaign 7; it holds none"));
+    assert!(
+        store.get(CampaignId(7)).unwrap_err().to_string().contains("no campaign 7; it holds none")
+    );
     store.create(&campaign()).unwrap();
     store.create(&campaign()).unwrap();
     assert!(store.get(CampaignId(7)).unwrap_err().to_string().contains("the latest are 2, 1"));
@@ -165,7 +187,11 @@ fn what_another_version_wrote_is_answered_with_what_to_do() {
     let id = store.create(&campaign()).unwrap();
     store.connection.execute("UPDATE campaign SET machine = '{\"cores\":4}'", []).unwrap();
     let error = store.get(id).unwrap_err().to_string();
-    assert!(error.contains("cannot read (missing field") && error.contains("use the version that wrote it"), "{error}");
+    assert!(
+        error.contains("cannot read (missing field")
+            && error.contains("use the version that wrote it"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -174,8 +200,12 @@ fn a_full_disk_keeps_what_was_acknowledged() {
     let mut store = Store::open(&path).unwrap();
     let id = store.create(&campaign()).unwrap();
     // SQLite answers its own page limit exactly as it answers a full disk.
-    let pages: i64 = store.connection.pragma_query_value(None, "page_count", |row| row.get(0)).unwrap();
-    store.connection.pragma_update_and_check(None, "max_page_count", pages + 2, |_| Ok(())).unwrap();
+    let pages: i64 =
+        store.connection.pragma_query_value(None, "page_count", |row| row.get(0)).unwrap();
+    store
+        .connection
+        .pragma_update_and_check(None, "max_page_count", pages + 2, |_| Ok(()))
+        .unwrap();
     let mut acknowledged = 0;
     let error = loop {
         match store.append(id, &record(acknowledged, 1.0)) {
@@ -260,7 +290,11 @@ fn a_campaign_that_cannot_be_read_leaves_the_others_in_the_list() {
     assert_eq!(read.iter().map(|info| info.id).collect::<Vec<_>>(), [ids[0], ids[2]]);
     assert_eq!(unreadable.len(), 1);
     assert_eq!(unreadable[0].0, ids[1]);
-    assert!(unreadable[0].1.to_string().contains("that this version of pinwise cannot read"), "{:?}", unreadable[0].1);
+    assert!(
+        unreadable[0].1.to_string().contains("that this version of pinwise cannot read"),
+        "{:?}",
+        unreadable[0].1
+    );
 }
 
 #[test]

@@ -5,7 +5,13 @@ fn benchmark(name: &str, level: DomainKind) -> Microbenchmark {
     Microbenchmark { name: name.into(), resource: "unit".into(), level, pipelined: true }
 }
 
-fn slowdown(reference: &str, stressor: &str, place: &str, slowdown: f64, half: Option<f64>) -> Slowdown {
+fn slowdown(
+    reference: &str,
+    stressor: &str,
+    place: &str,
+    slowdown: f64,
+    half: Option<f64>,
+) -> Slowdown {
     Slowdown {
         reference: reference.into(),
         stressor: stressor.into(),
@@ -48,7 +54,10 @@ fn every_benchmark_is_in_one_list_and_doubt_has_its_reason() {
     ];
     let remote = findings(&benchmarks, &rows).remote.unwrap();
     assert_eq!(remote.independent, ["unit", "mem"]);
-    assert_eq!((remote.dependent, remote.shared), (vec!["clock".to_owned()], vec!["cache".to_owned()]));
+    assert_eq!(
+        (remote.dependent, remote.shared),
+        (vec!["clock".to_owned()], vec!["cache".to_owned()])
+    );
     let reason = "1.04 (0.95 to 1.13) beside 1 bus (chip)".to_owned();
     assert_eq!(remote.undecided, [Undecided { benchmark: "bus".into(), reason }]);
 }
@@ -75,7 +84,8 @@ fn a_shared_cache_is_critical_where_those_that_pass_through_it_slow_its_users() 
         slowdown("flood", "mem", "chip", 1.4, Some(0.02)),
     ];
     let critical = findings(&benchmarks, &rows).critical;
-    let found: Vec<(&str, &str)> = critical.iter().map(|row| (&row.benchmark[..], &row.stressor[..])).collect();
+    let found: Vec<(&str, &str)> =
+        critical.iter().map(|row| (&row.benchmark[..], &row.stressor[..])).collect();
     assert_eq!(found, [("cache", "flood"), ("flood", "flood")]);
 }
 
@@ -93,7 +103,8 @@ fn the_local_level_is_the_innermost_outside_of_which_places_do_not_matter() {
     };
     assert_eq!(of(&unit(1.0, 1.0, 1.0)), Some(DomainKind::Pu));
     assert_eq!(of(&unit(2.0, 1.0, 1.0)), Some(DomainKind::Core));
-    // Memory that is as slow beside another package as beside another core of this one is no reason to look further.
+    // Memory that is as slow beside another package as beside another core of this one is no reason
+    // to look further.
     let mem = |chip, machine| {
         [("core", chip), ("chip", chip), ("machine", machine)]
             .map(|(place, factor)| slowdown("mem", "mem", place, factor, certain))
@@ -111,13 +122,18 @@ fn the_local_level_is_the_innermost_outside_of_which_places_do_not_matter() {
 #[test]
 fn a_full_inner_level_beside_others_counts_for_the_outer_one_by_what_they_add() {
     let benchmarks = [benchmark("unit", DomainKind::Core), benchmark("fetch", DomainKind::Core)];
-    let row = |name: &str, place: &str, count, factor| Slowdown { count, ..slowdown(name, name, place, factor, None) };
+    let row = |name: &str, place: &str, count, factor| Slowdown {
+        count,
+        ..slowdown(name, name, place, factor, None)
+    };
     let rows = [
-        // A unit that takes one operation a cycle of threads that ask every fifth: three of a core leave enough, seven do not.
+        // A unit that takes one operation a cycle of threads that ask every fifth: three of a core
+        // leave enough, seven do not.
         row("unit", "pipe", 3, 1.0),
         row("unit", "core", 4, 1.0),
         row("unit", "pipe+core", 7, 1.6),
-        // Whoever shares the own pipe costs the same with and without others in the rest of the core.
+        // Whoever shares the own pipe costs the same with and without others in the rest of the
+        // core.
         row("fetch", "pipe", 3, 4.0),
         row("fetch", "core", 4, 1.0),
         row("fetch", "pipe+core", 7, 4.05),
@@ -125,7 +141,8 @@ fn a_full_inner_level_beside_others_counts_for_the_outer_one_by_what_they_add() 
     let machine = Machine::from_shape("package:1 core:4 pipe:2 pu:4").unwrap();
     let references = Plan::new(&machine, &benchmarks, &[], 8).unwrap().references;
     let found = Findings::new(&machine, &references, &benchmarks, &rows, &[]);
-    let critical: Vec<_> = found.critical.iter().map(|row| (&row.benchmark[..], &row.level[..], row.count)).collect();
+    let critical: Vec<_> =
+        found.critical.iter().map(|row| (&row.benchmark[..], &row.level[..], row.count)).collect();
     assert_eq!(critical, [("fetch", "pipe", 3), ("unit", "core", 7)]);
     let up_to: Vec<_> = found.sensitivity.iter().map(|row| row.up_to.as_deref()).collect();
     assert_eq!(up_to, [Some("core"), Some("pipe")]);

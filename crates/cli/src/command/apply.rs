@@ -5,7 +5,9 @@ use crate::output::{self, Usage};
 use crate::plan::{self, PlanArgument};
 use anyhow::Context as _;
 use clap::Args;
-use pinwise_host::{AffinityError, Ended, Ledger, Pid, Pinned, Pinner, Released, Scope, TargetError, Tid, process};
+use pinwise_host::{
+    AffinityError, Ended, Ledger, Pid, Pinned, Pinner, Released, Scope, TargetError, Tid, process,
+};
 use pinwise_placement::{Number, Plan};
 use pinwise_testbed::figures::counted;
 use pinwise_topology::CpuSet;
@@ -18,10 +20,11 @@ const CANNOT_LOOK: &str = "cannot look at the program's threads";
 
 /// Pin the threads of a running program as a plan says
 ///
-/// Threads are found by name. Those that are not in the plan keep their affinity. Where the plan has a number of threads and a command
-/// that sets it, --set runs that first. The pins stay when pinwise ends; threads that the
-/// program creates later are only seen with --watch. The affinities replaced are noted in the user's data directory, and --undo
-/// gives them back while the program runs. Exit code 1 when a thread of the plan was not found or could not be pinned, with --dry-run
+/// Threads are found by name. Those that are not in the plan keep their affinity. Where the plan
+/// has a number of threads and a command that sets it, --set runs that first. The pins stay when
+/// pinwise ends; threads that the program creates later are only seen with --watch. The affinities
+/// replaced are noted in the user's data directory, and --undo gives them back while the program
+/// runs. Exit code 1 when a thread of the plan was not found or could not be pinned, with --dry-run
 /// too.
 #[derive(Args)]
 #[command(
@@ -41,7 +44,8 @@ pub(crate) struct Apply {
     /// Say what would be pinned where, and pin nothing
     #[arg(long, conflicts_with = "watch")]
     dry_run: bool,
-    /// First run the plan's command that gives the program its number of threads; without this it is only shown
+    /// First run the plan's command that gives the program its number of threads; without this it
+    /// is only shown
     #[arg(long, conflicts_with = "undo")]
     set: bool,
     /// Give the threads back the affinities they had before the first plan was applied
@@ -98,7 +102,8 @@ impl Apply {
         plan::check(&plan, self.force)?;
         self.set_number(&plan)?;
         let scope = Scope::Trees(vec![self.pid]);
-        let mut pinner = Pinner::new(scope, plan::wanted(&plan), Ended::Forgotten).context(CANNOT_LOOK)?;
+        let mut pinner =
+            Pinner::new(scope, plan::wanted(&plan), Ended::Forgotten).context(CANNOT_LOOK)?;
         if self.dry_run {
             return self.preview(&plan, &pinner);
         }
@@ -112,8 +117,8 @@ impl Apply {
         if self.watch { self.watch(&plan, &mut pinner) } else { complete(&plan, &pinned, &pinner) }
     }
 
-    /// Gives the program the plan's number of threads, or says what to do about it. A plan may come from somebody else: its command is
-    /// run only where that was asked for.
+    /// Gives the program the plan's number of threads, or says what to do about it. A plan may come
+    /// from somebody else: its command is run only where that was asked for.
     fn set_number(&self, plan: &Plan) -> anyhow::Result<()> {
         let Some(number) = &plan.number else { return Ok(()) };
         let n = number.n;
@@ -134,7 +139,9 @@ impl Apply {
             )),
         }
         if plan.threads.is_empty() {
-            output::aside("note: the plan leaves the threads to the operating system: none is pinned");
+            output::aside(
+                "note: the plan leaves the threads to the operating system: none is pinned",
+            );
         }
         Ok(())
     }
@@ -142,16 +149,29 @@ impl Apply {
     fn preview(&self, plan: &Plan, pinner: &Pinner) -> anyhow::Result<()> {
         let moves = pinner.preview();
         let found = |name: &str| moves.iter().any(|(pinned, _)| pinned.name == name);
-        let not_found: Vec<&str> =
-            plan.threads.iter().map(|thread| thread.name.as_str()).filter(|name| !found(name)).collect();
+        let not_found: Vec<&str> = plan
+            .threads
+            .iter()
+            .map(|thread| thread.name.as_str())
+            .filter(|name| !found(name))
+            .collect();
         if self.json {
-            let would_pin = moves.iter().map(|(pinned, now)| Thread { now: Some(now.to_string()), ..thread(pinned) });
+            let would_pin = moves
+                .iter()
+                .map(|(pinned, now)| Thread { now: Some(now.to_string()), ..thread(pinned) });
             let (would_pin, not_found) = (Some(would_pin.collect()), not_found.clone());
-            output::print_json(&Document { pinned: None, would_pin, refused: Vec::new(), not_found })?;
+            output::print_json(&Document {
+                pinned: None,
+                would_pin,
+                refused: Vec::new(),
+                not_found,
+            })?;
         } else {
             moves.iter().try_for_each(|(pinned, now)| {
                 let Pinned { name, tid, cpus, .. } = pinned;
-                output::print(&format!("{name:<16} thread {tid} would be on CPU {cpus}, may run on {now} now\n"))
+                output::print(&format!(
+                    "{name:<16} thread {tid} would be on CPU {cpus}, may run on {now} now\n"
+                ))
             })?;
         }
         in_place(plan, &not_found, 0)
@@ -168,8 +188,11 @@ impl Apply {
         let refused = released.iter().filter(|thread| thread.result.is_err()).count();
         if self.json {
             let of = |refused: bool| {
-                let chosen = released.iter().filter(move |thread| thread.result.is_err() == refused);
-                chosen.map(|Released { comm, tid, cpus, result }| named(comm, *tid, cpus, result)).collect()
+                let chosen =
+                    released.iter().filter(move |thread| thread.result.is_err() == refused);
+                chosen
+                    .map(|Released { comm, tid, cpus, result }| named(comm, *tid, cpus, result))
+                    .collect()
             };
             output::print_json(&Undone { released: of(false), refused: of(true) })?;
         } else {
@@ -201,7 +224,8 @@ impl Apply {
     }
 }
 
-/// Pins every thread that is there. Threads that are created while others are pinned show up in the next look.
+/// Pins every thread that is there. Threads that are created while others are pinned show up in the
+/// next look.
 pub(crate) fn pin(pinner: &mut Pinner) -> anyhow::Result<Vec<Pinned>> {
     let mut pinned = Vec::new();
     loop {
@@ -253,16 +277,30 @@ fn line(thread: &Pinned) -> String {
 
 fn document<'a>(pinned: &'a [Pinned], pinner: &'a Pinner) -> Document<'a> {
     let threads = |refused: bool| {
-        pinned.iter().filter(move |thread| thread.result.is_err() == refused).map(thread).collect::<Vec<_>>()
+        pinned
+            .iter()
+            .filter(move |thread| thread.result.is_err() == refused)
+            .map(thread)
+            .collect::<Vec<_>>()
     };
-    Document { pinned: Some(threads(false)), would_pin: None, refused: threads(true), not_found: pinner.missing() }
+    Document {
+        pinned: Some(threads(false)),
+        would_pin: None,
+        refused: threads(true),
+        not_found: pinner.missing(),
+    }
 }
 
 fn thread(pinned: &Pinned) -> Thread<'_> {
     named(&pinned.name, pinned.tid, &pinned.cpus, &pinned.result)
 }
 
-fn named<'a>(name: &'a str, tid: Tid, cpus: &CpuSet, result: &Result<(), AffinityError>) -> Thread<'a> {
+fn named<'a>(
+    name: &'a str,
+    tid: Tid,
+    cpus: &CpuSet,
+    result: &Result<(), AffinityError>,
+) -> Thread<'a> {
     let reason = result.as_ref().err().map(ToString::to_string);
     Thread { name, tid: tid.0, cpus: cpus.to_string(), now: None, reason }
 }
@@ -271,6 +309,7 @@ fn named<'a>(name: &'a str, tid: Tid, cpus: &CpuSet, result: &Result<(), Affinit
 pub(crate) fn ledger() -> anyhow::Result<Ledger> {
     const REMEDY: &str = "set XDG_DATA_HOME to a folder you may write to";
     let folder = crate::store::data_folder(REMEDY)?.join("applied");
-    Ledger::open(&folder)
-        .with_context(|| format!("{}: cannot note the affinities to give back; {REMEDY}", folder.display()))
+    Ledger::open(&folder).with_context(|| {
+        format!("{}: cannot note the affinities to give back; {REMEDY}", folder.display())
+    })
 }

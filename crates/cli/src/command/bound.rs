@@ -8,7 +8,8 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use column::Column;
 use pinwise_evt::{
-    Diagnostic, Estimate, Estimator, Method, Options, Refusal, Sample, better_fraction, estimate, looks,
+    Diagnostic, Estimate, Estimator, Method, Options, Refusal, Sample, better_fraction, estimate,
+    looks,
 };
 use serde::Serialize;
 use std::fmt::Write;
@@ -21,9 +22,9 @@ const FIRST_LOOK: u64 = 500;
 
 /// Estimate the best possible performance from measurements of any origin.
 ///
-/// Each value should be the performance of one configuration (assignment, flags, layout) drawn at random, all with equal chance.
-/// Average the repeats of one configuration first. Exit code 0 when there is a bound, 1 when the values support none, 2 when the
-/// file or an option makes no sense.
+/// Each value should be the performance of one configuration (assignment, flags, layout) drawn at
+/// random, all with equal chance. Average the repeats of one configuration first. Exit code 0 when
+/// there is a bound, 1 when the values support none, 2 when the file or an option makes no sense.
 #[derive(Args)]
 #[command(after_help = "Examples:
   pinwise bound pps.txt                           one number per line
@@ -35,7 +36,8 @@ pub(crate) struct Bound {
     /// CSV, TSV, JSON lines, a JSON array, or one number per line; `-` for standard input.
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// The column to take: its name, or its number from 1. Needed where several columns hold numbers.
+    /// The column to take: its name, or its number from 1. Needed where several columns hold
+    /// numbers.
     #[arg(long, value_name = "NAME|N")]
     column: Option<String>,
     /// Lower values are better (a runtime): bound the lowest possible one.
@@ -44,14 +46,16 @@ pub(crate) struct Bound {
     /// Fit the values beyond U instead of letting the method choose.
     #[arg(long, value_name = "U", allow_negative_numbers = true)]
     threshold: Option<f64>,
-    /// `bayes`: posterior of the end of the tail from the best 50 values. `profile`: the published method, threshold by mean
-    /// excess, maximum likelihood, profile likelihood; often without a finite end below some thousand values.
+    /// `bayes`: posterior of the end of the tail from the best 50 values. `profile`: the published
+    /// method, threshold by mean excess, maximum likelihood, profile likelihood; often without
+    /// a finite end below some thousand values.
     #[arg(long, default_value = "bayes", value_parser = PossibleValuesParser::new(["bayes", "profile"]).map(|name| method(&name)))]
     method: Method,
     /// Confidence of the interval, at least 0.5 and below 1.
     #[arg(long, value_name = "C", default_value_t = 0.95, value_parser = share)]
     confidence: f64,
-    /// A value that cannot be beaten, as a line rate; with --minimize a value that cannot be undercut.
+    /// A value that cannot be beaten, as a line rate; with --minimize a value that cannot be
+    /// undercut.
     #[arg(long, value_name = "X", allow_negative_numbers = true)]
     cap: Option<f64>,
     /// Print one JSON document.
@@ -107,7 +111,11 @@ struct Note {
 impl Bound {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let text = read(&self.file)?;
-        let name = if self.file == Path::new("-") { "standard input".into() } else { self.file.to_string_lossy() };
+        let name = if self.file == Path::new("-") {
+            "standard input".into()
+        } else {
+            self.file.to_string_lossy()
+        };
         let column = column::read(&text, self.column.as_deref())
             .map_err(|reason| Usage(format!("cannot read measurements from {name}: {reason}")))?;
         let sign = if self.minimize { -1.0 } else { 1.0 };
@@ -141,7 +149,12 @@ impl Bound {
         }
     }
 
-    fn document(&self, column: &Column, sample: &Sample, found: &Result<Estimate, Refusal>) -> Document {
+    fn document(
+        &self,
+        column: &Column,
+        sample: &Sample,
+        found: &Result<Estimate, Refusal>,
+    ) -> Document {
         let sign = if self.minimize { -1.0 } else { 1.0 };
         let empty = Document {
             column: column.name.clone(),
@@ -166,11 +179,17 @@ impl Bound {
             reason: None,
         };
         match found {
-            Err(refusal) => Document { reason: Some(refusal.in_words(|value| (sign * value).to_string())), ..empty },
+            Err(refusal) => Document {
+                reason: Some(refusal.in_words(|value| (sign * value).to_string())),
+                ..empty
+            },
             Ok(found) => {
                 let (low, high) = (Some(found.upb_low), found.upb_high);
                 let (gap, gap_high) = if self.minimize {
-                    (saved(-found.best, -found.upb), high.and_then(|high| saved(-found.best, -high)))
+                    (
+                        saved(-found.best, -found.upb),
+                        high.and_then(|high| saved(-found.best, -high)),
+                    )
                 } else {
                     (found.gap, found.gap_high)
                 };
@@ -209,8 +228,8 @@ impl Note {
     }
 }
 
-/// The share of `best` that is saved at `bound`, for values of which lower is better. It is the gap of the reciprocals:
-/// (1/bound - 1/best) / (1/bound).
+/// The share of `best` that is saved at `bound`, for values of which lower is better. It is the gap
+/// of the reciprocals: (1/bound - 1/best) / (1/bound).
 fn saved(best: f64, bound: f64) -> Option<f64> {
     (bound >= 0.0 && best > 0.0).then(|| (best - bound) / best)
 }
@@ -248,7 +267,8 @@ fn read(file: &Path) -> anyhow::Result<String> {
 impl Document {
     fn text(&self) -> String {
         let mut text = String::new();
-        let mut line = |label: &str, value: String| writeln!(text, "{label:<10} {value}").unwrap_or(());
+        let mut line =
+            |label: &str, value: String| writeln!(text, "{label:<10} {value}").unwrap_or(());
         line(
             "sample",
             match &self.column {
@@ -273,7 +293,12 @@ impl Document {
         {
             line(
                 "tail",
-                format!("{} beyond {}, shape {shape:+.3}, scale {}", values(count), number(threshold), number(scale)),
+                format!(
+                    "{} beyond {}, shape {shape:+.3}, scale {}",
+                    values(count),
+                    number(threshold),
+                    number(scale)
+                ),
             );
         }
         if let Some(fraction) = self.better_fraction {
@@ -332,7 +357,8 @@ fn number(value: f64) -> String {
     significant(value, 6)
 }
 
-/// Significant digits without zeros that say nothing, and without exponent between 0.001 and a million millions.
+/// Significant digits without zeros that say nothing, and without exponent between 0.001 and a
+/// million millions.
 fn significant(value: f64, digits: usize) -> String {
     let magnitude = value.abs().log10().floor();
     if value == 0.0 {
@@ -342,7 +368,11 @@ fn significant(value: f64, digits: usize) -> String {
         return format!("{value:.*e}", digits - 1);
     }
     let text = format!("{value:.*}", (digits as f64 - 1.0 - magnitude).max(0.0) as usize);
-    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+    if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    } else {
+        text
+    }
 }
 
 #[cfg(test)]
@@ -351,8 +381,13 @@ mod tests {
 
     #[test]
     fn numbers_have_six_significant_digits() {
-        let shown = [0.0, 12.0, 0.000_123_456_7, 0.012_345_678, 9.810_712_8, 1_234_567.8, -3.5, 1e15].map(number);
-        assert_eq!(shown, ["0", "12", "1.23457e-4", "0.0123457", "9.81071", "1234568", "-3.5", "1.00000e15"]);
+        let shown =
+            [0.0, 12.0, 0.000_123_456_7, 0.012_345_678, 9.810_712_8, 1_234_567.8, -3.5, 1e15]
+                .map(number);
+        assert_eq!(
+            shown,
+            ["0", "12", "1.23457e-4", "0.0123457", "9.81071", "1234568", "-3.5", "1.00000e15"]
+        );
     }
 
     #[test]

@@ -11,7 +11,9 @@ use crate::store::StoreArguments;
 use clap::{Args, Subcommand};
 use comfy_table::{Table, presets};
 use export::Format;
-use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Listing, Record, Store, StoreError};
+use pinwise_campaign::{
+    CampaignId, CampaignInfo, CampaignState, Listing, Record, Store, StoreError,
+};
 use pinwise_placement::{Outcome, Question, Search};
 use pinwise_report::{Files, shell};
 use pinwise_testbed::figures;
@@ -21,8 +23,9 @@ use std::path::Path;
 
 /// List, show, resume, export and delete what was measured.
 ///
-/// Every question that pinwise answers by measuring is a campaign. Its measurements are on disk before the next one is made,
-/// so a campaign that was killed can be resumed and ends as it would have. The store is an SQLite file.
+/// Every question that pinwise answers by measuring is a campaign. Its measurements are on disk
+/// before the next one is made, so a campaign that was killed can be resumed and ends as it would
+/// have. The store is an SQLite file.
 #[derive(Subcommand)]
 #[command(after_help = "Examples:
   pinwise campaign list
@@ -93,14 +96,17 @@ impl Id {
 
 /// A campaign as the command line names it.
 pub(crate) fn number(text: &str) -> Result<i64, String> {
-    text.parse().map_err(|_| "expected the number of a campaign, as `pinwise campaign list` shows it".into())
+    text.parse().map_err(|_| {
+        "expected the number of a campaign, as `pinwise campaign list` shows it".into()
+    })
 }
 
 /// The store, which a command about given campaigns needs.
 fn existing(store: &StoreArguments) -> anyhow::Result<Store> {
     let Some(store) = store.open_existing()? else {
         let path = store.path()?;
-        let reason = "there is no store yet; pinwise place makes one, or name another file with --store";
+        let reason =
+            "there is no store yet; pinwise place makes one, or name another file with --store";
         return Err(Usage(format!("{}: {reason}", path.display())).into());
     };
     Ok(store)
@@ -121,10 +127,22 @@ impl Campaign {
             Self::Resume(one) => {
                 let (store, info) = one.id.open()?;
                 if let Some(compared) = comparison::of(&info) {
-                    return super::compare::resume(store, &info, &compared, one.id.store.named(), one.json);
+                    return super::compare::resume(
+                        store,
+                        &info,
+                        &compared,
+                        one.id.store.named(),
+                        one.json,
+                    );
                 }
                 if let Some(selected) = selection::of(&info) {
-                    return super::select::resume(store, &info, &selected, one.id.store.named(), one.json);
+                    return super::select::resume(
+                        store,
+                        &info,
+                        &selected,
+                        one.id.store.named(),
+                        one.json,
+                    );
                 }
                 super::place::resume(store, &info, one.id.store.named(), one.json)
             }
@@ -179,7 +197,8 @@ impl From<CampaignInfo> for Listed {
 fn part_of(info: &CampaignInfo) -> Option<&'static str> {
     // Commands may be shortened as far as they stay apart.
     let word = info.new.command.get(1).filter(|word| !word.is_empty())?;
-    let command = ["tune", "compare"].into_iter().find(|command| command.starts_with(word.as_str()))?;
+    let command =
+        ["tune", "compare"].into_iter().find(|command| command.starts_with(word.as_str()))?;
     (command == "tune" || comparison::of(info).is_none()).then_some(command)
 }
 
@@ -200,8 +219,10 @@ fn state(info: &CampaignInfo) -> &'static str {
 
 fn list(store: &StoreArguments, json: bool) -> anyhow::Result<()> {
     // The store that is found by itself need not be there yet; one that is named has to.
-    let store = if store.named().is_some() { Some(existing(store)?) } else { store.open_existing()? };
-    let Listing { campaigns, unreadable } = store.map_or_else(|| Ok(Listing::default()), |store| store.list())?;
+    let store =
+        if store.named().is_some() { Some(existing(store)?) } else { store.open_existing()? };
+    let Listing { campaigns, unreadable } =
+        store.map_or_else(|| Ok(Listing::default()), |store| store.list())?;
     let campaigns: Vec<Listed> = campaigns.into_iter().map(Listed::from).collect();
     if json {
         print_json(&Document { campaigns })?;
@@ -255,7 +276,8 @@ fn delete(store: &StoreArguments, ids: &[i64]) -> anyhow::Result<()> {
         let plan = plan::beside(&store, &info);
         store.delete(info.id)?;
         let measurements = figures::counted(info.records, "measurement");
-        let kept = plan.map(|plan| format!("; its plan stays: {}", plan.display())).unwrap_or_default();
+        let kept =
+            plan.map(|plan| format!("; its plan stays: {}", plan.display())).unwrap_or_default();
         print(&format!("campaign {} deleted: {measurements}{kept}\n", info.id.0))?;
     }
     Ok(())
@@ -267,7 +289,13 @@ fn show(one: &One) -> anyhow::Result<()> {
         return comparison::print(&store, &info, &compared, one.id.store.named(), one.json);
     }
     if let Some(selected) = selection::of(&info) {
-        return selection::print(&info, &selected, &store.records(info.id)?, one.id.store.named(), one.json);
+        return selection::print(
+            &info,
+            &selected,
+            &store.records(info.id)?,
+            one.id.store.named(),
+            one.json,
+        );
     }
     let outcome = outcome(&store, &info, &store.records(info.id)?, one.id.store.named())?;
     let plan = plan::beside(&store, &info);
@@ -278,8 +306,13 @@ fn show(one: &One) -> anyhow::Result<()> {
     print(&crate::outcome::tell(&info, &outcome, files, crate::output::width()))
 }
 
-/// One line for a campaign whose `part` ("its answer") another version of pinwise wrote in another form.
-pub(crate) fn unreadable(info: &CampaignInfo, part: &str, error: &serde_json::Error) -> anyhow::Error {
+/// One line for a campaign whose `part` ("its answer") another version of pinwise wrote in another
+/// form.
+pub(crate) fn unreadable(
+    info: &CampaignInfo,
+    part: &str,
+    error: &serde_json::Error,
+) -> anyhow::Error {
     let id = info.id.0;
     anyhow::anyhow!(
         "campaign {id}: {part} is not in the form of this version of pinwise ({error}): look at it with the version that made it, take its \
@@ -288,7 +321,8 @@ pub(crate) fn unreadable(info: &CampaignInfo, part: &str, error: &serde_json::Er
     )
 }
 
-/// The conclusion of a campaign, or what its `records` answer already; `named` is the store, where commands have to name it.
+/// The conclusion of a campaign, or what its `records` answer already; `named` is the store, where
+/// commands have to name it.
 pub(crate) fn outcome(
     store: &Store,
     info: &CampaignInfo,
@@ -296,10 +330,11 @@ pub(crate) fn outcome(
     named: Option<&Path>,
 ) -> anyhow::Result<Outcome> {
     if let Some(conclusion) = &info.conclusion {
-        return Outcome::deserialize(conclusion).map_err(|error| unreadable(info, "its answer", &error));
+        return Outcome::deserialize(conclusion)
+            .map_err(|error| unreadable(info, "its answer", &error));
     }
-    let question =
-        Question::deserialize(&info.new.question).map_err(|error| unreadable(info, "its question", &error))?;
+    let question = Question::deserialize(&info.new.question)
+        .map_err(|error| unreadable(info, "its question", &error))?;
     let tree = SharingTree::new(&info.new.machine, info.new.alike);
     let search = Search::replay(&question, &tree, &info.new.workload, records)?;
     let ended = match state(info) {
@@ -309,5 +344,8 @@ pub(crate) fn outcome(
             format!("it was {state}; go on with: pinwise campaign resume {}{flag}", info.id.0)
         }
     };
-    Ok(Outcome { notes: place::notes(store, info.id)?, ..search.outcome(&info.new.unit, records, Some(&ended)) })
+    Ok(Outcome {
+        notes: place::notes(store, info.id)?,
+        ..search.outcome(&info.new.unit, records, Some(&ended))
+    })
 }

@@ -10,7 +10,9 @@ use crate::output::{self, Interrupted, Usage};
 use crate::store::StoreArguments;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use pinwise_characterization::{Characterization, Conditions, Plan, PlanError, Reference, estimate, execute};
+use pinwise_characterization::{
+    Characterization, Conditions, Plan, PlanError, Reference, estimate, execute,
+};
 use pinwise_host::HostBench;
 use pinwise_simulator::ModelBench;
 use pinwise_testbed::{Bench, Fame, MeasureError, figures};
@@ -19,14 +21,16 @@ use serde::Serialize;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Stressors on other cores, unless fewer or more are asked for: what comes of many is seen by then.
+/// Stressors on other cores, unless fewer or more are asked for: what comes of many is seen by
+/// then.
 const STRESSORS: u16 = 8;
 
 /// Measure what programs on shared hardware do to each other, level by level
 ///
-/// Microbenchmarks, each of which stresses one resource, run alone and then beside others at every sharing level the machine has, in
-/// growing number, each until its accumulated rate is within the MAIV of the steady one (FAME). The result is the slowdown tables, the
-/// critical resources, who is sensitive, whom to run beside whom, and whether other cores matter. It is kept with the
+/// Microbenchmarks, each of which stresses one resource, run alone and then beside others at every
+/// sharing level the machine has, in growing number, each until its accumulated rate is within the
+/// MAIV of the steady one (FAME). The result is the slowdown tables, the critical resources, who is
+/// sensitive, whom to run beside whom, and whether other cores matter. It is kept with the
 /// machine's fingerprint. docs/CHARACTERIZATION.md tells how.
 #[derive(Args)]
 #[command(after_help = "Examples:
@@ -35,7 +39,8 @@ const STRESSORS: u16 = 8;
   pinwise characterize --benchmarks intadd,mem --rounds 2 some of it, to look at
   pinwise characterize --html page.html                   with a page of heat maps")]
 pub(crate) struct Characterize {
-    /// Where the benchmarks run: host, or a processor that is simulated, a built-in one or what a TOML file describes (a path with a / or NAME.toml)
+    /// Where the benchmarks run: host, or a processor that is simulated, a built-in one or what a
+    /// TOML file describes (a path with a / or NAME.toml)
     #[arg(long, value_name = "MACHINE", default_value = "host", value_parser = Simulated)]
     machine: String,
     /// Only these benchmarks, with commas between them [default: all]
@@ -44,7 +49,8 @@ pub(crate) struct Characterize {
     /// At most N stressors on other cores
     #[arg(long, value_name = "N", default_value_t = STRESSORS, value_parser = whole::<u16>(1..=1024))]
     stressors: u16,
-    /// How often everything is measured; intervals need 2 [default: 3 on this machine, 1 on a model]
+    /// How often everything is measured; intervals need 2 [default: 3 on this machine, 1 on a
+    /// model]
     #[arg(long, value_name = "N", value_parser = whole::<u16>(1..=100))]
     rounds: Option<u16>,
     /// Largest difference between the accumulated and the steady rate
@@ -88,10 +94,18 @@ struct Document<'a> {
 
 impl Characterize {
     fn plan(&self, bench: &dyn Bench) -> Result<Plan, Usage> {
-        Plan::new(bench.machine(), bench.benchmarks(), &self.benchmarks, usize::from(self.stressors)).map_err(|error| {
+        Plan::new(
+            bench.machine(),
+            bench.benchmarks(),
+            &self.benchmarks,
+            usize::from(self.stressors),
+        )
+        .map_err(|error| {
             let known = bench.benchmarks().iter().map(|benchmark| benchmark.name.as_str());
             match &error {
-                PlanError::Unknown { name, .. } => Usage(format!("{error}{}", did_you_mean(name, known))),
+                PlanError::Unknown { name, .. } => {
+                    Usage(format!("{error}{}", did_you_mean(name, known)))
+                }
                 PlanError::NoContexts => Usage(error.to_string()),
             }
         })
@@ -161,7 +175,10 @@ impl Characterize {
             return Some(format!("fewer than {STRESSORS} stressors ran on other cores"));
         }
         let share = || figures::percent(found.noise.share);
-        found.noise.busy().then(|| format!("programs had their contexts for {} of the time", share()))
+        found
+            .noise
+            .busy()
+            .then(|| format!("programs had their contexts for {} of the time", share()))
     }
 }
 
@@ -182,7 +199,11 @@ fn announce(bench: &dyn Bench, plan: &Plan, conditions: &Conditions) -> anyhow::
         .flat_map(|reference: &Reference| &reference.levels)
         .map(|level| level.name.as_str())
         .collect();
-    let levels = if names.is_empty() { "no sharing level".to_owned() } else { format!("levels {}", names.join(", ")) };
+    let levels = if names.is_empty() {
+        "no sharing level".to_owned()
+    } else {
+        format!("levels {}", names.join(", "))
+    };
     let sets = plan.experiments.len();
     output::aside(&format!(
         "{}: {levels}; {} benchmarks, {sets} sets of programs, {runs} runs in {} round{}",
@@ -208,10 +229,13 @@ fn measure(
     let runs = plan.runs(conditions.rounds) as u64;
     // Redrawn at most four times a second: drawing costs time on the machine under test.
     let bar = ProgressBar::with_draw_target(Some(runs), ProgressDrawTarget::stderr_with_hz(4));
-    if let Ok(style) = ProgressStyle::with_template("[{elapsed_precise}] {bar:24} {pos} of {len} runs, {eta} left") {
+    if let Ok(style) =
+        ProgressStyle::with_template("[{elapsed_precise}] {bar:24} {pos} of {len} runs, {eta} left")
+    {
         bar.set_style(style);
     }
-    let result = execute(bench, plan, conditions, fingerprint, &|step| bar.set_position(step.done as u64));
+    let result =
+        execute(bench, plan, conditions, fingerprint, &|step| bar.set_position(step.done as u64));
     bar.finish_and_clear();
     result
 }

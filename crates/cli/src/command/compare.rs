@@ -11,10 +11,13 @@ use crate::request::{Compared, Request};
 use anyhow::Context;
 use clap::Args;
 use interruption::{interrupted, searches_kept};
-use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Ending, NewCampaign, Purpose, Store};
+use pinwise_campaign::{
+    CampaignId, CampaignInfo, CampaignState, Ending, NewCampaign, Purpose, Store,
+};
 use pinwise_evt::Method;
 use pinwise_placement::{
-    Budget, Claim, Comparison, Contender, Entry, Judge, Lineup, Outcome, Question, Search, StrategyName,
+    Budget, Claim, Comparison, Contender, Entry, Judge, Lineup, Outcome, Question, Search,
+    StrategyName,
 };
 use pinwise_prediction::Cast;
 use pinwise_report::Files;
@@ -25,11 +28,12 @@ use std::time::Instant;
 
 /// Compare ways of placing a program: the operating system's, random, balanced, and every search
 ///
-/// Each search runs by itself with the whole --budget, as a campaign of its own: four of them, three where the program cannot be
-/// profiled. What they announce is then measured beside naive (random) and balanced placements and the program unpinned, in two sets of
-/// windows: one chooses which assignment is the best known and which draw is the worst, the other, fresh and in
-/// random order, is what is told. A way whose loss may be none is said not to be told apart from the best; where that is for lack of windows, how
-/// many would do.
+/// Each search runs by itself with the whole --budget, as a campaign of its own: four of them,
+/// three where the program cannot be profiled. What they announce is then measured beside naive
+/// (random) and balanced placements and the program unpinned, in two sets of windows: one chooses
+/// which assignment is the best known and which draw is the worst, the other, fresh and in
+/// random order, is what is told. A way whose loss may be none is said not to be told apart from
+/// the best; where that is for lack of windows, how many would do.
 #[derive(Args)]
 #[command(mut_arg("budget", |argument| argument.help(BUDGET).long_help(BUDGET)), after_help = "Examples:
   The built-in packet pipelines on this machine:
@@ -46,7 +50,8 @@ pub(crate) struct Compare {
     /// How many naive (random) and how many balanced placements are drawn; at least 2
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = whole::<u64>(2..=100_000), help_heading = "Comparison")]
     draws: u64,
-    /// Fresh windows of each that is compared, at least 5, and as many before by which the best known and the worst draws are chosen
+    /// Fresh windows of each that is compared, at least 5, and as many before by which the best
+    /// known and the worst draws are chosen
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = whole::<u64>(5..=100_000), help_heading = "Comparison")]
     rounds: u64,
     #[command(flatten, next_help_heading = "Output")]
@@ -82,8 +87,18 @@ const WAYS: [Way; 4] = [
         method: Method::Profile,
         looks: Some((1000, 100)),
     },
-    Way { name: "hill climbing", strategy: StrategyName::Climb, method: Method::Bayes, looks: None },
-    Way { name: "default strategy", strategy: StrategyName::Auto, method: Method::Bayes, looks: None },
+    Way {
+        name: "hill climbing",
+        strategy: StrategyName::Climb,
+        method: Method::Bayes,
+        looks: None,
+    },
+    Way {
+        name: "default strategy",
+        strategy: StrategyName::Auto,
+        method: Method::Bayes,
+        looks: None,
+    },
 ];
 
 impl Compare {
@@ -93,7 +108,8 @@ impl Compare {
         let request = self.subject.request("compare", &program.to_string_lossy(), &self.search)?;
         let interrupt = Interrupt::listen()?;
         let mut store = self.store.open()?;
-        let (request, mut bed, new) = place::prepare(request, self.subject.built_in(), begin, &store, &interrupt)?;
+        let (request, mut bed, new) =
+            place::prepare(request, self.subject.built_in(), begin, &store, &interrupt)?;
         place::ensure_choice(&request, &new)?;
         let tree = SharingTree::new(&new.machine, new.alike);
         let mut lineup = self.chance(&request.question, &tree, new.workload.threads.len())?;
@@ -105,7 +121,9 @@ impl Compare {
         let mut done = 0;
         for (index, way) in WAYS.iter().enumerate() {
             let mut asked = request.clone();
-            if let (StrategyName::Blackbox, Bed::Instances(_), None) = (way.strategy, &bed, self.search.budget) {
+            if let (StrategyName::Blackbox, Bed::Instances(_), None) =
+                (way.strategy, &bed, self.search.budget)
+            {
                 asked.question.budget = Budget::Time(place::PROFILING);
             }
             let request = match question(way, &asked, &new, &bed, &store)? {
@@ -118,7 +136,11 @@ impl Compare {
             output::aside(&format!("search {} of {}: {}", index + 1, WAYS.len(), way.name));
             let searched = match search(&mut store, &request, &new, &mut bed, &interrupt)? {
                 Ok(searched) => searched,
-                Err(begun) => return Err(interrupted(&searches_kept(done, begun, self.store.named(), &new)).into()),
+                Err(begun) => {
+                    return Err(
+                        interrupted(&searches_kept(done, begun, self.store.named(), &new)).into()
+                    );
+                }
             };
             if let Some(note) = unlooked(way, searched.drawn) {
                 output::aside(&note);
@@ -135,7 +157,12 @@ impl Compare {
     }
 
     /// What is known before anything is searched: the unpinned program, and what chance gives.
-    fn chance(&self, question: &Question, tree: &SharingTree, threads: usize) -> anyhow::Result<Lineup> {
+    fn chance(
+        &self,
+        question: &Question,
+        tree: &SharingTree,
+        threads: usize,
+    ) -> anyhow::Result<Lineup> {
         let per_context = match question.per_context {
             Some(most) => PerContext::AtMost(most),
             None if threads > tree.leaves().len() => PerContext::Any,
@@ -144,9 +171,16 @@ impl Compare {
         let space = Space::new(tree.clone(), threads, per_context)?;
         let mut random = Random::new(question.seed);
         let drawn: Vec<Assignment> = (0..self.draws).map(|_| space.sample(&mut random)).collect();
-        let even = (0..self.draws).map(|_| space.canonical(&balanced(tree, threads, &mut random))).collect();
-        let contender =
-            |name: &str, entry| Contender { name: name.into(), entry, spent: 0, campaign: None, claim: None };
+        let even = (0..self.draws)
+            .map(|_| space.canonical(&balanced(tree, threads, &mut random)))
+            .collect();
+        let contender = |name: &str, entry| Contender {
+            name: name.into(),
+            entry,
+            spent: 0,
+            campaign: None,
+            claim: None,
+        };
         Ok(Lineup {
             contenders: vec![
                 contender("OS default", Entry::Unpinned),
@@ -170,8 +204,15 @@ fn question(
     bed: &Bed,
     store: &Store,
 ) -> anyhow::Result<Result<Question, String>> {
-    let (start, step) = way.looks.map_or((request.question.start, None), |(start, step)| (start, Some(step)));
-    let mut question = Question { strategy: way.strategy, method: way.method, start, step, ..request.question.clone() };
+    let (start, step) =
+        way.looks.map_or((request.question.start, None), |(start, step)| (start, Some(step)));
+    let mut question = Question {
+        strategy: way.strategy,
+        method: way.method,
+        start,
+        step,
+        ..request.question.clone()
+    };
     if way.strategy == StrategyName::Blackbox {
         if !bed.testbed().profiles() {
             let reason = "its profile takes instances of the program that run alone, and more of them than there are";
@@ -210,7 +251,8 @@ struct Searched {
     drawn: u64,
 }
 
-/// One search as a campaign of its own; where it was interrupted, its campaign and measurements if there are any.
+/// One search as a campaign of its own; where it was interrupted, its campaign and measurements if
+/// there are any.
 fn search(
     store: &mut Store,
     request: &Request,
@@ -218,7 +260,8 @@ fn search(
     bed: &mut Bed,
     interrupt: &Interrupt,
 ) -> anyhow::Result<Result<Searched, Option<(CampaignId, usize)>>> {
-    let id = store.create(&NewCampaign { question: serde_json::to_value(request)?, ..new.clone() })?;
+    let id =
+        store.create(&NewCampaign { question: serde_json::to_value(request)?, ..new.clone() })?;
     let info = store.get(id)?;
     let tree = SharingTree::new(&new.machine, new.alike);
     let mut strategy = Search::new(&request.question, &tree, &new.workload)?;
@@ -277,9 +320,15 @@ fn enter(lineup: &mut Lineup, way: &Way, searched: &Searched) {
     };
     let mut name = way.name.to_owned();
     if let Some(forecast) = &outcome.forecast {
-        // Without the selection phase nothing is measured but the profile (blackbox-scheduler, figure 7).
+        // Without the selection phase nothing is measured but the profile (blackbox-scheduler,
+        // figure 7).
         if let Some(first) = forecast.finalists.first() {
-            lineup.contenders.push(contender(format!("{name}, top 1"), &first.assignment, *profiled, None));
+            lineup.contenders.push(contender(
+                format!("{name}, top 1"),
+                &first.assignment,
+                *profiled,
+                None,
+            ));
         }
         name = format!("{name}, top {TOP}");
     }
@@ -293,7 +342,8 @@ fn enter(lineup: &mut Lineup, way: &Way, searched: &Searched) {
         Method::Profile => bound.upb.zip(bound.gap),
         Method::Bayes => bound.upb_high.zip(bound.gap_high),
     };
-    let claim = claim.map(|(bound, gap)| Claim { bound, gap, estimated: way.method == Method::Profile });
+    let claim =
+        claim.map(|(bound, gap)| Claim { bound, gap, estimated: way.method == Method::Profile });
     lineup.contenders.push(contender(name, &best.assignment, outcome.cost.measurements, claim));
 }
 
@@ -311,7 +361,10 @@ pub(crate) fn resume(
     let interrupt = Interrupt::listen()?;
     let bed = place::open(&compared.request, &interrupt)?;
     if let Some(change) = place::changed(info, &compared.request, &bed) {
-        anyhow::bail!("campaign {}: {change}, so what was measured does not compare with what would be", info.id.0);
+        anyhow::bail!(
+            "campaign {}: {change}, so what was measured does not compare with what would be",
+            info.id.0
+        );
     }
     judge(&mut store, info, compared, bed, &interrupt, named, json)
 }
@@ -328,14 +381,19 @@ fn judge(
 ) -> anyhow::Result<()> {
     let mut judge = Judge::new(&compared.lineup);
     let expected = Budget::Measurements(Judge::measurements(&compared.lineup));
-    let Measured { ending, records, notes } = place::measure(store, info, expected, &mut judge, &mut bed, interrupt)?;
+    let Measured { ending, records, notes } =
+        place::measure(store, info, expected, &mut judge, &mut bed, interrupt)?;
     if !matches!(ending, Ending::Finished(_)) {
         output::note_all(&notes);
     }
     match ending {
         Ending::Finished(_) => {
             let outcome = Comparison::new(&compared.lineup, &info.new.unit, &records);
-            store.conclude(info.id, CampaignState::Finished, Some(&serde_json::to_value(&outcome)?))?;
+            store.conclude(
+                info.id,
+                CampaignState::Finished,
+                Some(&serde_json::to_value(&outcome)?),
+            )?;
             comparison::print(store, &store.get(info.id)?, compared, named, json)
         }
         Ending::Interrupted => {
@@ -344,8 +402,10 @@ fn judge(
             let (id, kept) = (info.id.0, place::kept(records.len()));
             let resume = format!("pinwise campaign resume {id}{flag}");
             let searches = "all searches had ended, and are kept";
-            Err(interrupted(&format!("{searches}; {kept} of the comparison in campaign {id}, go on with it: {resume}"))
-                .into())
+            Err(interrupted(&format!(
+                "{searches}; {kept} of the comparison in campaign {id}, go on with it: {resume}"
+            ))
+            .into())
         }
         Ending::Failed(reason) => {
             store.conclude(info.id, CampaignState::Stopped, None)?;

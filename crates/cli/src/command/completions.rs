@@ -17,7 +17,12 @@ pub(crate) struct Completions {
 impl Completions {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let mut script = Vec::new();
-        clap_complete::generate(self.shell, &mut crate::Arguments::command(), "pinwise", &mut script);
+        clap_complete::generate(
+            self.shell,
+            &mut crate::Arguments::command(),
+            "pinwise",
+            &mut script,
+        );
         output::print(&String::from_utf8(script)?)
     }
 }

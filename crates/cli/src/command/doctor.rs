@@ -8,8 +8,9 @@ use serde::Serialize;
 
 /// Say what this machine allows and what is missing, with the remedy for each lack.
 ///
-/// Everything is tried, not guessed: events are opened, a thread is moved and put back, a fixed piece of work is repeated for a
-/// second. Nothing is changed. The exit code is 0 whatever is missing.
+/// Everything is tried, not guessed: events are opened, a thread is moved and put back, a fixed
+/// piece of work is repeated for a second. Nothing is changed. The exit code is 0 whatever is
+/// missing.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -43,7 +44,10 @@ impl Doctor {
 /// The checks as an aligned list, at most `columns` wide; each remedy below what it remedies.
 fn text(machine: &str, checks: &[Check], columns: u16) -> String {
     let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic).set_width(columns);
+    table
+        .load_style(presets::NOTHING)
+        .set_content_arrangement(ContentArrangement::Dynamic)
+        .set_width(columns);
     for check in checks {
         let detail = match &check.remedy {
             Some(remedy) => format!("{}\n-> {remedy}", check.detail),
@@ -72,7 +76,12 @@ mod tests {
             remedy: remedy.map(str::to_owned),
         };
         let checks = [
-            check("setting affinity", true, "a thread of this process was moved and put back", None),
+            check(
+                "setting affinity",
+                true,
+                "a thread of this process was moved and put back",
+                None,
+            ),
             check(
                 "hardware counters",
                 false,

@@ -9,7 +9,8 @@ use serde::Serialize;
 
 /// Say a plan in the pinning syntax of another tool
 ///
-/// What the syntax cannot say is noted on stderr. A plan that it cannot express at all is refused with the reason.
+/// What the syntax cannot say is noted on stderr. A plan that it cannot express at all is refused
+/// with the reason.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
     pinwise export plan.toml --to script > pin.sh         then: sh pin.sh PID\n  \
@@ -36,17 +37,25 @@ struct Document<'a> {
 }
 
 fn formats() -> PossibleValuesParser {
-    PossibleValuesParser::new(FORMATS.iter().map(|format| PossibleValue::new(format.name).help(format.about)))
+    PossibleValuesParser::new(
+        FORMATS.iter().map(|format| PossibleValue::new(format.name).help(format.about)),
+    )
 }
 
 impl Export {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let plan = self.plan.load()?;
         // The parser of --to knows the same names.
-        let Some(format) = Format::find(&self.to) else { anyhow::bail!("unknown format {}", self.to) };
+        let Some(format) = Format::find(&self.to) else {
+            anyhow::bail!("unknown format {}", self.to)
+        };
         let export = format.export(&plan)?;
         if self.json {
-            return output::print_json(&Document { format: format.name, text: &export.text, notes: &export.notes });
+            return output::print_json(&Document {
+                format: format.name,
+                text: &export.text,
+                notes: &export.notes,
+            });
         }
         for note in &export.notes {
             crate::output::aside(&format!("note: {note}"));

@@ -1,4 +1,5 @@
-//! `pinwise latency`: how far the contexts of a machine are apart, and the levels that follow from it.
+//! `pinwise latency`: how far the contexts of a machine are apart, and the levels that follow from
+//! it.
 
 mod map;
 mod source;
@@ -12,8 +13,8 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use pinwise_host::{Latencies, LatencyError, Quantiles};
 use pinwise_testbed::figures;
 use pinwise_topology::{
-    CpuId, CpuSet, DeclaredGroups, Difference, DomainKind, HeaderCheck, LatencyClass, LatencyComparison, LatencyLevels,
-    LatencyMatrix, LatencyUnit, Machine, Oddity,
+    CpuId, CpuSet, DeclaredGroups, Difference, DomainKind, HeaderCheck, LatencyClass,
+    LatencyComparison, LatencyLevels, LatencyMatrix, LatencyUnit, Machine, Oddity,
 };
 use serde::{Deserialize, Serialize};
 use source::Source;
@@ -22,9 +23,10 @@ use std::path::PathBuf;
 
 /// Measure core-to-core latency, and say which sharing levels it implies
 ///
-/// Two threads of pinwise's own pass a cache line to and fro with compare-and-swap, between each pair of contexts, in both directions,
-/// on fresh pages and several lines of each; 16 ms for a pair. A latency is one way: half a round trip. The levels are found from the
-/// latencies alone, then held against those that the machine declares. docs/LATENCY.md tells how.
+/// Two threads of pinwise's own pass a cache line to and fro with compare-and-swap, between each
+/// pair of contexts, in both directions, on fresh pages and several lines of each; 16 ms for a
+/// pair. A latency is one way: half a round trip. The levels are found from the latencies alone,
+/// then held against those that the machine declares. docs/LATENCY.md tells how.
 #[derive(Args)]
 #[command(after_help = "Examples:
   pinwise latency                                this machine
@@ -34,13 +36,15 @@ use std::path::PathBuf;
   pinwise latency --from lpdquad.mct             MCTOP's description of a machine
   pinwise latency --from box.csv --machine 2x8   CSV of core-to-core-latency, against a shape")]
 pub(crate) struct Latency {
-    /// Measure nothing, read latencies: JSON of this command, MCTOP's .mct, or CSV of core-to-core-latency
+    /// Measure nothing, read latencies: JSON of this command, MCTOP's .mct, or CSV of
+    /// core-to-core-latency
     #[arg(long, value_name = "FILE")]
     from: Option<PathBuf>,
     /// The contexts to measure between [default: all that are allowed]
     #[arg(long, value_name = "LIST", conflicts_with = "from")]
     cpus: Option<String>,
-    /// The machine that declares its levels, as for `topo` [default: host; with --from none but what the file itself declares]
+    /// The machine that declares its levels, as for `topo` [default: host; with --from none but
+    /// what the file itself declares]
     #[arg(long, value_name = "MACHINE")]
     machine: Option<String>,
     /// Write a page with the matrix as a heat map to FILE as well
@@ -127,10 +131,20 @@ impl Latency {
             document.compare(LatencyComparison::new(&matrix, &levels, machine));
         }
         if let Some(file) = &self.html {
-            let declared: Vec<&[DomainKind]> =
-                document.levels.iter().map(|level| level.declared.as_slice()).filter(|_| declared.is_some()).collect();
+            let declared: Vec<&[DomainKind]> = document
+                .levels
+                .iter()
+                .map(|level| level.declared.as_slice())
+                .filter(|_| declared.is_some())
+                .collect();
             let sentences = text::sentences(&document);
-            let page = pinwise_report::latency_page(&document.name, &matrix, &levels, &declared, &sentences)?;
+            let page = pinwise_report::latency_page(
+                &document.name,
+                &matrix,
+                &levels,
+                &declared,
+                &sentences,
+            )?;
             output::write(file, page.as_bytes())?;
         }
         if self.json {
@@ -151,8 +165,8 @@ impl Latency {
         }
     }
 
-    /// Measures this machine. `declared` may describe it in other words, but not be another machine: what was measured here would be
-    /// held against levels that it does not have.
+    /// Measures this machine. `declared` may describe it in other words, but not be another
+    /// machine: what was measured here would be held against levels that it does not have.
     fn measure(&self, declared: Option<&Machine>) -> anyhow::Result<Document> {
         let host = pinwise_host::machine()?;
         if let (Some(name), Some(other)) = (&self.machine, declared)
@@ -169,10 +183,14 @@ impl Latency {
         let contexts = match &self.cpus {
             None => host.allowed.clone(),
             Some(list) => {
-                let asked = CpuSet::parse_list(list).map_err(|error| Usage(format!("--cpus: {error}")))?;
+                let asked =
+                    CpuSet::parse_list(list).map_err(|error| Usage(format!("--cpus: {error}")))?;
                 let missing = asked.difference(&host.allowed);
                 if !missing.is_empty() {
-                    let message = format!("--cpus {list}: not allowed here: {missing}; allowed are {}", host.allowed);
+                    let message = format!(
+                        "--cpus {list}: not allowed here: {missing}; allowed are {}",
+                        host.allowed
+                    );
                     return Err(Usage(message).into());
                 }
                 asked
@@ -185,17 +203,29 @@ impl Latency {
         let (pairs, time) = Latencies::estimate(contexts.len());
         let plural = if pairs == 1 { "" } else { "s" };
         let cost = figures::duration(time);
-        output::aside(&format!("{} contexts, {pairs} pair{plural}, both directions: about {cost}", contexts.len()));
+        output::aside(&format!(
+            "{} contexts, {pairs} pair{plural}, both directions: about {cost}",
+            contexts.len()
+        ));
         // Redrawn at most four times a second: drawing costs time on the machine under test.
-        let bar = ProgressBar::with_draw_target(Some(pairs as u64), ProgressDrawTarget::stderr_with_hz(4));
-        if let Ok(style) = ProgressStyle::with_template("[{elapsed_precise}] {bar:24} {pos} of {len} pairs") {
+        let bar = ProgressBar::with_draw_target(
+            Some(pairs as u64),
+            ProgressDrawTarget::stderr_with_hz(4),
+        );
+        if let Ok(style) =
+            ProgressStyle::with_template("[{elapsed_precise}] {bar:24} {pos} of {len} pairs")
+        {
             bar.set_style(style);
         }
-        let measured = Latencies::measure(&contexts, &interrupt.flag(), &mut |done| bar.set_position(done as u64));
+        let measured = Latencies::measure(&contexts, &interrupt.flag(), &mut |done| {
+            bar.set_position(done as u64)
+        });
         bar.finish_and_clear();
         match measured {
             Ok(measured) => Document::measured(host.name, &measured),
-            Err(LatencyError::Interrupted) => Err(Interrupted("interrupted: nothing was changed".into()).into()),
+            Err(LatencyError::Interrupted) => {
+                Err(Interrupted("interrupted: nothing was changed".into()).into())
+            }
             Err(error) => Err(error.into()),
         }
     }
@@ -266,6 +296,7 @@ impl Document {
         for (level, counterpart) in self.levels.iter_mut().zip(comparison.levels) {
             (level.declared, level.difference) = (counterpart.declared, counterpart.difference);
         }
-        (self.unseen, self.unknown, self.unmeasured) = (comparison.unseen, comparison.unknown, comparison.unmeasured);
+        (self.unseen, self.unknown, self.unmeasured) =
+            (comparison.unseen, comparison.unknown, comparison.unmeasured);
     }
 }

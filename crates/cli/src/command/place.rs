@@ -70,13 +70,18 @@ impl Place {
         ensure_choice(&request, &new)?;
         output::note_all(&too_few(&request, &bed, begin.elapsed()));
         let id = store.create(&new)?;
-        let told =
-            Told { json: self.json, plan: self.plan, store: self.store.named().map(Path::to_owned), apply: self.apply };
+        let told = Told {
+            json: self.json,
+            plan: self.plan,
+            store: self.store.named().map(Path::to_owned),
+            apply: self.apply,
+        };
         conduct(&mut store, id, &request, bed, &interrupt, &told)
     }
 }
 
-/// Gets to know the program, and decides what that has to say in the request: what is needed to begin a campaign.
+/// Gets to know the program, and decides what that has to say in the request: what is needed to
+/// begin a campaign.
 pub(crate) fn prepare(
     mut request: Request,
     built_in: Option<&str>,
@@ -96,7 +101,8 @@ pub(crate) fn prepare(
     }
     let spent = begin.elapsed();
     let Some(left) = request.question.budget.after(spent) else {
-        let remedy = room::remedy(&request, &bed, spent).unwrap_or_else(|| "raise --budget".to_owned());
+        let remedy =
+            room::remedy(&request, &bed, spent).unwrap_or_else(|| "raise --budget".to_owned());
         anyhow::bail!(
             "{} went into getting to know the program, which is all of the budget: {remedy}",
             figures::duration(spent)
@@ -138,8 +144,8 @@ pub(crate) fn prepare(
     Ok((request, bed, new))
 }
 
-/// An error where there is one assignment only. Not for a search among several numbers of threads: one that has a single assignment may
-/// be the best of them.
+/// An error where there is one assignment only. Not for a search among several numbers of threads:
+/// one that has a single assignment may be the best of them.
 pub(crate) fn ensure_choice(request: &Request, new: &NewCampaign) -> anyhow::Result<()> {
     let tree = SharingTree::new(&new.machine, new.alike);
     if !Search::new(&request.question, &tree, &new.workload)?.has_no_choice() {
@@ -160,14 +166,19 @@ pub(crate) fn ensure_choice(request: &Request, new: &NewCampaign) -> anyhow::Res
 }
 
 /// Goes on with a campaign that was interrupted or killed.
-pub(crate) fn resume(mut store: Store, info: &CampaignInfo, named: Option<&Path>, json: bool) -> anyhow::Result<()> {
+pub(crate) fn resume(
+    mut store: Store,
+    info: &CampaignInfo,
+    named: Option<&Path>,
+    json: bool,
+) -> anyhow::Result<()> {
     let id = info.id;
     let told = Told { json, plan: None, store: named.map(Path::to_owned), apply: false };
     if info.state == CampaignState::Finished {
         return tell(&store, id, &told, plan::beside(&store, info).as_deref());
     }
-    let request =
-        Request::deserialize(&info.new.question).map_err(|error| campaign::unreadable(info, "its question", &error))?;
+    let request = Request::deserialize(&info.new.question)
+        .map_err(|error| campaign::unreadable(info, "its question", &error))?;
     let interrupt = Interrupt::listen()?;
     let bed = testbed::open(&request, &interrupt)?;
     if let Some(change) = changed(info, &request, &bed) {
@@ -208,7 +219,8 @@ fn conduct(
     let info = store.get(id)?;
     let opened = if told.json { Ok(()) } else { output::print(&opening(&info)) };
     if let Err(error) = opened {
-        // Nobody reads along: what was not begun is not left behind as a campaign that was killed. That it is told is what counts.
+        // Nobody reads along: what was not begun is not left behind as a campaign that was killed.
+        // That it is told is what counts.
         if info.records == 0 {
             let _ = store.delete(id);
         }
@@ -238,8 +250,11 @@ fn conduct(
         }
         Ending::Interrupted if records.is_empty() => {
             store.delete(id)?;
-            Err(Interrupted(format!("interrupted before the first measurement: {}nothing is kept", bed.restored()))
-                .into())
+            Err(Interrupted(format!(
+                "interrupted before the first measurement: {}nothing is kept",
+                bed.restored()
+            ))
+            .into())
         }
         Ending::Interrupted => {
             store.conclude(id, CampaignState::Stopped, None)?;
@@ -261,7 +276,8 @@ fn conduct(
     }
 }
 
-/// What to type where the metric was a total, which a campaign that was begun without --counter cannot go on with.
+/// What to type where the metric was a total, which a campaign that was begun without --counter
+/// cannot go on with.
 fn again(new: &NewCampaign) -> String {
     let mut words = new.command.clone();
     let end = words.iter().position(|word| word == "--").unwrap_or(words.len());
@@ -313,7 +329,9 @@ fn keep_plan(
     wanted: Option<&Path>,
 ) -> anyhow::Result<Option<PathBuf>> {
     let tree = SharingTree::new(&info.new.machine, info.new.alike);
-    let Some(mut plan) = Plan::from_outcome(&info.new.workload, &tree, fingerprint, outcome) else { return Ok(None) };
+    let Some(mut plan) = Plan::from_outcome(&info.new.workload, &tree, fingerprint, outcome) else {
+        return Ok(None);
+    };
     plan.origin = Some(Origin {
         campaign: Some(plan::identity(store, info)),
         advice: outcome.advice,
@@ -343,8 +361,11 @@ pub(crate) fn subject(new: &NewCampaign) -> String {
     roles.sort_unstable();
     roles.dedup();
     for role in roles {
-        let names: Vec<&str> =
-            threads.iter().filter(|thread| thread.role == role).map(|thread| thread.name.as_str()).collect();
+        let names: Vec<&str> = threads
+            .iter()
+            .filter(|thread| thread.role == role)
+            .map(|thread| thread.name.as_str())
+            .collect();
         text.push_str(&format!("  {role:<12} {}\n", names.join(" ")));
     }
     text

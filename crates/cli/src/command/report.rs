@@ -21,10 +21,12 @@ use std::path::PathBuf;
 
 /// Write a campaign as one HTML page that works offline.
 ///
-/// The placement drawn on the machine, every repetition of the best and of the baseline, the distribution of all sampled
-/// assignments, the bound and the plots by which to judge it, what was asked and what it cost. Also of a campaign that is
-/// still running or was killed. Of a comparison: the losses of all ways, what each measurement bought, and which claims stand. Of a selection: what runs where,
-/// and what every selection gave. Where the machine was characterized, the page has what is shared on it as heat maps.
+/// The placement drawn on the machine, every repetition of the best and of the baseline, the
+/// distribution of all sampled assignments, the bound and the plots by which to judge it, what was
+/// asked and what it cost. Also of a campaign that is still running or was killed. Of a comparison:
+/// the losses of all ways, what each measurement bought, and which claims stand. Of a selection:
+/// what runs where, and what every selection gave. Where the machine was characterized, the page
+/// has what is shared on it as heat maps.
 #[derive(Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -43,7 +45,8 @@ pub(crate) struct Report {
     id: Option<i64>,
     #[command(flatten)]
     store: StoreArguments,
-    /// The file to write [default: pinwise-ID.html in this directory, with another number behind it where that is another campaign's]
+    /// The file to write [default: pinwise-ID.html in this directory, with another number behind
+    /// it where that is another campaign's]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Print one JSON document
@@ -80,14 +83,19 @@ impl Report {
         let characterization = characterized(&store, &info);
         let characterization = characterization.as_ref();
         let page = match (comparison::of(&info), selection::of(&info)) {
-            (Some(compared), _) => comparison::page(&store, &info, &compared, &records, files, characterization)?,
-            (_, Some(selected)) => selection::page(&info, &selected, &records, files, characterization)?,
+            (Some(compared), _) => {
+                comparison::page(&store, &info, &compared, &records, files, characterization)?
+            }
+            (_, Some(selected)) => {
+                selection::page(&info, &selected, &records, files, characterization)?
+            }
             _ => {
                 let outcome = campaign::outcome(&store, &info, &records, asked.store.named())?;
                 pinwise_report::page(&info, &records, &outcome, files, characterization)?
             }
         };
-        // The page says whose it is, so that another campaign's of the same number is not written over.
+        // The page says whose it is, so that another campaign's of the same number is not written
+        // over.
         let mark = format!("<!-- {} -->\n", plan::identity(&store, &info).replace("--", "-"));
         let page = page.replace("</html>", &format!("{mark}</html>"));
         let file = self.output.unwrap_or_else(|| free(&format!("pinwise-{}", info.id.0), &mark));
@@ -95,23 +103,29 @@ impl Report {
         if self.json {
             return output::print_json(&Document { campaign: info.id.0, file, bytes: page.len() });
         }
-        let (measurements, size) = (counted(records.len() as u64, "measurement"), page.len() / 1000);
+        let (measurements, size) =
+            (counted(records.len() as u64, "measurement"), page.len() / 1000);
         output::print(&format!("{}: {measurements}, {size} kB\n", file.display()))
     }
 }
 
-/// What is known of the machine of a campaign; one that cannot be read is said, and no reason to have no page.
+/// What is known of the machine of a campaign; one that cannot be read is said, and no reason to
+/// have no page.
 fn characterized(store: &Store, info: &CampaignInfo) -> Option<KeptCharacterization> {
     store.characterization(&Fingerprint::of(&info.new.machine)).unwrap_or_else(|error| {
-        output::aside(&format!("note: the page is without the machine's characterization: {error}"));
+        output::aside(&format!(
+            "note: the page is without the machine's characterization: {error}"
+        ));
         None
     })
 }
 
-/// The file of a page in this directory: `STEM.html`, or where another page has that name, the first with a number behind it that is free or
-/// has the page's own `mark`.
+/// The file of a page in this directory: `STEM.html`, or where another page has that name, the
+/// first with a number behind it that is free or has the page's own `mark`.
 fn free(stem: &str, mark: &str) -> PathBuf {
-    let of_another = |path: &PathBuf| fs::read(path).is_ok_and(|page| !String::from_utf8_lossy(&page).contains(mark));
+    let of_another = |path: &PathBuf| {
+        fs::read(path).is_ok_and(|page| !String::from_utf8_lossy(&page).contains(mark))
+    };
     let first = PathBuf::from(format!("{stem}.html"));
     let mut next = (2..=u32::MAX).map(|copy| PathBuf::from(format!("{stem}-{copy}.html")));
     if of_another(&first) { next.find(|path| !of_another(path)).unwrap_or(first) } else { first }

@@ -1,4 +1,5 @@
-//! `pinwise run`: starts a program with the number of threads of a plan, and pins its threads as the plan says, as they appear.
+//! `pinwise run`: starts a program with the number of threads of a plan, and pins its threads as
+//! the plan says, as they appear.
 
 use crate::output::Usage;
 use crate::plan::{self, PlanArgument};
@@ -18,11 +19,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Start a program with its threads pinned as a plan says
 ///
-/// Threads are found by name and pinned within milliseconds of their creation. Where the plan has a number of threads it takes the place of
-/// n in the arguments, and its environment variables are set. Prints nothing but warnings; the exit code is the
-/// program's (128 + N if signal N ended it).
+/// Threads are found by name and pinned within milliseconds of their creation. Where the plan has a
+/// number of threads it takes the place of n in the arguments, and its environment variables are
+/// set. Prints nothing but warnings; the exit code is the program's (128 + N if signal N ended it).
 #[derive(Args)]
-// The parser takes the place of n for the end of a line; an escape sequence without effect keeps it.
+// The parser takes the place of n for the end of a line; an escape sequence without effect keeps
+// it.
 #[command(after_help = "Examples:
   pinwise run plan.toml -- pigz -p 6 -k -c big.file > big.file.gz
   pinwise run tuned.toml -- pigz -p {\x1b[0mn} -k -c big.file > big.file.gz")]
@@ -62,8 +64,9 @@ impl Run {
             })
             .with_context(|| format!("cannot start {}", program.to_string_lossy()))?;
         let pid = Pid(child.id() as i32);
-        let mut pinner = Pinner::new(Scope::Trees(vec![pid]), plan::wanted(&plan), Ended::Forgotten)
-            .with_context(|| format!("cannot look at the threads of process {pid}"))?;
+        let mut pinner =
+            Pinner::new(Scope::Trees(vec![pid]), plan::wanted(&plan), Ended::Forgotten)
+                .with_context(|| format!("cannot look at the threads of process {pid}"))?;
         let status = follow(&mut child, &mut pinner, &signal)?;
         let missing = pinner.missing();
         if !missing.is_empty() {
@@ -97,7 +100,11 @@ fn filled(word: &OsStr, number: Option<&Number>) -> OsString {
 }
 
 /// Pins threads until the program ends.
-fn follow(child: &mut Child, pinner: &mut Pinner, signal: &AtomicUsize) -> anyhow::Result<ExitStatus> {
+fn follow(
+    child: &mut Child,
+    pinner: &mut Pinner,
+    signal: &AtomicUsize,
+) -> anyhow::Result<ExitStatus> {
     loop {
         for thread in pinner.look().context("cannot look at the program's threads")? {
             if let Err(error) = thread.result {
@@ -122,7 +129,8 @@ fn follow(child: &mut Child, pinner: &mut Pinner, signal: &AtomicUsize) -> anyho
     }
 }
 
-/// Whether a terminal's Ctrl-C reaches us, and with us the program, which is of our process group: twice may mean more to it than once.
+/// Whether a terminal's Ctrl-C reaches us, and with us the program, which is of our process group:
+/// twice may mean more to it than once.
 fn in_foreground() -> bool {
     let terminal = File::open("/dev/tty");
     terminal.is_ok_and(|terminal| {

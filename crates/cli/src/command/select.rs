@@ -20,9 +20,10 @@ use std::path::Path;
 
 /// Find which of the ready programs to run together, and where
 ///
-/// Draws selections and placements at random together, measures each, bounds the best selection on its best placement, and measures
-/// the leaders again. Performance is the weighted speedup: the sum over the instances that run of their packets/s, each divided by what the
-/// instance does alone. On simulated processors, where instances can be run in any number.
+/// Draws selections and placements at random together, measures each, bounds the best selection on
+/// its best placement, and measures the leaders again. Performance is the weighted speedup: the sum
+/// over the instances that run of their packets/s, each divided by what the instance does alone. On
+/// simulated processors, where instances can be run in any number.
 #[derive(Args)]
 #[command(after_help = "Examples:
   Four of six ready instances of three programs, on a simulated processor:
@@ -41,7 +42,8 @@ pub(crate) struct Select {
     /// Only these contexts
     #[arg(long, value_name = "LIST")]
     cpus: Option<String>,
-    /// Measurements, at least 50, three quarters of them draws; those of the programs alone are not counted
+    /// Measurements, at least 50, three quarters of them draws; those of the programs alone are
+    /// not counted
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = whole::<u64>(50..=1_000_000))]
     budget: u64,
     /// Of every interval and of the bound
@@ -91,7 +93,8 @@ impl Select {
             error => Usage(error.to_string()),
         })?;
         let alone = alone(&processor, &machine, &programs, &simulation, self.seed)?;
-        let selected = Selected { mix, subject: Subject::Simulated(simulation), alone, cpus: self.cpus };
+        let selected =
+            Selected { mix, subject: Subject::Simulated(simulation), alone, cpus: self.cpus };
         let bed = place::ready(&selected)?;
         let mut workload = bed.testbed().workload().clone();
         workload.name = self.workload;
@@ -110,7 +113,8 @@ impl Select {
     }
 }
 
-/// What each instance does alone on the machine, in packets/s: the mean on the best of its placements.
+/// What each instance does alone on the machine, in packets/s: the mean on the best of its
+/// placements.
 fn alone(
     processor: &Processor,
     machine: &Machine,
@@ -125,10 +129,17 @@ fn alone(
         if rates.contains_key(program.name()) {
             continue;
         }
-        let mut bed = SimulatedTestbed::new(processor.clone(), machine.clone(), vec![*program], window, seed)?;
+        let mut bed = SimulatedTestbed::new(
+            processor.clone(),
+            machine.clone(),
+            vec![*program],
+            window,
+            seed,
+        )?;
         let space = Space::new(tree.clone(), bed.workload().threads.len(), PerContext::AtMost(1))?;
         let effort = Effort { windows: ALONE_WINDOWS };
-        let trials: Vec<_> = space.classes().take(ALONE).map(|placed| (Setting::Pinned(placed), effort)).collect();
+        let trials: Vec<_> =
+            space.classes().take(ALONE).map(|placed| (Setting::Pinned(placed), effort)).collect();
         let measured = bed.measure_all(&trials).into_iter().collect::<Result<Vec<_>, _>>()?;
         let best = measured.iter().map(|measured| measured.performance).fold(0.0, f64::max);
         rates.insert(program.name(), best);
@@ -164,14 +175,23 @@ fn conduct(
     let tree = SharingTree::new(&info.new.machine, info.new.alike);
     let mut search = MixSearch::new(&selected.mix, &tree, &info.new.workload)?;
     let budget = Budget::Measurements(selected.mix.budget);
-    let Measured { ending, records, notes } = place::measure(store, info, budget, &mut search, &mut bed, interrupt)?;
+    let Measured { ending, records, notes } =
+        place::measure(store, info, budget, &mut search, &mut bed, interrupt)?;
     output::note_all(&notes);
-    let resume = format!("pinwise campaign resume {}{}", info.id.0, Files { plan: None, store: named }.flag());
+    let resume = format!(
+        "pinwise campaign resume {}{}",
+        info.id.0,
+        Files { plan: None, store: named }.flag()
+    );
     let kept = place::kept(records.len());
     match ending {
         Ending::Finished(_) => {
             let outcome = search.outcome(&records);
-            store.conclude(info.id, CampaignState::Finished, Some(&serde_json::to_value(&outcome)?))?;
+            store.conclude(
+                info.id,
+                CampaignState::Finished,
+                Some(&serde_json::to_value(&outcome)?),
+            )?;
             selection::print(&store.get(info.id)?, selected, &records, named, json)
         }
         Ending::Interrupted => {

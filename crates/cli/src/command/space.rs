@@ -1,4 +1,5 @@
-//! `pinwise space`: how many different assignments there are, and what it would take to measure them.
+//! `pinwise space`: how many different assignments there are, and what it would take to measure
+//! them.
 
 use crate::machine::LookedAt;
 use crate::number::whole;
@@ -14,8 +15,8 @@ use std::time::Duration;
 
 /// Count the different assignments of threads to a machine
 ///
-/// Two assignments are the same if swapping alike hardware (cores, pipes, packages, NUMA nodes at equal distances) turns one into
-/// the other. Threads are told apart. The count is exact.
+/// Two assignments are the same if swapping alike hardware (cores, pipes, packages, NUMA nodes at
+/// equal distances) turns one into the other. Threads are told apart. The count is exact.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
     pinwise space --threads 4                              on this machine\n  \
@@ -27,7 +28,8 @@ pub(crate) struct Space {
     threads: u16,
     #[command(flatten)]
     machine: LookedAt,
-    /// At most K threads on one hardware context, or `any` number [default: 1, any where the threads outnumber the contexts]
+    /// At most K threads on one hardware context, or `any` number [default: 1, any where the
+    /// threads outnumber the contexts]
     #[arg(long, value_name = "K|any", value_parser = per_context)]
     per_context: Option<PerContext>,
     /// Print one JSON document
@@ -75,7 +77,11 @@ impl Space {
             assignments: space.count().to_string(),
             labelled: space.labelled().to_string(),
         };
-        if self.json { output::print_json(&document) } else { output::print(&text(&machine.name, &space, &document)) }
+        if self.json {
+            output::print_json(&document)
+        } else {
+            output::print(&text(&machine.name, &space, &document))
+        }
     }
 }
 
@@ -83,7 +89,9 @@ fn text(machine: &str, space: &Assignments, document: &Document) -> String {
     let levels = space.tree().levels();
     let shape: Vec<String> = levels
         .iter()
-        .map(|(kind, arity)| format!("{} {}", arity.map_or("?".into(), |arity| arity.to_string()), kind.name()))
+        .map(|(kind, arity)| {
+            format!("{} {}", arity.map_or("?".into(), |arity| arity.to_string()), kind.name())
+        })
         .collect();
     let limit = match document.per_context {
         Some(most) => format!("at most {most} per context"),
@@ -95,12 +103,21 @@ fn text(machine: &str, space: &Assignments, document: &Document) -> String {
         let _ = writeln!(text, "{name:<13} {value}");
     };
     let shape = if shape.is_empty() { String::new() } else { format!(" ({})", shape.join(" x ")) };
-    line("machine", format!("{machine}: {}{shape}", figures::counted(document.contexts as u64, "context")));
+    line(
+        "machine",
+        format!("{machine}: {}{shape}", figures::counted(document.contexts as u64, "context")),
+    );
     line("threads", format!("{}, {limit}", document.threads));
     line("assignments", figures::group(&document.assignments));
-    line("labelled", format!("{} placements, alike hardware told apart", figures::group(&document.labelled)));
+    line(
+        "labelled",
+        format!("{} placements, alike hardware told apart", figures::group(&document.labelled)),
+    );
     let count = space.count();
-    line("to measure", format!("{} at 1 s each, {} at 50 ms each", time(&count, 1.0), time(&count, 0.05)));
+    line(
+        "to measure",
+        format!("{} at 1 s each, {} at 50 ms each", time(&count, 1.0), time(&count, 0.05)),
+    );
     for n in [100, 1_000, 10_000] {
         if count <= BigUint::from(n) {
             break;
@@ -152,7 +169,10 @@ mod tests {
         assert_eq!(time(592_573, 0.05), "8 h");
         assert_eq!(time(592_573, 1.0), "7 days");
         assert_eq!(time(600_985_034_650, 1.0), "19044 years");
-        assert_eq!(super::time(&BigUint::from(10u32).pow(400), 1.0), "longer than the universe has existed");
+        assert_eq!(
+            super::time(&BigUint::from(10u32).pow(400), 1.0),
+            "longer than the universe has existed"
+        );
     }
 
     #[test]

@@ -25,7 +25,8 @@ use notes::{capped, cut_off, shifted, translated};
 use observed::{Conditions, Observed};
 use pinwise_testbed::{MeasureError, Prober, Retry, figures};
 use pinwise_threads::{
-    Advice, Attempt, Found, Question, Reinforcer, Shift, SurveyFailure, Surveyor, Sweep, find, survey, sweep,
+    Advice, Attempt, Found, Question, Reinforcer, Shift, SurveyFailure, Surveyor, Sweep, find,
+    survey, sweep,
 };
 
 impl Threads {
@@ -36,7 +37,8 @@ impl Threads {
         let interrupt = Interrupt::listen()?;
         let (document, settled) = match self.asked.machine.machine.as_str() {
             "host" => {
-                let (mut document, mut prober) = host::search(&self.asked, &self.edges, &interrupt, self.json)?;
+                let (mut document, mut prober) =
+                    host::search(&self.asked, &self.edges, &interrupt, self.json)?;
                 let settled = host::settle(&self.asked, &mut prober, document.parameter);
                 let settled = settled.map(|note| document.notes.extend(note));
                 (document, settled)
@@ -51,7 +53,10 @@ impl Threads {
         }
         settled?;
         if document.interrupted {
-            return Err(Interrupted("interrupted after the answer was found, what was started has ended".into()).into());
+            return Err(Interrupted(
+                "interrupted after the answer was found, what was started has ended".into(),
+            )
+            .into());
         }
         Ok(())
     }
@@ -79,11 +84,11 @@ struct Answer {
     notes: Vec<String>,
 }
 
-/// Searches with probes of `prober`, by the method that was asked for. `convert` is the program's Convert(), `threads` how many threads it
-/// makes for its parameter.
+/// Searches with probes of `prober`, by the method that was asked for. `convert` is the program's
+/// Convert(), `threads` how many threads it makes for its parameter.
 ///
-/// One run of the program that all probes share goes on to other phases while it is probed: it is probed once more with the number it began
-/// with.
+/// One run of the program that all probes share goes on to other phases while it is probed: it is
+/// probed once more with the number it began with.
 fn search<P: Prober>(
     prober: &mut Observed<P>,
     conditions: &Conditions,
@@ -136,7 +141,8 @@ fn answer<P: Prober>(
                 SurveyFailure::Measure(error) => error,
                 SurveyFailure::Survey(error) => never(&error),
             })?;
-            let chosen = found.attempts.iter().find(|attempt| attempt.asked == found.advice.threads);
+            let chosen =
+                found.attempts.iter().find(|attempt| attempt.asked == found.advice.threads);
             let (stopped, why) = ending::ended(&found, conditions);
             Ok(Answer {
                 parameter: found.parameter,
@@ -153,17 +159,31 @@ fn answer<P: Prober>(
         }
         Method::Reinforcer => {
             // The span was checked when the arguments were read.
-            let search = Reinforcer::new(span, prober.contexts(), thresholds).map_err(|error| never(&error))?;
-            let Found { choice, parameter, threads, attempts } = find(search, prober, &convert, window)?;
+            let search = Reinforcer::new(span, prober.contexts(), thresholds)
+                .map_err(|error| never(&error))?;
+            let Found { choice, parameter, threads, attempts } =
+                find(search, prober, &convert, window)?;
             let last = attempts.last().map_or(0, |attempt| attempt.probe.parameter);
             let (stopped, why) = ending::stopped(choice.reason, last);
             let (stopped, notes) = (stopped.into(), Vec::new());
             let (loss, advice, shift, interrupted) = (None, None, None, false);
-            Ok(Answer { parameter, threads, attempts, stopped, why, loss, advice, shift, interrupted, notes })
+            Ok(Answer {
+                parameter,
+                threads,
+                attempts,
+                stopped,
+                why,
+                loss,
+                advice,
+                shift,
+                interrupted,
+                notes,
+            })
         }
         Method::Sweep => {
             let Conditions { rounds, tolerance, counted, .. } = *conditions;
-            let swept = sweep(&Sweep { candidates, rounds, window, tolerance, counted }, prober, &convert)?;
+            let swept =
+                sweep(&Sweep { candidates, rounds, window, tolerance, counted }, prober, &convert)?;
             let chosen = swept.attempts.iter().find(|attempt| attempt.asked == swept.threads);
             Ok(Answer {
                 parameter: swept.parameter,
@@ -195,7 +215,11 @@ fn never(error: &dyn std::fmt::Display) -> MeasureError {
 }
 
 /// Advice about numbers of threads as advice about the parameters they stand for.
-fn in_parameters(advice: Advice, convert: impl Fn(u32) -> u32, threads: impl Fn(u32) -> u32) -> Advice {
+fn in_parameters(
+    advice: Advice,
+    convert: impl Fn(u32) -> u32,
+    threads: impl Fn(u32) -> u32,
+) -> Advice {
     Advice {
         reference_threads: advice.reference.map_or(1, |reference| threads(convert(reference))),
         threads: convert(advice.threads),
@@ -252,8 +276,18 @@ mod tests {
 
         fn probe(&mut self, parameter: u32, window: Duration) -> Result<Probe, MeasureError> {
             self.left = self.left.checked_sub(1).ok_or_else(|| self.error.clone())?;
-            let progress = Some(Progress { rate: f64::from(parameter), error: None, measure: Measure::Metric });
-            Ok(Probe { parameter, threads: parameter, profile: Profile::default(), progress, cost: window })
+            let progress = Some(Progress {
+                rate: f64::from(parameter),
+                error: None,
+                measure: Measure::Metric,
+            });
+            Ok(Probe {
+                parameter,
+                threads: parameter,
+                profile: Profile::default(),
+                progress,
+                cost: window,
+            })
         }
 
         fn parts(&self) -> Vec<Part> {
@@ -286,7 +320,11 @@ mod tests {
         let ended = MeasureError::new(Retry::Never, "the program has ended");
         let answer = search(3, ended.clone()).unwrap();
         assert_eq!((answer.parameter, answer.interrupted, answer.attempts.len()), (3, false, 3));
-        assert!(answer.notes.iter().any(|note| note.contains("the program has ended")), "{:?}", answer.notes);
+        assert!(
+            answer.notes.iter().any(|note| note.contains("the program has ended")),
+            "{:?}",
+            answer.notes
+        );
         let answer = search(3, MeasureError::interrupted()).unwrap();
         assert_eq!((answer.parameter, answer.interrupted), (3, true));
         assert!(search(2, ended).is_err(), "then there is none");

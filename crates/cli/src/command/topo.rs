@@ -13,8 +13,9 @@ use std::path::PathBuf;
 
 /// Show a machine: what its hardware contexts share, as a tree
 ///
-/// Domains with the same contexts stand on one line; alike neighbours are drawn once ("8 x Package"), with the numbers of
-/// all of them, and below it those of the first. L# counts in tree order, P# is the kernel's number.
+/// Domains with the same contexts stand on one line; alike neighbours are drawn once ("8 x
+/// Package"), with the numbers of all of them, and below it those of the first. L# counts in tree
+/// order, P# is the kernel's number.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
     pinwise topo                              this machine\n  \
@@ -31,7 +32,8 @@ pub(crate) struct Topo {
     /// Record the files that describe the machine below DIR, which must be new or empty
     #[arg(long, value_name = "DIR")]
     record: Option<PathBuf>,
-    /// Print the text that a simulated processor is made from (TOML), to change and give to --machine
+    /// Print the text that a simulated processor is made from (TOML), to change and give to
+    /// --machine
     #[arg(long, conflicts_with_all = ["json", "record"])]
     description: bool,
 }
@@ -42,13 +44,18 @@ impl Topo {
         if self.description {
             let name = &asked.machine;
             let simulated = Processor::MODELS.join(", ");
-            let none =
-                |_| Usage(format!("--description: '{name}' is no built-in model that is simulated: {simulated}"));
+            let none = |_| {
+                Usage(format!(
+                    "--description: '{name}' is no built-in model that is simulated: {simulated}"
+                ))
+            };
             return output::print(Processor::description(name).map_err(none)?);
         }
         let machine = asked.load()?;
         let recorded = match &self.record {
-            Some(directory) => Some((directory, pinwise_host::record(&asked.snapshot()?, directory)?)),
+            Some(directory) => {
+                Some((directory, pinwise_host::record(&asked.snapshot()?, directory)?))
+            }
             None => None,
         };
         if self.json {
@@ -89,7 +96,8 @@ struct Counts {
     l3: usize,
 }
 
-/// A sharing level of the allowed contexts, and how many domains of it a parent has, where that is the same everywhere.
+/// A sharing level of the allowed contexts, and how many domains of it a parent has, where that is
+/// the same everywhere.
 #[derive(Serialize)]
 struct Level {
     name: DomainKind,
@@ -119,8 +127,12 @@ fn levels(machine: &Machine) -> Vec<Level> {
 
 fn text(machine: &Machine, width: usize) -> String {
     let counts = Document::new(machine).counts;
-    let parts =
-        [(counts.pu, "context"), (counts.core, "core"), (counts.package, "package"), (counts.numa, "NUMA node")];
+    let parts = [
+        (counts.pu, "context"),
+        (counts.core, "core"),
+        (counts.package, "package"),
+        (counts.numa, "NUMA node"),
+    ];
     let mut parts: Vec<String> = parts
         .iter()
         .filter(|(count, _)| *count > 0)
@@ -135,7 +147,13 @@ fn text(machine: &Machine, width: usize) -> String {
     let mut text = format!("{}: {}\n", machine.name, parts.join(", "));
     let levels: Vec<String> = levels(machine)
         .into_iter()
-        .map(|level| format!("{} x {}", level.arity.map_or("?".into(), |arity| arity.to_string()), level.name.name()))
+        .map(|level| {
+            format!(
+                "{} x {}",
+                level.arity.map_or("?".into(), |arity| arity.to_string()),
+                level.name.name()
+            )
+        })
         .collect();
     if !levels.is_empty() {
         let _ = writeln!(text, "sharing levels, outermost first: {}", levels.join(", "));
@@ -167,7 +185,9 @@ fn tree(text: &mut String, machine: &Machine, neighbours: &[Outline], indent: us
     let alike = |a: &Outline, b: &Outline| a.alike(b) && (open(a) && open(b) || shut(a) && shut(b));
     for run in runs(neighbours, alike) {
         let entries: Vec<String> = (0..run[0].chain.len())
-            .map(|position| entry(&run.iter().map(|node| &node.chain[position]).collect::<Vec<_>>()))
+            .map(|position| {
+                entry(&run.iter().map(|node| &node.chain[position]).collect::<Vec<_>>())
+            })
             .collect();
         let times = if run.len() > 1 { format!("{} x ", run.len()) } else { String::new() };
         let mark = if run[0].children.is_empty() && shut(&run[0]) { " (not allowed)" } else { "" };
@@ -203,7 +223,8 @@ fn entry(alike: &[&Entry]) -> String {
     let list = |numbers: Vec<u32>| numbers.into_iter().map(CpuId).collect::<CpuSet>().to_string();
     let logical = list(alike.iter().map(|entry| entry.logical).collect());
     let mut text = format!("{} L#{logical}", first.name);
-    let known: Option<Vec<u32>> = alike.iter().map(|entry| entry.os_index.filter(|&number| number <= 65_535)).collect();
+    let known: Option<Vec<u32>> =
+        alike.iter().map(|entry| entry.os_index.filter(|&number| number <= 65_535)).collect();
     if let Some(numbers) = known {
         let _ = write!(text, " P#{}", list(numbers));
     }
@@ -232,20 +253,28 @@ fn numa(text: &mut String, machine: &Machine) {
             [node.os_index.to_string(), memory, cpus]
         })
         .collect();
-    let width =
-        |column: usize, title: &str| rows.iter().map(|row| row[column].len()).max().unwrap_or(0).max(title.len());
+    let width = |column: usize, title: &str| {
+        rows.iter().map(|row| row[column].len()).max().unwrap_or(0).max(title.len())
+    };
     let widths = [width(0, "node"), width(1, "memory"), width(2, "CPUs")];
-    let title =
-        if distances.is_some() { "\nNUMA nodes, and distances to each (10 is local)\n" } else { "\nNUMA nodes\n" };
+    let title = if distances.is_some() {
+        "\nNUMA nodes, and distances to each (10 is local)\n"
+    } else {
+        "\nNUMA nodes\n"
+    };
     text.push_str(title);
     let mut line = |cells: [&str; 3], distances: String| {
         let [a, b, c] = widths;
         let row = format!("  {:>a$}  {:>b$}  {:<c$}  {distances}", cells[0], cells[1], cells[2]);
         let _ = writeln!(text, "{}", row.trim_end());
     };
-    let cells = |numbers: &[u32]| numbers.iter().map(|number| format!("{number:>4}")).collect::<String>();
+    let cells =
+        |numbers: &[u32]| numbers.iter().map(|number| format!("{number:>4}")).collect::<String>();
     let numbers: Vec<u32> = machine.numa.iter().map(|node| node.os_index).collect();
-    line(["node", "memory", "CPUs"], if distances.is_some() { cells(&numbers) } else { String::new() });
+    line(
+        ["node", "memory", "CPUs"],
+        if distances.is_some() { cells(&numbers) } else { String::new() },
+    );
     for (index, row) in rows.iter().enumerate() {
         let distances = distances.map_or(String::new(), |rows| cells(&rows[index]));
         line([&row[0], &row[1], &row[2]], distances);

@@ -1,8 +1,11 @@
 //! `pinwise tune`: how many threads and where each of them runs, together, and the plan for both.
 //!
-//! The number is searched for as `threads` does it; numbers under policies of placement are measured where that tells most ([`Trials`]); the numbers near
-//! the best by what is believed then are placed as `place` does it, each as a campaign of its own, by successive halving ([`Shortlist`]); then the program as it is when nobody does anything, the number alone, and the number with its
-//! placement are measured against one another on fresh windows ([`pinwise_placement::Contest`]), which alone are announced.
+//! The number is searched for as `threads` does it; numbers under policies of placement are
+//! measured where that tells most ([`Trials`]); the numbers near the best by what is believed then
+//! are placed as `place` does it, each as a campaign of its own, by successive halving
+//! ([`Shortlist`]); then the program as it is when nobody does anything, the number alone, and the
+//! number with its placement are measured against one another on fresh windows
+//! ([`pinwise_placement::Contest`]), which alone are announced.
 
 mod beds;
 mod crew;
@@ -35,15 +38,19 @@ use trial::Trials;
 
 /// Find how many threads a program should run and where, together, and save a plan for both
 ///
-/// First the number is searched for as with threads, in a quarter of the time. Then numbers are measured under policies of placement (compact,
-/// a core each, scattered) where that tells most, in a sixth of it. The numbers near the best by that, four at most, are placed as
-/// with place: all of them for a short time, the better half for longer, in a third of the time. In what is left the program as it is by default,
-/// with the number that was found, and with that number pinned are measured in turn, on fresh windows: only these are
-/// announced. Where pinning or the number does not help beyond its interval the plan leaves it out. All of it ends by --budget where that is
-/// long enough for the least that it takes: some windows or runs with two numbers, one to get to know the program with each that is placed, and
-/// three rounds of the last comparison. docs/TUNE.md tells more.
+/// First the number is searched for as with threads, in a quarter of the time. Then numbers are
+/// measured under policies of placement (compact, a core each, scattered) where that tells most, in
+/// a sixth of it. The numbers near the best by that, four at most, are placed as with place: all of
+/// them for a short time, the better half for longer, in a third of the time. In what is left the
+/// program as it is by default, with the number that was found, and with that number pinned are
+/// measured in turn, on fresh windows: only these are announced. Where pinning or the number does
+/// not help beyond its interval the plan leaves it out. All of it ends by --budget where that is
+/// long enough for the least that it takes: some windows or runs with two numbers, one to get to
+/// know the program with each that is placed, and three rounds of the last comparison. docs/TUNE.md
+/// tells more.
 #[derive(Args)]
-// The parser takes the place of n for the end of a line; an escape sequence without effect, which goes where no colours go, keeps it.
+// The parser takes the place of n for the end of a line; an escape sequence without effect, which
+// goes where no colours go, keeps it.
 #[command(
     mut_args(here),
     after_help = "Examples:
@@ -58,7 +65,8 @@ pub(crate) struct Tune {
     asked: Asked,
     #[command(flatten)]
     files: threads::Files,
-    /// n where nobody decides [default: its variable of --env is not set; else as many as the CPUs it may use]
+    /// n where nobody decides [default: its variable of --env is not set; else as many as the CPUs
+    /// it may use]
     #[arg(long, value_name = "N", value_parser = whole::<u32>(1..=u64::from(u32::MAX)), help_heading = "Search")]
     default: Option<u32>,
     /// Write the plan here [default: beside the store]
@@ -77,8 +85,8 @@ fn here(argument: Arg) -> Arg {
     argument.hide(of_models)
 }
 
-/// Shares of the time: for the number, and for where; of that, the most for policies of placement, the rest for searches. What is left is for the
-/// last comparison.
+/// Shares of the time: for the number, and for where; of that, the most for policies of placement,
+/// the rest for searches. What is left is for the last comparison.
 const NUMBER: f64 = 0.25;
 const PLACING: f64 = 0.5;
 const POLICIES: f64 = 1.0 / 3.0;
@@ -87,13 +95,18 @@ impl Tune {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let begin = Instant::now();
         let asked = self.asked.clone().for_placing()?;
-        // The store is made when there is something to keep; that it can be is known before a quarter of the time is spent.
+        // The store is made when there is something to keep; that it can be is known before a
+        // quarter of the time is spent.
         self.store.check()?;
         let interrupt = Interrupt::listen()?;
         let budget = asked.budget();
         let edges = Edges { files: self.files.clone(), ..Edges::default() };
-        let (surveyed, prober) =
-            threads::probe_host(&asked.clone().within(budget.mul_f64(NUMBER)), &edges, &interrupt, self.json)?;
+        let (surveyed, prober) = threads::probe_host(
+            &asked.clone().within(budget.mul_f64(NUMBER)),
+            &edges,
+            &interrupt,
+            self.json,
+        )?;
         let mut store = self.store.open()?;
         let mut crew = Crew::new(&asked, &self.files, prober, self.default, &interrupt)?;
         let mut notes = surveyed.notes.clone();
@@ -103,25 +116,31 @@ impl Tune {
         let mut trials = Trials::default();
         let left = || budget.saturating_sub(begin.elapsed());
         // Where the number took longer than its share, it is placing that has less.
-        let placing = left().saturating_sub(budget.mul_f64(1.0 - NUMBER - PLACING)).min(budget.mul_f64(PLACING));
+        let placing = left()
+            .saturating_sub(budget.mul_f64(1.0 - NUMBER - PLACING))
+            .min(budget.mul_f64(PLACING));
         let end = begin.elapsed() + placing;
         let named = self.store.named();
         let tried = trials.make(&mut crew, &surveyed, placing.mul_f64(POLICIES), &mut notes);
         let placed = tried.and_then(|()| {
-            let (list, placing) = (trials.shortlist(&surveyed), end.saturating_sub(begin.elapsed()));
+            let (list, placing) =
+                (trials.shortlist(&surveyed), end.saturating_sub(begin.elapsed()));
             place(&mut crew, &mut store, named, list, placing, &mut placements, &interrupt)
         });
         notes.extend(placements.iter().flat_map(Placement::notes));
         let compared = placed.and_then(|n| {
-            let searched =
-                placements.iter().find(|placement| placement.parameter == n).and_then(|it| it.searched.as_ref());
+            let searched = placements
+                .iter()
+                .find(|placement| placement.parameter == n)
+                .and_then(|it| it.searched.as_ref());
             Ok((n, finals::measure(&mut crew, n, searched, left(), &mut notes)?))
         });
         let (n, finals) = match compared {
             Ok(compared) => compared,
             Err(error) => {
                 let error = with_kept(error, &placements, named);
-                let remains = Remains { surveyed, trials, placements, notes, error: format!("{error:#}") };
+                let remains =
+                    Remains { surveyed, trials, placements, notes, error: format!("{error:#}") };
                 if self.json {
                     output::print_json(&remains.json())?;
                 } else {
@@ -130,7 +149,10 @@ impl Tune {
                 return Err(error);
             }
         };
-        let winner = placements.iter().find(|placement| placement.parameter == n).context("no number was placed")?;
+        let winner = placements
+            .iter()
+            .find(|placement| placement.parameter == n)
+            .context("no number was placed")?;
         notes.extend(finals.notes());
         let failure = finals.failure().map(|error| with_kept(error, &placements, named));
         let choice = finals.contest.choice(crew.default_count() > n, asked.tolerance());
@@ -170,14 +192,20 @@ impl Tune {
 
     /// Writes the plan where the user wants it, or beside the store.
     fn keep(&self, plan: &Plan, store: &Store) -> anyhow::Result<PathBuf> {
-        let Some(path) = &self.plan else { return plan::keep(store, &format!("tune-{}", plan.program), plan) };
+        let Some(path) = &self.plan else {
+            return plan::keep(store, &format!("tune-{}", plan.program), plan);
+        };
         plan::write(path, plan)?;
         Ok(path.clone())
     }
 }
 
 /// What the user ended, with the placements that are kept of it and how to see them.
-fn with_kept(error: anyhow::Error, placements: &[Placement], named: Option<&Path>) -> anyhow::Error {
+fn with_kept(
+    error: anyhow::Error,
+    placements: &[Placement],
+    named: Option<&Path>,
+) -> anyhow::Error {
     let flag = Files { plan: None, store: named }.flag();
     let seen = |placement: &Placement| {
         let id = placement.searched.as_ref()?.info.id.0;
@@ -217,7 +245,9 @@ fn place(
         let each = time.saturating_sub(begin.elapsed()).min(round) / list.numbers().len() as u32;
         for &n in list.numbers() {
             let placement = search(crew, store, named, n, each, interrupt)?;
-            let earlier = placements.iter().any(|earlier| earlier.parameter == n && earlier.searched.is_some());
+            let earlier = placements
+                .iter()
+                .any(|earlier| earlier.parameter == n && earlier.searched.is_some());
             if let Some(reason) = placement.reason.as_ref().filter(|_| earlier) {
                 output::aside(&format!(
                     "note: n = {n} could not be placed again, its first placement stands: {reason}"
@@ -232,7 +262,8 @@ fn place(
     Ok(list.numbers()[0])
 }
 
-/// Places the program with `n`, in a campaign of its own. What keeps a number from being placed is told and does not end the search for others.
+/// Places the program with `n`, in a campaign of its own. What keeps a number from being placed is
+/// told and does not end the search for others.
 fn search(
     crew: &mut Crew<'_>,
     store: &mut Store,
@@ -245,7 +276,9 @@ fn search(
         let reason = "no time was left for that, a longer --budget has some".to_owned();
         return Ok(Placement { parameter: n, searched: None, reason: Some(reason) });
     }
-    let placed = crew.request(n, time).and_then(|request| place::search_stored(request, store, named, interrupt));
+    let placed = crew
+        .request(n, time)
+        .and_then(|request| place::search_stored(request, store, named, interrupt));
     let (searched, reason) = match placed {
         Ok(searched) => (Some(searched), None),
         Err(error) if error.is::<Interrupted>() || error.is::<Usage>() => return Err(error),
@@ -278,15 +311,17 @@ fn plan(
     };
     let estimate = finals.contest.estimate(way);
     let default = finals.contest.estimate(Way::Default);
-    let measured = estimate.map(|estimate| Measured::new(&finals.unit, &estimate, default.as_ref()));
+    let measured =
+        estimate.map(|estimate| Measured::new(&finals.unit, &estimate, default.as_ref()));
     let number = Number { n, environment: crew.environment(n), set: crew.set_command(n) };
     let mut plan = placed.unwrap_or_else(|| Plan::new(crew.name(), fingerprint, Vec::new()));
     (plan.measured, plan.number) = (measured, Some(number));
     Ok(Some(plan))
 }
 
-/// What whoever uses the plan is told of the search that found it: of the notes only what speaks against the comparison by which it was chosen, and,
-/// where it pins, what the threads did while they were placed. How the number was searched for is the answer's to tell.
+/// What whoever uses the plan is told of the search that found it: of the notes only what speaks
+/// against the comparison by which it was chosen, and, where it pins, what the threads did while
+/// they were placed. How the number was searched for is the answer's to tell.
 fn origin(store: &Store, choice: Choice, winner: &Placement, finals: &Finals) -> Origin {
     let placed = winner.searched.iter().filter(|_| choice == Choice::Placed);
     let met = placed.flat_map(|searched| &searched.outcome.notes);
@@ -316,7 +351,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut store = Store::open(&folder.path().join("tune.db")).unwrap();
         let mut placed = |parameter, workload, cpus| {
-            let what = ["place", "--machine", "ultrasparc-t2", "--workload", workload, "--cpus", cpus];
+            let what =
+                ["place", "--machine", "ultrasparc-t2", "--workload", workload, "--cpus", cpus];
             let short = ["--cycles", "50000", "--starts", "1", "--budget", "30"];
             let line = Line::try_parse_from(what.iter().chain(&short)).unwrap();
             let request = line.place.request("pinwise").unwrap();
@@ -324,9 +360,14 @@ mod tests {
             let reason = searched.as_ref().err().map(|error| format!("{error:#}"));
             Placement { parameter, searched: searched.ok(), reason }
         };
-        // Three threads on three contexts of one pipe, and of a program that is four times slower on two pipes.
+        // Three threads on three contexts of one pipe, and of a program that is four times slower
+        // on two pipes.
         let placements = [placed(1, "intadd:1", "0-2"), placed(2, "aho-corasick:1", "0-7")];
-        assert!(placements.iter().all(|placement| placement.reason.is_none()), "{:?}", placements[0].notes());
+        assert!(
+            placements.iter().all(|placement| placement.reason.is_none()),
+            "{:?}",
+            placements[0].notes()
+        );
         let best = |n: u32| placements.iter().find(|placement| placement.parameter == n)?.best();
         assert!(best(1) > best(2), "{:?} {:?}", best(1), best(2));
         let mut list = Shortlist::new(&[(1, 1.0), (2, 1.0)], 2);

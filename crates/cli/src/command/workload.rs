@@ -1,10 +1,13 @@
-//! `pinwise workload`: runs a program that ships with pinwise, as an ordinary program that others can place.
+//! `pinwise workload`: runs a program that ships with pinwise, as an ordinary program that others
+//! can place.
 
 use crate::name::no_workload;
 use crate::number::whole;
 use crate::output::{Usage, print, print_json};
 use clap::Args;
-use pinwise_workloads::{Capture, Error, Program, Running, Summary, Traffic, Workload as Instances};
+use pinwise_workloads::{
+    Capture, Error, Program, Running, Summary, Traffic, Workload as Instances,
+};
 use serde::Serialize;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,9 +15,10 @@ use std::time::Duration;
 
 /// Run a multithreaded packet-processing program that ships with pinwise.
 ///
-/// Each instance is a pipeline of three threads, R, P and T (`ipfwd0-R`, `ipfwd0-P`, `ipfwd0-T`), which receives packets from
-/// memory as fast as it can. Nothing is pinned: this is a program to try placements on. On stdout it counts the
-/// packets that have been through all pipelines since the start, and says how many a second there were since the last line.
+/// Each instance is a pipeline of three threads, R, P and T (`ipfwd0-R`, `ipfwd0-P`, `ipfwd0-T`),
+/// which receives packets from memory as fast as it can. Nothing is pinned: this is a program to
+/// try placements on. On stdout it counts the packets that have been through all pipelines since
+/// the start, and says how many a second there were since the last line.
 #[derive(Args)]
 #[command(after_help = "Examples:
   pinwise workload --list
@@ -96,9 +100,10 @@ impl Workload {
             return list(self.json);
         }
         if self.json && self.seconds.is_none() && self.packets.is_none() {
-            return Err(
-                Usage("--json prints when the workload ends; say when with --seconds or --packets".into()).into()
-            );
+            return Err(Usage(
+                "--json prints when the workload ends; say when with --seconds or --packets".into(),
+            )
+            .into());
         }
         let workload = self.workload()?;
         let running = workload.start(self.traffic()?, self.seed, self.packets)?;
@@ -118,10 +123,10 @@ impl Workload {
             Some(instances) if !name.contains([':', '+']) => {
                 Instances::parse(&format!("{name}:{instances}")).map_err(usage)
             }
-            Some(instances) if instances != named.programs().len() => {
-                Err(Usage(format!("`{name}` and --instances {instances} contradict each other; give one of them"))
-                    .into())
-            }
+            Some(instances) if instances != named.programs().len() => Err(Usage(format!(
+                "`{name}` and --instances {instances} contradict each other; give one of them"
+            ))
+            .into()),
             _ => Ok(named),
         }
     }
@@ -141,8 +146,9 @@ impl Workload {
         Ok(Some(Arc::new(capture.traffic)))
     }
 
-    /// Prints the count at each interval until the end, and returns the seconds until then. Between two lines this
-    /// thread sleeps; ticks that the system made it miss are skipped, not caught up with.
+    /// Prints the count at each interval until the end, and returns the seconds until then. Between
+    /// two lines this thread sleeps; ticks that the system made it miss are skipped, not caught
+    /// up with.
     fn report(&self, running: &Running) -> anyhow::Result<f64> {
         let mut before = (0, 0.0);
         let mut tick = self.interval;
@@ -151,7 +157,8 @@ impl Workload {
             let left = self.seconds.map(|end| end.saturating_sub(now));
             let until_tick = if self.json { Duration::MAX } else { tick.saturating_sub(now) };
             // Long enough to be for ever, short enough for the system's clock.
-            let sleep = until_tick.min(left.unwrap_or(Duration::MAX)).min(Duration::from_secs(3600));
+            let sleep =
+                until_tick.min(left.unwrap_or(Duration::MAX)).min(Duration::from_secs(3600));
             let finished = running.wait(sleep);
             let (packets, seconds) = (running.packets(), running.elapsed().as_secs_f64());
             if finished || self.seconds.is_some_and(|end| running.elapsed() >= end) {
@@ -175,7 +182,11 @@ impl Workload {
             packets: instance.counts.packets,
             bytes: instance.counts.bytes,
             dropped: instance.counts.dropped,
-            findings: instance.findings.into_iter().map(|(what, count)| (what.to_owned(), count.into())).collect(),
+            findings: instance
+                .findings
+                .into_iter()
+                .map(|(what, count)| (what.to_owned(), count.into()))
+                .collect(),
         });
         Document {
             workload,
@@ -192,11 +203,17 @@ impl Workload {
 /// The last count, over the whole time, and what each instance did.
 fn print_end(seconds: f64, summaries: &[Summary]) -> anyhow::Result<()> {
     let packets: u64 = summaries.iter().map(|instance| instance.counts.packets).sum();
-    let mut text = format!("packets={packets} seconds={seconds:.6} packets/s={:.0}\n", packets as f64 / seconds);
+    let mut text = format!(
+        "packets={packets} seconds={seconds:.6} packets/s={:.0}\n",
+        packets as f64 / seconds
+    );
     for Summary { name, counts, findings } in summaries {
         let rate = counts.packets as f64 / seconds;
         let gigabits = counts.bytes as f64 * 8.0 / seconds / 1e9;
-        text += &format!("{name}: {rate:.0} packets/s, {gigabits:.2} Gbit/s, {} dropped", counts.dropped);
+        text += &format!(
+            "{name}: {rate:.0} packets/s, {gigabits:.2} Gbit/s, {} dropped",
+            counts.dropped
+        );
         for (what, count) in findings {
             text += &format!(", {count} {}", what.replace('_', " "));
         }
@@ -217,7 +234,10 @@ fn list(json: bool) -> anyhow::Result<()> {
     }
     let lines = Program::ALL.map(|program| {
         let (description, working_set) = (program.description(), program.working_set());
-        format!("{program:<16} {}N-R -P -T  {description}; {working_set}\n", format_args!("{:>8}", program.stem()))
+        format!(
+            "{program:<16} {}N-R -P -T  {description}; {working_set}\n",
+            format_args!("{:>8}", program.stem())
+        )
     });
     print(&lines.concat())
 }

@@ -9,7 +9,11 @@ use serde_json::{Value, json};
 use std::path::Path;
 
 /// The outcome as one JSON document; the fields are a contract.
-pub(crate) fn document(info: &CampaignInfo, outcome: &Outcome, plan: Option<&Path>) -> serde_json::Value {
+pub(crate) fn document(
+    info: &CampaignInfo,
+    outcome: &Outcome,
+    plan: Option<&Path>,
+) -> serde_json::Value {
     let tree = SharingTree::new(&info.new.machine, info.new.alike);
     let unit = &outcome.unit;
     let figure = |estimate: &Estimate| {
@@ -37,8 +41,10 @@ pub(crate) fn document(info: &CampaignInfo, outcome: &Outcome, plan: Option<&Pat
     // A model is in no placement before it is placed.
     let simulated = is_simulated(&info.new.question);
     let bound = &outcome.bound;
-    let shown = |performance: Option<f64>| performance.map(|performance| unit.quantity(performance));
-    // As with `pinwise bound --minimize`: the lowest value is the low end, whichever direction is better.
+    let shown =
+        |performance: Option<f64>| performance.map(|performance| unit.quantity(performance));
+    // As with `pinwise bound --minimize`: the lowest value is the low end, whichever direction is
+    // better.
     let (mut low, mut high) = (shown(bound.upb_low), shown(bound.upb_high));
     if unit.reciprocal {
         (low, high) = (high, low);

@@ -18,8 +18,9 @@ impl Sheet {
         self.paragraph(&format!("  {label:<9} "), INDENT, value);
     }
 
-    /// Words after `start`, broken at the width, with `indent` columns before all lines but the first. A word too long for a
-    /// line is left whole: it is a path or a placement, which someone may want to copy.
+    /// Words after `start`, broken at the width, with `indent` columns before all lines but the
+    /// first. A word too long for a line is left whole: it is a path or a placement, which
+    /// someone may want to copy.
     pub(crate) fn paragraph(&mut self, start: &str, indent: usize, words: &str) {
         let width = self.width.max(INDENT + LEAST_WIDTH);
         let mut line = start.to_owned();

@@ -15,7 +15,10 @@ fn campaign(unit: Unit) -> CampaignInfo {
             command: vec!["pinwise".into(), "place".into()],
             machine: Machine::from_shape("2x2").unwrap(),
             alike: Alike::ByStructure,
-            workload: Workload { name: "service".into(), threads: vec![thread("rx"), thread("tx")] },
+            workload: Workload {
+                name: "service".into(),
+                threads: vec![thread("rx"), thread("tx")],
+            },
             unit,
             question: Value::Null,
             seed: 1,
@@ -85,10 +88,17 @@ fn advice_to_pin_names_the_plan_and_the_store() {
 fn what_the_measurements_met_is_told_beside_the_verdict() {
     let unit = Unit::rate("packets/s");
     let drift = Some(Drift { change: -0.138, significant: true, n: 31 });
-    let met = Outcome { drift, notes: vec!["the machine was busy".into()], ..outcome(unit.clone(), 1.72e6) };
+    let met = Outcome {
+        drift,
+        notes: vec!["the machine was busy".into()],
+        ..outcome(unit.clone(), 1.72e6)
+    };
     let text = tell(&campaign(unit), &met, Files::default(), 100);
     let verdict = text.split("\n\n").next().unwrap();
-    assert!(verdict.contains("\nThe machine was busy.\nThe machine or the load changed meanwhile:"), "{verdict}");
+    assert!(
+        verdict.contains("\nThe machine was busy.\nThe machine or the load changed meanwhile:"),
+        "{verdict}"
+    );
 }
 
 #[test]
@@ -104,10 +114,19 @@ fn before_there_are_fresh_windows_what_leads_is_told_as_that() {
         ..outcome(unit, 1.72e6)
     };
     let text = tell(&stopped, &so_far, Files::default(), 100);
-    assert!(text.contains("The assignment that leads so far, without fresh windows yet:\n"), "{text}");
-    assert!(text.contains("  best      none\n  so far    1.50 M packets/s (95 % interval 1.49 to 1.51"), "{text}");
+    assert!(
+        text.contains("The assignment that leads so far, without fresh windows yet:\n"),
+        "{text}"
+    );
+    assert!(
+        text.contains("  best      none\n  so far    1.50 M packets/s (95 % interval 1.49 to 1.51"),
+        "{text}"
+    );
     let told = document(&stopped, &so_far, None);
-    assert_eq!((&told["best"], &told["so_far"]["performance"]), (&Value::Null, &serde_json::json!(1.5e6)));
+    assert_eq!(
+        (&told["best"], &told["so_far"]["performance"]),
+        (&Value::Null, &serde_json::json!(1.5e6))
+    );
     assert_eq!(told["so_far"]["assignment"][1]["cpu"], 3);
 }
 
@@ -148,7 +167,10 @@ fn the_document_of_a_cost_has_its_ends_in_order() {
     let unit = Unit::cost("s");
     let document = document(&campaign(unit.clone()), &outcome(unit, 0.5), None);
     let number = |path: &str| document.pointer(path).and_then(Value::as_f64).unwrap();
-    assert!(number("/best/low") < number("/best/performance") && number("/best/performance") < number("/best/high"));
+    assert!(
+        number("/best/low") < number("/best/performance")
+            && number("/best/performance") < number("/best/high")
+    );
     assert_eq!((number("/upb_low"), number("/upb_high")), (1.0 / 0.51, 2.0));
     assert_eq!(document["lower_is_better"], true);
 }
@@ -186,34 +208,50 @@ fn a_program_found_doing_otherwise_than_unpinned_after_qualifies_the_verdict() {
     let unit = Unit::rate("packets/s");
     let info = campaign(unit.clone());
     // 1.38 unpinned; the best is 1.72.
-    let found = |mean: f64| Outcome { as_found: Some(figure(mean, 2e4)), ..outcome(unit.clone(), 1.72e6) };
-    assert_eq!(said(&info, &found(1.4e6)), "Pin: the best assignment beats the operating system's own placement.");
+    let found =
+        |mean: f64| Outcome { as_found: Some(figure(mean, 2e4)), ..outcome(unit.clone(), 1.72e6) };
+    assert_eq!(
+        said(&info, &found(1.4e6)),
+        "Pin: the best assignment beats the operating system's own placement."
+    );
     let better = said(&info, &found(1.6e6));
     assert!(
-        better.starts_with("Pin: the best assignment beats the operating system's own placement. As found, "),
+        better.starts_with(
+            "Pin: the best assignment beats the operating system's own placement. As found, "
+        ),
         "{better}"
     );
-    assert!(better.contains("16.3 % better than unpinned afterwards (12 and 12 windows"), "{better}");
+    assert!(
+        better.contains("16.3 % better than unpinned afterwards (12 and 12 windows"),
+        "{better}"
+    );
     assert!(
         better.ends_with("over what it was found doing the gain is +7.5 % (+5.1 % to +9.9 %, from both intervals)."),
         "{better}"
     );
     let as_good = said(&info, &found(1.71e6));
     assert!(
-        as_good.starts_with("Pin: the best assignment beats the unpinned windows, though not the placement "),
+        as_good.starts_with(
+            "Pin: the best assignment beats the unpinned windows, though not the placement "
+        ),
         "{as_good}"
     );
     let kept = Outcome { advice: Advice::KeepDefault, ..found(1.6e6) };
     assert!(said(&info, &kept).ends_with("or it was still starting."), "{}", said(&info, &kept));
     // Found slower than after; so slow that nothing is known of how much.
     let slow = said(&info, &Outcome { as_found: Some(figure(1e5, 1.2e5)), ..found(0.0) });
-    assert!(slow.ends_with("the gain is +1620.0 % (at least +674.0 %, from both intervals)."), "{slow}");
+    assert!(
+        slow.ends_with("the gain is +1620.0 % (at least +674.0 %, from both intervals)."),
+        "{slow}"
+    );
     let drift = |change: f64| Some(Drift { change, significant: true, n: 30 });
-    let told = |mean: f64, change: f64| said(&info, &Outcome { drift: drift(change), ..found(mean) });
+    let told =
+        |mean: f64, change: f64| said(&info, &Outcome { drift: drift(change), ..found(mean) });
     for (mean, change) in [(1.6e6, -0.1), (1.0e6, 0.1)] {
         let told = told(mean, change);
         assert!(
-            told.contains("or what changed meanwhile made the difference.") && !told.contains("the gain is"),
+            told.contains("or what changed meanwhile made the difference.")
+                && !told.contains("the gain is"),
             "{told}"
         );
     }
@@ -223,12 +261,21 @@ fn a_program_found_doing_otherwise_than_unpinned_after_qualifies_the_verdict() {
         ["found_apart", "gain_as_found"].map(|field| document[field].clone())
     };
     let [apart, gain] = fields(&found(1.6e6));
-    assert!(apart.as_f64().is_some_and(|apart| (apart - (1.6 / 1.376 - 1.0)).abs() < 1e-9), "{apart}");
-    assert!(gain["mean"] == 1.72e6 / 1.6e6 - 1.0 && gain["low"].is_f64() && gain["high"].is_f64(), "{gain}");
+    assert!(
+        apart.as_f64().is_some_and(|apart| (apart - (1.6 / 1.376 - 1.0)).abs() < 1e-9),
+        "{apart}"
+    );
+    assert!(
+        gain["mean"] == 1.72e6 / 1.6e6 - 1.0 && gain["low"].is_f64() && gain["high"].is_f64(),
+        "{gain}"
+    );
     assert_eq!(fields(&found(1.4e6))[0], Value::Null);
     assert_eq!(fields(&outcome(unit.clone(), 1.72e6)), [Value::Null, Value::Null]);
     let model = CampaignInfo {
-        new: NewCampaign { question: serde_json::json!({ "subject": { "simulated": {} } }), ..info.new.clone() },
+        new: NewCampaign {
+            question: serde_json::json!({ "subject": { "simulated": {} } }),
+            ..info.new.clone()
+        },
         ..info.clone()
     };
     assert_eq!(
@@ -244,7 +291,8 @@ fn the_best_is_called_what_it_is_where_the_program_did_better_without_it() {
     // The best is 10 ± 0.1.
     let of = |gain: f64, found: f64, half: f64| {
         let gain = Some((gain, gain - 0.02, gain + 0.02));
-        let outcome = Outcome { gain, as_found: Some(figure(found, half)), ..outcome(unit.clone(), 10.0) };
+        let outcome =
+            Outcome { gain, as_found: Some(figure(found, half)), ..outcome(unit.clone(), 10.0) };
         (heading(&outcome, false), outcome.beats_as_found())
     };
     let found = "The best assignment found:";
@@ -265,8 +313,16 @@ fn a_budget_that_ended_early_names_one_that_does() {
         let mut info = campaign(unit.clone());
         let question = Question::new(pinwise_placement::StrategyName::Auto, budget);
         info.new.question = serde_json::to_value(question).unwrap();
-        let cost = Cost { measurements, failed: 0, classes: 0, time: Duration::from_secs(5 * measurements) };
-        said(&info, &Outcome { advice: Advice::Undecided, best: None, cost, ..outcome(unit.clone(), 0.2) })
+        let cost = Cost {
+            measurements,
+            failed: 0,
+            classes: 0,
+            time: Duration::from_secs(5 * measurements),
+        };
+        said(
+            &info,
+            &Outcome { advice: Advice::Undecided, best: None, cost, ..outcome(unit.clone(), 0.2) },
+        )
     };
     // Two assignments: each three times, and five rounds of both and of the unpinned program.
     let told = "Undecided: the budget ended before an assignment had fresh windows: a verdict takes at least about ";
@@ -275,8 +331,13 @@ fn a_budget_that_ended_early_names_one_that_does() {
     assert_eq!(ended(Budget::Measurements(2), 2), format!("{told}44 measurements: --budget 44."));
     // More than what did not do.
     assert_eq!(ended(Budget::Measurements(40), 40), format!("{told}80 measurements: --budget 80."));
-    let budget = |spent: u64| budget_for(44, Some(Duration::from_millis(50)), Duration::from_secs(spent));
-    assert!(budget(1).ends_with("--budget 10s") && budget(9).ends_with("--budget 20s"), "{}", budget(9));
+    let budget =
+        |spent: u64| budget_for(44, Some(Duration::from_millis(50)), Duration::from_secs(spent));
+    assert!(
+        budget(1).ends_with("--budget 10s") && budget(9).ends_with("--budget 20s"),
+        "{}",
+        budget(9)
+    );
 }
 
 const PIN: &str = "\

@@ -24,7 +24,8 @@ struct Made {
     stopped: u64,
 }
 
-/// Makes the store at `path`: a campaign that found something, one that found nothing better, one that was stopped.
+/// Makes the store at `path`: a campaign that found something, one that found nothing better, one
+/// that was stopped.
 pub(crate) fn store(path: &Path) {
     let mut store = Store::open(path).unwrap();
     let packets = || Unit::rate("packets/s");
@@ -66,21 +67,29 @@ pub(crate) fn store(path: &Path) {
 
 impl Made {
     fn measure(&self, store: &mut Store) {
-        let archive = format!("{}/tests/machines/{}.tar.bz2", env!("CARGO_MANIFEST_DIR"), self.machine);
+        let archive =
+            format!("{}/tests/machines/{}.tar.bz2", env!("CARGO_MANIFEST_DIR"), self.machine);
         let snapshot = Snapshot::from_tar(&fs::read(archive).unwrap()).unwrap();
         let machine = Machine::from_snapshot(&snapshot).unwrap();
         let workload = self.workload();
         let question = self.question();
         let tree = SharingTree::new(&machine, question.alike);
-        let space = Space::new(tree.clone(), workload.threads.len(), PerContext::AtMost(1)).unwrap();
+        let space =
+            Space::new(tree.clone(), workload.threads.len(), PerContext::AtMost(1)).unwrap();
         let population = space.classes().enumerate().map(|(rank, class)| {
             let share = 0.5 + 0.5 * Random::new(rank as u64).unit();
             (class, share * self.best)
         });
         let disturbance = Disturbance { noise: 0.01, seed: 1, ..Disturbance::default() };
         let unit = self.unit.clone();
-        let mut testbed =
-            Replay::new(machine.clone(), workload.clone(), unit.clone(), population, vec![self.baseline], disturbance);
+        let mut testbed = Replay::new(
+            machine.clone(),
+            workload.clone(),
+            unit.clone(),
+            population,
+            vec![self.baseline],
+            disturbance,
+        );
         let id = store
             .create(&NewCampaign {
                 command: vec!["pinwise".into(), "place".into()],
@@ -118,11 +127,15 @@ impl Made {
             role: role.into(),
             instance,
         };
-        let threads = (0..self.pipelines).flat_map(|instance| ["R", "P", "T"].map(|role| thread((instance, role))));
+        let threads = (0..self.pipelines)
+            .flat_map(|instance| ["R", "P", "T"].map(|role| thread((instance, role))));
         Workload { name: "ipfwd".into(), threads: threads.collect() }
     }
 
     fn question(&self) -> Question {
-        Question { per_context: Some(1), ..Question::new(self.strategy, Budget::Measurements(self.budget)) }
+        Question {
+            per_context: Some(1),
+            ..Question::new(self.strategy, Budget::Measurements(self.budget))
+        }
     }
 }

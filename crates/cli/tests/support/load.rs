@@ -1,5 +1,5 @@
-//! A load for memcached: pipelined gets and a few sets over loopback, from a bounded number of connections, for a bounded time or
-//! until it is stopped.
+//! A load for memcached: pipelined gets and a few sets over loopback, from a bounded number of
+//! connections, for a bounded time or until it is stopped.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
@@ -11,8 +11,14 @@ use std::time::{Duration, Instant};
 /// Commands sent before their answers are read.
 const PIPELINE: usize = 32;
 
-/// Loads the server on `port` from `connections` threads for `time`, or until `stop` is raised; gives the commands answered.
-pub(crate) fn memcached(port: u16, connections: usize, time: Duration, stop: &Arc<AtomicBool>) -> std::io::Result<u64> {
+/// Loads the server on `port` from `connections` threads for `time`, or until `stop` is raised;
+/// gives the commands answered.
+pub(crate) fn memcached(
+    port: u16,
+    connections: usize,
+    time: Duration,
+    stop: &Arc<AtomicBool>,
+) -> std::io::Result<u64> {
     let end = Instant::now() + time;
     let client = |client| {
         let stop = Arc::clone(stop);
@@ -53,7 +59,9 @@ fn client_loop(port: u16, client: usize, end: Instant, stop: &AtomicBool) -> std
             tail.extend_from_slice(&buffer[..length]);
             let complete = tail.iter().rposition(|&byte| byte == b'\n').map_or(0, |last| last + 1);
             let lines = tail[..complete].split(|&byte| byte == b'\n');
-            answers += lines.filter(|line| line.starts_with(b"STORED") || line.starts_with(b"END")).count();
+            answers += lines
+                .filter(|line| line.starts_with(b"STORED") || line.starts_with(b"END"))
+                .count();
             tail.drain(..complete);
         }
         answered += PIPELINE as u64;

@@ -1,4 +1,5 @@
-//! What the end-to-end tests share: programs that are ended when dropped, and what the kernel says of their threads.
+//! What the end-to-end tests share: programs that are ended when dropped, and what the kernel says
+//! of their threads.
 #![allow(dead_code, reason = "every test binary uses its own part")]
 
 pub(crate) mod campaigns;
@@ -17,7 +18,8 @@ use std::time::{Duration, Instant};
 /// The program under test.
 pub(crate) const PINWISE: &str = env!("CARGO_BIN_EXE_pinwise");
 
-/// A program started for a test; killed by its own id when the test is done with it, however that ends.
+/// A program started for a test; killed by its own id when the test is done with it, however that
+/// ends.
 pub(crate) struct Program(pub(crate) Child);
 
 impl Program {
@@ -48,8 +50,8 @@ impl Drop for Program {
     }
 }
 
-/// An empty folder in the build folder, for what all tests of this process share. What is static is never dropped: those of processes
-/// that are gone are removed here.
+/// An empty folder in the build folder, for what all tests of this process share. What is static is
+/// never dropped: those of processes that are gone are removed here.
 pub(crate) fn shared_folder(name: &str) -> PathBuf {
     let all = Path::new(env!("CARGO_TARGET_TMPDIR")).join(env!("CARGO_CRATE_NAME")).join(name);
     for old in fs::read_dir(&all).into_iter().flatten().flatten() {
@@ -63,10 +65,16 @@ pub(crate) fn shared_folder(name: &str) -> PathBuf {
     folder
 }
 
-/// Runs pinwise to its end; what it keeps goes to a folder of this test run where the words name no other.
+/// Runs pinwise to its end; what it keeps goes to a folder of this test run where the words name no
+/// other.
 pub(crate) fn pinwise<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(words: I) -> Output {
     static DATA: LazyLock<PathBuf> = LazyLock::new(|| shared_folder("data"));
-    Command::new(PINWISE).args(words).env("XDG_DATA_HOME", &*DATA).stdin(Stdio::null()).output().unwrap()
+    Command::new(PINWISE)
+        .args(words)
+        .env("XDG_DATA_HOME", &*DATA)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap()
 }
 
 /// The JSON document on stdout of a run that must succeed.
@@ -83,7 +91,13 @@ pub(crate) fn affinities(pid: u32) -> BTreeMap<i32, String> {
     let threads = tasks.filter_map(|task| task.ok()?.file_name().to_str()?.parse::<i32>().ok());
     let list = |tid: i32| {
         let status = fs::read_to_string(format!("/proc/{pid}/task/{tid}/status")).ok()?;
-        Some(status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?.trim().to_owned())
+        Some(
+            status
+                .lines()
+                .find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?
+                .trim()
+                .to_owned(),
+        )
     };
     threads.filter_map(|tid| Some((tid, list(tid)?))).collect()
 }
@@ -102,10 +116,12 @@ pub(crate) fn free_port() -> u16 {
     std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-/// The path of a program that a test needs, or `None` after saying that the test is left out; with `CI=true` it fails.
+/// The path of a program that a test needs, or `None` after saying that the test is left out; with
+/// `CI=true` it fails.
 pub(crate) fn tool(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file());
+    let found =
+        std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file());
     if found.is_none() {
         assert!(std::env::var("CI").as_deref() != Ok("true"), "{name} is not installed");
         eprintln!("left out: {name} is not installed");

@@ -11,7 +11,12 @@ pub(crate) fn compiled(folder: &TempDir, source: &str) -> Option<PathBuf> {
     let compiler = tool("gcc")?;
     let (file, program) = (folder.path().join("program.c"), folder.path().join("program"));
     fs::write(&file, source).unwrap();
-    let built = Command::new(compiler).args(["-O2", "-fopenmp", "-o"]).arg(&program).arg(&file).status().unwrap();
+    let built = Command::new(compiler)
+        .args(["-O2", "-fopenmp", "-o"])
+        .arg(&program)
+        .arg(&file)
+        .status()
+        .unwrap();
     assert!(built.success());
     Some(program)
 }

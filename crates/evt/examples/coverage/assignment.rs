@@ -1,6 +1,7 @@
-//! A model of 24 threads on an 8x2x4 processor, as the one of the paper: 8 cores, 2 pipelines per core, 4 strands per
-//! pipeline; 8 instances of a receiver, a worker and a sender. It stands for no real processor. It has what makes real
-//! populations hard: a sum of minima, contention on two levels, and partners that want to be close.
+//! A model of 24 threads on an 8x2x4 processor, as the one of the paper: 8 cores, 2 pipelines per
+//! core, 4 strands per pipeline; 8 instances of a receiver, a worker and a sender. It stands for no
+//! real processor. It has what makes real populations hard: a sum of minima, contention on two
+//! levels, and partners that want to be close.
 
 use crate::random::Random;
 
@@ -27,7 +28,8 @@ pub(crate) struct Model {
 type Placement = [usize; CONTEXTS];
 
 impl Model {
-    /// Packets per unit of time of all instances. The first 24 entries are the contexts of the threads.
+    /// Packets per unit of time of all instances. The first 24 entries are the contexts of the
+    /// threads.
     fn performance(&self, placement: &Placement) -> f64 {
         let (mut issue, mut cache) = ([0.0; PIPES], [0.0; CORES]);
         for (thread, context) in placement[..THREADS].iter().enumerate() {

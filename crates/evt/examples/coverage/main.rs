@@ -1,8 +1,9 @@
 //! How often a bound is right, on populations whose best value is known.
 //!
-//! `cargo run --release -p pinwise-evt --example coverage [-- --samples 100] [--population NAME]` prints, in Markdown, the
-//! populations, the coverage and width of both methods at five sample sizes, and what becomes of a search that stops as soon
-//! as the bound is near. The seeds are fixed: the same arguments print the same text.
+//! `cargo run --release -p pinwise-evt --example coverage [-- --samples 100] [--population NAME]`
+//! prints, in Markdown, the populations, the coverage and width of both methods at five sample
+//! sizes, and what becomes of a search that stops as soon as the bound is near. The seeds are
+//! fixed: the same arguments print the same text.
 
 mod assignment;
 mod population;
@@ -35,8 +36,10 @@ fn main() -> ExitCode {
             }
         }
     }
-    let populations: Vec<_> =
-        population::all().into_iter().filter(|p| only.as_ref().is_none_or(|name| p.name == name)).collect();
+    let populations: Vec<_> = population::all()
+        .into_iter()
+        .filter(|p| only.as_ref().is_none_or(|name| p.name == name))
+        .collect();
     println!("| population | optimum | known | best of 1000, median |\n|---|---|---|---|");
     for population in &populations {
         let mut shares: Vec<f64> =
@@ -56,18 +59,23 @@ fn main() -> ExitCode {
 
 /// Coverage and width of single looks.
 fn coverage(populations: &[Population], samples: u64) {
-    println!("\n{samples} samples per row, confidence 95 %. `none`: no bound given. `inf`: no finite upper end.");
+    println!(
+        "\n{samples} samples per row, confidence 95 %. `none`: no bound given. `inf`: no finite upper end."
+    );
     println!(
         "`covers`: of the bounds given, the optimum lies inside. `low`: the upper end is below the optimum, a false claim."
     );
     println!(
         "`width`: median of upper end / optimum - 1 where finite. The percentages of inf, covers and low are of the bounds given.\n"
     );
-    println!("| population | n | profile none | inf | covers | low | width | bayes none | covers | low | width |");
+    println!(
+        "| population | n | profile none | inf | covers | low | width | bayes none | covers | low | width |"
+    );
     println!("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|");
     for population in populations {
         for n in SIZES {
-            let drawn: Vec<Sample> = (0..samples).map(|seed| Sample::new(draw(population, n, seed))).collect();
+            let drawn: Vec<Sample> =
+                (0..samples).map(|seed| Sample::new(draw(population, n, seed))).collect();
             let cells = METHODS.map(|method| Cell::new(population.optimum, &drawn, method));
             let [profile, bayes] = &cells;
             println!(
@@ -99,11 +107,14 @@ struct Cell {
 impl Cell {
     fn new(optimum: f64, samples: &[Sample], method: Method) -> Self {
         let options = Options { method, ..Options::default() };
-        let bounds: Vec<Estimate> = samples.iter().filter_map(|sample| estimate(sample, &options).ok()).collect();
-        // The last digits of an annealed optimum or of a saturated rate are not a matter of statistics.
+        let bounds: Vec<Estimate> =
+            samples.iter().filter_map(|sample| estimate(sample, &options).ok()).collect();
+        // The last digits of an annealed optimum or of a saturated rate are not a matter of
+        // statistics.
         let below = |e: &Estimate| e.upb_high.is_some_and(|high| high < optimum * (1.0 - 1e-9));
         let above = |e: &Estimate| e.upb_low > optimum * (1.0 + 1e-9);
-        let mut widths: Vec<f64> = bounds.iter().filter_map(|e| Some(e.upb_high? / optimum - 1.0)).collect();
+        let mut widths: Vec<f64> =
+            bounds.iter().filter_map(|e| Some(e.upb_high? / optimum - 1.0)).collect();
         let percent = |count: usize, of: usize| match of {
             0 => "-".to_owned(),
             _ => format!("{:.0}", 100.0 * count as f64 / of as f64),
@@ -114,7 +125,11 @@ impl Cell {
             infinite: percent(bounds.iter().filter(|e| e.upb_high.is_none()).count(), given),
             covers: percent(bounds.iter().filter(|e| !below(e) && !above(e)).count(), given),
             low: percent(bounds.iter().filter(|e| below(e)).count(), given),
-            width: if widths.is_empty() { "-".to_owned() } else { format!("{:+.1} %", 100.0 * median(&mut widths)) },
+            width: if widths.is_empty() {
+                "-".to_owned()
+            } else {
+                format!("{:+.1} %", 100.0 * median(&mut widths))
+            },
         }
     }
 }
@@ -146,7 +161,8 @@ fn search(population: &Population, values: &[f64], method: Method) -> Vec<Look> 
     looks(500, Some(100)).take_while(|&n| n <= values.len() as u64).filter_map(look).collect()
 }
 
-/// Searches that stop at the first look at which the gap is within 2.5 %, and upper ends that are ever too low.
+/// Searches that stop at the first look at which the gap is within 2.5 %, and upper ends that are
+/// ever too low.
 fn searches(populations: &[Population], samples: u64) {
     println!(
         "\n{samples} searches per cell of at most {LONGEST} runs, stopped at the first look with a gap within 2.5 %: share that stopped / share"
@@ -170,9 +186,13 @@ fn searches(populations: &[Population], samples: u64) {
             .map(|values| METHODS.map(|method| search(population, &values, method)))
             .map(|[profile, bayes]| (profile, bayes))
             .unzip();
-        let doubling = |n: u64| looks(500, None).take_while(|&look| look <= n).any(|look| look == n);
+        let doubling =
+            |n: u64| looks(500, None).take_while(|&look| look <= n).any(|look| look == n);
         let ever = |at: &dyn Fn(u64) -> bool| {
-            let low = bayes.iter().filter(|looks| looks.iter().any(|look| at(look.n) && look.wrong)).count();
+            let low = bayes
+                .iter()
+                .filter(|looks| looks.iter().any(|look| at(look.n) && look.wrong))
+                .count();
             100.0 * low as f64 / samples as f64
         };
         println!(
@@ -189,15 +209,18 @@ fn searches(populations: &[Population], samples: u64) {
 
 /// Share that stopped, share that stopped wrongly, and median runs, as text.
 fn stopped(searches: &[Vec<Look>], stops: impl Fn(&Look) -> bool) -> String {
-    let last: Vec<&Look> = searches.iter().filter_map(|looks| looks.iter().find(|look| stops(look))).collect();
+    let last: Vec<&Look> =
+        searches.iter().filter_map(|looks| looks.iter().find(|look| stops(look))).collect();
     let percent = |count: usize| 100.0 * count as f64 / searches.len() as f64;
     let mut runs: Vec<f64> = last.iter().map(|look| look.n as f64).collect();
-    let typical = if runs.is_empty() { "-".to_owned() } else { format!("{:.0}", median(&mut runs)) };
+    let typical =
+        if runs.is_empty() { "-".to_owned() } else { format!("{:.0}", median(&mut runs)) };
     let wrong = last.iter().filter(|look| look.short > WITHIN).count();
     format!("{:.0} % / {:.0} % / {typical}", percent(last.len()), percent(wrong))
 }
 
-/// The same seed gives samples that share their first values, so that rows of one population differ by size alone.
+/// The same seed gives samples that share their first values, so that rows of one population differ
+/// by size alone.
 fn draw(population: &Population, n: usize, seed: u64) -> Vec<f64> {
     let mut random = Random::new(seed);
     (0..n).map(|_| population.draw(&mut random)).collect()

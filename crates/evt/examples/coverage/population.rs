@@ -9,7 +9,8 @@ pub(crate) enum Law {
     Power { k: f64 },
     /// The product of variables Beta(a, 1): the tail index is 1/factors, but only in the far tail.
     Beta { a: f64, factors: usize },
-    /// 12 choices among 6 with a random worth each, and a random worth of every pair of neighbours, in a ring.
+    /// 12 choices among 6 with a random worth each, and a random worth of every pair of neighbours,
+    /// in a ring.
     Interaction { worth: Vec<f64>, pairs: Vec<f64> },
     /// Placements of 24 threads.
     Assignment(Model),
@@ -40,11 +41,16 @@ impl Population {
         let tail = |k: f64, u: f64| 10.0 - 3.0 * u.powf(k);
         match &self.law {
             Law::Power { k } => tail(*k, random.unit()),
-            Law::Beta { a, factors } => (0..*factors).map(|_| random.unit().powf(1.0 / a)).product(),
+            Law::Beta { a, factors } => {
+                (0..*factors).map(|_| random.unit().powf(1.0 / a)).product()
+            }
             Law::Interaction { worth, pairs } => {
                 let choice: [usize; PLACES] = std::array::from_fn(|_| random.below(CHOICES));
                 (0..PLACES)
-                    .map(|i| worth[i * CHOICES + choice[i]] + pairs[choice[i] * CHOICES + choice[(i + 1) % PLACES]])
+                    .map(|i| {
+                        worth[i * CHOICES + choice[i]]
+                            + pairs[choice[i] * CHOICES + choice[(i + 1) % PLACES]]
+                    })
                     .sum()
             }
             Law::Assignment(model) => model.draw(random),
@@ -61,7 +67,8 @@ impl Population {
 
 /// All of them; annealing takes most of the time.
 pub(crate) fn all() -> Vec<Population> {
-    let exact = |name, law, optimum| Population { name, law, optimum, known: "by construction".into() };
+    let exact =
+        |name, law, optimum| Population { name, law, optimum, known: "by construction".into() };
     let mut populations = vec![
         exact("power k=0.05", Law::Power { k: 0.05 }, 10.0),
         exact("power k=0.10", Law::Power { k: 0.1 }, 10.0),
@@ -75,15 +82,30 @@ pub(crate) fn all() -> Vec<Population> {
     let models = [
         (
             "issue-bound",
-            Model { time: [1.0, 1.3, 0.9], issue: [0.3, 0.5, 0.25], cache: [0.02, 0.04, 0.02], distance: 0.02 },
+            Model {
+                time: [1.0, 1.3, 0.9],
+                issue: [0.3, 0.5, 0.25],
+                cache: [0.02, 0.04, 0.02],
+                distance: 0.02,
+            },
         ),
         (
             "cache-bound",
-            Model { time: [0.9, 1.5, 0.9], issue: [0.1, 0.15, 0.1], cache: [0.08, 0.2, 0.06], distance: 0.03 },
+            Model {
+                time: [0.9, 1.5, 0.9],
+                issue: [0.1, 0.15, 0.1],
+                cache: [0.08, 0.2, 0.06],
+                distance: 0.03,
+            },
         ),
         (
             "talkative",
-            Model { time: [1.0, 1.0, 1.0], issue: [0.15, 0.25, 0.15], cache: [0.03, 0.06, 0.03], distance: 0.12 },
+            Model {
+                time: [1.0, 1.0, 1.0],
+                issue: [0.15, 0.25, 0.15],
+                cache: [0.03, 0.06, 0.03],
+                distance: 0.12,
+            },
         ),
     ];
     for (name, model) in models {

@@ -11,8 +11,13 @@ fn ask(values: &[f64], options: Options) -> Result<Estimate, Refusal> {
     estimate(&Sample::new(values.iter().copied()), &options)
 }
 
-const PROFILE: Options =
-    Options { method: Method::Profile, confidence: 0.95, cap: None, threshold: None, exhausted: false };
+const PROFILE: Options = Options {
+    method: Method::Profile,
+    confidence: 0.95,
+    cap: None,
+    threshold: None,
+    exhausted: false,
+};
 const BAYES: Options = Options { method: Method::Bayes, ..PROFILE };
 
 #[test]
@@ -27,7 +32,10 @@ fn both_methods_enclose_the_end_of_a_well_behaved_tail() {
 #[test]
 fn the_published_method_recovers_the_parameters_of_a_tail_without_luck() {
     let found = ask(&tail(100_000, 0.3, 10.0), PROFILE).unwrap();
-    assert!((found.upb - 10.0).abs() < 0.02 && (found.shape.unwrap() + 0.3).abs() < 0.01, "{found:?}");
+    assert!(
+        (found.upb - 10.0).abs() < 0.02 && (found.shape.unwrap() + 0.3).abs() < 0.01,
+        "{found:?}"
+    );
 }
 
 #[test]
@@ -46,7 +54,10 @@ fn a_tail_of_few_values_is_noted() {
             _ => None,
         })
     };
-    assert_eq!([few(80, BAYES), few(199, BAYES), few(200, BAYES)], [Some((20, 50)), Some((49, 50)), None]);
+    assert_eq!(
+        [few(80, BAYES), few(199, BAYES), few(200, BAYES)],
+        [Some((20, 50)), Some((49, 50)), None]
+    );
     let high = Options { threshold: Some(9.4), ..BAYES };
     assert!(few(5000, high).is_some_and(|(exceedances, _)| exceedances < 50));
     assert_eq!(few(5000, PROFILE), None);
@@ -57,7 +68,12 @@ fn a_tail_without_end_is_refused_by_the_published_method_and_flagged_by_the_othe
     let heavy: Vec<f64> = (0..2000).map(|i| ((f64::from(i) + 0.5) / 2000.0).powf(-0.3)).collect();
     assert!(matches!(ask(&heavy, PROFILE), Err(Refusal::NoEnd { shape, .. }) if shape > 0.2));
     let found = ask(&heavy, BAYES).unwrap();
-    assert!(found.diagnostics.iter().any(|d| matches!(d, Diagnostic::PriorDriven { shape } if *shape > 0.0)));
+    assert!(
+        found
+            .diagnostics
+            .iter()
+            .any(|d| matches!(d, Diagnostic::PriorDriven { shape } if *shape > 0.0))
+    );
 }
 
 #[test]
@@ -65,19 +81,32 @@ fn samples_that_support_no_bound_are_refused_with_the_reason() {
     assert_eq!(ask(&[], BAYES), Err(Refusal::Empty { dropped: 0 }));
     assert_eq!(ask(&[f64::NAN, f64::INFINITY], BAYES), Err(Refusal::Empty { dropped: 2 }));
     assert_eq!(ask(&[7.0; 500], BAYES), Err(Refusal::Constant { value: 7.0, n: 500 }));
-    assert_eq!(ask(&tail(39, 0.3, 1.0), BAYES), Err(Refusal::TooFew { distinct: 39, n: 39, needed: 40 }));
-    assert_eq!(ask(&tail(199, 0.3, 1.0), PROFILE), Err(Refusal::NoThreshold { n: 199, needed: 10 }));
-    let spread: Vec<f64> = (0..100).map(|i| if i == 0 { -f64::MAX } else { f64::MAX / f64::from(i) }).collect();
+    assert_eq!(
+        ask(&tail(39, 0.3, 1.0), BAYES),
+        Err(Refusal::TooFew { distinct: 39, n: 39, needed: 40 })
+    );
+    assert_eq!(
+        ask(&tail(199, 0.3, 1.0), PROFILE),
+        Err(Refusal::NoThreshold { n: 199, needed: 10 })
+    );
+    let spread: Vec<f64> =
+        (0..100).map(|i| if i == 0 { -f64::MAX } else { f64::MAX / f64::from(i) }).collect();
     assert_eq!(ask(&spread, BAYES), Err(Refusal::Range));
     let high = Options { threshold: Some(9.99), ..BAYES };
-    assert!(matches!(ask(&tail(100, 0.3, 10.0), high), Err(Refusal::FewExceedances { needed: 10, .. })));
+    assert!(matches!(
+        ask(&tail(100, 0.3, 10.0), high),
+        Err(Refusal::FewExceedances { needed: 10, .. })
+    ));
 }
 
 #[test]
 fn options_that_make_no_sense_are_refused() {
     let values = tail(100, 0.3, 10.0);
     for confidence in [0.0, 0.49, 1.0, f64::NAN] {
-        assert!(matches!(ask(&values, Options { confidence, ..BAYES }), Err(Refusal::Confidence(_))));
+        assert!(matches!(
+            ask(&values, Options { confidence, ..BAYES }),
+            Err(Refusal::Confidence(_))
+        ));
     }
     let cap = Options { cap: Some(f64::NAN), ..BAYES };
     assert!(matches!(ask(&values, cap), Err(Refusal::NotFinite { option: Limit::Cap, .. })));
@@ -111,7 +140,9 @@ fn ties_at_the_best_are_a_saturated_resource() {
     let capped: Vec<f64> = tail(1000, 0.3, 10.0).into_iter().map(|x| x.min(9.0)).collect();
     let found = ask(&capped, BAYES).unwrap();
     assert_eq!((found.best, found.upb, found.upb_high), (9.0, 9.0, Some(9.0)));
-    assert!(found.diagnostics.iter().any(|d| matches!(d, Diagnostic::Saturated { ties } if *ties >= 5)));
+    assert!(
+        found.diagnostics.iter().any(|d| matches!(d, Diagnostic::Saturated { ties } if *ties >= 5))
+    );
 }
 
 #[test]
@@ -119,7 +150,10 @@ fn few_different_values_are_named_as_atoms() {
     let atoms: Vec<f64> = (0..1000).map(|i| f64::from(i % 60).sqrt()).collect();
     let found = ask(&atoms, BAYES).unwrap();
     assert!(found.diagnostics.contains(&Diagnostic::Atoms { distinct: 60, n: 1000 }));
-    assert!(!found.diagnostics.iter().any(|d| matches!(d, Diagnostic::Saturated { .. })), "every value ties");
+    assert!(
+        !found.diagnostics.iter().any(|d| matches!(d, Diagnostic::Saturated { .. })),
+        "every value ties"
+    );
 }
 
 #[test]
@@ -179,7 +213,13 @@ fn any_options() -> impl Strategy<Value = Options> {
     let method = prop_oneof![Just(Method::Bayes), Just(Method::Profile)];
     let limit = || prop::option::weighted(0.3, -1e3f64..1e3);
     (method, 0.5f64..0.9999, limit(), limit(), prop::bool::weighted(0.1)).prop_map(
-        |(method, confidence, cap, threshold, exhausted)| Options { method, confidence, cap, threshold, exhausted },
+        |(method, confidence, cap, threshold, exhausted)| Options {
+            method,
+            confidence,
+            cap,
+            threshold,
+            exhausted,
+        },
     )
 }
 

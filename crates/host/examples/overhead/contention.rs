@@ -1,7 +1,7 @@
 //! Programs whose threads wait for each other, to watch.
 //!
-//! Each runs until it is killed and counts what it does. Part of the sleep of `locks` and `queue` is no wait for a thread, so that
-//! a monitor that calls every sleep a lock, or none, is found out.
+//! Each runs until it is killed and counts what it does. Part of the sleep of `locks` and `queue`
+//! is no wait for a thread, so that a monitor that calls every sleep a lock, or none, is found out.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,8 +11,14 @@ use std::time::Duration;
 
 /// Their names, and what they do.
 pub(crate) const KINDS: [(&str, &str); 4] = [
-    ("locks", "8 threads, one lock held for 50 us, 100 us of work and now and then a sleep of 2 ms outside it"),
-    ("queue", "2 producers and 4 consumers of a queue of 16, 30 us of work an item, the producers sleep at times"),
+    (
+        "locks",
+        "8 threads, one lock held for 50 us, 100 us of work and now and then a sleep of 2 ms outside it",
+    ),
+    (
+        "queue",
+        "2 producers and 4 consumers of a queue of 16, 30 us of work an item, the producers sleep at times",
+    ),
     ("barrier", "4 threads that meet every 300 us or so, one of them later than the others"),
     ("tokens", "4 pairs of threads that hand a token to each other without pause"),
 ];
@@ -30,7 +36,8 @@ pub(crate) fn start(kind: &str) -> Option<Arc<AtomicU64>> {
     Some(count)
 }
 
-/// Computes for about `microseconds`, wherever and however fast the thread runs: the amount of work is fixed.
+/// Computes for about `microseconds`, wherever and however fast the thread runs: the amount of work
+/// is fixed.
 fn work(microseconds: u64) {
     let mut value = 0x9e37_79b9_7f4a_7c15_u64;
     // A multiplication that waits for the one before takes 3 to 4 cycles; with the rest about 2 ns.
@@ -70,7 +77,8 @@ fn queue(count: &Arc<AtomicU64>) {
                 if round % 64 == 0 {
                     sleep(Duration::from_millis(3));
                 }
-                let mut items = freed.wait_while(items.lock().unwrap(), |items| *items >= 16).unwrap();
+                let mut items =
+                    freed.wait_while(items.lock().unwrap(), |items| *items >= 16).unwrap();
                 *items += 1;
                 drop(items);
                 filled.notify_one();
@@ -82,7 +90,8 @@ fn queue(count: &Arc<AtomicU64>) {
         spawn(move || {
             let (items, filled, freed) = &*state;
             loop {
-                let mut items = filled.wait_while(items.lock().unwrap(), |items| *items == 0).unwrap();
+                let mut items =
+                    filled.wait_while(items.lock().unwrap(), |items| *items == 0).unwrap();
                 *items -= 1;
                 drop(items);
                 freed.notify_one();
@@ -116,7 +125,8 @@ fn tokens(count: &Arc<AtomicU64>) {
             spawn(move || {
                 let (turn, moved) = &*token;
                 loop {
-                    let mut turn = moved.wait_while(turn.lock().unwrap(), |turn| *turn != side).unwrap();
+                    let mut turn =
+                        moved.wait_while(turn.lock().unwrap(), |turn| *turn != side).unwrap();
                     *turn = !side;
                     drop(turn);
                     moved.notify_one();

@@ -1,16 +1,19 @@
 //! What watching costs a program whose threads wait for each other: `bench/monitor.sh`.
 //!
-//! A program runs all the time and tells what it has done so far, and what CPU time that took. Windows in which it is watched in one
-//! of the ways and two in which it is not alternate in random order; a window is compared with the unwatched ones of its round, so
-//! that slow changes of the machine do not matter. Two figures come out:
+//! A program runs all the time and tells what it has done so far, and what CPU time that took.
+//! Windows in which it is watched in one of the ways and two in which it is not alternate in random
+//! order; a window is compared with the unwatched ones of its round, so that slow changes of the
+//! machine do not matter. Two figures come out:
 //!
-//! - *slowdown*: how much less it does in a second. All that counts, and wavers by the luck of scheduling.
-//! - *CPU time*: how much more of it a unit of work takes, what the watching thread takes included. For a program that keeps all contexts busy that
-//!   is what it loses, and it wavers less.
+//! - *slowdown*: how much less it does in a second. All that counts, and wavers by the luck of
+//!   scheduling.
+//! - *CPU time*: how much more of it a unit of work takes, what the watching thread takes included.
+//!   For a program that keeps all contexts busy that is what it loses, and it wavers less.
 //!
-//! Both are medians of ratios with Wilcoxon's interval: a window in which somebody else was busy counts as one that is off, however far. *told*
-//! is what the monitor tells of itself as a share of the program's CPU time. *chosen* is what `pinwise threads` does: the best layer that is allowed, unless it
-//! was given up in an earlier window or the warm-up of one.
+//! Both are medians of ratios with Wilcoxon's interval: a window in which somebody else was busy
+//! counts as one that is off, however far. *told* is what the monitor tells of itself as a share of
+//! the program's CPU time. *chosen* is what `pinwise threads` does: the best layer that is allowed,
+//! unless it was given up in an earlier window or the warm-up of one.
 //!
 //! ```text
 //! overhead [--window MS] [--rounds N] [KIND...] [WAY...]      the table; WAY: proc, perf, ebpf, chosen
@@ -51,7 +54,8 @@ impl Program {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;
-        let (ask, answer) = (child.stdin.take().ok_or("no input")?, child.stdout.take().ok_or("no output")?);
+        let (ask, answer) =
+            (child.stdin.take().ok_or("no input")?, child.stdout.take().ok_or("no output")?);
         Ok(Self { child, ask, answer: BufReader::new(answer) })
     }
 
@@ -59,7 +63,8 @@ impl Program {
         self.ask.write_all(b"\n")?;
         let mut line = String::new();
         self.answer.read_line(&mut line)?;
-        let numbers: Vec<f64> = line.split_whitespace().map(str::parse).collect::<std::result::Result<_, _>>()?;
+        let numbers: Vec<f64> =
+            line.split_whitespace().map(str::parse).collect::<std::result::Result<_, _>>()?;
         let [count, at, cpu] = numbers[..] else { return Err("no answer".into()) };
         Ok(Done { count, at: at * 1e-9, cpu: cpu * 1e-9 })
     }
@@ -76,8 +81,8 @@ impl Drop for Program {
     }
 }
 
-/// Runs a program of this kind: for each line on standard input it answers with what it has counted, the time since it began and
-/// its CPU time, in nanoseconds; ends with its input.
+/// Runs a program of this kind: for each line on standard input it answers with what it has
+/// counted, the time since it began and its CPU time, in nanoseconds; ends with its input.
 fn run(kind: &str) -> Result<()> {
     let began = Instant::now();
     let count = contention::start(kind).ok_or_else(|| format!("no such program: {kind}"))?;
@@ -116,7 +121,8 @@ impl Watch {
 
 /// As `pinwise threads` has a program warm up for a window of 100 ms.
 const WARM_UP: Duration = Duration::from_millis(20);
-/// A program that does nothing but switch takes a tenth of the rounds: what watching costs it is far from nothing.
+/// A program that does nothing but switch takes a tenth of the rounds: what watching costs it is
+/// far from nothing.
 const EXTREME: &str = "tokens";
 
 /// A way to watch, and the windows in which it was used.
@@ -153,23 +159,31 @@ fn arms(program: &Program, wanted: &[&str]) -> Vec<Arm> {
         refused.inspect(|error| eprintln!("left out: {error}")).is_none()
     };
     let ways = ways.filter(|(_, watch)| allowed(watch));
-    ways.map(|(name, watch)| Arm { name, watch, windows: Vec::new(), activities: Vec::new() }).collect()
+    ways.map(|(name, watch)| Arm { name, watch, windows: Vec::new(), activities: Vec::new() })
+        .collect()
 }
 
 fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// Where values lie, with its 95 % interval: the median of all means of two (J. L. Hodges, E. L. Lehmann, "Estimates of location based on rank tests",
-/// Ann. Math. Stat. 34, 1963), and the means between which it lies by Wilcoxon's signed ranks, whose sum is nearly normal from 10 values on.
+/// Where values lie, with its 95 % interval: the median of all means of two (J. L. Hodges, E. L.
+/// Lehmann, "Estimates of location based on rank tests", Ann. Math. Stat. 34, 1963), and the means
+/// between which it lies by Wilcoxon's signed ranks, whose sum is nearly normal from 10 values on.
 fn location(values: &[f64]) -> [f64; 3] {
-    let pairs = |(index, &one): (usize, &f64)| values[index..].iter().map(move |&other| f64::midpoint(one, other));
+    let pairs = |(index, &one): (usize, &f64)| {
+        values[index..].iter().map(move |&other| f64::midpoint(one, other))
+    };
     let mut means: Vec<f64> = values.iter().enumerate().flat_map(pairs).collect();
     means.sort_by(f64::total_cmp);
     let n = values.len() as f64;
     let aside = n * (n + 1.0) / 4.0 - 1.96 * (n * (n + 1.0) * (2.0 * n + 1.0) / 24.0).sqrt();
     let (aside, last) = (aside.max(0.0) as usize, means.len() - 1);
-    [f64::midpoint(means[last / 2], means[last.div_ceil(2)]), means[aside.min(last)], means[last - aside.min(last)]]
+    [
+        f64::midpoint(means[last / 2], means[last.div_ceil(2)]),
+        means[aside.min(last)],
+        means[last - aside.min(last)],
+    ]
 }
 
 /// Where ratios lie of which these are the logarithms, less one, in percent with its 95 % interval.
@@ -195,7 +209,8 @@ fn measure(kind: &str, ways: &[&str], window: Duration, rounds: usize) -> Result
         }
         for index in order {
             let arm = &mut arms[index];
-            let mut monitor = arm.watch.map(|watch| watch.monitor(program.scope(), &mut lookout)).transpose()?;
+            let mut monitor =
+                arm.watch.map(|watch| watch.monitor(program.scope(), &mut lookout)).transpose()?;
             let before = program.done()?;
             let mut watching = 0.0;
             match &mut monitor {
@@ -240,7 +255,8 @@ fn print(arms: &[Arm]) {
             _ => [&arms[0].windows, &arms[1].windows],
         };
         let logs = |of: &dyn Fn(&Window) -> f64| -> Vec<f64> {
-            let off = |round: usize| (of(&others[0][round]).ln() + of(&others[1][round]).ln()) / 2.0;
+            let off =
+                |round: usize| (of(&others[0][round]).ln() + of(&others[1][round]).ln()) / 2.0;
             arm.windows.iter().enumerate().map(|(round, on)| of(on).ln() - off(round)).collect()
         };
         let slowdown: Vec<f64> = logs(&|window| window.rate).into_iter().map(|log| -log).collect();
@@ -248,7 +264,9 @@ fn print(arms: &[Arm]) {
         let cost = percent(&logs(&|window| window.cost));
         print!("  {:<18} {rate:>8.0}  {:<24} {cost:<24}", arm.name, percent(&slowdown));
         if let Some(first) = arm.activities.first() {
-            let of = |value: &dyn Fn(&Activity) -> f64| mean(&arm.activities.iter().map(value).collect::<Vec<f64>>());
+            let of = |value: &dyn Fn(&Activity) -> f64| {
+                mean(&arm.activities.iter().map(value).collect::<Vec<f64>>())
+            };
             let told = 100.0 * of(&|activity| activity.overhead_share().unwrap_or(0.0));
             let lock = of(&|activity| activity.lock().unwrap_or(f64::NAN));
             let switches = of(&|activity| activity.voluntary_rate() + activity.involuntary_rate());
@@ -270,7 +288,9 @@ fn main() -> Result<()> {
             "--window" => window = value()?.parse()?,
             "--rounds" => rounds = value()?.parse()?,
             kind if KINDS.iter().any(|(name, _)| *name == kind) => kinds.push(kind.to_owned()),
-            way if let Some((name, _)) = WAYS.iter().find(|(name, _)| *name == way) => ways.push(*name),
+            way if let Some((name, _)) = WAYS.iter().find(|(name, _)| *name == way) => {
+                ways.push(*name)
+            }
             other => return Err(format!("neither a program nor a way to watch: {other}").into()),
         }
     }

@@ -1,4 +1,5 @@
-//! Observations recorded on two CPUs (Linux 6.18, 250 Hz) beside threads that spin without pause on the same CPU.
+//! Observations recorded on two CPUs (Linux 6.18, 250 Hz) beside threads that spin without pause on
+//! the same CPU.
 
 use super::*;
 use proptest::prelude::*;
@@ -6,7 +7,8 @@ use proptest::prelude::*;
 /// Microseconds; nanoseconds run and waited; slices; state.
 type Row = (u64, u64, u64, u64, char);
 
-/// Sleeps 5 ms again and again and does a few microseconds of work in between, beside 16 spinning threads.
+/// Sleeps 5 ms again and again and does a few microseconds of work in between, beside 16 spinning
+/// threads.
 const HELPER: &[Row] = &[
     (61, 0, 0, 0, 'S'),
     (10848, 14005, 2910878, 1, 'R'),
@@ -67,7 +69,8 @@ const HELPER_IN_A_CROWD: &[Row] = &[
     (513373, 1087935, 326218941, 34, 'R'),
 ];
 
-/// Spins at nice 5 beside 10 spinning threads at nice 0; its first wait began before it was watched.
+/// Spins at nice 5 beside 10 spinning threads at nice 0; its first wait began before it was
+/// watched.
 const STARVED: &[Row] = &[
     (589, 0, 0, 0, 'R'),
     (24214, 0, 0, 0, 'R'),
@@ -90,10 +93,12 @@ const STARVED: &[Row] = &[
 ];
 
 /// Spins at nice 19 beside 16 spinning threads at nice 0, and gets no CPU at all.
-const NEVER_RAN: &[Row] = &[(609, 0, 0, 0, 'R'), (11124, 0, 0, 0, 'R'), (173172, 0, 0, 0, 'R'), (349301, 0, 0, 0, 'R')];
+const NEVER_RAN: &[Row] =
+    &[(609, 0, 0, 0, 'R'), (11124, 0, 0, 0, 'R'), (173172, 0, 0, 0, 'R'), (349301, 0, 0, 0, 'R')];
 
 fn look(&(at, ran, waited, slices, state): &Row) -> Look {
-    let account = Account { ran: Duration::from_nanos(ran), waited: Duration::from_nanos(waited), slices };
+    let account =
+        Account { ran: Duration::from_nanos(ran), waited: Duration::from_nanos(waited), slices };
     Look { at: Duration::from_micros(at), account, runnable: state == 'R' }
 }
 
@@ -139,17 +144,30 @@ fn a_thread_that_spins_wants_a_whole_cpu_however_little_it_gets() {
 
 #[test]
 fn a_wait_that_began_before_the_watch_counts_only_as_far_as_it_lies_in_it() {
-    let rows =
-        [(0, 0, 0, 0, 'R'), (10_000, 1_000_000, 5_000_000_000, 1, 'S'), (20_000, 1_000_000, 5_000_000_000, 1, 'S')];
+    let rows = [
+        (0, 0, 0, 0, 'R'),
+        (10_000, 1_000_000, 5_000_000_000, 1, 'S'),
+        (20_000, 1_000_000, 5_000_000_000, 1, 'S'),
+    ];
     let (demand, elapsed) = watched(&rows);
-    assert_eq!((demand.waited(), demand.own()), (Duration::from_millis(9), Duration::from_millis(11)));
+    assert_eq!(
+        (demand.waited(), demand.own()),
+        (Duration::from_millis(9), Duration::from_millis(11))
+    );
     assert!((demand.share(elapsed) - 1.0 / 11.0).abs() < 1e-9);
 }
 
 #[test]
 fn a_thread_that_sleeps_wants_nothing_and_one_that_runs_alone_all() {
     assert_eq!(share(&[(0, 5, 0, 1, 'S'), (10_000, 5, 0, 1, 'S'), (20_000, 5, 0, 1, 'S')]), 0.0);
-    assert_eq!(share(&[(0, 0, 0, 1, 'R'), (10_000, 10_000_000, 0, 1, 'R'), (20_000, 20_000_000, 0, 1, 'R')]), 1.0);
+    assert_eq!(
+        share(&[
+            (0, 0, 0, 1, 'R'),
+            (10_000, 10_000_000, 0, 1, 'R'),
+            (20_000, 20_000_000, 0, 1, 'R')
+        ]),
+        1.0
+    );
 }
 
 #[test]

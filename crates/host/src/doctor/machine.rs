@@ -13,7 +13,12 @@ pub(super) fn allowed(machine: &Machine) -> Check {
     }
     Check::missing(
         NAME,
-        format!("{} of {} online ({}); barred: {barred}", machine.allowed.len(), online.len(), machine.allowed),
+        format!(
+            "{} of {} online ({}); barred: {barred}",
+            machine.allowed.len(),
+            online.len(),
+            machine.allowed
+        ),
         "widen cpuset.cpus of the cgroup (systemd: AllowedCPUs=), or start pinwise without taskset",
     )
 }
@@ -25,7 +30,10 @@ pub(super) fn offline(machine: &Machine) -> Check {
     Check::missing(
         NAME,
         format!("{} ({})", machine.offline.len(), machine.offline),
-        format!("echo 1 | sudo tee /sys/devices/system/cpu/cpu{}/online (and so on), if they are to be used", first.0),
+        format!(
+            "echo 1 | sudo tee /sys/devices/system/cpu/cpu{}/online (and so on), if they are to be used",
+            first.0
+        ),
     )
 }
 
@@ -44,7 +52,9 @@ fn judge_smt(per_core: usize, control: Option<&str>) -> Check {
             "switched off: one context per core",
             "echo on | sudo tee /sys/devices/system/cpu/smt/control, if siblings are to be used",
         ),
-        (_, Some("forceoff")) => Check::ok(NAME, "switched off at boot (nosmt): one context per core"),
+        (_, Some("forceoff")) => {
+            Check::ok(NAME, "switched off at boot (nosmt): one context per core")
+        }
         _ => Check::ok(NAME, "not present: one context per core"),
     }
 }
@@ -79,7 +89,11 @@ mod tests {
         let check = allowed(&machine);
         assert!(!check.ok && check.detail == "4 of 8 online (0-3); barred: 4-7", "{check:?}");
         let check = offline(&machine);
-        assert!(!check.ok && check.remedy.as_deref().is_some_and(|remedy| remedy.contains("cpu8/online")), "{check:?}");
+        assert!(
+            !check.ok
+                && check.remedy.as_deref().is_some_and(|remedy| remedy.contains("cpu8/online")),
+            "{check:?}"
+        );
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! How much a measurement that should always give the same does differ.
 //!
-//! A fixed piece of arithmetic (no memory, no system call) is timed again and again on each of up to eight contexts, one after
-//! the other. What it takes longer than its median is time the context was not ours: interrupts, other programs, the
-//! hypervisor; or a clock frequency that changes. Quartiles and the maximum are given in percent of the context's own median,
-//! so that contexts of different speed do not look like noise.
+//! A fixed piece of arithmetic (no memory, no system call) is timed again and again on each of up
+//! to eight contexts, one after the other. What it takes longer than its median is time the context
+//! was not ours: interrupts, other programs, the hypervisor; or a clock frequency that changes.
+//! Quartiles and the maximum are given in percent of the context's own median, so that contexts of
+//! different speed do not look like noise.
 
 use super::{Check, read};
 use crate::sys;
@@ -59,7 +60,9 @@ fn spread(allowed: &CpuSet) -> Vec<CpuId> {
 
 /// A chain of dependent multiplications: every step waits for the one before.
 fn work(steps: u64) -> u64 {
-    (0..steps).fold(1, |x: u64, _| std::hint::black_box(x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1)))
+    (0..steps).fold(1, |x: u64, _| {
+        std::hint::black_box(x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1))
+    })
 }
 
 /// Steps that take about [`PIECE`].
@@ -76,20 +79,26 @@ fn calibrate() -> u64 {
 }
 
 /// Times the work on one context until `until`, in seconds.
-fn repeat_on(cpu: CpuId, steps: u64, until: Instant, cancelled: &dyn Fn() -> bool) -> io::Result<Vec<f64>> {
+fn repeat_on(
+    cpu: CpuId,
+    steps: u64,
+    until: Instant,
+    cancelled: &dyn Fn() -> bool,
+) -> io::Result<Vec<f64>> {
     // A thread of its own, so that this one's affinity stays as it is.
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let worker = std::thread::Builder::new().name("doctor".into()).spawn_scoped(scope, || {
-            sys::set_affinity(0, &CpuSet::from_iter([cpu]))?;
-            let mut times = Vec::new();
-            while Instant::now() < until && !stop.load(Ordering::Relaxed) {
-                let begin = Instant::now();
-                std::hint::black_box(work(steps));
-                times.push(begin.elapsed().as_secs_f64());
-            }
-            Ok(times)
-        })?;
+        let worker =
+            std::thread::Builder::new().name("doctor".into()).spawn_scoped(scope, || {
+                sys::set_affinity(0, &CpuSet::from_iter([cpu]))?;
+                let mut times = Vec::new();
+                while Instant::now() < until && !stop.load(Ordering::Relaxed) {
+                    let begin = Instant::now();
+                    std::hint::black_box(work(steps));
+                    times.push(begin.elapsed().as_secs_f64());
+                }
+                Ok(times)
+            })?;
         while !worker.is_finished() {
             if cancelled() {
                 stop.store(true, Ordering::Relaxed);
@@ -124,7 +133,11 @@ fn judge_noise(samples: &[(CpuId, Vec<f64>)]) -> Check {
     relative.sort_by(f64::total_cmp);
     medians.sort_by(f64::total_cmp);
     if relative.is_empty() {
-        return Check::missing(NOISE, "not measured: no repetition ended in time", "stop other programs and try again");
+        return Check::missing(
+            NOISE,
+            "not measured: no repetition ended in time",
+            "stop other programs and try again",
+        );
     }
     let range = quantile(&relative, 0.75) - quantile(&relative, 0.25);
     let detail = format!(
@@ -145,7 +158,8 @@ fn judge_noise(samples: &[(CpuId, Vec<f64>)]) -> Check {
     )
 }
 
-/// All CPU time and that stolen by the hypervisor, in ticks, from the first line of `/proc/stat` (proc_stat(5)).
+/// All CPU time and that stolen by the hypervisor, in ticks, from the first line of `/proc/stat`
+/// (proc_stat(5)).
 fn parse_times(stat: &str) -> Option<(u64, u64)> {
     let fields = stat.lines().next()?.strip_prefix("cpu ")?.split_whitespace().map(str::parse);
     // Guest time, in columns 9 and 10, is contained in the first two.
@@ -155,7 +169,9 @@ fn parse_times(stat: &str) -> Option<(u64, u64)> {
 
 fn judge_steal(before: Option<(u64, u64)>, after: Option<(u64, u64)>) -> Check {
     const NAME: &str = "steal time";
-    let (Some(before), Some(after)) = (before, after) else { return Check::ok(NAME, "not visible from here") };
+    let (Some(before), Some(after)) = (before, after) else {
+        return Check::ok(NAME, "not visible from here");
+    };
     let total = after.0.saturating_sub(before.0);
     let stolen = after.1.saturating_sub(before.1);
     let percent = 100.0 * stolen as f64 / total.max(1) as f64;
@@ -177,7 +193,8 @@ mod tests {
     #[test]
     fn few_contexts_are_all_looked_at_and_many_are_spread() {
         assert_eq!(spread(&CpuSet::parse_list("1,3").unwrap()), [CpuId(1), CpuId(3)]);
-        let many: Vec<u32> = spread(&CpuSet::parse_list("0-127").unwrap()).iter().map(|cpu| cpu.0).collect();
+        let many: Vec<u32> =
+            spread(&CpuSet::parse_list("0-127").unwrap()).iter().map(|cpu| cpu.0).collect();
         assert_eq!(many, [0, 16, 32, 48, 64, 80, 96, 112]);
         assert!(spread(&CpuSet::new()).is_empty());
     }
@@ -187,7 +204,10 @@ mod tests {
         let samples = [(CpuId(0), vec![1e-3; 50]), (CpuId(1), vec![2e-3; 50])];
         let check = judge_noise(&samples);
         assert!(check.ok && check.detail.contains("IQR 0.00 %"), "{check:?}");
-        assert!(check.detail.contains("100 repetitions on 2 contexts, whose medians differ by 100.0 %"), "{check:?}");
+        assert!(
+            check.detail.contains("100 repetitions on 2 contexts, whose medians differ by 100.0 %"),
+            "{check:?}"
+        );
     }
 
     #[test]

@@ -14,7 +14,9 @@ fn setcap(capabilities: &str) -> String {
 }
 
 /// What a short thread is told when it tries something, or why it could not be started.
-fn on_a_thread<T: Send + 'static>(attempt: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
+fn on_a_thread<T: Send + 'static>(
+    attempt: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
     let thread = std::thread::Builder::new().name("doctor".into()).spawn(attempt)?;
     thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread died")))
 }
@@ -64,7 +66,9 @@ fn judge_fifo(attempt: &io::Result<()>, rtprio: Option<u64>) -> Check {
 
 /// The soft limit on real-time priority in `/proc/self/limits`.
 fn rtprio(limits: &str) -> Option<u64> {
-    limits.lines().find_map(|line| line.strip_prefix("Max realtime priority")?.split_whitespace().next()?.parse().ok())
+    limits.lines().find_map(|line| {
+        line.strip_prefix("Max realtime priority")?.split_whitespace().next()?.parse().ok()
+    })
 }
 
 /// Capabilities pinwise can use: their numbers (capabilities(7)), and what for.
@@ -86,7 +90,9 @@ fn effective() -> u64 {
 
 /// `CapEff` in `/proc/self/status`.
 fn effective_in(status: &str) -> Option<u64> {
-    status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("CapEff:")?.trim(), 16).ok())
+    status
+        .lines()
+        .find_map(|line| u64::from_str_radix(line.strip_prefix("CapEff:")?.trim(), 16).ok())
 }
 
 fn holds(effective: u64, capability: u32) -> bool {
@@ -103,7 +109,8 @@ fn judge_capabilities(effective: u64) -> Check {
     if lacking.is_empty() {
         return Check::ok(NAME, names(&held, ", "));
     }
-    let uses: Vec<String> = lacking.iter().map(|(name, _, what)| format!("{name} ({what})")).collect();
+    let uses: Vec<String> =
+        lacking.iter().map(|(name, _, what)| format!("{name} ({what})")).collect();
     Check::missing(
         NAME,
         format!("without {}; your own programs need none of them", uses.join(", ")),
@@ -125,7 +132,9 @@ pub(super) fn software_events() -> Check {
 
 fn judge_counters(name: &'static str, attempt: io::Result<()>, paranoid: Option<&str>) -> Check {
     let Err(error) = attempt else {
-        let level = paranoid.map(|level| format!(" (kernel.perf_event_paranoid = {level})")).unwrap_or_default();
+        let level = paranoid
+            .map(|level| format!(" (kernel.perf_event_paranoid = {level})"))
+            .unwrap_or_default();
         return Check::ok(name, format!("can be counted{level}"));
     };
     let level = paranoid.unwrap_or("unknown");
@@ -145,14 +154,20 @@ fn judge_counters(name: &'static str, attempt: io::Result<()>, paranoid: Option<
             "no perf_event_open in this kernel or container",
             "use a kernel with CONFIG_PERF_EVENTS, or allow the system call in the container's seccomp profile",
         ),
-        _ => Check::missing(name, format!("perf_event_open: {error}"), "see perf_event_open(2); placing needs none"),
+        _ => Check::missing(
+            name,
+            format!("perf_event_open: {error}"),
+            "see perf_event_open(2); placing needs none",
+        ),
     }
 }
 
 /// Whether trace events can be found and read.
 pub(super) fn tracefs() -> Check {
     let mounted = read("/proc/self/mounts").as_deref().and_then(tracefs_in);
-    let readable = mounted.as_deref().map(|at| std::fs::metadata(at.join("events/sched/sched_switch/id")).map(drop));
+    let readable = mounted
+        .as_deref()
+        .map(|at| std::fs::metadata(at.join("events/sched/sched_switch/id")).map(drop));
     judge_tracefs(mounted.as_deref(), readable)
 }
 
@@ -168,12 +183,18 @@ fn tracefs_in(mounts: &str) -> Option<PathBuf> {
 fn judge_tracefs(mounted: Option<&Path>, readable: Option<io::Result<()>>) -> Check {
     const NAME: &str = "trace events";
     match (mounted, readable) {
-        (None, _) => Check::missing(NAME, "tracefs is not mounted", "sudo mount -t tracefs nodev /sys/kernel/tracing"),
-        (Some(at), Some(Err(error))) if error.kind() == io::ErrorKind::PermissionDenied => Check::missing(
+        (None, _) => Check::missing(
             NAME,
-            format!("{} is readable by root only", at.display()),
-            format!("sudo mount -o remount,mode=755 {}", at.display()),
+            "tracefs is not mounted",
+            "sudo mount -t tracefs nodev /sys/kernel/tracing",
         ),
+        (Some(at), Some(Err(error))) if error.kind() == io::ErrorKind::PermissionDenied => {
+            Check::missing(
+                NAME,
+                format!("{} is readable by root only", at.display()),
+                format!("sudo mount -o remount,mode=755 {}", at.display()),
+            )
+        }
         (Some(at), Some(Err(error))) => Check::missing(
             NAME,
             format!("{}: no scheduler events ({error})", at.display()),
@@ -203,17 +224,21 @@ fn permits_bpf(effective: u64) -> bool {
 fn judge_bpf(effective: u64, btf: bool, unprivileged_disabled: Option<&str>) -> Check {
     const NAME: &str = "eBPF";
     match (unprivileged_disabled, btf, permits_bpf(effective)) {
-        (None, ..) => {
-            Check::missing(NAME, "not in this kernel", "use a kernel with CONFIG_BPF_SYSCALL; placing needs none")
-        }
+        (None, ..) => Check::missing(
+            NAME,
+            "not in this kernel",
+            "use a kernel with CONFIG_BPF_SYSCALL; placing needs none",
+        ),
         (_, false, _) => Check::missing(
             NAME,
             "no type information (/sys/kernel/btf/vmlinux)",
             "use a kernel with CONFIG_DEBUG_INFO_BTF; placing needs none",
         ),
-        (_, true, false) => {
-            Check::missing(NAME, "type information is there, permission is not", setcap("cap_bpf,cap_perfmon"))
-        }
+        (_, true, false) => Check::missing(
+            NAME,
+            "type information is there, permission is not",
+            setcap("cap_bpf,cap_perfmon"),
+        ),
         (_, true, true) => Check::ok(NAME, "permitted, with type information"),
     }
 }
@@ -228,7 +253,8 @@ fn judge_monitor(layer: Layer, refused: &[Unavailable]) -> Check {
     const NAME: &str = "monitor";
     let detail = format!("{layer}: {}", layer.gives());
     let Some(better) = refused.first() else { return Check::ok(NAME, detail) };
-    let reasons: Vec<String> = refused.iter().map(|refused| format!("{}: {}", refused.layer, refused.reason)).collect();
+    let reasons: Vec<String> =
+        refused.iter().map(|refused| format!("{}: {}", refused.layer, refused.reason)).collect();
     Check::missing(NAME, format!("{detail}; no {}", reasons.join("; no ")), better.remedy.clone())
 }
 
@@ -250,7 +276,10 @@ mod tests {
         let none = judge_counters("c", errno(libc::ENOENT), Some("2"));
         assert!(!none.ok && remedy(&none).contains("pmu=on"));
         let refused = judge_counters("c", errno(libc::EACCES), Some("4"));
-        assert!(refused.detail.contains("= 4") && remedy(&refused).contains("sysctl kernel.perf_event_paranoid=1"));
+        assert!(
+            refused.detail.contains("= 4")
+                && remedy(&refused).contains("sysctl kernel.perf_event_paranoid=1")
+        );
         assert!(remedy(&judge_counters("c", errno(libc::ENOSYS), None)).contains("seccomp"));
         assert!(judge_counters("c", errno(libc::EMFILE), None).detail.contains("perf_event_open"));
     }
@@ -261,7 +290,10 @@ mod tests {
         let effective = effective_in(status).unwrap();
         assert!(holds(effective, 23) && holds(effective, 38) && !holds(effective, 39));
         let check = judge_capabilities(effective);
-        assert!(!check.ok && remedy(&check).contains("setcap cap_sys_ptrace,cap_bpf+ep"), "{check:?}");
+        assert!(
+            !check.ok && remedy(&check).contains("setcap cap_sys_ptrace,cap_bpf+ep"),
+            "{check:?}"
+        );
         assert!(judge_capabilities(u64::MAX).ok);
     }
 
@@ -290,9 +322,16 @@ mod tests {
     fn the_monitor_in_use_is_told_and_why_it_is_no_better_one() {
         let best = judge_monitor(Layer::Ebpf, &[]);
         assert!(best.ok && best.detail.starts_with("ebpf: "));
-        let refused = |layer| Unavailable { layer, reason: "not permitted".into(), remedy: format!("allow {layer}") };
+        let refused = |layer| Unavailable {
+            layer,
+            reason: "not permitted".into(),
+            remedy: format!("allow {layer}"),
+        };
         let check = judge_monitor(Layer::Proc, &[refused(Layer::Ebpf), refused(Layer::Perf)]);
-        assert!(check.detail.ends_with("; no ebpf: not permitted; no perf: not permitted"), "{check:?}");
+        assert!(
+            check.detail.ends_with("; no ebpf: not permitted; no perf: not permitted"),
+            "{check:?}"
+        );
         assert_eq!(remedy(&check), "allow ebpf");
     }
 
@@ -301,7 +340,11 @@ mod tests {
         let limits = "Limit                     Soft Limit           Hard Limit           Units     \nMax realtime priority     0                    0                    \n";
         assert_eq!(rtprio(limits), Some(0));
         let check = judge_fifo(&errno(libc::EPERM), Some(0));
-        assert!(check.detail.contains("real-time priority: 0") && remedy(&check).contains("cap_sys_nice"), "{check:?}");
+        assert!(
+            check.detail.contains("real-time priority: 0")
+                && remedy(&check).contains("cap_sys_nice"),
+            "{check:?}"
+        );
     }
 
     #[test]

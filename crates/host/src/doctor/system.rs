@@ -26,16 +26,20 @@ fn hypervisor() -> bool {
 }
 
 fn virtual_processor(cpuinfo: &str) -> bool {
-    cpuinfo.lines().any(|line| line.starts_with("flags") && line.split_whitespace().any(|flag| flag == "hypervisor"))
+    cpuinfo.lines().any(|line| {
+        line.starts_with("flags") && line.split_whitespace().any(|flag| flag == "hypervisor")
+    })
 }
 
 fn judge_governors(governors: &BTreeMap<String, usize>, is_virtual: bool) -> Check {
     const NAME: &str = "frequency governor";
     if governors.is_empty() {
-        let why = if is_virtual { "a virtual machine: the host decides" } else { "the firmware decides" };
+        let why =
+            if is_virtual { "a virtual machine: the host decides" } else { "the firmware decides" };
         return Check::ok(NAME, format!("none here; {why}"));
     }
-    let list: Vec<String> = governors.iter().map(|(name, count)| format!("{name} on {count} CPUs")).collect();
+    let list: Vec<String> =
+        governors.iter().map(|(name, count)| format!("{name} on {count} CPUs")).collect();
     if governors.keys().all(|name| name == "performance") {
         return Check::ok(NAME, list.join(", "));
     }
@@ -76,7 +80,9 @@ fn judge_numa_balancing(nodes: usize, setting: Option<&str>) -> Check {
         (_, None | Some("0")) => Check::ok(NAME, "off"),
         _ => Check::missing(
             NAME,
-            format!("on, {nodes} nodes: the kernel moves memory after threads for seconds after each change"),
+            format!(
+                "on, {nodes} nodes: the kernel moves memory after threads for seconds after each change"
+            ),
             "sudo sysctl kernel.numa_balancing=0 while measuring",
         ),
     }
@@ -90,7 +96,9 @@ pub(super) fn quota() -> Check {
         .iter()
         .flat_map(|group| {
             // A limit binds everything below it; parents are visited up to the mount.
-            Path::new(&group.path).ancestors().map(move |path| format!("{}{}", group.mount, path.display()))
+            Path::new(&group.path)
+                .ancestors()
+                .map(move |path| format!("{}{}", group.mount, path.display()))
         })
         .filter_map(|directory| quota_of(&directory).map(|quota| (quota, directory)))
         .min_by(|a, b| a.0.total_cmp(&b.0));
@@ -104,7 +112,8 @@ struct Group {
     path: String,
 }
 
-/// The groups of `/proc/self/cgroup` that control CPU time, with where `/proc/self/mounts` says their hierarchy is.
+/// The groups of `/proc/self/cgroup` that control CPU time, with where `/proc/self/mounts` says
+/// their hierarchy is.
 fn cpu_groups(groups: &str, mounts: &str) -> Vec<Group> {
     let mount = |wanted: &dyn Fn(&str, &str) -> bool| {
         mounts.lines().find_map(|line| {
@@ -121,7 +130,9 @@ fn cpu_groups(groups: &str, mounts: &str) -> Vec<Group> {
             let mount = if controllers.is_empty() {
                 mount(&|kind, _| kind == "cgroup2")
             } else if controllers.split(',').any(|name| name == "cpu") {
-                mount(&|kind, options| kind == "cgroup" && options.split(',').any(|option| option == "cpu"))
+                mount(&|kind, options| {
+                    kind == "cgroup" && options.split(',').any(|option| option == "cpu")
+                })
             } else {
                 None
             };
@@ -235,7 +246,9 @@ fn judge_load((minute, runnable): (f64, usize), contexts: usize) -> Check {
     const NAME: &str = "load";
     // One of the runnable ones is this.
     let others = runnable.saturating_sub(1);
-    let detail = format!("{minute:.2} runnable threads over the last minute, {others} others now, {contexts} contexts");
+    let detail = format!(
+        "{minute:.2} runnable threads over the last minute, {others} others now, {contexts} contexts"
+    );
     if minute <= 0.25 * contexts as f64 {
         return Check::ok(NAME, detail);
     }
@@ -252,10 +265,14 @@ mod tests {
 
     #[test]
     fn a_governor_other_than_performance_is_to_be_changed() {
-        let governors = |list: &[(&str, usize)]| list.iter().map(|&(name, count)| (name.to_owned(), count)).collect();
+        let governors = |list: &[(&str, usize)]| {
+            list.iter().map(|&(name, count)| (name.to_owned(), count)).collect()
+        };
         assert!(judge_governors(&governors(&[("performance", 8)]), false).ok);
         let mixed = judge_governors(&governors(&[("performance", 4), ("powersave", 4)]), false);
-        assert!(!mixed.ok && mixed.detail.starts_with("performance on 4 CPUs, powersave on 4 CPUs"));
+        assert!(
+            !mixed.ok && mixed.detail.starts_with("performance on 4 CPUs, powersave on 4 CPUs")
+        );
         assert!(judge_governors(&governors(&[]), true).detail.contains("virtual machine"));
         assert!(virtual_processor("processor\t: 0\nflags\t\t: fpu hypervisor lahf_lm\n"));
         assert!(!virtual_processor("flags\t\t: fpu vme\n"));
@@ -306,7 +323,11 @@ mod tests {
         assert!(judge_clock(Some("kvm-clock"), "kvm-clock", 25).ok);
         let hpet = judge_clock(Some("hpet"), "tsc hpet acpi_pm", 1500);
         assert!(!hpet.ok && hpet.remedy.is_some_and(|remedy| remedy.starts_with("echo tsc")));
-        assert!(judge_clock(Some("hpet"), "hpet acpi_pm", 1500).remedy.is_some_and(|remedy| remedy.contains("dmesg")));
+        assert!(
+            judge_clock(Some("hpet"), "hpet acpi_pm", 1500)
+                .remedy
+                .is_some_and(|remedy| remedy.contains("dmesg"))
+        );
         assert!(judge_clock(None, "", 25).ok);
     }
 

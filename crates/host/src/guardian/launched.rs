@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 
 /// The launched programs that may still run.
 pub(super) struct Launched {
-    /// Leaders of process groups. pinwise waits for a leader only after it said so, so the number is not reused before.
+    /// Leaders of process groups. pinwise waits for a leader only after it said so, so the number
+    /// is not reused before.
     groups: Vec<RawPid>,
     /// Marks of programs whose launch was not completed.
     marks: Vec<String>,
@@ -28,8 +29,13 @@ impl Launched {
                     marks.clear();
                     groups.extend(RawPid::from_raw(pid.0));
                 }
-                Entry::Ended { pid } => groups.retain(|group| group.as_raw_nonzero().get() != pid.0),
-                Entry::Process { .. } | Entry::Thread { .. } | Entry::Confined { .. } | Entry::File { .. } => {}
+                Entry::Ended { pid } => {
+                    groups.retain(|group| group.as_raw_nonzero().get() != pid.0)
+                }
+                Entry::Process { .. }
+                | Entry::Thread { .. }
+                | Entry::Confined { .. }
+                | Entry::File { .. } => {}
             }
         }
         Self { groups, marks }
@@ -47,8 +53,10 @@ impl Launched {
     /// Waits for the programs to end, and ends them when they do not.
     pub(super) fn end(&self) {
         let begin = Instant::now();
-        // A marked program may be between its fork and its exec, where it does not show the mark yet.
-        let shows_mark = if self.marks.is_empty() { Duration::ZERO } else { Duration::from_millis(200) };
+        // A marked program may be between its fork and its exec, where it does not show the mark
+        // yet.
+        let shows_mark =
+            if self.marks.is_empty() { Duration::ZERO } else { Duration::from_millis(200) };
         while begin.elapsed() < GRACE {
             let marked = self.marked();
             if marked.is_empty() && begin.elapsed() >= shows_mark && !self.groups_run() {
@@ -66,7 +74,8 @@ impl Launched {
     fn groups_run(&self) -> bool {
         let in_group = |pid: Pid| {
             Stat::read(pid, pid.main()).is_ok_and(|stat| {
-                !stat.dead() && self.groups.iter().any(|group| group.as_raw_nonzero().get() == stat.group)
+                !stat.dead()
+                    && self.groups.iter().any(|group| group.as_raw_nonzero().get() == stat.group)
             })
         };
         !self.groups.is_empty() && process::all().unwrap_or_default().into_iter().any(in_group)
@@ -98,17 +107,29 @@ mod tests {
     use super::*;
 
     fn groups(entries: &[Entry]) -> Vec<i32> {
-        Launched::in_entries(entries).groups.iter().map(|group| group.as_raw_nonzero().get()).collect()
+        Launched::in_entries(entries)
+            .groups
+            .iter()
+            .map(|group| group.as_raw_nonzero().get())
+            .collect()
     }
 
     #[test]
     fn only_programs_that_may_still_run_are_ended() {
         let launching = |mark: &str| Entry::Launching { mark: mark.into() };
         let launched = |pid| Entry::Launched { pid: Pid(pid) };
-        let mut entries =
-            vec![launching("a"), launched(41), Entry::Ended { pid: Pid(41) }, launching("b"), launched(42)];
+        let mut entries = vec![
+            launching("a"),
+            launched(41),
+            Entry::Ended { pid: Pid(41) },
+            launching("b"),
+            launched(42),
+        ];
         assert_eq!(groups(&entries), [42]);
-        assert!(Launched::in_entries(&entries).marks.is_empty(), "a complete launch is known by its number");
+        assert!(
+            Launched::in_entries(&entries).marks.is_empty(),
+            "a complete launch is known by its number"
+        );
         entries.push(launching("c"));
         assert_eq!(Launched::in_entries(&entries).marks, ["c"], "an incomplete one by its mark");
     }

@@ -1,10 +1,11 @@
 //! Two threads and a line.
 //!
-//! The line counts: the leader makes 2k into 2k + 1, the follower makes that 2k + 2. When the leader has enough of a line it writes
-//! [`END`] there. It touches each line before the follower may; a counter elsewhere says how many lines are open.
+//! The line counts: the leader makes 2k into 2k + 1, the follower makes that 2k + 2. When the
+//! leader has enough of a line it writes [`END`] there. It touches each line before the follower
+//! may; a counter elsewhere says how many lines are open.
 //!
-//! Neither thread can be left spinning: the leader looks at the deadline and the flags while it waits, and ends the line; whoever
-//! cannot start stops the other.
+//! Neither thread can be left spinning: the leader looks at the deadline and the flags while it
+//! waits, and ends the line; whoever cannot start stops the other.
 
 use super::{BATCH, BATCHES, LINES, LONGEST_WARM_UP, WARM_UP};
 use crate::sys::Page;
@@ -49,10 +50,13 @@ impl<'a> Signals<'a> {
     }
 }
 
-/// The lines to play on: one to warm up, then some of each page, spread, and not the same of every page.
+/// The lines to play on: one to warm up, then some of each page, spread, and not the same of every
+/// page.
 pub(super) fn lines(pages: &[Page]) -> Vec<&AtomicU64> {
     let measured = pages.iter().enumerate().skip(1);
-    let spread = |number: usize| (0..LINES).map(move |line| (line * Page::LINES / LINES + number) % Page::LINES);
+    let spread = |number: usize| {
+        (0..LINES).map(move |line| (line * Page::LINES / LINES + number) % Page::LINES)
+    };
     let measured = measured.flat_map(|(number, page)| spread(number).map(|line| page.line(line)));
     pages.first().map(|page| page.line(0)).into_iter().chain(measured).collect()
 }
@@ -116,7 +120,11 @@ impl Line<'_> {
         let begin = Instant::now();
         for _ in 0..trips {
             let mut tries = 0;
-            while self.line.compare_exchange(self.next, self.next + 1, Ordering::Relaxed, Ordering::Relaxed).is_err() {
+            while self
+                .line
+                .compare_exchange(self.next, self.next + 1, Ordering::Relaxed, Ordering::Relaxed)
+                .is_err()
+            {
                 tries += 1;
                 if tries == PATIENCE {
                     tries = 0;
@@ -141,10 +149,13 @@ fn warm_up(line: &mut Line<'_>) -> Option<f64> {
         trips = trips_for(batch);
         last.push(batch);
         let recent = &last[last.len().saturating_sub(4)..];
-        let (low, high) = recent.iter().fold((f64::INFINITY, 0.0f64), |(low, high), &x| (low.min(x), high.max(x)));
+        let (low, high) = recent
+            .iter()
+            .fold((f64::INFINITY, 0.0f64), |(low, high), &x| (low.min(x), high.max(x)));
         let steady = recent.len() == 4 && high <= low * (1.0 + AGREE);
         if begin.elapsed() >= if steady { WARM_UP } else { LONGEST_WARM_UP } {
-            // The shortest: a batch that was interrupted must not decide how many trips fit into one.
+            // The shortest: a batch that was interrupted must not decide how many trips fit into
+            // one.
             return Some(low);
         }
     }

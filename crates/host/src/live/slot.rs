@@ -39,10 +39,13 @@ impl LiveTestbed {
         let deadline = Instant::now() + RESPAWN;
         loop {
             for late in std::mem::take(&mut self.late) {
-                // A new thread carries its creator's name at first; it is asked again while a place is vacant.
+                // A new thread carries its creator's name at first; it is asked again while a place
+                // is vacant.
                 let comm = Stat::read(late.pid, late.tid).map(|stat| stat.comm).unwrap_or_default();
                 let process = self.target.root_of(late);
-                let fits = |slot: &&mut Slot| slot.id.is_none() && slot.comm == comm && Some(slot.process) == process;
+                let fits = |slot: &&mut Slot| {
+                    slot.id.is_none() && slot.comm == comm && Some(slot.process) == process
+                };
                 let vacancy = self.slots.iter_mut().find(fits);
                 match vacancy {
                     Some(slot) => {
@@ -53,7 +56,9 @@ impl LiveTestbed {
                     None => self.late.push(late),
                 }
             }
-            let Some(vacant) = self.slots.iter().position(|slot| slot.id.is_none()) else { return Ok(()) };
+            let Some(vacant) = self.slots.iter().position(|slot| slot.id.is_none()) else {
+                return Ok(());
+            };
             if Instant::now() >= deadline {
                 return Err(MeasureError::new(Retry::Never, self.thread_ended(vacant)));
             }

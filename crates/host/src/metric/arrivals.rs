@@ -1,4 +1,5 @@
-//! Readings that come when the program has something to say: printed lines, and numbers that are renewed now and then.
+//! Readings that come when the program has something to say: printed lines, and numbers that are
+//! renewed now and then.
 
 use super::pattern::Pattern;
 use super::reading::Interpretation;
@@ -43,8 +44,13 @@ impl From<Failure> for Stop {
 
 /// Numbers in the order they arrive. Each is given once.
 pub(crate) trait Arrivals: Send {
-    /// The next number, waited for until `deadline`; `None` when none came. `cancelled` is asked at least every 20 ms.
-    fn next(&mut self, deadline: Instant, cancelled: &dyn Fn() -> bool) -> Result<Option<Arrival>, Stop>;
+    /// The next number, waited for until `deadline`; `None` when none came. `cancelled` is asked at
+    /// least every 20 ms.
+    fn next(
+        &mut self,
+        deadline: Instant,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<Option<Arrival>, Stop>;
 
     /// Forgets what cannot be dated because nobody was looking.
     fn resume(&mut self) {}
@@ -77,7 +83,11 @@ impl MatchingLines {
 }
 
 impl Arrivals for MatchingLines {
-    fn next(&mut self, deadline: Instant, cancelled: &dyn Fn() -> bool) -> Result<Option<Arrival>, Stop> {
+    fn next(
+        &mut self,
+        deadline: Instant,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<Option<Arrival>, Stop> {
         let receiver = match &self.lines {
             Lines::Stream(receiver) => receiver,
             Lines::File(file) => &file.lines,
@@ -113,7 +123,10 @@ impl Arrivals for MatchingLines {
     fn seen(&self) -> String {
         match (&self.last, self.count) {
             (_, 0) => {
-                format!("{} said nothing (a program that buffers its output speaks late: try 'stdbuf -oL')", self.from)
+                format!(
+                    "{} said nothing (a program that buffers its output speaks late: try 'stdbuf -oL')",
+                    self.from
+                )
             }
             (Some(last), lines) => format!(
                 "{} gave {lines} lines ({} bytes), and '{}' does not match the last: '{}'",
@@ -122,13 +135,16 @@ impl Arrivals for MatchingLines {
                 self.pattern,
                 quotable(last)
             ),
-            (None, lines) => format!("{} gave {lines} lines ({} bytes), then nothing more", self.from, self.bytes),
+            (None, lines) => format!(
+                "{} gave {lines} lines ({} bytes), then nothing more",
+                self.from, self.bytes
+            ),
         }
     }
 }
 
-/// Several lines that make one report: their numbers added up, at the time of the last. A block that is torn (because lines
-/// were lost, or looking began in its middle) is passed over.
+/// Several lines that make one report: their numbers added up, at the time of the last. A block
+/// that is torn (because lines were lost, or looking began in its middle) is passed over.
 pub(crate) struct Blocks {
     pub(crate) inner: Box<dyn Arrivals>,
     /// Lines in a block.
@@ -140,14 +156,27 @@ pub(crate) struct Blocks {
 
 impl Blocks {
     pub(crate) fn new(inner: Box<dyn Arrivals>, lines: usize, period: f64) -> Self {
-        Self { inner, lines, gap: Duration::from_secs_f64(period * WITHIN_A_BLOCK), collected: Vec::new() }
+        Self {
+            inner,
+            lines,
+            gap: Duration::from_secs_f64(period * WITHIN_A_BLOCK),
+            collected: Vec::new(),
+        }
     }
 }
 
 impl Arrivals for Blocks {
-    fn next(&mut self, deadline: Instant, cancelled: &dyn Fn() -> bool) -> Result<Option<Arrival>, Stop> {
+    fn next(
+        &mut self,
+        deadline: Instant,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<Option<Arrival>, Stop> {
         while let Some(arrival) = self.inner.next(deadline, cancelled)? {
-            if self.collected.last().is_some_and(|last| arrival.at.saturating_duration_since(last.at) > self.gap) {
+            if self
+                .collected
+                .last()
+                .is_some_and(|last| arrival.at.saturating_duration_since(last.at) > self.gap)
+            {
                 self.collected.clear();
             }
             self.collected.push(arrival);
@@ -168,8 +197,9 @@ impl Arrivals for Blocks {
     }
 }
 
-/// A source that is asked again and again, and whose number is renewed at times of the program's choosing: an arrival is a
-/// change. A value that stays the same for one and a half periods was renewed too.
+/// A source that is asked again and again, and whose number is renewed at times of the program's
+/// choosing: an arrival is a change. A value that stays the same for one and a half periods was
+/// renewed too.
 pub(crate) struct Renewals {
     pub(crate) source: Box<dyn Source>,
     pub(crate) interpretation: Interpretation,
@@ -200,14 +230,19 @@ impl Renewals {
 }
 
 impl Arrivals for Renewals {
-    fn next(&mut self, deadline: Instant, cancelled: &dyn Fn() -> bool) -> Result<Option<Arrival>, Stop> {
+    fn next(
+        &mut self,
+        deadline: Instant,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<Option<Arrival>, Stop> {
         loop {
             let arrival = read_dated(&mut *self.source, cancelled)?;
             let Arrival { sample, at } = arrival;
             self.readings += 1;
             let last = *self.last.get_or_insert(Renewal { value: sample.value, since: at });
             let stood = at.saturating_duration_since(last.since);
-            let unchanged_but_new = self.interpretation == Interpretation::Value && stood >= self.period.mul_f64(1.5);
+            let unchanged_but_new =
+                self.interpretation == Interpretation::Value && stood >= self.period.mul_f64(1.5);
             if sample.value != last.value || unchanged_but_new {
                 self.last = Some(Renewal { value: sample.value, since: at });
                 return Ok(Some(arrival));
@@ -233,7 +268,10 @@ impl Arrivals for Renewals {
 }
 
 /// A sample, dated at the middle of the time in which it was read.
-pub(crate) fn read_dated(source: &mut dyn Source, cancelled: &dyn Fn() -> bool) -> Result<Arrival, Failure> {
+pub(crate) fn read_dated(
+    source: &mut dyn Source,
+    cancelled: &dyn Fn() -> bool,
+) -> Result<Arrival, Failure> {
     let before = Instant::now();
     let sample = source.read(cancelled)?;
     Ok(Arrival { sample, at: before + before.elapsed() / 2 })
@@ -244,15 +282,19 @@ pub(crate) mod tests {
     use super::*;
     use std::sync::mpsc::sync_channel;
 
-    /// Arrivals that are due at given milliseconds after `start`, without waiting for them: an arrival beyond the deadline is
-    /// kept for later.
+    /// Arrivals that are due at given milliseconds after `start`, without waiting for them: an
+    /// arrival beyond the deadline is kept for later.
     pub(crate) struct Script {
         pub(crate) start: Instant,
         pub(crate) arrivals: std::collections::VecDeque<(u64, f64)>,
     }
 
     impl Arrivals for Script {
-        fn next(&mut self, deadline: Instant, _: &dyn Fn() -> bool) -> Result<Option<Arrival>, Stop> {
+        fn next(
+            &mut self,
+            deadline: Instant,
+            _: &dyn Fn() -> bool,
+        ) -> Result<Option<Arrival>, Stop> {
             let Some(&(millis, value)) = self.arrivals.front() else {
                 return Err(Stop::Closed("the script ended".into()));
             };
@@ -287,7 +329,11 @@ pub(crate) mod tests {
         let soon = Instant::now() + Duration::from_millis(5);
         assert_eq!(lines.next(soon, &|| false).unwrap().unwrap().sample.value, 5.0);
         assert_eq!(lines.next(soon, &|| false), Ok(None));
-        assert!(lines.seen().contains("3 lines") && lines.seen().contains("warming up"), "{}", lines.seen());
+        assert!(
+            lines.seen().contains("3 lines") && lines.seen().contains("warming up"),
+            "{}",
+            lines.seen()
+        );
         drop(sender);
         assert!(
             matches!(lines.next(soon, &|| false), Err(Stop::Closed(why)) if why.contains("the program's stdout was closed"))
@@ -296,7 +342,14 @@ pub(crate) mod tests {
 
     #[test]
     fn the_lines_of_a_block_are_added_up_and_a_torn_block_is_passed_over() {
-        let inner = script(&[(0, 2.0), (1000, 10.0), (1001, 20.0), (2000, 30.0), (2001, 40.0), (3000, 1.0)]);
+        let inner = script(&[
+            (0, 2.0),
+            (1000, 10.0),
+            (1001, 20.0),
+            (2000, 30.0),
+            (2001, 40.0),
+            (3000, 1.0),
+        ]);
         let far = inner.start + Duration::from_secs(10);
         let mut blocks = Blocks::new(Box::new(inner), 2, 1.0);
         assert_eq!(blocks.next(far, &|| false).unwrap().unwrap().sample.value, 30.0);

@@ -1,6 +1,7 @@
 //! A command that prints the number.
 //!
-//! A command without shell syntax is started without a shell, which saves a millisecond or two of each reading.
+//! A command without shell syntax is started without a shell, which saves a millisecond or two of
+//! each reading.
 
 use super::number;
 use super::pattern::Pattern;
@@ -40,22 +41,29 @@ impl Source for ShellCommand {
             Some(pattern) => pattern.find(&text),
             None => number::parse(&text).map(|value| Sample { value, seconds: None }),
         };
-        // A number is a number, whatever the exit code: `grep` in the pipe may have failed on another file.
+        // A number is a number, whatever the exit code: `grep` in the pipe may have failed on
+        // another file.
         if let Some(sample) = found {
             return Ok(sample);
         }
         let complaint = String::from_utf8_lossy(&output.stderr);
-        let printed =
-            last_line(&complaint).or_else(|| last_line(&text)).map_or("nothing".to_owned(), |line| format!("'{line}'"));
+        let printed = last_line(&complaint)
+            .or_else(|| last_line(&text))
+            .map_or("nothing".to_owned(), |line| format!("'{line}'"));
         Err(Failure::on(
             format_args!("command '{}'", self.command),
             match (&self.pick, output.status.success()) {
                 (_, false) => format!("{} ({printed})", output.status),
                 (Some(pattern), true) => {
-                    format!("'{pattern}' does not match its output ({} bytes, last: {printed})", text.len())
+                    format!(
+                        "'{pattern}' does not match its output ({} bytes, last: {printed})",
+                        text.len()
+                    )
                 }
                 (None, true) => {
-                    format!("its output is no number (last: {printed}): say which part is, with --pick REGEX")
+                    format!(
+                        "its output is no number (last: {printed}): say which part is, with --pick REGEX"
+                    )
                 }
             },
         ))
@@ -63,7 +71,11 @@ impl Source for ShellCommand {
 }
 
 /// Runs a command for what it does. Error: why it did not succeed.
-pub(crate) fn run(command: &str, timeout: Duration, cancelled: &dyn Fn() -> bool) -> Result<(), String> {
+pub(crate) fn run(
+    command: &str,
+    timeout: Duration,
+    cancelled: &dyn Fn() -> bool,
+) -> Result<(), String> {
     let command = ShellCommand { command: command.into(), pick: None, timeout };
     let output = match command.run(cancelled) {
         Ok(output) => output,
@@ -73,20 +85,24 @@ pub(crate) fn run(command: &str, timeout: Duration, cancelled: &dyn Fn() -> bool
     if output.status.success() {
         return Ok(());
     }
-    let last = last_line(&String::from_utf8_lossy(&output.stderr)).map_or(String::new(), |line| format!(": {line}"));
+    let last = last_line(&String::from_utf8_lossy(&output.stderr))
+        .map_or(String::new(), |line| format!(": {line}"));
     Err(format!("command '{}': {}{last}", command.command, output.status))
 }
 
 impl ShellCommand {
     fn run(&self, cancelled: &dyn Fn() -> bool) -> Result<Output, Failure> {
-        let fail = |error: io::Error| Failure::on(format_args!("command '{}'", self.command), error);
+        let fail =
+            |error: io::Error| Failure::on(format_args!("command '{}'", self.command), error);
         // A word that is no program may be a builtin; and where it is neither the shell says so.
-        let direct = words(&self.command).and_then(|(program, arguments)| start(program, arguments).ok());
+        let direct =
+            words(&self.command).and_then(|(program, arguments)| start(program, arguments).ok());
         let mut child = match direct {
             Some(child) => child,
             None => start("sh", ["-c", &self.command]).map_err(fail)?,
         };
-        // Where allowed: beside a busy program the reading would take tens of milliseconds otherwise.
+        // Where allowed: beside a busy program the reading would take tens of milliseconds
+        // otherwise.
         if let Some(group) = group(&child) {
             let _ = setpriority_pgrp(Some(group), -20);
         }
@@ -94,15 +110,22 @@ impl ShellCommand {
         if collected.is_err() {
             stop(&mut child);
         }
-        collected.and_then(|(stdout, stderr)| Ok(Output { stdout, stderr, status: child.wait().map_err(fail)? }))
+        collected.and_then(|(stdout, stderr)| {
+            Ok(Output { stdout, stderr, status: child.wait().map_err(fail)? })
+        })
     }
 
-    /// Reads both pipes to their ends, or until the shell is gone and they are empty (it may have left a daemon behind that
-    /// holds them open).
-    fn collect(&self, child: &mut Child, cancelled: &dyn Fn() -> bool) -> Result<(Vec<u8>, Vec<u8>), Failure> {
+    /// Reads both pipes to their ends, or until the shell is gone and they are empty (it may have
+    /// left a daemon behind that holds them open).
+    fn collect(
+        &self,
+        child: &mut Child,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<(Vec<u8>, Vec<u8>), Failure> {
         let what = || format!("command '{}'", self.command);
         let deadline = Instant::now() + self.timeout;
-        let (Some(mut stdout), Some(mut stderr)) = (child.stdout.take(), child.stderr.take()) else {
+        let (Some(mut stdout), Some(mut stderr)) = (child.stdout.take(), child.stderr.take())
+        else {
             return Err(Failure::on(what(), "its output cannot be read"));
         };
         let mut texts = (Vec::new(), Vec::new());
@@ -123,10 +146,12 @@ impl ShellCommand {
                 (open.0 && ready.next() == Some(true), open.1 && ready.next() == Some(true))
             };
             if ready.0 {
-                open.0 = take(&mut stdout, &mut buffer, &mut texts.0).map_err(|error| Failure::on(what(), error))?;
+                open.0 = take(&mut stdout, &mut buffer, &mut texts.0)
+                    .map_err(|error| Failure::on(what(), error))?;
             }
             if ready.1 {
-                open.1 = take(&mut stderr, &mut buffer, &mut texts.1).map_err(|error| Failure::on(what(), error))?;
+                open.1 = take(&mut stderr, &mut buffer, &mut texts.1)
+                    .map_err(|error| Failure::on(what(), error))?;
             }
             if cancelled() {
                 return Err(Failure::Cancelled);
@@ -145,8 +170,9 @@ impl ShellCommand {
     }
 }
 
-/// The program and its arguments, where a shell would do no more than separate them: everything but letters, digits and a few
-/// signs without meaning to it is left to the shell, and so is an assignment before the program.
+/// The program and its arguments, where a shell would do no more than separate them: everything but
+/// letters, digits and a few signs without meaning to it is left to the shell, and so is an
+/// assignment before the program.
 fn words(command: &str) -> Option<(&str, impl Iterator<Item = &str>)> {
     let plain = |letter: char| letter.is_alphanumeric() || " _-./:,@%+=".contains(letter);
     let mut words = command.split(' ').filter(|word| !word.is_empty());
@@ -154,7 +180,8 @@ fn words(command: &str) -> Option<(&str, impl Iterator<Item = &str>)> {
     command.chars().all(plain).then_some((program, words))
 }
 
-/// The program of a command without shell syntax, where it is neither a file that can be started nor one of the shell's own commands.
+/// The program of a command without shell syntax, where it is neither a file that can be started
+/// nor one of the shell's own commands.
 pub(crate) fn unknown(command: &str) -> Option<&str> {
     let (program, _) = words(command)?;
     let mut shell = Command::new("sh");
@@ -167,8 +194,8 @@ pub(crate) fn unknown(command: &str) -> Option<&str> {
     shell.status().is_ok_and(|status| !status.success()).then_some(program)
 }
 
-/// Starts a program in a process group of its own: what it starts is stopped with it, and a Ctrl-C on the terminal reaches only
-/// us.
+/// Starts a program in a process group of its own: what it starts is stopped with it, and a Ctrl-C
+/// on the terminal reaches only us.
 fn start<'a>(program: &str, arguments: impl IntoIterator<Item = &'a str>) -> io::Result<Child> {
     Command::new(program)
         .args(arguments)
@@ -226,8 +253,22 @@ mod tests {
     #[test]
     fn a_shell_is_started_only_where_there_is_something_for_it_to_do() {
         let (program, arguments) = words("redis-cli  -p 6379 info stats").unwrap();
-        assert_eq!((program, arguments.collect::<Vec<_>>()), ("redis-cli", vec!["-p", "6379", "info", "stats"]));
-        for text in ["a | b", "echo 'a b'", "cat <f", "a;b", "cat *.txt", "A=1 b", "cat ~/f", "echo $A", "a\nb", ""] {
+        assert_eq!(
+            (program, arguments.collect::<Vec<_>>()),
+            ("redis-cli", vec!["-p", "6379", "info", "stats"])
+        );
+        for text in [
+            "a | b",
+            "echo 'a b'",
+            "cat <f",
+            "a;b",
+            "cat *.txt",
+            "A=1 b",
+            "cat ~/f",
+            "echo $A",
+            "a\nb",
+            "",
+        ] {
             assert!(words(text).is_none(), "{text}");
         }
         // A builtin that is no program, and what neither knows.
@@ -238,7 +279,8 @@ mod tests {
 
     #[test]
     fn the_picked_number_is_taken_from_among_others() {
-        let mut source = command("printf 'a:1\\nops:25k\\r\\nb:3\\n'; exit 3", Some(r"^ops:(\d+k)"));
+        let mut source =
+            command("printf 'a:1\\nops:25k\\r\\nb:3\\n'; exit 3", Some(r"^ops:(\d+k)"));
         assert_eq!(source.read(&|| false).unwrap().value, 25_000.0);
     }
 
@@ -265,7 +307,8 @@ mod tests {
         let failure = source.read(&|| false);
         assert!(matches!(failure, Err(Failure::Unreadable(why)) if why.contains("300 ms")));
         let child = std::fs::read_to_string(pid).unwrap();
-        let state = || std::fs::read_to_string(format!("/proc/{}/stat", child.trim())).unwrap_or_default();
+        let state =
+            || std::fs::read_to_string(format!("/proc/{}/stat", child.trim())).unwrap_or_default();
         // The orphan stays a zombie until init reaps it.
         while !state().is_empty() && !state().contains(") Z ") {
             std::thread::yield_now();

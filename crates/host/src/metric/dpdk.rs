@@ -1,10 +1,12 @@
-//! The telemetry socket that every DPDK program opens (`dpdk_telemetry.v2`): JSON over SOCK_SEQPACKET, one packet a question
-//! (`/ethdev/stats,0`), one an answer.
+//! The telemetry socket that every DPDK program opens (`dpdk_telemetry.v2`): JSON over
+//! SOCK_SEQPACKET, one packet a question (`/ethdev/stats,0`), one an answer.
 
 use super::source::{Failure, Sample, Source};
 use pinwise_testbed::figures::duration;
 use rustix::io::Errno;
-use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, sockopt};
+use rustix::net::{
+    self, AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, sockopt,
+};
 use serde_json::Value;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -17,12 +19,14 @@ pub(crate) struct Dpdk {
     connection: Option<Connection>,
 }
 
-const NO_SOCKET: &str = "no such socket: is the program running with this --file-prefix, and telemetry on?";
+const NO_SOCKET: &str =
+    "no such socket: is the program running with this --file-prefix, and telemetry on?";
 /// A program that takes longer to answer is stuck.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
 impl Dpdk {
-    /// The program with this `--file-prefix`; `directory` is where DPDK programs keep their files ([`runtime_directory`]).
+    /// The program with this `--file-prefix`; `directory` is where DPDK programs keep their files
+    /// ([`runtime_directory`]).
     pub(crate) fn new(directory: PathBuf, prefix: &str, field: String) -> Self {
         Self { field, path: directory.join(prefix).join("dpdk_telemetry.v2"), connection: None }
     }
@@ -52,9 +56,12 @@ impl Dpdk {
                             .map(|(name, _)| name.as_str())
                             .collect::<Vec<_>>()
                     });
-                    let known = known.filter(|known| !known.is_empty()).map_or("none".into(), |known| known.join(", "));
+                    let known = known
+                        .filter(|known| !known.is_empty())
+                        .map_or("none".into(), |known| known.join(", "));
                     let missing =
-                        format_args!("port {port} has no counter '{}'; it has {known}", self.field).to_string();
+                        format_args!("port {port} has no counter '{}'; it has {known}", self.field)
+                            .to_string();
                     return Err(Failure::on(path, missing));
                 }
             }
@@ -78,8 +85,8 @@ impl Source for Dpdk {
     }
 }
 
-/// Where DPDK keeps its sockets (`eal_create_runtime_dir`): `/var/run/dpdk` for root, otherwise `$XDG_RUNTIME_DIR/dpdk` or
-/// `/tmp/dpdk`.
+/// Where DPDK keeps its sockets (`eal_create_runtime_dir`): `/var/run/dpdk` for root, otherwise
+/// `$XDG_RUNTIME_DIR/dpdk` or `/tmp/dpdk`.
 pub(crate) fn runtime_directory() -> PathBuf {
     let base = if rustix::process::getuid().is_root() {
         "/var/run".into()
@@ -102,23 +109,45 @@ impl Connection {
         let shown = path.display().to_string();
         let fail = |errno: Errno| match errno {
             Errno::NOENT => Failure::on(&shown, NO_SOCKET),
-            Errno::CONNREFUSED => Failure::on(&shown, "nobody listens: the program that made this socket is gone"),
-            Errno::ACCESS => Failure::on(&shown, "permission denied: run pinwise as the program's user"),
+            Errno::CONNREFUSED => {
+                Failure::on(&shown, "nobody listens: the program that made this socket is gone")
+            }
+            Errno::ACCESS => {
+                Failure::on(&shown, "permission denied: run pinwise as the program's user")
+            }
             errno => Failure::on(&shown, errno),
         };
         let address = SocketAddrUnix::new(path).map_err(fail)?;
-        let socket =
-            net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).map_err(fail)?;
+        let socket = net::socket_with(
+            AddressFamily::UNIX,
+            SocketType::SEQPACKET,
+            SocketFlags::CLOEXEC,
+            None,
+        )
+        .map_err(fail)?;
         net::connect(&socket, &address).map_err(fail)?;
-        sockopt::set_socket_timeout(&socket, sockopt::Timeout::Recv, Some(Duration::from_millis(15))).map_err(fail)?;
-        let mut connection = Self { socket, path: shown, ports: Vec::new(), buffer: vec![0; 16 * 1024] };
+        sockopt::set_socket_timeout(
+            &socket,
+            sockopt::Timeout::Recv,
+            Some(Duration::from_millis(15)),
+        )
+        .map_err(fail)?;
+        let mut connection =
+            Self { socket, path: shown, ports: Vec::new(), buffer: vec![0; 16 * 1024] };
         // The program speaks first: {"version":…,"pid":…,"max_output_len":16384}.
         let greeting = connection.receive(cancelled)?;
-        if let Some(longest) = greeting["max_output_len"].as_u64().and_then(|length| usize::try_from(length).ok()) {
+        if let Some(longest) =
+            greeting["max_output_len"].as_u64().and_then(|length| usize::try_from(length).ok())
+        {
             connection.buffer.resize(longest.clamp(16 * 1024, 1024 * 1024), 0);
         }
         let list = connection.ask("/ethdev/list", cancelled)?;
-        connection.ports = list["/ethdev/list"].as_array().into_iter().flatten().filter_map(Value::as_u64).collect();
+        connection.ports = list["/ethdev/list"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_u64)
+            .collect();
         if connection.ports.is_empty() {
             return Err(Failure::on(&connection.path, "the program has no ethernet port"));
         }
@@ -136,17 +165,23 @@ impl Connection {
         let deadline = Instant::now() + TIMEOUT;
         let length = loop {
             match net::recv(&self.socket, &mut self.buffer[..], RecvFlags::empty()) {
-                Ok((0, _)) => return Err(Failure::on(&self.path, "the program closed the connection")),
+                Ok((0, _)) => {
+                    return Err(Failure::on(&self.path, "the program closed the connection"));
+                }
                 Ok((length, _)) => break length,
                 Err(Errno::AGAIN | Errno::INTR) if cancelled() => return Err(Failure::Cancelled),
                 Err(Errno::AGAIN | Errno::INTR) if Instant::now() < deadline => {}
                 Err(Errno::AGAIN) => {
-                    return Err(Failure::on(&self.path, format_args!("no answer in {}", duration(TIMEOUT))));
+                    return Err(Failure::on(
+                        &self.path,
+                        format_args!("no answer in {}", duration(TIMEOUT)),
+                    ));
                 }
                 Err(errno) => return Err(Failure::on(&self.path, errno)),
             }
         };
-        serde_json::from_slice(&self.buffer[..length]).map_err(|error| Failure::on(&self.path, error))
+        serde_json::from_slice(&self.buffer[..length])
+            .map_err(|error| Failure::on(&self.path, error))
     }
 }
 
@@ -159,7 +194,8 @@ mod tests {
     fn fake_program(directory: &std::path::Path) -> std::thread::JoinHandle<()> {
         std::fs::create_dir(directory.join("pw")).unwrap();
         let listener = net::socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
-        bind(&listener, &SocketAddrUnix::new(directory.join("pw/dpdk_telemetry.v2")).unwrap()).unwrap();
+        bind(&listener, &SocketAddrUnix::new(directory.join("pw/dpdk_telemetry.v2")).unwrap())
+            .unwrap();
         listen(&listener, 1).unwrap();
         std::thread::spawn(move || {
             let peer = accept(&listener).unwrap();
@@ -167,14 +203,17 @@ mod tests {
             say(r#"{"version":"DPDK 22.11","pid":1,"max_output_len":16384}"#.into());
             let mut counts = [0, 0];
             let mut buffer = vec![0; 1024];
-            while let Ok((length @ 1.., _)) = net::recv(&peer, &mut buffer[..], RecvFlags::empty()) {
+            while let Ok((length @ 1.., _)) = net::recv(&peer, &mut buffer[..], RecvFlags::empty())
+            {
                 let question = std::str::from_utf8(&buffer[..length]).unwrap();
                 match question.split_once(',') {
                     None => say(format!(r#"{{"{question}":[0,1]}}"#)),
                     Some((command, port)) => {
                         let count = &mut counts[port.parse::<usize>().unwrap()];
                         *count += 1000;
-                        say(format!(r#"{{"{command}":{{"ipackets":1,"opackets":{count},"q_ipackets":[0]}}}}"#))
+                        say(format!(
+                            r#"{{"{command}":{{"ipackets":1,"opackets":{count},"q_ipackets":[0]}}}}"#
+                        ))
                     }
                 };
             }
@@ -189,7 +228,9 @@ mod tests {
         assert_eq!(source.read(&|| false).unwrap().value, 2000.0);
         assert_eq!(source.read(&|| false).unwrap().value, 4000.0);
         source.field = "nonsense".into();
-        assert!(matches!(source.read(&|| false), Err(Failure::Unreadable(why)) if why.contains("ipackets, opackets")));
+        assert!(
+            matches!(source.read(&|| false), Err(Failure::Unreadable(why)) if why.contains("ipackets, opackets"))
+        );
         drop(source);
         program.join().unwrap();
     }
@@ -198,6 +239,8 @@ mod tests {
     fn a_socket_that_is_not_there_is_named() {
         let mut source = Dpdk::new("/nonexistent".into(), "pw", "opackets".into());
         let failure = source.read(&|| false);
-        assert!(matches!(failure, Err(Failure::Unreadable(why)) if why.contains("/nonexistent/pw/dpdk_telemetry.v2")));
+        assert!(
+            matches!(failure, Err(Failure::Unreadable(why)) if why.contains("/nonexistent/pw/dpdk_telemetry.v2"))
+        );
     }
 }

@@ -64,7 +64,9 @@ pub enum MetricError {
         reason: String,
     },
     /// A regular expression that does not say which part is the number.
-    #[error(r"'{pattern}' has no group: put parentheses around the number, as in 'packets/s: (\d+)'")]
+    #[error(
+        r"'{pattern}' has no group: put parentheses around the number, as in 'packets/s: (\d+)'"
+    )]
     NoGroup {
         /// As typed.
         pattern: String,
@@ -76,7 +78,9 @@ pub enum MetricError {
         metric: String,
     },
     /// `runtime` is measured by running the program again, not by reading a number.
-    #[error("metric 'runtime' is for programs that are started anew for each measurement, not for a running one")]
+    #[error(
+        "metric 'runtime' is for programs that are started anew for each measurement, not for a running one"
+    )]
     RuntimeOfRunning,
     /// A stream of a program that pinwise did not start.
     #[error(

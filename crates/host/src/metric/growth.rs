@@ -1,14 +1,16 @@
 //! Whether a number that is taken for a rate by its name is a total: one that only ever grows.
 //!
-//! A pure function of readings; the rates and means that are made of them are in [`reading`](super::reading).
+//! A pure function of readings; the rates and means that are made of them are in
+//! [`reading`](super::reading).
 
 use super::reading::Reading;
 
-/// Rises of a value, none of its readings below the one before, from which it may be a total: a rate that warms up has noise too, and
-/// falls now and then the nearer it comes to its level.
+/// Rises of a value, none of its readings below the one before, from which it may be a total: a
+/// rate that warms up has noise too, and falls now and then the nearer it comes to its level.
 const RISES_OF_A_TOTAL: usize = 60;
 
-/// And from which that is worth a word: nine readings in any order only rise in one case of 9! = 362,880.
+/// And from which that is worth a word: nine readings in any order only rise in one case of 9! =
+/// 362,880.
 const RISES_OF_A_DOUBT: usize = 8;
 
 /// In so many settings beside the one that it began in.
@@ -22,10 +24,12 @@ const ROUNDING: f64 = 1e-6;
 
 /// What a value did since it was first read, as long as it only grew.
 ///
-/// A total that is taken for a rate by its name tells itself by growing with time, whatever runs where. A rate that rises while a program
-/// warms up nears a level: it grows less and less, be it towards a level or as the average since its start. Growth that does not slow
-/// down is therefore none of a rate, but one of a load that is raised on and on, of which nothing can be measured either. A total whose program
-/// was fastest at first is not told from a rate by this: it is a doubt.
+/// A total that is taken for a rate by its name tells itself by growing with time, whatever runs
+/// where. A rate that rises while a program warms up nears a level: it grows less and less, be it
+/// towards a level or as the average since its start. Growth that does not slow down is therefore
+/// none of a rate, but one of a load that is raised on and on, of which nothing can be measured
+/// either. A total whose program was fastest at first is not told from a rate by this: it is a
+/// doubt.
 #[derive(Clone, Debug, Default)]
 pub struct Growth {
     /// Every reading that was another than the one before.
@@ -42,7 +46,9 @@ impl Growth {
     pub fn see(&mut self, reading: Reading) {
         match self.rises.last() {
             _ if self.fell => {}
-            Some(last) if reading.value < last.value => *self = Self { fell: true, ..Self::default() },
+            Some(last) if reading.value < last.value => {
+                *self = Self { fell: true, ..Self::default() }
+            }
             Some(last) if reading.value == last.value || reading.seconds <= last.seconds => {}
             _ => {
                 self.rises.push(reading);
@@ -56,8 +62,8 @@ impl Growth {
         self.moved = true;
     }
 
-    /// The first reading and the last, where the value is that of a total: it rose often enough without a fall, in several settings, and
-    /// evenly, without slowing down.
+    /// The first reading and the last, where the value is that of a total: it rose often enough
+    /// without a fall, in several settings, and evenly, without slowing down.
     pub fn of_a_total(&self) -> Option<(Reading, Reading)> {
         let (first, last) = (*self.rises.first()?, *self.rises.last()?);
         let share = |third: f64| {
@@ -81,9 +87,13 @@ impl Growth {
         )
     }
 
-    /// The value at a time between the first reading and the last, on the line between its neighbours.
+    /// The value at a time between the first reading and the last, on the line between its
+    /// neighbours.
     fn value(&self, seconds: f64) -> f64 {
-        let after = self.rises.partition_point(|reading| reading.seconds <= seconds).clamp(1, self.rises.len() - 1);
+        let after = self
+            .rises
+            .partition_point(|reading| reading.seconds <= seconds)
+            .clamp(1, self.rises.len() - 1);
         let (a, b) = (self.rises[after - 1], self.rises[after]);
         a.value + (b.value - a.value) * (seconds - a.seconds) / (b.seconds - a.seconds)
     }
@@ -94,7 +104,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What these readings show, at even times and in settings of ten readings each, if it ever is a total, and else in the end.
+    /// What these readings show, at even times and in settings of ten readings each, if it ever is
+    /// a total, and else in the end.
     fn growth(values: impl IntoIterator<Item = f64>) -> Growth {
         let mut growth = Growth::default();
         for (value, at) in values.into_iter().zip(0..) {

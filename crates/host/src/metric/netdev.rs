@@ -25,7 +25,8 @@ pub(crate) const FIELDS: &[&str] = &[
     "tx_compressed",
 ];
 
-/// One counter of one interface, seen from the network namespace of the program where it has a process, from ours otherwise.
+/// One counter of one interface, seen from the network namespace of the program where it has a
+/// process, from ours otherwise.
 pub(crate) struct Netdev {
     interface: String,
     field: String,
@@ -94,7 +95,10 @@ impl Source for Netdev {
 /// Interface names and the columns behind them.
 fn interfaces(text: &str) -> impl Iterator<Item = (&str, &str)> {
     // Two lines of headings; a name ends at the last colon, since aliases (`eth0:1`) contain one.
-    text.lines().skip(2).filter_map(|line| line.rsplit_once(':')).map(|(name, columns)| (name.trim(), columns))
+    text.lines()
+        .skip(2)
+        .filter_map(|line| line.rsplit_once(':'))
+        .map(|(name, columns)| (name.trim(), columns))
 }
 
 fn parse(text: &str, interface: &str, field: &str) -> Option<u64> {
@@ -140,6 +144,8 @@ eth0:1: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16
     #[test]
     fn an_unknown_interface_is_answered_with_the_known_ones() {
         let mut source = Netdev::new("eth99".into(), "tx_packets".into(), Box::new(Vec::new));
-        assert!(matches!(source.read(&|| false), Err(Failure::Unreadable(why)) if why.contains("lo")));
+        assert!(
+            matches!(source.read(&|| false), Err(Failure::Unreadable(why)) if why.contains("lo"))
+        );
     }
 }

@@ -1,7 +1,8 @@
 //! Numbers as programs print them for people.
 
-/// Reads `12,345.6`, `1_000`, `3.2e6`, `12.5M` (SI: k, M, G, T times 1000; Ki, Mi, Gi, Ti times 1024). `None` when the text is
-/// no finite number; a comma that does not stand between groups of three digits is refused rather than guessed at.
+/// Reads `12,345.6`, `1_000`, `3.2e6`, `12.5M` (SI: k, M, G, T times 1000; Ki, Mi, Gi, Ti times
+/// 1024). `None` when the text is no finite number; a comma that does not stand between groups of
+/// three digits is refused rather than guessed at.
 pub(crate) fn parse(text: &str) -> Option<f64> {
     let text = text.trim();
     let (digits, factor) = split_suffix(text);
@@ -83,9 +84,10 @@ mod tests {
 
     #[test]
     fn what_is_no_number_or_two_readings_of_one_is_refused() {
-        for text in
-            ["", "abc", "nan", "inf", "-inf", "3,5", "1,23", "1234,567", "1,,000", "1e999", "k", "--1", ",123", "12..3"]
-        {
+        for text in [
+            "", "abc", "nan", "inf", "-inf", "3,5", "1,23", "1234,567", "1,,000", "1e999", "k",
+            "--1", ",123", "12..3",
+        ] {
             assert_eq!(parse(text), None, "{text}");
         }
     }

@@ -9,7 +9,8 @@ use pinwise_testbed::figures::duration;
 use pinwise_testbed::{MeasureError, Retry};
 use std::time::{Duration, Instant};
 
-/// The rate of a counter over a window: read at its begin and its end, and in between where reading is cheap, for the spread.
+/// The rate of a counter over a window: read at its begin and its end, and in between where reading
+/// is cheap, for the spread.
 pub(crate) struct OnDemand {
     pub(crate) source: Box<dyn Source>,
 }
@@ -18,11 +19,12 @@ pub(crate) struct OnDemand {
 const PARTS: u32 = 5;
 const SHORTEST_PART: Duration = Duration::from_millis(10);
 
-/// A window is at least this many times as long as its first reading takes (on a busy machine some take long, so each window
-/// goes by its own). A reading is dated at its middle, so each end of the window is off by at most half a reading: by 1/8 of the
-/// shortest window in the worst case, and by far less in truth, because most of what a reading takes (a process that starts) is
-/// the same each time and shifts both ends alike. What is left changes from window to window and shows in the intervals like
-/// any other noise.
+/// A window is at least this many times as long as its first reading takes (on a busy machine some
+/// take long, so each window goes by its own). A reading is dated at its middle, so each end of the
+/// window is off by at most half a reading: by 1/8 of the shortest window in the worst case, and by
+/// far less in truth, because most of what a reading takes (a process that starts) is the same each
+/// time and shifts both ends alike. What is left changes from window to window and shows in the
+/// intervals like any other noise.
 const WINDOW_TO_READING: u32 = 4;
 
 impl MetricMeter for OnDemand {
@@ -40,17 +42,22 @@ impl MetricMeter for OnDemand {
         let mut window = Window::new(begin);
         window.add(first);
         // As many parts as fit; at least one.
-        let parts = (1..=PARTS).rev().find(|&parts| SHORTEST_PART.max(least) * parts <= length).unwrap_or(1);
+        let parts = (1..=PARTS)
+            .rev()
+            .find(|&parts| SHORTEST_PART.max(least) * parts <= length)
+            .unwrap_or(1);
         for part in 1..=parts {
-            // The window begins with its first reading, not before: one that came late (the thread that answers did not get a
-            // CPU) would otherwise find the next ones overdue, and leave a window of microseconds.
+            // The window begins with its first reading, not before: one that came late (the thread
+            // that answers did not get a CPU) would otherwise find the next ones
+            // overdue, and leave a window of microseconds.
             sleep_until(first.at + length * part / parts, cancelled)?;
             window.add(read_dated(&mut *self.source, cancelled)?);
         }
         let (summary, measured) = (window.rate()?, window.length());
         if measured < length / 2 {
             let [measured, length] = [measured, length].map(duration);
-            let message = format!("the program's clock moved in {measured} of a window of {length} only");
+            let message =
+                format!("the program's clock moved in {measured} of a window of {length} only");
             return Err(MeasureError::new(Retry::Same, message));
         }
         Ok((summary, measured))

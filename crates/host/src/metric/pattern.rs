@@ -6,8 +6,8 @@ use super::source::Sample;
 use regex::{Captures, Regex};
 use std::fmt;
 
-/// A regular expression whose first group, or the one named `value`, is the number. A group named `seconds` is the program's
-/// own clock.
+/// A regular expression whose first group, or the one named `value`, is the number. A group named
+/// `seconds` is the program's own clock.
 #[derive(Clone, Debug)]
 pub struct Pattern {
     regex: Regex,
@@ -19,13 +19,14 @@ impl Pattern {
     /// Compiles a pattern; multi-line mode, so that `^` and `$` mean lines.
     ///
     /// # Errors
-    /// [`MetricError::Pattern`] when it is no regular expression, [`MetricError::NoGroup`] when nothing in it says which part is
-    /// the number.
+    /// [`MetricError::Pattern`] when it is no regular expression, [`MetricError::NoGroup`] when
+    /// nothing in it says which part is the number.
     pub fn new(text: &str) -> Result<Self, MetricError> {
         let regex = regex::RegexBuilder::new(text).multi_line(true).build().map_err(|error| {
             // The crate draws the place over several lines and gives the reason in the last.
             let message = error.to_string();
-            let reason = message.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
+            let reason =
+                message.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
             MetricError::Pattern { pattern: text.into(), reason }
         })?;
         let group = |name: &str| regex.capture_names().position(|group| group == Some(name));
@@ -43,7 +44,8 @@ impl Pattern {
     }
 
     fn read(&self, captures: &Captures<'_>) -> Option<Sample> {
-        let number = |group: usize| captures.get(group).and_then(|found| number::parse(found.as_str()));
+        let number =
+            |group: usize| captures.get(group).and_then(|found| number::parse(found.as_str()));
         let seconds = match self.seconds {
             Some(group) => Some(number(group)?),
             None => None,
@@ -83,7 +85,10 @@ mod tests {
     #[test]
     fn named_groups_come_before_their_order() {
         let pattern = Pattern::new(r"(?<seconds>[\d.]+)s (\w+) (?<value>[\d,]+)").unwrap();
-        assert_eq!(pattern.find("1.5s packets 1,000"), Some(Sample { value: 1000.0, seconds: Some(1.5) }));
+        assert_eq!(
+            pattern.find("1.5s packets 1,000"),
+            Some(Sample { value: 1000.0, seconds: Some(1.5) })
+        );
         let pattern = Pattern::new(r"t=(?<seconds>[\d.]+) n=(\d+)").unwrap();
         assert_eq!(pattern.find("t=2.25 n=7"), Some(Sample { value: 7.0, seconds: Some(2.25) }));
     }

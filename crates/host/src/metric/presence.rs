@@ -1,7 +1,9 @@
-//! Whether what a metric reads can be there at all: told before anything is started, where it is certain.
+//! Whether what a metric reads can be there at all: told before anything is started, where it is
+//! certain.
 //!
-//! Of a program that runs already, what it is read from is there now, or the name is wrong. A program that is yet to be started may make
-//! its files, sockets and pages; it makes no commands and hardly an interface.
+//! Of a program that runs already, what it is read from is there now, or the name is wrong. A
+//! program that is yet to be started may make its files, sockets and pages; it makes no commands
+//! and hardly an interface.
 
 use super::command;
 use super::dpdk::{self, Dpdk};
@@ -19,10 +21,14 @@ use std::{fs, io};
 const PATIENCE: Duration = Duration::from_secs(1);
 
 impl MetricSpec {
-    /// Whether what it reads is there, or may be once the program runs; `running`: the processes of one that does already.
+    /// Whether what it reads is there, or may be once the program runs; `running`: the processes of
+    /// one that does already.
     pub(super) fn present(&self, running: Option<&[Pid]>) -> Result<(), MetricError> {
-        let missing =
-            |why: String, remedy: &'static str| MetricError::Missing { metric: self.to_string(), why, remedy };
+        let missing = |why: String, remedy: &'static str| MetricError::Missing {
+            metric: self.to_string(),
+            why,
+            remedy,
+        };
         let refused = |failure, remedy| match failure {
             Failure::Cancelled => Ok(()),
             Failure::Unreadable(why) => Err(missing(why, remedy)),
@@ -34,22 +40,29 @@ impl MetricSpec {
         match (self, running) {
             (Self::File { path, .. }, running) => match unreadable(path, running.is_some()) {
                 None => Ok(()),
-                Some(why) => Err(missing(why, "name a file that may be read, which the program writes its numbers to")),
+                Some(why) => Err(missing(
+                    why,
+                    "name a file that may be read, which the program writes its numbers to",
+                )),
             },
             (Self::Command(command), _) => match command::unknown(command) {
                 None => Ok(()),
-                Some(program) => {
-                    Err(missing(format!("there is no program '{program}'"), "give its path, or add its folder to PATH"))
-                }
+                Some(program) => Err(missing(
+                    format!("there is no program '{program}'"),
+                    "give its path, or add its folder to PATH",
+                )),
             },
             (Self::Netdev { interface, field }, running) => {
                 let pids = running.unwrap_or_default().to_vec();
-                let mut source = Netdev::new(interface.clone(), field.clone(), Box::new(move || pids.clone()));
+                let mut source =
+                    Netdev::new(interface.clone(), field.clone(), Box::new(move || pids.clone()));
                 read(
                     &mut source,
                     match running {
                         Some(_) => "name one of these",
-                        None => "name one of these; where the program makes it, start it yourself and give --pid",
+                        None => {
+                            "name one of these; where the program makes it, start it yourself and give --pid"
+                        }
                     },
                 )
             }
@@ -63,7 +76,8 @@ impl MetricSpec {
             (Self::Prometheus { url, selector }, Some(_)) => {
                 // A page that takes its time is there; whether it answers is seen when it is read.
                 let asked = Instant::now();
-                let page = Prometheus::new(url.clone(), selector.clone()).fetch(&|| asked.elapsed() > PATIENCE);
+                let page = Prometheus::new(url.clone(), selector.clone())
+                    .fetch(&|| asked.elapsed() > PATIENCE);
                 let remedy = "give the address at which the program answers";
                 page.map_or_else(|failure| refused(failure, remedy), |_| Ok(()))
             }
@@ -77,7 +91,8 @@ impl MetricSpec {
     }
 }
 
-/// Why no number can come from this file; one that is not there may come unless it has to be there `now`.
+/// Why no number can come from this file; one that is not there may come unless it has to be there
+/// `now`.
 fn unreadable(path: &Path, now: bool) -> Option<String> {
     let because = |error: io::Error| {
         let why = match error.kind() {
@@ -115,9 +130,11 @@ mod tests {
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let file = format!(r"file:{}/new/log:(\d+)", folder.path().display());
         let page = format!("prom:http://127.0.0.1:{port}/metrics#served");
-        for (metric, why) in
-            [(file.as_str(), "there is no such file"), (&page, "127.0.0.1"), ("dpdk:pinwise-nobody", "no such socket")]
-        {
+        for (metric, why) in [
+            (file.as_str(), "there is no such file"),
+            (&page, "127.0.0.1"),
+            ("dpdk:pinwise-nobody", "no such socket"),
+        ] {
             assert_eq!(refused(metric, None), None);
             assert!(refused(metric, Some(&own)).is_some_and(|told| told.contains(why)), "{metric}");
         }
@@ -133,7 +150,10 @@ mod tests {
             ("cmd:pinwise-nothing --stat", "there is no program 'pinwise-nothing'"),
         ] {
             for running in [None, Some(&own[..])] {
-                assert!(refused(metric, running).is_some_and(|told| told.contains(why)), "{metric} {running:?}");
+                assert!(
+                    refused(metric, running).is_some_and(|told| told.contains(why)),
+                    "{metric} {running:?}"
+                );
             }
         }
     }

@@ -1,5 +1,5 @@
-//! Getting to know a metric before measuring with it: does it come at all, is it a counter or a value, in what rhythm, and what
-//! does a reading cost.
+//! Getting to know a metric before measuring with it: does it come at all, is it a counter or a
+//! value, in what rhythm, and what does a reading cost.
 
 use super::MetricError;
 use super::MetricMeter;
@@ -39,7 +39,12 @@ pub(crate) struct Found {
 
 impl Known<'_> {
     /// `declared` by the source itself, which is more than its name.
-    fn paced(&self, arrivals: Box<dyn Arrivals>, interpretation: Interpretation, declared: bool) -> Paced {
+    fn paced(
+        &self,
+        arrivals: Box<dyn Arrivals>,
+        interpretation: Interpretation,
+        declared: bool,
+    ) -> Paced {
         // A value by its name alone; one that went down is none by its readings.
         let by_name = self.stated.is_none() && !declared && self.hint.is_some();
         let growth = by_name.then(|| (Growth::default(), Instant::now()));
@@ -64,7 +69,9 @@ impl Known<'_> {
         match stop {
             Stop::Failed(Failure::Cancelled) => MetricError::Interrupted,
             Stop::Failed(Failure::Unreadable(why)) => self.never(waited, why),
-            Stop::Closed(reason) => MetricError::Closed { metric: self.metric.into(), reason, numbers },
+            Stop::Closed(reason) => {
+                MetricError::Closed { metric: self.metric.into(), reason, numbers }
+            }
         }
     }
 }
@@ -78,8 +85,12 @@ fn decision(known: &Known<'_>, interpretation: Interpretation) -> Option<String>
         (_, _, Interpretation::Value) => "it went down",
     };
     Some(match interpretation {
-        Interpretation::Counter => format!("read as a counter, its rate is measured ({why}; --gauge if it is none)"),
-        Interpretation::Value => format!("read as a value, its mean is measured ({why}; --counter if it only grows)"),
+        Interpretation::Counter => {
+            format!("read as a counter, its rate is measured ({why}; --gauge if it is none)")
+        }
+        Interpretation::Value => {
+            format!("read as a value, its mean is measured ({why}; --counter if it only grows)")
+        }
     })
 }
 
@@ -93,15 +104,21 @@ pub(crate) fn lines(
     let mut heard: Vec<Arrival> = Vec::new();
     let mut said = known.stated.or(known.hint);
     loop {
-        let times: Vec<f64> =
-            heard.iter().map(|arrival| arrival.at.duration_since(heard[0].at).as_secs_f64()).collect();
+        let times: Vec<f64> = heard
+            .iter()
+            .map(|arrival| arrival.at.duration_since(heard[0].at).as_secs_f64())
+            .collect();
         if let Some(rhythm) = rhythm(&times) {
             let (lines, period) = match rhythm {
                 Rhythm::Lines { period } => (1, period),
                 Rhythm::Blocks { lines, period } => (lines, period),
                 Rhythm::Buffered { lines, period } => {
                     let period = Duration::from_secs_f64(period);
-                    return Err(MetricError::Buffered { metric: known.metric.into(), lines, period });
+                    return Err(MetricError::Buffered {
+                        metric: known.metric.into(),
+                        lines,
+                        period,
+                    });
                 }
             };
             let values = reports(&heard, &times, lines, period);
@@ -112,7 +129,10 @@ pub(crate) fn lines(
                 let mut notes: Vec<String> = decision(known, interpretation).into_iter().collect();
                 let period = Duration::from_secs_f64(period);
                 if lines > 1 {
-                    notes.push(format!("{lines} lines each {}: their numbers are added up", duration(period)));
+                    notes.push(format!(
+                        "{lines} lines each {}: their numbers are added up",
+                        duration(period)
+                    ));
                     arrivals = Box::new(Blocks::new(arrivals, lines, period.as_secs_f64()));
                 }
                 if period > Duration::from_millis(100) {
@@ -126,17 +146,25 @@ pub(crate) fn lines(
                 let meter = Box::new(known.paced(arrivals, interpretation, false));
                 return Ok(Found { meter, interpretation, notes, shortest_window: period });
             }
-            if Instant::now() > known.end(began) && values.windows(2).all(|pair| pair[0] == pair[1]) {
+            if Instant::now() > known.end(began) && values.windows(2).all(|pair| pair[0] == pair[1])
+            {
                 return Err(known.undecided(values[0], began.elapsed()));
             }
         }
         let asked = Instant::now();
         match arrivals.next(known.end(asked), cancelled) {
             Ok(Some(arrival)) => heard.push(arrival),
-            Ok(None) if heard.is_empty() => return Err(known.never(known.end(began) - began, arrivals.seen())),
+            Ok(None) if heard.is_empty() => {
+                return Err(known.never(known.end(began) - began, arrivals.seen()));
+            }
             Ok(None) => {
                 let (metric, numbers, waited) = (known.metric.into(), heard.len(), began.elapsed());
-                return Err(MetricError::TooFew { metric, numbers, waited, silent: asked.elapsed() });
+                return Err(MetricError::TooFew {
+                    metric,
+                    numbers,
+                    waited,
+                    silent: asked.elapsed(),
+                });
             }
             Err(stop) => return Err(known.failed(stop, began.elapsed(), heard.len())),
         }
@@ -151,7 +179,8 @@ fn reports(heard: &[Arrival], times: &[f64], lines: usize, period: f64) -> Vec<f
     let mut starts = vec![0];
     starts.extend((1..times.len()).filter(|&i| times[i] - times[i - 1] > period * WITHIN_A_BLOCK));
     starts.push(times.len());
-    let blocks = starts.windows(2).map(|pair| &heard[pair[0]..pair[1]]).filter(|block| block.len() == lines);
+    let blocks =
+        starts.windows(2).map(|pair| &heard[pair[0]..pair[1]]).filter(|block| block.len() == lines);
     blocks.map(|block| block.iter().map(|arrival| arrival.sample.value).sum()).collect()
 }
 
@@ -181,7 +210,9 @@ pub(crate) fn source(
             // Readings for the cost alone.
             Some(Interpretation::Counter) if source.exact() => values.len() >= RISES_OF_A_COUNTER,
             Some(Interpretation::Counter) => changes.len() + 1 >= RISES_OF_A_COUNTER,
-            Some(Interpretation::Value) => changes.len() >= RENEWALS || Instant::now() > known.end(began),
+            Some(Interpretation::Value) => {
+                changes.len() >= RENEWALS || Instant::now() > known.end(began)
+            }
             None => false,
         };
         if let Some(interpretation) = interpretation.filter(|_| enough) {
@@ -199,7 +230,11 @@ pub(crate) fn source(
                 None => known.undecided(first, waited),
             });
         }
-        pause = if unchanged > 0 { (pause * 3 / 2).min(LONGEST_PAUSE) } else { pause.max(cost_of(cost)) };
+        pause = if unchanged > 0 {
+            (pause * 3 / 2).min(LONGEST_PAUSE)
+        } else {
+            pause.max(cost_of(cost))
+        };
         // A renewal is dated to within a pause: while one is being timed the pauses stay short.
         if !changes.is_empty() {
             pause = pause.min(Duration::from_millis(10).max(cost_of(cost) * 4));
@@ -216,9 +251,12 @@ pub(crate) fn source(
                 }
                 values.push(sample.value);
             }
-            // One bad reading among good ones (a file caught while it is written) is no reason to give up.
+            // One bad reading among good ones (a file caught while it is written) is no reason to
+            // give up.
             Err(Failure::Unreadable(_)) if Instant::now() <= known.end(began) => {}
-            Err(failure) => return Err(known.failed(failure.into(), began.elapsed(), values.len())),
+            Err(failure) => {
+                return Err(known.failed(failure.into(), began.elapsed(), values.len()));
+            }
         }
     }
 }
@@ -229,7 +267,11 @@ fn cost_of(cost: Duration) -> Duration {
 }
 
 /// The first reading; failures are taken for a program that is still starting, until patience ends.
-fn first_reading(source: &mut dyn Source, known: &Known<'_>, cancelled: &dyn Fn() -> bool) -> Result<f64, MetricError> {
+fn first_reading(
+    source: &mut dyn Source,
+    known: &Known<'_>,
+    cancelled: &dyn Fn() -> bool,
+) -> Result<f64, MetricError> {
     let began = Instant::now();
     loop {
         match source.read(cancelled) {
@@ -239,7 +281,8 @@ fn first_reading(source: &mut dyn Source, known: &Known<'_>, cancelled: &dyn Fn(
                 return Err(known.never(began.elapsed(), why));
             }
             Err(Failure::Unreadable(_)) => {
-                sleep_until(Instant::now() + LONGEST_PAUSE, cancelled).map_err(|_| MetricError::Interrupted)?;
+                sleep_until(Instant::now() + LONGEST_PAUSE, cancelled)
+                    .map_err(|_| MetricError::Interrupted)?;
             }
         }
     }
@@ -258,10 +301,16 @@ fn found(
     if cost > Duration::from_millis(1) {
         notes.push(format!("a reading of the metric takes {} or more", duration(cost)));
     }
-    // A reading or two without a change may be the program's doing; a number that is renewed stands still more often.
+    // A reading or two without a change may be the program's doing; a number that is renewed stands
+    // still more often.
     let on_demand = source.exact() || unchanged * 4 <= changes.len();
     if interpretation == Interpretation::Counter && on_demand {
-        return Found { meter: Box::new(OnDemand { source }), interpretation, notes, shortest_window: Duration::ZERO };
+        return Found {
+            meter: Box::new(OnDemand { source }),
+            interpretation,
+            notes,
+            shortest_window: Duration::ZERO,
+        };
     }
     // The shortest time between two changes: missed renewals only make the others longer.
     let period = changes.windows(2).map(|pair| pair[1].duration_since(pair[0])).min();
@@ -273,7 +322,9 @@ fn found(
     let period = period.unwrap_or(Duration::from_secs(1));
     notes.push(match changes.len() {
         0 => "it did not change while it was watched".to_owned(),
-        _ => format!("it is renewed about every {}: shorter windows are stretched", duration(period)),
+        _ => {
+            format!("it is renewed about every {}: shorter windows are stretched", duration(period))
+        }
     });
     let arrivals = Box::new(Renewals::new(source, interpretation, poll, period));
     let meter = Box::new(known.paced(arrivals, interpretation, declared));
@@ -300,8 +351,16 @@ mod tests {
             lines(Box::new(script), &known(until), &|| false).map(|found| found.interpretation)
         };
         assert_eq!(learn(None), Ok(Interpretation::Value));
-        assert!(matches!(learn(Some(300)), Err(MetricError::TooFew { numbers: 1, .. })), "{:?}", learn(Some(300)));
-        assert!(matches!(learn(Some(200)), Err(MetricError::NeverRead { .. })), "{:?}", learn(Some(200)));
+        assert!(
+            matches!(learn(Some(300)), Err(MetricError::TooFew { numbers: 1, .. })),
+            "{:?}",
+            learn(Some(300))
+        );
+        assert!(
+            matches!(learn(Some(200)), Err(MetricError::NeverRead { .. })),
+            "{:?}",
+            learn(Some(200))
+        );
     }
 
     /// Another number at each reading, of a kind that the source may declare.
@@ -321,7 +380,8 @@ mod tests {
     #[test]
     fn a_value_by_its_name_alone_is_looked_at_and_one_that_the_source_declares_is_not() {
         let looked_at = |declared: Option<Interpretation>| {
-            let found = source(Box::new(Growing(0.0, declared)), &known(None), &|| false).ok().unwrap();
+            let found =
+                source(Box::new(Growing(0.0, declared)), &known(None), &|| false).ok().unwrap();
             assert_eq!(found.interpretation, Interpretation::Value);
             found.meter.growth().is_some()
         };

@@ -4,16 +4,17 @@ use super::source::{Failure, Sample, Source};
 use crate::thread::Pid;
 use std::fs;
 
-/// Counters of `/proc/PID/io` (proc_pid_io(5)). `rchar` and `wchar` count what passes through read(2) and write(2) and their
-/// relatives, sockets and pipes included; `read_bytes` and `write_bytes` what went to storage.
+/// Counters of `/proc/PID/io` (proc_pid_io(5)). `rchar` and `wchar` count what passes through
+/// read(2) and write(2) and their relatives, sockets and pipes included; `read_bytes` and
+/// `write_bytes` what went to storage.
 pub(crate) const FIELDS: &[&str] =
     &["rchar", "wchar", "syscr", "syscw", "read_bytes", "write_bytes", "cancelled_write_bytes"];
 
 /// The processes of a program, asked anew for each reading.
 pub type Pids = Box<dyn Fn() -> Vec<Pid> + Send>;
 
-/// The sum of one counter over the processes of a program. When a process ends, its parent's counter takes its numbers over as
-/// soon as it is waited for.
+/// The sum of one counter over the processes of a program. When a process ends, its parent's
+/// counter takes its numbers over as soon as it is waited for.
 pub(crate) struct ProcIo {
     pub(crate) field: String,
     pub(crate) pids: Pids,
@@ -29,7 +30,9 @@ impl Source for ProcIo {
             match fs::read_to_string(&path) {
                 Ok(text) => match parse(&text, &self.field) {
                     Some(value) => sum = Some(sum.unwrap_or(0) + value),
-                    None => return Err(Failure::on(path, format_args!("no field '{}'", self.field))),
+                    None => {
+                        return Err(Failure::on(path, format_args!("no field '{}'", self.field)));
+                    }
                 },
                 // A process that has just ended is no failure; one of another user is.
                 Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
@@ -54,7 +57,9 @@ impl Source for ProcIo {
 
 /// The value of `field` in the text of `/proc/PID/io`.
 fn parse(text: &str, field: &str) -> Option<u64> {
-    text.lines().find_map(|line| line.split_once(':').filter(|(name, _)| *name == field)?.1.trim().parse().ok())
+    text.lines().find_map(|line| {
+        line.split_once(':').filter(|(name, _)| *name == field)?.1.trim().parse().ok()
+    })
 }
 
 #[cfg(test)]
@@ -64,7 +69,8 @@ mod tests {
 
     #[test]
     fn a_field_is_found_by_its_whole_name() {
-        let text = "rchar: 12\nwchar: 34\nread_bytes: 5\nwrite_bytes: 6\ncancelled_write_bytes: 7\n";
+        let text =
+            "rchar: 12\nwchar: 34\nread_bytes: 5\nwrite_bytes: 6\ncancelled_write_bytes: 7\n";
         assert_eq!(parse(text, "write_bytes"), Some(6));
         assert_eq!(parse(text, "rchar"), Some(12));
         assert_eq!(parse(text, "bytes"), None);
@@ -72,8 +78,10 @@ mod tests {
 
     #[test]
     fn what_this_process_writes_is_counted() {
-        let mut source =
-            ProcIo { field: "wchar".into(), pids: Box::new(|| vec![Pid(std::process::id().cast_signed())]) };
+        let mut source = ProcIo {
+            field: "wchar".into(),
+            pids: Box::new(|| vec![Pid(std::process::id().cast_signed())]),
+        };
         let before = source.read(&|| false).unwrap().value;
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&[0; 123_456]).unwrap();
@@ -84,6 +92,8 @@ mod tests {
     #[test]
     fn a_program_without_processes_is_named() {
         let mut source = ProcIo { field: "wchar".into(), pids: Box::new(Vec::new) };
-        assert!(matches!(source.read(&|| false), Err(Failure::Unreadable(why)) if why.contains("no process")));
+        assert!(
+            matches!(source.read(&|| false), Err(Failure::Unreadable(why)) if why.contains("no process"))
+        );
     }
 }

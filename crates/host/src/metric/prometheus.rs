@@ -1,7 +1,8 @@
 //! Prometheus text pages: `name{label="value",…} number [timestamp]`, one series a line.
 //!
-//! The format is the text exposition format 0.0.4; OpenMetrics differs where it does not matter here (`# EOF`, exemplars
-//! behind a `#`). Lines that cannot be read are passed over: one bad exporter must not hide the series that is wanted.
+//! The format is the text exposition format 0.0.4; OpenMetrics differs where it does not matter
+//! here (`# EOF`, exemplars behind a `#`). Lines that cannot be read are passed over: one bad
+//! exporter must not hide the series that is wanted.
 
 use super::MetricError;
 use super::reading::Interpretation;
@@ -40,9 +41,14 @@ impl Selector {
         }
         matched.filter(|sum: &f64| sum.is_finite()).ok_or_else(|| match (alike, series) {
             (_, 0) => format!("no Prometheus series in {} bytes", page.len()),
-            (0, _) if matched.is_some() => format!("the series called '{}' add up to no finite number", self.name),
+            (0, _) if matched.is_some() => {
+                format!("the series called '{}' add up to no finite number", self.name)
+            }
             (0, _) => format!("none of its {series} series is called '{}'", self.name),
-            _ => format!("{alike} series are called '{}', none with these labels and a finite number", self.name),
+            _ => format!(
+                "{alike} series are called '{}', none with these labels and a finite number",
+                self.name
+            ),
         })
     }
 
@@ -55,7 +61,8 @@ impl FromStr for Selector {
     type Err = MetricError;
 
     fn from_str(text: &str) -> Result<Self, MetricError> {
-        let fail = |reason: &str| MetricError::Selector { text: text.into(), reason: reason.into() };
+        let fail =
+            |reason: &str| MetricError::Selector { text: text.into(), reason: reason.into() };
         let (name, rest) = split_name(text.trim());
         if name.is_empty() {
             return Err(fail("the name is missing"));
@@ -96,11 +103,14 @@ struct Series<'a> {
 
 /// The leading metric name (`[a-zA-Z_:][a-zA-Z0-9_:]*`) and what follows it.
 fn split_name(text: &str) -> (&str, &str) {
-    let end = text.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | ':'))).unwrap_or(text.len());
+    let end = text
+        .find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | ':')))
+        .unwrap_or(text.len());
     if text.starts_with(|c: char| c.is_ascii_digit()) { ("", text) } else { text.split_at(end) }
 }
 
-/// `{a="b",c="d"}` and what follows it. Values may hold `\\`, `\"` and `\n`; a comma before the brace is allowed.
+/// `{a="b",c="d"}` and what follows it. Values may hold `\\`, `\"` and `\n`; a comma before the
+/// brace is allowed.
 fn parse_labels(text: &str) -> Option<(Vec<(String, String)>, &str)> {
     let mut rest = text.strip_prefix('{')?.trim_start();
     let mut labels = Vec::new();
@@ -156,7 +166,9 @@ fn declared_type<'a>(page: &'a str, name: &str) -> Option<&'a str> {
         let mut words = line.strip_prefix('#')?.split_whitespace();
         let family = words.next().filter(|word| *word == "TYPE").and(words.next())?;
         // OpenMetrics names the family without the suffix that its counter series carry.
-        (family == name || name.strip_suffix("_total") == Some(family)).then(|| words.next()).flatten()
+        (family == name || name.strip_suffix("_total") == Some(family))
+            .then(|| words.next())
+            .flatten()
     })
 }
 
@@ -174,16 +186,24 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 impl Prometheus {
     pub(crate) fn new(url: String, selector: Selector) -> Self {
         // No proxy: the page is the program's own, and a proxy would be part of what is timed.
-        let agent = ureq::Agent::config_builder().timeout_global(Some(TIMEOUT)).proxy(None).build().new_agent();
+        let agent = ureq::Agent::config_builder()
+            .timeout_global(Some(TIMEOUT))
+            .proxy(None)
+            .build()
+            .new_agent();
         Self { url, selector, agent, declared: None }
     }
 
-    /// Fetches on a thread of its own, so that a server that does not answer cannot hold up a Ctrl-C.
+    /// Fetches on a thread of its own, so that a server that does not answer cannot hold up a
+    /// Ctrl-C.
     pub(super) fn fetch(&self, cancelled: &dyn Fn() -> bool) -> Result<String, Failure> {
         let (agent, url) = (self.agent.clone(), self.url.clone());
         let (sender, receiver) = mpsc::sync_channel(1);
         let fetch = move || {
-            let page = agent.get(&url).call().and_then(|mut response| response.body_mut().read_to_string());
+            let page = agent
+                .get(&url)
+                .call()
+                .and_then(|mut response| response.body_mut().read_to_string());
             // Nobody listens any more after a Ctrl-C.
             let _ = sender.send(page);
         };
@@ -194,9 +214,13 @@ impl Prometheus {
         loop {
             match receiver.recv_timeout(Duration::from_millis(10)) {
                 Ok(page) => return page.map_err(|error| Failure::on(&self.url, error)),
-                Err(mpsc::RecvTimeoutError::Timeout) if cancelled() => return Err(Failure::Cancelled),
+                Err(mpsc::RecvTimeoutError::Timeout) if cancelled() => {
+                    return Err(Failure::Cancelled);
+                }
                 Err(mpsc::RecvTimeoutError::Timeout) => {}
-                Err(mpsc::RecvTimeoutError::Disconnected) => return Err(Failure::on(&self.url, "the request failed")),
+                Err(mpsc::RecvTimeoutError::Disconnected) => {
+                    return Err(Failure::on(&self.url, "the request failed"));
+                }
             }
         }
     }
@@ -252,7 +276,10 @@ rpc_total 5 # {trace="x"} 1
     fn matching_series_are_added_up() {
         assert_eq!(selector("http_requests_total").sum(PAGE), Ok(3030.0));
         assert_eq!(selector(r#"http_requests_total{method="post"}"#).sum(PAGE), Ok(1030.0));
-        assert_eq!(selector(r#"http_requests_total{code="200",method="get"}"#).sum(PAGE), Ok(2000.0));
+        assert_eq!(
+            selector(r#"http_requests_total{code="200",method="get"}"#).sum(PAGE),
+            Ok(2000.0)
+        );
         assert_eq!(selector("queue").sum(PAGE), Ok(12.5));
         assert_eq!(selector("rpc_total").sum(PAGE), Ok(5.0));
         let escaped = selector(r#"msdos_file_access_time_seconds{path="C:\\DIR\\FILE.TXT"}"#);
@@ -263,16 +290,26 @@ rpc_total 5 # {trace="x"} 1
     #[test]
     fn what_is_not_there_is_said() {
         assert!(selector("http_requests").sum(PAGE).unwrap_err().contains("none of its 7 series"));
-        assert!(selector(r#"queue{a="b"}"#).sum(PAGE).unwrap_err().contains("none with these labels"));
+        assert!(
+            selector(r#"queue{a="b"}"#).sum(PAGE).unwrap_err().contains("none with these labels")
+        );
         assert!(selector("something_weird").sum(PAGE).unwrap_err().contains("finite"));
-        assert!(selector("x").sum("<html>not found</html>").unwrap_err().contains("no Prometheus series"));
+        assert!(
+            selector("x")
+                .sum("<html>not found</html>")
+                .unwrap_err()
+                .contains("no Prometheus series")
+        );
     }
 
     #[test]
     fn types_are_read_with_and_without_the_counter_suffix() {
         assert_eq!(declared_type(PAGE, "http_requests_total"), Some("counter"));
         assert_eq!(declared_type(PAGE, "queue"), Some("gauge"));
-        assert_eq!(declared_type("# TYPE rpc counter\nrpc_total 5\n", "rpc_total"), Some("counter"));
+        assert_eq!(
+            declared_type("# TYPE rpc counter\nrpc_total 5\n", "rpc_total"),
+            Some("counter")
+        );
         assert_eq!(declared_type(PAGE, "rpc_total"), None);
     }
 
@@ -319,12 +356,16 @@ rpc_total 5 # {trace="x"} 1
                 }
                 assert!(request.starts_with(b"GET /metrics "));
                 let page = format!("# TYPE ops_total counter\nops_total {count}\n");
-                write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{page}", page.len()).unwrap();
+                write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{page}", page.len())
+                    .unwrap();
             }
         });
         let mut source = Prometheus::new(url, selector("ops_total"));
         for count in 1..=3 {
-            assert_eq!(source.read(&|| false), Ok(Sample { value: f64::from(count), seconds: None }));
+            assert_eq!(
+                source.read(&|| false),
+                Ok(Sample { value: f64::from(count), seconds: None })
+            );
         }
         assert_eq!(source.declared(), Some(Interpretation::Counter));
         server.join().unwrap();
@@ -333,7 +374,8 @@ rpc_total 5 # {trace="x"} 1
     #[test]
     fn a_server_that_does_not_answer_can_be_interrupted() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let mut source = Prometheus::new(format!("http://{}/", listener.local_addr().unwrap()), selector("x"));
+        let mut source =
+            Prometheus::new(format!("http://{}/", listener.local_addr().unwrap()), selector("x"));
         assert_eq!(source.read(&|| true), Err(Failure::Cancelled));
     }
 
@@ -344,6 +386,8 @@ rpc_total 5 # {trace="x"} 1
             format!("http://{}/metrics", listener.local_addr().unwrap())
         };
         let mut source = Prometheus::new(url.clone(), selector("x"));
-        assert!(matches!(source.read(&|| false), Err(Failure::Unreadable(why)) if why.starts_with(&url)));
+        assert!(
+            matches!(source.read(&|| false), Err(Failure::Unreadable(why)) if why.starts_with(&url))
+        );
     }
 }

@@ -1,7 +1,8 @@
 //! The arithmetic of readings: from numbers with times to a performance.
 //!
-//! A *counter* grows while the program works; performance is its rate. A *value* already is a rate (or another quantity, such
-//! as a latency); performance is its mean. Everything here is a pure function of readings.
+//! A *counter* grows while the program works; performance is its rate. A *value* already is a rate
+//! (or another quantity, such as a latency); performance is its mean. Everything here is a pure
+//! function of readings.
 
 use pinwise_testbed::{MeasureError, Retry};
 
@@ -55,7 +56,9 @@ pub enum RateError {
         to: f64,
     },
     /// Time must pass between readings.
-    #[error("two readings at the same time ({seconds} s): the program's clock is too coarse for the window")]
+    #[error(
+        "two readings at the same time ({seconds} s): the program's clock is too coarse for the window"
+    )]
     NoTime {
         /// The time of both.
         seconds: f64,
@@ -71,14 +74,17 @@ impl From<RateError> for MeasureError {
     }
 }
 
-/// The rate of a counter from the first reading to the last. The spread is that of the rates between neighbours, each weighted
-/// with its duration (an interval of twice the length has half the variance, if the noise comes from the interval's ends and
-/// from independent parts alike), times n/(n-1): for equal durations the sample standard deviation.
+/// The rate of a counter from the first reading to the last. The spread is that of the rates
+/// between neighbours, each weighted with its duration (an interval of twice the length has half
+/// the variance, if the noise comes from the interval's ends and from independent parts alike),
+/// times n/(n-1): for equal durations the sample standard deviation.
 ///
 /// # Errors
 /// [`RateError`]: fewer than two readings, a counter that falls, a clock that stands.
 pub fn rate(readings: &[Reading]) -> Result<Summary, RateError> {
-    let (Some(first), Some(last)) = (readings.first(), readings.last()) else { return Err(RateError::TooFew) };
+    let (Some(first), Some(last)) = (readings.first(), readings.last()) else {
+        return Err(RateError::TooFew);
+    };
     if readings.len() < 2 {
         return Err(RateError::TooFew);
     }
@@ -107,9 +113,10 @@ pub fn rate(readings: &[Reading]) -> Result<Summary, RateError> {
     Ok(Summary { value, spread, parts: count })
 }
 
-/// Of readings in the order of their times the first, the last, and between them as many as leave `seconds` at least from each to the next. A
-/// program stays fast or slow for a while, so that short parts resemble their neighbours: the error that they tell, as if they were
-/// independent, is too small.
+/// Of readings in the order of their times the first, the last, and between them as many as leave
+/// `seconds` at least from each to the next. A program stays fast or slow for a while, so that
+/// short parts resemble their neighbours: the error that they tell, as if they were independent, is
+/// too small.
 pub(crate) fn apart(readings: &[Reading], seconds: f64) -> Vec<Reading> {
     let Some((last, before)) = readings.split_last() else { return Vec::new() };
     let mut kept: Vec<Reading> = Vec::new();
@@ -123,7 +130,8 @@ pub(crate) fn apart(readings: &[Reading], seconds: f64) -> Vec<Reading> {
     kept
 }
 
-/// The mean of values that cover equal times, and their sample standard deviation; `None` when there is no value.
+/// The mean of values that cover equal times, and their sample standard deviation; `None` when
+/// there is no value.
 pub fn mean(values: &[f64]) -> Option<Summary> {
     let n = values.len() as f64;
     if values.is_empty() {
@@ -135,29 +143,35 @@ pub fn mean(values: &[f64]) -> Option<Summary> {
     Some(Summary { value, spread, parts: values.len() })
 }
 
-/// A summary as performance, which is higher-is-better: a quantity that is better when lower becomes its reciprocal, its spread
-/// by the delta method (sd / mean²). `None` when that is not finite (the reciprocal of zero).
+/// A summary as performance, which is higher-is-better: a quantity that is better when lower
+/// becomes its reciprocal, its spread by the delta method (sd / mean²). `None` when that is not
+/// finite (the reciprocal of zero).
 pub fn performance(summary: Summary, lower_is_better: bool) -> Option<Summary> {
     let performance = if lower_is_better {
         let square = summary.value * summary.value;
-        Summary { value: 1.0 / summary.value, spread: summary.spread.map(|spread| spread / square), ..summary }
+        Summary {
+            value: 1.0 / summary.value,
+            spread: summary.spread.map(|spread| spread / square),
+            ..summary
+        }
     } else {
         summary
     };
     performance.value.is_finite().then_some(performance)
 }
 
-/// Readings in a row, none smaller than the one before, after which a number is taken for a counter. Readings of a noisy value
-/// rise five times in a row once in 120.
+/// Readings in a row, none smaller than the one before, after which a number is taken for a
+/// counter. Readings of a noisy value rise five times in a row once in 120.
 pub const RISES_OF_A_COUNTER: usize = 5;
 
-/// Whether `values`, in the order they were read, are those of a counter. `None` while they do not tell: fewer than
-/// [`RISES_OF_A_COUNTER`] different ones, or no change at all.
+/// Whether `values`, in the order they were read, are those of a counter. `None` while they do not
+/// tell: fewer than [`RISES_OF_A_COUNTER`] different ones, or no change at all.
 pub fn interpret(values: &[f64]) -> Option<Interpretation> {
     if values.windows(2).any(|pair| pair[1] < pair[0]) {
         return Some(Interpretation::Value);
     }
-    let different = values.windows(2).filter(|pair| pair[1] > pair[0]).count() + usize::from(!values.is_empty());
+    let different = values.windows(2).filter(|pair| pair[1] > pair[0]).count()
+        + usize::from(!values.is_empty());
     (different >= RISES_OF_A_COUNTER).then_some(Interpretation::Counter)
 }
 
@@ -179,13 +193,17 @@ mod tests {
     #[test]
     fn the_spread_of_equal_parts_is_their_sample_standard_deviation() {
         // Rates 100, 200, 300: mean 200, sample standard deviation 100.
-        let summary = rate(&readings(&[(0.0, 0.0), (1.0, 100.0), (2.0, 300.0), (3.0, 600.0)])).unwrap();
+        let summary =
+            rate(&readings(&[(0.0, 0.0), (1.0, 100.0), (2.0, 300.0), (3.0, 600.0)])).unwrap();
         assert_eq!(summary.value, 200.0);
         assert!((summary.spread.unwrap() - 100.0).abs() < 1e-9);
         let mean = mean(&[100.0, 200.0, 300.0]).unwrap();
         assert_eq!(mean, Summary { value: 200.0, spread: Some(100.0), parts: 3 });
         // The standard error of three is theirs over the root of 3.
-        assert!((mean.error().unwrap() - 57.735).abs() < 1e-3 && (summary.error().unwrap() - 57.735).abs() < 1e-3);
+        assert!(
+            (mean.error().unwrap() - 57.735).abs() < 1e-3
+                && (summary.error().unwrap() - 57.735).abs() < 1e-3
+        );
         assert_eq!(rate(&readings(&[(0.0, 0.0), (1.0, 100.0)])).unwrap().error(), None);
     }
 
@@ -199,23 +217,35 @@ mod tests {
             all.push(Reading { value, seconds: (number + 1) as f64 / 100.0 });
         }
         let times = |seconds: f64| -> Vec<u32> {
-            apart(&all, seconds).iter().map(|reading| (reading.seconds * 100.0).round() as u32).collect()
+            apart(&all, seconds)
+                .iter()
+                .map(|reading| (reading.seconds * 100.0).round() as u32)
+                .collect()
         };
         assert_eq!(times(0.035), [0, 4, 8]);
         // What is left at the end belongs to the last part.
         assert_eq!(times(0.025), [0, 3, 8]);
         assert_eq!((times(0.0).len(), times(1.0)), (9, vec![0, 8]));
         let error = |readings: &[Reading]| rate(readings).unwrap().error().unwrap();
-        // Two parts, 100 and 300: 141.4 / sqrt(2). Eight as if they were independent: 106.9 / sqrt(8).
-        assert!((error(&apart(&all, 0.035)) - 100.0).abs() < 1e-6 && (error(&all) - 37.8).abs() < 0.01);
+        // Two parts, 100 and 300: 141.4 / sqrt(2). Eight as if they were independent: 106.9 /
+        // sqrt(8).
+        assert!(
+            (error(&apart(&all, 0.035)) - 100.0).abs() < 1e-6 && (error(&all) - 37.8).abs() < 0.01
+        );
         assert_eq!((apart(&[], 1.0).len(), apart(&all[..1], 1.0)), (0, all[..1].to_vec()));
     }
 
     #[test]
     fn readings_that_give_no_rate_say_why() {
         assert_eq!(rate(&readings(&[(0.0, 1.0)])), Err(RateError::TooFew));
-        assert_eq!(rate(&readings(&[(0.0, 5.0), (1.0, 3.0)])), Err(RateError::Fell { from: 5.0, to: 3.0 }));
-        assert_eq!(rate(&readings(&[(1.0, 5.0), (1.0, 6.0)])), Err(RateError::NoTime { seconds: 1.0 }));
+        assert_eq!(
+            rate(&readings(&[(0.0, 5.0), (1.0, 3.0)])),
+            Err(RateError::Fell { from: 5.0, to: 3.0 })
+        );
+        assert_eq!(
+            rate(&readings(&[(1.0, 5.0), (1.0, 6.0)])),
+            Err(RateError::NoTime { seconds: 1.0 })
+        );
         assert_eq!(mean(&[]), None);
     }
 

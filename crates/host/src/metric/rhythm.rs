@@ -30,13 +30,15 @@ pub const WITHIN_A_BLOCK: f64 = 0.1;
 /// More matching lines in one block than this are no report but a full buffer.
 const LINES_OF_A_REPORT: usize = 16;
 
-/// So many blocks, or so many seconds, tell a buffer from a moment in which nobody read: then lines wait, and come at once as well.
+/// So many blocks, or so many seconds, tell a buffer from a moment in which nobody read: then lines
+/// wait, and come at once as well.
 const BLOCKS_OF_A_BUFFER: usize = 8;
 const SECONDS_OF_A_BUFFER: f64 = 1.0;
 
-/// The rhythm of lines that arrived at `times` (seconds, ascending). Blocks are separated by gaps of more than a tenth of the
-/// longest gap; the first and the last may be incomplete and do not count. `None` while fewer than two complete blocks were seen, and while what
-/// looks like a buffer may be one look that came late.
+/// The rhythm of lines that arrived at `times` (seconds, ascending). Blocks are separated by gaps
+/// of more than a tenth of the longest gap; the first and the last may be incomplete and do not
+/// count. `None` while fewer than two complete blocks were seen, and while what looks like a buffer
+/// may be one look that came late.
 pub fn rhythm(times: &[f64]) -> Option<Rhythm> {
     let longest = times.windows(2).map(|pair| pair[1] - pair[0]).fold(0.0, f64::max);
     let mut starts = vec![0];
@@ -46,7 +48,8 @@ pub fn rhythm(times: &[f64]) -> Option<Rhythm> {
         return None;
     }
     let mut sizes: Vec<usize> = starts.windows(2).skip(1).map(|pair| pair[1] - pair[0]).collect();
-    let mut periods: Vec<f64> = starts.windows(2).map(|pair| times[pair[1]] - times[pair[0]]).collect();
+    let mut periods: Vec<f64> =
+        starts.windows(2).map(|pair| times[pair[1]] - times[pair[0]]).collect();
     sizes.sort_unstable();
     periods.sort_by(f64::total_cmp);
     let (smallest, lines, largest) = (sizes[0], sizes[sizes.len() / 2], sizes[sizes.len() - 1]);
@@ -75,7 +78,8 @@ mod tests {
         assert_eq!(rhythm, Rhythm::Lines { period: 1.0 });
         assert_eq!(super::rhythm(&[0.0, 1.0, 2.0]), None);
         assert_eq!(super::rhythm(&[]), None);
-        // Every line twenty milliseconds to a hundred after the last: some gaps are short, but the groups differ in size.
+        // Every line twenty milliseconds to a hundred after the last: some gaps are short, but the
+        // groups differ in size.
         let uneven = super::rhythm(&[0.0, 0.1, 0.105, 0.2, 0.3, 0.305, 0.31, 0.41, 0.51]).unwrap();
         assert!(matches!(uneven, Rhythm::Lines { .. }), "{uneven:?}");
     }
@@ -89,7 +93,9 @@ mod tests {
     #[test]
     fn lines_by_the_hundred_are_a_full_buffer() {
         let times: Vec<f64> = (0..5)
-            .flat_map(|block| (0..170 + block).map(move |line| f64::from(block) * 3.0 + f64::from(line) * 1e-6))
+            .flat_map(|block| {
+                (0..170 + block).map(move |line| f64::from(block) * 3.0 + f64::from(line) * 1e-6)
+            })
             .collect();
         assert!(matches!(rhythm(&times), Some(Rhythm::Buffered { lines: 170..=175, .. })));
     }
@@ -106,7 +112,8 @@ mod tests {
                 at
             }
         };
-        let times: Vec<f64> = (0..200).map(|line| late(f64::from(line) * 0.002) + f64::from(line) * 1e-6).collect();
+        let times: Vec<f64> =
+            (0..200).map(|line| late(f64::from(line) * 0.002) + f64::from(line) * 1e-6).collect();
         for heard in 0..times.len() {
             let rhythm = rhythm(&times[..heard]);
             assert!(!matches!(rhythm, Some(Rhythm::Buffered { .. })), "{rhythm:?} after {heard}");

@@ -43,12 +43,14 @@ pub(crate) trait Source: Send {
     /// Reads the number now. `cancelled` is asked at least every 20 ms.
     fn read(&mut self, cancelled: &dyn Fn() -> bool) -> Result<Sample, Failure>;
 
-    /// Whether it is a counter, where the source itself says so after a reading (Prometheus types do).
+    /// Whether it is a counter, where the source itself says so after a reading (Prometheus types
+    /// do).
     fn declared(&self) -> Option<Interpretation> {
         None
     }
 
-    /// Whether it is known to be exact at every reading, so that a number that stands still is a program that stands still.
+    /// Whether it is known to be exact at every reading, so that a number that stands still is a
+    /// program that stands still.
     fn exact(&self) -> bool {
         false
     }

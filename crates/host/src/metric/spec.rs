@@ -43,7 +43,8 @@ pub enum MetricSpec {
     Io(String),
     /// `runtime`: how long the program runs; for programs that end by themselves.
     Runtime,
-    /// `dpdk:PREFIX[:FIELD]`: a counter over all ports of a DPDK program, from its telemetry socket.
+    /// `dpdk:PREFIX[:FIELD]`: a counter over all ports of a DPDK program, from its telemetry
+    /// socket.
     Dpdk {
         /// The program's `--file-prefix` (`rte` unless given).
         prefix: String,
@@ -66,10 +67,13 @@ const KINDS: [(&str, &str); 9] = [
 ];
 
 impl MetricSpec {
-    /// Whether the number is a counter or a value, where the kind or the words around the number tell.
+    /// Whether the number is a counter or a value, where the kind or the words around the number
+    /// tell.
     pub(crate) fn hint(&self) -> Option<Interpretation> {
         match self {
-            Self::Stdout(pattern) | Self::Stderr(pattern) | Self::File { pattern, .. } => hint(pattern.as_str()),
+            Self::Stdout(pattern) | Self::Stderr(pattern) | Self::File { pattern, .. } => {
+                hint(pattern.as_str())
+            }
             Self::Command(_) => None,
             Self::Prometheus { selector, .. } => hint(selector.name()),
             Self::Netdev { .. } | Self::Io(_) | Self::Dpdk { .. } => Some(Interpretation::Counter),
@@ -80,21 +84,27 @@ impl MetricSpec {
     /// What the number counts, as far as the text tells.
     pub(crate) fn quantity(&self) -> Option<String> {
         match self {
-            Self::Stdout(pattern) | Self::Stderr(pattern) | Self::File { pattern, .. } => quantity(pattern.as_str()),
+            Self::Stdout(pattern) | Self::Stderr(pattern) | Self::File { pattern, .. } => {
+                quantity(pattern.as_str())
+            }
             Self::Command(_) => None,
-            Self::Prometheus { selector, .. } => Some(selector.name().trim_end_matches("_total").to_owned()),
+            Self::Prometheus { selector, .. } => {
+                Some(selector.name().trim_end_matches("_total").to_owned())
+            }
             Self::Netdev { field, .. } => {
                 Some(field.split_once('_').map_or(field.as_str(), |(_, what)| what).to_owned())
             }
-            Self::Io(field) => Some(if field.starts_with("sysc") { "calls" } else { "bytes" }.to_owned()),
+            Self::Io(field) => {
+                Some(if field.starts_with("sysc") { "calls" } else { "bytes" }.to_owned())
+            }
             Self::Dpdk { field, .. } => Some(field.trim_start_matches(['i', 'o']).to_owned()),
             Self::Runtime => Some("s".to_owned()),
         }
     }
 }
 
-/// Counter or value, from the words of a pattern or the name of a series. Only words that leave no doubt: the readings decide
-/// otherwise.
+/// Counter or value, from the words of a pattern or the name of a series. Only words that leave no
+/// doubt: the readings decide otherwise.
 pub(crate) fn hint(text: &str) -> Option<Interpretation> {
     const RATES: [&str; 19] = [
         "pps",
@@ -123,22 +133,28 @@ pub(crate) fn hint(text: &str) -> Option<Interpretation> {
     if per_second || words.any(|word| RATES.contains(&word)) {
         return Some(Interpretation::Value);
     }
-    let counter = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).any(|name| name.ends_with("_total"));
+    let counter = text
+        .split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
+        .any(|name| name.ends_with("_total"));
     counter.then_some(Interpretation::Counter)
 }
 
-/// The last word in front of the number, or the first behind it: `Tx-pps: +(\d+)` is about `Tx-pps`, `(\d+) packets` about
-/// `packets`.
+/// The last word in front of the number, or the first behind it: `Tx-pps: +(\d+)` is about
+/// `Tx-pps`, `(\d+) packets` about `packets`.
 pub(crate) fn quantity(pattern: &str) -> Option<String> {
     let group = match pattern.find("<value>") {
         Some(name) => pattern[..name].rfind('(')?,
-        None => pattern.match_indices('(').map(|(at, _)| at).find(|&at| !pattern[at..].starts_with("(?"))?,
+        None => pattern
+            .match_indices('(')
+            .map(|(at, _)| at)
+            .find(|&at| !pattern[at..].starts_with("(?"))?,
     };
     let close = pattern[group..].find(')').map_or(pattern.len(), |at| group + at + 1);
     let word = |text: &str| {
         // Escapes such as `\d` are no words; a `/` keeps `packets/s` together.
         let text = regex_escapes_blanked(text);
-        let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '/' | '%')));
+        let words = text
+            .split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '/' | '%')));
         let words = words.map(|word| word.trim_matches(['-', '/']).to_owned());
         words.filter(|word| word.starts_with(|c: char| c.is_ascii_alphabetic())).collect::<Vec<_>>()
     };
@@ -167,7 +183,8 @@ impl FromStr for MetricSpec {
     fn from_str(text: &str) -> Result<Self, MetricError> {
         let (kind, rest) = text.split_once(':').unwrap_or((text, ""));
         let incomplete = |missing: &'static str| {
-            let example = KINDS.iter().find(|(name, _)| *name == kind).map_or("", |(_, example)| example);
+            let example =
+                KINDS.iter().find(|(name, _)| *name == kind).map_or("", |(_, example)| example);
             MetricError::Incomplete { text: text.into(), missing, example }
         };
         let required = |part: &str, missing: &'static str| match part.trim() {
@@ -175,16 +192,22 @@ impl FromStr for MetricSpec {
             part => Ok(part.to_owned()),
         };
         Ok(match kind {
-            "stdout" | "stderr" if rest.is_empty() => return Err(incomplete("a regular expression")),
+            "stdout" | "stderr" if rest.is_empty() => {
+                return Err(incomplete("a regular expression"));
+            }
             "stdout" => Self::Stdout(Pattern::new(rest)?),
             "stderr" => Self::Stderr(Pattern::new(rest)?),
             "file" => {
-                let (path, pattern) =
-                    rest.split_once(':').ok_or_else(|| incomplete("a path and a regular expression"))?;
+                let (path, pattern) = rest
+                    .split_once(':')
+                    .ok_or_else(|| incomplete("a path and a regular expression"))?;
                 if pattern.is_empty() {
                     return Err(incomplete("a regular expression"));
                 }
-                Self::File { path: required(path, "a path")?.into(), pattern: Pattern::new(pattern)? }
+                Self::File {
+                    path: required(path, "a path")?.into(),
+                    pattern: Pattern::new(pattern)?,
+                }
             }
             "cmd" => Self::Command(required(rest, "a command")?),
             "prom" => {
@@ -195,7 +218,8 @@ impl FromStr for MetricSpec {
                 Self::Prometheus { url: url.to_owned(), selector: selector.parse()? }
             }
             "netdev" => {
-                let (interface, field) = rest.rsplit_once(':').ok_or_else(|| incomplete("an interface and a field"))?;
+                let (interface, field) =
+                    rest.rsplit_once(':').ok_or_else(|| incomplete("an interface and a field"))?;
                 let field = known_field(required(field, "a field")?, super::netdev::FIELDS)?;
                 Self::Netdev { interface: required(interface, "an interface")?, field }
             }
@@ -204,7 +228,10 @@ impl FromStr for MetricSpec {
             "runtime" => Self::Runtime,
             "dpdk" => {
                 let (prefix, field) = rest.split_once(':').unwrap_or((rest, "opackets"));
-                Self::Dpdk { prefix: required(prefix, "a file prefix")?, field: required(field, "a field")? }
+                Self::Dpdk {
+                    prefix: required(prefix, "a file prefix")?,
+                    field: required(field, "a field")?,
+                }
             }
             _ => return Err(unknown(text)),
         })
@@ -212,7 +239,11 @@ impl FromStr for MetricSpec {
 }
 
 fn known_field(field: String, known: &'static [&'static str]) -> Result<String, MetricError> {
-    if known.contains(&field.as_str()) { Ok(field) } else { Err(MetricError::UnknownField { field, known }) }
+    if known.contains(&field.as_str()) {
+        Ok(field)
+    } else {
+        Err(MetricError::UnknownField { field, known })
+    }
 }
 
 /// The error for a text that starts with no known kind, with what was probably meant.
@@ -236,8 +267,12 @@ fn unknown(text: &str) -> MetricError {
             .or_else(|| meant(&["out", "output"], "stdout"))
             .or_else(|| meant(&["err"], "stderr"))
             .or_else(|| meant(&["testpmd", "telemetry"], "dpdk"));
-        let alike =
-            || KINDS.iter().map(|(name, _)| *name).find(|name| kind.len() > 1 && name.get(..2) == kind.get(..2));
+        let alike = || {
+            KINDS
+                .iter()
+                .map(|(name, _)| *name)
+                .find(|name| kind.len() > 1 && name.get(..2) == kind.get(..2))
+        };
         alias
             .or_else(alike)
             .and_then(|kind| KINDS.iter().find(|(name, _)| *name == kind))
@@ -320,7 +355,10 @@ mod tests {
     fn an_unknown_kind_lists_the_known_and_guesses() {
         for (text, guess) in [
             (r"Tx-pps: (\d+)", r"did you mean 'stdout:Tx-pps: (\d+)'?"),
-            ("http://localhost:9100/metrics", "did you mean 'prom:http://localhost:9100/metrics#SERIES'?"),
+            (
+                "http://localhost:9100/metrics",
+                "did you mean 'prom:http://localhost:9100/metrics#SERIES'?",
+            ),
             ("/var/log/x", r"did you mean 'file:/var/log/x:(\d+)'?"),
             ("prometheus:x", "did you mean 'prom:"),
             ("stdut:x", "did you mean 'stdout:"),
@@ -336,20 +374,36 @@ mod tests {
     #[test]
     fn fields_and_schemes_that_do_not_exist_are_refused() {
         assert!(matches!("io:bytes".parse::<MetricSpec>(), Err(MetricError::UnknownField { .. })));
-        assert!(matches!("netdev:lo:packets".parse::<MetricSpec>(), Err(MetricError::UnknownField { .. })));
-        assert!(matches!("prom:https://x/#y".parse::<MetricSpec>(), Err(MetricError::Scheme { .. })));
+        assert!(matches!(
+            "netdev:lo:packets".parse::<MetricSpec>(),
+            Err(MetricError::UnknownField { .. })
+        ));
+        assert!(matches!(
+            "prom:https://x/#y".parse::<MetricSpec>(),
+            Err(MetricError::Scheme { .. })
+        ));
         assert!(matches!("runtime:5".parse::<MetricSpec>(), Err(MetricError::RuntimeTakesNothing)));
     }
 
     #[test]
     fn words_around_the_number_tell_rates_and_totals() {
-        for text in
-            [r"Tx-pps: +(\d+)", r"instantaneous_ops_per_sec:(\d+)", r"([\d.]+) packets/s", r"fps=(\d+)", "eps: (.*)"]
-        {
+        for text in [
+            r"Tx-pps: +(\d+)",
+            r"instantaneous_ops_per_sec:(\d+)",
+            r"([\d.]+) packets/s",
+            r"fps=(\d+)",
+            "eps: (.*)",
+        ] {
             assert_eq!(hint(text), Some(Interpretation::Value), "{text}");
         }
         assert_eq!(hint("http_requests_total"), Some(Interpretation::Counter));
-        for text in [r"packets: (\d+)", "total_commands_processed:(.*)", r"(\d+)", r"drops (\d+)", r"ops=(\d+)"] {
+        for text in [
+            r"packets: (\d+)",
+            "total_commands_processed:(.*)",
+            r"(\d+)",
+            r"drops (\d+)",
+            r"ops=(\d+)",
+        ] {
             assert_eq!(hint(text), None, "{text}");
         }
     }

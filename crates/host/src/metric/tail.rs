@@ -1,5 +1,5 @@
-//! A file that a program writes its progress to: followed like `tail -F`, and read again from its start when it is replaced,
-//! cut short or overwritten.
+//! A file that a program writes its progress to: followed like `tail -F`, and read again from its
+//! start when it is replaced, cut short or overwritten.
 
 use crate::fifo::Fifo;
 use crate::stream::Line;
@@ -30,7 +30,8 @@ struct Open {
     file: File,
     inode: (u64, u64),
     offset: u64,
-    /// The last bytes before `offset`. When the file no longer holds them there, it has been written anew.
+    /// The last bytes before `offset`. When the file no longer holds them there, it has been
+    /// written anew.
     before: Vec<u8>,
     /// An unfinished line.
     partial: Vec<u8>,
@@ -50,7 +51,8 @@ impl Follower {
         Self { path, open: None, skip_present }
     }
 
-    /// The lines that were completed since the last call. No error when the file is not there: it may come.
+    /// The lines that were completed since the last call. No error when the file is not there: it
+    /// may come.
     fn lines(&mut self) -> io::Result<Vec<String>> {
         let found = match std::fs::metadata(&self.path) {
             Ok(found) => found,
@@ -86,7 +88,14 @@ impl Open {
         let read = read_at(&file, &mut before, start)?;
         before.truncate(read);
         let modified = (metadata.mtime(), metadata.mtime_nsec());
-        Ok(Self { file, inode: (metadata.dev(), metadata.ino()), offset, before, partial: Vec::new(), modified })
+        Ok(Self {
+            file,
+            inode: (metadata.dev(), metadata.ino()),
+            offset,
+            before,
+            partial: Vec::new(),
+            modified,
+        })
     }
 
     /// Whether what was read last no longer stands where it stood, or was written once more.
@@ -103,8 +112,8 @@ impl Open {
         let mut now = vec![0; self.before.len()];
         let read = read_at(&self.file, &mut now, self.offset - self.before.len() as u64)?;
         let same = now[..read] == self.before[..];
-        // Written, no longer than before, and the same to the last byte: a status file with the same numbers once more. A long
-        // file is a log that somebody touched.
+        // Written, no longer than before, and the same to the last byte: a status file with the
+        // same numbers once more. A long file is a log that somebody touched.
         Ok(!same || (metadata.len() == self.offset && (1..=LONGEST_STATUS).contains(&self.offset)))
     }
 
@@ -139,7 +148,8 @@ impl Open {
             lines.push(String::from_utf8_lossy(&self.partial).into_owned());
             self.partial.clear();
         }
-        // Looked at after reading: what is appended in between shows in the length, and is not taken for a rewrite.
+        // Looked at after reading: what is appended in between shows in the length, and is not
+        // taken for a rewrite.
         let metadata = self.file.metadata()?;
         self.modified = (metadata.mtime(), metadata.mtime_nsec());
         lines.retain(|line| !line.is_empty());
@@ -175,13 +185,16 @@ pub(crate) fn follow(path: &Path) -> io::Result<FileLines> {
     let (sender, lines) = sync_channel(WAITING);
     let stop = Arc::new(AtomicBool::new(false));
     let (stopped, path) = (Arc::clone(&stop), path.to_owned());
-    // What is in the file now is history, from this moment and not from when the thread gets to run.
+    // What is in the file now is history, from this moment and not from when the thread gets to
+    // run.
     let mut follower = Follower::new(path.clone());
     follower.lines()?;
     std::thread::Builder::new().name("follow".into()).spawn(move || {
-        // Where allowed: a line is dated when it is seen, and beside spinning threads that would be up to 15 ms late.
+        // Where allowed: a line is dated when it is seen, and beside spinning threads that would be
+        // up to 15 ms late.
         let _raised = Fifo::raise();
-        let inotify = inotify::init(inotify::CreateFlags::NONBLOCK | inotify::CreateFlags::CLOEXEC).ok();
+        let inotify =
+            inotify::init(inotify::CreateFlags::NONBLOCK | inotify::CreateFlags::CLOEXEC).ok();
         while !stopped.load(Ordering::Relaxed) {
             if !forward(&mut follower, &sender) {
                 return;
@@ -192,14 +205,18 @@ pub(crate) fn follow(path: &Path) -> io::Result<FileLines> {
     Ok(FileLines { lines, stop })
 }
 
-/// Hands on what is new; false when nobody listens any more. An error (a file made unreadable) may pass.
+/// Hands on what is new; false when nobody listens any more. An error (a file made unreadable) may
+/// pass.
 fn forward(follower: &mut Follower, sender: &SyncSender<Line>) -> bool {
     let lines = follower.lines().unwrap_or_default();
     let at = Instant::now();
-    lines.into_iter().all(|text| !matches!(sender.try_send(Line { at, text }), Err(TrySendError::Disconnected(_))))
+    lines.into_iter().all(|text| {
+        !matches!(sender.try_send(Line { at, text }), Err(TrySendError::Disconnected(_)))
+    })
 }
 
-/// Waits until the file changes, or 20 ms: a file that is replaced or not there yet, or on a filesystem without inotify.
+/// Waits until the file changes, or 20 ms: a file that is replaced or not there yet, or on a
+/// filesystem without inotify.
 fn wait(inotify: Option<&OwnedFd>, path: &Path) {
     let slice = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
     let Some(inotify) = inotify else {
@@ -207,7 +224,9 @@ fn wait(inotify: Option<&OwnedFd>, path: &Path) {
         return;
     };
     // The watch is on the inode that has the name now; added again, the same one is only confirmed.
-    let flags = inotify::WatchFlags::MODIFY | inotify::WatchFlags::MOVE_SELF | inotify::WatchFlags::DELETE_SELF;
+    let flags = inotify::WatchFlags::MODIFY
+        | inotify::WatchFlags::MOVE_SELF
+        | inotify::WatchFlags::DELETE_SELF;
     let _ = inotify::add_watch(inotify, path, flags);
     if poll(&mut [PollFd::new(inotify, PollFlags::IN)], Some(&slice)).is_ok_and(|ready| ready > 0) {
         let mut buffer = [MaybeUninit::uninit(); 4096];
@@ -223,7 +242,13 @@ mod tests {
     use std::io::Write;
 
     fn append(path: &Path, text: &str) {
-        OpenOptions::new().append(true).create(true).open(path).unwrap().write_all(text.as_bytes()).unwrap();
+        OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(path)
+            .unwrap()
+            .write_all(text.as_bytes())
+            .unwrap();
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The programs for AArch64.
 //!
-//! As for x86-64: eight chains in eight registers, 128 instructions (32 divisions) in a pass, then a decrement and a branch.
+//! As for x86-64: eight chains in eight registers, 128 instructions (32 divisions) in a pass, then
+//! a decrement and a branch.
 
 use super::Kind;
 use std::arch::asm;
@@ -134,7 +135,8 @@ fn float_divide(passes: u64) {
 pub(super) unsafe fn chase(from: *const u8, passes: u64) -> *const u8 {
     debug_assert!(passes > 0);
     let mut at = from;
-    // SAFETY: the caller's promise makes every address that is loaded from valid; nothing is written to memory.
+    // SAFETY: the caller's promise makes every address that is loaded from valid; nothing is
+    // written to memory.
     unsafe {
         asm!(
             "2:",
@@ -156,7 +158,8 @@ pub(super) unsafe fn chase(from: *const u8, passes: u64) -> *const u8 {
 /// `from` points to `passes` times 4,096 readable bytes.
 pub(super) unsafe fn stream(from: *const u8, passes: u64) {
     debug_assert!(passes > 0);
-    // SAFETY: the caller's promise makes every address that is loaded from valid; nothing is written to memory.
+    // SAFETY: the caller's promise makes every address that is loaded from valid; nothing is
+    // written to memory.
     unsafe {
         asm!(
             "2:",
@@ -171,14 +174,16 @@ pub(super) unsafe fn stream(from: *const u8, passes: u64) {
     }
 }
 
-/// Writes each of `passes` (at least 1) times 64 successive cache lines of 64 bytes, with a hint to go past the caches.
+/// Writes each of `passes` (at least 1) times 64 successive cache lines of 64 bytes, with a hint to
+/// go past the caches.
 ///
 /// # Safety
-/// `from` points to `passes` times 4,096 writable bytes to which nothing else refers, and is a multiple of 16.
+/// `from` points to `passes` times 4,096 writable bytes to which nothing else refers, and is a
+/// multiple of 16.
 pub(super) unsafe fn store(from: *mut u8, passes: u64) {
     debug_assert!(passes > 0 && from.addr().is_multiple_of(16));
-    // SAFETY: the caller's promise makes every address that is stored to valid and aligned. Stores of this kind are ordered with later
-    // ones by the barrier only.
+    // SAFETY: the caller's promise makes every address that is stored to valid and aligned. Stores
+    // of this kind are ordered with later ones by the barrier only.
     unsafe {
         asm!(
             "2:",

@@ -5,7 +5,9 @@ use super::load::{Load, Program, REPETITION};
 use super::run::{self, Run};
 use super::{Kind, curve, kernel};
 use crate::sys;
-use pinwise_testbed::{Bench, Fame, MeasureError, Microbenchmark, Pace, PaceUnit, Retry, Seat, WorkingSets};
+use pinwise_testbed::{
+    Bench, Fame, MeasureError, Microbenchmark, Pace, PaceUnit, Retry, Seat, WorkingSets,
+};
 use pinwise_topology::{Alike, CpuId, CpuSet, DomainKind, Machine, Random, SharingTree};
 use std::io;
 use std::sync::Arc;
@@ -25,7 +27,8 @@ pub struct HostBench {
 }
 
 impl HostBench {
-    /// A bench on `machine`, which has to be the one we run on. Runs end soon after `cancelled` becomes true.
+    /// A bench on `machine`, which has to be the one we run on. Runs end soon after `cancelled`
+    /// becomes true.
     ///
     /// # Errors
     /// No context is allowed, or no programs were written for this architecture.
@@ -48,8 +51,8 @@ impl HostBench {
         Ok(Self { machine, leaves, programs, benchmarks, footprint, working_sets: None, cancelled })
     }
 
-    /// Looks at what the first context gets of its caches, and sizes the programs accordingly: some seconds. A last-level cache of which
-    /// nothing is seen loses its programs.
+    /// Looks at what the first context gets of its caches, and sizes the programs accordingly: some
+    /// seconds. A last-level cache of which nothing is seen loses its programs.
     ///
     /// # Errors
     /// No memory; the context cannot be used; cancelled.
@@ -61,16 +64,21 @@ impl HostBench {
                 sys::set_affinity(0, &CpuSet::from_iter([first]))?;
                 curve::measure(footprint.memory, footprint.line, cancelled)
             };
-            let thread = std::thread::Builder::new().name("caches".into()).spawn_scoped(scope, look)?;
+            let thread =
+                std::thread::Builder::new().name("caches".into()).spawn_scoped(scope, look)?;
             thread.join().unwrap_or_else(|_| Err(io::Error::other("its thread died")))
         });
         let curve = measured.map_err(|error| match error.kind() {
             io::ErrorKind::Interrupted => MeasureError::interrupted(),
-            _ => MeasureError::new(Retry::Same, format!("cannot look at the caches of CPU {}: {error}", first.0)),
+            _ => MeasureError::new(
+                Retry::Same,
+                format!("cannot look at the caches of CPU {}: {error}", first.0),
+            ),
         })?;
         let found = curve::working_sets(&self.machine, first, curve);
         self.footprint = footprint.fitted(&found);
-        (self.benchmarks, self.programs) = programs(&self.machine, first, self.footprint).into_iter().unzip();
+        (self.benchmarks, self.programs) =
+            programs(&self.machine, first, self.footprint).into_iter().unzip();
         self.working_sets = Some(found);
         Ok(())
     }
@@ -81,7 +89,14 @@ impl HostBench {
     }
 
     /// The thread of one seat: everything it does is in the run it is part of.
-    fn work(&self, index: usize, seat: Seat, fame: &Fame, seed: u64, run: &Run<'_>) -> Result<Pace, MeasureError> {
+    fn work(
+        &self,
+        index: usize,
+        seat: Seat,
+        fame: &Fame,
+        seed: u64,
+        run: &Run<'_>,
+    ) -> Result<Pace, MeasureError> {
         let failed = |what: &str, error: io::Error| {
             let name = &self.benchmarks[seat.benchmark].name;
             MeasureError::new(
@@ -94,8 +109,8 @@ impl HostBench {
             .map_err(|error| failed("cannot pin its thread there", error))?;
         let program = self.programs[seat.benchmark];
         let mut random = Random::new(seed ^ (u64::from(seat.leaf) << 32));
-        let load =
-            Load::new(program, self.footprint.line, &mut random).map_err(|error| failed("no memory for it", error))?;
+        let load = Load::new(program, self.footprint.line, &mut random)
+            .map_err(|error| failed("no memory for it", error))?;
         run.work(index, program, load, fame)
     }
 }
@@ -123,8 +138,10 @@ impl Bench for HostBench {
 
     fn expected(&self, layout: &[Seat], fame: &Fame, alone: &[Duration]) -> Duration {
         let program = |seat: &Seat| self.programs[seat.benchmark];
-        let running = |seat: &Seat, programs| run::duration(program(seat), programs, REPETITION, fame);
-        // Beyond its repetitions a run alone was preparation; memory is prepared side by side, and looked at in turn.
+        let running =
+            |seat: &Seat, programs| run::duration(program(seat), programs, REPETITION, fame);
+        // Beyond its repetitions a run alone was preparation; memory is prepared side by side, and
+        // looked at in turn.
         let preparing = |seat: &Seat| alone[seat.benchmark].saturating_sub(running(seat, 1));
         let preparation = layout.iter().map(preparing).max().unwrap_or_default();
         preparation + layout.first().map_or(Duration::ZERO, |first| running(first, layout.len()))
@@ -134,11 +151,17 @@ impl Bench for HostBench {
         let run = Run::new(layout.len(), &self.cancelled);
         let results: Vec<Result<Pace, MeasureError>> = std::thread::scope(|scope| {
             let start = |(index, &seat): (usize, &Seat)| {
-                let builder = std::thread::Builder::new().name(self.benchmarks[seat.benchmark].name.clone());
+                let builder =
+                    std::thread::Builder::new().name(self.benchmarks[seat.benchmark].name.clone());
                 let run = &run;
-                let work = move || self.work(index, seat, fame, seed, run).inspect_err(|error| run.fail(error));
+                let work = move || {
+                    self.work(index, seat, fame, seed, run).inspect_err(|error| run.fail(error))
+                };
                 builder.spawn_scoped(scope, work).map_err(|error| {
-                    let error = MeasureError::new(Retry::Same, format!("no thread for a microbenchmark: {error}"));
+                    let error = MeasureError::new(
+                        Retry::Same,
+                        format!("no thread for a microbenchmark: {error}"),
+                    );
                     run.fail(&error);
                     error
                 })
@@ -170,8 +193,10 @@ fn programs(machine: &Machine, cpu: CpuId, footprint: Footprint) -> Vec<(Microbe
     let (second, small) = (footprint.second, footprint.third.unwrap_or(footprint.second));
     let mut programs = Vec::new();
     let mut add = |name: &str, resource: &str, level, pipelined, kind, footprint, warm| {
-        let benchmark = Microbenchmark { name: name.into(), resource: resource.into(), level, pipelined };
-        let far = matches!(kind, Kind::Stream | Kind::Store | Kind::Follow | Kind::Scatter) || footprint > second;
+        let benchmark =
+            Microbenchmark { name: name.into(), resource: resource.into(), level, pipelined };
+        let far = matches!(kind, Kind::Stream | Kind::Store | Kind::Follow | Kind::Scatter)
+            || footprint > second;
         programs.push((benchmark, Program { kind, footprint, small, warm, far }));
     };
     let core = DomainKind::Core;
@@ -181,7 +206,15 @@ fn programs(machine: &Machine, cpu: CpuId, footprint: Footprint) -> Vec<(Microbe
     add("FPadd", "floating-point adders", core, true, Kind::FloatAdd, 0, false);
     add("FPdiv", "floating-point divider", core, false, Kind::FloatDivide, 0, false);
     add("Dcache", "L1 data cache", core, true, Kind::Chase, footprint.first, true);
-    add("L2cache", "L2 cache", shared(2, DomainKind::L2), true, Kind::Chase, footprint.second, true);
+    add(
+        "L2cache",
+        "L2 cache",
+        shared(2, DomainKind::L2),
+        true,
+        Kind::Chase,
+        footprint.second,
+        true,
+    );
     let third = shared(3, DomainKind::L3);
     if let Some(bytes) = footprint.third {
         add("L3cache", "L3 cache", third, true, Kind::Chase, bytes, true);
@@ -193,7 +226,15 @@ fn programs(machine: &Machine, cpu: CpuId, footprint: Footprint) -> Vec<(Microbe
     add("mem", "memory latency", memory, true, Kind::Chase, footprint.memory, false);
     add("stream", "memory bandwidth, reading", memory, true, Kind::Stream, footprint.memory, false);
     add("write", "memory bandwidth, writing", memory, true, Kind::Store, footprint.memory, false);
-    add("scatter", "memory, many loads at once", memory, true, Kind::Scatter, footprint.scatter, false);
+    add(
+        "scatter",
+        "memory, many loads at once",
+        memory,
+        true,
+        Kind::Scatter,
+        footprint.scatter,
+        false,
+    );
     programs
 }
 
@@ -233,8 +274,9 @@ mod tests {
     fn programs_that_run_together_are_all_timed() {
         let bench = bench(false);
         let fame = Fame { maiv: 0.5, least: 3, most: 6 };
-        let seats: Vec<Seat> =
-            (0..bench.leaves.len().min(4)).map(|leaf| Seat { leaf: leaf as u32, benchmark: leaf % 2 }).collect();
+        let seats: Vec<Seat> = (0..bench.leaves.len().min(4))
+            .map(|leaf| Seat { leaf: leaf as u32, benchmark: leaf % 2 })
+            .collect();
         let paces = bench.run(&seats, &fame, 1).unwrap();
         assert_eq!(paces.len(), seats.len());
         assert!(paces.iter().all(|pace| pace.repetitions >= 3));
@@ -242,7 +284,8 @@ mod tests {
 
     #[test]
     fn a_cancelled_run_says_so() {
-        let error = bench(true).run(&[Seat { leaf: 0, benchmark: 0 }], &Fame::default(), 1).unwrap_err();
+        let error =
+            bench(true).run(&[Seat { leaf: 0, benchmark: 0 }], &Fame::default(), 1).unwrap_err();
         assert!(error.interrupted);
     }
 
@@ -251,7 +294,8 @@ mod tests {
         let mut bench = bench(false);
         bench.leaves.push(CpuId(8190));
         let absent = Seat { leaf: bench.leaves.len() as u32 - 1, benchmark: 0 };
-        let error = bench.run(&[absent, Seat { leaf: 0, benchmark: 0 }], &Fame::default(), 1).unwrap_err();
+        let error =
+            bench.run(&[absent, Seat { leaf: 0, benchmark: 0 }], &Fame::default(), 1).unwrap_err();
         assert!(error.message.contains("intadd on CPU 8190: cannot pin"), "{error}");
     }
 }

@@ -1,8 +1,9 @@
 //! Fresh memory in which every load tells where the next one goes.
 //!
-//! The chain visits block after block of 2 MiB in the order of their addresses, and within a block every line once, in random order:
-//! no prefetcher follows it, one huge page holds what is visited together, and by the time the chain comes back to a block
-//! the most recently used 2 MiB are as far away as the chain is long. A cache smaller than the chain therefore misses.
+//! The chain visits block after block of 2 MiB in the order of their addresses, and within a block
+//! every line once, in random order: no prefetcher follows it, one huge page holds what is visited
+//! together, and by the time the chain comes back to a block the most recently used 2 MiB are as
+//! far away as the chain is long. A cache smaller than the chain therefore misses.
 
 use super::kernel;
 use super::pages::{BLOCK, Pages};
@@ -19,22 +20,32 @@ pub(super) struct Chain {
 }
 
 impl Chain {
-    /// A chain over at least `bytes` bytes, one entry each `line` bytes (a power of two from 8 to a block), touched by the
-    /// calling thread.
+    /// A chain over at least `bytes` bytes, one entry each `line` bytes (a power of two from 8 to a
+    /// block), touched by the calling thread.
     pub(super) fn new(bytes: usize, line: usize, random: &mut Random) -> io::Result<Self> {
         let pages = Pages::new(bytes)?;
         // Whole blocks, or one that is not full.
-        let (blocks, lines) =
-            if bytes < BLOCK { (1, bytes.div_ceil(line).max(2)) } else { (pages.length / BLOCK, BLOCK / line) };
+        let (blocks, lines) = if bytes < BLOCK {
+            (1, bytes.div_ceil(line).max(2))
+        } else {
+            (pages.length / BLOCK, BLOCK / line)
+        };
         let next = cycle(lines, random);
         for block in 0..blocks {
             for (index, &next) in next.iter().enumerate() {
-                // Line 0 is where a block is entered; whatever leads back to it leads on to the next block.
-                let target =
-                    if next == 0 { (block + 1) % blocks * BLOCK } else { block * BLOCK + next as usize * line };
-                let (entry, target) =
-                    (pages.start.wrapping_add(block * BLOCK + index * line), pages.start.wrapping_add(target));
-                // SAFETY: `index` and `next` are below `lines`, so that both addresses are in the mapping, and aligned.
+                // Line 0 is where a block is entered; whatever leads back to it leads on to the
+                // next block.
+                let target = if next == 0 {
+                    (block + 1) % blocks * BLOCK
+                } else {
+                    block * BLOCK + next as usize * line
+                };
+                let (entry, target) = (
+                    pages.start.wrapping_add(block * BLOCK + index * line),
+                    pages.start.wrapping_add(target),
+                );
+                // SAFETY: `index` and `next` are below `lines`, so that both addresses are in the
+                // mapping, and aligned.
                 unsafe { entry.cast::<*const u8>().write(target) };
             }
         }
@@ -43,13 +54,14 @@ impl Chain {
 
     /// Loads `passes` (at least 1) times the entries of one pass.
     pub(super) fn follow(&mut self, passes: u64) {
-        // SAFETY: `at` is an entry of the chain, each of which holds the address of another, and the pages live as long.
+        // SAFETY: `at` is an entry of the chain, each of which holds the address of another, and
+        // the pages live as long.
         self.at = unsafe { kernel::chase(self.at, passes) };
     }
 }
 
-/// What follows what in a random cycle through `0..count`, all of them in one (S. Sattolo, "An algorithm to generate a random cyclic
-/// permutation", Information Processing Letters 22, 1986).
+/// What follows what in a random cycle through `0..count`, all of them in one (S. Sattolo, "An
+/// algorithm to generate a random cyclic permutation", Information Processing Letters 22, 1986).
 fn cycle(count: usize, random: &mut Random) -> Vec<u32> {
     // A block has at most 2^18 lines.
     let mut next: Vec<u32> = (0..count as u32).collect();

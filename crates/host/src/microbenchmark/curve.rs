@@ -1,13 +1,16 @@
 //! How long a load takes, by the size of what is loaded from.
 //!
-//! What a virtual machine is told of its caches need not be what it gets: it is told the last-level cache of a whole package, which its
-//! neighbours turn over in a few milliseconds, or what another model has. So it is looked at: a chain over growing sizes, each
-//! timed in several windows of which the fastest counts, since others only ever make a load slower. Where the time stays the
-//! same from size to size one level serves them; a *plateau* ends with the largest working set that its level holds.
+//! What a virtual machine is told of its caches need not be what it gets: it is told the last-level
+//! cache of a whole package, which its neighbours turn over in a few milliseconds, or what another
+//! model has. So it is looked at: a chain over growing sizes, each timed in several windows of
+//! which the fastest counts, since others only ever make a load slower. Where the time stays the
+//! same from size to size one level serves them; a *plateau* ends with the largest working set that
+//! its level holds.
 //!
-//! A last-level cache that neighbours turn over has no plateau: the longer a walk through the working set takes, the more of it is gone, so that
-//! the time climbs from size to size, from its own to memory's. It is there all the same, and holds the largest working set of
-//! which more than half of the loads find their line (`slope`).
+//! A last-level cache that neighbours turn over has no plateau: the longer a walk through the
+//! working set takes, the more of it is gone, so that the time climbs from size to size, from its
+//! own to memory's. It is there all the same, and holds the largest working set of which more than
+//! half of the loads find their line (`slope`).
 
 use super::Kind;
 use super::chase::Chain;
@@ -38,7 +41,8 @@ const STEP: f64 = 1.35;
 /// Sizes from 4 KiB up to `largest`: powers of two, and the middle between them.
 fn sizes(largest: usize) -> Vec<usize> {
     let mut sizes: Vec<usize> = Vec::new();
-    let powers = std::iter::successors(Some(SMALLEST), |size| size.checked_mul(2)).take_while(|&size| size <= largest);
+    let powers = std::iter::successors(Some(SMALLEST), |size| size.checked_mul(2))
+        .take_while(|&size| size <= largest);
     for size in powers.flat_map(|power| [power, power / 2 * 3]) {
         // A chain beyond a block has whole blocks.
         let size = if size > BLOCK { size.next_multiple_of(BLOCK) } else { size };
@@ -53,7 +57,11 @@ fn sizes(largest: usize) -> Vec<usize> {
 ///
 /// # Errors
 /// No memory; cancelled.
-pub(super) fn measure(largest: usize, line: usize, cancelled: &AtomicBool) -> Result<Vec<WorkingSet>, io::Error> {
+pub(super) fn measure(
+    largest: usize,
+    line: usize,
+    cancelled: &AtomicBool,
+) -> Result<Vec<WorkingSet>, io::Error> {
     let mut random = Random::new(1);
     let mut curve = Vec::new();
     for bytes in sizes(largest) {
@@ -80,7 +88,8 @@ pub(super) fn measure(largest: usize, line: usize, cancelled: &AtomicBool) -> Re
     Ok(curve)
 }
 
-/// The last point of each plateau of at least [`POINTS`] points, with its time; the last one is memory, if the curve gets that far.
+/// The last point of each plateau of at least [`POINTS`] points, with its time; the last one is
+/// memory, if the curve gets that far.
 fn plateaus(curve: &[WorkingSet]) -> Vec<WorkingSet> {
     // A larger working set is never served faster: what says so was disturbed.
     let mut best = f64::INFINITY;
@@ -111,9 +120,10 @@ fn plateaus(curve: &[WorkingSet]) -> Vec<WorkingSet> {
     plateaus.into_iter().filter(|(_, points)| *points >= POINTS).map(|(last, _)| last).collect()
 }
 
-/// The largest working set, at least twice as large as `before`, that takes less than half way from the time of the first such one to
-/// `memory`'s: more than half of its loads are served before memory. `None` where already the first takes as long as memory, or a shorter time
-/// is not to be told from memory's.
+/// The largest working set, at least twice as large as `before`, that takes less than half way from
+/// the time of the first such one to `memory`'s: more than half of its loads are served before
+/// memory. `None` where already the first takes as long as memory, or a shorter time is not to be
+/// told from memory's.
 fn slope(curve: &[WorkingSet], before: u64, memory: WorkingSet) -> Option<WorkingSet> {
     let beyond = || curve.iter().filter(|point| (2 * before..memory.bytes).contains(&point.bytes));
     let near = beyond().next().filter(|near| near.ns * STEP < memory.ns)?;
@@ -123,7 +133,8 @@ fn slope(curve: &[WorkingSet], before: u64, memory: WorkingSet) -> Option<Workin
 /// What the caches around `cpu` are as declared, and as `curve` has them.
 pub(super) fn working_sets(machine: &Machine, cpu: CpuId, curve: Vec<WorkingSet>) -> WorkingSets {
     let mut plateaus = plateaus(&curve);
-    // The last plateau is memory; a curve that never gets there tells nothing of the level it ends in.
+    // The last plateau is memory; a curve that never gets there tells nothing of the level it ends
+    // in.
     let memory = plateaus.pop();
     let mut caches: Vec<EffectiveCache> = Vec::new();
     for level in 1..=4 {
@@ -151,10 +162,14 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     fn curve(points: &[(f64, f64)]) -> Vec<WorkingSet> {
-        points.iter().map(|&(mib, ns)| WorkingSet { bytes: (mib * MIB as f64) as u64, ns }).collect()
+        points
+            .iter()
+            .map(|&(mib, ns)| WorkingSet { bytes: (mib * MIB as f64) as u64, ns })
+            .collect()
     }
 
-    /// As measured on a virtual machine with 2 cores of a server that declares 48 KiB, 2 MiB and 260 MiB.
+    /// As measured on a virtual machine with 2 cores of a server that declares 48 KiB, 2 MiB and
+    /// 260 MiB.
     fn server() -> Vec<WorkingSet> {
         curve(&[
             (0.016, 1.67),
@@ -222,23 +237,33 @@ mod tests {
         (between[14].ns, between[15].ns) = (21.0, 22.0);
         assert_eq!(ends(&between), ends(&server()));
         let machine = Machine::model("ultrasparc-t2").unwrap();
-        let flat = working_sets(&machine, CpuId(0), curve(&[(0.016, 1.0), (0.024, 1.0), (0.032, 1.0)]));
+        let flat =
+            working_sets(&machine, CpuId(0), curve(&[(0.016, 1.0), (0.024, 1.0), (0.032, 1.0)]));
         assert!(flat.caches.iter().all(|cache| cache.effective.is_none() && cache.disagrees()));
         assert!(working_sets(&machine, CpuId(0), Vec::new()).curve.is_empty());
     }
 
     #[test]
     fn a_last_level_without_a_plateau_is_seen_by_its_slope() {
-        // The same machine while its neighbours were busier: 2 MiB of L2, then every size takes longer than the one before.
+        // The same machine while its neighbours were busier: 2 MiB of L2, then every size takes
+        // longer than the one before.
         let upper = |points: &[(f64, f64)]| {
             let mut all = server();
             all.retain(|point| point.bytes < 2 * MIB);
             all.extend(curve(points));
             all
         };
-        let memory =
-            [(12.0, 142.7), (16.0, 135.5), (24.0, 132.4), (32.0, 152.6), (64.0, 140.1), (128.0, 138.6), (384.0, 140.3)];
-        let climbing = [&[(2.0, 36.0), (4.0, 38.0), (6.0, 54.6), (8.0, 84.2)][..], &memory].concat();
+        let memory = [
+            (12.0, 142.7),
+            (16.0, 135.5),
+            (24.0, 132.4),
+            (32.0, 152.6),
+            (64.0, 140.1),
+            (128.0, 138.6),
+            (384.0, 140.3),
+        ];
+        let climbing =
+            [&[(2.0, 36.0), (4.0, 38.0), (6.0, 54.6), (8.0, 84.2)][..], &memory].concat();
         let mut machine = Machine::model("ultrasparc-t2").unwrap();
         let all = machine.allowed.clone();
         let cache = |level: u8, size: u64| {
@@ -247,7 +272,8 @@ mod tests {
             cache
         };
         machine.caches = vec![cache(1, 48 * KIB), cache(2, 2 * MIB), cache(3, 260 * MIB)];
-        let third = |curve: Vec<WorkingSet>| working_sets(&machine, CpuId(0), curve).caches[2].effective;
+        let third =
+            |curve: Vec<WorkingSet>| working_sets(&machine, CpuId(0), curve).caches[2].effective;
         assert_eq!(third(upper(&climbing)), Some(WorkingSet { bytes: 8 * MIB, ns: 84.2 }));
         // Where all that leaves the second level takes as long as memory, there is no third.
         let gone = [&[(2.0, 90.0), (4.0, 128.0), (6.0, 131.0), (8.0, 135.0)][..], &memory].concat();

@@ -1,13 +1,14 @@
 //! Loads at random places of fresh memory.
 //!
-//! A chain ([`super::chase`]) comes back to a line when it has visited all others. Where a cache keeps lines for a while rather than up to
-//! a number, because neighbours turn it over (other virtual machines on the server, say), a chain is all or nothing: one that is
-//! walked fast enough stays in the cache, and one that was slowed down once misses from then on, is slow, and goes on missing. Random
-//! places have reuse distances of all lengths, so that the share of loads that miss, and with it the time, follows
-//! smoothly what is left of the cache.
+//! A chain ([`super::chase`]) comes back to a line when it has visited all others. Where a cache
+//! keeps lines for a while rather than up to a number, because neighbours turn it over (other
+//! virtual machines on the server, say), a chain is all or nothing: one that is walked fast enough
+//! stays in the cache, and one that was slowed down once misses from then on, is slow, and goes on
+//! missing. Random places have reuse distances of all lengths, so that the share of loads that
+//! miss, and with it the time, follows smoothly what is left of the cache.
 //!
-//! Written in Rust, unlike the others: reads are volatile, and the few additions and multiplications in between are nothing beside a load
-//! that leaves the second level.
+//! Written in Rust, unlike the others: reads are volatile, and the few additions and
+//! multiplications in between are nothing beside a load that leaves the second level.
 
 use super::load::timed;
 use super::pages::Pages;
@@ -17,7 +18,8 @@ use std::time::Duration;
 
 /// Loads of one pass.
 pub(super) const PASS: u64 = 64;
-/// D. Knuth's linear congruential generator MMIX (TAOCP, volume 2, 3.3.4); the upper half of its state is used.
+/// D. Knuth's linear congruential generator MMIX (TAOCP, volume 2, 3.3.4); the upper half of its
+/// state is used.
 const MULTIPLIER: u64 = 6_364_136_223_846_793_005;
 const INCREMENT: u64 = 1_442_695_040_888_963_407;
 /// Halvings of the interval in which the size is searched: to within 2 % of it.
@@ -36,7 +38,8 @@ pub(super) struct Field {
 }
 
 impl Field {
-    /// At least `bytes` bytes, all in use, touched by the calling thread; a load takes the beginning of a `line` (8 bytes and more).
+    /// At least `bytes` bytes, all in use, touched by the calling thread; a load takes the
+    /// beginning of a `line` (8 bytes and more).
     pub(super) fn new(bytes: usize, line: usize, random: &mut Random) -> io::Result<Self> {
         let pages = Pages::touched(bytes)?;
         let lines = ((pages.length / line) as u64).min(u64::from(u32::MAX));
@@ -48,7 +51,8 @@ impl Field {
         self.load::<true>(passes);
     }
 
-    /// `passes` passes of loads that do not wait for each other: as many are under way as the core can.
+    /// `passes` passes of loads that do not wait for each other: as many are under way as the core
+    /// can.
     pub(super) fn scatter(&mut self, passes: u64) {
         self.load::<false>(passes);
     }
@@ -59,17 +63,22 @@ impl Field {
         for _ in 0..passes * PASS {
             // Both factors are below 2^32, and the place is below `lines`.
             let place = ((state >> 32) * lines) >> 32;
-            // SAFETY: `lines` times `line` bytes are in the pages, a line holds eight bytes and more, and begins with a multiple of its
-            // size from the start of a block.
+            // SAFETY: `lines` times `line` bytes are in the pages, a line holds eight bytes and
+            // more, and begins with a multiple of its size from the start of a block.
             let word = unsafe { start.add(place as usize * line).cast::<u64>().read_volatile() };
             // The memory is all zeros, which the processor does not know.
-            state = state.wrapping_mul(MULTIPLIER).wrapping_add(INCREMENT).wrapping_add(if WAIT { word } else { 0 });
+            state = state.wrapping_mul(MULTIPLIER).wrapping_add(INCREMENT).wrapping_add(if WAIT {
+                word
+            } else {
+                0
+            });
         }
         self.state = state;
     }
 
-    /// Uses as much as makes a load take half way from its time over `small` bytes to that over all: half of the loads then leave the
-    /// cache that serves `small`. Alone on the machine, please. Everything stays in use where there is no step in between.
+    /// Uses as much as makes a load take half way from its time over `small` bytes to that over
+    /// all: half of the loads then leave the cache that serves `small`. Alone on the machine,
+    /// please. Everything stays in use where there is no step in between.
     pub(super) fn fit(&mut self, small: usize) {
         let all = self.lines;
         let least = ((small / self.line) as u64).clamp(1, all);
@@ -86,8 +95,9 @@ impl Field {
         self.lines = low;
     }
 
-    /// Nanoseconds of a load over `lines` lines, after as many loads as there are lines, or for [`LOOK`] where that is more; on a
-    /// machine so slow that all lines take too long, for ten times that.
+    /// Nanoseconds of a load over `lines` lines, after as many loads as there are lines, or for
+    /// [`LOOK`] where that is more; on a machine so slow that all lines take too long, for ten
+    /// times that.
     fn time(&mut self, lines: u64) -> f64 {
         self.lines = lines;
         let mut warm = Duration::ZERO;
@@ -121,7 +131,8 @@ mod tests {
     fn loads_go_everywhere_and_nowhere_else() {
         let mut field = Field::new(BLOCK, 64, &mut Random::new(1)).unwrap();
         assert_eq!(field.bytes(), BLOCK);
-        // What is loaded moves the generator: with a mark at every line the state after a pass is that of this replay.
+        // What is loaded moves the generator: with a mark at every line the state after a pass is
+        // that of this replay.
         for index in 0..BLOCK / 64 {
             // SAFETY: a line of the field.
             unsafe { field.pages.start.add(index * 64).cast::<u64>().write(index as u64) };
@@ -136,7 +147,11 @@ mod tests {
         assert_eq!(field.state, state);
         // 200,000 throws at 32,768 lines miss each with probability e^-6.1.
         let all = BLOCK / 64;
-        assert!(seen.len() > all * 99 / 100 && seen.iter().all(|&place| place < all as u64), "{}", seen.len());
+        assert!(
+            seen.len() > all * 99 / 100 && seen.iter().all(|&place| place < all as u64),
+            "{}",
+            seen.len()
+        );
     }
 
     #[test]

@@ -9,12 +9,13 @@
 //! | `scatter` | six times the third level: what it brings in drives out others | |
 //! | `mem`, `stream`, `write` | one and a half times the last level, at least 64 MiB | 6 MB of 4 MB |
 //!
-//! The third level is often many times larger than what one thread can keep of it: other packages' worth in a virtual machine,
-//! other programs' data elsewhere. Twice the second level leaves that one for sure, and is the least that does. Where the caches were
-//! looked at ([`super::curve`]), *the third level* is what was seen of it.
+//! The third level is often many times larger than what one thread can keep of it: other packages'
+//! worth in a virtual machine, other programs' data elsewhere. Twice the second level leaves that
+//! one for sure, and is the least that does. Where the caches were looked at ([`super::curve`]),
+//! *the third level* is what was seen of it.
 //!
-//! Where the kernel tells no size (some virtual machines, some boards), common ones are assumed; a third level that is not told
-//! is taken not to exist.
+//! Where the kernel tells no size (some virtual machines, some boards), common ones are assumed; a
+//! third level that is not told is taken not to exist.
 
 use pinwise_testbed::WorkingSets;
 use pinwise_topology::{Cache, CpuId, Machine};
@@ -36,7 +37,8 @@ pub(super) struct Footprint {
     pub(super) second: usize,
     /// For the third level, where there is one.
     pub(super) third: Option<usize>,
-    /// The most that loads at random places around the third level's edge take, where there is one.
+    /// The most that loads at random places around the third level's edge take, where there is
+    /// one.
     pub(super) field: Option<usize>,
     /// For loads all over memory that are to pass through the third level.
     pub(super) scatter: usize,
@@ -47,19 +49,31 @@ pub(super) struct Footprint {
 }
 
 impl Footprint {
-    /// Around the context `cpu` of `machine`, on which `contexts` programs may run at once and share `available` bytes.
-    /// Memory is left for others: the programs take half of it at most, and `mem` may then hit the last level now and then.
-    pub(super) fn new(machine: &Machine, cpu: CpuId, contexts: usize, available: Option<usize>) -> Self {
+    /// Around the context `cpu` of `machine`, on which `contexts` programs may run at once and
+    /// share `available` bytes. Memory is left for others: the programs take half of it at
+    /// most, and `mem` may then hit the last level now and then.
+    pub(super) fn new(
+        machine: &Machine,
+        cpu: CpuId,
+        contexts: usize,
+        available: Option<usize>,
+    ) -> Self {
         let around = |level: u8| machine.data_caches(level).find(|cache| cache.cpus.contains(cpu));
-        let size =
-            |level: u8| around(level).and_then(|cache| usize::try_from(cache.size?).ok()).filter(|&size| size > 0);
+        let size = |level: u8| {
+            around(level)
+                .and_then(|cache| usize::try_from(cache.size?).ok())
+                .filter(|&size| size > 0)
+        };
         let first = size(1).unwrap_or(ASSUMED[0]);
         let second = size(2).unwrap_or(ASSUMED[1]).max(first);
         let third = size(3);
         let last = size(4).or(third).unwrap_or(second);
         let line = |cache: &Cache| cache.line.map(|line| line as usize);
         let lines = machine.caches.iter().filter(|cache| cache.cpus.contains(cpu)).filter_map(line);
-        let line = lines.filter(|line| line.is_power_of_two() && (16..=1024).contains(line)).max().unwrap_or(LINE);
+        let line = lines
+            .filter(|line| line.is_power_of_two() && (16..=1024).contains(line))
+            .max()
+            .unwrap_or(LINE);
         let fair = available.map_or(usize::MAX, |bytes| bytes / 2 / contexts.max(1));
         let smallest = 4 * line;
         let memory = last.saturating_add(last / 2).max(64 * MIB).min(fair).max(smallest);
@@ -141,7 +155,10 @@ mod tests {
             footprint.fitted(&WorkingSets { curve: Vec::new(), caches })
         };
         let fitted = seen(Some(16 * MIB));
-        assert_eq!((fitted.third, fitted.field, fitted.scatter), (Some(4 * MIB), Some(64 * MIB), 96 * MIB));
+        assert_eq!(
+            (fitted.third, fitted.field, fitted.scatter),
+            (Some(4 * MIB), Some(64 * MIB), 96 * MIB)
+        );
         assert_eq!(
             (seen(None).third, seen(None).field),
             (None, None),

@@ -9,7 +9,8 @@ use rustix::time::{ClockId, clock_gettime};
 use std::io;
 use std::time::Duration;
 
-/// CPU time of one repetition when nothing disturbs: long against the reading of the clock (below 1 us), short against a time slice.
+/// CPU time of one repetition when nothing disturbs: long against the reading of the clock (below 1
+/// us), short against a time slice.
 pub(super) const REPETITION: Duration = Duration::from_millis(4);
 
 /// What a thread executes, and over how many bytes.
@@ -17,11 +18,13 @@ pub(super) const REPETITION: Duration = Duration::from_millis(4);
 pub(super) struct Program {
     pub(super) kind: Kind,
     pub(super) footprint: usize,
-    /// Bytes that the cache in question holds for sure, for programs that look how much it holds beyond.
+    /// Bytes that the cache in question holds for sure, for programs that look how much it holds
+    /// beyond.
     pub(super) small: usize,
     /// Whether its memory is to be in its cache before anything is timed.
     pub(super) warm: bool,
-    /// Whether it goes beyond the second level, where what others leave of a cache takes its time to show.
+    /// Whether it goes beyond the second level, where what others leave of a cache takes its time
+    /// to show.
     pub(super) far: bool,
 }
 
@@ -48,7 +51,8 @@ impl Load {
         })
     }
 
-    /// Finds out how much of its memory it is to use, where that depends on what the caches hold; alone on the machine.
+    /// Finds out how much of its memory it is to use, where that depends on what the caches hold;
+    /// alone on the machine.
     pub(super) fn fit(&mut self) {
         if let Self::Follow(field, small) = self {
             field.fit(*small);

@@ -1,4 +1,5 @@
-//! Architectures for which no programs were written: `HostBench::new` refuses, so nothing here is ever called.
+//! Architectures for which no programs were written: `HostBench::new` refuses, so nothing here is
+//! ever called.
 
 use super::Kind;
 

@@ -10,7 +10,8 @@ pub(super) const BLOCK: usize = 2 << 20;
 /// No page is smaller.
 const SMALLEST: usize = 4096;
 
-/// Memory of this process alone, zeroed, on pages that nobody used before; huge ones where the kernel gives them.
+/// Memory of this process alone, zeroed, on pages that nobody used before; huge ones where the
+/// kernel gives them.
 #[derive(Debug)]
 pub(super) struct Pages {
     mapping: *mut c_void,
@@ -27,9 +28,16 @@ impl Pages {
         let too_much = || io::Error::from(io::ErrorKind::OutOfMemory);
         let length = bytes.max(1).checked_next_multiple_of(BLOCK).ok_or_else(too_much)?;
         let mapped = length.checked_add(BLOCK).ok_or_else(too_much)?;
-        // SAFETY: a new anonymous mapping at a place of the kernel's choice touches no memory in use.
-        let mapping =
-            unsafe { mmap_anonymous(ptr::null_mut(), mapped, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE) }?;
+        // SAFETY: a new anonymous mapping at a place of the kernel's choice touches no memory in
+        // use.
+        let mapping = unsafe {
+            mmap_anonymous(
+                ptr::null_mut(),
+                mapped,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::PRIVATE,
+            )
+        }?;
         // `mapped` is a block longer than `length`, so that both fit behind the alignment.
         let start = mapping.cast::<u8>().wrapping_add(mapping.align_offset(BLOCK));
         // SAFETY: advice on our own mapping; without huge pages (EINVAL) small ones do.
@@ -39,11 +47,13 @@ impl Pages {
 }
 
 impl Pages {
-    /// The same, with a page of its own behind every address: what was never written is the kernel's one page of zeros.
+    /// The same, with a page of its own behind every address: what was never written is the
+    /// kernel's one page of zeros.
     pub(super) fn touched(bytes: usize) -> io::Result<Self> {
         let pages = Self::new(bytes)?;
         for offset in (0..pages.length).step_by(SMALLEST) {
-            // SAFETY: the offset is in the mapping, which nothing else refers to yet. Volatile: a write of zeros to zeros is to happen.
+            // SAFETY: the offset is in the mapping, which nothing else refers to yet. Volatile: a
+            // write of zeros to zeros is to happen.
             unsafe { pages.start.add(offset).write_volatile(0) };
         }
         Ok(pages)
@@ -52,7 +62,8 @@ impl Pages {
 
 impl Drop for Pages {
     fn drop(&mut self) {
-        // SAFETY: the mapping is ours and nothing points into it any more. It cannot fail on a mapping that exists.
+        // SAFETY: the mapping is ours and nothing points into it any more. It cannot fail on a
+        // mapping that exists.
         let _ = unsafe { munmap(self.mapping, self.mapped) };
     }
 }
@@ -65,7 +76,10 @@ mod tests {
     fn pages_are_whole_blocks_inside_their_mapping_and_writable_to_the_end() {
         for bytes in [0, 1, BLOCK - 1, BLOCK, BLOCK + 1] {
             let pages = Pages::touched(bytes).unwrap();
-            assert_eq!((pages.start.addr() % BLOCK, pages.length), (0, bytes.max(1).next_multiple_of(BLOCK)));
+            assert_eq!(
+                (pages.start.addr() % BLOCK, pages.length),
+                (0, bytes.max(1).next_multiple_of(BLOCK))
+            );
             assert!(pages.start.addr() >= pages.mapping.addr());
             assert!(pages.start.addr() + pages.length <= pages.mapping.addr() + pages.mapped);
             // SAFETY: the last byte of the pages.

@@ -1,13 +1,16 @@
 //! One set of programs on its contexts, each on a thread of its own.
 //!
-//! The first program, the *reference*, never stops; the others pause in turn. Its time beside them is compared with that in their
-//! pauses: the same memory, tens of milliseconds apart. A machine's own state (frequency, neighbours on the same server, which page
-//! lies where) then is the same on both sides, where runs that are seconds apart would take its changes for slowdowns. Phases go
-//! together, alone, alone, together, …, so that a drift cancels too. Of the ratios of all pairs the middle half counts: what a neighbour on
-//! the same server does for a moment falls into one pair, and is no slowdown.
+//! The first program, the *reference*, never stops; the others pause in turn. Its time beside them
+//! is compared with that in their pauses: the same memory, tens of milliseconds apart. A machine's
+//! own state (frequency, neighbours on the same server, which page lies where) then is the same on
+//! both sides, where runs that are seconds apart would take its changes for slowdowns. Phases go
+//! together, alone, alone, together, …, so that a drift cancels too. Of the ratios of all pairs the
+//! middle half counts: what a neighbour on the same server does for a moment falls into one pair,
+//! and is no slowdown.
 //!
-//! After a change of phase nothing counts until caches hold what they are going to hold: next to nothing for what stays in the
-//! second level, a few times the age of the oldest line for a last-level cache.
+//! After a change of phase nothing counts until caches hold what they are going to hold: next to
+//! nothing for what stays in the second level, a few times the age of the oldest line for a
+//! last-level cache.
 
 use super::kernel;
 use super::load::{Load, Program, timed};
@@ -22,9 +25,11 @@ const NEAR: Turns = Turns { pairs: 4, settling: Duration::from_millis(8) };
 const FAR: Turns = Turns { pairs: 6, settling: Duration::from_millis(32) };
 /// Repetitions in a phase.
 const PHASE: usize = 6;
-/// Repetitions at most, where a stressor takes long for one: on a busy machine it may not have its context at all meanwhile.
+/// Repetitions at most, where a stressor takes long for one: on a busy machine it may not have its
+/// context at all meanwhile.
 const LONGEST_PHASE: usize = 15;
-/// Pairs of phases at most, where a program does not become steady: neighbours on the same server change what it gets.
+/// Pairs of phases at most, where a program does not become steady: neighbours on the same server
+/// change what it gets.
 const MOST_PAIRS: usize = 12;
 /// A set of programs that takes longer than this has no machine of its own.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -46,8 +51,14 @@ impl Turns {
     }
 }
 
-/// How long a set of `programs` programs with `reference` as the first takes at least, without its preparation.
-pub(super) fn duration(reference: Program, programs: usize, repetition: Duration, fame: &Fame) -> Duration {
+/// How long a set of `programs` programs with `reference` as the first takes at least, without its
+/// preparation.
+pub(super) fn duration(
+    reference: Program,
+    programs: usize,
+    repetition: Duration,
+    fame: &Fame,
+) -> Duration {
     let Turns { pairs, settling } = Turns::of(reference);
     if programs == 1 {
         return settling + repetition * u32::try_from(fame.least.max(2)).unwrap_or(u32::MAX);
@@ -87,7 +98,8 @@ pub(super) struct Run<'a> {
     began: Instant,
     /// Threads that have their memory.
     prepared: AtomicUsize,
-    /// Threads that know how much of it to use: one after the other, while the machine is otherwise quiet.
+    /// Threads that know how much of it to use: one after the other, while the machine is
+    /// otherwise quiet.
     fitted: AtomicUsize,
     /// Threads that are about to run.
     ready: AtomicUsize,
@@ -127,7 +139,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Ends the run because of `error`. The others then end with errors of their own, which say less.
+    /// Ends the run because of `error`. The others then end with errors of their own, which say
+    /// less.
     pub(super) fn fail(&self, error: &MeasureError) {
         if let Ok(mut first) = self.error.lock() {
             first.get_or_insert_with(|| error.clone());
@@ -145,7 +158,8 @@ impl<'a> Run<'a> {
             return Err(MeasureError::interrupted());
         }
         if self.failed.load(Ordering::Relaxed) || self.began.elapsed() > PATIENCE {
-            let message = format!("the set of programs did not end within {} s", PATIENCE.as_secs());
+            let message =
+                format!("the set of programs did not end within {} s", PATIENCE.as_secs());
             return Err(MeasureError::new(Retry::Same, message));
         }
         Ok(())
@@ -167,7 +181,8 @@ impl<'a> Run<'a> {
         self.state.load(Ordering::Relaxed)
     }
 
-    /// Everything that the thread of seat `index` does once it is where it belongs and has its memory.
+    /// Everything that the thread of seat `index` does once it is where it belongs and has its
+    /// memory.
     pub(super) fn work(
         &self,
         index: usize,
@@ -186,7 +201,8 @@ impl<'a> Run<'a> {
         self.ready.fetch_add(1, Ordering::Relaxed);
         let operations = passes * kernel::operations(program.kind);
         let mut repeat = Repeat { run: self, load, passes, operations };
-        // Nobody stands still until all are ready: a stressor's calibration sees the others, as its repetitions will.
+        // Nobody stands still until all are ready: a stressor's calibration sees the others, as its
+        // repetitions will.
         while self.ready.load(Ordering::Relaxed) < self.programs {
             repeat.once()?;
         }
@@ -267,14 +283,16 @@ impl Repeat<'_> {
                 }
                 let series = if phase == state::ALONE { &mut alone } else { &mut together };
                 for made in 0..LONGEST_PHASE {
-                    let waits = phase == state::TOGETHER && self.run.counted.load(Ordering::Relaxed) < stressors;
+                    let waits = phase == state::TOGETHER
+                        && self.run.counted.load(Ordering::Relaxed) < stressors;
                     if made >= PHASE && !waits {
                         break;
                     }
                     self.counted(series)?;
                 }
             }
-            ratios.push((mean(&together.times[before[0]..]) / mean(&alone.times[before[1]..])).ln());
+            ratios
+                .push((mean(&together.times[before[0]..]) / mean(&alone.times[before[1]..])).ln());
             let all = self.run.done.load(Ordering::Relaxed) == stressors;
             steady |= fame.enough(&together.times);
             if pair + 1 >= turns.pairs && steady && all {
@@ -289,7 +307,8 @@ impl Repeat<'_> {
     /// A stressor.
     fn follow(&mut self, fame: &Fame) -> Result<Pace, MeasureError> {
         let mut series = Series::default();
-        // What did not fall into a phase as a whole; better than nothing on a busy machine, where that may be all.
+        // What did not fall into a phase as a whole; better than nothing on a busy machine, where
+        // that may be all.
         let mut rest = Series::default();
         let (mut done, mut steady) = (false, false);
         loop {
@@ -321,12 +340,14 @@ impl Repeat<'_> {
 
     fn pace(&self, series: &Series, fame: &Fame) -> Result<Pace, MeasureError> {
         let share = (series.had.as_secs_f64() / series.passed.as_secs_f64().max(1e-9)).min(1.0);
-        Pace::new(&series.times, self.operations, fame).map(|pace| Pace { share, ..pace }).ok_or_else(|| {
-            MeasureError::new(
-                Retry::Same,
-                "a stressor ended no repetition while it was looked at: this machine is busy",
-            )
-        })
+        Pace::new(&series.times, self.operations, fame)
+            .map(|pace| Pace { share, ..pace })
+            .ok_or_else(|| {
+                MeasureError::new(
+                    Retry::Same,
+                    "a stressor ended no repetition while it was looked at: this machine is busy",
+                )
+            })
     }
 }
 

@@ -28,11 +28,13 @@ impl Strip {
 
     /// Writes `passes` times 64 lines, past the caches.
     pub(super) fn write(&mut self, passes: u64) {
-        // SAFETY: as above; nothing else refers to the pages, and they begin with a block, which is a multiple of 16.
+        // SAFETY: as above; nothing else refers to the pages, and they begin with a block, which is
+        // a multiple of 16.
         self.each(passes, |from, passes| unsafe { kernel::store(from, passes) });
     }
 
-    /// The next `passes`, in pieces that end at the end of the pages at the latest. The pages' length is a multiple of a pass.
+    /// The next `passes`, in pieces that end at the end of the pages at the latest. The pages'
+    /// length is a multiple of a pass.
     fn each(&mut self, mut passes: u64, act: impl Fn(*mut u8, u64)) {
         while passes > 0 {
             let now = passes.min(((self.pages.length - self.at) / PASS) as u64);
@@ -63,12 +65,20 @@ mod tests {
         }
         let mut strip = Strip::new(BLOCK).unwrap();
         // SAFETY: the pages of the strip, which nothing else refers to meanwhile.
-        let bytes = |strip: &Strip| unsafe { std::slice::from_raw_parts(strip.pages.start, BLOCK) }.to_vec();
+        let bytes = |strip: &Strip| {
+            unsafe { std::slice::from_raw_parts(strip.pages.start, BLOCK) }.to_vec()
+        };
         strip.at = 5 * PASS;
         strip.write(3);
         let written = bytes(&strip);
-        assert!(written[5 * PASS..8 * PASS].iter().all(|&byte| byte != 0), "all that was passed over");
-        assert!(written[..5 * PASS].iter().chain(&written[8 * PASS..]).all(|&byte| byte == 0), "and nothing else");
+        assert!(
+            written[5 * PASS..8 * PASS].iter().all(|&byte| byte != 0),
+            "all that was passed over"
+        );
+        assert!(
+            written[..5 * PASS].iter().chain(&written[8 * PASS..]).all(|&byte| byte == 0),
+            "and nothing else"
+        );
         strip.at = BLOCK - PASS;
         strip.write(2);
         let written = bytes(&strip);

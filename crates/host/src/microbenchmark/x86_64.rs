@@ -1,8 +1,9 @@
 //! The programs for x86-64.
 //!
-//! Eight chains in eight registers; 16 times eight instructions in a pass, then a decrement and a branch, which cores fuse: below
-//! 1 % of the work. Divisions are fewer in a pass because each is long. Additions take both operands from registers: recent cores
-//! execute additions of constants while renaming, without the units that are to be stressed.
+//! Eight chains in eight registers; 16 times eight instructions in a pass, then a decrement and a
+//! branch, which cores fuse: below 1 % of the work. Divisions are fewer in a pass because each is
+//! long. Additions take both operands from registers: recent cores execute additions of constants
+//! while renaming, without the units that are to be stressed.
 
 use super::Kind;
 use std::arch::asm;
@@ -72,7 +73,8 @@ fn multiply(passes: u64) {
 
 /// Every division has the same operands, since its time depends on them.
 fn divide(passes: u64) {
-    // SAFETY: only registers are written, all of them declared; the divisor is not 0 and the quotient fits.
+    // SAFETY: only registers are written, all of them declared; the divisor is not 0 and the
+    // quotient fits.
     unsafe {
         asm!(
             "2:",
@@ -138,7 +140,8 @@ fn float_divide(passes: u64) {
 pub(super) unsafe fn chase(from: *const u8, passes: u64) -> *const u8 {
     debug_assert!(passes > 0);
     let mut at = from;
-    // SAFETY: the caller's promise makes every address that is loaded from valid; nothing is written to memory.
+    // SAFETY: the caller's promise makes every address that is loaded from valid; nothing is
+    // written to memory.
     unsafe {
         asm!(
             "2:",
@@ -160,7 +163,8 @@ pub(super) unsafe fn chase(from: *const u8, passes: u64) -> *const u8 {
 /// `from` points to `passes` times 4,096 readable bytes.
 pub(super) unsafe fn stream(from: *const u8, passes: u64) {
     debug_assert!(passes > 0);
-    // SAFETY: the caller's promise makes every address that is loaded from valid; nothing is written to memory.
+    // SAFETY: the caller's promise makes every address that is loaded from valid; nothing is
+    // written to memory.
     unsafe {
         asm!(
             "2:",
@@ -176,14 +180,16 @@ pub(super) unsafe fn stream(from: *const u8, passes: u64) {
     }
 }
 
-/// Writes each of `passes` (at least 1) times 64 successive cache lines of 64 bytes, past the caches.
+/// Writes each of `passes` (at least 1) times 64 successive cache lines of 64 bytes, past the
+/// caches.
 ///
 /// # Safety
-/// `from` points to `passes` times 4,096 writable bytes to which nothing else refers, and is a multiple of 16.
+/// `from` points to `passes` times 4,096 writable bytes to which nothing else refers, and is a
+/// multiple of 16.
 pub(super) unsafe fn store(from: *mut u8, passes: u64) {
     debug_assert!(passes > 0 && from.addr().is_multiple_of(16));
-    // SAFETY: the caller's promise makes every address that is stored to valid and aligned; SSE2 is part of x86-64. Stores of this kind
-    // are ordered with later ones by the fence only.
+    // SAFETY: the caller's promise makes every address that is stored to valid and aligned; SSE2 is
+    // part of x86-64. Stores of this kind are ordered with later ones by the fence only.
     unsafe {
         asm!(
             "2:",

@@ -23,7 +23,8 @@ pub struct ThreadActivity {
     pub slept: Duration,
     /// The part of `slept` in which it waited for another thread; `None` where it may not be seen.
     pub locked: Option<Duration>,
-    /// How many looks `locked` was estimated from; 0 where it is exact ([`Layer::Ebpf`]) or not known.
+    /// How many looks `locked` was estimated from; 0 where it is exact ([`Layer::Ebpf`]) or not
+    /// known.
     pub looks: u32,
     /// Times it gave up its CPU to wait for something.
     pub voluntary: u64,
@@ -44,11 +45,12 @@ pub struct Activity {
     pub elapsed: Duration,
     /// Every thread that was seen, those that ended last.
     pub threads: Vec<ThreadActivity>,
-    /// From one look at all threads to the next on average, where looks cost too much to make them as often as the layer would: every 10 ms. `None`
-    /// also where the figures are exact without them ([`Layer::Ebpf`]).
+    /// From one look at all threads to the next on average, where looks cost too much to make them
+    /// as often as the layer would: every 10 ms. `None` also where the figures are exact
+    /// without them ([`Layer::Ebpf`]).
     pub stretched: Option<Duration>,
-    /// What the kernel had to drop because nobody read it in time: records of context switches, or threads. The figures are too
-    /// low where it is not 0.
+    /// What the kernel had to drop because nobody read it in time: records of context switches, or
+    /// threads. The figures are too low where it is not 0.
     pub lost: u64,
     /// What watching cost.
     pub overhead: Overhead,
@@ -67,14 +69,16 @@ impl Activity {
         }
     }
 
-    /// LOCK: the share of all threads' time in which they waited for each other, 0 to 1. `None`: no thread shows it.
+    /// LOCK: the share of all threads' time in which they waited for each other, 0 to 1. `None`: no
+    /// thread shows it.
     pub fn lock(&self) -> Option<f64> {
         let seen: Vec<(f64, f64)> = self
             .threads
             .iter()
             .filter_map(|thread| Some((thread.locked?.as_secs_f64(), thread.elapsed.as_secs_f64())))
             .collect();
-        let (locked, elapsed) = seen.iter().fold((0.0, 0.0), |sum, each| (sum.0 + each.0, sum.1 + each.1));
+        let (locked, elapsed) =
+            seen.iter().fold((0.0, 0.0), |sum, each| (sum.0 + each.0, sum.1 + each.1));
         (!seen.is_empty()).then(|| if elapsed > 0.0 { locked / elapsed } else { 0.0 })
     }
 

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
-/// Of the program's CPU time watching takes at most this share. What is told of it is the CPU time of the thread that watches; measured from outside it is
-/// up to 2.6 times as much, because caches are filled by others meanwhile and whoever was interrupted is late for those that wait for it.
+/// Of the program's CPU time watching takes at most this share. What is told of it is the CPU time
+/// of the thread that watches; measured from outside it is up to 2.6 times as much, because caches
+/// are filled by others meanwhile and whoever was interrupted is late for those that wait for it.
 pub(super) const SHARE: f64 = 0.008;
-/// A program that uses little CPU time leaves some to spare: it is looked at this often all the same,
+/// A program that uses little CPU time leaves some to spare: it is looked at this often all the
+/// same,
 const SELDOM: Duration = Duration::from_millis(25);
 /// unless the looks alone take more than this share of one CPU.
 const SPARE: f64 = 0.01;
@@ -14,7 +16,8 @@ const SPARE: f64 = 0.01;
 #[derive(Debug, Default)]
 pub(super) struct Budget {
     looks: u32,
-    /// CPU time of all looks but the first: that one opens the files, and says nothing about those that follow.
+    /// CPU time of all looks but the first: that one opens the files, and says nothing about those
+    /// that follow.
     looking: Duration,
     /// That of beginnings and ends of windows.
     around: Duration,
@@ -47,13 +50,21 @@ impl Budget {
         self.looks
     }
 
-    /// The time from one look to the next: `wanted`, or longer, so that watching keeps to [`SHARE`] where it goes on costing what it has and the
-    /// program goes on as it did. Each look pays its part of what windows cost besides.
+    /// The time from one look to the next: `wanted`, or longer, so that watching keeps to [`SHARE`]
+    /// where it goes on costing what it has and the program goes on as it did. Each look pays
+    /// its part of what windows cost besides.
     pub(super) fn pace(&self, wanted: Duration) -> Duration {
         let looks = f64::from(self.looks.saturating_sub(1).max(1));
-        let (look, all) = (self.looking.as_secs_f64() / looks, (self.looking + self.around).as_secs_f64() / looks);
+        let (look, all) = (
+            self.looking.as_secs_f64() / looks,
+            (self.looking + self.around).as_secs_f64() / looks,
+        );
         // Before anything is known of it, a program is taken to keep one CPU busy.
-        let busy = if self.elapsed.is_zero() { 1.0 } else { self.ran.as_secs_f64() / self.elapsed.as_secs_f64() };
+        let busy = if self.elapsed.is_zero() {
+            1.0
+        } else {
+            self.ran.as_secs_f64() / self.elapsed.as_secs_f64()
+        };
         let seldom = (look / SPARE).max(SELDOM.as_secs_f64());
         // A quotient by nothing is infinite, and the other one is less.
         wanted.max(Duration::from_secs_f64((all / (SHARE * busy)).min(seldom)))

@@ -1,9 +1,10 @@
 //! What a layer adds to a context switch, measured.
 //!
-//! Two threads on one CPU hand a token to each other, so that each handover is one wake-up and one switch between watched threads:
-//! the dearest case. Turns with the layer at work and without alternate, of many rounds each, because putting it to work may take a hundred times as
-//! long as a round. What counts is CPU time, which other programs do not use up, and of each kind the cheapest round: whatever disturbs a
-//! round makes it dearer.
+//! Two threads on one CPU hand a token to each other, so that each handover is one wake-up and one
+//! switch between watched threads: the dearest case. Turns with the layer at work and without
+//! alternate, of many rounds each, because putting it to work may take a hundred times as long as a
+//! round. What counts is CPU time, which other programs do not use up, and of each kind the
+//! cheapest round: whatever disturbs a round makes it dearer.
 
 use super::overhead::own_time;
 use crate::fifo::Fifo;
@@ -23,11 +24,15 @@ const HANDOVERS: u32 = 40;
 /// Beside busy threads an ordinary thread waits for each of its turns.
 const PATIENCE: Duration = Duration::from_millis(300);
 
-/// CPU time that a layer adds to a switch with its wake-up. `work` has it watch the calling thread and those it creates, or stop.
-pub(super) fn per_switch(work: &mut (dyn FnMut(bool) -> io::Result<()> + Send)) -> io::Result<Duration> {
+/// CPU time that a layer adds to a switch with its wake-up. `work` has it watch the calling thread
+/// and those it creates, or stop.
+pub(super) fn per_switch(
+    work: &mut (dyn FnMut(bool) -> io::Result<()> + Send),
+) -> io::Result<Duration> {
     // A thread of its own, because it goes to one CPU and stays there.
     scope(|scope| {
-        let calibration = Builder::new().name("monitor-ping".into()).spawn_scoped(scope, || alternate(work))?;
+        let calibration =
+            Builder::new().name("monitor-ping".into()).spawn_scoped(scope, || alternate(work))?;
         calibration.join().unwrap_or_else(|_| Err(io::Error::other("a thread died")))
     })
 }
@@ -67,7 +72,10 @@ impl Token {
     fn pass(&self, other: bool) {
         // A bool is never half written.
         let turn = self.other.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut turn = self.moved.wait_while(turn, |turn| *turn != other).unwrap_or_else(PoisonError::into_inner);
+        let mut turn = self
+            .moved
+            .wait_while(turn, |turn| *turn != other)
+            .unwrap_or_else(PoisonError::into_inner);
         *turn = !other;
         drop(turn);
         self.moved.notify_one();
@@ -86,7 +94,8 @@ fn handovers() -> io::Result<Duration> {
         own_time().saturating_sub(before)
     };
     scope(|scope| {
-        let partner = Builder::new().name("monitor-pong".into()).spawn_scoped(scope, || side(true))?;
+        let partner =
+            Builder::new().name("monitor-pong".into()).spawn_scoped(scope, || side(true))?;
         let own = side(false);
         let others = partner.join().map_err(|_| io::Error::other("a thread died"))?;
         Ok(own + others)
@@ -98,7 +107,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_nothing_is_never_charged_more_than_a_switch_costs_and_is_turned_off_as_often_as_on() {
+    fn what_does_nothing_is_never_charged_more_than_a_switch_costs_and_is_turned_off_as_often_as_on()
+     {
         let mut on = 0;
         let cost = per_switch(&mut |work| {
             on += if work { 1 } else { -1 };
@@ -111,7 +121,8 @@ mod tests {
 
     #[test]
     fn a_layer_that_fails_ends_the_calibration() {
-        let error = per_switch(&mut |work| if work { Err(io::Error::other("no")) } else { Ok(()) }).unwrap_err();
+        let error = per_switch(&mut |work| if work { Err(io::Error::other("no")) } else { Ok(()) })
+            .unwrap_err();
         assert_eq!(error.to_string(), "no");
     }
 }

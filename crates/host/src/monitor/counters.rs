@@ -1,7 +1,8 @@
 //! What the kernel counts of one thread, and the files that tell.
 //!
-//! Reading a file that is kept open takes a fifth of the time of opening it anew. A process may keep only so many open (1,024
-//! unless told otherwise): what is over that is opened for each reading.
+//! Reading a file that is kept open takes a fifth of the time of opening it anew. A process may
+//! keep only so many open (1,024 unless told otherwise): what is over that is opened for each
+//! reading.
 
 use crate::thread::{Account, Stat, ThreadId};
 use rustix::process::{Resource, getrlimit};
@@ -17,7 +18,8 @@ pub(super) struct Counters {
     pub(super) voluntary: u64,
     /// Times its CPU was taken from it.
     pub(super) involuntary: u64,
-    /// Times it went on at another CPU; `None` where the kernel does not tell (`CONFIG_SCHED_DEBUG`).
+    /// Times it went on at another CPU; `None` where the kernel does not tell
+    /// (`CONFIG_SCHED_DEBUG`).
     pub(super) migrations: Option<u64>,
 }
 
@@ -55,7 +57,11 @@ impl Files {
 
     /// What the scheduler has accounted to it; an error where it has ended.
     pub(super) fn account(&mut self) -> io::Result<Account> {
-        match self.read(SCHEDSTAT).ok().and_then(|text| Account::parse(std::str::from_utf8(text).ok()?)) {
+        match self
+            .read(SCHEDSTAT)
+            .ok()
+            .and_then(|text| Account::parse(std::str::from_utf8(text).ok()?))
+        {
             Some(account) => Ok(account),
             // A kernel that does not tell; then its clock ticks.
             None => Account::read(self.id.pid, self.id.tid),
@@ -65,7 +71,8 @@ impl Files {
     /// Its counters; an error where it has ended.
     pub(super) fn counters(&mut self) -> io::Result<Counters> {
         let account = self.account()?;
-        // One file that has all of them, where there is one: a text as long as that takes as long as three short ones.
+        // One file that has all of them, where there is one: a text as long as that takes as long
+        // as three short ones.
         if let Ok(sched) = self.read(SCHED)
             && let (Some(voluntary), Some(involuntary)) =
                 (field(sched, b"nr_voluntary_switches"), field(sched, b"nr_involuntary_switches"))
@@ -88,7 +95,8 @@ impl Files {
         let length = if let Some(file) = &self.kept[which] {
             file.read_at(&mut self.text, 0)?
         } else {
-            let file = File::open(format!("/proc/{}/task/{}/{}", self.id.pid, self.id.tid, NAMES[which]))?;
+            let file =
+                File::open(format!("/proc/{}/task/{}/{}", self.id.pid, self.id.tid, NAMES[which]))?;
             let length = file.read_at(&mut self.text, 0)?;
             self.kept[which] = self.keep.then_some(file);
             length
@@ -132,7 +140,10 @@ mod tests {
             let before = anew.counters().unwrap();
             let between = kept.counters().unwrap();
             let after = anew.counters().unwrap();
-            assert!(before.account.ran <= between.account.ran && between.account.ran <= after.account.ran);
+            assert!(
+                before.account.ran <= between.account.ran
+                    && between.account.ran <= after.account.ran
+            );
             assert!((before.voluntary..=after.voluntary).contains(&between.voluntary));
             assert!(!kept.syscall().unwrap().is_empty());
         }

@@ -1,16 +1,20 @@
 //! Watching by a program in the kernel that keeps the accounts ([`Layer::Ebpf`]).
 //!
-//! `bpf/monitor.bpf.c` runs at every context switch, wake-up, fork and exec of the machine and updates one account per watched thread;
-//! nothing is sent, so nothing can overflow but the number of threads. Attaching waits for all CPUs, which takes a tenth of a second and
-//! more beside busy ones: it is attached by the first window and stays so. A window is what was added to the accounts in it. The account
-//! of a living thread is thrown away only while it is detached, because the kernel gives the room of one to the next at once, whoever
-//! still writes to it; nobody writes to that of a thread that has ended.
+//! `bpf/monitor.bpf.c` runs at every context switch, wake-up, fork and exec of the machine and
+//! updates one account per watched thread; nothing is sent, so nothing can overflow but the number
+//! of threads. Attaching waits for all CPUs, which takes a tenth of a second and more beside busy
+//! ones: it is attached by the first window and stays so. A window is what was added to the
+//! accounts in it. The account of a living thread is thrown away only while it is detached, because
+//! the kernel gives the room of one to the next at once, whoever still writes to it; nobody writes
+//! to that of a thread that has ended.
 //!
-//! Processes are told to the kernel's side by their numbers; what they fork it adds itself. A thread that was there before has no
-//! past: what it does is told by the first thing that happens to it, or, where nothing has yet, by `/proc`.
+//! Processes are told to the kernel's side by their numbers; what they fork it adds itself. A
+//! thread that was there before has no past: what it does is told by the first thing that happens
+//! to it, or, where nothing has yet, by `/proc`.
 //!
-//! Looks only add to the accounts of threads that the kernel's side cannot know of. A thread may end, and its number may be another's, between a
-//! look and what is done about it: an account is taken away or begun anew only where it is known to be of another life.
+//! Looks only add to the accounts of threads that the kernel's side cannot know of. A thread may
+//! end, and its number may be another's, between a look and what is done about it: an account is
+//! taken away or begun anew only where it is known to be of another life.
 //!
 //! [`Layer::Ebpf`]: super::Layer::Ebpf
 
@@ -38,11 +42,13 @@ use std::time::Duration;
 /// The program in the kernel and its accounts.
 pub(super) struct Ebpf {
     kernel: Kernel,
-    /// Threads that were found by looking in this window, with what the scheduler had accounted to them.
+    /// Threads that were found by looking in this window, with what the scheduler had accounted to
+    /// them.
     found: HashMap<ThreadId, Duration>,
     /// The accounts there were when the window began.
     earlier: HashMap<u32, Earlier>,
-    /// What a window that follows begins with: the accounts as they were read at the end, and of which threads they are over.
+    /// What a window that follows begins with: the accounts as they were read at the end, and of
+    /// which threads they are over.
     next: HashMap<u32, Earlier>,
     ended: Vec<u32>,
     /// The machine's switches when they were read last, and those of the window.
@@ -78,10 +84,24 @@ impl Ebpf {
         }
         let btf = Btf::from_sys_fs().map_err(|error| refused(&error))?;
         let kernel = Kernel::load(&btf).map_err(|error| refused(&error))?;
-        let (found, earlier, next, ended) = (HashMap::new(), HashMap::new(), HashMap::new(), Vec::new());
+        let (found, earlier, next, ended) =
+            (HashMap::new(), HashMap::new(), HashMap::new(), Vec::new());
         let (machine, switches, per_switch, missed_before, lost) = (0, 0, Duration::ZERO, 0, 0);
-        let mut ebpf = Self { kernel, found, earlier, next, ended, machine, switches, per_switch, missed_before, lost };
-        let cost = calibration::per_switch(&mut |work| if work { ebpf.watch_own() } else { ebpf.kernel.stop() });
+        let mut ebpf = Self {
+            kernel,
+            found,
+            earlier,
+            next,
+            ended,
+            machine,
+            switches,
+            per_switch,
+            missed_before,
+            lost,
+        };
+        let cost = calibration::per_switch(&mut |work| {
+            if work { ebpf.watch_own() } else { ebpf.kernel.stop() }
+        });
         ebpf.per_switch = cost.map_err(|error| refused(&error))?;
         Ok(ebpf)
     }
@@ -97,24 +117,28 @@ impl Ebpf {
         Ok(())
     }
 
-    /// Takes up a thread that was found by looking: begins its account, unless the kernel's side has begun it at its creation or an earlier
-    /// window did. `false`: there is no room for it.
+    /// Takes up a thread that was found by looking: begins its account, unless the kernel's side
+    /// has begun it at its creation or an earlier window did. `false`: there is no room for it.
     fn find(&mut self, id: ThreadId) -> bool {
         let (tid, now) = (id.tid.0.unsigned_abs(), now());
         let ran = Schedstat::read(id.pid, id.tid).map_or(Duration::ZERO, |account| account.ran);
         self.found.insert(id, ran);
         let known = self.kernel.account(tid);
-        // This thread may have ended since it was looked at: then that is its own account. Where it is that of one which had its number
-        // before, nobody writes to it any more.
-        let of_another = known.as_ref().is_some_and(|known| known.state() == State::Ended && known.id() != id);
+        // This thread may have ended since it was looked at: then that is its own account. Where it
+        // is that of one which had its number before, nobody writes to it any more.
+        let of_another =
+            known.as_ref().is_some_and(|known| known.state() == State::Ended && known.id() != id);
         let begin = if of_another { 0 } else { ONLY_NEW };
-        let begun = self.kernel.threads.insert(tid, Account::begin(id, now, ran).words(), begin).is_ok();
-        // It was taken for one that is not watched any more: its process was not listed yet when the window began.
+        let begun =
+            self.kernel.threads.insert(tid, Account::begin(id, now, ran).words(), begin).is_ok();
+        // It was taken for one that is not watched any more: its process was not listed yet when
+        // the window began.
         if let (Some(earlier), Some(account)) = (self.earlier.get_mut(&tid), &known)
             && !earlier.member
             && earlier.account.begun() == account.begun()
         {
-            *earlier = Earlier { account: account.clone(), state: account.state(), at: now, member: true };
+            *earlier =
+                Earlier { account: account.clone(), state: account.state(), at: now, member: true };
         }
         begun || known.is_some() || self.kernel.threads.get(&tid, 0).is_ok()
     }
@@ -148,13 +172,15 @@ impl Ebpf {
 
     /// What a thread did to which nothing happened in the window.
     fn steady(&self, id: ThreadId, spent: Duration) -> State {
-        let text = std::fs::read(format!("/proc/{}/task/{}/syscall", id.pid, id.tid)).unwrap_or_default();
+        let text =
+            std::fs::read(format!("/proc/{}/task/{}/syscall", id.pid, id.tid)).unwrap_or_default();
         match Doing::parse(&text) {
             Doing::Locked => State::Locked,
             Doing::Asleep => State::Asleep,
             Doing::Runnable => {
                 let before = self.found.get(&id).copied().unwrap_or_default();
-                let ran = Schedstat::read(id.pid, id.tid).map_or(Duration::ZERO, |account| account.ran);
+                let ran =
+                    Schedstat::read(id.pid, id.tid).map_or(Duration::ZERO, |account| account.ran);
                 if ran.saturating_sub(before) > spent / 2 { State::Running } else { State::Waiting }
             }
         }
@@ -191,8 +217,11 @@ impl Source for Ebpf {
                 let _ = self.kernel.threads.remove(&tid);
             }
         }
-        // Of a thread to which nothing has happened `/proc` will tell what it does, by what it has run since now.
-        for earlier in self.earlier.values().filter(|earlier| earlier.account.state() == State::Unknown) {
+        // Of a thread to which nothing has happened `/proc` will tell what it does, by what it has
+        // run since now.
+        for earlier in
+            self.earlier.values().filter(|earlier| earlier.account.state() == State::Unknown)
+        {
             let id = earlier.account.id();
             if let Some(ran) = self.found.get_mut(&id) {
                 *ran = Schedstat::read(id.pid, id.tid).map_or(*ran, |account| account.ran);
@@ -205,7 +234,8 @@ impl Source for Ebpf {
     fn look(&mut self, roster: &Roster, _: Duration, counting: bool) -> io::Result<bool> {
         if counting {
             self.kernel.name(&pids(roster))?;
-            // The first look finds those that were there before; the kernel's side counts new ones that have no room.
+            // The first look finds those that were there before; the kernel's side counts new ones
+            // that have no room.
             let first = self.found.is_empty();
             for (_, id) in roster.threads() {
                 if !self.found.contains_key(&id) && !self.find(id) && first {
@@ -233,15 +263,18 @@ impl Source for Ebpf {
             // A number is that of a thread only.
             let id = alive.get(&Tid(tid as i32)).copied().unwrap_or_else(|| read.id());
             let stat = Stat::read(id.pid, id.tid).ok().filter(|stat| stat.start == id.start);
-            // Gone from /proc by now: its name is in its account by now, whatever was read of it before.
-            let account = if stat.is_none() { self.kernel.account(tid).unwrap_or(read) } else { read };
+            // Gone from /proc by now: its name is in its account by now, whatever was read of it
+            // before.
+            let account =
+                if stat.is_none() { self.kernel.account(tid).unwrap_or(read) } else { read };
             let whole = account.clone();
             let account = match self.earlier.get(&tid) {
                 // The number may be that of another thread by now.
                 Some(earlier) if earlier.account.begun() == account.begun() => {
                     if !earlier.member {
                         let state = whole.state();
-                        self.next.insert(tid, Earlier { account: whole, state, at: end, member: false });
+                        self.next
+                            .insert(tid, Earlier { account: whole, state, at: end, member: false });
                         continue;
                     }
                     account.added(&earlier.account, earlier.state, earlier.at)
@@ -251,7 +284,9 @@ impl Source for Ebpf {
             let state = match account.state() {
                 // It ended before the program was attached.
                 State::Unknown if stat.is_none() => continue,
-                State::Unknown => self.steady(id, Duration::from_nanos(end.saturating_sub(account.begun()))),
+                State::Unknown => {
+                    self.steady(id, Duration::from_nanos(end.saturating_sub(account.begun())))
+                }
                 state => state,
             };
             if state == State::Ended {
@@ -279,7 +314,10 @@ impl Source for Ebpf {
 
 impl fmt::Debug for Ebpf {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ebpf").field("per_switch", &self.per_switch).field("lost", &self.lost).finish_non_exhaustive()
+        f.debug_struct("Ebpf")
+            .field("per_switch", &self.per_switch)
+            .field("lost", &self.lost)
+            .finish_non_exhaustive()
     }
 }
 
@@ -310,10 +348,17 @@ mod tests {
         };
         let roster = Roster::new(Scope::Processes(vec![own(None).pid])).unwrap();
         ebpf.begin(&roster).unwrap();
-        let brief = std::thread::Builder::new().name("ebpf-brief".into()).spawn(|| own(None)).unwrap().join().unwrap();
+        let brief = std::thread::Builder::new()
+            .name("ebpf-brief".into())
+            .spawn(|| own(None))
+            .unwrap()
+            .join()
+            .unwrap();
         // Joined is not yet switched out for the last time.
         let ended = |ebpf: &Ebpf| {
-            ebpf.kernel.account(brief.tid.0.unsigned_abs()).is_some_and(|account| account.state() == State::Ended)
+            ebpf.kernel
+                .account(brief.tid.0.unsigned_abs())
+                .is_some_and(|account| account.state() == State::Ended)
         };
         let begin = Instant::now();
         while !ended(&ebpf) && begin.elapsed() < Duration::from_secs(20) {
@@ -333,7 +378,11 @@ mod tests {
             Err(reason) => return println!("left out: {reason}"),
         };
         // A process of its own, whose threads nobody else begins: each line it reads has it go on.
-        let mut shell = Command::new("sh").args(["-c", "read a; (read b); :"]).stdin(Stdio::piped()).spawn().unwrap();
+        let mut shell = Command::new("sh")
+            .args(["-c", "read a; (read b); :"])
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap();
         let mut lines = shell.stdin.take().unwrap();
         let roster = Roster::new(Scope::Processes(vec![Pid(shell.id() as i32)])).unwrap();
         ebpf.begin(&roster).unwrap();
@@ -345,7 +394,9 @@ mod tests {
         assert!(filled > 0 && roster.threads().count() == 1);
         lines.write_all(b"\n").unwrap();
         let begin = Instant::now();
-        while ebpf.kernel.missed().unwrap() == ebpf.missed_before && begin.elapsed() < Duration::from_secs(20) {
+        while ebpf.kernel.missed().unwrap() == ebpf.missed_before
+            && begin.elapsed() < Duration::from_secs(20)
+        {
             std::thread::sleep(Duration::from_millis(1));
         }
         ebpf.look(&roster, Duration::ZERO, true).unwrap();

@@ -35,15 +35,21 @@ impl Layer {
         match self {
             Self::Proc => "the same user as the program",
             Self::Perf => "CAP_PERFMON, or kernel.perf_event_paranoid at most 0",
-            Self::Ebpf => "CAP_BPF and CAP_PERFMON, Linux 5.15 with type information, the first PID namespace",
+            Self::Ebpf => {
+                "CAP_BPF and CAP_PERFMON, Linux 5.15 with type information, the first PID namespace"
+            }
         }
     }
 
     /// What it tells.
     pub fn gives(self) -> &'static str {
         match self {
-            Self::Proc => "time on and waiting for a CPU, context switches, migrations; time at locks sampled",
-            Self::Perf => "time on a CPU, context switches and migrations of every interval; time at locks sampled",
+            Self::Proc => {
+                "time on and waiting for a CPU, context switches, migrations; time at locks sampled"
+            }
+            Self::Perf => {
+                "time on a CPU, context switches and migrations of every interval; time at locks sampled"
+            }
             Self::Ebpf => {
                 "time on a CPU, waiting for one, at locks and asleep, context switches, migrations: exact, of every thread"
             }
@@ -53,9 +59,13 @@ impl Layer {
     /// What it does not tell.
     pub fn lacks(self) -> &'static str {
         match self {
-            Self::Proc => "threads that live for less than 10 ms; what runs now is accounted up to 8 ms late",
+            Self::Proc => {
+                "threads that live for less than 10 ms; what runs now is accounted up to 8 ms late"
+            }
             Self::Perf => "which of the time off a CPU was at locks is known from looks only",
-            Self::Ebpf => "locks that spin before they sleep show as computing; 32-bit programs show no locks",
+            Self::Ebpf => {
+                "locks that spin before they sleep show as computing; 32-bit programs show no locks"
+            }
         }
     }
 }
@@ -70,7 +80,10 @@ impl FromStr for Layer {
     type Err = UnknownLayer;
 
     fn from_str(text: &str) -> Result<Self, UnknownLayer> {
-        Self::ALL.into_iter().find(|layer| layer.name() == text).ok_or_else(|| UnknownLayer(text.to_owned()))
+        Self::ALL
+            .into_iter()
+            .find(|layer| layer.name() == text)
+            .ok_or_else(|| UnknownLayer(text.to_owned()))
     }
 }
 
@@ -106,6 +119,9 @@ mod tests {
         for layer in Layer::ALL {
             assert_eq!(layer.to_string().parse(), Ok(layer));
         }
-        assert_eq!("L1".parse::<Layer>().unwrap_err().to_string(), "there is no monitor 'L1': proc, perf or ebpf");
+        assert_eq!(
+            "L1".parse::<Layer>().unwrap_err().to_string(),
+            "there is no monitor 'L1': proc, perf or ebpf"
+        );
     }
 }

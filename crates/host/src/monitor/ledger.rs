@@ -5,8 +5,8 @@ use super::counters::Counters;
 use crate::thread::{Stat, ThreadId};
 use std::time::Duration;
 
-/// System calls by which a thread waits for another one. `futex_waitv` and `futex_wait` have the same number on every architecture;
-/// libc knows them on some only.
+/// System calls by which a thread waits for another one. `futex_waitv` and `futex_wait` have the
+/// same number on every architecture; libc knows them on some only.
 const WAITS_FOR_THREADS: [i64; 3] = [libc::SYS_futex, 449, 455];
 
 /// What a thread does at a look.
@@ -21,14 +21,16 @@ pub(super) enum Doing {
 }
 
 impl Doing {
-    /// From what `/proc/PID/task/TID/syscall` holds (proc_pid_syscall(5)): `running`, or the number of the system call it sleeps
-    /// in, or -1 where it sleeps in none.
+    /// From what `/proc/PID/task/TID/syscall` holds (proc_pid_syscall(5)): `running`, or the number
+    /// of the system call it sleeps in, or -1 where it sleeps in none.
     pub(super) fn parse(text: &[u8]) -> Self {
         if text.starts_with(b"running") {
             return Self::Runnable;
         }
-        let number =
-            text.split(|byte| byte.is_ascii_whitespace()).next().and_then(|field| std::str::from_utf8(field).ok());
+        let number = text
+            .split(|byte| byte.is_ascii_whitespace())
+            .next()
+            .and_then(|field| std::str::from_utf8(field).ok());
         match number.and_then(|number| number.parse().ok()) {
             Some(number) if WAITS_FOR_THREADS.contains(&number) => Self::Locked,
             _ => Self::Asleep,
@@ -98,7 +100,10 @@ impl Ledger {
             looks: self.looks,
             voluntary: last.voluntary.saturating_sub(first.voluntary),
             involuntary: last.involuntary.saturating_sub(first.involuntary),
-            migrations: last.migrations.zip(first.migrations).map(|(last, first)| last.saturating_sub(first)),
+            migrations: last
+                .migrations
+                .zip(first.migrations)
+                .map(|(last, first)| last.saturating_sub(first)),
             cpu: stat.cpu,
         }
     }

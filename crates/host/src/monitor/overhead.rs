@@ -1,7 +1,8 @@
 //! What watching cost, from a measurement on the spot.
 //!
-//! The thread that watches has its CPU time from the kernel. What a layer adds to every context switch is spent in the program's
-//! own time; it is the number of switches on the machine in the window times what one was measured to cost here.
+//! The thread that watches has its CPU time from the kernel. What a layer adds to every context
+//! switch is spent in the program's own time; it is the number of switches on the machine in the
+//! window times what one was measured to cost here.
 
 use rustix::thread::ClockId;
 use std::ops::AddAssign;
@@ -14,7 +15,8 @@ pub struct Overhead {
     pub watching: Duration,
     /// In the kernel, at context switches: `switches * per_switch`.
     pub switching: Duration,
-    /// Context switches of the whole machine in the window; 0 where the layer adds nothing to them.
+    /// Context switches of the whole machine in the window; 0 where the layer adds nothing to
+    /// them.
     pub switches: u64,
     /// What the layer adds to one, measured before the window.
     pub per_switch: Duration,
@@ -55,7 +57,8 @@ pub(super) fn now() -> u64 {
     time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
 }
 
-/// Context switches of the whole machine since boot (`ctxt` in `/proc/stat`); 0 where they are not told.
+/// Context switches of the whole machine since boot (`ctxt` in `/proc/stat`); 0 where they are not
+/// told.
 #[cfg(feature = "bpf")]
 pub(super) fn machine_switches() -> u64 {
     let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();

@@ -1,12 +1,14 @@
 //! Watching by the kernel's records of context switches ([`Layer::Perf`]).
 //!
-//! An event on each CPU records every switch of the machine into a buffer that is emptied at each look. Turns, switches and
-//! migrations come from the records, also those of threads that live for less than the time between two looks. A record does not
-//! say what a thread that gave up its CPU waits for, nor when it was woken: time waiting for a CPU stays the scheduler's account, and
-//! time at locks that of looks, as without privilege.
+//! An event on each CPU records every switch of the machine into a buffer that is emptied at each
+//! look. Turns, switches and migrations come from the records, also those of threads that live for
+//! less than the time between two looks. A record does not say what a thread that gave up its CPU
+//! waits for, nor when it was woken: time waiting for a CPU stays the scheduler's account, and time
+//! at locks that of looks, as without privilege.
 //!
-//! Buffers are bounded. What did not fit is counted, and a turn that was open then does not count: the figures are too low by it
-//! ([`Activity::lost`]). So are those of a CPU that comes while it is watched and cannot be, which is counted once.
+//! Buffers are bounded. What did not fit is counted, and a turn that was open then does not count:
+//! the figures are too low by it ([`Activity::lost`]). So are those of a CPU that comes while it is
+//! watched and cannot be, which is counted once.
 //!
 //! [`Activity::lost`]: super::Activity::lost
 
@@ -33,12 +35,14 @@ use turns::{Book, Turns};
 #[derive(Debug)]
 pub(super) struct Perf {
     rings: Vec<(CpuId, Ring)>,
-    /// CPUs of this window that cannot be watched: they go away at that moment, or there is no more room for buffers.
+    /// CPUs of this window that cannot be watched: they go away at that moment, or there is no
+    /// more room for buffers.
     unwatched: BTreeSet<CpuId>,
     /// What the records do not tell.
     looks: Sampling,
     book: Book,
-    /// Taken out and not yet in the book: a CPU whose buffer was read earlier may have an earlier record still to come.
+    /// Taken out and not yet in the book: a CPU whose buffer was read earlier may have an earlier
+    /// record still to come.
     later: Vec<(CpuId, Record)>,
     bytes: Vec<u8>,
     /// Of the window, all CPUs' together.
@@ -55,7 +59,8 @@ impl Perf {
         let (book, later, bytes) = (Book::default(), Vec::new(), Vec::new());
         let (looks, switches, per_switch) = (Sampling::beside_records(), 0, Duration::ZERO);
         let checked = Duration::ZERO;
-        let mut perf = Self { rings, unwatched, looks, book, later, bytes, switches, checked, per_switch };
+        let mut perf =
+            Self { rings, unwatched, looks, book, later, bytes, switches, checked, per_switch };
         if let Some(error) = perf.prepare(&online().map_err(|error| refused(&error))?) {
             return Err(refused(&error));
         }
@@ -68,8 +73,8 @@ impl Perf {
         Ok(perf)
     }
 
-    /// Prepares the CPUs that are online and not watched yet, and lets go of those that are offline; why one of them is left out for this
-    /// window.
+    /// Prepares the CPUs that are online and not watched yet, and lets go of those that are
+    /// offline; why one of them is left out for this window.
     fn prepare(&mut self, online: &CpuSet) -> Option<io::Error> {
         self.rings.retain(|(cpu, _)| online.contains(*cpu));
         let watched: CpuSet = self.rings.iter().map(|(cpu, _)| *cpu).collect();
@@ -123,7 +128,8 @@ impl Perf {
         for (cpu, ring) in &mut self.rings {
             self.bytes.clear();
             ring.take(&mut self.bytes);
-            // Whom the last switch gave this CPU to: the other half of that switch, which says the same, is passed over.
+            // Whom the last switch gave this CPU to: the other half of that switch, which says the
+            // same, is passed over.
             let mut given = None;
             self.later.extend(records(&self.bytes).filter_map(|record| match record.what {
                 What::Turn if given == Some(record.tid) => None,
@@ -144,13 +150,15 @@ impl Perf {
 
     /// What looks and records together say about a thread.
     fn merge(&self, mut thread: ThreadActivity, end: u64) -> ThreadActivity {
-        let Some(turns) = u32::try_from(thread.id.tid.0).ok().and_then(|tid| self.book.threads.get(&tid)) else {
+        let Some(turns) =
+            u32::try_from(thread.id.tid.0).ok().and_then(|tid| self.book.threads.get(&tid))
+        else {
             return thread;
         };
         // The looks tell the share of its sleep.
-        let share = thread
-            .locked
-            .map(|locked| if thread.slept.is_zero() { 0.0 } else { locked.div_duration_f64(thread.slept) });
+        let share = thread.locked.map(|locked| {
+            if thread.slept.is_zero() { 0.0 } else { locked.div_duration_f64(thread.slept) }
+        });
         let end = turns.ended.unwrap_or(end);
         thread.comm = turns.comm.clone().unwrap_or(thread.comm);
         if let Some(born) = turns.born {
@@ -158,7 +166,8 @@ impl Perf {
         }
         if let Some(ran) = turns.ran(end) {
             thread.ran = ran.min(thread.elapsed);
-            thread.waited = thread.waited.max(turns.preempted(end)).min(thread.elapsed - thread.ran);
+            thread.waited =
+                thread.waited.max(turns.preempted(end)).min(thread.elapsed - thread.ran);
             thread.slept = thread.elapsed - thread.ran - thread.waited;
             thread.locked = share.map(|share| thread.slept.mul_f64(share));
         }
@@ -202,7 +211,8 @@ impl Source for Perf {
         false
     }
 
-    /// Also after another window: nothing is recorded between them, for who watches may not come back.
+    /// Also after another window: nothing is recorded between them, for who watches may not come
+    /// back.
     fn begin(&mut self, roster: &Roster) -> io::Result<()> {
         self.looks.begin(roster)?;
         self.begin_records()
@@ -233,9 +243,11 @@ impl Source for Perf {
         }
         self.take(end);
         let looked: Vec<ThreadActivity> = self.looks.end(roster)?;
-        let seen: HashSet<u32> = looked.iter().map(|thread| thread.id.tid.0.unsigned_abs()).collect();
+        let seen: HashSet<u32> =
+            looked.iter().map(|thread| thread.id.tid.0.unsigned_abs()).collect();
         let missed = self.book.threads.iter().filter(|(tid, _)| !seen.contains(tid));
-        let missed: Vec<ThreadActivity> = missed.filter_map(|(&tid, turns)| unseen(tid, turns, end)).collect();
+        let missed: Vec<ThreadActivity> =
+            missed.filter_map(|(&tid, turns)| unseen(tid, turns, end)).collect();
         Ok(looked.into_iter().map(|thread| self.merge(thread, end)).chain(missed).collect())
     }
 

@@ -64,7 +64,8 @@ impl Source for Sampling {
         self.ended.clear();
         self.last = Duration::ZERO;
         for watched in self.watched.values_mut() {
-            watched.ledger = watched.left.take().map(|counters| Ledger::new(Duration::ZERO, counters));
+            watched.ledger =
+                watched.left.take().map(|counters| Ledger::new(Duration::ZERO, counters));
         }
         Ok(true)
     }
@@ -129,7 +130,8 @@ impl Watched {
     /// Whether it was found to have ended.
     fn look(&mut self, at: Duration, counting: bool, switches: bool) -> bool {
         let Some(ledger) = &mut self.ledger else {
-            self.ledger = read(&mut self.files, switches).ok().map(|counters| Ledger::new(at, counters));
+            self.ledger =
+                read(&mut self.files, switches).ok().map(|counters| Ledger::new(at, counters));
             return self.ledger.is_none();
         };
         if counting {
@@ -154,5 +156,9 @@ impl Watched {
 }
 
 fn read(files: &mut Files, switches: bool) -> io::Result<Counters> {
-    if switches { files.counters() } else { Ok(Counters { account: files.account()?, ..Counters::default() }) }
+    if switches {
+        files.counters()
+    } else {
+        Ok(Counters { account: files.account()?, ..Counters::default() })
+    }
 }

@@ -20,20 +20,22 @@ pub(super) trait Source: fmt::Debug + Send {
     /// A window begins.
     fn begin(&mut self, roster: &Roster) -> io::Result<()>;
 
-    /// A window begins where the one before has ended: what was read then need not be read again. It is not looked at again at that moment.
-    /// Whether the layer can do that; else the window begins anew.
+    /// A window begins where the one before has ended: what was read then need not be read again.
+    /// It is not looked at again at that moment. Whether the layer can do that; else the window
+    /// begins anew.
     fn follow(&mut self, _: &Roster) -> io::Result<bool> {
         Ok(false)
     }
 
-    /// The first thing in a look: what each thread does at this moment. Who watches has taken a CPU from one of them, and others will soon wait
-    /// for that one. Whether a thread was found to have ended.
+    /// The first thing in a look: what each thread does at this moment. Who watches has taken a CPU
+    /// from one of them, and others will soon wait for that one. Whether a thread was found to
+    /// have ended.
     fn glimpse(&mut self) -> bool {
         false
     }
 
-    /// `at` since the window began; `counting` at the looks that may cost more, a tenth of a second apart, and at the last one. Whether a thread
-    /// was found to have ended.
+    /// `at` since the window began; `counting` at the looks that may cost more, a tenth of a second
+    /// apart, and at the last one. Whether a thread was found to have ended.
     fn look(&mut self, roster: &Roster, at: Duration, counting: bool) -> io::Result<bool>;
 
     /// The window is over.

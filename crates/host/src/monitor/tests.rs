@@ -19,17 +19,31 @@ fn stat() -> Stat {
 /// Of a thread that slept for the time that it did not run.
 pub(super) fn thread(elapsed: Duration, ran: Duration) -> ThreadActivity {
     let mut ledger = Ledger::new(Duration::ZERO, Counters::default());
-    ledger.count(elapsed, Counters { account: Account { ran, ..Account::default() }, ..Counters::default() });
+    ledger.count(
+        elapsed,
+        Counters { account: Account { ran, ..Account::default() }, ..Counters::default() },
+    );
     let slept = elapsed.saturating_sub(ran);
     ThreadActivity { elapsed, ran, slept, ..ledger.activity(id(), stat()) }
 }
 
 pub(super) fn activity(elapsed: Duration, threads: Vec<ThreadActivity>) -> Activity {
-    Activity { layer: Layer::Proc, elapsed, threads, stretched: None, lost: 0, overhead: Overhead::default() }
+    Activity {
+        layer: Layer::Proc,
+        elapsed,
+        threads,
+        stretched: None,
+        lost: 0,
+        overhead: Overhead::default(),
+    }
 }
 
 fn counters(ran_ms: u64, waited_ms: u64) -> Counters {
-    let account = Account { ran: Duration::from_millis(ran_ms), waited: Duration::from_millis(waited_ms), slices: 1 };
+    let account = Account {
+        ran: Duration::from_millis(ran_ms),
+        waited: Duration::from_millis(waited_ms),
+        slices: 1,
+    };
     Counters { account, voluntary: 2 * ran_ms, involuntary: ran_ms, migrations: Some(ran_ms / 10) }
 }
 
@@ -56,7 +70,10 @@ fn looks_split_the_sleep_that_is_known_exactly() {
     }
     ledger.count(ms(105), counters(150, 20));
     let activity = ledger.activity(id(), stat());
-    assert_eq!((activity.elapsed, activity.ran, activity.waited, activity.slept), (ms(100), ms(50), ms(10), ms(40)));
+    assert_eq!(
+        (activity.elapsed, activity.ran, activity.waited, activity.slept),
+        (ms(100), ms(50), ms(10), ms(40))
+    );
     assert_eq!((activity.locked, activity.looks), (Some(ms(30)), 5));
     assert_eq!((activity.voluntary, activity.involuntary, activity.migrations), (100, 50, Some(5)));
 }
@@ -102,7 +119,10 @@ fn rates_and_shares_are_those_of_all_threads() {
 }
 
 /// A thread of this process under a name of its own, that ends when its channel closes.
-fn start(name: &str, work: impl FnOnce(Receiver<()>) + Send + 'static) -> (Sender<()>, JoinHandle<()>) {
+fn start(
+    name: &str,
+    work: impl FnOnce(Receiver<()>) + Send + 'static,
+) -> (Sender<()>, JoinHandle<()>) {
     let (stop, stopped) = channel();
     (stop, Builder::new().name(name.to_owned()).spawn(move || work(stopped)).unwrap())
 }
@@ -148,7 +168,8 @@ fn threads_that_compute_wait_for_each_other_and_sleep_are_told_apart() {
     for thread in &activity.threads {
         assert_eq!(thread.ran + thread.waited + thread.slept, thread.elapsed);
     }
-    let (computes, locked, sleeps) = (named("mon-computes"), named("mon-locked"), named("mon-sleeps"));
+    let (computes, locked, sleeps) =
+        (named("mon-computes"), named("mon-locked"), named("mon-sleeps"));
     assert!(computes.ran > Duration::ZERO && computes.looks > 0);
     // A lock that is never released: all but the moment it began.
     assert!(locked.locked.unwrap() > locked.elapsed.mul_f64(0.9), "{locked:?}");
@@ -199,7 +220,11 @@ fn a_layer_that_failed_within_a_window_is_not_kept_for_others() {
     let mut monitor = Monitor::new(own, Layer::Perf, source, Vec::new()).unwrap();
     assert!(monitor.watch(ms(1), &sleep, &|| false).is_err());
     drop(monitor);
-    assert_eq!(Arc::strong_count(&begun), 1, "it goes with the monitor, and what it has begun with it");
+    assert_eq!(
+        Arc::strong_count(&begun),
+        1,
+        "it goes with the monitor, and what it has begun with it"
+    );
 }
 
 /// A layer that notes what it is asked to do.
@@ -243,7 +268,8 @@ impl Source for Noting {
     }
 }
 
-/// A layer each of whose windows takes 5 ms to read out, and that can go on where one has ended or cannot.
+/// A layer each of whose windows takes 5 ms to read out, and that can go on where one has ended or
+/// cannot.
 #[derive(Debug)]
 struct Slow {
     follows: bool,
@@ -363,23 +389,31 @@ fn dear_looks_come_later_where_they_may_and_it_is_told() {
     let program = Sleeping(std::process::Command::new("sleep").arg("600").spawn().unwrap());
     for stretches in [true, false] {
         let program = Scope::Processes(vec![Pid(program.0.id() as i32)]);
-        let mut monitor = Monitor::new(program, Layer::Proc, Box::new(Dear { stretches }), Vec::new()).unwrap();
+        let mut monitor =
+            Monitor::new(program, Layer::Proc, Box::new(Dear { stretches }), Vec::new()).unwrap();
         let pauses = std::cell::RefCell::new(Vec::new());
         let enough = || pauses.borrow().len() >= 4;
-        let seen = monitor.watch(Duration::from_secs(3600), &|time| pauses.borrow_mut().push(time), &enough).unwrap();
+        let seen = monitor
+            .watch(Duration::from_secs(3600), &|time| pauses.borrow_mut().push(time), &enough)
+            .unwrap();
         // The first look begins the window; what it takes says nothing about those that follow.
         let (first, later) = (pauses.borrow()[0], pauses.borrow()[1..].to_vec());
         assert!(first <= LOOK.mul_f64(1.5));
         if stretches {
             assert!(later.iter().all(|&pause| pause >= ms(100)), "{later:?}");
             assert!(monitor.pace() >= ms(200));
-            // The next window of the same program goes on like that, and counts its first look and its last.
+            // The next window of the same program goes on like that, and counts its first look and
+            // its last.
             let looks = std::cell::Cell::new(0);
             let twice = || looks.replace(looks.get() + 1) == 1;
-            let window = monitor.watch(Duration::from_secs(3600), &|_| sleep(ms(30)), &twice).unwrap();
+            let window =
+                monitor.watch(Duration::from_secs(3600), &|_| sleep(ms(30)), &twice).unwrap();
             assert!(window.stretched.unwrap() >= ms(30) && monitor.pace() >= ms(200), "{window:?}");
         } else {
-            assert!(later.iter().all(|&pause| pause <= LOOK.mul_f64(1.5)) && seen.stretched.is_none(), "{later:?}");
+            assert!(
+                later.iter().all(|&pause| pause <= LOOK.mul_f64(1.5)) && seen.stretched.is_none(),
+                "{later:?}"
+            );
         }
         // It has prepared nothing that others could use.
         monitor.failed = true;

@@ -6,8 +6,9 @@ use pinwise_testbed::{Part, mark_critical};
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// The roles of a window. The first thread of a process is a role of its own, `main`, where workers have the same name: what it does
-/// alone is what limits many programs. Workers are other threads of the process; of the program's first process its children, too.
+/// The roles of a window. The first thread of a process is a role of its own, `main`, where workers
+/// have the same name: what it does alone is what limits many programs. Workers are other threads
+/// of the process; of the program's first process its children, too.
 pub(crate) fn parts(activity: &Activity) -> Vec<Part> {
     let found: Vec<Found<'_>> =
         activity.threads.iter().map(|thread| Found { comm: &thread.comm, process: 0 }).collect();
@@ -16,7 +17,9 @@ pub(crate) fn parts(activity: &Activity) -> Vec<Part> {
         let first = thread.id.tid == thread.id.pid.main();
         let root = activity.threads.first().is_some_and(|oldest| oldest.id == thread.id);
         let worker = |other: &ThreadActivity| {
-            other.id != thread.id && other.comm == thread.comm && (root || other.id.pid == thread.id.pid)
+            other.id != thread.id
+                && other.comm == thread.comm
+                && (root || other.id.pid == thread.id.pid)
         };
         let main = first && activity.threads.iter().any(worker);
         let role = if main { format!("{} (main)", named.role) } else { named.role };
@@ -25,16 +28,21 @@ pub(crate) fn parts(activity: &Activity) -> Vec<Part> {
             None => roles.push((role, vec![thread])),
         }
     }
-    let mut parts: Vec<Part> = roles.into_iter().map(|(role, threads)| part(role, &threads)).collect();
+    let mut parts: Vec<Part> =
+        roles.into_iter().map(|(role, threads)| part(role, &threads)).collect();
     mark_critical(&mut parts);
     parts
 }
 
 fn part(role: String, threads: &[&ThreadActivity]) -> Part {
-    let sum = |of: fn(&ThreadActivity) -> Duration| threads.iter().map(|thread| of(thread).as_secs_f64()).sum::<f64>();
+    let sum = |of: fn(&ThreadActivity) -> Duration| {
+        threads.iter().map(|thread| of(thread).as_secs_f64()).sum::<f64>()
+    };
     let elapsed = sum(|thread| thread.elapsed);
     let share = |seconds: f64| if elapsed > 0.0 { seconds / elapsed } else { 0.0 };
-    let count = |of: fn(&ThreadActivity) -> u64| share(threads.iter().map(|thread| of(thread) as f64).sum());
+    let count = |of: fn(&ThreadActivity) -> u64| {
+        share(threads.iter().map(|thread| of(thread) as f64).sum())
+    };
     let locked: Option<f64> = threads.iter().map(|thread| Some(thread.locked?.as_secs_f64())).sum();
     let migrations: Option<u64> = threads.iter().map(|thread| thread.migrations).sum();
     let locked = locked.map(share);
@@ -52,7 +60,8 @@ fn part(role: String, threads: &[&ThreadActivity]) -> Part {
     }
 }
 
-/// Threads with different numbers: one that ended within a window is counted once however often it was watched.
+/// Threads with different numbers: one that ended within a window is counted once however often it
+/// was watched.
 fn simultaneous(threads: &[&ThreadActivity]) -> u32 {
     let ids: HashMap<_, ()> = threads.iter().map(|thread| (thread.id, ())).collect();
     ids.len() as u32
@@ -82,17 +91,25 @@ mod tests {
 
     #[test]
     fn the_first_thread_is_told_from_workers_of_the_same_name() {
-        let threads =
-            vec![thread(7, "pigz", 10, Some(90)), thread(8, "pigz", 100, Some(0)), thread(9, "pigz", 80, Some(10))];
+        let threads = vec![
+            thread(7, "pigz", 10, Some(90)),
+            thread(8, "pigz", 100, Some(0)),
+            thread(9, "pigz", 80, Some(10)),
+        ];
         let parts = parts(&Activity { threads, ..Activity::none(Duration::from_millis(100)) });
         let told: Vec<(&str, u32, bool)> =
             parts.iter().map(|part| (part.role.as_str(), part.threads, part.critical)).collect();
         assert_eq!(told, [("pigz (main)", 1, false), ("pigz", 2, true)]);
-        assert!((parts[1].ran - 0.9).abs() < 1e-9 && (parts[1].locked.unwrap() - 0.05).abs() < 1e-9);
-        assert!((parts[1].voluntary_rate - 100.0).abs() < 1e-9 && parts[1].migration_rate == Some(10.0));
+        assert!(
+            (parts[1].ran - 0.9).abs() < 1e-9 && (parts[1].locked.unwrap() - 0.05).abs() < 1e-9
+        );
+        assert!(
+            (parts[1].voluntary_rate - 100.0).abs() < 1e-9 && parts[1].migration_rate == Some(10.0)
+        );
     }
 
-    /// `sh -c 'work & work & wait'`: the first shell waits for those it has forked, which have its name.
+    /// `sh -c 'work & work & wait'`: the first shell waits for those it has forked, which have its
+    /// name.
     #[test]
     fn children_that_work_are_told_from_the_process_that_waits_for_them() {
         let child = |pid: i32| {
@@ -108,8 +125,10 @@ mod tests {
 
     #[test]
     fn locks_that_may_not_be_seen_are_part_of_sleep() {
-        let parts =
-            parts(&Activity { threads: vec![thread(7, "x", 40, None)], ..Activity::none(Duration::from_millis(100)) });
+        let parts = parts(&Activity {
+            threads: vec![thread(7, "x", 40, None)],
+            ..Activity::none(Duration::from_millis(100))
+        });
         assert_eq!((parts[0].role.as_str(), parts[0].locked), ("x", None));
         assert!((parts[0].slept - 0.6).abs() < 1e-9);
     }

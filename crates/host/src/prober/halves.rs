@@ -1,7 +1,8 @@
 //! Two windows that follow each other, as one; and whether the program did the same in both.
 //!
-//! A probe stands for the whole run only where the program does the same all the time. Where the second half of a probe differs from
-//! the first, a phase began or ended in it, and its profile is that of neither.
+//! A probe stands for the whole run only where the program does the same all the time. Where the
+//! second half of a probe differs from the first, a phase began or ended in it, and its profile is
+//! that of neither.
 
 use crate::monitor::{Activity, ThreadActivity};
 use crate::thread::ThreadId;
@@ -17,8 +18,8 @@ pub struct Drift {
     pub lock: Option<[f64; 2]>,
 }
 
-/// A difference below so many percentage points is no other phase. The kernel's accounts of a running thread are up to 8 ms old, which
-/// is 16 points of half a probe of 100 ms.
+/// A difference below so many percentage points is no other phase. The kernel's accounts of a
+/// running thread are up to 8 ms old, which is 16 points of half a probe of 100 ms.
 const NOTABLE: f64 = 25.0;
 /// And a share that was sampled has to differ by so many of its standard errors.
 const SIGMAS: f64 = 4.0;
@@ -29,7 +30,11 @@ impl Drift {
         let cpu_util = [one, other].map(|half| half.utilization(contexts as usize) * 100.0);
         let lock = one.lock().zip(other.lock()).map(|(one, other)| [one * 100.0, other * 100.0]);
         let busier = (cpu_util[0] - cpu_util[1]).abs() >= NOTABLE;
-        let looks: f64 = [one, other].iter().flat_map(|half| &half.threads).map(|thread| f64::from(thread.looks)).sum();
+        let looks: f64 = [one, other]
+            .iter()
+            .flat_map(|half| &half.threads)
+            .map(|thread| f64::from(thread.looks))
+            .sum();
         let otherwise = lock.is_some_and(|[one, other]| {
             let mean = (one + other) / 200.0;
             // Of the difference of two shares, each from half of the looks.
@@ -94,7 +99,10 @@ mod tests {
             migrations: Some(1),
             cpu: None,
         };
-        Activity { threads: threads.iter().map(thread).collect(), ..Activity::none(Duration::from_millis(100)) }
+        Activity {
+            threads: threads.iter().map(thread).collect(),
+            ..Activity::none(Duration::from_millis(100))
+        }
     }
 
     #[test]
@@ -103,15 +111,24 @@ mod tests {
         assert_eq!(both.elapsed, Duration::from_millis(200));
         assert_eq!(both.threads.len(), 3);
         let first = &both.threads[0];
-        assert_eq!((first.ran, first.locked), (Duration::from_millis(120), Some(Duration::from_millis(30))));
+        assert_eq!(
+            (first.ran, first.locked),
+            (Duration::from_millis(120), Some(Duration::from_millis(30)))
+        );
         assert_eq!((first.voluntary, first.migrations, first.looks), (6, Some(2), 20));
         assert_eq!(first.ran + first.waited + first.slept, first.elapsed);
     }
 
     #[test]
     fn a_phase_that_begins_within_a_probe_is_noticed() {
-        assert_eq!(Drift::between(&half(&[(1, 90, 0)]), &half(&[(1, 70, 0)]), 1), None, "stale accounts are no phase");
-        let drift = Drift::between(&half(&[(1, 95, 0), (2, 0, 90)]), &half(&[(1, 95, 0), (2, 90, 0)]), 2).unwrap();
+        assert_eq!(
+            Drift::between(&half(&[(1, 90, 0)]), &half(&[(1, 70, 0)]), 1),
+            None,
+            "stale accounts are no phase"
+        );
+        let drift =
+            Drift::between(&half(&[(1, 95, 0), (2, 0, 90)]), &half(&[(1, 95, 0), (2, 90, 0)]), 2)
+                .unwrap();
         assert!((drift.cpu_util[0] - 47.5).abs() < 1e-9 && (drift.cpu_util[1] - 92.5).abs() < 1e-9);
         let many = |locked| (1..40).map(|tid| (tid, 10, locked)).collect::<Vec<_>>();
         assert!(Drift::between(&half(&many(10)), &half(&many(80)), 8).is_some());

@@ -15,7 +15,8 @@ pub enum Subject {
     Anew(Recipe),
     /// A program that is started once, and what changes its parameter while it runs.
     Launched(Recipe, Setter),
-    /// A process that runs already; it is left running, with the last parameter that a command has set, or the limits it had.
+    /// A process that runs already; it is left running, with the last parameter that a command has
+    /// set, or the limits it had.
     Running(Pid, Setter),
 }
 
@@ -39,7 +40,8 @@ pub type Threads = Box<dyn Fn(u32) -> u32 + Send>;
 pub struct ProbeOptions {
     /// The contexts that count as all: those the program may use.
     pub contexts: u32,
-    /// Threads it makes for its parameter, where that is known; a constant where the parameter changes something else.
+    /// Threads it makes for its parameter, where that is known; a constant where the parameter
+    /// changes something else.
     pub threads: Option<Threads>,
     /// A line of its output that ends the initialization.
     pub after: Option<Regex>,

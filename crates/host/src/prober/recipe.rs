@@ -20,7 +20,9 @@ pub struct Recipe {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RecipeError {
     /// Nothing to start.
-    #[error("there is no program to start: add -- CMD with {PLACE} where it takes its number of threads")]
+    #[error(
+        "there is no program to start: add -- CMD with {PLACE} where it takes its number of threads"
+    )]
     NoProgram,
     /// Nothing in it changes with the parameter.
     #[error(
@@ -31,9 +33,14 @@ pub enum RecipeError {
 }
 
 impl Recipe {
-    /// `command` with the environment variables `NAME` (the parameter itself) or `NAME=VALUE` (with `{n}` in it, or without).
-    /// `output`: where its standard output goes, with `{n}` in it if it likes; nowhere by default.
-    pub fn new(command: Vec<String>, environment: &[String], output: Option<PathBuf>) -> Result<Self, RecipeError> {
+    /// `command` with the environment variables `NAME` (the parameter itself) or `NAME=VALUE` (with
+    /// `{n}` in it, or without). `output`: where its standard output goes, with `{n}` in it if
+    /// it likes; nowhere by default.
+    pub fn new(
+        command: Vec<String>,
+        environment: &[String],
+        output: Option<PathBuf>,
+    ) -> Result<Self, RecipeError> {
         let recipe = Self::fixed(command, environment, output)?;
         // Not in the program's own name: `{n}` there is a file of that name.
         let values = recipe.environment.iter().map(|(_, value)| value);
@@ -42,7 +49,11 @@ impl Recipe {
     }
 
     /// As [`Recipe::new`], of a program that need not change with the parameter.
-    pub fn fixed(command: Vec<String>, environment: &[String], output: Option<PathBuf>) -> Result<Self, RecipeError> {
+    pub fn fixed(
+        command: Vec<String>,
+        environment: &[String],
+        output: Option<PathBuf>,
+    ) -> Result<Self, RecipeError> {
         if command.is_empty() {
             return Err(RecipeError::NoProgram);
         }
@@ -70,10 +81,14 @@ impl Recipe {
 
     /// The environment variables with it.
     pub fn environment(&self, parameter: u32) -> BTreeMap<String, String> {
-        self.environment.iter().map(|(name, value)| (name.clone(), fill(value, parameter))).collect()
+        self.environment
+            .iter()
+            .map(|(name, value)| (name.clone(), fill(value, parameter)))
+            .collect()
     }
 
-    /// The environment variables that do not depend on it: what the program is started with when nobody decides.
+    /// The environment variables that do not depend on it: what the program is started with when
+    /// nobody decides.
     pub fn fixed_environment(&self) -> BTreeMap<String, String> {
         self.environment.iter().filter(|(_, value)| !value.contains(PLACE)).cloned().collect()
     }
@@ -83,13 +98,18 @@ impl Recipe {
         self.command[1..].iter().any(|word| word.contains(PLACE))
     }
 
-    /// The command with its parameter. Its standard error is ours to read: the last line explains a failure.
+    /// The command with its parameter. Its standard error is ours to read: the last line explains a
+    /// failure.
     pub(crate) fn launch(&self, parameter: u32) -> Launch {
         let filled = |text: &String| OsString::from(fill(text, parameter));
         Launch {
             program: self.command[0].clone().into(),
             arguments: self.command[1..].iter().map(filled).collect(),
-            environment: self.environment.iter().map(|(name, value)| (name.into(), filled(value))).collect(),
+            environment: self
+                .environment
+                .iter()
+                .map(|(name, value)| (name.into(), filled(value)))
+                .collect(),
             stdout: match &self.stdout {
                 Output::File(path) => Output::File(self.path(path, parameter)),
                 other => other.clone(),
@@ -126,17 +146,23 @@ mod tests {
         );
         let launch = recipe.unwrap().launch(12);
         assert_eq!(launch.arguments, ["-p", "12", "-o12", "f"]);
-        let environment: Vec<(&str, &str)> =
-            launch.environment.iter().map(|(name, value)| (name.to_str().unwrap(), value.to_str().unwrap())).collect();
+        let environment: Vec<(&str, &str)> = launch
+            .environment
+            .iter()
+            .map(|(name, value)| (name.to_str().unwrap(), value.to_str().unwrap()))
+            .collect();
         assert_eq!(environment, [("A", "x12y"), ("OMP_NUM_THREADS", "12"), ("B", "1")]);
         assert_eq!(launch.stdout, Output::Null);
     }
 
     #[test]
     fn a_variable_left_out_is_the_program_as_nobody_decided() {
-        let recipe = Recipe::new(words(&["solver", "f"]), &words(&["OMP_NUM_THREADS", "B=1"]), None).unwrap();
-        let pairs =
-            |of: BTreeMap<String, String>| of.into_iter().map(|(name, value)| name + "=" + &value).collect::<Vec<_>>();
+        let recipe =
+            Recipe::new(words(&["solver", "f"]), &words(&["OMP_NUM_THREADS", "B=1"]), None)
+                .unwrap();
+        let pairs = |of: BTreeMap<String, String>| {
+            of.into_iter().map(|(name, value)| name + "=" + &value).collect::<Vec<_>>()
+        };
         assert_eq!(pairs(recipe.environment(3)), ["B=1", "OMP_NUM_THREADS=3"]);
         assert_eq!(pairs(recipe.fixed_environment()), ["B=1"]);
         assert_eq!((recipe.words(3).join(" "), recipe.in_words()), ("solver f".into(), false));

@@ -21,9 +21,11 @@ pub struct Seen {
     pub drift: Option<Drift>,
     /// Its progress was measured while it was watched; else in further runs, which were not.
     pub disturbed: bool,
-    /// What other programs took of the contexts from its start to its end; `None` where that is not told, or it has not ended.
+    /// What other programs took of the contexts from its start to its end; `None` where that is
+    /// not told, or it has not ended.
     pub others: Option<CrowdShare>,
-    /// Mean power of the processor meanwhile, warming up included, in watts; `None` where it was not asked for.
+    /// Mean power of the processor meanwhile, warming up included, in watts; `None` where it was
+    /// not asked for.
     pub watts: Option<f64>,
 }
 
@@ -47,11 +49,17 @@ impl Seen {
 pub(super) fn unseen(activity: &Activity) -> impl Iterator<Item = String> {
     let watched = !activity.threads.is_empty();
     let unseen = [
-        (activity.lock().is_none(), "LOCK cannot be seen here and counts as 0: run pinwise as the program's user"),
+        (
+            activity.lock().is_none(),
+            "LOCK cannot be seen here and counts as 0: run pinwise as the program's user",
+        ),
         (
             activity.migration_rate().is_none(),
             "MIGR_RATE cannot be seen here and counts as 0: the kernel does not tell migrations",
         ),
     ];
-    unseen.into_iter().filter(move |(unseen, _)| watched && *unseen).map(|(_, note)| note.to_owned())
+    unseen
+        .into_iter()
+        .filter(move |(unseen, _)| watched && *unseen)
+        .map(|(_, note)| note.to_owned())
 }

@@ -12,7 +12,9 @@ use crate::sys::{self, Counter, Event, Usage};
 use crate::target::TargetError;
 use crate::thread::{Pid, Stat};
 use pinwise_testbed::{MeasureError, figures};
-use rustix::process::{Pid as RawPid, Resource, Rlimit, Signal, WaitId, WaitIdOptions, prlimit, waitid};
+use rustix::process::{
+    Pid as RawPid, Resource, Rlimit, Signal, WaitId, WaitIdOptions, prlimit, waitid,
+};
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::os::unix::process::ExitStatusExt;
@@ -69,8 +71,8 @@ struct Family {
 
 /// Pipes only what is read: a program that prints gigabytes would wait for us.
 pub(super) fn choose_streams(launch: &mut Launch, options: &ProbeOptions) {
-    let wanted =
-        options.after.is_some() || matches!(&options.progress, ProgressSource::Metric(MetricSpec::Stdout(_), _));
+    let wanted = options.after.is_some()
+        || matches!(&options.progress, ProgressSource::Metric(MetricSpec::Stdout(_), _));
     if wanted && launch.stdout == Output::Null {
         launch.stdout = Output::Read;
     }
@@ -85,9 +87,11 @@ impl Session {
     ) -> Result<Self, ProbeError> {
         let (instructions, uncounted) = match Counter::of_what_is_started(Event::Instructions) {
             Ok(counter) => (Some(counter), None),
-            Err(error) => {
-                (None, (error.kind() == io::ErrorKind::Unsupported).then(|| format!("no instructions: {error}")))
-            }
+            Err(error) => (
+                None,
+                (error.kind() == io::ErrorKind::Unsupported)
+                    .then(|| format!("no instructions: {error}")),
+            ),
         };
         let mut running = launch.start(guardian)?;
         let name = launch.name();
@@ -100,7 +104,15 @@ impl Session {
         let (streams, exit) = (running.streams().map_err(failed)?, running.exit().map_err(failed)?);
         let (root, begin) = (running.pid(), running.begin);
         let session = Self::of(name, root, exit, limits);
-        Ok(Self { running: Some(running), streams, parameter, begin, instructions, uncounted, ..session })
+        Ok(Self {
+            running: Some(running),
+            streams,
+            parameter,
+            begin,
+            instructions,
+            uncounted,
+            ..session
+        })
     }
 
     /// Of a process that runs already, and is left running.
@@ -110,7 +122,8 @@ impl Session {
             return Err(gone().into());
         }
         let name = Stat::read(pid, pid.main()).map_err(|_| gone())?.comm;
-        let exit = Exit::of(pid).map_err(|cause| TargetError::Proc { name: name.clone(), cause })?;
+        let exit =
+            Exit::of(pid).map_err(|cause| TargetError::Proc { name: name.clone(), cause })?;
         Ok(Self::of(name, pid, exit, limits))
     }
 
@@ -143,7 +156,8 @@ impl Session {
         let _ = self.exit.within(time);
     }
 
-    /// Whether the probe can go on: the program runs, in the background, within its limits, and nobody asked to stop.
+    /// Whether the probe can go on: the program runs, in the background, within its limits, and
+    /// nobody asked to stop.
     pub(super) fn check(&self) -> Result<(), ProbeError> {
         if self.limits.cancelled.load(Ordering::Relaxed) {
             return Err(MeasureError::interrupted().into());
@@ -165,7 +179,8 @@ impl Session {
             None => {}
         }
         if let Some(signal) = self.stopped() {
-            let signal = if signal == Signal::TTIN.as_raw() { " by SIGTTIN" } else { " by SIGTTOU" };
+            let signal =
+                if signal == Signal::TTIN.as_raw() { " by SIGTTIN" } else { " by SIGTTOU" };
             return Err(ProbeError::Terminal { name: self.name.clone(), signal: signal.into() });
         }
         let mut family = self.family.borrow_mut();
@@ -193,7 +208,12 @@ impl Session {
     }
 
     fn wrote(&self, written: String, most: u64) -> ProbeError {
-        ProbeError::Wrote { name: self.name.clone(), n: self.parameter, written, limit: figures::bytes(most) }
+        ProbeError::Wrote {
+            name: self.name.clone(),
+            n: self.parameter,
+            written,
+            limit: figures::bytes(most),
+        }
     }
 
     /// The signal by which the terminal's driver stopped it.
@@ -201,7 +221,10 @@ impl Session {
         let pid = RawPid::from_raw(self.running.as_ref()?.pid().0)?;
         let options = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         let signal = waitid(WaitId::Pid(pid), options).ok()??.stopping_signal()?;
-        [Signal::TTIN, Signal::TTOU].iter().any(|terminal| terminal.as_raw() == signal).then_some(signal)
+        [Signal::TTIN, Signal::TTOU]
+            .iter()
+            .any(|terminal| terminal.as_raw() == signal)
+            .then_some(signal)
     }
 
     fn ended(&self, running: &Running, status: std::process::ExitStatus) -> ProbeError {
@@ -213,12 +236,20 @@ impl Session {
         let signal = status.signal().or(status.code().map(|code| code - 128));
         match (signal, self.limits.most_written) {
             (Some(libc::SIGXFSZ), Some(most)) => self.wrote("a file".into(), most),
-            _ => ProbeError::Failed(running.ended(&format!("{name} with n = {n}"), status).to_string()),
+            _ => ProbeError::Failed(
+                running.ended(&format!("{name} with n = {n}"), status).to_string(),
+            ),
         }
     }
 
-    /// Changes the parameter of the running program, and waits until its threads are what they will be: so many.
-    pub(super) fn set(&mut self, setter: &Setter, parameter: u32, guardian: &mut Guardian) -> Result<u32, ProbeError> {
+    /// Changes the parameter of the running program, and waits until its threads are what they will
+    /// be: so many.
+    pub(super) fn set(
+        &mut self,
+        setter: &Setter,
+        parameter: u32,
+        guardian: &mut Guardian,
+    ) -> Result<u32, ProbeError> {
         self.parameter = parameter;
         if let Some(metric) = &mut self.metric {
             metric.meter.moved();
@@ -229,7 +260,8 @@ impl Session {
         self.steady()
     }
 
-    /// Waits until its number of threads stays the same, or for as long as it may take to follow; the threads of all its processes then.
+    /// Waits until its number of threads stays the same, or for as long as it may take to follow;
+    /// the threads of all its processes then.
     pub(super) fn steady(&self) -> Result<u32, ProbeError> {
         let begin = Instant::now();
         let (mut count, mut since) = (0, begin);
@@ -246,7 +278,8 @@ impl Session {
 
     /// It and all it has started.
     pub(super) fn processes(&self) -> Vec<Pid> {
-        [vec![self.root], process::descendants(&[self.root], &process::all().unwrap_or_default())].concat()
+        [vec![self.root], process::descendants(&[self.root], &process::all().unwrap_or_default())]
+            .concat()
     }
 
     pub(super) fn unreadable(&self, cause: io::Error) -> ProbeError {
@@ -270,13 +303,19 @@ impl Session {
 
 /// Those of these processes that exist.
 pub(super) fn threads_of(family: &[Pid]) -> u32 {
-    family.iter().filter_map(|&pid| process::threads(pid).ok()).map(|threads| threads.len() as u32).sum()
+    family
+        .iter()
+        .filter_map(|&pid| process::threads(pid).ok())
+        .map(|threads| threads.len() as u32)
+        .sum()
 }
 
 /// What a process, with the children it waited for, has written to storage and not taken back.
 fn written(pid: Pid) -> Option<u64> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/io")).ok()?;
-    let field =
-        |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": ")?.parse::<u64>().ok());
+    let field = |name: &str| {
+        text.lines()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix(": ")?.parse::<u64>().ok())
+    };
     Some(field("write_bytes")?.saturating_sub(field("cancelled_write_bytes").unwrap_or(0)))
 }

@@ -1,7 +1,8 @@
 //! How a running program gets its parameter: by a command of the user's, or by what it may use.
 //!
-//! A program that counts its CPUs while it runs, or that has more threads than it needs, is told how many to use by the set of CPUs it may
-//! run on, or by the CPU time its control group grants. Both are limits of the program and not its own: what was there before is in the hands of
+//! A program that counts its CPUs while it runs, or that has more threads than it needs, is told
+//! how many to use by the set of CPUs it may run on, or by the CPU time its control group grants.
+//! Both are limits of the program and not its own: what was there before is in the hands of
 //! the guardian before it is changed, and is put back on every way out, the ordinary one included.
 
 use crate::affinity;
@@ -50,7 +51,9 @@ impl FromStr for Setter {
             Some(("cmd", command)) if command.contains(PLACE) => Ok(Self::Command(command.into())),
             Some(("cpuset", "")) => Ok(Self::Affinity),
             Some(("cpuset", directory)) => Ok(Self::Cpuset(directory.into())),
-            Some(("quota", directory)) if !directory.is_empty() => Ok(Self::Quota(directory.into())),
+            Some(("quota", directory)) if !directory.is_empty() => {
+                Ok(Self::Quota(directory.into()))
+            }
             _ => Err(NoSetter),
         }
     }
@@ -62,7 +65,8 @@ impl Setter {
         !matches!(self, Self::Command(_))
     }
 
-    /// Gives the program of process `root` the parameter `n`. A command may take `patience`. Error: why not, for the user.
+    /// Gives the program of process `root` the parameter `n`. A command may take `patience`. Error:
+    /// why not, for the user.
     pub(crate) fn set(
         &self,
         root: Pid,
@@ -72,7 +76,9 @@ impl Setter {
         cancelled: &dyn Fn() -> bool,
     ) -> Result<(), String> {
         match self {
-            Self::Command(command) => run(&command.replace(PLACE, &n.to_string()), patience, cancelled),
+            Self::Command(command) => {
+                run(&command.replace(PLACE, &n.to_string()), patience, cancelled)
+            }
             Self::Affinity => confine(root, n, guardian),
             Self::Cpuset(directory) => {
                 let file = directory.join("cpuset.cpus");
@@ -86,13 +92,15 @@ impl Setter {
                 let own = directory.join("cpu.max");
                 if own.exists() {
                     let before = original(&own, guardian)?;
-                    let period = before.split_whitespace().nth(1).and_then(|text| text.parse::<u64>().ok());
+                    let period =
+                        before.split_whitespace().nth(1).and_then(|text| text.parse::<u64>().ok());
                     let period = period.unwrap_or(PERIOD);
                     return write(&own, &format!("{} {period}", u64::from(n) * period));
                 }
                 let file = directory.join("cpu.cfs_quota_us");
                 original(&file, guardian)?;
-                let period = read(&directory.join("cpu.cfs_period_us"))?.trim().parse().unwrap_or(PERIOD);
+                let period =
+                    read(&directory.join("cpu.cfs_period_us"))?.trim().parse().unwrap_or(PERIOD);
                 write(&file, &(u64::from(n) * period).to_string())
             }
         }
@@ -110,7 +118,8 @@ fn first(all: &CpuSet, n: u32) -> Result<CpuSet, String> {
     }
 }
 
-/// Confines every thread of the program, those it creates meanwhile included, to the first `n` CPUs of those its first thread had.
+/// Confines every thread of the program, those it creates meanwhile included, to the first `n` CPUs
+/// of those its first thread had.
 fn confine(root: Pid, n: u32, guardian: &mut Guardian) -> Result<(), String> {
     let told = |error: &dyn std::fmt::Display| error.to_string();
     let known = guardian.confined(root);
@@ -120,16 +129,21 @@ fn confine(root: Pid, n: u32, guardian: &mut Guardian) -> Result<(), String> {
         None => {
             let mask = affinity::get(root.main()).map_err(|error| told(&error))?;
             let start = Stat::read(root, root.main()).map_err(|error| told(&error))?.start;
-            guardian.tell(&[Entry::Confined { pid: root, start, mask: mask.clone() }]).map_err(|error| told(&error))?;
+            guardian
+                .tell(&[Entry::Confined { pid: root, start, mask: mask.clone() }])
+                .map_err(|error| told(&error))?;
             mask
         }
     };
     let cpus = first(&mask, n)?;
     // What an earlier call has left.
-    let ours = |now: &CpuSet| !at_first && first(&mask, now.len() as u32).is_ok_and(|ours| ours == *now);
+    let ours =
+        |now: &CpuSet| !at_first && first(&mask, now.len() as u32).is_ok_and(|ours| ours == *now);
     for _ in 0..LOOKS {
         let mut changed = false;
-        let family = [vec![root], process::descendants(&[root], &process::all().unwrap_or_default())].concat();
+        let family =
+            [vec![root], process::descendants(&[root], &process::all().unwrap_or_default())]
+                .concat();
         for (pid, tid) in family.iter().flat_map(|&pid| of(pid)) {
             match affinity::get(tid) {
                 Ok(now) if now == cpus => {}
@@ -138,7 +152,9 @@ fn confine(root: Pid, n: u32, guardian: &mut Guardian) -> Result<(), String> {
                     if now != mask && !ours(&now) && !guardian.entered(tid) {
                         let Ok(stat) = Stat::read(pid, tid) else { continue };
                         let id = ThreadId { pid, tid, start: stat.start };
-                        guardian.tell(&[Entry::Thread { id, mask: now }]).map_err(|error| told(&error))?;
+                        guardian
+                            .tell(&[Entry::Thread { id, mask: now }])
+                            .map_err(|error| told(&error))?;
                     }
                     match affinity::set(tid, &cpus) {
                         Ok(()) => changed = true,
@@ -160,13 +176,16 @@ fn of(pid: Pid) -> Vec<(Pid, Tid)> {
     process::threads(pid).unwrap_or_default().into_iter().map(|tid| (pid, tid)).collect()
 }
 
-/// What a file of a control group says, entered with the guardian before it is changed for the first time.
+/// What a file of a control group says, entered with the guardian before it is changed for the
+/// first time.
 fn original(file: &Path, guardian: &mut Guardian) -> Result<String, String> {
     if let Some(text) = guardian.file(file) {
         return Ok(text);
     }
     let text = read(file)?;
-    guardian.tell(&[Entry::File { path: file.to_owned(), text: text.clone() }]).map_err(|error| error.to_string())?;
+    guardian
+        .tell(&[Entry::File { path: file.to_owned(), text: text.clone() }])
+        .map_err(|error| error.to_string())?;
     Ok(text)
 }
 
@@ -174,7 +193,8 @@ fn original(file: &Path, guardian: &mut Guardian) -> Result<String, String> {
 fn effective(directory: &Path) -> Result<CpuSet, String> {
     let names = ["cpuset.cpus.effective", "cpuset.effective_cpus"];
     let text = names.iter().find_map(|name| fs::read_to_string(directory.join(name)).ok());
-    let text = text.ok_or_else(|| format!("{}: it does not say which CPUs it has", directory.display()))?;
+    let text =
+        text.ok_or_else(|| format!("{}: it does not say which CPUs it has", directory.display()))?;
     CpuSet::parse_list(text.trim()).map_err(|error| format!("{}: {error}", directory.display()))
 }
 
@@ -188,8 +208,12 @@ fn write(file: &Path, text: &str) -> Result<(), String> {
 
 fn named(file: &Path, error: &io::Error) -> String {
     let hint = match error.kind() {
-        io::ErrorKind::NotFound => "; is that a control group whose controller is on (cgroup.subtree_control)?",
-        io::ErrorKind::PermissionDenied => "; run pinwise as root, or have the group delegated to you",
+        io::ErrorKind::NotFound => {
+            "; is that a control group whose controller is on (cgroup.subtree_control)?"
+        }
+        io::ErrorKind::PermissionDenied => {
+            "; run pinwise as root, or have the group delegated to you"
+        }
         _ => "",
     };
     format!("{}: {error}{hint}", file.display())
@@ -204,7 +228,10 @@ mod tests {
         let parsed = |text: &str| text.parse::<Setter>();
         assert_eq!(parsed("cmd:echo {n} > a:b"), Ok(Setter::Command("echo {n} > a:b".into())));
         assert_eq!(parsed("cpuset:"), Ok(Setter::Affinity));
-        assert_eq!(parsed("cpuset:/sys/fs/cgroup/a"), Ok(Setter::Cpuset("/sys/fs/cgroup/a".into())));
+        assert_eq!(
+            parsed("cpuset:/sys/fs/cgroup/a"),
+            Ok(Setter::Cpuset("/sys/fs/cgroup/a".into()))
+        );
         assert_eq!(parsed("quota:/sys/fs/cgroup/a"), Ok(Setter::Quota("/sys/fs/cgroup/a".into())));
         for text in ["cmd:echo 4", "quota:", "cpuset", "{n}", ""] {
             assert_eq!(parsed(text), Err(NoSetter), "{text}");

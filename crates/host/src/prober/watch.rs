@@ -20,7 +20,8 @@ use std::time::{Duration, Instant};
 const PARTS: u32 = 8;
 /// In so many looks a program is watched at a time that is watched from its start to its end.
 const LOOKS: u32 = 10;
-/// The first stretch of such a program, of a layer that nothing bounds the cost of; the next ones are twice as long each: it is given up early.
+/// The first stretch of such a program, of a layer that nothing bounds the cost of; the next ones
+/// are twice as long each: it is given up early.
 const FIRST_STRETCH: Duration = Duration::from_millis(20);
 /// A fifth of the window passes before it, and at least this.
 const LEAST_WARM_UP: Duration = Duration::from_millis(10);
@@ -45,7 +46,9 @@ impl Session {
         let initialization = self.begin.elapsed();
         let (counted, begin) = (RefCell::new(Vec::new()), Instant::now());
         let count = || {
-            let reading = self.executed().map(|value| Reading { value, seconds: begin.elapsed().as_secs_f64() });
+            let reading = self
+                .executed()
+                .map(|value| Reading { value, seconds: begin.elapsed().as_secs_f64() });
             counted.borrow_mut().extend(reading);
             false
         };
@@ -57,7 +60,11 @@ impl Session {
         let executed = rate(&parts).ok().filter(|summary| summary.value > 0.0);
         let (summary, measure, unit) = match executed {
             Some(summary) => (summary, Measure::Instructions, "instructions/s"),
-            None => (cpu_time(&one, &other).map_err(MeasureError::from)?, Measure::CpuTime, "s of CPU/s"),
+            None => (
+                cpu_time(&one, &other).map_err(MeasureError::from)?,
+                Measure::CpuTime,
+                "s of CPU/s",
+            ),
         };
         Ok(Window {
             progress: Some(Progress { rate: summary.value, error: summary.error(), measure }),
@@ -67,7 +74,8 @@ impl Session {
         })
     }
 
-    /// The metric measures on a thread of its own for as long as it needs, the threads are watched meanwhile.
+    /// The metric measures on a thread of its own for as long as it needs, the threads are watched
+    /// meanwhile.
     fn metered(
         &mut self,
         window: Duration,
@@ -82,7 +90,8 @@ impl Session {
         let (stop, done) = (AtomicBool::new(false), AtomicBool::new(false));
         let (measured, watched) = std::thread::scope(|scope| {
             let measuring = scope.spawn(|| {
-                let measured = metric.meter.measure(warm_up(window), window, &|| stop.load(Ordering::Relaxed));
+                let measured =
+                    metric.meter.measure(warm_up(window), window, &|| stop.load(Ordering::Relaxed));
                 done.store(true, Ordering::Relaxed);
                 measured
             });
@@ -99,24 +108,39 @@ impl Session {
             (measuring.join(), watched)
         });
         let (initialization, one, other) = watched?;
-        let measured =
-            measured.map_err(|_| io::Error::other("the metric's thread failed")).map_err(|e| self.unreadable(e))?;
+        let measured = measured
+            .map_err(|_| io::Error::other("the metric's thread failed"))
+            .map_err(|e| self.unreadable(e))?;
         let (rate, error) = (measured?.performance, metric.meter.error());
         let progress = Progress { rate, error, measure: Measure::Metric };
         let mut notes = metric.notes.clone();
-        notes.extend(metric.meter.growth().and_then(Growth::doubt).map(|doubt| format!("in a probe {doubt}")));
+        notes.extend(
+            metric
+                .meter
+                .growth()
+                .and_then(Growth::doubt)
+                .map(|doubt| format!("in a probe {doubt}")),
+        );
         self.metric = Some(metric);
-        Ok(Window { progress: Some(progress), unit: Some(unit), notes, ..self.seen(one, Some(other), initialization) })
+        Ok(Window {
+            progress: Some(progress),
+            unit: Some(unit),
+            notes,
+            ..self.seen(one, Some(other), initialization)
+        })
     }
 
-    /// Takes the metric up, or the one that was taken up before. Where the time is over first the metric tells what it lacked.
+    /// Takes the metric up, or the one that was taken up before. Where the time is over first the
+    /// metric tells what it lacked.
     fn metric(&mut self, spec: &MetricSpec, options: &MetricOptions) -> Result<Metric, ProbeError> {
         if let Some(metric) = self.metric.take() {
             return Ok(metric);
         }
         let root = self.root;
-        let pids =
-            Box::new(move || [vec![root], process::descendants(&[root], &process::all().unwrap_or_default())].concat());
+        let pids = Box::new(move || {
+            [vec![root], process::descendants(&[root], &process::all().unwrap_or_default())]
+                .concat()
+        });
         let mut streams = std::mem::take(&mut self.streams);
         let until = [self.limits.until, options.until].into_iter().flatten().min();
         let options = MetricOptions { until, ..options.clone() };
@@ -145,9 +169,11 @@ impl Session {
             let (seen, ended) = match &mut monitor {
                 Some(monitor) => {
                     let most = monitor.pace() * LOOKS;
-                    let slice = if monitor.layer() == Layer::Proc { most } else { stretch.min(most) };
+                    let slice =
+                        if monitor.layer() == Layer::Proc { most } else { stretch.min(most) };
                     stretch = (stretch * 2).min(most);
-                    let (seen, ended) = self.watch_to_its_end(monitor, slice.min(left), &|| false)?;
+                    let (seen, ended) =
+                        self.watch_to_its_end(monitor, slice.min(left), &|| false)?;
                     (Some(seen), ended)
                 }
                 None => {
@@ -160,7 +186,8 @@ impl Session {
                 (Some(before), Some(seen)) => Some(join(before, seen)),
                 (before, seen) => before.or(seen),
             };
-            // What it took to begin is no measure of what goes on; the run as a whole is judged at its end.
+            // What it took to begin is no measure of what goes on; the run as a whole is judged at
+            // its end.
             if let (Some(all), Some(lookout), Some(watching)) = (&all, &mut lookout, &mut monitor)
                 && lookout.foresee(all)
             {
@@ -175,9 +202,17 @@ impl Session {
                     let mut activity = all.unwrap_or_else(|| Activity::none(ran));
                     // Of a thread that was read once nothing is known.
                     activity.threads.retain(|thread| !thread.elapsed.is_zero());
-                    let progress = Progress { rate: 1.0 / ran.as_secs_f64(), error: None, measure: Measure::Runs };
+                    let progress = Progress {
+                        rate: 1.0 / ran.as_secs_f64(),
+                        error: None,
+                        measure: Measure::Runs,
+                    };
                     let seen = self.seen(activity, None, Duration::ZERO);
-                    return Ok(Window { progress: Some(progress), unit: Some(Unit::cost("s")), ..seen });
+                    return Ok(Window {
+                        progress: Some(progress),
+                        unit: Some(Unit::cost("s")),
+                        ..seen
+                    });
                 }
                 Some(error) => return Err(error),
             }
@@ -192,8 +227,8 @@ impl Session {
         lookout.monitor(Scope::Trees(vec![self.root])).map_err(|cause| self.unreadable(cause))
     }
 
-    /// A monitor that is at work once the program has warmed up for its window: files are open, layers attached, and what context switches cost
-    /// is known.
+    /// A monitor that is at work once the program has warmed up for its window: files are open,
+    /// layers attached, and what context switches cost is known.
     fn warmed(&self, window: Duration, lookout: &mut Lookout) -> Result<Monitor, ProbeError> {
         loop {
             let mut monitor = self.monitor(lookout)?;
@@ -206,7 +241,12 @@ impl Session {
     }
 
     /// Watches for `window`, or until `done`.
-    fn watch(&self, monitor: &mut Monitor, window: Duration, done: &dyn Fn() -> bool) -> Result<Activity, ProbeError> {
+    fn watch(
+        &self,
+        monitor: &mut Monitor,
+        window: Duration,
+        done: &dyn Fn() -> bool,
+    ) -> Result<Activity, ProbeError> {
         match self.watch_to_its_end(monitor, window, done)? {
             (_, Some(error)) => Err(error),
             (seen, None) => Ok(seen),
@@ -227,7 +267,9 @@ impl Session {
             failed.replace(checked.err());
             stop
         };
-        let seen = monitor.watch(window, &|time| self.pause(time), &stop).map_err(|cause| self.unreadable(cause))?;
+        let seen = monitor
+            .watch(window, &|time| self.pause(time), &stop)
+            .map_err(|cause| self.unreadable(cause))?;
         Ok((seen, failed.into_inner()))
     }
 

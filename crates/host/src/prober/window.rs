@@ -32,7 +32,12 @@ pub(super) struct Window {
 
 impl Window {
     /// Of one activity, or of two halves. It was watched, and nothing more is known yet.
-    pub(super) fn new(one: Activity, other: Option<Activity>, threads: u32, initialization: Duration) -> Self {
+    pub(super) fn new(
+        one: Activity,
+        other: Option<Activity>,
+        threads: u32,
+        initialization: Duration,
+    ) -> Self {
         let halves = other.as_ref().map(|other| (one.clone(), other.clone()));
         Self {
             activity: other.map_or_else(|| one.clone(), |other| join(one.clone(), other)),
@@ -50,19 +55,22 @@ impl Window {
         }
     }
 
-    /// Takes the kernel's counts of a whole run, which the profile has instead of those that were sampled: what ended between two looks
-    /// is in them.
+    /// Takes the kernel's counts of a whole run, which the profile has instead of those that were
+    /// sampled: what ended between two looks is in them.
     pub(super) fn of_whole_run(&mut self, usage: Usage) {
         self.usage = Some(usage);
     }
 
     /// How long a whole run took, in seconds.
     pub(super) fn run_seconds(&self) -> Option<f64> {
-        self.progress.filter(|progress| progress.measure == Measure::Runs).map(|progress| 1.0 / progress.rate)
+        self.progress
+            .filter(|progress| progress.measure == Measure::Runs)
+            .map(|progress| 1.0 / progress.rate)
     }
 
-    /// The mean of this run and of further ones that were not watched, with its standard error; the profile stays that of this one,
-    /// whose time does not count where watching took much of it and there are others.
+    /// The mean of this run and of further ones that were not watched, with its standard error; the
+    /// profile stays that of this one, whose time does not count where watching took much of it
+    /// and there are others.
     pub(super) fn of_several_runs(&mut self, others: &[f64]) {
         self.seconds = self.run_seconds();
         let much = self.activity.overhead_share().is_some_and(|share| share > LITTLE);
@@ -74,7 +82,11 @@ impl Window {
         let squares: f64 = seconds.iter().map(|time| (time - mean).powi(2)).sum();
         let relative = (seconds.len() > 1).then(|| (squares / (n - 1.0) / n).sqrt() / mean);
         let rate = 1.0 / mean;
-        self.progress = Some(Progress { rate, error: relative.map(|error| error * rate), measure: Measure::Runs });
+        self.progress = Some(Progress {
+            rate,
+            error: relative.map(|error| error * rate),
+            measure: Measure::Runs,
+        });
     }
 
     /// How the second half differs from the first.
@@ -93,7 +105,8 @@ impl Window {
         };
         if let Some((usage, seconds)) = self.usage.zip(self.seconds) {
             profile.vcx_rate = usage.voluntary as f64 / seconds;
-            profile.cpu_util = (usage.cpu.as_secs_f64() / (seconds * f64::from(contexts))).min(1.0) * 100.0;
+            profile.cpu_util =
+                (usage.cpu.as_secs_f64() / (seconds * f64::from(contexts))).min(1.0) * 100.0;
         }
         profile
     }

@@ -29,9 +29,11 @@ pub enum RunMetric {
     },
 }
 
-/// Output that nobody reads is thrown away by the kernel, except the standard error, whose last line explains a failure.
+/// Output that nobody reads is thrown away by the kernel, except the standard error, whose last
+/// line explains a failure.
 pub(super) fn quiet(mut launch: Launch, metric: &RunMetric) -> Launch {
-    let read = |stream| matches!(metric, RunMetric::Output { stream: wanted, .. } if *wanted == stream);
+    let read =
+        |stream| matches!(metric, RunMetric::Output { stream: wanted, .. } if *wanted == stream);
     if launch.stdout == Output::Read && !read(Stream::Stdout) {
         launch.stdout = Output::Null;
     }
@@ -39,9 +41,15 @@ pub(super) fn quiet(mut launch: Launch, metric: &RunMetric) -> Launch {
 }
 
 /// That no line of the output has the number.
-pub(super) fn no_match(name: &str, stream: Stream, pattern: &Pattern, last: Option<String>) -> MeasureError {
+pub(super) fn no_match(
+    name: &str,
+    stream: Stream,
+    pattern: &Pattern,
+    last: Option<String>,
+) -> MeasureError {
     let stream = if stream == Stream::Stdout { "stdout" } else { "stderr" };
-    let last = last.map_or_else(|| "it is empty".into(), |line| format!("its last line was: {line}"));
+    let last =
+        last.map_or_else(|| "it is empty".into(), |line| format!("its last line was: {line}"));
     let message = format!(
         "'{}' matches nothing in the {stream} of {name}; {last}: correct the pattern, or time the run (--metric runtime)",
         pattern.as_str()

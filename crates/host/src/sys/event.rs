@@ -16,7 +16,8 @@ pub(crate) enum Event {
     TaskClock,
 }
 
-/// `struct perf_event_attr` up to `clockid` (`PERF_ATTR_SIZE_VER3`, Linux 4.1); older kernels take it where the rest is 0.
+/// `struct perf_event_attr` up to `clockid` (`PERF_ATTR_SIZE_VER3`, Linux 4.1); older kernels take
+/// it where the rest is 0.
 #[repr(C)]
 #[derive(Default)]
 struct Attributes {
@@ -53,27 +54,39 @@ impl Attributes {
     /// Of a process or thread (0: the calling thread, -1: all) on one CPU (-1: any).
     fn open(&self, pid: i32, cpu: i32) -> io::Result<OwnedFd> {
         const PERF_FLAG_FD_CLOEXEC: libc::c_ulong = 8;
-        // SAFETY: the kernel reads `size` bytes of the structure, which is that long; it keeps no reference to it.
+        // SAFETY: the kernel reads `size` bytes of the structure, which is that long; it keeps no
+        // reference to it.
         let fd = unsafe {
-            libc::syscall(libc::SYS_perf_event_open, std::ptr::from_ref(self), pid, cpu, -1, PERF_FLAG_FD_CLOEXEC)
+            libc::syscall(
+                libc::SYS_perf_event_open,
+                std::ptr::from_ref(self),
+                pid,
+                cpu,
+                -1,
+                PERF_FLAG_FD_CLOEXEC,
+            )
         };
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the descriptor was made above and belongs to nobody else; a descriptor fits an int.
+        // SAFETY: the descriptor was made above and belongs to nobody else; a descriptor fits an
+        // int.
         Ok(unsafe { OwnedFd::from_raw_fd(fd as libc::c_int) })
     }
 }
 
-/// Whether the calling thread may count `event` of its own in user space. The counter is closed at once.
+/// Whether the calling thread may count `event` of its own in user space. The counter is closed at
+/// once.
 pub(crate) fn try_event(event: Event) -> io::Result<()> {
     count(event, 0, 0).map(drop)
 }
 
-/// An event of the calling thread in user space, with further flags. `cores`: the number of the kind of core it is counted on, where there are
-/// several (`PERF_TYPE_HARDWARE` takes it in the upper half), else 0.
+/// An event of the calling thread in user space, with further flags. `cores`: the number of the
+/// kind of core it is counted on, where there are several (`PERF_TYPE_HARDWARE` takes it in the
+/// upper half), else 0.
 fn count(event: Event, cores: u32, flags: u64) -> io::Result<OwnedFd> {
-    // PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES and _INSTRUCTIONS; PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK.
+    // PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES and _INSTRUCTIONS; PERF_TYPE_SOFTWARE,
+    // PERF_COUNT_SW_TASK_CLOCK.
     let (kind, config) = match event {
         Event::Cycles => (0, 0),
         Event::Instructions => (0, 1),
@@ -86,8 +99,9 @@ fn count(event: Event, cores: u32, flags: u64) -> io::Result<OwnedFd> {
     Attributes { kind, size, config, flags, ..Attributes::default() }.open(0, -1)
 }
 
-/// The numbers of the kinds of cores that count for themselves, where `devices` lists several: Intel's hybrid processors, Arm's big and little
-/// cores. An event that names none would be counted on one kind alone. Where there is one kind it needs no name, and kernels that know none
+/// The numbers of the kinds of cores that count for themselves, where `devices` lists several:
+/// Intel's hybrid processors, Arm's big and little cores. An event that names none would be counted
+/// on one kind alone. Where there is one kind it needs no name, and kernels that know none
 /// (Arm's before Linux 6.6) refuse one: 0 then.
 fn kinds_of_cores(devices: &Path) -> io::Result<Vec<u32>> {
     let mut kinds = Vec::new();
@@ -101,7 +115,8 @@ fn kinds_of_cores(devices: &Path) -> io::Result<Vec<u32>> {
     Ok(if kinds.len() > 1 { kinds } else { vec![0] })
 }
 
-/// `open` for each kind, or for none. [`io::ErrorKind::Unsupported`]: this kernel cannot count on each of several.
+/// `open` for each kind, or for none. [`io::ErrorKind::Unsupported`]: this kernel cannot count on
+/// each of several.
 fn on_each<T>(kinds: &[u32], open: impl Fn(u32) -> io::Result<T>) -> io::Result<Vec<T>> {
     let counted: io::Result<Vec<T>> = kinds.iter().map(|&kind| open(kind)).collect();
     counted.map_err(|error| match error.raw_os_error() {
@@ -119,12 +134,14 @@ fn on_each<T>(kinds: &[u32], open: impl Fn(u32) -> io::Result<T>) -> io::Result<
 pub(crate) struct Counter(Vec<OwnedFd>);
 
 impl Counter {
-    /// Of `event` in the programs that the calling thread starts from now on, from their first instruction on, and in all that these create. The
-    /// calling thread itself is not counted. [`io::ErrorKind::Unsupported`]: there are several kinds of cores, and not all would count.
+    /// Of `event` in the programs that the calling thread starts from now on, from their first
+    /// instruction on, and in all that these create. The calling thread itself is not counted.
+    /// [`io::ErrorKind::Unsupported`]: there are several kinds of cores, and not all would count.
     pub(crate) fn of_what_is_started(event: Event) -> io::Result<Self> {
         let flags = Attributes::DISABLED | Attributes::INHERIT | Attributes::ENABLE_ON_EXEC;
         // Where nothing can be listed there is one kind.
-        let kinds = kinds_of_cores(Path::new("/sys/bus/event_source/devices")).unwrap_or_else(|_| vec![0]);
+        let kinds =
+            kinds_of_cores(Path::new("/sys/bus/event_source/devices")).unwrap_or_else(|_| vec![0]);
         on_each(&kinds, |kind| count(event, kind, flags)).map(Self)
     }
 
@@ -140,8 +157,9 @@ impl Counter {
     }
 }
 
-/// An event that counts nothing and records each context switch on a CPU, and the threads that are created, get a name or end;
-/// with the thread it happened to and the time on the monotonic clock at the end of each record. It does not begin by itself.
+/// An event that counts nothing and records each context switch on a CPU, and the threads that are
+/// created, get a name or end; with the thread it happened to and the time on the monotonic clock
+/// at the end of each record. It does not begin by itself.
 pub(super) fn switches(cpu: i32) -> io::Result<OwnedFd> {
     const PERF_TYPE_SOFTWARE: u32 = 1;
     const PERF_COUNT_SW_DUMMY: u64 = 9;
@@ -173,7 +191,8 @@ pub(super) fn enable(event: &OwnedFd, on: bool) -> io::Result<()> {
     /// `_IO('$', 0)` and `_IO('$', 1)`.
     const ENABLE: libc::c_ulong = 0x2400;
     const DISABLE: libc::c_ulong = 0x2401;
-    // SAFETY: both requests take a number and no pointer. The type of the request differs between C libraries.
+    // SAFETY: both requests take a number and no pointer. The type of the request differs between C
+    // libraries.
     let done = unsafe { libc::ioctl(event.as_raw_fd(), if on { ENABLE } else { DISABLE } as _, 0) };
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
@@ -196,10 +215,17 @@ mod tests {
         let before = crate::sys::usage_of_children();
         let work = "i=0; while [ $i -lt 100000 ]; do i=$((i + 1)); done";
         // The work is done by a child of the program.
-        assert!(Command::new("sh").args(["-c", &format!("({work}) & wait")]).status().unwrap().success());
+        assert!(
+            Command::new("sh")
+                .args(["-c", &format!("({work}) & wait")])
+                .status()
+                .unwrap()
+                .success()
+        );
         let counted = counter.read().unwrap() as f64 / 1e9;
         let used = (crate::sys::usage_of_children() - before).cpu.as_secs_f64();
-        // Children of other tests are in what was used; what went before the exec is not in what was counted.
+        // Children of other tests are in what was used; what went before the exec is not in what
+        // was counted.
         assert!(counted > 0.01 && counted < used + 0.01, "counted {counted} s of {used} s");
     }
 
@@ -230,7 +256,9 @@ mod tests {
 
     #[test]
     fn one_of_several_kinds_of_cores_is_never_counted_alone() {
-        let old = |kind| if kind == 8 { Ok(kind) } else { Err(io::Error::from_raw_os_error(libc::ENOENT)) };
+        let old = |kind| {
+            if kind == 8 { Ok(kind) } else { Err(io::Error::from_raw_os_error(libc::ENOENT)) }
+        };
         assert_eq!(on_each(&[8], old).unwrap(), [8]);
         assert_eq!(on_each(&[8, 9], old).unwrap_err().kind(), io::ErrorKind::Unsupported);
         // Without counters at all it is not the kinds.

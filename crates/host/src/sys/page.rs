@@ -4,7 +4,8 @@ use std::io;
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
 
-/// A page straight from the kernel: its first toucher decides on which NUMA node it lies. Given back when dropped.
+/// A page straight from the kernel: its first toucher decides on which NUMA node it lies. Given
+/// back when dropped.
 #[derive(Debug)]
 pub(crate) struct Page {
     base: NonNull<u8>,
@@ -17,7 +18,8 @@ unsafe impl Send for Page {}
 unsafe impl Sync for Page {}
 
 impl Page {
-    /// Bytes from one line to the next: two lines of 64, which adjacent-line prefetchers fetch together, or one of 128.
+    /// Bytes from one line to the next: two lines of 64, which adjacent-line prefetchers fetch
+    /// together, or one of 128.
     const STRIDE: usize = 128;
     /// Lines in a page; no supported page is smaller than 4 KiB.
     pub(crate) const LINES: usize = 4096 / Self::STRIDE;
@@ -27,8 +29,16 @@ impl Page {
         let length = rustix::param::page_size();
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
         // SAFETY: without an address and MAP_FIXED the kernel chooses a place where nothing is.
-        let base =
-            unsafe { libc::mmap(std::ptr::null_mut(), length, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) };
+        let base = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                length,
+                libc::PROT_READ | libc::PROT_WRITE,
+                flags,
+                -1,
+                0,
+            )
+        };
         if base == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
@@ -39,8 +49,9 @@ impl Page {
     /// A line, `index` below [`Self::LINES`]; 0 until it is written.
     pub(crate) fn line(&self, index: usize) -> &AtomicU64 {
         assert!(index < Self::LINES, "a page of 4 KiB has no line {index}");
-        // SAFETY: inside the mapping (LINES * STRIDE is at most its length), aligned to 128, zeroed by the kernel, only ever used
-        // as this atomic, and mapped as long as `self` is borrowed.
+        // SAFETY: inside the mapping (LINES * STRIDE is at most its length), aligned to 128, zeroed
+        // by the kernel, only ever used as this atomic, and mapped as long as `self` is
+        // borrowed.
         unsafe { AtomicU64::from_ptr(self.base.as_ptr().add(index * Self::STRIDE).cast()) }
     }
 }

@@ -1,7 +1,9 @@
-//! The buffer in which the kernel puts the records of an event for us to read (perf_event_open(2), "MMAP layout").
+//! The buffer in which the kernel puts the records of an event for us to read (perf_event_open(2),
+//! "MMAP layout").
 //!
-//! A page of the kernel's bookkeeping, then the data, a power of two of pages used in a circle. The kernel writes up to the head
-//! and never beyond the tail, which is where we have read to; what does not fit it drops and counts.
+//! A page of the kernel's bookkeeping, then the data, a power of two of pages used in a circle. The
+//! kernel writes up to the head and never beyond the tail, which is where we have read to; what
+//! does not fit it drops and counts.
 
 use super::event;
 use std::io;
@@ -9,8 +11,9 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes of data: what a user may lock in memory without privilege by default (`kernel.perf_event_mlock_kb` is 516 a CPU, the first
-/// page included); 16,384 context switches and as many beginnings of a turn.
+/// Bytes of data: what a user may lock in memory without privilege by default
+/// (`kernel.perf_event_mlock_kb` is 516 a CPU, the first page included); 16,384 context switches
+/// and as many beginnings of a turn.
 const DATA: usize = 512 * 1024;
 /// Where `data_head` and `data_tail` lie in the first page (`struct perf_event_mmap_page`).
 const HEAD: usize = 1024;
@@ -24,7 +27,8 @@ pub(crate) struct Ring {
     event: OwnedFd,
 }
 
-// SAFETY: the mapping belongs to the value; one thread at a time reads it (`&mut self`), the kernel's side is the other party.
+// SAFETY: the mapping belongs to the value; one thread at a time reads it (`&mut self`), the
+// kernel's side is the other party.
 unsafe impl Send for Ring {}
 
 impl Ring {
@@ -35,7 +39,14 @@ impl Ring {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: without an address and MAP_FIXED the kernel chooses a place where nothing is.
         let base = unsafe {
-            libc::mmap(std::ptr::null_mut(), page + DATA, protection, libc::MAP_SHARED, event.as_raw_fd(), 0)
+            libc::mmap(
+                std::ptr::null_mut(),
+                page + DATA,
+                protection,
+                libc::MAP_SHARED,
+                event.as_raw_fd(),
+                0,
+            )
         };
         if base == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
@@ -49,7 +60,8 @@ impl Ring {
         event::enable(&self.event, on)
     }
 
-    /// Takes out everything that has been written: whole records one after another, appended to `records`.
+    /// Takes out everything that has been written: whole records one after another, appended to
+    /// `records`.
     pub(crate) fn take(&mut self, records: &mut Vec<u8>) {
         let (head, tail) = (self.position(HEAD), self.position(TAIL));
         // Acquire: the records before the head are read after it.
@@ -60,9 +72,12 @@ impl Ring {
         let from = begin as usize % DATA;
         let first = length.min(DATA - from);
         for (from, length) in [(from, first), (0, length - first)] {
-            // SAFETY: `from + length` is at most DATA, and the mapping goes on for DATA bytes after the first page. The kernel does
-            // not write between tail and head, and nobody else has the mapping.
-            let piece = unsafe { std::slice::from_raw_parts(self.base.as_ptr().add(self.page + from), length) };
+            // SAFETY: `from + length` is at most DATA, and the mapping goes on for DATA bytes after
+            // the first page. The kernel does not write between tail and head, and
+            // nobody else has the mapping.
+            let piece = unsafe {
+                std::slice::from_raw_parts(self.base.as_ptr().add(self.page + from), length)
+            };
             records.extend_from_slice(piece);
         }
         // Release: the room is given back after it has been read.
@@ -70,7 +85,8 @@ impl Ring {
     }
 
     fn position(&self, offset: usize) -> &AtomicU64 {
-        // SAFETY: inside the first page, aligned to 8, mapped as long as `self`; the kernel and we use it as one atomic word.
+        // SAFETY: inside the first page, aligned to 8, mapped as long as `self`; the kernel and we
+        // use it as one atomic word.
         unsafe { AtomicU64::from_ptr(self.base.as_ptr().add(offset).cast()) }
     }
 }

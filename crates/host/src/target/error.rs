@@ -42,7 +42,8 @@ pub enum TargetError {
         name: String,
         /// ` (exit status: 1) 0.2 s after its start`, or what is known of an attached one.
         how: String,
-        /// `; its last line was: …`, where there is one, and what to do where it ended as it should.
+        /// `; its last line was: …`, where there is one, and what to do where it ended as it
+        /// should.
         last: String,
     },
     /// No thread runs.
@@ -53,7 +54,8 @@ pub enum TargetError {
         /// How long was waited.
         waited: Duration,
     },
-    /// A program that is started anew ends before any thread of it has run for long enough to be placed.
+    /// A program that is started anew ends before any thread of it has run for long enough to be
+    /// placed.
     #[error(
         "{name} ends {} after its start and hardly computes, so there is nothing to place: give it more work (a larger input, more repetitions)",
         duration(*.after)
@@ -65,7 +67,9 @@ pub enum TargetError {
         after: Duration,
     },
     /// The user's choice leaves none of those that run.
-    #[error("--include and --exclude leave no thread of {name} to place; those that run are {running}")]
+    #[error(
+        "--include and --exclude leave no thread of {name} to place; those that run are {running}"
+    )]
     NoneChosen {
         /// Which program.
         name: String,
@@ -120,7 +124,9 @@ impl From<TargetError> for MeasureError {
     fn from(error: TargetError) -> Self {
         match error {
             TargetError::Measure(error) => error,
-            TargetError::Affinity(AffinityError::Excluded { .. }) => Self::new(Retry::Other, error.to_string()),
+            TargetError::Affinity(AffinityError::Excluded { .. }) => {
+                Self::new(Retry::Other, error.to_string())
+            }
             error => Self::new(Retry::Never, error.to_string()),
         }
     }
@@ -129,8 +135,12 @@ impl From<TargetError> for MeasureError {
 /// The two causes that a user can do something about by themselves, in their words.
 fn why_not_started(cause: &io::Error) -> String {
     match cause.kind() {
-        io::ErrorKind::NotFound => "there is no such program; give its path, or add its folder to PATH".into(),
-        io::ErrorKind::PermissionDenied => "permission denied: is it a program, and executable (chmod +x)?".into(),
+        io::ErrorKind::NotFound => {
+            "there is no such program; give its path, or add its folder to PATH".into()
+        }
+        io::ErrorKind::PermissionDenied => {
+            "permission denied: is it a program, and executable (chmod +x)?".into()
+        }
         _ => cause.to_string(),
     }
 }

@@ -3,7 +3,8 @@
 use crate::programs::*;
 use pinwise_host::thread::Account;
 use pinwise_host::{
-    Choice, HARDLY_RUNS, Launch, LiveOptions, LiveTestbed, Pid, Scope, Target, TargetError, Tid, affinity, process,
+    Choice, HARDLY_RUNS, Launch, LiveOptions, LiveTestbed, Pid, Scope, Target, TargetError, Tid,
+    affinity, process,
 };
 use pinwise_testbed::{Effort, Retry, Setting, Testbed};
 use pinwise_topology::{Assignment, CpuSet};
@@ -51,7 +52,8 @@ pub(crate) fn launch(program: &str) -> Launch {
 /// Attaches, pins once, and prints why not.
 pub(crate) fn refused(pid: Pid) {
     let testbed = testbed(Target::attach(Scope::Processes(vec![pid])).unwrap(), quick());
-    let done = testbed.and_then(|mut testbed| Ok(testbed.measure(&all_on(&testbed, 0), Effort::default())?));
+    let done = testbed
+        .and_then(|mut testbed| Ok(testbed.measure(&all_on(&testbed, 0), Effort::default())?));
     println!("\nrefused: {}", done.unwrap_err());
 }
 
@@ -102,7 +104,8 @@ fn threads_are_pinned_measured_and_put_back() {
     assert_eq!(names(&testbed), ["spin-0", "spin-1", "spin-2"]);
     assert_eq!(testbed.workload().threads[1].role, "spin");
     assert!(
-        testbed.notes()[0].contains("threads not placed, since each uses less than 1 % of a CPU: __program"),
+        testbed.notes()[0]
+            .contains("threads not placed, since each uses less than 1 % of a CPU: __program"),
         "{:?}",
         testbed.notes()
     );
@@ -134,17 +137,22 @@ fn only_the_threads_that_were_chosen_are_pinned() {
     assert_eq!(names(&testbed), ["spin-0", "spin-2"]);
     let notes = testbed.notes();
     assert!(
-        notes.iter().any(|note| note.starts_with("threads not placed, since --include does not name them: __program")),
+        notes.iter().any(|note| note
+            .starts_with("threads not placed, since --include does not name them: __program")),
         "{notes:?}"
     );
-    assert!(notes.contains(&"threads not placed, since --exclude names them: spin-1".to_owned()), "{notes:?}");
+    assert!(
+        notes.contains(&"threads not placed, since --exclude names them: spin-1".to_owned()),
+        "{notes:?}"
+    );
     assert_eq!(testbed.affinities().into_values().collect::<Vec<_>>(), [whole(), whole()]);
     testbed.measure(&all_on(&testbed, 0), Effort::default()).unwrap();
     assert_eq!(masks(&threads).iter().map(CpuSet::len).collect::<Vec<_>>(), [1, whole().len(), 1]);
 }
 
-/// `spin-0` shares its CPU with 32 threads of more weight, also where all this runs at nice 10, and gets hardly any of it; `spin-1` has one for itself. In a window
-/// in which the one got nothing at all and the other all it wanted, both have to be found; the main thread, which sleeps, not.
+/// `spin-0` shares its CPU with 32 threads of more weight, also where all this runs at nice 10, and
+/// gets hardly any of it; `spin-1` has one for itself. In a window in which the one got nothing at
+/// all and the other all it wanted, both have to be found; the main thread, which sleeps, not.
 #[test]
 fn a_busy_thread_that_gets_no_cpu_is_found_beside_one_that_does() {
     if !enough_cpus() {
@@ -152,7 +160,11 @@ fn a_busy_thread_that_gets_no_cpu_is_found_beside_one_that_does() {
     }
     let program = Program::start("spin 2");
     let threads = program.threads("spin-", 2);
-    let mut cpus = whole().iter().map(|cpu| -> CpuSet { [cpu].into_iter().collect() }).collect::<Vec<_>>().into_iter();
+    let mut cpus = whole()
+        .iter()
+        .map(|cpu| -> CpuSet { [cpu].into_iter().collect() })
+        .collect::<Vec<_>>()
+        .into_iter();
     let (crowded, free) = (cpus.next().unwrap(), cpus.next().unwrap());
     affinity::set(threads[0], &crowded).unwrap();
     affinity::set(threads[1], &free).unwrap();
@@ -162,14 +174,18 @@ fn a_busy_thread_that_gets_no_cpu_is_found_beside_one_that_does() {
     let crowd = Program::start("spin 32");
     crowd.threads("spin-", 32).iter().for_each(|&tid| affinity::set(tid, &crowded).unwrap());
 
-    // A window is proof only if the kernel gave the thread less than the limit; a few attempts are allowed for that.
+    // A window is proof only if the kernel gave the thread less than the limit; a few attempts are
+    // allowed for that.
     let ran = || Account::read(program.pid(), threads[0]).unwrap().ran;
     for _ in 0..6 {
         let (before, begin) = (ran(), Instant::now());
-        let found = testbed(Target::attach(Scope::Processes(vec![program.pid()])).unwrap(), quick()).unwrap();
+        let found =
+            testbed(Target::attach(Scope::Processes(vec![program.pid()])).unwrap(), quick())
+                .unwrap();
         assert_eq!(names(&found), ["spin-0", "spin-1"]);
         assert!(
-            found.notes()[0].contains("threads not placed, since each uses less than 1 % of a CPU: __program"),
+            found.notes()[0]
+                .contains("threads not placed, since each uses less than 1 % of a CPU: __program"),
             "{:?}",
             found.notes()
         );
@@ -190,12 +206,17 @@ fn a_killed_pinwise_leaves_no_thread_pinned() {
     let before = masks(&threads);
     for kill in 0..6 {
         let mut tuner = tuner(&format!("tune {}", program.pid()));
-        // Not on a schedule: each at another moment of the 10 ms in which threads are moved and measured.
+        // Not on a schedule: each at another moment of the 10 ms in which threads are moved and
+        // measured.
         std::thread::sleep(Duration::from_micros(1700 * kill));
         tuner.0.kill().unwrap();
         let begin = Instant::now();
         until("all threads as they were", || masks(&threads) == before);
-        assert!(begin.elapsed() < Duration::from_secs(1), "back within a second, not {:?}", begin.elapsed());
+        assert!(
+            begin.elapsed() < Duration::from_secs(1),
+            "back within a second, not {:?}",
+            begin.elapsed()
+        );
     }
 }
 
@@ -240,7 +261,9 @@ fn a_guardian_that_is_killed_is_replaced() {
     std::thread::sleep(Duration::from_millis(50));
     assert_eq!(guardians(), first, "it ignores what ends ordinary programs");
     signal(first[0], Signal::KILL);
-    until("another guardian", || guardians().iter().any(|pid| *pid != first[0] && !process::ended(*pid)));
+    until("another guardian", || {
+        guardians().iter().any(|pid| *pid != first[0] && !process::ended(*pid))
+    });
     std::thread::sleep(Duration::from_millis(100));
     tuner.0.kill().unwrap();
     until("all threads as they were", || masks(&threads) == before);
@@ -249,7 +272,12 @@ fn a_guardian_that_is_killed_is_replaced() {
 /// A process that pins and measures until it is killed.
 pub(crate) fn tuner(program: &str) -> Program {
     let mut command = Command::new("/proc/self/exe");
-    command.args(arguments()).env(PROGRAM, program).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    command
+        .args(arguments())
+        .env(PROGRAM, program)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
     let mut tuner = Program(command.spawn().unwrap());
     let mut lines = BufReader::new(tuner.0.stdout.take().unwrap()).lines();
     assert!(lines.any(|line| line.unwrap() == "pinned"), "the tuner did not get as far as pinning");
@@ -273,7 +301,10 @@ fn threads_created_while_their_creator_is_pinned_are_released() {
     assert!(met.iter().any(|note| note.contains("appeared after the survey")), "{met:?}");
     drop(testbed);
     let listed = process::threads(program.pid()).unwrap();
-    let left: Vec<_> = listed.into_iter().filter(|&tid| affinity::get(tid).is_ok_and(|mask| mask != whole())).collect();
+    let left: Vec<_> = listed
+        .into_iter()
+        .filter(|&tid| affinity::get(tid).is_ok_and(|mask| mask != whole()))
+        .collect();
     assert_eq!(left, [], "no thread is left with the pin it inherited");
 }
 
@@ -283,7 +314,8 @@ fn a_worker_that_is_created_again_takes_its_place() {
     program.threads("worker", 1);
     // The survey has to see one life of the worker twice.
     let options = LiveOptions { survey: Duration::from_millis(60), ..quick() };
-    let mut testbed = testbed(Target::attach(Scope::Processes(vec![program.pid()])).unwrap(), options).unwrap();
+    let mut testbed =
+        testbed(Target::attach(Scope::Processes(vec![program.pid()])).unwrap(), options).unwrap();
     assert_eq!(names(&testbed), ["steady", "worker"]);
     let mut interrupted_windows = 0;
     until("two new workers", || {
@@ -294,7 +326,11 @@ fn a_worker_that_is_created_again_takes_its_place() {
                 interrupted_windows += 1;
             }
         }
-        testbed.met().notes.iter().any(|note| note.contains("replaced by new ones of their name 2 times"))
+        testbed
+            .met()
+            .notes
+            .iter()
+            .any(|note| note.contains("replaced by new ones of their name 2 times"))
     });
     assert!(interrupted_windows <= 2, "only the window in which it ended is lost");
 }
@@ -325,14 +361,19 @@ fn a_program_that_exits_at_once_is_told_with_its_status_and_last_line() {
 fn what_cannot_be_started_or_attached_to_is_named() {
     let launch = Launch { program: "/no/such/program".into(), ..Launch::default() };
     let error = Target::launch(&launch).unwrap_err().to_string();
-    assert!(error.starts_with("cannot start /no/such/program: there is no such program"), "{error}");
+    assert!(
+        error.starts_with("cannot start /no/such/program: there is no such program"),
+        "{error}"
+    );
     let error = Target::attach(Scope::Processes(vec![Pid(i32::MAX)])).unwrap_err().to_string();
     assert!(error.starts_with("there is no process 2147483647"), "{error}");
     let error = Target::attach(Scope::Cgroup("/no/such".into())).unwrap_err().to_string();
     assert!(error.starts_with("cannot read cgroup /no/such"), "{error}");
     let mut sleeper = Program(Command::new("sleep").arg("30").spawn().unwrap());
     let options = LiveOptions { patience: Duration::from_millis(300), ..quick() };
-    let error = testbed(Target::attach(Scope::Processes(vec![sleeper.pid()])).unwrap(), options).err().unwrap();
+    let error = testbed(Target::attach(Scope::Processes(vec![sleeper.pid()])).unwrap(), options)
+        .err()
+        .unwrap();
     assert!(matches!(error, TargetError::Idle { .. }), "{error}");
     sleeper.0.kill().unwrap();
 }
@@ -346,8 +387,10 @@ fn another_users_process_is_refused_with_the_remedy() {
     let program = Program::start("spin 1");
     program.threads("spin-", 1);
     // The test binary may be in a directory that the other user cannot reach.
-    let copy =
-        tempfile::Builder::new().permissions(std::os::unix::fs::PermissionsExt::from_mode(0o755)).tempdir().unwrap();
+    let copy = tempfile::Builder::new()
+        .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o755))
+        .tempdir()
+        .unwrap();
     let binary = copy.path().join("tests");
     std::fs::copy("/proc/self/exe", &binary).unwrap();
     std::fs::set_permissions(&binary, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
@@ -366,7 +409,9 @@ fn another_users_process_is_refused_with_the_remedy() {
         String::from_utf8_lossy(&output.stderr)
     );
     assert!(
-        text.contains("of user 0: run pinwise as that user, as root, or with the capability cap_sys_nice"),
+        text.contains(
+            "of user 0: run pinwise as that user, as root, or with the capability cap_sys_nice"
+        ),
         "{text}"
     );
 }
@@ -387,12 +432,16 @@ fn a_setting_below_the_floor_is_abandoned_and_the_target_released() {
     };
     let target = Target::attach(Scope::Processes(vec![program.pid()])).unwrap();
     let options = LiveOptions { floor: Some(0.5), ..quick() };
-    let mut testbed = LiveTestbed::new(target, &machine(), reading(read), options, never()).unwrap();
+    let mut testbed =
+        LiveTestbed::new(target, &machine(), reading(read), options, never()).unwrap();
     let error = testbed.measure(&all_on(&testbed, 0), Effort { windows: 50.0 }).unwrap_err();
     assert_eq!(error.retry, Retry::Other);
     assert_eq!(error.message, "abandoned at 30.0000 things/s: below the floor of 50.0000 things/s");
     assert_eq!(affinity::get(watched).unwrap(), whole(), "it recovers unpinned");
-    assert_eq!(testbed.measure(&all_on(&testbed, 1), Effort::default()).unwrap().performance, 100.0);
+    assert_eq!(
+        testbed.measure(&all_on(&testbed, 1), Effort::default()).unwrap().performance,
+        100.0
+    );
 }
 
 #[test]
@@ -403,7 +452,8 @@ fn a_tree_is_attached_to_with_its_children() {
         let children = process::descendants(&[program.pid()], &process::all().unwrap());
         children.len() == 1 && !threads_of(children[0], "spin-", 1).is_empty()
     });
-    let mut testbed = testbed(Target::attach(Scope::Trees(vec![program.pid()])).unwrap(), quick()).unwrap();
+    let mut testbed =
+        testbed(Target::attach(Scope::Trees(vec![program.pid()])).unwrap(), quick()).unwrap();
     assert_eq!(names(&testbed), ["spin-0#0", "spin-0#1"]);
     testbed.measure(&all_on(&testbed, 0), Effort::default()).unwrap();
 }
@@ -425,8 +475,13 @@ fn a_cgroup_is_attached_to_and_its_cpuset_respected() {
     let threads = program.threads("spin-", 2);
     std::fs::write(group.join("cgroup.procs"), program.pid().to_string()).unwrap();
 
-    let mut testbed = testbed(Target::attach(Scope::Cgroup(group.clone())).unwrap(), quick()).unwrap();
-    assert_eq!(testbed.machine().allowed, [first].into_iter().collect(), "only what its cpuset allows");
+    let mut testbed =
+        testbed(Target::attach(Scope::Cgroup(group.clone())).unwrap(), quick()).unwrap();
+    assert_eq!(
+        testbed.machine().allowed,
+        [first].into_iter().collect(),
+        "only what its cpuset allows"
+    );
     testbed.measure(&all_on(&testbed, 0), Effort::default()).unwrap();
     let error = affinity::set(threads[0], &[second].into_iter().collect()).unwrap_err();
     assert!(error.to_string().contains("its cgroup's cpuset excludes it"), "{error}");

@@ -36,7 +36,8 @@ fn __program() {
         ["work"] => workers(0),
         // One thread more in every run but the first.
         ["vary", mark] => workers(usize::from(
-            std::fs::write(mark, "").is_ok() && std::fs::remove_dir(format!("{mark}.first")).is_err(),
+            std::fs::write(mark, "").is_ok()
+                && std::fs::remove_dir(format!("{mark}.first")).is_err(),
         )),
         ["flood"] => flood(),
         ["contend", kind] | ["contend", kind, _] => {
@@ -56,8 +57,12 @@ fn __program() {
             eprintln!("cannot open the thing");
             std::process::exit(3);
         }
-        ["tune", pid] => live::tune(Target::attach(Scope::Processes(vec![pid.parse().unwrap()])).unwrap()),
-        ["panic", pid] => live::panic(Target::attach(Scope::Processes(vec![pid.parse().unwrap()])).unwrap()),
+        ["tune", pid] => {
+            live::tune(Target::attach(Scope::Processes(vec![pid.parse().unwrap()])).unwrap())
+        }
+        ["panic", pid] => {
+            live::panic(Target::attach(Scope::Processes(vec![pid.parse().unwrap()])).unwrap())
+        }
         ["launch"] => live::tune(Target::launch(&live::launch("parent")).unwrap().0),
         ["limit", pid, directory] => setter::limit(pid.parse().unwrap(), directory),
         ["attach", pid] => live::refused(pid.parse().unwrap()),

@@ -3,7 +3,8 @@
 use crate::programs::{LIFE, PROGRAM, arguments, spin};
 use pinwise_host::metric::{MetricOptions, MetricSpec, Pattern};
 use pinwise_host::{
-    Layer, LinuxProber, Lookout, Power, ProbeError, ProbeOptions, ProgressSource, Recipe, Scope, Setter, Subject,
+    Layer, LinuxProber, Lookout, Power, ProbeError, ProbeOptions, ProgressSource, Recipe, Scope,
+    Setter, Subject,
 };
 use pinwise_testbed::{Measure, Prober};
 use std::sync::Arc;
@@ -44,7 +45,8 @@ fn refused(prober: &mut LinuxProber, parameter: u32) -> String {
     message
 }
 
-/// One thread per unit, which starts after a while in which the first thread works alone, and prints what it does.
+/// One thread per unit, which starts after a while in which the first thread works alone, and
+/// prints what it does.
 pub(crate) fn late(count: usize) {
     let begin = Instant::now();
     while begin.elapsed() < Duration::from_millis(120) {
@@ -68,7 +70,8 @@ pub(crate) fn brief(count: usize) {
     threads.into_iter().for_each(|thread| thread.join().unwrap());
 }
 
-/// The best layer that is allowed here, where it is one that adds a cost to context switches; else says why it is not.
+/// The best layer that is allowed here, where it is one that adds a cost to context switches; else
+/// says why it is not.
 fn costly() -> Option<(Lookout, Layer)> {
     let allowed = Lookout::new().unwrap();
     let layer = allowed.monitor(Scope::Processes(Vec::new())).unwrap().layer();
@@ -79,14 +82,19 @@ fn costly() -> Option<(Lookout, Layer)> {
 }
 
 #[test]
-fn a_program_of_many_switches_is_watched_by_looks_from_its_first_window_on_and_the_reason_is_told() {
+fn a_program_of_many_switches_is_watched_by_looks_from_its_first_window_on_and_the_reason_is_told()
+{
     let Some((allowed, layer)) = costly() else { return };
     let threads = ProbeOptions { threads: Some(Box::new(|_| 8)), ..options() };
     let mut prober = prober(recipe("contend tokens {n}"), threads);
     for n in [1, 2] {
         prober.probe(n, WINDOW).unwrap();
     }
-    assert!(prober.seen().iter().all(|seen| seen.activity.layer == Layer::Proc), "{:?}", prober.seen());
+    assert!(
+        prober.seen().iter().all(|seen| seen.activity.layer == Layer::Proc),
+        "{:?}",
+        prober.seen()
+    );
     let told = prober.refused().last().unwrap();
     assert!(told.layer == layer && told.reason.starts_with("took "), "{told}");
     assert_eq!(prober.refused().len(), allowed.refused().len() + 1, "it is told once");
@@ -132,12 +140,17 @@ fn the_threads_are_there_and_work_when_a_probe_begins_and_gone_after_it() {
 #[test]
 fn a_line_of_output_ends_the_initialization_or_never_comes() {
     let after = |text: &str| Some(regex::Regex::new(text).unwrap());
-    let mut prober_ = prober(recipe("late {n}"), ProbeOptions { after: after("^ready$"), ..options() });
+    let mut prober_ =
+        prober(recipe("late {n}"), ProbeOptions { after: after("^ready$"), ..options() });
     assert!(prober_.probe(2, WINDOW).unwrap().threads >= 3);
     let limit = Duration::from_millis(600);
-    let mut never = prober(recipe("late {n}"), ProbeOptions { after: after("steady"), limit, ..options() });
+    let mut never =
+        prober(recipe("late {n}"), ProbeOptions { after: after("steady"), limit, ..options() });
     let message = refused(&mut never, 2);
-    assert!(message.contains("--after 'steady'") && message.contains("its last line was: work"), "{message}");
+    assert!(
+        message.contains("--after 'steady'") && message.contains("its last line was: work"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -145,7 +158,8 @@ fn processes_that_start_within_the_window_count() {
     let script = "echo go; i=0; while [ $i -lt {n} ]; do sleep 20 & i=$((i + 1)); done; wait";
     let command = ["sh", "-c", script].map(str::to_owned).to_vec();
     let after = Some(regex::Regex::new("^go$").unwrap());
-    let mut prober = prober(Recipe::new(command, &[], None).unwrap(), ProbeOptions { after, ..options() });
+    let mut prober =
+        prober(Recipe::new(command, &[], None).unwrap(), ProbeOptions { after, ..options() });
     let threads = [1, 3].map(|n| prober.probe(n, WINDOW).unwrap().threads);
     assert_eq!(threads, [2, 4]);
 }
@@ -173,7 +187,8 @@ fn a_metric_that_never_comes_is_told_by_the_end_of_the_time_too() {
     let message = [1, 4, 16].map(Duration::from_secs).into_iter().find_map(|time| {
         let spec = MetricSpec::Stdout(Pattern::new(r"^nothing (\d+)").unwrap());
         let patience = Duration::from_secs(60);
-        let progress = ProgressSource::Metric(spec, MetricOptions { patience, ..MetricOptions::default() });
+        let progress =
+            ProgressSource::Metric(spec, MetricOptions { patience, ..MetricOptions::default() });
         let until = Some(Instant::now() + time);
         let mut prober = prober(recipe("late {n}"), ProbeOptions { progress, until, ..options() });
         let error = prober.probe(2, WINDOW).unwrap_err();
@@ -182,7 +197,10 @@ fn a_metric_that_never_comes_is_told_by_the_end_of_the_time_too() {
         matches!(prober.error(), Some(ProbeError::Unmetered(_))).then_some(error.message)
     });
     let message = message.expect("the metric was come to");
-    assert!(message.contains("does not match the last: 'work ") && message.contains("--budget"), "{message}");
+    assert!(
+        message.contains("does not match the last: 'work ") && message.contains("--budget"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -191,10 +209,17 @@ fn a_program_that_goes_on_has_its_metric_read_probe_after_probe() {
     let recipe = Recipe::fixed(command, &[format!("{PROGRAM}=late 2")], None).unwrap();
     let metric = MetricSpec::Stdout(Pattern::new(r"^work (\d+)").unwrap());
     let interpretation = Some(pinwise_host::metric::Interpretation::Counter);
-    let progress = ProgressSource::Metric(metric, MetricOptions { interpretation, ..MetricOptions::default() });
+    let progress = ProgressSource::Metric(
+        metric,
+        MetricOptions { interpretation, ..MetricOptions::default() },
+    );
     let subject = Subject::Launched(recipe, Setter::Command("true {n}".into()));
-    let mut prober =
-        LinuxProber::new(subject, ProbeOptions { progress, ..options() }, Arc::new(AtomicBool::new(false))).unwrap();
+    let mut prober = LinuxProber::new(
+        subject,
+        ProbeOptions { progress, ..options() },
+        Arc::new(AtomicBool::new(false)),
+    )
+    .unwrap();
     for n in 1..4 {
         let progress = prober.probe(n, WINDOW).unwrap().progress.unwrap();
         assert!(progress.rate > 0.0 && progress.measure == Measure::Metric, "{n}: {progress:?}");
@@ -205,8 +230,12 @@ fn a_program_that_goes_on_has_its_metric_read_probe_after_probe() {
 fn a_program_that_ends_soon_says_so_and_is_measured_as_a_whole() {
     let mut short = prober(recipe("brief {n}"), options());
     let message = short.probe(2, Duration::from_secs(20)).unwrap_err().message;
-    assert!(message.contains("--whole-run") && matches!(short.error(), Some(ProbeError::Short { .. })), "{message}");
-    let mut whole = prober(recipe("brief {n}"), ProbeOptions { progress: ProgressSource::Runs, ..options() });
+    assert!(
+        message.contains("--whole-run") && matches!(short.error(), Some(ProbeError::Short { .. })),
+        "{message}"
+    );
+    let mut whole =
+        prober(recipe("brief {n}"), ProbeOptions { progress: ProgressSource::Runs, ..options() });
     let probe = whole.probe(2, WINDOW).unwrap();
     let progress = probe.progress.unwrap();
     assert_eq!(progress.measure, Measure::Runs);
@@ -214,14 +243,18 @@ fn a_program_that_ends_soon_says_so_and_is_measured_as_a_whole() {
     // What the kernel counted to the end, not what was seen up to the last look.
     assert!(probe.profile.cpu_util > 0.0 && probe.profile.vcx_rate > 0.0, "{probe:?}");
     let limit = Duration::from_millis(50);
-    let mut long = prober(recipe("late {n}"), ProbeOptions { progress: ProgressSource::Runs, limit, ..options() });
+    let mut long = prober(
+        recipe("late {n}"),
+        ProbeOptions { progress: ProgressSource::Runs, limit, ..options() },
+    );
     assert!(refused(&mut long, 1).contains("--limit"));
 }
 
 #[test]
 fn a_program_without_workers_is_named() {
     let limit = Duration::from_millis(300);
-    let sleeper = Recipe::new(["sleep", "30", "{n}"].map(str::to_owned).to_vec(), &[], None).unwrap();
+    let sleeper =
+        Recipe::new(["sleep", "30", "{n}"].map(str::to_owned).to_vec(), &[], None).unwrap();
     let mut prober = prober(sleeper, ProbeOptions { limit, ..options() });
     assert!(refused(&mut prober, 3).contains("sleep never started workers"));
 }
@@ -231,7 +264,10 @@ fn threads_that_do_not_follow_n_are_noticed_unless_they_need_not() {
     let mut same = prober(recipe("spin 3 {n}"), options());
     same.probe(1, WINDOW).unwrap();
     let message = refused(&mut same, 2);
-    assert!(message.contains("do not follow n") && message.contains("n = 1 and with n = 2"), "{message}");
+    assert!(
+        message.contains("do not follow n") && message.contains("n = 1 and with n = 2"),
+        "{message}"
+    );
     let constant = ProbeOptions { threads: Some(Box::new(|_| 4)), ..options() };
     let mut declared = prober(recipe("spin 3 {n}"), constant);
     declared.probe(1, WINDOW).unwrap();
@@ -271,8 +307,10 @@ fn what_left_the_process_group_is_ended_too() {
     let folder = tempfile::tempdir().unwrap();
     let pid = folder.path().join("pid");
     // A daemon: a session of its own, its parent gone.
-    let script =
-        format!("setsid sh -c 'echo $$ > {0}.new; mv {0}.new {0}; exec sleep 60' & while :; do :; done", pid.display());
+    let script = format!(
+        "setsid sh -c 'echo $$ > {0}.new; mv {0}.new {0}; exec sleep 60' & while :; do :; done",
+        pid.display()
+    );
     let command = ["sh", "-c", &script, "{n}"].map(str::to_owned).to_vec();
     let constant = ProbeOptions { threads: Some(Box::new(|_| 1)), ..options() };
     let mut prober = prober(Recipe::new(command, &[], None).unwrap(), constant);
@@ -290,7 +328,12 @@ fn what_left_the_process_group_is_ended_too() {
 /// Keeps as many threads at work as a file says.
 pub(crate) fn pool(path: &str) {
     let path = path.to_owned();
-    let wanted = move || fs::read_to_string(&path).ok().and_then(|text| text.trim().parse::<usize>().ok()).unwrap_or(1);
+    let wanted = move || {
+        fs::read_to_string(&path)
+            .ok()
+            .and_then(|text| text.trim().parse::<usize>().ok())
+            .unwrap_or(1)
+    };
     let end = Instant::now() + LIFE;
     let worker = |number: usize| {
         let wanted = wanted.clone();
@@ -317,7 +360,8 @@ fn a_number_that_can_change_while_the_program_runs_is_changed_without_a_restart(
     let recipe = Recipe::fixed(command, &[format!("{PROGRAM}={name}")], None).unwrap();
     let cancelled = Arc::new(AtomicBool::new(false));
     let mut prober =
-        LinuxProber::new(Subject::Launched(recipe, set.clone()), options(), Arc::clone(&cancelled)).unwrap();
+        LinuxProber::new(Subject::Launched(recipe, set.clone()), options(), Arc::clone(&cancelled))
+            .unwrap();
     let mut roots = Vec::new();
     for n in [1, 3, 2] {
         prober.probe(n, WINDOW).unwrap();
@@ -345,7 +389,9 @@ fn a_number_that_can_change_while_the_program_runs_is_changed_without_a_restart(
 #[test]
 fn a_wish_to_stop_ends_a_probe_at_once() {
     let cancelled = Arc::new(AtomicBool::new(false));
-    let mut prober = LinuxProber::new(Subject::Anew(recipe("late {n}")), options(), Arc::clone(&cancelled)).unwrap();
+    let mut prober =
+        LinuxProber::new(Subject::Anew(recipe("late {n}")), options(), Arc::clone(&cancelled))
+            .unwrap();
     let stop = thread::spawn(move || {
         thread::sleep(Duration::from_millis(200));
         cancelled.store(true, std::sync::atomic::Ordering::Relaxed);
@@ -373,7 +419,11 @@ fn the_energy_of_a_probe_is_what_was_counted_meanwhile() {
     let probe = prober.probe(1, Duration::ZERO).unwrap();
     let watts = prober.watts().unwrap();
     let run = 1.0 / probe.progress.unwrap().rate;
-    assert!(watts * run <= 7.0 && watts * probe.cost.as_secs_f64() >= 7.0, "{watts} W, {run} s of {:?}", probe.cost);
+    assert!(
+        watts * run <= 7.0 && watts * probe.cost.as_secs_f64() >= 7.0,
+        "{watts} W, {run} s of {:?}",
+        probe.cost
+    );
     // Nothing is counted any more.
     prober.probe(1, Duration::ZERO).unwrap();
     assert_eq!(prober.watts(), Some(0.0));

@@ -1,8 +1,8 @@
 //! Programs for the end-to-end tests, played by the test binary itself, and what the tests share.
 //!
-//! The test binary is started again with the name of one test as its argument: libtest then runs only that, which is how it
-//! becomes the guardian (`__guardian`, the argument pinwise uses) or a program under test (`__program`). Each program ends by
-//! itself after half a minute.
+//! The test binary is started again with the name of one test as its argument: libtest then runs
+//! only that, which is how it becomes the guardian (`__guardian`, the argument pinwise uses) or a
+//! program under test (`__program`). Each program ends by itself after half a minute.
 
 use pinwise_host::{Meter, Pid, Tid, affinity, process};
 use pinwise_testbed::{MeasureError, Measurement, Unit};
@@ -55,7 +55,9 @@ pub(crate) fn breeder() {
     let end = Instant::now() + LIFE;
     let breed = move || {
         while Instant::now() < end {
-            let child = thread::Builder::new().name("short".into()).spawn(|| thread::sleep(Duration::from_millis(400)));
+            let child = thread::Builder::new()
+                .name("short".into())
+                .spawn(|| thread::sleep(Duration::from_millis(400)));
             drop(child);
             let next = Instant::now() + Duration::from_millis(10);
             while Instant::now() < next {
@@ -66,8 +68,9 @@ pub(crate) fn breeder() {
     thread::Builder::new().name("breeder".into()).spawn(breed).unwrap().join().unwrap();
 }
 
-/// Two threads, `w-0` and `w-1`, that work for 0.6 s; prints the CPUs they are confined to as one number: ten times the first
-/// plus the second, 99 when they are not confined. `busy` more threads work beside them.
+/// Two threads, `w-0` and `w-1`, that work for 0.6 s; prints the CPUs they are confined to as one
+/// number: ten times the first plus the second, 99 when they are not confined. `busy` more threads
+/// work beside them.
 pub(crate) fn workers(busy: usize) {
     let life = Duration::from_millis(600);
     let work = move || {
@@ -79,7 +82,8 @@ pub(crate) fn workers(busy: usize) {
         if mask.len() == 1 { mask.first().unwrap().0 } else { 9 }
     };
     let others: Vec<_> = (0..busy).map(|_| spin("extra", life)).collect();
-    let threads = [0, 1].map(|index| thread::Builder::new().name(format!("w-{index}")).spawn(work).unwrap());
+    let threads =
+        [0, 1].map(|index| thread::Builder::new().name(format!("w-{index}")).spawn(work).unwrap());
     let [first, second] = threads.map(|thread| thread.join().unwrap());
     others.into_iter().for_each(|thread| thread.join().unwrap());
     println!("\nconfined to {}", 10 * first + second);
@@ -102,7 +106,14 @@ impl Program {
     pub(crate) fn start(name: &str) -> Self {
         let mut command = Command::new("/proc/self/exe");
         command.args(arguments()).env(PROGRAM, name);
-        Self(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+        Self(
+            command
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn()
+                .unwrap(),
+        )
     }
 
     pub(crate) fn pid(&self) -> Pid {
@@ -128,7 +139,8 @@ pub(crate) fn threads_of(pid: Pid, comm: &str, count: usize) -> Vec<Tid> {
     until(&format!("{count} threads {comm} of {pid}"), || {
         let listed = process::threads(pid).unwrap_or_default();
         let is_it = |tid: &Tid| {
-            let name = std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/comm")).unwrap_or_default();
+            let name =
+                std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/comm")).unwrap_or_default();
             name.starts_with(comm)
         };
         found = listed.into_iter().filter(is_it).collect();
@@ -193,7 +205,9 @@ impl<F: FnMut() -> f64 + Send> Meter for Reading<F> {
             if cancelled() {
                 return Err(MeasureError::interrupted());
             }
-            thread::sleep(Duration::from_millis(5).min(end.saturating_duration_since(Instant::now())));
+            thread::sleep(
+                Duration::from_millis(5).min(end.saturating_duration_since(Instant::now())),
+            );
         }
         Ok(Measurement { performance: (self.0)(), duration: window, spread: None })
     }

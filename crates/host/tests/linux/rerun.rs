@@ -29,14 +29,17 @@ fn the_threads_of_every_run_are_found_and_placed() {
         return;
     }
     let mut testbed = testbed(launch("work"), printed(r"confined to (\d+)"));
-    let names: Vec<_> = testbed.workload().threads.iter().map(|thread| thread.name.clone()).collect();
+    let names: Vec<_> =
+        testbed.workload().threads.iter().map(|thread| thread.name.clone()).collect();
     assert_eq!(names, ["w-0", "w-1"]);
     assert!(
-        testbed.notes()[0].starts_with("threads not placed, since each uses less than 1 % of a CPU: "),
+        testbed.notes()[0]
+            .starts_with("threads not placed, since each uses less than 1 % of a CPU: "),
         "{:?}",
         testbed.notes()
     );
-    let mut measure = |setting: &Setting| testbed.measure(setting, Effort::default()).unwrap().performance;
+    let mut measure =
+        |setting: &Setting| testbed.measure(setting, Effort::default()).unwrap().performance;
     assert_eq!(measure(&pinned(&[1, 0])), 10.0);
     assert_eq!(measure(&pinned(&[0, 1])), 1.0);
     assert_eq!(measure(&Setting::Unpinned), 99.0);
@@ -45,9 +48,13 @@ fn the_threads_of_every_run_are_found_and_placed() {
 
 #[test]
 fn only_the_threads_that_were_chosen_are_placed() {
-    let choice =
-        |include, exclude| RerunOptions { choice: Choice::new(include, exclude).unwrap(), ..RerunOptions::default() };
-    let open = |options| RerunTestbed::new(launch("work"), &machine(), RunMetric::Runtime, options, never());
+    let choice = |include, exclude| RerunOptions {
+        choice: Choice::new(include, exclude).unwrap(),
+        ..RerunOptions::default()
+    };
+    let open = |options| {
+        RerunTestbed::new(launch("work"), &machine(), RunMetric::Runtime, options, never())
+    };
     let chosen = open(choice(Some("^w-"), Some("-0$"))).unwrap();
     assert_eq!(chosen.workload().threads.len(), 1);
     assert_eq!(chosen.workload().threads[0].name, "w-1");
@@ -64,8 +71,11 @@ fn only_the_threads_that_were_chosen_are_placed() {
 #[test]
 fn runtime_is_wall_time_and_effort_repeats_it() {
     // On a busy machine the first thread's start may be 1 % of the run.
-    let workers = RerunOptions { choice: Choice::new(Some("^w-"), None).unwrap(), ..RerunOptions::default() };
-    let mut testbed = RerunTestbed::new(launch("work"), &machine(), RunMetric::Runtime, workers, never()).unwrap();
+    let workers =
+        RerunOptions { choice: Choice::new(Some("^w-"), None).unwrap(), ..RerunOptions::default() };
+    let mut testbed =
+        RerunTestbed::new(launch("work"), &machine(), RunMetric::Runtime, workers, never())
+            .unwrap();
     assert_eq!(testbed.unit(), &Unit::cost("s"));
     let begin = Instant::now();
     let measured = testbed.measure(&pinned(&[0, 0]), Effort { windows: 3.0 }).unwrap();
@@ -96,7 +106,13 @@ fn threads_that_vary_from_run_to_run_are_told() {
 
 #[test]
 fn a_run_that_fails_is_told_with_status_and_last_line() {
-    let error = RerunTestbed::new(launch("fail"), &machine(), RunMetric::Runtime, RerunOptions::default(), never());
+    let error = RerunTestbed::new(
+        launch("fail"),
+        &machine(),
+        RunMetric::Runtime,
+        RerunOptions::default(),
+        never(),
+    );
     let message = error.err().unwrap().to_string();
     assert!(message.contains("ended (exit status: 3)"), "{message}");
     assert!(message.ends_with("its last line was: cannot open the thing"), "{message}");
@@ -104,15 +120,25 @@ fn a_run_that_fails_is_told_with_status_and_last_line() {
 
 #[test]
 fn an_output_without_the_number_is_named() {
-    let error = RerunTestbed::new(launch("work"), &machine(), printed("speed (x)?"), RerunOptions::default(), never());
+    let error = RerunTestbed::new(
+        launch("work"),
+        &machine(),
+        printed("speed (x)?"),
+        RerunOptions::default(),
+        never(),
+    );
     let message = error.err().unwrap().to_string();
-    assert!(message.starts_with("'speed (x)?' matches nothing in the stdout of linux"), "{message}");
+    assert!(
+        message.starts_with("'speed (x)?' matches nothing in the stdout of linux"),
+        "{message}"
+    );
 }
 
 #[test]
 fn a_run_beyond_the_limit_or_the_users_patience_is_ended() {
     let options = RerunOptions { limit: Duration::from_millis(300), ..RerunOptions::default() };
-    let error = RerunTestbed::new(launch("spin 1"), &machine(), RunMetric::Runtime, options, never());
+    let error =
+        RerunTestbed::new(launch("spin 1"), &machine(), RunMetric::Runtime, options, never());
     let error = pinwise_testbed::MeasureError::from(error.err().unwrap());
     assert!(error.message.contains("ran longer than the limit of 300 ms and was ended"), "{error}");
     assert_eq!(error.retry, Retry::Other);
@@ -123,10 +149,17 @@ fn a_run_beyond_the_limit_or_the_users_patience_is_ended() {
         std::thread::sleep(Duration::from_millis(300));
         flag.store(true, Ordering::Relaxed);
     });
-    let error = RerunTestbed::new(launch("spin 1"), &machine(), RunMetric::Runtime, RerunOptions::default(), cancelled);
+    let error = RerunTestbed::new(
+        launch("spin 1"),
+        &machine(),
+        RunMetric::Runtime,
+        RerunOptions::default(),
+        cancelled,
+    );
     assert!(pinwise_testbed::MeasureError::from(error.err().unwrap()).interrupted);
     user.join().unwrap();
-    let left: Vec<_> = process::all().unwrap().into_iter().filter(|&pid| is_spinner_of_ours(pid)).collect();
+    let left: Vec<_> =
+        process::all().unwrap().into_iter().filter(|&pid| is_spinner_of_ours(pid)).collect();
     assert_eq!(left, []);
 }
 
@@ -134,7 +167,8 @@ fn a_run_beyond_the_limit_or_the_users_patience_is_ended() {
 fn is_spinner_of_ours(pid: pinwise_host::Pid) -> bool {
     let stat = pinwise_host::thread::Stat::read(pid, pid.main());
     let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-    let marked = String::from_utf8_lossy(&environment).contains(&format!("PINWISE_RUN={}-", std::process::id()));
+    let marked = String::from_utf8_lossy(&environment)
+        .contains(&format!("PINWISE_RUN={}-", std::process::id()));
     stat.is_ok_and(|stat| !stat.dead() && stat.group == pid.0)
         && marked
         && String::from_utf8_lossy(&environment).contains("spin 1")

@@ -1,4 +1,5 @@
-//! Programs whose parameter is what they may use: CPUs, and CPU time. Whatever ends the search, they have what they had.
+//! Programs whose parameter is what they may use: CPUs, and CPU time. Whatever ends the search,
+//! they have what they had.
 
 use crate::programs::{Program, enough_cpus, masks, never, until};
 use pinwise_host::{LinuxProber, Pid, ProbeOptions, Setter, Subject, affinity};
@@ -11,11 +12,13 @@ use std::{fs, thread};
 const WINDOW: Duration = Duration::from_millis(60);
 
 fn prober(pid: Pid, setter: Setter) -> LinuxProber {
-    let options = ProbeOptions { contexts: 2, limit: Duration::from_secs(20), ..ProbeOptions::default() };
+    let options =
+        ProbeOptions { contexts: 2, limit: Duration::from_secs(20), ..ProbeOptions::default() };
     LinuxProber::new(Subject::Running(pid, setter), options, never()).unwrap()
 }
 
-/// A directory with the files of a control group of version 2 or 1: to a program that writes them they are files.
+/// A directory with the files of a control group of version 2 or 1: to a program that writes them
+/// they are files.
 fn group(folder: &Path, files: &[(&str, &str)]) -> PathBuf {
     fs::create_dir_all(folder).unwrap();
     files.iter().for_each(|(name, text)| fs::write(folder.join(name), text).unwrap());
@@ -47,7 +50,11 @@ fn the_cpus_of_a_process_are_fewer_and_then_what_they_were() {
     for n in [1, 2, 1] {
         prober.probe(n, WINDOW).unwrap();
         let expected: CpuSet = before[0].iter().take(n as usize).collect();
-        assert!(masks(&threads).iter().all(|mask| *mask == expected), "n = {n}: {:?}", masks(&threads));
+        assert!(
+            masks(&threads).iter().all(|mask| *mask == expected),
+            "n = {n}: {:?}",
+            masks(&threads)
+        );
     }
     let refused = prober.probe(9000, WINDOW).unwrap_err().message;
     assert!(refused.contains("there are") && !refused.contains('\n'), "{refused}");
@@ -62,9 +69,18 @@ fn control_groups_of_both_versions_say_again_what_they_said() {
     let program = Program::start("spin 2");
     program.threads("spin-", 2);
     let (two, one) = (folder.path().join("two"), folder.path().join("one"));
-    let two = group(&two, &[("cpu.max", "max 50000\n"), ("cpuset.cpus", "\n"), ("cpuset.cpus.effective", "4-7\n")]);
-    let one =
-        group(&one, &[("cpu.cfs_quota_us", "-1\n"), ("cpu.cfs_period_us", "100000\n"), ("cpuset.cpus", "0,2-3\n")]);
+    let two = group(
+        &two,
+        &[("cpu.max", "max 50000\n"), ("cpuset.cpus", "\n"), ("cpuset.cpus.effective", "4-7\n")],
+    );
+    let one = group(
+        &one,
+        &[
+            ("cpu.cfs_quota_us", "-1\n"),
+            ("cpu.cfs_period_us", "100000\n"),
+            ("cpuset.cpus", "0,2-3\n"),
+        ],
+    );
     for (setter, file, during, before) in [
         (Setter::Quota(two.clone()), two.join("cpu.max"), "150000 50000", "max 50000\n"),
         (Setter::Cpuset(two.clone()), two.join("cpuset.cpus"), "4-6", "\n"),
@@ -86,10 +102,12 @@ fn control_groups_of_both_versions_say_again_what_they_said() {
 
 #[test]
 fn a_real_control_group_grants_what_is_set() {
-    let folder = ["/sys/fs/cgroup/cpu", "/sys/fs/cgroup"]
-        .map(Path::new)
-        .into_iter()
-        .find(|folder| ["cpu.cfs_period_us", "cgroup.subtree_control"].iter().any(|file| folder.join(file).exists()));
+    let folder =
+        ["/sys/fs/cgroup/cpu", "/sys/fs/cgroup"].map(Path::new).into_iter().find(|folder| {
+            ["cpu.cfs_period_us", "cgroup.subtree_control"]
+                .iter()
+                .any(|file| folder.join(file).exists())
+        });
     let group = folder.map(|folder| folder.join(format!("pinwise-test-{}", std::process::id())));
     let Some(group) = group.filter(|group| fs::create_dir(group).is_ok()) else {
         eprintln!("left out: no control group for CPU time can be made here");
@@ -104,7 +122,8 @@ fn a_real_control_group_grants_what_is_set() {
         let before = fs::read_to_string(&file).unwrap();
         let mut prober = prober(program.pid(), Setter::Quota(group.clone()));
         let probe = prober.probe(1, Duration::from_millis(400)).unwrap();
-        // Four threads that never sleep get one context's time; a period or two of it may be at the edges.
+        // Four threads that never sleep get one context's time; a period or two of it may be at the
+        // edges.
         let rate = probe.progress.unwrap().rate;
         assert!(rate < 1.5, "{rate} s of CPU/s");
         assert_ne!(fs::read_to_string(&file).unwrap(), before);

@@ -1,5 +1,5 @@
-//! Workloads of which no published method tells anything, on paper: instances with two threads of one role, more threads than contexts,
-//! cores of two kinds.
+//! Workloads of which no published method tells anything, on paper: instances with two threads of
+//! one role, more threads than contexts, cores of two kinds.
 
 use crate::kept::Kept;
 use crate::workloads::{Bed, Case, Group, NOISES, best_on_paper, space};
@@ -35,11 +35,19 @@ fn case(number: usize, kept: &Kept) -> Case {
     let mut burden = vec![each(0.05, 0.4), each(0.0, 0.15), each(0.0, 0.006)];
     // The last is that of the whole machine.
     burden.drain(1..4 - levels);
-    let demand = Demand { time, burden, distance: each(0.0, 0.12)[0], near: levels - 2, cap: None, needle: None };
+    let demand = Demand {
+        time,
+        burden,
+        distance: each(0.0, 0.12)[0],
+        near: levels - 2,
+        cap: None,
+        needle: None,
+    };
     let slow = between(0.5, 0.8);
     let (threads, contexts) = (roles.len() * instances, machine.allowed.len());
     let speeds: &[f64] = if group == Group::Hybrid { &[1.0, slow] } else { &[1.0] };
-    let bed = Contention::new(machine, instances, roles, demand, Disturbance::default()).with_speeds(speeds);
+    let bed = Contention::new(machine, instances, roles, demand, Disturbance::default())
+        .with_speeds(speeds);
     let per_context = if threads > contexts { PerContext::Any } else { PerContext::AtMost(1) };
     let space = space(&bed, per_context);
     let key = format!("beyond-{number}");
@@ -65,9 +73,13 @@ fn hybrid() -> Machine {
     let cpus = |slow: bool| -> CpuSet {
         (0..32).filter(|cpu| is_slow(*cpu) == slow && (slow || cpu % 4 < 2)).map(CpuId).collect()
     };
-    let kind = |name: &str, slow| CoreKind { name: name.to_owned(), cpus: cpus(slow), capacity: None };
+    let kind =
+        |name: &str, slow| CoreKind { name: name.to_owned(), cpus: cpus(slow), capacity: None };
     machine.kinds = vec![kind("performance", false), kind("efficiency", true)];
-    machine.contexts.iter_mut().for_each(|context| context.kind = usize::from(is_slow(context.cpu.0)));
+    machine
+        .contexts
+        .iter_mut()
+        .for_each(|context| context.kind = usize::from(is_slow(context.cpu.0)));
     machine.allowed = cpus(false).union(&cpus(true));
     machine
 }

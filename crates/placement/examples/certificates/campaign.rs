@@ -39,9 +39,27 @@ pub(crate) const WAYS: [Way; 4] = [
         budget: PUBLISHED_BUDGET,
         campaigns: 1,
     },
-    Way { name: "random", strategy: StrategyName::Random, method: Method::Bayes, budget: BUDGET, campaigns: 1 },
-    Way { name: "climb", strategy: StrategyName::Climb, method: Method::Bayes, budget: BUDGET, campaigns: 1 },
-    Way { name: "default", strategy: StrategyName::Auto, method: Method::Bayes, budget: BUDGET, campaigns: 3 },
+    Way {
+        name: "random",
+        strategy: StrategyName::Random,
+        method: Method::Bayes,
+        budget: BUDGET,
+        campaigns: 1,
+    },
+    Way {
+        name: "climb",
+        strategy: StrategyName::Climb,
+        method: Method::Bayes,
+        budget: BUDGET,
+        campaigns: 1,
+    },
+    Way {
+        name: "default",
+        strategy: StrategyName::Auto,
+        method: Method::Bayes,
+        budget: BUDGET,
+        campaigns: 3,
+    },
 ];
 
 /// What one campaign came to.
@@ -75,7 +93,11 @@ impl Run {
                 step: published.then_some(100),
                 method: way.method,
                 seed,
-                ..question(way.strategy, if simulated { PUBLISHED_SIMULATED } else { way.budget }, case)
+                ..question(
+                    way.strategy,
+                    if simulated { PUBLISHED_SIMULATED } else { way.budget },
+                    case,
+                )
             },
             case.testbed(seed),
         )
@@ -84,12 +106,17 @@ impl Run {
     /// A search for the best of a workload, without noise and without an end but the budget.
     pub(crate) fn long(case: &Case) -> Self {
         let question = question(StrategyName::Auto, BUDGET, case);
-        Self::answer(case, &Question { within: 1e-9, pieces: false, seed: 99, ..question }, case.quiet())
+        Self::answer(
+            case,
+            &Question { within: 1e-9, pieces: false, seed: 99, ..question },
+            case.quiet(),
+        )
     }
 
     /// A campaign without a store.
     fn answer(case: &Case, question: &Question, mut testbed: Bed) -> Self {
-        let mut search = Search::new(question, &case.tree, testbed.workload()).expect("the workload fits");
+        let mut search =
+            Search::new(question, &case.tree, testbed.workload()).expect("the workload fits");
         let mut records: Vec<Record> = Vec::new();
         while let Step::Measure(trial) = search.step(&records) {
             let number = records.len() as u64;
@@ -117,7 +144,12 @@ fn question(strategy: StrategyName, budget: u64, case: &Case) -> Question {
         PerContext::AtMost(most) => Some(most),
         PerContext::Any => None,
     };
-    Question { within: WITHIN, per_context, pieces: true, ..Question::new(strategy, Budget::Measurements(budget)) }
+    Question {
+        within: WITHIN,
+        per_context,
+        pieces: true,
+        ..Question::new(strategy, Budget::Measurements(budget))
+    }
 }
 
 /// What assignments were measured, and what that gave.

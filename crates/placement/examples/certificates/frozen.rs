@@ -1,10 +1,14 @@
-//! A simulated processor whose every assignment has one performance, so that truth can be told from noise.
+//! A simulated processor whose every assignment has one performance, so that truth can be told from
+//! noise.
 //!
-//! What an assignment does is what one window from one start does, the same for all assignments and at every repetition: chance in the
-//! simulation becomes part of the truth, and noise is added as on paper. Each assignment is simulated once, whichever campaign asks.
+//! What an assignment does is what one window from one start does, the same for all assignments and
+//! at every repetition: chance in the simulation becomes part of the truth, and noise is added as
+//! on paper. Each assignment is simulated once, whichever campaign asks.
 
 use pinwise_simulator::SimulatedTestbed;
-use pinwise_testbed::{Disturbance, Effort, MeasureError, Measurement, Setting, Testbed, Time, Unit, Workload};
+use pinwise_testbed::{
+    Disturbance, Effort, MeasureError, Measurement, Setting, Testbed, Time, Unit, Workload,
+};
 use pinwise_topology::Machine;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -56,7 +60,9 @@ impl Frozen {
     pub(crate) fn truth(&self, setting: &Setting, start: u64) -> Result<f64, MeasureError> {
         let simulated = self.simulated(setting, start)?;
         let needle = match (self.needle, setting) {
-            (Some(factor), Setting::Pinned(assignment)) if self.every_instance_is_by_itself(assignment.leaves()) => {
+            (Some(factor), Setting::Pinned(assignment))
+                if self.every_instance_is_by_itself(assignment.leaves()) =>
+            {
                 factor
             }
             _ => 1.0,
@@ -68,7 +74,10 @@ impl Frozen {
         let threads = &self.workload().threads;
         let core = |thread: usize| leaves[thread] / CORE;
         let all = 0..threads.len();
-        all.clone().all(|a| all.clone().all(|b| (core(a) == core(b)) == (threads[a].instance == threads[b].instance)))
+        all.clone().all(|a| {
+            all.clone()
+                .all(|b| (core(a) == core(b)) == (threads[a].instance == threads[b].instance))
+        })
     }
 
     fn simulated(&self, setting: &Setting, start: u64) -> Result<f64, MeasureError> {

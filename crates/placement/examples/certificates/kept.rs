@@ -5,7 +5,8 @@ use serde::de::DeserializeOwned;
 use std::path::PathBuf;
 use std::{fs, io};
 
-/// A folder with a file for each result. What is in it is of one version of the program: another one begins another folder.
+/// A folder with a file for each result. What is in it is of one version of the program: another
+/// one begins another folder.
 pub(crate) struct Kept(PathBuf);
 
 impl Kept {
@@ -17,14 +18,21 @@ impl Kept {
     ///
     /// # Panics
     /// If the folder cannot be written: a study that keeps nothing is not worth going on with.
-    pub(crate) fn get<T: Serialize + DeserializeOwned>(&self, name: &str, make: impl FnOnce() -> T) -> T {
+    pub(crate) fn get<T: Serialize + DeserializeOwned>(
+        &self,
+        name: &str,
+        make: impl FnOnce() -> T,
+    ) -> T {
         let path = self.0.join(name);
         let known = fs::read(&path).ok().and_then(|text| serde_json::from_slice(&text).ok());
         known.unwrap_or_else(|| {
             let made = make();
             // Under its name only when it is whole.
-            let (text, new) = (serde_json::to_vec(&made).expect("it has no maps"), path.with_extension("new"));
-            fs::write(&new, text).and_then(|()| fs::rename(&new, &path)).expect("the folder can be written");
+            let (text, new) =
+                (serde_json::to_vec(&made).expect("it has no maps"), path.with_extension("new"));
+            fs::write(&new, text)
+                .and_then(|()| fs::rename(&new, &path))
+                .expect("the folder can be written");
             made
         })
     }

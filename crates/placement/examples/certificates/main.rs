@@ -1,9 +1,11 @@
-//! How often a certificate is right, and what it costs: every strategy on workloads whose best possible performance is known.
+//! How often a certificate is right, and what it costs: every strategy on workloads whose best
+//! possible performance is known.
 //!
-//! `cargo run --release -p pinwise-placement --example certificates -- DIR` prints, in Markdown, the tables of docs/CERTIFICATES.md: workloads on
-//! paper, programs on the simulated UltraSPARC T2, both together, and workloads of which no published method tells anything. After DIR
-//! follow the names of studies and strategies to be done alone. Every campaign is kept in DIR when it ends and not made again. Seeds are
-//! fixed: the same text comes out again.
+//! `cargo run --release -p pinwise-placement --example certificates -- DIR` prints, in Markdown,
+//! the tables of docs/CERTIFICATES.md: workloads on paper, programs on the simulated UltraSPARC T2,
+//! both together, and workloads of which no published method tells anything. After DIR follow the
+//! names of studies and strategies to be done alone. Every campaign is kept in DIR when it ends and
+//! not made again. Seeds are fixed: the same text comes out again.
 
 mod beyond;
 mod campaign;
@@ -49,7 +51,8 @@ fn main() -> ExitCode {
     };
     // Those named; all where none is.
     let of = |all: &[&str]| -> Vec<String> {
-        let some: Vec<String> = named.iter().filter(|name| all.contains(&name.as_str())).cloned().collect();
+        let some: Vec<String> =
+            named.iter().filter(|name| all.contains(&name.as_str())).cloned().collect();
         if some.is_empty() { all.iter().map(|name| (*name).to_owned()).collect() } else { some }
     };
     let (chosen, strategies) = (of(&STUDIES), of(&strategies));
@@ -100,20 +103,32 @@ impl Study {
             columns.push((way.name.to_owned(), runs));
         }
         if is_chosen(BLACKBOX) {
-            let run = |case: &Case| kept.get(&format!("{}-{BLACKBOX}", case.key), || published::blackbox(case));
+            let run = |case: &Case| {
+                kept.get(&format!("{}-{BLACKBOX}", case.key), || published::blackbox(case))
+            };
             let runs: Vec<Result<Vec<Run>, String>> = each(&cases, run);
-            for (case, refused) in cases.iter().zip(&runs).filter_map(|(case, runs)| Some((case, runs.as_ref().err()?)))
+            for (case, refused) in cases
+                .iter()
+                .zip(&runs)
+                .filter_map(|(case, runs)| Some((case, runs.as_ref().err()?)))
             {
                 println!("\n{BLACKBOX} refuses {}: {refused}.", case.name);
             }
             for (index, finalists) in published::FINALISTS.iter().enumerate() {
-                let one = |runs: &Result<Vec<Run>, String>| runs.iter().map(|runs| runs[index].clone()).collect();
-                columns.push((format!("{BLACKBOX}, top {finalists}"), runs.iter().map(one).collect()));
+                let one = |runs: &Result<Vec<Run>, String>| {
+                    runs.iter().map(|runs| runs[index].clone()).collect()
+                };
+                columns
+                    .push((format!("{BLACKBOX}, top {finalists}"), runs.iter().map(one).collect()));
             }
         }
         let long = |case: &Case| {
             let search = case.is_simulated() && !case.is_enumerated();
-            if search { kept.get(&format!("{}-long", case.key), || Run::long(case)).most } else { 0.0 }
+            if search {
+                kept.get(&format!("{}-long", case.key), || Run::long(case)).most
+            } else {
+                0.0
+            }
         };
         let long = each(&cases, long);
         for (number, case) in cases.iter_mut().enumerate() {
@@ -125,7 +140,11 @@ impl Study {
 
     fn results(&self) -> Vec<Results<'_>> {
         let of = |(name, runs)| Results { name, runs: self.cases.iter().zip(runs).collect() };
-        self.columns.iter().map(|(name, runs)| (name.as_str(), runs.iter().map(Vec::as_slice))).map(of).collect()
+        self.columns
+            .iter()
+            .map(|(name, runs)| (name.as_str(), runs.iter().map(Vec::as_slice)))
+            .map(of)
+            .collect()
     }
 
     fn print(&self) {

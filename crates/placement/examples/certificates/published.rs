@@ -11,8 +11,8 @@ use std::collections::BTreeSet;
 pub(crate) const FINALISTS: [usize; 2] = [1, 5];
 /// Threads that a core has room for, at most.
 const CORE: usize = 8;
-/// More slowdown entries than those of three kinds of threads on the UltraSPARC T2 are not all measured, but the tenth of them that
-/// `place` would.
+/// More slowdown entries than those of three kinds of threads on the UltraSPARC T2 are not all
+/// measured, but the tenth of them that `place` would.
 const MOST: usize = 2_200;
 const SHARE: f64 = 0.1;
 const PRECISION: f64 = 0.01;
@@ -20,17 +20,20 @@ const PRECISION: f64 = 0.01;
 const DRAWS: usize = 24;
 const STEPS: usize = 20_000;
 
-/// The assignment measured best among so many predicted best, by [`FINALISTS`]; or why there is no profile. Profiles and measurements
-/// are free of noise here: the paper reports none. There is no bound.
+/// The assignment measured best among so many predicted best, by [`FINALISTS`]; or why there is no
+/// profile. Profiles and measurements are free of noise here: the paper reports none. There is no
+/// bound.
 pub(crate) fn blackbox(case: &Case) -> Result<Vec<Run>, String> {
     let mut testbed = case.quiet();
     let cast = Cast::new(testbed.workload());
-    // As many threads on a context as there have to be; a domain has room for as many as a core of the UltraSPARC T2.
+    // As many threads on a context as there have to be; a domain has room for as many as a core of
+    // the UltraSPARC T2.
     let per_context = cast.threads().div_ceil(case.tree.leaves().len());
     let level = Local::usual_level(&case.tree, CORE / per_context);
     let local = Local::new(&case.tree, level, per_context).map_err(|error| error.to_string())?;
     let profiling = |share| {
-        Profiling::new(&case.tree, cast.clone(), local.clone(), share, PRECISION).map_err(|error| error.to_string())
+        Profiling::new(&case.tree, cast.clone(), local.clone(), share, PRECISION)
+            .map_err(|error| error.to_string())
     };
     let mut profiling = match profiling(1.0)? {
         whole if whole.slowdown_entries().0 <= MOST => whole,
@@ -45,22 +48,34 @@ pub(crate) fn blackbox(case: &Case) -> Result<Vec<Run>, String> {
         }
         for entry in entries {
             let setting = profiling.experiment(&entry).map(|experiment| experiment.setting(&cast));
-            let measured = setting.and_then(|setting| testbed.measure(&setting, Effort::default()).ok());
+            let measured =
+                setting.and_then(|setting| testbed.measure(&setting, Effort::default()).ok());
             profiling.learn(&entry, measured.map(|measured| measured.performance));
         }
     }
     let blackbox = profiling.blackbox();
     let compiled = Compiled::new(&blackbox, &case.tree);
     let predictor = compiled.as_ref().map_or(&blackbox as &dyn Predictor, |compiled| compiled);
-    let found: BTreeSet<Assignment> = (0..DRAWS).map(|_| draw(predictor, &space, 1e-5, STEPS, &mut random)).collect();
+    let found: BTreeSet<Assignment> =
+        (0..DRAWS).map(|_| draw(predictor, &space, 1e-5, STEPS, &mut random)).collect();
     let mut predicted: Vec<Assignment> = found.into_iter().collect();
-    predicted.sort_by(|a, b| predictor.predict(b.leaves()).total_cmp(&predictor.predict(a.leaves())));
+    predicted
+        .sort_by(|a, b| predictor.predict(b.leaves()).total_cmp(&predictor.predict(a.leaves())));
     let experiments = profiling.base_measured() + profiling.slowdown_measured();
     let run = |finalists: usize| {
-        let truths = predicted.iter().take(finalists).map(|assignment| testbed.truth(assignment.leaves()));
+        let truths =
+            predicted.iter().take(finalists).map(|assignment| testbed.truth(assignment.leaves()));
         let best = truths.fold(0.0, f64::max);
         let measurements = (experiments + finalists) as u64;
-        Run { measurements, best, early: best, most: best, upper: None, claimed: None, ended: false }
+        Run {
+            measurements,
+            best,
+            early: best,
+            most: best,
+            upper: None,
+            claimed: None,
+            ended: false,
+        }
     };
     Ok(FINALISTS.map(run).to_vec())
 }

@@ -40,17 +40,23 @@ pub(crate) fn workloads(cases: &[Case], results: &[Results<'_>]) {
     for (number, case) in cases.iter().enumerate() {
         let list = |of: &dyn Fn(&Run) -> Option<f64>| {
             let runs = default.map_or(&[][..], |default| default.runs[number].1);
-            let shown = runs.iter().map(|run| of(run).map_or("-".to_owned(), |value| format!("{:.2}", 100.0 * value)));
+            let shown = runs
+                .iter()
+                .map(|run| of(run).map_or("-".to_owned(), |value| format!("{:.2}", 100.0 * value)));
             shown.collect::<Vec<_>>().join(", ")
         };
         let (noise, known) = (100.0 * case.noise, &case.known);
         let optimum = figures::Scale::new(case.quiet().unit(), case.optimum).show(case.optimum);
         let (claims, losses) = (list(&|run| run.claimed), list(&|run| Some(loss(case, run))));
-        println!("| {number} | {} | {noise:.1} % | {optimum} | {known} | {claims} | {losses} |", case.name);
+        println!(
+            "| {number} | {} | {noise:.1} % | {optimum} | {known} | {claims} | {losses} |",
+            case.name
+        );
     }
 }
 
-/// Prints a row for each strategy on each of `groups` and on all workloads, for the default also by noise, and how often that is wrong.
+/// Prints a row for each strategy on each of `groups` and on all workloads, for the default also by
+/// noise, and how often that is wrong.
 pub(crate) fn strategies(results: &[Results<'_>], groups: &[Group]) {
     let [within, wider] = [WITHIN, WIDER].map(figures::percent);
     println!(
@@ -63,9 +69,9 @@ pub(crate) fn strategies(results: &[Results<'_>], groups: &[Group]) {
     }
     let default = || results.iter().filter(|results| results.name == DEFAULT);
     for results in default() {
-        NOISES
-            .iter()
-            .for_each(|noise| row(results, &format!("noise {:.1} %", 100.0 * noise), |case| case.noise == *noise));
+        NOISES.iter().for_each(|noise| {
+            row(results, &format!("noise {:.1} %", 100.0 * noise), |case| case.noise == *noise)
+        });
     }
     default().for_each(closer);
 }
@@ -73,24 +79,29 @@ pub(crate) fn strategies(results: &[Results<'_>], groups: &[Group]) {
 /// Prints a row for the campaigns on some workloads.
 fn row(results: &Results<'_>, label: &str, belongs: impl Fn(&Case) -> bool) {
     let some = results.runs.iter().filter(|(case, _)| belongs(case));
-    let chosen: Vec<(&Case, &Run)> = some.flat_map(|(case, runs)| runs.iter().map(move |run| (*case, run))).collect();
+    let chosen: Vec<(&Case, &Run)> =
+        some.flat_map(|(case, runs)| runs.iter().map(move |run| (*case, run))).collect();
     let campaigns = chosen.len();
     let share = |count: usize, of: usize| match of {
         0 => "-".to_owned(),
         _ => format!("{:.1} %", 100.0 * count as f64 / of as f64),
     };
     let certified = |within: f64| {
-        let certified: Vec<_> = chosen.iter().filter(|(_, run)| is_certified(run, within)).collect();
+        let certified: Vec<_> =
+            chosen.iter().filter(|(_, run)| is_certified(run, within)).collect();
         let wrong = certified.iter().filter(|(case, run)| loss(case, run) > within).count();
         format!("{} | {}", share(certified.len(), campaigns), of_which(wrong, certified.len()))
     };
-    let mut uppers: Vec<f64> = chosen.iter().filter_map(|(case, run)| Some(run.upper? / case.optimum - 1.0)).collect();
+    let mut uppers: Vec<f64> =
+        chosen.iter().filter_map(|(case, run)| Some(run.upper? / case.optimum - 1.0)).collect();
     let covers = chosen.iter().filter(|(case, run)| covers(case, run)).count();
     let early = chosen.iter().filter(|(case, run)| run.early >= 0.99 * case.optimum).count();
     let mut losses: Vec<f64> = chosen.iter().map(|(case, run)| loss(case, run)).collect();
-    let mut measurements: Vec<f64> = chosen.iter().map(|(_, run)| run.measurements as f64).collect();
+    let mut measurements: Vec<f64> =
+        chosen.iter().map(|(_, run)| run.measurements as f64).collect();
     let worst = losses.iter().copied().reduce(f64::max);
-    let shown = |value: Option<f64>, show: &dyn Fn(f64) -> String| value.map_or("-".to_owned(), show);
+    let shown =
+        |value: Option<f64>, show: &dyn Fn(f64) -> String| value.map_or("-".to_owned(), show);
     println!(
         "| {} | {label} | {campaigns} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
         results.name,
@@ -106,13 +117,15 @@ fn row(results: &Results<'_>, label: &str, belongs: impl Fn(&Case) -> bool) {
     );
 }
 
-/// Prints how often a strategy ends early, and how often it is wrong where the campaigns on a workload count as one, since they are not
-/// independent of each other.
+/// Prints how often a strategy ends early, and how often it is wrong where the campaigns on a
+/// workload count as one, since they are not independent of each other.
 fn closer(results: &Results<'_>) {
-    let all = || results.runs.iter().flat_map(|(case, runs)| runs.iter().map(move |run| (*case, run)));
+    let all =
+        || results.runs.iter().flat_map(|(case, runs)| runs.iter().map(move |run| (*case, run)));
     let ended: Vec<_> = all().filter(|(_, run)| run.ended).collect();
     let below = ended.iter().filter(|(case, run)| loss(case, run) > WITHIN).count();
-    let (name, ended, campaigns, within) = (results.name, ended.len(), all().count(), figures::percent(WITHIN));
+    let (name, ended, campaigns, within) =
+        (results.name, ended.len(), all().count(), figures::percent(WITHIN));
     println!(
         "\n- {name}: a bound ended {ended} of {campaigns} campaigns early; {below} of these are below the optimum by more than {within}."
     );
@@ -134,13 +147,15 @@ fn closer(results: &Results<'_>) {
     }
 }
 
-/// A count with the upper limit of the share it stands for (Clopper and Pearson, Biometrika 26, 1934).
+/// A count with the upper limit of the share it stands for (Clopper and Pearson, Biometrika 26,
+/// 1934).
 fn of_which(count: usize, of: usize) -> String {
     if of == 0 {
         return "-".to_owned();
     }
     // The limit is 1 where all are; elsewhere both parameters are above 0.
-    let limit = Beta::new(count as f64 + 1.0, (of - count) as f64).map_or(1.0, |beta| beta.inverse_cdf(CONFIDENCE));
+    let limit = Beta::new(count as f64 + 1.0, (of - count) as f64)
+        .map_or(1.0, |beta| beta.inverse_cdf(CONFIDENCE));
     format!("{count} of {of} (≤ {:.1} %)", 100.0 * limit)
 }
 

@@ -6,8 +6,8 @@ use pinwise_prediction::{Predictor, draw};
 use pinwise_simulator::program::Pipeline;
 use pinwise_simulator::{Processor, SimulatedTestbed, Window};
 use pinwise_testbed::{
-    Contention, Crowding, Demand, Disturbance, Effort, MeasureError, Measurement, Setting, Testbed, Time, Unit,
-    Workload,
+    Contention, Crowding, Demand, Disturbance, Effort, MeasureError, Measurement, Setting, Testbed,
+    Time, Unit, Workload,
 };
 use pinwise_topology::{Alike, Assignment, Machine, PerContext, Random, SharingTree, Space};
 
@@ -46,8 +46,15 @@ pub(crate) enum Group {
 }
 
 impl Group {
-    pub(crate) const ALL: [Self; 7] =
-        [Self::Seen, Self::HeldOut, Self::Needle, Self::Simulated, Self::Workers, Self::Crowded, Self::Hybrid];
+    pub(crate) const ALL: [Self; 7] = [
+        Self::Seen,
+        Self::HeldOut,
+        Self::Needle,
+        Self::Simulated,
+        Self::Workers,
+        Self::Crowded,
+        Self::Hybrid,
+    ];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -90,7 +97,8 @@ impl Predictor for Truth<'_> {
 }
 
 const ROLES: [&str; 3] = ["R", "P", "T"];
-/// Workloads on paper whose threads burden each other by a sum; whose threads do so otherwise; and those held out, otherwise again.
+/// Workloads on paper whose threads burden each other by a sum; whose threads do so otherwise; and
+/// those held out, otherwise again.
 const SUMS: usize = 28;
 const SEEN: usize = 42;
 const HELD_OUT: usize = 21;
@@ -104,9 +112,10 @@ const STEPS: usize = 150_000;
 const ENUMERABLE: u32 = 10_000;
 const ENUMERATED: &str = "enumerated";
 
-/// Workloads on paper: demands drawn from fixed seeds, noise 0, 0.2 and 1 % in turn. Most have 24 threads on an 8x2x4 processor, every
-/// seventh 6 and every seventh 12; number 9 has a needle for its optimum and number 20 a capped link. From [`SUMS`] on threads crowd
-/// each other otherwise, from [`SEEN`] on in ways that were not looked at before.
+/// Workloads on paper: demands drawn from fixed seeds, noise 0, 0.2 and 1 % in turn. Most have 24
+/// threads on an 8x2x4 processor, every seventh 6 and every seventh 12; number 9 has a needle for
+/// its optimum and number 20 a capped link. From [`SUMS`] on threads crowd each other otherwise,
+/// from [`SEEN`] on in ways that were not looked at before.
 pub(crate) fn on_paper(kept: &Kept) -> Vec<Case> {
     let numbers: Vec<usize> = (0..SEEN + HELD_OUT).collect();
     crate::each(&numbers, |number| Case::on_paper(*number, kept))
@@ -118,8 +127,9 @@ const NEEDLE: usize = 20;
 /// How the best with a needle is known.
 const APART: &str = "every instance on a core of its own";
 
-/// Programs on the simulated UltraSPARC T2: each of the twelve in two instances, some in four and eight, and mixes, each program with its
-/// instances. Noise 0, 0.2 and 1 % in turn, on top of the simulation's own chance.
+/// Programs on the simulated UltraSPARC T2: each of the twelve in two instances, some in four and
+/// eight, and mixes, each program with its instances. Noise 0, 0.2 and 1 % in turn, on top of the
+/// simulation's own chance.
 pub(crate) fn simulated(kept: &Kept) -> Vec<Case> {
     const MIXES: [&[(Pipeline, usize)]; 12] = [
         &[(Pipeline::Hash1L1, 2)],
@@ -136,7 +146,8 @@ pub(crate) fn simulated(kept: &Kept) -> Vec<Case> {
         &[(Pipeline::AhoCorasick, 8)],
     ];
     let pairs = Pipeline::ALL.into_iter().map(|program| vec![(program, 2)]);
-    let numbered: Vec<(usize, Vec<(Pipeline, usize)>)> = pairs.chain(MIXES.map(<[_]>::to_vec)).enumerate().collect();
+    let numbered: Vec<(usize, Vec<(Pipeline, usize)>)> =
+        pairs.chain(MIXES.map(<[_]>::to_vec)).enumerate().collect();
     crate::each(&numbered, |(number, mix)| Case::simulated(*number, mix, kept))
 }
 
@@ -149,7 +160,8 @@ impl Case {
         };
         let mut random = Random::new(seed);
         let mut between = |low: f64, high: f64| low + (high - low) * random.unit();
-        let mut each = |low: f64, high: f64| (0..3).map(|_| between(low, high)).collect::<Vec<f64>>();
+        let mut each =
+            |low: f64, high: f64| (0..3).map(|_| between(low, high)).collect::<Vec<f64>>();
         let time = each(0.6, 1.6);
         let burden = vec![each(0.05, 0.4), each(0.0, 0.15), each(0.0, 0.006)];
         let distance = each(0.0, 0.12)[0];
@@ -161,7 +173,13 @@ impl Case {
         let mut demand = Demand { time, burden, distance, near: 1, cap: None, needle: None };
         let machine = Machine::from_shape("8x2x4").expect("a valid shape");
         let bed = |demand: &Demand| {
-            Contention::new(machine.clone(), instances, &ROLES, demand.clone(), Disturbance::default())
+            Contention::new(
+                machine.clone(),
+                instances,
+                &ROLES,
+                demand.clone(),
+                Disturbance::default(),
+            )
         };
         let space = space(&bed(&demand), PerContext::AtMost(1));
         let (key, mut name) = (format!("paper-{number}"), format!("{} threads", 3 * instances));
@@ -173,7 +191,8 @@ impl Case {
                 name.push_str(", needle");
             }
             20 => {
-                let free: f64 = kept.get(&format!("{key}-free"), || best_on_paper(&bed(&demand), &space).0);
+                let free: f64 =
+                    kept.get(&format!("{key}-free"), || best_on_paper(&bed(&demand), &space).0);
                 demand.cap = Some(0.9 * free);
                 name.push_str(", capped link");
             }
@@ -191,7 +210,8 @@ impl Case {
                 name.push_str(", queueing, held out");
             }
             _ => {
-                (group, crowding) = (Group::HeldOut, Crowding::Greatest { rest: each(0.0, 0.3)[0] });
+                (group, crowding) =
+                    (Group::HeldOut, Crowding::Greatest { rest: each(0.0, 0.3)[0] });
                 name.push_str(", the greatest counts, held out");
             }
         }
@@ -205,18 +225,32 @@ impl Case {
             (best.max(needle), format!("{APART}, {:+.1} %", 100.0 * (needle / best - 1.0)))
         });
         let (noise, tree) = (NOISES[number / 3 % 3], space.tree().clone());
-        Self { key, name, group, noise, bed: Bed::Paper(Box::new(bed)), tree, space, optimum, known }
+        Self {
+            key,
+            name,
+            group,
+            noise,
+            bed: Bed::Paper(Box::new(bed)),
+            tree,
+            space,
+            optimum,
+            known,
+        }
     }
 
     fn simulated(number: usize, mix: &[(Pipeline, usize)], kept: &Kept) -> Self {
-        let programs: Vec<Pipeline> =
-            mix.iter().flat_map(|(program, instances)| std::iter::repeat_n(*program, *instances)).collect();
+        let programs: Vec<Pipeline> = mix
+            .iter()
+            .flat_map(|(program, instances)| std::iter::repeat_n(*program, *instances))
+            .collect();
         let processor = Processor::model("ultrasparc-t2").expect("it is built in");
         let (machine, window) = (processor.machine(), Window::of(&programs));
         let bed = SimulatedTestbed::new(processor, machine, programs, window, 1).expect("it fits");
         let space = space(&bed, PerContext::AtMost(1));
-        let name: Vec<String> =
-            mix.iter().map(|(program, instances)| format!("{}:{instances}", program.name())).collect();
+        let name: Vec<String> = mix
+            .iter()
+            .map(|(program, instances)| format!("{}:{instances}", program.name()))
+            .collect();
         let (key, mut name) = (format!("simulated-{number}"), name.join("+"));
         let mut group = Group::Simulated;
         let mut frozen = Frozen::new(bed);
@@ -226,12 +260,15 @@ impl Case {
             frozen = frozen.with_needle(1.12);
         }
         let (mut optimum, known): (f64, String) = kept.get(&format!("{key}-optimum"), || {
-            let truth = |class| frozen.truth(&Setting::Pinned(class), 0).expect("all can be simulated");
+            let truth =
+                |class| frozen.truth(&Setting::Pinned(class), 0).expect("all can be simulated");
             if space.count() <= ENUMERABLE.into() {
                 return (space.classes().map(truth).fold(0.0, f64::max), ENUMERATED.to_owned());
             }
             let apart = alike_on_cores(mix.iter().map(|(_, instances)| instances).sum());
-            let apart = apart.filter(|_| group == Group::Needle).map(|class| truth(space.canonical(&class)));
+            let apart = apart
+                .filter(|_| group == Group::Needle)
+                .map(|class| truth(space.canonical(&class)));
             (apart.fold(0.0, f64::max), APART.to_owned())
         });
         if number == CAPPED {
@@ -257,7 +294,9 @@ impl Case {
     pub(crate) fn settle(&mut self, most: f64) {
         if most > self.optimum * (1.0 + 1e-9) {
             self.known = match 100.0 * (most / self.optimum - 1.0) {
-                by if by.is_finite() => format!("found by a campaign, {by:.2} % above {}", self.known),
+                by if by.is_finite() => {
+                    format!("found by a campaign, {by:.2} % above {}", self.known)
+                }
                 _ => "the best of all campaigns".to_owned(),
             };
             self.optimum = most;
@@ -287,7 +326,8 @@ pub(crate) fn best_on_paper(bed: &Contention, space: &Space) -> (f64, String) {
         let best = space.classes().map(|class| truth.predict(class.leaves())).fold(0.0, f64::max);
         return (best, ENUMERATED.to_owned());
     }
-    let anneal = |seed| truth.predict(draw(&truth, space, 1e-5, STEPS, &mut Random::new(seed)).leaves());
+    let anneal =
+        |seed| truth.predict(draw(&truth, space, 1e-5, STEPS, &mut Random::new(seed)).leaves());
     // Where contexts have any number of threads, annealings end far apart.
     let restarts = if space.per_context() == PerContext::Any { 8 * RESTARTS } else { RESTARTS };
     let ends: Vec<f64> = (0..restarts).map(anneal).collect();
@@ -303,10 +343,13 @@ fn needle(bed: &Contention, instances: usize) -> f64 {
 
 /// The assignments in which all instances have a core each, of an 8x2x4 machine, and are alike.
 fn alike_on_cores(instances: usize) -> impl Iterator<Item = Assignment> {
-    let within = SharingTree::new(&Machine::from_shape("2x4").expect("a valid shape"), Alike::ByStructure);
+    let within =
+        SharingTree::new(&Machine::from_shape("2x4").expect("a valid shape"), Alike::ByStructure);
     let core = Space::new(within, 3, PerContext::AtMost(1)).expect("3 threads on 8 contexts");
     let everywhere = move |class: Assignment| {
-        let on = |instance: u32| class.leaves().iter().map(move |leaf| instance * 8 + leaf).collect::<Vec<_>>();
+        let on = |instance: u32| {
+            class.leaves().iter().map(move |leaf| instance * 8 + leaf).collect::<Vec<_>>()
+        };
         Assignment::new((0..instances as u32).flat_map(on).collect())
     };
     core.classes().map(everywhere).collect::<Vec<_>>().into_iter()
@@ -345,7 +388,9 @@ impl Testbed for Bed {
 impl Bed {
     fn disturbed(&self, disturbance: Disturbance) -> Self {
         match self {
-            Self::Paper(bed) => Self::Paper(Box::new(Contention::clone(bed).disturbed(disturbance))),
+            Self::Paper(bed) => {
+                Self::Paper(Box::new(Contention::clone(bed).disturbed(disturbance)))
+            }
             Self::Simulated(bed) => Self::Simulated(bed.clone().disturbed(disturbance)),
         }
     }

@@ -6,11 +6,12 @@ use pinwise_campaign::CampaignId;
 use pinwise_topology::Assignment;
 use serde::{Deserialize, Serialize};
 
-/// A share lost against the best known, with its interval. All losses of a comparison hold together with its confidence (Bonferroni), since
-/// they are read beside one another.
+/// A share lost against the best known, with its interval. All losses of a comparison hold together
+/// with its confidence (Bonferroni), since they are read beside one another.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Loss {
-    /// 1 - performance / that of the best known, paired by round; negative infinity where the best known got nothing done and this did.
+    /// 1 - performance / that of the best known, paired by round; negative infinity where the best
+    /// known got nothing done and this did.
     pub estimate: f64,
     /// Lower end; negative infinity from fewer than 2 rounds.
     pub low: f64,
@@ -28,15 +29,18 @@ pub enum Standing {
     Tied,
     /// The whole interval of its loss is above 0.
     Worse,
-    /// The whole interval of its loss is below 0: the fresh windows contradict those by which the best known was chosen.
+    /// The whole interval of its loss is below 0: the fresh windows contradict those by which the
+    /// best known was chosen.
     Better,
 }
 
-/// What the fresh windows say about a claim, of the loss against whichever assignment does best in them.
+/// What the fresh windows say about a claim, of the loss against whichever assignment does best in
+/// them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// The whole interval of the loss is within the gap claimed. Something unknown may still be better.
+    /// The whole interval of the loss is within the gap claimed. Something unknown may still be
+    /// better.
     Holds,
     /// Part of the interval is within the gap: the windows were too few to say.
     Open,
@@ -51,11 +55,12 @@ pub struct Judged {
     pub claim: Claim,
     /// The gap claimed is within what was asked for.
     pub certified: bool,
-    /// Whether it was true. What is judged is the gap: both sides of it are measured here in the same rounds, while the bound is in the units of
-    /// another moment.
+    /// Whether it was true. What is judged is the gap: both sides of it are measured here in the
+    /// same rounds, while the bound is in the units of another moment.
     pub verdict: Verdict,
-    /// By which it is judged: the loss against each assignment that was measured here, the greatest estimate and the greatest ends; at least 0, which it
-    /// loses against itself. All losses of all claims hold together with the comparison's confidence.
+    /// By which it is judged: the loss against each assignment that was measured here, the
+    /// greatest estimate and the greatest ends; at least 0, which it loses against itself. All
+    /// losses of all claims hold together with the comparison's confidence.
     pub loss: Loss,
 }
 

@@ -18,10 +18,15 @@ pub(super) struct View<'a> {
 
 impl View<'_> {
     pub(super) fn row(&self, seat: &Seat) -> Option<(Estimate, Loss, Standing)> {
-        let windows: Vec<f64> = self.rounds.iter().filter_map(|round| round.get(seat)).flatten().copied().collect();
+        let windows: Vec<f64> =
+            self.rounds.iter().filter_map(|round| round.get(seat)).flatten().copied().collect();
         let performance = estimate(&windows, self.lineup.confidence)?;
         if *seat == self.best {
-            return Some((performance, Loss { estimate: 0.0, low: 0.0, high: 0.0 }, Standing::Best));
+            return Some((
+                performance,
+                Loss { estimate: 0.0, low: 0.0, high: 0.0 },
+                Standing::Best,
+            ));
         }
         let loss = self.loss(seat, &self.best, self.losses)?;
         let standing = match loss {
@@ -32,13 +37,18 @@ impl View<'_> {
         Some((performance, loss, standing))
     }
 
-    /// What a seat loses against another, where `losses` are read beside one another; `None` where both were in no round.
+    /// What a seat loses against another, where `losses` are read beside one another; `None` where
+    /// both were in no round.
     fn loss(&self, seat: &Seat, against: &Seat, losses: usize) -> Option<Loss> {
         let pair = |round: &Round| Some((mean(round.get(seat)?), mean(round.get(against)?)));
         let pairs: Vec<(f64, f64)> = self.rounds.iter().filter_map(pair).collect();
         let together = 1.0 - (1.0 - self.lineup.confidence) / losses as f64;
         match ratio(&pairs, 0.0, together) {
-            Some(ratio) => Some(Loss { estimate: 1.0 - ratio.value, low: 1.0 - ratio.high, high: 1.0 - ratio.low }),
+            Some(ratio) => Some(Loss {
+                estimate: 1.0 - ratio.value,
+                low: 1.0 - ratio.high,
+                high: 1.0 - ratio.low,
+            }),
             None => {
                 pairs.first()?;
                 let sum = |of: fn(&(f64, f64)) -> f64| pairs.iter().map(of).sum::<f64>();
@@ -54,17 +64,22 @@ impl View<'_> {
         }
     }
 
-    /// What a seat that claims loses against any assignment that was measured beside it: see [`Judged::loss`].
+    /// What a seat that claims loses against any assignment that was measured beside it: see
+    /// [`Judged::loss`].
     pub(super) fn most(&self, seat: &Seat) -> Loss {
-        let all: std::collections::BTreeSet<&Seat> = self.rounds.iter().flat_map(Round::keys).collect();
-        let is_other = |other: &&Seat| matches!(other, Seat::Of(Setting::Pinned(_))) && *other != seat;
+        let all: std::collections::BTreeSet<&Seat> =
+            self.rounds.iter().flat_map(Round::keys).collect();
+        let is_other =
+            |other: &&Seat| matches!(other, Seat::Of(Setting::Pinned(_))) && *other != seat;
         let others: Vec<&Seat> = all.into_iter().filter(is_other).collect();
-        let claims = self.lineup.contenders.iter().filter(|contender| contender.claim.is_some()).count();
+        let claims =
+            self.lineup.contenders.iter().filter(|contender| contender.claim.is_some()).count();
         let losses = (claims * others.len()).max(1);
         let itself = Loss { estimate: 0.0, low: 0.0, high: 0.0 };
         // What no round has beside it may be anything.
         let unknown = Loss { estimate: 0.0, low: f64::NEG_INFINITY, high: 1.0 };
-        let beside = others.into_iter().map(|other| self.loss(seat, other, losses).unwrap_or(unknown));
+        let beside =
+            others.into_iter().map(|other| self.loss(seat, other, losses).unwrap_or(unknown));
         beside.fold(itself, |most, loss| Loss {
             estimate: most.estimate.max(loss.estimate),
             low: most.low.max(loss.low),

@@ -1,11 +1,13 @@
-//! Launchers of parallel jobs pin processes: a task of Slurm or a rank of MPI is an instance of the program.
+//! Launchers of parallel jobs pin processes: a task of Slurm or a rank of MPI is an instance of the
+//! program.
 
 use super::{Export, union};
 use crate::Plan;
 use pinwise_topology::CpuSet;
 use std::fmt::Write;
 
-/// The CPUs of every instance, for launchers that call an instance `what`, and a note where its threads have different ones.
+/// The CPUs of every instance, for launchers that call an instance `what`, and a note where its
+/// threads have different ones.
 fn instances(plan: &Plan, what: &str) -> Result<(Vec<CpuSet>, Vec<String>), String> {
     let mut sets: Vec<CpuSet> = Vec::new();
     // An instance that is missing ends the search, however large the numbers of those after it are.
@@ -20,12 +22,14 @@ fn instances(plan: &Plan, what: &str) -> Result<(Vec<CpuSet>, Vec<String>), Stri
         sets.push(cpus);
     }
     let alike = plan.threads.iter().all(|thread| thread.cpus == sets[thread.instance]);
-    let note = format!("an instance is a {what}: every thread of an instance may run on all CPUs of the instance");
+    let note = format!(
+        "an instance is a {what}: every thread of an instance may run on all CPUs of the instance"
+    );
     Ok((sets, (!alike).then_some(note).into_iter().collect()))
 }
 
-/// srun(1), `--cpu-bind`: masks are by the kernel's numbers, and only for whoever has all of a node (salloc `--exclusive`). With
-/// `--overcommit` tasks may share CPUs.
+/// srun(1), `--cpu-bind`: masks are by the kernel's numbers, and only for whoever has all of a node
+/// (salloc `--exclusive`). With `--overcommit` tasks may share CPUs.
 pub(super) fn slurm(plan: &Plan) -> Result<Export, String> {
     let (sets, notes) = instances(plan, "task")?;
     let masks: Vec<String> = sets.iter().map(CpuSet::to_mask).collect();
@@ -37,11 +41,13 @@ pub(super) fn slurm(plan: &Plan) -> Result<Export, String> {
     Ok(Export { text, notes })
 }
 
-/// mpirun(1) of Open MPI 4, section Rankfiles. A physical rankfile counts as the kernel does; without `--use-hwthread-cpus` a rank
-/// gets the whole core of each CPU.
+/// mpirun(1) of Open MPI 4, section Rankfiles. A physical rankfile counts as the kernel does;
+/// without `--use-hwthread-cpus` a rank gets the whole core of each CPU.
 pub(super) fn rankfile(plan: &Plan) -> Result<Export, String> {
     let (sets, notes) = instances(plan, "rank")?;
-    let mut text = "# mpirun --use-hwthread-cpus --mca rmaps_rank_file_physical 1 --rankfile FILE PROGRAM\n".to_owned();
+    let mut text =
+        "# mpirun --use-hwthread-cpus --mca rmaps_rank_file_physical 1 --rankfile FILE PROGRAM\n"
+            .to_owned();
     for (rank, cpus) in sets.iter().enumerate() {
         // Writing to a string cannot fail.
         let _ = writeln!(text, "rank {rank}=localhost slot={cpus}");

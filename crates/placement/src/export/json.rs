@@ -19,6 +19,7 @@ pub(super) fn json(plan: &Plan) -> Result<Export, String> {
             })
         })
         .collect();
-    let document = json!({ "program": plan.program, "topology": plan.machine.topology, "threads": threads });
+    let document =
+        json!({ "program": plan.program, "topology": plan.machine.topology, "threads": threads });
     Ok(Export { text: format!("{document:#}\n"), notes: Vec::new() })
 }

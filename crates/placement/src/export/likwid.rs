@@ -1,7 +1,8 @@
 //! likwid-pin: physical CPU numbers in the order in which the program creates its threads.
 //!
-//! likwid-pin takes every CPU of its list once, whatever the list repeats, and starts again at the first when more threads come than
-//! the list has CPUs (seen with likwid 5.2). So it can say 1,0,1,0 and cannot say 1,1,0.
+//! likwid-pin takes every CPU of its list once, whatever the list repeats, and starts again at the
+//! first when more threads come than the list has CPUs (seen with likwid 5.2). So it can say
+//! 1,0,1,0 and cannot say 1,1,0.
 
 use super::{Export, cpus_in_order, joined};
 use crate::Plan;
@@ -16,7 +17,9 @@ pub(super) fn likwid(plan: &Plan) -> Result<Export, String> {
     }
     let list = joined(&cpus, ",");
     let mut in_turn = plan.threads.iter().zip(cpus.iter().cycle());
-    if let Some((thread, _)) = in_turn.find(|(thread, cpu)| thread.cpus.first() != Some(CpuId(**cpu))) {
+    if let Some((thread, _)) =
+        in_turn.find(|(thread, cpu)| thread.cpus.first() != Some(CpuId(**cpu)))
+    {
         return Err(format!(
             "likwid-pin gives CPUs {list} to the threads in turn, and '{}' would not get CPU {}; use script",
             thread.name, thread.cpus

@@ -3,10 +3,10 @@
 use super::{Export, cpus_in_order, joined};
 use crate::{Plan, PlannedThread};
 
-const TEAM: &str =
-    "this relies on the plan's threads being the OpenMP team, in its order: thread 0 is the program's first";
+const TEAM: &str = "this relies on the plan's threads being the OpenMP team, in its order: thread 0 is the program's first";
 
-/// OpenMP 5.2, chapter 21: thread i of the team gets place i when there are as many places as threads.
+/// OpenMP 5.2, chapter 21: thread i of the team gets place i when there are as many places as
+/// threads.
 pub(super) fn openmp(plan: &Plan) -> Result<Export, String> {
     let place = |thread: &PlannedThread| format!("{{{}}}", joined(&numbers(thread), ","));
     let places: Vec<String> = plan.threads.iter().map(place).collect();
@@ -26,7 +26,8 @@ pub(super) fn gomp(plan: &Plan) -> Result<Export, String> {
     Ok(Export { text, notes: vec![TEAM.into()] })
 }
 
-/// LLVM/OpenMP runtime references, KMP_AFFINITY: `proclist` counts with `explicit`; a set of CPUs is in braces.
+/// LLVM/OpenMP runtime references, KMP_AFFINITY: `proclist` counts with `explicit`; a set of CPUs
+/// is in braces.
 pub(super) fn kmp(plan: &Plan) -> Result<Export, String> {
     let places: Vec<String> = plan
         .threads

@@ -4,7 +4,10 @@ use super::Export;
 use crate::Plan;
 
 /// The text for the CPUs of all threads, with a note where the threads have different ones.
-fn whole(plan: &Plan, text: impl FnOnce(&pinwise_topology::CpuSet) -> String) -> Result<Export, String> {
+fn whole(
+    plan: &Plan,
+    text: impl FnOnce(&pinwise_topology::CpuSet) -> String,
+) -> Result<Export, String> {
     let all = plan.cpus();
     let differ = plan.threads.iter().any(|thread| thread.cpus != all);
     let note = "this pins the process to the CPUs of all its threads; which thread runs on which of them is left to the kernel \
@@ -55,12 +58,14 @@ pub(super) fn cgroup(plan: &Plan) -> Result<Export, String> {
     })
 }
 
-/// GameMode's example/gamemode.ini. GameMode pins to no fewer than 4 CPUs, and reads a lone 0 or 1 as no or yes (daemon/gamemode-cpu.c
-/// of 1.8, which brought `pin_cores`).
+/// GameMode's example/gamemode.ini. GameMode pins to no fewer than 4 CPUs, and reads a lone 0 or 1
+/// as no or yes (daemon/gamemode-cpu.c of 1.8, which brought `pin_cores`).
 pub(super) fn gamemode(plan: &Plan) -> Result<Export, String> {
     let cpus = plan.cpus();
     if cpus.len() < 4 {
-        return Err(format!("GameMode pins to no fewer than 4 CPUs, and the plan uses {cpus}; use taskset"));
+        return Err(format!(
+            "GameMode pins to no fewer than 4 CPUs, and the plan uses {cpus}; use taskset"
+        ));
     }
     whole(plan, |cpus| format!("[cpu]\npin_cores={cpus}\n"))
 }

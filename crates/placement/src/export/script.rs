@@ -1,4 +1,5 @@
-//! A shell script that pins each thread of a running program with taskset (util-linux), for machines without pinwise.
+//! A shell script that pins each thread of a running program with taskset (util-linux), for
+//! machines without pinwise.
 
 use super::Export;
 use crate::Plan;

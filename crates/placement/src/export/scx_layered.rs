@@ -1,12 +1,18 @@
-//! scx_layered, a sched_ext scheduler: a layer for the program, confined to as many CPUs as the plan uses. The last layer of a
-//! configuration must be for everything else (README of scx_layered).
+//! scx_layered, a sched_ext scheduler: a layer for the program, confined to as many CPUs as the
+//! plan uses. The last layer of a configuration must be for everything else (README of
+//! scx_layered).
 
 use super::Export;
 use crate::Plan;
 use serde_json::json;
 
 pub(super) fn scx_layered(plan: &Plan) -> Result<Export, String> {
-    let program = plan.program.split_ascii_whitespace().next().and_then(|path| path.rsplit('/').next()).unwrap_or("");
+    let program = plan
+        .program
+        .split_ascii_whitespace()
+        .next()
+        .and_then(|path| path.rsplit('/').next())
+        .unwrap_or("");
     if program.is_empty() {
         return Err("it does not name its program".into());
     }

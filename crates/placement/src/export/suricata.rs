@@ -1,9 +1,10 @@
-//! Suricata: the `threading` section of suricata.yaml. Threads are called `W#01` (workers), `RX#01` (receive), `TX#00` (verdict), and
-//! `FM#01`, `FR#01`, `CW`, `CS`, `US` (management).
+//! Suricata: the `threading` section of suricata.yaml. Threads are called `W#01` (workers), `RX#01`
+//! (receive), `TX#00` (verdict), and `FM#01`, `FR#01`, `CW`, `CS`, `US` (management).
 //!
-//! In mode `exclusive` the threads of a kind get the CPUs of its set one each, in ascending order and from the first again when there
-//! are more threads than CPUs; in mode `balanced` every thread may run on all of the set (src/util-affinity.c, seen with 7.0.10).
-//! The sets are written as a list, which Suricata up to 8 reads; 8 warns that 9 will want a map.
+//! In mode `exclusive` the threads of a kind get the CPUs of its set one each, in ascending order
+//! and from the first again when there are more threads than CPUs; in mode `balanced` every thread
+//! may run on all of the set (src/util-affinity.c, seen with 7.0.10). The sets are written as a
+//! list, which Suricata up to 8 reads; 8 warns that 9 will want a map.
 
 use super::{Export, left_out, union};
 use crate::{Plan, PlannedThread};
@@ -20,10 +21,15 @@ const SETS: [(&str, &[&str]); 4] = [
 
 pub(super) fn suricata(plan: &Plan) -> Result<Export, String> {
     let of = |prefixes: &[&str]| -> Vec<&PlannedThread> {
-        plan.threads.iter().filter(|t| prefixes.iter().any(|prefix| t.name.starts_with(prefix))).collect()
+        plan.threads
+            .iter()
+            .filter(|t| prefixes.iter().any(|prefix| t.name.starts_with(prefix)))
+            .collect()
     };
     if of(&["W#"]).is_empty() {
-        return Err("it has no worker thread called W#NN, so this is not Suricata; use script".into());
+        return Err(
+            "it has no worker thread called W#NN, so this is not Suricata; use script".into()
+        );
     }
     let mut text = String::from("threading:\n  set-cpu-affinity: yes\n  cpu-affinity:\n");
     let mut notes = Vec::new();
@@ -34,21 +40,28 @@ pub(super) fn suricata(plan: &Plan) -> Result<Export, String> {
             continue;
         }
         let cpus = union(threads.iter().copied());
-        let mode = if threads.iter().all(|thread| thread.cpus == cpus) { "balanced" } else { "exclusive" };
+        let mode =
+            if threads.iter().all(|thread| thread.cpus == cpus) { "balanced" } else { "exclusive" };
         if mode == "exclusive" && !in_turn(&cpus, &threads) {
             notes.push(format!(
                 "{set}: Suricata gives CPUs {cpus} to its threads in turn, in ascending order; the plan has them elsewhere"
             ));
         }
-        let items: Vec<String> = cpus.to_string().split(',').map(|item| format!("\"{item}\"")).collect();
+        let items: Vec<String> =
+            cpus.to_string().split(',').map(|item| format!("\"{item}\"")).collect();
         // Writing to a string cannot fail.
-        let _ = write!(text, "    - {set}:\n        cpu: [ {} ]\n        mode: \"{mode}\"\n", items.join(", "));
+        let _ = write!(
+            text,
+            "    - {set}:\n        cpu: [ {} ]\n        mode: \"{mode}\"\n",
+            items.join(", ")
+        );
         if set == "worker-cpu-set" {
             let _ = writeln!(text, "        threads: {}", threads.len());
         }
         known.extend(threads);
     }
-    let rest: Vec<&PlannedThread> = plan.threads.iter().filter(|thread| !known.contains(thread)).collect();
+    let rest: Vec<&PlannedThread> =
+        plan.threads.iter().filter(|thread| !known.contains(thread)).collect();
     notes.extend(left_out(&rest, "Suricata has no CPU set for them"));
     Ok(Export { text, notes })
 }
@@ -56,5 +69,8 @@ pub(super) fn suricata(plan: &Plan) -> Result<Export, String> {
 /// Whether the threads are on `cpus` one after the other.
 fn in_turn(cpus: &CpuSet, threads: &[&PlannedThread]) -> bool {
     let cpus: Vec<_> = cpus.iter().collect();
-    threads.iter().zip(cpus.iter().cycle()).all(|(thread, cpu)| thread.cpus == [*cpu].into_iter().collect())
+    threads
+        .iter()
+        .zip(cpus.iter().cycle())
+        .all(|(thread, cpu)| thread.cpus == [*cpu].into_iter().collect())
 }

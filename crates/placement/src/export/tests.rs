@@ -55,7 +55,10 @@ fn syntaxes_of_whole_processes_give_the_union_and_say_so() {
     let lone = export(&plan("x", &[("a", "a", 0, "1")]), "gamemode").unwrap_err();
     assert!(lone.contains("no fewer than 4 CPUs, and the plan uses 1"), "{lone}");
     let one_set = plan("x", &[("a", "a", 0, "1-3"), ("b", "b", 0, "1-3")]);
-    assert_eq!(export(&one_set, "taskset").unwrap(), Export { text: "taskset -c 1-3\n".into(), notes: Vec::new() });
+    assert_eq!(
+        export(&one_set, "taskset").unwrap(),
+        Export { text: "taskset -c 1-3\n".into(), notes: Vec::new() }
+    );
 }
 
 #[test]
@@ -64,8 +67,14 @@ fn openmp_runtimes_get_one_place_per_thread_in_order() {
         text(&pipelines(), "openmp"),
         "export OMP_PLACES='{3},{1},{1},{8},{9},{10}'\nexport OMP_PROC_BIND=close\nexport OMP_NUM_THREADS=6\n"
     );
-    assert_eq!(text(&pipelines(), "gomp"), "export GOMP_CPU_AFFINITY='3 1 1 8 9 10'\nexport OMP_NUM_THREADS=6\n");
-    assert!(text(&pipelines(), "kmp").contains("KMP_AFFINITY='granularity=fine,proclist=[3,1,1,8,9,10],explicit'"));
+    assert_eq!(
+        text(&pipelines(), "gomp"),
+        "export GOMP_CPU_AFFINITY='3 1 1 8 9 10'\nexport OMP_NUM_THREADS=6\n"
+    );
+    assert!(
+        text(&pipelines(), "kmp")
+            .contains("KMP_AFFINITY='granularity=fine,proclist=[3,1,1,8,9,10],explicit'")
+    );
     let wide = plan("x", &[("a", "a", 0, "1,2")]);
     assert!(text(&wide, "openmp").contains("'{1,2}'"));
     assert!(text(&wide, "kmp").contains("proclist=[{1,2}],"));
@@ -73,7 +82,9 @@ fn openmp_runtimes_get_one_place_per_thread_in_order() {
         let error = export(&wide, format).unwrap_err();
         assert_eq!(
             error,
-            format!("{format} cannot express this plan: thread 'a' may run on several CPUs (1,2); use script")
+            format!(
+                "{format} cannot express this plan: thread 'a' may run on several CPUs (1,2); use script"
+            )
         );
     }
 }
@@ -82,11 +93,15 @@ fn openmp_runtimes_get_one_place_per_thread_in_order() {
 fn likwid_takes_each_cpu_once_and_goes_round() {
     let on = |cpus: &[&'static str]| -> Plan {
         let names = ["a", "b", "c", "d", "e"];
-        let threads: Vec<_> = names.iter().zip(cpus).map(|(name, cpu)| (*name, "r", 0, *cpu)).collect();
+        let threads: Vec<_> =
+            names.iter().zip(cpus).map(|(name, cpu)| (*name, "r", 0, *cpu)).collect();
         plan("x", &threads)
     };
-    for (cpus, list) in [(&["3", "1", "8"][..], "3,1,8"), (&["3", "1", "3", "1", "3"], "3,1"), (&["4", "4", "4"], "4")]
-    {
+    for (cpus, list) in [
+        (&["3", "1", "8"][..], "3,1,8"),
+        (&["3", "1", "3", "1", "3"], "3,1"),
+        (&["4", "4", "4"], "4"),
+    ] {
         assert_eq!(text(&on(cpus), "likwid"), format!("likwid-pin -c {list}\n"));
     }
     for (cpus, reason) in [
@@ -102,7 +117,10 @@ fn likwid_takes_each_cpu_once_and_goes_round() {
 #[test]
 fn launchers_of_jobs_get_the_cpus_of_each_instance() {
     let slurm = export(&pipelines(), "slurm").unwrap();
-    assert_eq!(slurm.text, "salloc --nodes=1 --exclusive srun --overcommit --ntasks=2 --cpu-bind=mask_cpu:0xa,0x700\n");
+    assert_eq!(
+        slurm.text,
+        "salloc --nodes=1 --exclusive srun --overcommit --ntasks=2 --cpu-bind=mask_cpu:0xa,0x700\n"
+    );
     assert!(slurm.notes[0].starts_with("an instance is a task"));
     let rankfile = export(&pipelines(), "rankfile").unwrap();
     let lines: Vec<&str> = rankfile.text.lines().collect();
@@ -129,7 +147,8 @@ fn dpdk_workers_keep_their_lcore_numbers() {
     let export = export(&testpmd, "dpdk").unwrap();
     assert_eq!(export.text, "--lcores '0@0,1@3,2@(4-6)' --main-lcore 0\n");
     assert_eq!(export.notes, ["left out, they are no lcores: telemetry-v2"]);
-    let workers = plan("dpdk-testpmd", &[("rte-worker-0", "w", 0, "5"), ("lcore-worker-2", "w", 0, "6")]);
+    let workers =
+        plan("dpdk-testpmd", &[("rte-worker-0", "w", 0, "5"), ("lcore-worker-2", "w", 0, "6")]);
     let export = super::tests::export(&workers, "dpdk").unwrap();
     assert_eq!(export.text, "--lcores '0@5,1@(5,6),2@6' --main-lcore 1\n");
     assert!(export.notes[0].contains("first thread is not in the plan"));
@@ -140,12 +159,17 @@ fn dpdk_workers_keep_their_lcore_numbers() {
 
 #[test]
 fn vpp_gets_its_cores_and_what_it_cannot_keep_is_noted() {
-    let router = plan("vpp", &[("vpp_main", "m", 0, "1"), ("vpp_wk_0", "w", 0, "5"), ("vpp_wk_1", "w", 0, "4")]);
+    let router = plan(
+        "vpp",
+        &[("vpp_main", "m", 0, "1"), ("vpp_wk_0", "w", 0, "5"), ("vpp_wk_1", "w", 0, "4")],
+    );
     let export = export(&router, "vpp").unwrap();
     assert_eq!(export.text, "cpu {\n  main-core 1\n  corelist-workers 4,5\n}\n");
     assert!(export.notes[0].contains("on CPU 5, 4"));
     let shared = plan("vpp", &[("vpp_wk_0", "w", 0, "5"), ("vpp_wk_1", "w", 0, "5")]);
-    assert!(super::tests::export(&shared, "vpp").unwrap_err().contains("two workers are on one CPU"));
+    assert!(
+        super::tests::export(&shared, "vpp").unwrap_err().contains("two workers are on one CPU")
+    );
     assert!(super::tests::export(&pipelines(), "vpp").unwrap_err().contains("not VPP"));
 }
 
@@ -170,8 +194,11 @@ fn suricata_gets_its_cpu_sets() {
     );
     assert_eq!(export.notes, ["left out, Suricata has no CPU set for them: Suricata-Main"]);
     let crossed = plan("suricata", &[("W#01", "W", 0, "3"), ("W#02", "W", 0, "2")]);
-    assert!(super::tests::export(&crossed, "suricata").unwrap().notes[0].contains("ascending order"));
-    let uneven = plan("suricata", &[("W#01", "W", 0, "2"), ("W#02", "W", 0, "2"), ("W#03", "W", 0, "3")]);
+    assert!(
+        super::tests::export(&crossed, "suricata").unwrap().notes[0].contains("ascending order")
+    );
+    let uneven =
+        plan("suricata", &[("W#01", "W", 0, "2"), ("W#02", "W", 0, "2"), ("W#03", "W", 0, "3")]);
     assert!(super::tests::export(&uneven, "suricata").unwrap().notes[0].contains("in turn"));
     assert!(super::tests::export(&pipelines(), "suricata").unwrap_err().contains("not Suricata"));
 }
@@ -183,7 +210,10 @@ fn scx_layered_gets_a_layer_for_the_program() {
     let layers: serde_json::Value = serde_json::from_str(&export.text).unwrap();
     assert_eq!(layers[0]["matches"][0][0]["PcommPrefix"], "a-very-long-pro");
     assert_eq!(layers[0]["kind"]["Confined"]["cpus_range"], serde_json::json!([2, 2]));
-    assert_eq!((&layers[1]["matches"], layers.as_array().map(Vec::len)), (&serde_json::json!([[]]), Some(2)));
+    assert_eq!(
+        (&layers[1]["matches"], layers.as_array().map(Vec::len)),
+        (&serde_json::json!([[]]), Some(2))
+    );
     assert!(export.notes[0].contains("which 2 CPUs"));
 }
 
@@ -207,7 +237,12 @@ fn the_script_quotes_names() {
 #[test]
 fn format_names_are_unique_and_every_text_ends_its_line() {
     for format in FORMATS {
-        assert_eq!(FORMATS.iter().filter(|other| other.name == format.name).count(), 1, "{}", format.name);
+        assert_eq!(
+            FORMATS.iter().filter(|other| other.name == format.name).count(),
+            1,
+            "{}",
+            format.name
+        );
         assert_eq!(Format::find(format.name).unwrap().about, format.about);
         if let Ok(export) = format.export(&pipelines()) {
             assert!(export.text.ends_with('\n'), "{}", format.name);

@@ -1,4 +1,5 @@
-//! VPP: `main-core` and `corelist-workers` of startup.conf. Threads are called `vpp_main` and `vpp_wk_0`, `vpp_wk_1`, …
+//! VPP: `main-core` and `corelist-workers` of startup.conf. Threads are called `vpp_main` and
+//! `vpp_wk_0`, `vpp_wk_1`, …
 //!
 //! VPP gives its workers the cores of the list in ascending order, one each.
 
@@ -28,7 +29,11 @@ pub(super) fn vpp(plan: &Plan) -> Result<Export, String> {
         ));
     }
     let main = plan.threads.iter().find(|thread| thread.name == "vpp_main");
-    let main_core = main.map(only_cpu).transpose()?.map(|cpu| format!("  main-core {}\n", cpu.0)).unwrap_or_default();
+    let main_core = main
+        .map(only_cpu)
+        .transpose()?
+        .map(|cpu| format!("  main-core {}\n", cpu.0))
+        .unwrap_or_default();
     let rest: Vec<&PlannedThread> =
         plan.threads.iter().filter(|thread| !is_worker(thread) && Some(*thread) != main).collect();
     notes.extend(left_out(&rest, "VPP pins its main thread and workers"));

@@ -4,25 +4,30 @@ use super::{Advice, Drift, Outcome};
 use pinwise_testbed::figures;
 
 impl Outcome {
-    /// How the program did as it was found beside the unpinned windows after, found / unpinned - 1, where their intervals are apart: the
-    /// operating system has placements of its own that differ, or the program was still starting, or something else changed.
+    /// How the program did as it was found beside the unpinned windows after, found / unpinned - 1,
+    /// where their intervals are apart: the operating system has placements of its own that
+    /// differ, or the program was still starting, or something else changed.
     pub fn found_apart(&self) -> Option<f64> {
         let (found, unpinned) = (self.as_found?, self.baseline?);
-        (found.low > unpinned.high || found.high < unpinned.low).then(|| found.mean / unpinned.mean - 1.0)
+        (found.low > unpinned.high || found.high < unpinned.low)
+            .then(|| found.mean / unpinned.mean - 1.0)
     }
 
-    /// best / as found - 1 with its interval, (estimate, low, high): the ends of their intervals against each other, since they were not
-    /// measured in turn. Without an upper end (infinity) where the interval of the program as found reaches 0, `None` where its mean does.
+    /// best / as found - 1 with its interval, (estimate, low, high): the ends of their intervals
+    /// against each other, since they were not measured in turn. Without an upper end
+    /// (infinity) where the interval of the program as found reaches 0, `None` where its mean does.
     pub fn gain_as_found(&self) -> Option<(f64, f64, f64)> {
         let (best, found) = (self.best.as_ref()?.performance, self.as_found?);
         if found.mean <= 0.0 {
             return None;
         }
-        let over = |best: f64, found: f64| if found > 0.0 { best / found - 1.0 } else { f64::INFINITY };
+        let over =
+            |best: f64, found: f64| if found > 0.0 { best / found - 1.0 } else { f64::INFINITY };
         Some((over(best.mean, found.mean), over(best.low, found.high), over(best.high, found.low)))
     }
 
-    /// Whether the best is better than the program as it was found, where that was otherwise than unpinned after or than the best.
+    /// Whether the best is better than the program as it was found, where that was otherwise than
+    /// unpinned after or than the best.
     pub fn beats_as_found(&self) -> bool {
         let apart = self.found_apart().is_some() || self.is_worse_than_found();
         !apart || self.gain_as_found().is_none_or(|(_, low, _)| low > 0.0)
@@ -34,22 +39,27 @@ impl Outcome {
         self.as_found.zip(best).is_some_and(|(found, best)| found.low > best.high)
     }
 
-    /// A sentence on a program that was found doing otherwise than it did unpinned after, and on what the gain is over that, unless the
-    /// reference changed in the same direction meanwhile.
+    /// A sentence on a program that was found doing otherwise than it did unpinned after, and on
+    /// what the gain is over that, unless the reference changed in the same direction
+    /// meanwhile.
     pub fn qualification(&self) -> Option<String> {
         let (apart, found, unpinned) = (self.found_apart()?, self.as_found?, self.baseline?);
         let [windows, after] = [found.n, unpinned.n].map(|n| figures::count(n as u64));
         let drifted = |drift: &Drift| drift.significant && (drift.change > 0.0) == (apart < 0.0);
         let ending = if self.drift.as_ref().is_some_and(drifted) {
             ", or what changed meanwhile made the difference".to_owned()
-        } else if let Some((gain, low, high)) = self.gain_as_found().filter(|_| self.advice == Advice::Pin) {
+        } else if let Some((gain, low, high)) =
+            self.gain_as_found().filter(|_| self.advice == Advice::Pin)
+        {
             let (gain, low) = (figures::change(gain), figures::change(low));
             let interval = if high.is_finite() {
                 format!("{low} to {}", figures::change(high))
             } else {
                 format!("at least {low}")
             };
-            format!("; over what it was found doing the gain is {gain} ({interval}, from both intervals)")
+            format!(
+                "; over what it was found doing the gain is {gain} ({interval}, from both intervals)"
+            )
         } else {
             String::new()
         };
@@ -86,11 +96,15 @@ mod tests {
         let question = Question::new(crate::StrategyName::Auto, crate::Budget::Measurements(1));
         let workload = Workload { name: String::new(), threads: Vec::new() };
         let (strategy, stopped) = (String::new(), String::new());
-        let empty = Outcome::new(&question, &space, &workload, &Unit::rate("1/s"), &[], strategy, stopped);
+        let empty =
+            Outcome::new(&question, &space, &workload, &Unit::rate("1/s"), &[], strategy, stopped);
         let outcome = |found: f64, unpinned: f64| Outcome {
             as_found: Some(estimate(found, 5.0)),
             baseline: Some(estimate(unpinned, 10.0)),
-            best: Some(Best { assignment: Assignment::new(vec![0]), performance: estimate(120.0, 6.0) }),
+            best: Some(Best {
+                assignment: Assignment::new(vec![0]),
+                performance: estimate(120.0, 6.0),
+            }),
             ..empty.clone()
         };
         assert_eq!(outcome(114.0, 100.0).found_apart(), None);

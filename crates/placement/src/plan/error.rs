@@ -19,7 +19,9 @@ pub enum PlanError {
     )]
     Version(u32),
     /// It says nothing.
-    #[error("the plan has no [[thread]] and no [number]: run `pinwise place` or `pinwise tune` again")]
+    #[error(
+        "the plan has no [[thread]] and no [number]: run `pinwise place` or `pinwise tune` again"
+    )]
     Empty,
     /// No program runs without threads.
     #[error("the plan is for n = 0 threads: n is at least 1")]
@@ -36,5 +38,9 @@ pub(super) fn malformed(text: &str, error: &toml::de::Error) -> PlanError {
     let before = &text[..error.span().map_or(0, |span| span.start).min(text.len())];
     let start = before.rfind('\n').map_or(0, |newline| newline + 1);
     let reason = error.message().lines().collect::<Vec<_>>().join(" ");
-    PlanError::Malformed { line: before.matches('\n').count() + 1, column: before[start..].chars().count() + 1, reason }
+    PlanError::Malformed {
+        line: before.matches('\n').count() + 1,
+        column: before[start..].chars().count() + 1,
+        reason,
+    }
 }

@@ -1,11 +1,13 @@
 //! BlackBox: profile, predict, measure what is most promising.
 //!
 //! 1. The profile, by [`Profiling`]: pieces of the workload in chosen places.
-//! 2. The assignments predicted best, out of all there are ([`pinwise_prediction::BlackBox::optima`]).
-//! 3. The selection phase (blackbox-scheduler.txt, section 3.1.3): the best N of them are measured, of those predicted alike the ones with
-//!    the least company, and others that assume less ([`pinwise_prediction::BlackBox::selected`]). Where N is not given, the first [`FIRST`] are; how far measurements
-//!    scatter about predictions says which others may well be as good ([`crate::forecast::reach`]), and those are measured too, [`MOST`]
-//!    at most.
+//! 2. The assignments predicted best, out of all there are
+//!    ([`pinwise_prediction::BlackBox::optima`]).
+//! 3. The selection phase (blackbox-scheduler.txt, section 3.1.3): the best N of them are measured,
+//!    of those predicted alike the ones with the least company, and others that assume less
+//!    ([`pinwise_prediction::BlackBox::selected`]). Where N is not given, the first [`FIRST`] are;
+//!    how far measurements scatter about predictions says which others may well be as good
+//!    ([`crate::forecast::reach`]), and those are measured too, [`MOST`] at most.
 //!
 //! The search goes on with fresh windows for those that lead.
 
@@ -24,9 +26,11 @@ use pinwise_topology::{DomainKind, SharingTree};
 const FIRST: usize = 5;
 /// How many are measured at most where nobody says.
 const MOST: usize = 32;
-/// A core-local domain has at most so many contexts where nobody says otherwise: a core of the UltraSPARC T2.
+/// A core-local domain has at most so many contexts where nobody says otherwise: a core of the
+/// UltraSPARC T2.
 const USUAL: usize = 8;
-/// Steps of the search for the best predicted, and what its proof looks at: seconds. Counted, so that a campaign repeats.
+/// Steps of the search for the best predicted, and what its proof looks at: seconds. Counted, so
+/// that a campaign repeats.
 const STEPS: u64 = 3_000_000;
 const LOOKED: u64 = 300_000_000;
 /// Share of what can be afforded that profiling may take.
@@ -69,7 +73,8 @@ pub(crate) struct Predicting {
 }
 
 impl Predicting {
-    /// `affordable` measurements can be made; where the profile takes more than its part, it is reduced.
+    /// `affordable` measurements can be made; where the profile takes more than its part, it is
+    /// reduced.
     pub(crate) fn new(
         question: &Question,
         tree: &SharingTree,
@@ -77,10 +82,12 @@ impl Predicting {
         affordable: f64,
     ) -> Result<Self, SearchError> {
         let cast = Cast::new(workload);
-        let local = core_local(tree, workload.threads.len(), &question.profile, question.per_context)
-            .map_err(SearchError::Local)?;
+        let local =
+            core_local(tree, workload.threads.len(), &question.profile, question.per_context)
+                .map_err(SearchError::Local)?;
         let begin = |share: f64| {
-            Profiling::new(tree, cast.clone(), local.clone(), share, question.precision).map_err(SearchError::Profiling)
+            Profiling::new(tree, cast.clone(), local.clone(), share, question.precision)
+                .map_err(SearchError::Profiling)
         };
         let whole = begin(question.profile.share)?;
         let (base, entries) = (whole.base_experiments() as f64, whole.slowdown_entries().0);
@@ -88,7 +95,16 @@ impl Predicting {
         let fits = if room > base { room / (base + entries as f64) } else { 0.0 };
         let profiling = if fits < question.profile.share { begin(fits)? } else { whole };
         let (asked, ranked) = (Vec::new(), Vec::new());
-        Ok(Self { cast, local, profiling, asked, stage: Stage::Profile, ranked, proven: None, ends: None })
+        Ok(Self {
+            cast,
+            local,
+            profiling,
+            asked,
+            stage: Stage::Profile,
+            ranked,
+            proven: None,
+            ends: None,
+        })
     }
 
     /// What it takes at least: the profile, and what is measured first of what it predicts.
@@ -119,7 +135,12 @@ impl Predicting {
     fn finalists(&mut self, from: usize, until: usize) -> Next {
         let until = until.min(self.ranked.len());
         self.stage = Stage::Finalists(until);
-        Next::Round(self.ranked[from..until].iter().map(|ranked| pinned(&ranked.assignment, Purpose::Climb)).collect())
+        Next::Round(
+            self.ranked[from..until]
+                .iter()
+                .map(|ranked| pinned(&ranked.assignment, Purpose::Climb))
+                .collect(),
+        )
     }
 
     /// Predicted and measured.
@@ -143,13 +164,17 @@ impl Explorer for Predicting {
                 self.asked = entries.into_iter().filter_map(asked).collect();
                 if !self.asked.is_empty() {
                     return Next::Profile(
-                        self.asked.iter().map(|(_, setting)| trial(setting.clone(), Purpose::Profile)).collect(),
+                        self.asked
+                            .iter()
+                            .map(|(_, setting)| trial(setting.clone(), Purpose::Profile))
+                            .collect(),
                     );
                 }
                 let most = top.unwrap_or(MOST).max(MOST);
                 let blackbox = self.profiling.blackbox();
                 let mut optima = |blackbox: &BlackBox| {
-                    let mut go_on = |progress: &Progress| progress.steps < STEPS && progress.looked < LOOKED;
+                    let mut go_on =
+                        |progress: &Progress| progress.steps < STEPS && progress.looked < LOOKED;
                     let mut optima = blackbox.optima(view.space, most, view.random, &mut go_on);
                     optima.ranked.retain(|ranked| ranked.performance > 0.0);
                     optima
@@ -163,7 +188,10 @@ impl Explorer for Predicting {
                 self.ranked.extend(found);
                 self.ends = Some(self.profiling.ends());
                 if self.ranked.is_empty() {
-                    return Next::Done("the profile predicts nothing: none of its experiments could be made".into());
+                    return Next::Done(
+                        "the profile predicts nothing: none of its experiments could be made"
+                            .into(),
+                    );
                 }
                 self.finalists(0, top.unwrap_or(FIRST))
             }
@@ -171,13 +199,17 @@ impl Explorer for Predicting {
                 if top.is_none() && count == FIRST {
                     let reach = reach(&self.compared(view.tally, count), view.question.confidence);
                     let others = self.ranked[count..].iter();
-                    let likely = others.filter(|ranked| reach.is_some_and(|reach| ranked.performance >= reach)).count();
+                    let likely = others
+                        .filter(|ranked| reach.is_some_and(|reach| ranked.performance >= reach))
+                        .count();
                     if likely > 0 {
                         return self.finalists(count, (count + likely).min(MOST));
                     }
                 }
                 Next::Done(match top {
-                    Some(_) => format!("the {count} assignments most promising by prediction were measured"),
+                    Some(_) => format!(
+                        "the {count} assignments most promising by prediction were measured"
+                    ),
                     None => format!(
                         "the {count} assignments most promising by prediction were measured: those that may be as good as the best, by how \
                          far predictions were off"
@@ -197,12 +229,19 @@ impl Explorer for Predicting {
             let leaves = ranked.assignment.leaves();
             let [low, high] = self.ends.as_ref()?.each_ref().map(|end| end.predict(leaves));
             let measured = tally.mean(&ranked.assignment);
-            Some(Finalist { assignment: ranked.assignment.clone(), predicted: ranked.performance, low, high, measured })
+            Some(Finalist {
+                assignment: ranked.assignment.clone(),
+                predicted: ranked.performance,
+                low,
+                high,
+                measured,
+            })
         };
         // Where nothing says how measurements scatter, what instances did alone is no bound.
         let solo = Some(self.profiling.solo()).filter(|solo| solo.degrees > 0.0);
         let sum = solo.map_or(0.0, |solo| solo.sum);
-        let stray = solo.map_or(0.0, |solo| solo.noise * t_quantile(question.confidence, solo.degrees));
+        let stray =
+            solo.map_or(0.0, |solo| solo.noise * t_quantile(question.confidence, solo.degrees));
         let (upper, exact) = self.proven.unzip();
         Some(Forecast {
             upper,
@@ -214,7 +253,11 @@ impl Explorer for Predicting {
             finalists: self.ranked[..count].iter().filter_map(finalist).collect(),
             solo: sum,
             solo_high: sum * (1.0 + stray),
-            ..Forecast::new(&self.local, &question.profile.core_local_because, self.profiling.checked())
+            ..Forecast::new(
+                &self.local,
+                &question.profile.core_local_because,
+                self.profiling.checked(),
+            )
         })
     }
 }

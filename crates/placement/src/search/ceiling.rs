@@ -1,24 +1,30 @@
 //! The bound that a learned predictor supports.
 //!
-//! No assignment is better than the highest prediction times the largest ratio of performance to prediction that there is near the
-//! top. The highest prediction is found by searching, which costs no measurement. The largest ratio is not known: that of the
-//! draws seen is too small (the best assignment is the best partly because it was underestimated). It is *extrapolated* from a block of draws near the top,
-//! made after the predictor was learned and counted beforehand, by the same estimator that otherwise extrapolates performance
-//! ([`pinwise_evt`], Bayes). Ratios near the top scatter by a fraction of a percent where performances scatter by many, so the
-//! bound is that much narrower.
+//! No assignment is better than the highest prediction times the largest ratio of performance to
+//! prediction that there is near the top. The highest prediction is found by searching, which costs
+//! no measurement. The largest ratio is not known: that of the draws seen is too small (the best
+//! assignment is the best partly because it was underestimated). It is *extrapolated* from a block
+//! of draws near the top, made after the predictor was learned and counted beforehand, by the same
+//! estimator that otherwise extrapolates performance ([`pinwise_evt`], Bayes). Ratios near the top
+//! scatter by a fraction of a percent where performances scatter by many, so the bound is that much
+//! narrower.
 //!
-//! **Noise.** A window's ratio scatters by the predictor's error and by the window's noise, and only the error lifts an assignment.
-//! With the variance s² of the ratios and σ² of repeated windows, the error's variance is at most, at 95 %,
-//! s² - σ² + 1.645 √(2 s⁴/(n-1) + 2 σ⁴/ν). The extrapolated excess is scaled by its square root over s. Where noise makes a quarter of
-//! the scatter's variance, what was extrapolated is the tail of the noise; then five standard deviations of the error are taken.
+//! **Noise.** A window's ratio scatters by the predictor's error and by the window's noise, and
+//! only the error lifts an assignment. With the variance s² of the ratios and σ² of repeated
+//! windows, the error's variance is at most, at 95 %, s² - σ² + 1.645 √(2 s⁴/(n-1) + 2 σ⁴/ν). The
+//! extrapolated excess is scaled by its square root over s. Where noise makes a quarter of
+//! the scatter's variance, what was extrapolated is the tail of the noise; then five standard
+//! deviations of the error are taken.
 //!
-//! **Looks.** A search may look at the bound after every block, and each look is a chance of a lucky stop. So they share the error that is
-//! allowed: of what is left, each spends half (alpha spending; Lan and DeMets, Biometrika 70, 1983), 2.5, 1.25, 0.6 % of 5 %. However many there
-//! are, together they are wrong no more often than one would be. Where what instances do alone is a bound too, all looks together have half of
-//! that error ([`crate::search::solo`]).
+//! **Looks.** A search may look at the bound after every block, and each look is a chance of a
+//! lucky stop. So they share the error that is allowed: of what is left, each spends half (alpha
+//! spending; Lan and DeMets, Biometrika 70, 1983), 2.5, 1.25, 0.6 % of 5 %. However many there are,
+//! together they are wrong no more often than one would be. Where what instances do alone is a
+//! bound too, all looks together have half of that error ([`crate::search::solo`]).
 //!
-//! **What it assumes.** That the predictor is wrong about the best assignment as it is about those drawn, or less. One
-//! arrangement that is better than anything near it suggests (a needle), never drawn, is beyond it, as it is beyond any sample.
+//! **What it assumes.** That the predictor is wrong about the best assignment as it is about those
+//! drawn, or less. One arrangement that is better than anything near it suggests (a needle), never
+//! drawn, is beyond it, as it is beyond any sample.
 
 use crate::search::model::{Model, Modeler};
 use crate::search::tally::Tally;
@@ -37,8 +43,9 @@ const QUANTILE: f64 = 1.645;
 /// The share of the ratios' variance that is noise from which their tail is that of the noise.
 const HIDING: f64 = 0.25;
 
-/// Standard deviations of the error that the best assignment may be above its prediction, where noise hides the error's own tail. Of
-/// a million assignments with normal errors the largest is 4.9.
+/// Standard deviations of the error that the best assignment may be above its prediction, where
+/// noise hides the error's own tail. Of a million assignments with normal errors the largest is
+/// 4.9.
 const DEVIATIONS: f64 = 5.0;
 
 /// A bound by prediction.
@@ -55,14 +62,25 @@ pub(crate) struct Ceiling {
 }
 
 impl Ceiling {
-    /// From the last complete block of steered draws, at the confidence that is left to it where all blocks together have `confidence`; `None`
-    /// where there is none, or too few different assignments in it.
-    pub(crate) fn of(tally: &Tally, modeler: &Modeler, space: &Space, confidence: f64, seed: u64) -> Option<Self> {
+    /// From the last complete block of steered draws, at the confidence that is left to it where
+    /// all blocks together have `confidence`; `None` where there is none, or too few different
+    /// assignments in it.
+    pub(crate) fn of(
+        tally: &Tally,
+        modeler: &Modeler,
+        space: &Space,
+        confidence: f64,
+        seed: u64,
+    ) -> Option<Self> {
         let (before, block, look) = tally.last_block()?;
         let model = modeler.learn(&before).into_iter().next()?;
         let mut drawn: BTreeMap<&Assignment, Vec<f64>> = BTreeMap::new();
-        block.iter().for_each(|(assignment, value)| drawn.entry(assignment).or_default().push(*value));
-        let ratio = |(assignment, values): (&&Assignment, &Vec<f64>)| mean(values) / model.predict(assignment.leaves());
+        block
+            .iter()
+            .for_each(|(assignment, value)| drawn.entry(assignment).or_default().push(*value));
+        let ratio = |(assignment, values): (&&Assignment, &Vec<f64>)| {
+            mean(values) / model.predict(assignment.leaves())
+        };
         let ratios: Vec<f64> = drawn.iter().map(ratio).collect();
         if ratios.len() < LEAST {
             return None;
@@ -71,21 +89,29 @@ impl Ceiling {
         let windows = block.len() as f64 / ratios.len() as f64;
         let noise = tally.noise().map(|noise| (noise / windows.sqrt(), tally.noise_degrees()));
         let share = systematic_share(deviation * deviation, ratios.len(), noise);
-        let (point, upper) = extrapolated(&ratios, shared(confidence, look)).unwrap_or((f64::INFINITY, f64::INFINITY));
+        let (point, upper) = extrapolated(&ratios, shared(confidence, look))
+            .unwrap_or((f64::INFINITY, f64::INFINITY));
         let seen = before.iter().chain(&block).map(|(assignment, _)| assignment);
         let peak = Self::peak(&model, seen, space, seed);
         // Too few different ratios to extrapolate (a predictor that is exact) are no tail either.
         let of_noise = noise.map_or(0.0, |(noise, _)| noise * noise / (deviation * deviation));
         let hidden = of_noise > HIDING || upper.is_infinite();
         let end = |ratio: f64| {
-            let excess = if hidden { (ratio - middle).min(DEVIATIONS * deviation) } else { ratio - middle };
+            let excess =
+                if hidden { (ratio - middle).min(DEVIATIONS * deviation) } else { ratio - middle };
             peak * (middle + excess * share)
         };
         Some(Self { upper: end(upper), point: end(point), n: ratios.len(), scatter: deviation })
     }
 
-    /// The highest prediction. The search for it is seeded by the question's seed alone, so that an outcome is a function of its records.
-    fn peak<'a>(model: &Model, seen: impl Iterator<Item = &'a Assignment>, space: &Space, seed: u64) -> f64 {
+    /// The highest prediction. The search for it is seeded by the question's seed alone, so that an
+    /// outcome is a function of its records.
+    fn peak<'a>(
+        model: &Model,
+        seen: impl Iterator<Item = &'a Assignment>,
+        space: &Space,
+        seed: u64,
+    ) -> f64 {
         let seen = seen.map(|assignment| model.predict(assignment.leaves()));
         seen.fold(model.peak(space, &mut Random::new(seed)), f64::max)
     }
@@ -96,19 +122,21 @@ fn shared(confidence: f64, look: u32) -> f64 {
     1.0 - (1.0 - confidence) / 2f64.powi(look.min(30) as i32)
 }
 
-/// The largest ratio there is: by the median of the posterior, and at the confidence. `None` from fewer different ratios than that takes.
+/// The largest ratio there is: by the median of the posterior, and at the confidence. `None` from
+/// fewer different ratios than that takes.
 fn extrapolated(ratios: &[f64], confidence: f64) -> Option<(f64, f64)> {
     let options = Options { confidence, ..Options::default() };
     let estimate = pinwise_evt::estimate(&Sample::new(ratios.iter().copied()), &options).ok()?;
     Some((estimate.upb, estimate.upb_high?))
 }
 
-/// The standard deviation of the error, at most, as a share of that of the ratios. `noise` is the relative deviation of their noise and
-/// the degrees of freedom that is known with.
+/// The standard deviation of the error, at most, as a share of that of the ratios. `noise` is the
+/// relative deviation of their noise and the degrees of freedom that is known with.
 fn systematic_share(variance: f64, n: usize, noise: Option<(f64, f64)>) -> f64 {
     let Some((noise, degrees)) = noise.filter(|_| variance > 0.0) else { return 1.0 };
     let noise = noise * noise;
-    let doubt = (2.0 * variance * variance / (n as f64 - 1.0) + 2.0 * noise * noise / degrees).sqrt();
+    let doubt =
+        (2.0 * variance * variance / (n as f64 - 1.0) + 2.0 * noise * noise / degrees).sqrt();
     ((variance - noise + QUANTILE * doubt).max(0.0) / variance).sqrt().min(1.0)
 }
 
@@ -119,7 +147,10 @@ mod tests {
     #[test]
     fn looks_share_what_error_there_may_be() {
         let spent: Vec<f64> = (1..=20).map(|look| 1.0 - shared(0.95, look)).collect();
-        assert!((spent[0] - 0.025).abs() < 1e-12 && (spent[2] - 0.00625).abs() < 1e-12, "{spent:?}");
+        assert!(
+            (spent[0] - 0.025).abs() < 1e-12 && (spent[2] - 0.00625).abs() < 1e-12,
+            "{spent:?}"
+        );
         let all: f64 = spent.iter().sum();
         assert!(all < 0.05 && all > 0.0499, "{all}");
     }
@@ -128,7 +159,8 @@ mod tests {
     fn noise_is_taken_out_only_as_far_as_it_is_known() {
         assert_eq!(systematic_share(1e-4, 150, None), 1.0);
         assert_eq!(systematic_share(1e-4, 150, Some((0.0, 10.0))), 1.0);
-        // All noise, well known: what is left is the doubt about the variance, 1.645 sqrt(2/149) = 0.1906.
+        // All noise, well known: what is left is the doubt about the variance, 1.645 sqrt(2/149) =
+        // 0.1906.
         let known = systematic_share(1e-4, 150, Some((0.01, 1e9)));
         assert!((known - 0.1906f64.sqrt()).abs() < 1e-3, "{known}");
         assert!(systematic_share(1e-4, 150, Some((0.01, 10.0))) > 1.5 * known);

@@ -1,12 +1,14 @@
 //! Hill climbing on the machine itself.
 //!
-//! From a good start, try small changes in random order and keep the first that helps: one thread moved to another context,
-//! two threads swapped, or two roles swapped. A change that looks better may only look so: unless it is better by far more than
-//! the noise, it is *challenged*, measured again in turn with the incumbent, and kept only if these new windows agree. Where no
+//! From a good start, try small changes in random order and keep the first that helps: one thread
+//! moved to another context, two threads swapped, or two roles swapped. A change that looks better
+//! may only look so: unless it is better by far more than the noise, it is *challenged*, measured
+//! again in turn with the incumbent, and kept only if these new windows agree. Where no
 //! change helps, climb again from the next best start.
 //!
-//! A start was chosen because its windows were good, so they overstate it, and nothing would look better than it. Where there
-//! is noise, the incumbent is therefore measured again before it is compared with.
+//! A start was chosen because its windows were good, so they overstate it, and nothing would look
+//! better than it. Where there is noise, the incumbent is therefore measured again before it is
+//! compared with.
 
 use crate::search::explorer::{Explorer, Next, View, pinned};
 use crate::search::tally::Tally;
@@ -71,7 +73,8 @@ impl Climb {
         }
     }
 
-    /// Climbs on from `incumbent`, of whose windows the last `fresh` were not the reason to choose it.
+    /// Climbs on from `incumbent`, of whose windows the last `fresh` were not the reason to choose
+    /// it.
     fn begin(&mut self, incumbent: Assignment, fresh: usize, view: &mut View<'_>) {
         let mut moves = moves(&incumbent, view.space, &self.roles);
         view.random.shuffle(&mut moves);
@@ -80,13 +83,21 @@ impl Climb {
         let noisy = view.tally.noise().is_some_and(|noise| noise > ROUNDING);
         let fresh_from = if noisy { windows - fresh.min(windows) } else { 0 };
         let tried = BTreeSet::new();
-        self.ascent = Some(Ascent { incumbent, fresh_from, moves, tried, candidate: None, challenged: false });
+        self.ascent = Some(Ascent {
+            incumbent,
+            fresh_from,
+            moves,
+            tried,
+            candidate: None,
+            challenged: false,
+        });
     }
 
     /// Takes note of a finished climb, and begins the next; why not, if there is none.
     fn restart(&mut self, view: &mut View<'_>) -> Result<(), String> {
         if let Some(ascent) = self.ascent.take() {
-            let height = |assignment: &Assignment| view.tally.mean(assignment).unwrap_or(f64::NEG_INFINITY);
+            let height =
+                |assignment: &Assignment| view.tally.mean(assignment).unwrap_or(f64::NEG_INFINITY);
             match &self.summit {
                 Some(summit) if height(&ascent.incumbent) <= height(summit) => self.fruitless += 1,
                 _ => {
@@ -192,7 +203,8 @@ impl Explorer for Climb {
                     Some(false) => ascent.candidate = None,
                     None => {
                         ascent.challenged = true;
-                        let pair = [&ascent.incumbent, &candidate].map(|assignment| pinned(assignment, Purpose::Climb));
+                        let pair = [&ascent.incumbent, &candidate]
+                            .map(|assignment| pinned(assignment, Purpose::Climb));
                         return Next::Sequence((0..CHALLENGE).flat_map(|_| pair.clone()).collect());
                     }
                 }
@@ -215,8 +227,8 @@ impl Explorer for Climb {
         }
     }
 
-    /// Most changes do not help: the next ones that nothing is known of yet. One that helps makes what was measured after it lost work,
-    /// so that they take a quarter of the room at most.
+    /// Most changes do not help: the next ones that nothing is known of yet. One that helps makes
+    /// what was measured after it lost work, so that they take a quarter of the room at most.
     fn foresee(&self, space: &Space, tally: &Tally, most: usize) -> Vec<Trial> {
         let Some(mut ascent) = self.ascent.clone() else { return Vec::new() };
         let changes = std::iter::from_fn(|| ascent.propose(space, &self.roles));
@@ -244,7 +256,8 @@ fn moves(from: &Assignment, space: &Space, roles: &[Vec<usize>]) -> Vec<Move> {
     }
     for (a, first) in roles.iter().enumerate() {
         // Swapping two single threads is a swap of threads already.
-        let alike = (a + 1..roles.len()).filter(|&b| roles[b].len() == first.len() && first.len() > 1);
+        let alike =
+            (a + 1..roles.len()).filter(|&b| roles[b].len() == first.len() && first.len() > 1);
         moves.extend(alike.map(|b| Move::Roles(a, b)));
     }
     moves

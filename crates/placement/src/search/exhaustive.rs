@@ -1,9 +1,10 @@
 //! Every class, in rounds.
 //!
-//! Each round measures every assignment still in question once, in a fresh random order, so that whatever changes with time
-//! hits all alike. From the third round on, assignments whose interval no longer reaches the best one's are dropped
-//! (successive elimination: Even-Dar, Mannor and Mansour, JMLR 7, 2006). The chance that the true best is ever dropped is at
-//! most 1 - confidence: round r may spend a share 6/(pi r)^2 of it, divided by the number of assignments.
+//! Each round measures every assignment still in question once, in a fresh random order, so that
+//! whatever changes with time hits all alike. From the third round on, assignments whose interval
+//! no longer reaches the best one's are dropped (successive elimination: Even-Dar, Mannor and
+//! Mansour, JMLR 7, 2006). The chance that the true best is ever dropped is at most 1 - confidence:
+//! round r may spend a share 6/(pi r)^2 of it, divided by the number of assignments.
 
 use crate::search::FINALISTS;
 use crate::search::explorer::{Explorer, Next, View, pinned};
@@ -34,15 +35,19 @@ impl Exhaustive {
         let share = 6.0 / (std::f64::consts::PI * look).powi(2) / self.classes as f64;
         let guesses = view.tally.guesses(1.0 - (1.0 - view.question.confidence) * share);
         let candidates: BTreeSet<&Assignment> = self.alive.iter().collect();
-        let guesses: Vec<_> = guesses.into_iter().filter(|(assignment, _)| candidates.contains(assignment)).collect();
+        let guesses: Vec<_> =
+            guesses.into_iter().filter(|(assignment, _)| candidates.contains(assignment)).collect();
         let best = guesses.iter().map(|(_, guess)| *guess).max_by(|a, b| a.mean.total_cmp(&b.mean));
         let Some(best) = best else {
             self.alive.clear();
             return 0.0;
         };
-        let left: Vec<_> =
-            guesses.into_iter().filter(|(_, guess)| guess.mean + guess.half >= best.mean - best.half).collect();
-        let widest = left.iter().map(|(_, guess)| guess.half / guess.mean.abs()).fold(0.0, f64::max);
+        let left: Vec<_> = guesses
+            .into_iter()
+            .filter(|(_, guess)| guess.mean + guess.half >= best.mean - best.half)
+            .collect();
+        let widest =
+            left.iter().map(|(_, guess)| guess.half / guess.mean.abs()).fold(0.0, f64::max);
         self.alive = left.into_iter().map(|(assignment, _)| assignment.clone()).collect();
         widest
     }
@@ -55,14 +60,20 @@ impl Explorer for Exhaustive {
             let (left, classes, rounds) = (self.alive.len(), self.classes, self.rounds);
             if left <= FINALISTS {
                 let left = counted(left as u64, "assignment");
-                return Next::Reached(format!("{left} of {classes} could still be the best after {rounds} rounds"));
+                return Next::Reached(format!(
+                    "{left} of {classes} could still be the best after {rounds} rounds"
+                ));
             }
             if widest <= view.question.precision {
                 let precision = percent(view.question.precision);
-                return Next::Reached(format!("the best {left} of {classes} assignments tie to within {precision}"));
+                return Next::Reached(format!(
+                    "the best {left} of {classes} assignments tie to within {precision}"
+                ));
             }
         }
         self.rounds += 1;
-        Next::Round(self.alive.iter().map(|assignment| pinned(assignment, Purpose::Sample)).collect())
+        Next::Round(
+            self.alive.iter().map(|assignment| pinned(assignment, Purpose::Sample)).collect(),
+        )
     }
 }

@@ -26,7 +26,8 @@ pub(crate) enum Next {
     Sequence(Vec<Trial>),
     /// These, in any order: they are compared with one another, so chance decides the order.
     Round(Vec<Trial>),
-    /// These, in any order, of pieces of the workload: nothing that the baseline or the reference compares with.
+    /// These, in any order, of pieces of the workload: nothing that the baseline or the reference
+    /// compares with.
     Profile(Vec<Trial>),
     /// It has nothing more to try: why. The next explorer follows.
     Done(String),
@@ -34,11 +35,13 @@ pub(crate) enum Next {
     Reached(String),
 }
 
-/// One way of searching. Everything proposed has been measured, or has failed, when it is asked again.
+/// One way of searching. Everything proposed has been measured, or has failed, when it is asked
+/// again.
 pub(crate) trait Explorer: std::fmt::Debug {
     fn next(&mut self, view: &mut View<'_>) -> Next;
 
-    /// What it will probably want after what it wanted last, at most that many; see [`pinwise_campaign::Strategy::foresee`].
+    /// What it will probably want after what it wanted last, at most that many; see
+    /// [`pinwise_campaign::Strategy::foresee`].
     fn foresee(&self, _space: &Space, _tally: &Tally, _most: usize) -> Vec<Trial> {
         Vec::new()
     }

@@ -1,22 +1,28 @@
-//! Measuring where it pays: a predictor learned on the way chooses what to measure, and the bound comes from how wrong it is.
+//! Measuring where it pays: a predictor learned on the way chooses what to measure, and the bound
+//! comes from how wrong it is.
 //!
-//! 1. [`UNIFORM`] random assignments. From them a [`Modeler`] learns what each sharing of something is worth.
-//! 2. *Warming up*: draws with probability proportional to prediction^(1/T), [`WARM_DRAWS`] at each of [`WARM`], the predictor learning anew
-//!    before each; what is near the top is only learned near the top.
-//! 3. The assignments it predicts best ([`FAVOURITES`]), measured; then it learns anew and predicts others, as long as that finds
-//!    something better.
-//! 4. A *block* of steered draws, [`BLOCK`] in number, an equal share at each of [`STEERED`]. How many is decided before any of them is measured, and
-//!    the predictor does not learn meanwhile: they tell how wrong it is near the top, from which the bound follows ([`Ceiling`]).
-//! 5. If the best is not within reach of the bound: favourites again, with what was learned from the block, and as many steered draws again as
-//!    there were. Every look at the bound is another chance of a lucky stop: they share one error budget ([`Ceiling`]), and doubling keeps them
+//! 1. [`UNIFORM`] random assignments. From them a [`Modeler`] learns what each sharing of something
+//!    is worth.
+//! 2. *Warming up*: draws with probability proportional to prediction^(1/T), [`WARM_DRAWS`] at each
+//!    of [`WARM`], the predictor learning anew before each; what is near the top is only learned
+//!    near the top.
+//! 3. The assignments it predicts best ([`FAVOURITES`]), measured; then it learns anew and predicts
+//!    others, as long as that finds something better.
+//! 4. A *block* of steered draws, [`BLOCK`] in number, an equal share at each of [`STEERED`]. How
+//!    many is decided before any of them is measured, and the predictor does not learn meanwhile:
+//!    they tell how wrong it is near the top, from which the bound follows ([`Ceiling`]).
+//! 5. If the best is not within reach of the bound: favourites again, with what was learned from
+//!    the block, and as many steered draws again as there were. Every look at the bound is another
+//!    chance of a lucky stop: they share one error budget ([`Ceiling`]), and doubling keeps them
 //!    few, two or three.
 //! 6. The rest of the search's budget goes into climbing from the best.
 //!
-//! Where instances can run alone, what they do then bounds the whole from the beginning ([`Solo`]); if the best comes within reach of
-//! that, no block is needed.
+//! Where instances can run alone, what they do then bounds the whole from the beginning ([`Solo`]);
+//! if the best comes within reach of that, no block is needed.
 //!
-//! The best is measured, whatever is predicted. The bound by prediction assumes that the predictor is not more wrong about the best assignment
-//! than it is about those drawn near the top, extrapolated; see [`Ceiling`].
+//! The best is measured, whatever is predicted. The bound by prediction assumes that the predictor
+//! is not more wrong about the best assignment than it is about those drawn near the top,
+//! extrapolated; see [`Ceiling`].
 
 use crate::Bound;
 use crate::search::VISITS;
@@ -42,18 +48,21 @@ const WARM_DRAWS: usize = 30;
 const STEERED: [f64; 3] = [0.003, 0.0015, 0.0008];
 /// Draws of the first block.
 const BLOCK: usize = 100;
-/// Relative noise of a window from which a block is of [`NOISY_BLOCK`] windows, two of each assignment: how much of their scatter is noise
-/// has to be known, too.
+/// Relative noise of a window from which a block is of [`NOISY_BLOCK`] windows, two of each
+/// assignment: how much of their scatter is noise has to be known, too.
 const NOISY: f64 = 0.004;
 /// Windows of the first block then.
 const NOISY_BLOCK: usize = 150;
 /// Assignments predicted best that are measured at once.
 const FAVOURITES: usize = 12;
-/// Draws at most until one is different from those of its block, each at twice the temperature of the one before.
+/// Draws at most until one is different from those of its block, each at twice the temperature of
+/// the one before.
 const TRIES: usize = 8;
-/// Trials that all but climbing takes with one block, where there is little noise; where there is more, the budget may end in the block, which
-/// counts as far as it came. A budget for fewer is better spent otherwise.
-pub(crate) const LEAST: f64 = (UNIFORM as usize + WARM.len() * WARM_DRAWS + FAVOURITES + BLOCK) as f64;
+/// Trials that all but climbing takes with one block, where there is little noise; where there is
+/// more, the budget may end in the block, which counts as far as it came. A budget for fewer is
+/// better spent otherwise.
+pub(crate) const LEAST: f64 =
+    (UNIFORM as usize + WARM.len() * WARM_DRAWS + FAVOURITES + BLOCK) as f64;
 
 #[derive(Debug)]
 enum Stage {
@@ -115,11 +124,18 @@ impl Guided {
     }
 
     /// Draws steered by a model, at each of some temperatures.
-    fn steered(model: &Model, temperatures: &[f64], each: usize, purpose: Purpose, view: &mut View<'_>) -> Vec<Trial> {
+    fn steered(
+        model: &Model,
+        temperatures: &[f64],
+        each: usize,
+        purpose: Purpose,
+        view: &mut View<'_>,
+    ) -> Vec<Trial> {
         let mut drawn: Vec<Assignment> = Vec::with_capacity(temperatures.len() * each);
         for temperature in temperatures {
             for _ in 0..each {
-                // In a small space the same few would come again and again, and repeating them tells nothing new: then warmer.
+                // In a small space the same few would come again and again, and repeating them
+                // tells nothing new: then warmer.
                 let mut now = *temperature;
                 let mut next = model.draw(view.space, now, view.random);
                 for _ in 1..TRIES {
@@ -148,21 +164,30 @@ impl Guided {
         let bound = Bound::while_searching(view.question, self.ceiling, self.alone(view), best);
         let gap = bound.gap_high.filter(|gap| *gap <= view.question.within)?;
         let asked = percent(view.question.within);
-        Some(format!("the best came within {} of the {} bound ({asked} asked for)", percent(gap), bound.method))
+        Some(format!(
+            "the best came within {} of the {} bound ({asked} asked for)",
+            percent(gap),
+            bound.method
+        ))
     }
 
-    /// Windows of the next block, and of each assignment in it. Each block has as many as all before it.
+    /// Windows of the next block, and of each assignment in it. Each block has as many as all
+    /// before it.
     fn block(tally: &Tally) -> (usize, usize) {
         let noisy = tally.noise().is_some_and(|noise| noise > NOISY);
         let (first, windows) = if noisy { (NOISY_BLOCK, 2) } else { (BLOCK, 1) };
         (first.max(tally.steered_draws()), windows)
     }
 
-    /// What follows when favourites find nothing better: a block, the first in any case, another one where the budget has room for it; or
-    /// climbing.
+    /// What follows when favourites find nothing better: a block, the first in any case, another
+    /// one where the budget has room for it; or climbing.
     fn after_favourites(&self, view: &View<'_>) -> Stage {
         let cost = Self::block(view.tally).0 as f64 * (1.0 + VISITS) * view.cost;
-        if view.tally.steered_draws() == 0 || view.used + cost <= view.until { Stage::Block } else { Stage::Climb }
+        if view.tally.steered_draws() == 0 || view.used + cost <= view.until {
+            Stage::Block
+        } else {
+            Stage::Climb
+        }
     }
 }
 
@@ -172,7 +197,8 @@ impl Explorer for Guided {
             match self.stage {
                 Stage::Uniform => {
                     self.stage = Stage::Warm(0);
-                    let draws = (0..UNIFORM).map(|_| pinned(&view.space.sample(view.random), Purpose::Sample));
+                    let draws = (0..UNIFORM)
+                        .map(|_| pinned(&view.space.sample(view.random), Purpose::Sample));
                     return Next::Round(draws.collect());
                 }
                 Stage::Warm(index) if index < WARM.len() => {
@@ -180,7 +206,13 @@ impl Explorer for Guided {
                         return Next::Done("too little could be measured to learn from".to_owned());
                     };
                     self.stage = Stage::Warm(index + 1);
-                    let round = Self::steered(&model, &WARM[index..=index], WARM_DRAWS, Purpose::Climb, view);
+                    let round = Self::steered(
+                        &model,
+                        &WARM[index..=index],
+                        WARM_DRAWS,
+                        Purpose::Climb,
+                        view,
+                    );
                     return Next::Round(round);
                 }
                 Stage::Warm(_) => self.stage = Stage::Favourites(None),
@@ -191,11 +223,16 @@ impl Explorer for Guided {
                             return Next::Reached(why);
                         }
                         self.stage = self.after_favourites(view);
-                        if let (Stage::Block, Some(model)) = (&self.stage, self.learn(view.tally).into_iter().next()) {
+                        if let (Stage::Block, Some(model)) =
+                            (&self.stage, self.learn(view.tally).into_iter().next())
+                        {
                             let (draws, windows) = Self::block(view.tally);
                             let each = draws.div_ceil(STEERED.len() * windows);
-                            let round = Self::steered(&model, &STEERED, each, Purpose::Steered, view);
-                            return Next::Round(std::iter::repeat_n(round, windows).flatten().collect());
+                            let round =
+                                Self::steered(&model, &STEERED, each, Purpose::Steered, view);
+                            return Next::Round(
+                                std::iter::repeat_n(round, windows).flatten().collect(),
+                            );
                         }
                         self.stage = Stage::Climb;
                         continue;
@@ -208,7 +245,13 @@ impl Explorer for Guided {
                 }
                 Stage::Block => {
                     let confidence = Alone::beside(self.alone(view), view.question.confidence);
-                    self.ceiling = Ceiling::of(view.tally, &self.modeler, view.space, confidence, view.question.seed);
+                    self.ceiling = Ceiling::of(
+                        view.tally,
+                        &self.modeler,
+                        view.space,
+                        confidence,
+                        view.question.seed,
+                    );
                     if let Some(why) = self.reached(view) {
                         return Next::Reached(why);
                     }

@@ -1,15 +1,17 @@
 //! What is learned of a workload from measurements, to steer by.
 //!
-//! Two predictors are fitted to the same measurements: one that knows that an instance is as fast as its slowest thread
-//! ([`Pipeline`]), and one that only counts what shares what ([`Colocation`]). The one with the smaller error steers; favourites
-//! are sought by both, since two models that are wrong are wrong in different places.
+//! Two predictors are fitted to the same measurements: one that knows that an instance is as fast
+//! as its slowest thread ([`Pipeline`]), and one that only counts what shares what
+//! ([`Colocation`]). The one with the smaller error steers; favourites are sought by both, since
+//! two models that are wrong are wrong in different places.
 
 use pinwise_prediction::{Cast, Colocation, Fitted, Learned, Pipeline, Predictor, Walk, draw};
 use pinwise_testbed::Workload;
 use pinwise_topology::{Assignment, Random, Space};
 use std::collections::BTreeMap;
 
-/// Temperature at which the assignments predicted best are looked for: predictions a hundredth of a percent apart are told apart.
+/// Temperature at which the assignments predicted best are looked for: predictions a hundredth of a
+/// percent apart are told apart.
 const COLD: f64 = 0.0001;
 /// Steps of a draw per thread.
 const STEPS: usize = 120;
@@ -35,10 +37,14 @@ pub(crate) enum Model {
 impl Modeler {
     pub(crate) fn new(workload: &Workload, space: &Space) -> Self {
         let cast = Cast::new(workload);
-        Self { pipeline: Pipeline::new(&cast, space.tree()), colocation: Colocation::new(&cast, space.tree()) }
+        Self {
+            pipeline: Pipeline::new(&cast, space.tree()),
+            colocation: Colocation::new(&cast, space.tree()),
+        }
     }
 
-    /// From windows in any order, those of one assignment averaged: the better model first, then the other. None from too few windows.
+    /// From windows in any order, those of one assignment averaged: the better model first, then
+    /// the other. None from too few windows.
     pub(crate) fn learn(&self, windows: &[(Assignment, f64)]) -> Vec<Model> {
         let mut classes: BTreeMap<&Assignment, (f64, f64)> = BTreeMap::new();
         for (assignment, value) in windows {
@@ -46,7 +52,8 @@ impl Modeler {
             *sum += value;
             *count += 1.0;
         }
-        let rows = || classes.iter().map(|(assignment, (sum, count))| (assignment.leaves(), sum / count));
+        let rows =
+            || classes.iter().map(|(assignment, (sum, count))| (assignment.leaves(), sum / count));
         let fitted = self.pipeline.as_ref().and_then(|pipeline| pipeline.learn(rows()));
         let counts = self.colocation.learn(rows());
         let mut models: Vec<(f64, Model)> = Vec::new();
@@ -68,10 +75,11 @@ impl Model {
         draw(self, space, COLD, LONGER * STEPS * space.threads(), random)
     }
 
-    /// The highest prediction there is, by long cold draws. They may all miss it: where their ends differ, as much is added as the best
-    /// is above the median.
+    /// The highest prediction there is, by long cold draws. They may all miss it: where their ends
+    /// differ, as much is added as the best is above the median.
     pub(crate) fn peak(&self, space: &Space, random: &mut Random) -> f64 {
-        let mut ends: Vec<f64> = (0..PEAKS).map(|_| self.predict(self.favourite(space, random).leaves())).collect();
+        let mut ends: Vec<f64> =
+            (0..PEAKS).map(|_| self.predict(self.favourite(space, random).leaves())).collect();
         ends.sort_by(f64::total_cmp);
         let best = ends[PEAKS - 1];
         best + (best - ends[PEAKS / 2])

@@ -17,9 +17,9 @@ use pinwise_testbed::figures::{counted, group};
 use pinwise_topology::{PerContext, SharingTree, Space};
 use std::collections::VecDeque;
 
-/// What measuring every class once may cost, as a multiple of their number, for that to be chosen: rather all of a small space
-/// once than some of it at random, since a sample of few different values supports no bound. The rest is slack, for trials that
-/// cost more than the first ones did.
+/// What measuring every class once may cost, as a multiple of their number, for that to be chosen:
+/// rather all of a small space once than some of it at random, since a sample of few different
+/// values supports no bound. The rest is slack, for trials that cost more than the first ones did.
 const ONCE: f64 = 1.5;
 
 /// Share of what can be afforded that may go into what instances do alone.
@@ -39,24 +39,33 @@ pub(crate) struct Approach {
     pub(crate) why: String,
 }
 
-/// The space before anything is known of the budget: as many threads per context as asked for, or as few as fit.
-pub(crate) fn narrow_space(question: &Question, tree: &SharingTree, threads: usize) -> Result<Space, SearchError> {
+/// The space before anything is known of the budget: as many threads per context as asked for, or
+/// as few as fit.
+pub(crate) fn narrow_space(
+    question: &Question,
+    tree: &SharingTree,
+    threads: usize,
+) -> Result<Space, SearchError> {
     let per_context = match question.per_context {
         Some(most) => PerContext::AtMost(most),
         // Its tables know of so many and no more.
-        None if question.strategy == StrategyName::Blackbox => PerContext::AtMost(room(tree, threads, None)),
+        None if question.strategy == StrategyName::Blackbox => {
+            PerContext::AtMost(room(tree, threads, None))
+        }
         None if threads > tree.leaves().len() => PerContext::Any,
         None => PerContext::AtMost(1),
     };
     let space = Space::new(tree.clone(), threads, per_context)?;
-    if question.strategy == StrategyName::Exhaustive && space.count() > BigUint::from(MOST_CLASSES) {
+    if question.strategy == StrategyName::Exhaustive && space.count() > BigUint::from(MOST_CLASSES)
+    {
         return Err(SearchError::TooMany { count: group(&space.count().to_string()) });
     }
     Ok(space)
 }
 
 impl Approach {
-    /// Chooses, where about `affordable` trials, each `cost` of the budget, can be spent on searching and a share `used` of it is gone.
+    /// Chooses, where about `affordable` trials, each `cost` of the budget, can be spent on
+    /// searching and a share `used` of it is gone.
     pub(crate) fn choose(
         question: &Question,
         narrow: &Space,
@@ -85,18 +94,27 @@ impl Approach {
         let count = group(&space.count().to_string());
         let mut explorers: VecDeque<Box<dyn Explorer>> = VecDeque::new();
         let start = question.start;
-        let solo =
-            Solo::new(question, workload, &space).filter(|solo| solo.cost(question, cost) <= SOLO_SHARE * affordable);
+        let solo = Solo::new(question, workload, &space)
+            .filter(|solo| solo.cost(question, cost) <= SOLO_SHARE * affordable);
         let alone = |explorers: &mut VecDeque<Box<dyn Explorer>>, why: &mut Vec<String>| {
             if let Some(solo) = &solo {
-                why.push("first what instances do alone, which bounds what they do together".to_owned());
+                why.push(
+                    "first what instances do alone, which bounds what they do together".to_owned(),
+                );
                 explorers.push_back(Box::new(solo.clone()));
             }
         };
         match question.strategy {
             StrategyName::Auto | StrategyName::Guided if fits(&space, ONCE) => {
-                let times = if fits(&space, often) { format!("{LEAST_ROUNDS} times over") } else { "once".to_owned() };
-                why.insert(0, format!("exhaustive: the {count} assignments fit the budget {times}"));
+                let times = if fits(&space, often) {
+                    format!("{LEAST_ROUNDS} times over")
+                } else {
+                    "once".to_owned()
+                };
+                why.insert(
+                    0,
+                    format!("exhaustive: the {count} assignments fit the budget {times}"),
+                );
                 explorers.push_back(Box::new(Exhaustive::new(&space)));
             }
             StrategyName::Auto | StrategyName::Guided if affordable >= LEAST => {
@@ -120,7 +138,12 @@ impl Approach {
                     ),
                 );
                 alone(&mut explorers, &mut why);
-                explorers.push_back(Box::new(Sample::new(None, used + (SEARCH_SHARE - used) / 2.0, start, solo)));
+                explorers.push_back(Box::new(Sample::new(
+                    None,
+                    used + (SEARCH_SHARE - used) / 2.0,
+                    start,
+                    solo,
+                )));
                 explorers.push_back(Box::new(Climb::new(workload)));
             }
             StrategyName::Exhaustive => {
@@ -136,14 +159,16 @@ impl Approach {
                 why.insert(0, format!("random sampling, as asked: {count} assignments"));
                 explorers.push_back(Box::new(Sample::new(None, SEARCH_SHARE, start, None)));
             }
-            StrategyName::Blackbox => match Predicting::new(question, narrow.tree(), workload, affordable) {
-                Ok(predicting) => {
-                    why.insert(0, predicting.why(question));
-                    explorers.push_back(Box::new(predicting));
+            StrategyName::Blackbox => {
+                match Predicting::new(question, narrow.tree(), workload, affordable) {
+                    Ok(predicting) => {
+                        why.insert(0, predicting.why(question));
+                        explorers.push_back(Box::new(predicting));
+                    }
+                    // It was made before, when the search was.
+                    Err(error) => why.insert(0, error.to_string()),
                 }
-                // It was made before, when the search was.
-                Err(error) => why.insert(0, error.to_string()),
-            },
+            }
             StrategyName::Climb => {
                 why.insert(
                     0,

@@ -1,10 +1,11 @@
 //! Random assignments, and the bound they support.
 //!
-//! The iterative algorithm of the paper (optimal-assignment-evt, section 5.3): measure a first sample, estimate the best
-//! possible performance, stop if the best measured one is close enough to it, otherwise enlarge the sample and look again.
-//! Assignments are drawn with replacement, uniformly over labelled placements. Each further look is another chance for a lucky
-//! stop; looking only whenever the sample has doubled keeps them few. What is looked at is what the claim would say: with the bound by what instances
-//! did alone, where that was measured before.
+//! The iterative algorithm of the paper (optimal-assignment-evt, section 5.3): measure a first
+//! sample, estimate the best possible performance, stop if the best measured one is close enough to
+//! it, otherwise enlarge the sample and look again. Assignments are drawn with replacement,
+//! uniformly over labelled placements. Each further look is another chance for a lucky
+//! stop; looking only whenever the sample has doubled keeps them few. What is looked at is what the
+//! claim would say: with the bound by what instances did alone, where that was measured before.
 
 use crate::Bound;
 use crate::search::explorer::{Explorer, Next, View, pinned};
@@ -12,7 +13,8 @@ use crate::search::solo::Solo;
 use pinwise_campaign::Purpose;
 use pinwise_testbed::figures::percent;
 
-/// Draws between two looks at the budget; each batch carries its own baseline and reference windows.
+/// Draws between two looks at the budget; each batch carries its own baseline and reference
+/// windows.
 const BATCH: u64 = 20;
 
 /// Batches in a row of assignments that cannot run, after which to give up.
@@ -45,8 +47,12 @@ impl Explorer for Sample {
             let confidence = view.question.confidence;
             let alone = self.solo.as_ref().and_then(|solo| solo.alone(view.tally, confidence));
             let guesses = view.tally.guesses(confidence).into_iter().map(|(_, guess)| guess);
-            let best = guesses.max_by(|a, b| a.mean.total_cmp(&b.mean)).map(|best| (best.mean, best.mean - best.half));
-            let bound = Bound::of_all(view.question, None, alone, view.tally, best, |value| value.to_string());
+            let best = guesses
+                .max_by(|a, b| a.mean.total_cmp(&b.mean))
+                .map(|best| (best.mean, best.mean - best.half));
+            let bound = Bound::of_all(view.question, None, alone, view.tally, best, |value| {
+                value.to_string()
+            });
             if let Some(gap) = bound.deciding_gap(view.question.method)
                 && gap <= view.question.within
             {
@@ -61,7 +67,10 @@ impl Explorer for Sample {
         }
         self.grown = if drawn > self.grown.0 { (drawn, 0) } else { (drawn, self.grown.1 + 1) };
         if self.grown.1 > FUTILE {
-            return Next::Done(format!("of the last {} random assignments none could be measured", FUTILE * BATCH));
+            return Next::Done(format!(
+                "of the last {} random assignments none could be measured",
+                FUTILE * BATCH
+            ));
         }
         let left = self.most.map_or(u64::MAX, |most| most.saturating_sub(self.proposed));
         if left == 0 || view.used >= self.until {
@@ -88,7 +97,8 @@ mod tests {
     fn it_stops_by_what_the_claim_will_say() {
         let (workload, space) = (workload(&[false; 4]), space(8));
         let solo = Solo::new(&question(), &workload, &space).unwrap();
-        // Alone they do more than any sum that is drawn, so that the draws bound it, with the half of the error that is theirs.
+        // Alone they do more than any sum that is drawn, so that the draws bound it, with the half
+        // of the error that is theirs.
         let mut tally = filled(&solo, |_, _| Some(1000.0), 2);
         let mut random = Random::new(1);
         for (number, class) in space.classes().enumerate() {
@@ -100,15 +110,28 @@ mod tests {
         let alone = solo.alone(&tally, 0.95);
         let gap = |alone| {
             let best = tally.ranking().first().map(|(_, mean)| (*mean, *mean));
-            Bound::of_all(&question(), None, alone, &tally, best, |value| value.to_string()).gap_high.unwrap()
+            Bound::of_all(&question(), None, alone, &tally, best, |value| value.to_string())
+                .gap_high
+                .unwrap()
         };
         let (whole, half) = (gap(None), gap(alone));
         assert!(whole < half, "{whole} {half}");
         let reached = |solo: Option<Solo>, within: f64| {
-            let question =
-                Question { within, start: 1, ..Question::new(StrategyName::Auto, Budget::Measurements(600)) };
+            let question = Question {
+                within,
+                start: 1,
+                ..Question::new(StrategyName::Auto, Budget::Measurements(600))
+            };
             let (space, tally, random) = (&space, &tally, &mut Random::new(1));
-            let mut view = View { question: &question, space, tally, random, used: 0.1, until: 0.5, cost: 0.001 };
+            let mut view = View {
+                question: &question,
+                space,
+                tally,
+                random,
+                used: 0.1,
+                until: 0.5,
+                cost: 0.001,
+            };
             matches!(Sample::new(None, 0.5, 1, solo).next(&mut view), Next::Reached(_))
         };
         let between = (whole + half) / 2.0;

@@ -14,7 +14,8 @@ use pinwise_topology::{Assignment, Random};
 /// Rounds before anything is concluded.
 pub(crate) const LEAST_ROUNDS: usize = 5;
 
-/// Rounds that the rest of the budget should allow: rather fewer rivals than intervals too wide to tell any from the baseline.
+/// Rounds that the rest of the budget should allow: rather fewer rivals than intervals too wide to
+/// tell any from the baseline.
 const WANTED_ROUNDS: f64 = 10.0;
 
 /// Rounds from which their number is not foreseen.
@@ -36,12 +37,15 @@ pub(crate) struct Selection {
 }
 
 impl Selection {
-    /// Trials that fresh windows are likely to take, by the noise that was seen: as many rounds as make the intervals that will be announced as narrow
-    /// as wanted, each of all finalists. Infinite where the noise is not known, or asks for very many.
+    /// Trials that fresh windows are likely to take, by the noise that was seen: as many rounds as
+    /// make the intervals that will be announced as narrow as wanted, each of all finalists.
+    /// Infinite where the noise is not known, or asks for very many.
     pub(crate) fn likely_trials(question: &Question, tally: &Tally) -> f64 {
         let best = tally.ranking().first().map(|(_, mean)| *mean);
         let unpinned = mean(&tally.baseline);
-        let (Some(noise), Some(best)) = (tally.noise(), best.filter(|_| unpinned > 0.0)) else { return f64::INFINITY };
+        let (Some(noise), Some(best)) = (tally.noise(), best.filter(|_| unpinned > 0.0)) else {
+            return f64::INFINITY;
+        };
         let spread = variance(&tally.baseline).sqrt() / unpinned / (BASELINE_WINDOWS as f64).sqrt();
         let gain = question.precision.max((best / unpinned - 1.0).abs() / 4.0);
         let level = 1.0 - (1.0 - question.confidence) / FINALISTS as f64;
@@ -50,10 +54,13 @@ impl Selection {
             by * noise <= question.precision && by * noise.hypot(spread) <= gain
         };
         let round = (FINALISTS + BASELINE_WINDOWS) as f64 + 1.0 / REFERENCE_EVERY as f64;
-        (LEAST_ROUNDS..MOST_ROUNDS).find(is_enough).map_or(f64::INFINITY, |rounds| rounds as f64 * round)
+        (LEAST_ROUNDS..MOST_ROUNDS)
+            .find(is_enough)
+            .map_or(f64::INFINITY, |rounds| rounds as f64 * round)
     }
 
-    /// The best assignment of the search, and those whose intervals reach it, as far as `affordable` trials allow.
+    /// The best assignment of the search, and those whose intervals reach it, as far as
+    /// `affordable` trials allow.
     pub(crate) fn new(question: &Question, tally: &Tally, affordable: f64) -> Self {
         let mut guesses = tally.guesses(question.confidence);
         guesses.sort_by(|a, b| b.1.mean.total_cmp(&a.1.mean));
@@ -77,7 +84,9 @@ impl Selection {
         reference: &Assignment,
         random: &mut Random,
     ) -> Result<Vec<Trial>, String> {
-        self.alive.retain(|candidate| self.rounds == 0 || fresh.candidates().any(|other| other == candidate));
+        self.alive.retain(|candidate| {
+            self.rounds == 0 || fresh.candidates().any(|other| other == candidate)
+        });
         if self.alive.is_empty() {
             return Err("no assignment could be measured".to_owned());
         }
@@ -88,11 +97,15 @@ impl Selection {
             }
             if self.is_precise(question, fresh) {
                 let precision = percent(question.precision);
-                return Err(format!("{} fresh windows each are precise to {precision}", self.rounds));
+                return Err(format!(
+                    "{} fresh windows each are precise to {precision}",
+                    self.rounds
+                ));
             }
         }
         self.rounds += 1;
-        let mut round: Vec<Trial> = self.alive.iter().map(|candidate| pinned(candidate, Purpose::Final)).collect();
+        let mut round: Vec<Trial> =
+            self.alive.iter().map(|candidate| pinned(candidate, Purpose::Final)).collect();
         if self.baseline {
             round.extend((0..BASELINE_WINDOWS).map(|_| trial(Setting::Unpinned, Purpose::Final)));
         }
@@ -107,12 +120,14 @@ impl Selection {
         let Some(leader) = fresh.leader() else { return };
         let level = 1.0 - (1.0 - question.confidence) / (fresh.comparisons() as f64 * LOOKS);
         self.alive.retain(|candidate| {
-            *candidate == leader || fresh.against(candidate, &leader, level).is_none_or(|ratio| ratio.high >= 1.0)
+            *candidate == leader
+                || fresh.against(candidate, &leader, level).is_none_or(|ratio| ratio.high >= 1.0)
         });
     }
 
-    /// Whether every interval that will be announced is narrow enough. Only widths decide, so that stopping does not favour
-    /// lucky means; a gain many times its half-width needs no further digit.
+    /// Whether every interval that will be announced is narrow enough. Only widths decide, so that
+    /// stopping does not favour lucky means; a gain many times its half-width needs no further
+    /// digit.
     fn is_precise(&self, question: &Question, fresh: &Fresh) -> bool {
         let narrow = |candidate: &Assignment| {
             fresh.estimate(candidate, question.confidence).is_some_and(|estimate| {
@@ -120,10 +135,9 @@ impl Selection {
             })
         };
         let decided = || {
-            fresh
-                .leader()
-                .and_then(|leader| fresh.gain(&leader, question.confidence))
-                .is_some_and(|gain| gain.half_width() <= question.precision.max((gain.value - 1.0).abs() / 4.0))
+            fresh.leader().and_then(|leader| fresh.gain(&leader, question.confidence)).is_some_and(
+                |gain| gain.half_width() <= question.precision.max((gain.value - 1.0).abs() / 4.0),
+            )
         };
         self.alive.iter().all(narrow) && (!self.baseline || decided())
     }
@@ -148,8 +162,14 @@ mod tests {
                     let trial = trial(setting.clone(), Purpose::Reference);
                     let trial = Trial { effort: Effort::default(), ..trial };
                     let performance = performance * (1.0 + sign * noise);
-                    let measured = Measurement { performance, duration: Duration::ZERO, spread: None };
-                    tally.learn(&Record { number: 0, trial, outcome: Ok(measured), elapsed: Duration::ZERO });
+                    let measured =
+                        Measurement { performance, duration: Duration::ZERO, spread: None };
+                    tally.learn(&Record {
+                        number: 0,
+                        trial,
+                        outcome: Ok(measured),
+                        elapsed: Duration::ZERO,
+                    });
                 }
             }
             Selection::likely_trials(&question, &tally)

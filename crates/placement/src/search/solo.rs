@@ -1,13 +1,17 @@
 //! What instances do alone: a bound that rests on no predictor and no tail.
 //!
-//! If company never makes an instance faster, no assignment of the workload does more than the sum over its instances of the best
-//! that each does alone. An application has few assignments alone (three threads on an 8x2x4 machine have 11), so that the bound costs
-//! a few dozen measurements, whatever the size of the space. It is the tighter, the less the best assignment suffers from contention.
+//! If company never makes an instance faster, no assignment of the workload does more than the sum
+//! over its instances of the best that each does alone. An application has few assignments alone
+//! (three threads on an 8x2x4 machine have 11), so that the bound costs a few dozen measurements,
+//! whatever the size of the space. It is the tighter, the less the best assignment suffers from
+//! contention.
 //!
-//! Every assignment of one instance of each application is measured [`WINDOWS`] times; where noise matters, those that may be the
-//! best [`AGAIN`] times more. The upper end takes for each application the highest upper end of any of its assignments: the one that is the
-//! best in truth is among them, and no allowance for having several is needed. Half of the error that the confidence leaves is spent on it, the
-//! other half is left to the bound beside it ([`Alone::beside`]): the lower of the two is claimed.
+//! Every assignment of one instance of each application is measured [`WINDOWS`] times; where noise
+//! matters, those that may be the best [`AGAIN`] times more. The upper end takes for each
+//! application the highest upper end of any of its assignments: the one that is the best in truth
+//! is among them, and no allowance for having several is needed. Half of the error that the
+//! confidence leaves is spent on it, the other half is left to the bound beside it
+//! ([`Alone::beside`]): the lower of the two is claimed.
 
 use crate::search::explorer::{Explorer, Next, View, trial};
 use crate::search::tally::Tally;
@@ -54,14 +58,16 @@ pub(crate) struct Alone {
 }
 
 impl Alone {
-    /// The confidence that another bound needs so that the lower of it and this one, where there is this one, has `confidence`.
+    /// The confidence that another bound needs so that the lower of it and this one, where there is
+    /// this one, has `confidence`.
     pub(crate) fn beside(alone: Option<Self>, confidence: f64) -> f64 {
         if alone.is_some() { (1.0 + confidence) / 2.0 } else { confidence }
     }
 }
 
 impl Solo {
-    /// `None` where instances cannot run alone, there is one only, or they have too many assignments.
+    /// `None` where instances cannot run alone, there is one only, or they have too many
+    /// assignments.
     pub(crate) fn new(question: &Question, workload: &Workload, space: &Space) -> Option<Self> {
         let cast = Cast::new(workload);
         if !question.pieces || cast.instances().len() < 2 {
@@ -77,11 +83,19 @@ impl Solo {
             if base.count() > BigUint::from(10 * MOST) {
                 return None;
             }
-            let alone =
-                |leaves: &[u32]| Experiment { instances: vec![Placed { application, leaves: leaves.to_vec() }] };
+            let alone = |leaves: &[u32]| Experiment {
+                instances: vec![Placed { application, leaves: leaves.to_vec() }],
+            };
             applications.push(Application {
-                instances: cast.instances().iter().filter(|instance| instance.application == application).count(),
-                settings: base.experiments().map(|class| alone(class.leaves()).setting(&cast)).collect(),
+                instances: cast
+                    .instances()
+                    .iter()
+                    .filter(|instance| instance.application == application)
+                    .count(),
+                settings: base
+                    .experiments()
+                    .map(|class| alone(class.leaves()).setting(&cast))
+                    .collect(),
             });
         }
         let solo = Self { applications, rounds: 0 };
@@ -96,8 +110,9 @@ impl Solo {
         self.applications.iter().flat_map(|application| &application.settings)
     }
 
-    /// What it costs, in trials that take a share `trial` of the budget each: with little noise, or, where instances are started to be measured,
-    /// with all of them measured again, since no two starts are the same.
+    /// What it costs, in trials that take a share `trial` of the budget each: with little noise,
+    /// or, where instances are started to be measured, with all of them measured again, since
+    /// no two starts are the same.
     pub(crate) fn cost(&self, question: &Question, trial: f64) -> f64 {
         let experiments = self.experiments() as f64;
         match (question.restart, question.budget) {
@@ -109,7 +124,8 @@ impl Solo {
         }
     }
 
-    /// What was measured bounds the whole by this; `None` before everything was, [`WINDOWS`] times, and where something could not be.
+    /// What was measured bounds the whole by this; `None` before everything was, [`WINDOWS`] times,
+    /// and where something could not be.
     pub(crate) fn alone(&self, tally: &Tally, confidence: f64) -> Option<Alone> {
         let mut bound = Alone { sum: 0.0, high: 0.0, n: self.experiments() };
         for application in &self.applications {
@@ -132,26 +148,41 @@ impl Solo {
         mean(windows) * (1.0 + quantile * noise / (windows.len() as f64).sqrt())
     }
 
-    /// The standard deviation of one window relative to its mean, pooled, and its degrees of freedom.
+    /// The standard deviation of one window relative to its mean, pooled, and its degrees of
+    /// freedom.
     fn noise(&self, tally: &Tally) -> (f64, f64) {
-        let pairs = self.settings().filter_map(|setting| tally.alone(setting)).filter(|windows| windows.len() > 1);
+        let pairs = self
+            .settings()
+            .filter_map(|setting| tally.alone(setting))
+            .filter(|windows| windows.len() > 1);
         let (sum, degrees) = pairs.fold((0.0, 0.0), |(sum, degrees), windows| {
             (sum + squares(windows) / mean(windows).powi(2), degrees + (windows.len() - 1) as f64)
         });
-        if degrees > 0.0 && sum.is_finite() { ((sum / degrees).sqrt(), degrees) } else { (0.0, 0.0) }
+        if degrees > 0.0 && sum.is_finite() {
+            ((sum / degrees).sqrt(), degrees)
+        } else {
+            (0.0, 0.0)
+        }
     }
 
     /// The assignments whose intervals reach the best of their application.
     fn contenders(&self, tally: &Tally, confidence: f64) -> Vec<&Setting> {
         let mut contenders = Vec::new();
         for application in &self.applications {
-            let known = || application.settings.iter().filter_map(|setting| Some((setting, tally.alone(setting)?)));
+            let known = || {
+                application
+                    .settings
+                    .iter()
+                    .filter_map(|setting| Some((setting, tally.alone(setting)?)))
+            };
             let best = known().map(|(_, windows)| mean(windows)).fold(0.0, f64::max);
             let reaches = |windows: &[f64]| {
                 let end = self.end(tally, windows, confidence);
                 end >= best - (end - mean(windows))
             };
-            contenders.extend(known().filter(|(_, windows)| reaches(windows)).map(|(setting, _)| setting));
+            contenders.extend(
+                known().filter(|(_, windows)| reaches(windows)).map(|(setting, _)| setting),
+            );
         }
         contenders
     }
@@ -168,8 +199,11 @@ impl Explorer for Solo {
                 Next::Profile(std::iter::repeat_n(all, WINDOWS).flatten().collect())
             }
             2 if noisy => {
-                let again: Vec<_> =
-                    self.contenders(view.tally, view.question.confidence).into_iter().map(alone).collect();
+                let again: Vec<_> = self
+                    .contenders(view.tally, view.question.confidence)
+                    .into_iter()
+                    .map(alone)
+                    .collect();
                 Next::Profile(std::iter::repeat_n(again, AGAIN).flatten().collect())
             }
             _ => Next::Done("instances were measured alone".to_owned()),
@@ -209,22 +243,31 @@ pub(crate) mod tests {
     }
 
     fn learn(tally: &mut Tally, setting: &Setting, performance: Option<f64>) {
-        let measured = |performance| Measurement { performance, duration: Duration::ZERO, spread: None };
+        let measured =
+            |performance| Measurement { performance, duration: Duration::ZERO, spread: None };
         tally.learn(&Record {
             number: 0,
             trial: trial(setting.clone(), Purpose::Profile),
-            outcome: performance.map(measured).ok_or_else(|| MeasureError::new(Retry::Other, "cannot run")),
+            outcome: performance
+                .map(measured)
+                .ok_or_else(|| MeasureError::new(Retry::Other, "cannot run")),
             elapsed: Duration::ZERO,
         });
     }
 
     /// What `performance` says of the application and the leaves.
-    pub(crate) fn filled(solo: &Solo, performance: impl Fn(usize, &[u32]) -> Option<f64>, windows: usize) -> Tally {
+    pub(crate) fn filled(
+        solo: &Solo,
+        performance: impl Fn(usize, &[u32]) -> Option<f64>,
+        windows: usize,
+    ) -> Tally {
         let mut tally = Tally::default();
         for (number, application) in solo.applications.iter().enumerate() {
             for setting in &application.settings {
                 let Setting::Profile(parts) = setting else { panic!("{setting:?}") };
-                (0..windows).for_each(|_| learn(&mut tally, setting, performance(number, &parts[0].leaves)));
+                (0..windows).for_each(|_| {
+                    learn(&mut tally, setting, performance(number, &parts[0].leaves))
+                });
             }
         }
         tally
@@ -241,7 +284,9 @@ pub(crate) mod tests {
         };
         let alone = solo.alone(&filled(&solo, law, 2), 0.95).unwrap();
         assert_eq!(alone, Alone { sum: 2.0 * 2.0 + 10.0, high: 14.0, n: 4 });
-        let some_fail = |application: usize, leaves: &[u32]| law(application, leaves).filter(|value| *value > 2.0);
+        let some_fail = |application: usize, leaves: &[u32]| {
+            law(application, leaves).filter(|value| *value > 2.0)
+        };
         assert_eq!(solo.alone(&filled(&solo, some_fail, 2), 0.95), None);
         assert_eq!(solo.alone(&filled(&solo, law, 1), 0.95), None, "its noise is not known");
         assert_eq!(solo.alone(&Tally::default(), 0.95), None);
@@ -256,21 +301,27 @@ pub(crate) mod tests {
                 learn(&mut tally, setting, Some(window));
             }
         }
-        // One window scatters by sqrt(2) %, known from two pairs; t(0.975, 2) = 4.302653; two windows each.
+        // One window scatters by sqrt(2) %, known from two pairs; t(0.975, 2) = 4.302653; two
+        // windows each.
         let alone = solo.alone(&tally, 0.95).unwrap();
         assert_eq!(alone.sum, 200.0);
         // The other side of 95 % is left to another bound.
         assert_eq!((Alone::beside(Some(alone), 0.95), Alone::beside(None, 0.95)), (0.975, 0.95));
-        assert!((alone.high - 200.0 * (1.0 + 4.302653 * 0.02f64.powi(2).sqrt() / 2.0)).abs() < 1e-3, "{alone:?}");
+        assert!(
+            (alone.high - 200.0 * (1.0 + 4.302653 * 0.02f64.powi(2).sqrt() / 2.0)).abs() < 1e-3,
+            "{alone:?}"
+        );
         assert_eq!(solo.contenders(&tally, 0.95).len(), 2);
     }
 
     #[test]
     fn its_cost_is_what_starting_instances_takes() {
         let solo = Solo::new(&question(), &workload(&[false, false, true]), &space(6)).unwrap();
-        // Four experiments. A trial is 50 ms of 30 s, an instance takes 1.5 s to be started and measured.
+        // Four experiments. A trial is 50 ms of 30 s, an instance takes 1.5 s to be started and
+        // measured.
         let restart = Some(Duration::from_millis(1500));
-        let timed = Question { restart, budget: Budget::Time(Duration::from_secs(30)), ..question() };
+        let timed =
+            Question { restart, budget: Budget::Time(Duration::from_secs(30)), ..question() };
         assert!((solo.cost(&timed, 0.05 / 30.0) - 4.0 * 6.0 * 30.0).abs() < 1e-6);
         assert_eq!(solo.cost(&Question { restart: None, ..timed }, 0.05 / 30.0), 8.0);
         // Where measurements are what is counted, each is one.
@@ -287,7 +338,11 @@ pub(crate) mod tests {
         assert!(!alone(&Question { pieces: false, ..question() }, &[false, false]));
         let mut large = workload(&[false; 4]);
         large.threads.iter_mut().for_each(|thread| thread.instance /= 2);
-        large.threads.iter_mut().enumerate().for_each(|(index, thread)| thread.role = index.to_string());
+        large
+            .threads
+            .iter_mut()
+            .enumerate()
+            .for_each(|(index, thread)| thread.role = index.to_string());
         let tree = SharingTree::new(&Machine::from_shape("8x2x4").unwrap(), Alike::ByStructure);
         let space = Space::new(tree, 8, PerContext::AtMost(1)).unwrap();
         assert!(

@@ -6,18 +6,20 @@ use pinwise_testbed::{Retry, Setting};
 use pinwise_topology::Assignment;
 use std::collections::BTreeMap;
 
-/// How many windows the noise pooled over all assignments counts for beside an assignment's own windows. With few windows
-/// each, their own variances are too unsteady to compare by; sharing one estimate is the moderated t of Smyth, Stat. Appl.
-/// Genet. Mol. Biol. 3 (2004), with the degrees of freedom of the prior fixed.
+/// How many windows the noise pooled over all assignments counts for beside an assignment's own
+/// windows. With few windows each, their own variances are too unsteady to compare by; sharing one
+/// estimate is the moderated t of Smyth, Stat. Appl. Genet. Mol. Biol. 3 (2004), with the degrees
+/// of freedom of the prior fixed.
 const PRIOR: f64 = 4.0;
 
-/// The outcome of each trial: its last try, where tries that failed were repeated. A trial whose tries have not ended is
-/// left out.
+/// The outcome of each trial: its last try, where tries that failed were repeated. A trial whose
+/// tries have not ended is left out.
 pub(crate) fn settled(records: &[Record]) -> impl Iterator<Item = &Record> {
     let mut tries = 0;
     records.iter().filter(move |record| {
         tries += 1;
-        let again = matches!(&record.outcome, Err(error) if error.retry == Retry::Same) && tries < TRIES;
+        let again =
+            matches!(&record.outcome, Err(error) if error.retry == Retry::Same) && tries < TRIES;
         if !again {
             tries = 0;
         }
@@ -48,7 +50,8 @@ impl Class {
     }
 }
 
-/// The search's windows, by assignment in canonical form; fresh windows ([`Purpose::Final`]) are not among them.
+/// The search's windows, by assignment in canonical form; fresh windows ([`Purpose::Final`]) are
+/// not among them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
     classes: BTreeMap<Assignment, Class>,
@@ -86,7 +89,9 @@ impl Tally {
                 let windows = self.profiles.entry(setting.clone()).or_default();
                 windows.extend(outcome.as_ref().ok().map(|measured| measured.performance));
             }
-            (Setting::Pinned(assignment), Err(_)) => self.classes.entry(assignment.clone()).or_default().failed = true,
+            (Setting::Pinned(assignment), Err(_)) => {
+                self.classes.entry(assignment.clone()).or_default().failed = true
+            }
             (Setting::Pinned(assignment), Ok(measured)) => {
                 let class = self.classes.entry(assignment.clone()).or_default();
                 let before = relative_squares(&class.windows);
@@ -103,7 +108,8 @@ impl Tally {
         }
     }
 
-    /// The performance of pieces of the workload, the last time; `None` where that was not measured.
+    /// The performance of pieces of the workload, the last time; `None` where that was not
+    /// measured.
     pub(crate) fn profile(&self, setting: &Setting) -> Option<f64> {
         self.alone(setting)?.last().copied()
     }
@@ -128,16 +134,24 @@ impl Tally {
 
     /// The mean of an assignment that was measured.
     pub(crate) fn mean(&self, assignment: &Assignment) -> Option<f64> {
-        self.class(assignment).filter(|class| !class.windows.is_empty()).map(|class| mean(&class.windows))
+        self.class(assignment)
+            .filter(|class| !class.windows.is_empty())
+            .map(|class| mean(&class.windows))
     }
 
     /// One performance per sampled assignment, its repeats averaged.
     pub(crate) fn sample(&self) -> Vec<f64> {
-        self.classes.values().filter(|class| !class.sampled.is_empty()).map(|class| mean(&class.sampled)).collect()
+        self.classes
+            .values()
+            .filter(|class| !class.sampled.is_empty())
+            .map(|class| mean(&class.sampled))
+            .collect()
     }
 
-    /// What was measured before the last block of steered draws was decided on, and that block, as which of them it came, from 1; `None` without
-    /// any such draw. A block ends where something else is tried. One that was cut short, to less than half of the largest, does not count.
+    /// What was measured before the last block of steered draws was decided on, and that block, as
+    /// which of them it came, from 1; `None` without any such draw. A block ends where
+    /// something else is tried. One that was cut short, to less than half of the largest, does not
+    /// count.
     pub(crate) fn last_block(&self) -> Option<(Windows, Windows, u32)> {
         let mut blocks: Vec<Vec<usize>> = Vec::new();
         let mut open = false;
@@ -154,9 +168,14 @@ impl Tally {
         let largest = blocks.iter().map(Vec::len).max()?;
         let last = blocks.iter().rposition(|block| 2 * block.len() >= largest)?;
         let block = &blocks[last];
-        let window = |(assignment, value, _): &(Assignment, f64, Purpose)| (assignment.clone(), *value);
+        let window =
+            |(assignment, value, _): &(Assignment, f64, Purpose)| (assignment.clone(), *value);
         let before = self.trail[..block[0]].iter().map(window).collect();
-        Some((before, block.iter().map(|index| window(&self.trail[*index])).collect(), 1 + last as u32))
+        Some((
+            before,
+            block.iter().map(|index| window(&self.trail[*index])).collect(),
+            1 + last as u32,
+        ))
     }
 
     /// How many steered windows.
@@ -186,7 +205,8 @@ impl Tally {
         self.noise.1
     }
 
-    /// The standard deviation of one window, relative to its mean, pooled over all assignments measured more than once.
+    /// The standard deviation of one window, relative to its mean, pooled over all assignments
+    /// measured more than once.
     pub(crate) fn noise(&self) -> Option<f64> {
         (self.noise.1 > 0.0).then(|| (self.noise.0.max(0.0) / self.noise.1).sqrt())
     }
@@ -204,9 +224,14 @@ impl Tally {
                 let n = class.windows.len();
                 let mean = mean(&class.windows);
                 let degrees = prior + (n - 1) as f64;
-                let quantile = *quantiles.entry(n).or_insert_with(|| t_quantile(confidence, degrees));
+                let quantile =
+                    *quantiles.entry(n).or_insert_with(|| t_quantile(confidence, degrees));
                 let variance = (prior * (noise * mean).powi(2) + squares(&class.windows)) / degrees;
-                let half = if degrees > 0.0 { quantile * (variance / n as f64).sqrt() } else { f64::INFINITY };
+                let half = if degrees > 0.0 {
+                    quantile * (variance / n as f64).sqrt()
+                } else {
+                    f64::INFINITY
+                };
                 (assignment, Guess { mean, half })
             })
             .collect()
@@ -237,7 +262,11 @@ mod tests {
                 effort: Effort::default(),
             },
             outcome: outcome
-                .map(|performance| Measurement { performance, duration: Duration::ZERO, spread: None })
+                .map(|performance| Measurement {
+                    performance,
+                    duration: Duration::ZERO,
+                    spread: None,
+                })
                 .map_err(|retry| MeasureError::new(retry, "failed")),
             elapsed: Duration::ZERO,
         }
@@ -246,7 +275,15 @@ mod tests {
     #[test]
     fn only_the_last_of_repeated_tries_counts() {
         let same = || record(0, Err(Retry::Same));
-        let records = [same(), record(0, Ok(1.0)), same(), same(), same(), record(1, Err(Retry::Other)), same()];
+        let records = [
+            same(),
+            record(0, Ok(1.0)),
+            same(),
+            same(),
+            same(),
+            record(1, Err(Retry::Other)),
+            same(),
+        ];
         let settled: Vec<bool> = settled(&records).map(|record| record.outcome.is_ok()).collect();
         assert_eq!(settled, [true, false, false]);
     }
@@ -264,7 +301,11 @@ mod tests {
         assert_eq!(learn(0, Purpose::Sample), None);
         (1..4).for_each(|leaf| drop(learn(leaf, Purpose::Steered)));
         learn(9, Purpose::Reference);
-        assert_eq!(learn(4, Purpose::Steered), Some((1, vec![1, 2, 3, 4], 1)), "the reference is no part of it");
+        assert_eq!(
+            learn(4, Purpose::Steered),
+            Some((1, vec![1, 2, 3, 4], 1)),
+            "the reference is no part of it"
+        );
         learn(5, Purpose::Climb);
         assert_eq!(learn(6, Purpose::Steered), Some((1, vec![1, 2, 3, 4], 1)));
         assert_eq!(learn(7, Purpose::Steered), Some((7, vec![6, 7], 2)));

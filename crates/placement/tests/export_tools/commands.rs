@@ -23,14 +23,18 @@ fn a_command_is_confined_to_the_exported_cpus() {
 #[test]
 fn hwloc_calc_reads_the_exported_cpuset() {
     let cpus = CpuSet::parse_list("1,3,31,32-40,100").unwrap();
-    let thread = PlannedThread { name: "x".into(), role: "x".into(), instance: 0, cpus: cpus.clone() };
+    let thread =
+        PlannedThread { name: "x".into(), role: "x".into(), instance: 0, cpus: cpus.clone() };
     let plan = Plan::new("x", Fingerprint::of(&Machine::from_shape("2").unwrap()), vec![thread]);
     if tool("hwloc-calc").is_none() {
         return;
     }
     for form in ["", "--taskset"] {
         let set = export(&plan, "hwloc");
-        let read = shell(&format!("hwloc-calc --input 'core:128 pu:1' --input-format synthetic {form} {}", set.trim()));
+        let read = shell(&format!(
+            "hwloc-calc --input 'core:128 pu:1' --input-format synthetic {form} {}",
+            set.trim()
+        ));
         assert_eq!(CpuSet::parse_mask(read.trim()).as_ref(), Ok(&cpus), "{form}");
     }
 }

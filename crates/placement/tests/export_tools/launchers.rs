@@ -3,7 +3,8 @@
 use super::*;
 use std::net::TcpListener;
 
-/// What each of three instances says about itself, sorted: its number from the environment, and where it runs.
+/// What each of three instances says about itself, sorted: its number from the environment, and
+/// where it runs.
 fn report(number: &str) -> String {
     format!("sh -c 'echo ${number} $({})'", WHERE.replace('\'', "\""))
 }
@@ -27,10 +28,21 @@ fn open_mpi_binds_ranks_as_the_rankfile_says() {
     let text = export(&plan, "rankfile");
     fs::write(&file, &text).unwrap();
     // The command is the one that the file names.
-    let command = text.lines().next().unwrap().trim_start_matches("# ").replace("FILE", &file.display().to_string());
+    let command = text
+        .lines()
+        .next()
+        .unwrap()
+        .trim_start_matches("# ")
+        .replace("FILE", &file.display().to_string());
     let command = command.replace("PROGRAM", &report("OMPI_COMM_WORLD_RANK"));
-    let printed = shell(&format!("OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 timeout 60 {command}"));
-    let expected = plan.threads.iter().enumerate().map(|(rank, thread)| format!("{rank} {}", kernel(&thread.cpus)));
+    let printed = shell(&format!(
+        "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 timeout 60 {command}"
+    ));
+    let expected = plan
+        .threads
+        .iter()
+        .enumerate()
+        .map(|(rank, thread)| format!("{rank} {}", kernel(&thread.cpus)));
     assert_eq!(sorted(&printed), expected.collect::<Vec<_>>());
 }
 
@@ -43,7 +55,8 @@ fn kernel(cpus: &CpuSet) -> String {
     }
 }
 
-/// A cluster of one node: the authentication service, the controller and the node's daemon, on free ports of the loopback.
+/// A cluster of one node: the authentication service, the controller and the node's daemon, on free
+/// ports of the loopback.
 struct Cluster {
     folder: tempfile::TempDir,
     daemons: Vec<Ends>,
@@ -59,7 +72,12 @@ impl Cluster {
         let host = shell("hostname -s").trim().to_owned();
         let cpus = shell("nproc --all").trim().to_owned();
         fs::write(path("munge.key"), std::process::id().to_string().repeat(32)).unwrap();
-        shell(&format!("chmod 600 {}; mkdir {} {}", path("munge.key"), path("state"), path("spool")));
+        shell(&format!(
+            "chmod 600 {}; mkdir {} {}",
+            path("munge.key"),
+            path("state"),
+            path("spool")
+        ));
         let settings = [
             "ClusterName=pinwise".to_owned(),
             format!("SlurmctldHost={host}(127.0.0.1)"),
@@ -82,13 +100,20 @@ impl Cluster {
             format!("SlurmdSpoolDir={}", path("spool")),
             format!("SlurmdPidFile={}", path("slurmd.pid")),
             format!("SlurmctldPidFile={}", path("slurmctld.pid")),
-            format!("NodeName=n1 NodeHostname={host} NodeAddr=127.0.0.1 Port={node} CPUs={cpus} RealMemory=100"),
+            format!(
+                "NodeName=n1 NodeHostname={host} NodeAddr=127.0.0.1 Port={node} CPUs={cpus} RealMemory=100"
+            ),
             "PartitionName=p Nodes=n1 Default=YES State=UP".into(),
         ];
         fs::write(path("slurm.conf"), settings.join("\n") + "\n").unwrap();
-        let munge =
-            ["key-file=munge.key", "socket=munge", "pid-file=munge.pid", "log-file=munge.log", "seed-file=munge.seed"]
-                .map(|option| option.replace('=', &format!("={}/", folder.path().display())));
+        let munge = [
+            "key-file=munge.key",
+            "socket=munge",
+            "pid-file=munge.pid",
+            "log-file=munge.log",
+            "seed-file=munge.seed",
+        ]
+        .map(|option| option.replace('=', &format!("={}/", folder.path().display())));
         let mut cluster = Self { folder, daemons: Vec::new() };
         cluster.daemon(&format!("munged --force --foreground --{}", munge.join(" --")));
         for _ in 0..100 {
@@ -99,7 +124,11 @@ impl Cluster {
         }
         cluster.daemon(&format!("slurmctld -D -c -f {}", cluster.settings()));
         cluster.daemon(&format!("slurmd -D -c -f {} -N n1", cluster.settings()));
-        assert!(cluster.is_idle(), "{}", fs::read_to_string(cluster.folder.path().join("log")).unwrap());
+        assert!(
+            cluster.is_idle(),
+            "{}",
+            fs::read_to_string(cluster.folder.path().join("log")).unwrap()
+        );
         cluster
     }
 
@@ -119,11 +148,19 @@ impl Cluster {
     }
 
     fn daemon(&mut self, command: &str) {
-        let log = fs::File::options().create(true).append(true).open(self.folder.path().join("log")).unwrap();
+        let log = fs::File::options()
+            .create(true)
+            .append(true)
+            .open(self.folder.path().join("log"))
+            .unwrap();
         // The daemons are in folders of administrators.
         let script = format!("PATH=$PATH:/usr/sbin:/sbin; exec {command}");
         let mut shell = Command::new("sh");
-        shell.args(["-c", &script]).stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
+        shell
+            .args(["-c", &script])
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().unwrap())
+            .stderr(log);
         self.daemons.push(Ends(shell.spawn().unwrap()));
     }
 
@@ -135,13 +172,15 @@ impl Cluster {
             .stdin(Stdio::null())
             .output()
             .unwrap();
-        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+        String::from_utf8_lossy(&output.stdout).into_owned()
+            + &String::from_utf8_lossy(&output.stderr)
     }
 }
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        // The daemon of a step outlives the node's daemon, and waits for the controller to hear of its end.
+        // The daemon of a step outlives the node's daemon, and waits for the controller to hear of
+        // its end.
         self.is_idle();
         // Last started, first ended: the controller asks the authentication service to the end.
         while let Some(mut daemon) = self.daemons.pop() {
@@ -165,8 +204,14 @@ fn slurm_binds_tasks_as_exported() {
     }
     plan.threads[1].cpus = CpuSet::parse_list(&cpus.join(",")).unwrap();
     let cluster = Cluster::start();
-    let printed = cluster.run(&format!("{} {}", export(&plan, "slurm").trim(), report("SLURM_PROCID")));
-    let tasks: Vec<&str> = sorted(&printed).into_iter().filter(|line| !line.starts_with("salloc:")).collect();
-    let expected = plan.threads.iter().enumerate().map(|(task, thread)| format!("{task} {}", kernel(&thread.cpus)));
+    let printed =
+        cluster.run(&format!("{} {}", export(&plan, "slurm").trim(), report("SLURM_PROCID")));
+    let tasks: Vec<&str> =
+        sorted(&printed).into_iter().filter(|line| !line.starts_with("salloc:")).collect();
+    let expected = plan
+        .threads
+        .iter()
+        .enumerate()
+        .map(|(task, thread)| format!("{task} {}", kernel(&thread.cpus)));
     assert_eq!(tasks, expected.collect::<Vec<_>>());
 }

@@ -1,7 +1,8 @@
-//! What other tools make of an exported plan: the threads or processes end up on the planned CPUs, or the tool's own reading of the
-//! text is the plan. A tool that is not installed is named and left out; with CI=true that is a failure. docs/EXPORTS.md has the
-//! table of tools and versions.
-//! Debian packages: util-linux numactl hwloc gcc systemd dpdk libomp5 likwid openmpi-bin slurmctld slurmd slurm-client munge.
+//! What other tools make of an exported plan: the threads or processes end up on the planned CPUs,
+//! or the tool's own reading of the text is the plan. A tool that is not installed is named and
+//! left out; with CI=true that is a failure. docs/EXPORTS.md has the table of tools and versions.
+//! Debian packages: util-linux numactl hwloc gcc systemd dpdk libomp5 likwid openmpi-bin slurmctld
+//! slurmd slurm-client munge.
 
 mod commands;
 mod launchers;
@@ -18,10 +19,14 @@ use std::time::Duration;
 /// Prints where the process runs.
 const WHERE: &str = "sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/self/status";
 
-/// Two CPUs that this test may use, and a plan whose threads are on the second, the first, the second, …
+/// Two CPUs that this test may use, and a plan whose threads are on the second, the first, the
+/// second, …
 fn plan(names: &[&str]) -> Option<(Vec<String>, Plan)> {
-    let cpus: Vec<u32> =
-        CpuSet::parse_list(&allowed(Path::new("/proc/self"))).unwrap().iter().map(|cpu| cpu.0).collect();
+    let cpus: Vec<u32> = CpuSet::parse_list(&allowed(Path::new("/proc/self")))
+        .unwrap()
+        .iter()
+        .map(|cpu| cpu.0)
+        .collect();
     if cpus.len() < 2 {
         return left_out("a second CPU");
     }
@@ -68,7 +73,10 @@ fn tool(name: &str) -> Option<()> {
 }
 
 fn is_there(name: &str) -> bool {
-    let found = Command::new("sh").args(["-c", "command -v \"$1\"", "sh", name]).stdout(Stdio::null()).status();
+    let found = Command::new("sh")
+        .args(["-c", "command -v \"$1\"", "sh", name])
+        .stdout(Stdio::null())
+        .status();
     found.unwrap().success()
 }
 
@@ -93,12 +101,19 @@ impl Drop for Ends {
     }
 }
 
-/// Where the threads of `process` called `names` may run, once that is `expected`, or the process has ended, or 20 s are over.
+/// Where the threads of `process` called `names` may run, once that is `expected`, or the process
+/// has ended, or 20 s are over.
 fn settled(process: &mut Child, names: &[&str], expected: &[String]) -> Vec<String> {
     let tasks = format!("/proc/{}/task", process.id());
     let affinity = |comm: &&str| -> String {
-        let named = |task: &Path| fs::read_to_string(task.join("comm")).is_ok_and(|name| name.trim() == *comm);
-        let mut all = fs::read_dir(&tasks).into_iter().flatten().filter_map(Result::ok).map(|task| task.path());
+        let named = |task: &Path| {
+            fs::read_to_string(task.join("comm")).is_ok_and(|name| name.trim() == *comm)
+        };
+        let mut all = fs::read_dir(&tasks)
+            .into_iter()
+            .flatten()
+            .filter_map(Result::ok)
+            .map(|task| task.path());
         all.find(|task| named(task)).map(|task| allowed(&task)).unwrap_or_default()
     };
     let mut seen: Vec<String> = names.iter().map(affinity).collect();

@@ -13,7 +13,8 @@ fn systemd_understands_the_drop_ins_as_planned() {
         return;
     }
     let cpus = CpuSet::parse_list("1,3,8-10,64").unwrap();
-    let thread = PlannedThread { name: "x".into(), role: "x".into(), instance: 0, cpus: cpus.clone() };
+    let thread =
+        PlannedThread { name: "x".into(), role: "x".into(), instance: 0, cpus: cpus.clone() };
     let plan = Plan::new("x", Fingerprint::of(&Machine::from_shape("2").unwrap()), vec![thread]);
     let folder = tempfile::tempdir().unwrap();
     let drop_ins = folder.path().join("pinwise.service.d");
@@ -41,7 +42,8 @@ fn systemd_understands_the_drop_ins_as_planned() {
     let output = command.output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     let understood = |what: &str| -> Vec<CpuSet> {
-        let values = text.lines().filter_map(|line| line.trim().strip_prefix(what)?.strip_prefix(": "));
+        let values =
+            text.lines().filter_map(|line| line.trim().strip_prefix(what)?.strip_prefix(": "));
         values
             .filter(|value| !value.is_empty())
             .map(|list| CpuSet::parse_list(&list.replace(' ', ",")).unwrap())
@@ -97,7 +99,8 @@ fn suricata_hands_out_its_cpus_as_exported() {
     }
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
-    fs::write(path("suricata.yaml"), format!("%YAML 1.1\n---\n{}", export(&plan, "suricata"))).unwrap();
+    fs::write(path("suricata.yaml"), format!("%YAML 1.1\n---\n{}", export(&plan, "suricata")))
+        .unwrap();
     shell(&format!("mkfifo {}", path("capture").display()));
     // Open for reading too: opening waits for nobody, and nobody's end is an end of file.
     let mut capture = fs::File::options().read(true).write(true).open(path("capture")).unwrap();
@@ -121,7 +124,8 @@ fn suricata_hands_out_its_cpus_as_exported() {
 /// A capture of `count` empty UDP packets: more than the reader's buffer of 4,096 bytes holds.
 fn packets(count: usize) -> Vec<u8> {
     // The header of a pcap file, version 2.4, for Ethernet.
-    let mut bytes: Vec<u8> = [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 65535, 1].map(u32::to_ne_bytes).concat();
+    let mut bytes: Vec<u8> =
+        [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 65535, 1].map(u32::to_ne_bytes).concat();
     let mut packet = vec![0; 42];
     packet[..6].fill(0xff);
     packet[12..14].copy_from_slice(&[0x08, 0x00]);

@@ -17,19 +17,30 @@ pub(crate) struct Case {
 }
 
 impl Case {
-    /// Threads `R P T R P T …` on a machine of `shape`, with `performance` of every assignment of at most one per context.
-    pub(crate) fn new(shape: &str, threads: usize, performance: impl Fn(usize, &Assignment) -> f64) -> Self {
+    /// Threads `R P T R P T …` on a machine of `shape`, with `performance` of every assignment of
+    /// at most one per context.
+    pub(crate) fn new(
+        shape: &str,
+        threads: usize,
+        performance: impl Fn(usize, &Assignment) -> f64,
+    ) -> Self {
         let machine = Machine::from_shape(shape).unwrap();
         let tree = SharingTree::new(&machine, Alike::ByStructure);
         let space = Space::new(tree.clone(), threads, PerContext::AtMost(1)).unwrap();
-        let population = space.classes().enumerate().map(|(rank, class)| (class.clone(), performance(rank, &class)));
+        let population = space
+            .classes()
+            .enumerate()
+            .map(|(rank, class)| (class.clone(), performance(rank, &class)));
         let thread = |index: usize| Thread {
             name: format!("ipfwd{}-{}", index / 3, ["R", "P", "T"][index % 3]),
             role: ["R", "P", "T"][index % 3].into(),
             instance: index / 3,
         };
         Self {
-            workload: Workload { name: "made up".into(), threads: (0..threads).map(thread).collect() },
+            workload: Workload {
+                name: "made up".into(),
+                threads: (0..threads).map(thread).collect(),
+            },
             population: population.collect(),
             baseline: vec![80.0],
             disturbance: Disturbance::default(),
@@ -46,7 +57,14 @@ impl Case {
     pub(crate) fn testbed(&self) -> Replay {
         let population = self.population.iter().cloned();
         let (machine, workload) = (self.machine.clone(), self.workload.clone());
-        Replay::new(machine, workload, Unit::rate("ops/s"), population, self.baseline.clone(), self.disturbance)
+        Replay::new(
+            machine,
+            workload,
+            Unit::rate("ops/s"),
+            population,
+            self.baseline.clone(),
+            self.disturbance,
+        )
     }
 
     pub(crate) fn search(&self, question: &Question) -> Search {
@@ -84,7 +102,11 @@ impl Case {
 
     /// Whether an assignment as good as any is announced as the best or as one of its ties.
     pub(crate) fn announces_an_optimum(&self, outcome: &Outcome) -> bool {
-        outcome.best.iter().chain(&outcome.ties).any(|best| self.truth(&best.assignment) == self.optimum())
+        outcome
+            .best
+            .iter()
+            .chain(&outcome.ties)
+            .any(|best| self.truth(&best.assignment) == self.optimum())
     }
 }
 

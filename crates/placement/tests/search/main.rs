@@ -9,8 +9,13 @@ use pinwise_testbed::{Retry, Testbed, Unit};
 use pinwise_topology::{Assignment, PerContext, Random, Space};
 use std::time::Duration;
 
-const STRATEGIES: [StrategyName; 5] =
-    [StrategyName::Auto, StrategyName::Exhaustive, StrategyName::Random, StrategyName::Climb, StrategyName::Guided];
+const STRATEGIES: [StrategyName; 5] = [
+    StrategyName::Auto,
+    StrategyName::Exhaustive,
+    StrategyName::Random,
+    StrategyName::Climb,
+    StrategyName::Guided,
+];
 
 #[test]
 fn every_strategy_finds_the_best_of_a_small_space_without_noise() {
@@ -24,7 +29,10 @@ fn every_strategy_finds_the_best_of_a_small_space_without_noise() {
         assert_eq!(outcome.ties, [], "{strategy:?}");
         assert_eq!(outcome.bound.method, "exact", "{strategy:?}: every class was drawn");
         assert_eq!(outcome.bound.gap_high, Some(0.0), "{strategy:?}");
-        assert!(outcome.gain.is_some_and(|(gain, _, _)| (gain - 0.25).abs() < 1e-12), "{strategy:?}");
+        assert!(
+            outcome.gain.is_some_and(|(gain, _, _)| (gain - 0.25).abs() < 1e-12),
+            "{strategy:?}"
+        );
     }
 }
 
@@ -35,7 +43,8 @@ fn a_search_that_was_stopped_tells_what_led_by_then() {
         let question = question(strategy, 600, 1);
         let (outcome, records) = case.run(&question);
         assert_eq!(outcome.so_far, None, "{strategy:?}: there is a best");
-        let fresh = records.iter().position(|record| record.trial.purpose == Purpose::Final).unwrap();
+        let fresh =
+            records.iter().position(|record| record.trial.purpose == Purpose::Final).unwrap();
         let stopped = &records[..fresh];
         let search = Search::replay(&question, &case.tree, &case.workload, stopped).unwrap();
         let outcome = search.outcome(&Unit::rate("ops/s"), stopped, Some("it was stopped"));
@@ -54,10 +63,19 @@ fn wrong_announcements_stay_below_the_stated_error() {
             let case = small().disturbed(noise, seed);
             let (outcome, _) = case.run(&question(StrategyName::Auto, 600, seed));
             missed += usize::from(!case.announces_an_optimum(&outcome));
-            false_bound += usize::from(outcome.bound.upb_high.is_some_and(|high| high < case.optimum()));
-            assert_eq!(outcome.advice, Advice::Pin, "noise {noise}, seed {seed}: {:?}", outcome.gain);
+            false_bound +=
+                usize::from(outcome.bound.upb_high.is_some_and(|high| high < case.optimum()));
+            assert_eq!(
+                outcome.advice,
+                Advice::Pin,
+                "noise {noise}, seed {seed}: {:?}",
+                outcome.gain
+            );
         }
-        assert!(missed <= 10 && false_bound <= 10, "noise {noise}: missed {missed}, bound {false_bound} of 200");
+        assert!(
+            missed <= 10 && false_bound <= 10,
+            "noise {noise}: missed {missed}, bound {false_bound} of 200"
+        );
     }
 }
 
@@ -71,7 +89,12 @@ fn pinning_is_not_advised_where_all_assignments_equal_the_default() {
             let (outcome, _) = case.run(&question(StrategyName::Auto, 600, seed));
             wrong += usize::from(outcome.advice == Advice::Pin);
             if noise < 0.05 {
-                assert_ne!(outcome.advice, Advice::Undecided, "noise {noise}, seed {seed}: {:?}", outcome.gain);
+                assert_ne!(
+                    outcome.advice,
+                    Advice::Undecided,
+                    "noise {noise}, seed {seed}: {:?}",
+                    outcome.gain
+                );
             }
         }
         assert!(wrong <= 10, "noise {noise}: {wrong} of 200");
@@ -85,7 +108,12 @@ fn the_default_is_kept_where_it_is_better_than_any_assignment() {
             let mut case = small().disturbed(noise, seed);
             case.baseline = vec![125.0];
             let (outcome, _) = case.run(&question(StrategyName::Auto, 600, seed));
-            assert_eq!(outcome.advice, Advice::KeepDefault, "noise {noise}, seed {seed}: {:?}", outcome.gain);
+            assert_eq!(
+                outcome.advice,
+                Advice::KeepDefault,
+                "noise {noise}, seed {seed}: {:?}",
+                outcome.gain
+            );
         }
     }
 }
@@ -103,7 +131,8 @@ fn a_bistable_baseline_is_given_as_its_mean_with_an_honest_interval() {
         missed += usize::from(low > 0.0 || high < 0.0);
         wrong += usize::from(outcome.advice == Advice::Pin);
         assert!(outcome.baseline.unwrap().spread > 10.0);
-        let windows = |purpose| records.iter().filter(|record| record.trial.purpose == purpose).count();
+        let windows =
+            |purpose| records.iter().filter(|record| record.trial.purpose == purpose).count();
         assert!(windows(Purpose::Baseline) >= 8);
     }
     assert!(
@@ -133,9 +162,16 @@ fn assignments_that_cannot_run_are_left_out_and_counted() {
     case.population.retain(|(_, performance)| *performance > 60.0);
     let (outcome, records) = case.run(&question(StrategyName::Auto, 600, 9));
     assert!(case.announces_an_optimum(&outcome));
-    assert_eq!(outcome.cost.failed, records.iter().filter(|record| record.outcome.is_err()).count() as u64);
+    assert_eq!(
+        outcome.cost.failed,
+        records.iter().filter(|record| record.outcome.is_err()).count() as u64
+    );
     assert_eq!(outcome.bound.method, "exact");
-    assert!(outcome.bound.notes.iter().any(|note| note.contains("could not be measured")), "{:?}", outcome.bound.notes);
+    assert!(
+        outcome.bound.notes.iter().any(|note| note.contains("could not be measured")),
+        "{:?}",
+        outcome.bound.notes
+    );
     for (class, _) in small().population.iter().filter(|(_, performance)| *performance <= 60.0) {
         let tried = records.iter().filter(|record| {
             record.trial.setting == pinwise_testbed::Setting::Pinned(class.clone())
@@ -187,33 +223,44 @@ fn no_budget_is_exceeded_and_none_makes_it_panic() {
             let (outcome, records) = case.run(&question(strategy, budget, 2));
             assert!(records.len() as u64 <= budget, "{strategy:?}: {} of {budget}", records.len());
             let json = serde_json::to_string(&outcome).unwrap();
-            assert_eq!(serde_json::from_str::<Outcome>(&json).unwrap(), outcome, "{strategy:?}, {budget}");
+            assert_eq!(
+                serde_json::from_str::<Outcome>(&json).unwrap(),
+                outcome,
+                "{strategy:?}, {budget}"
+            );
         }
         let time = Budget::Time(Duration::from_millis(100 * budget));
-        let (_, records) = case.run(&Question { budget: time, ..question(StrategyName::Auto, 0, 2) });
+        let (_, records) =
+            case.run(&Question { budget: time, ..question(StrategyName::Auto, 0, 2) });
         assert!(records.len() as u64 <= budget, "{} in {budget}", records.len());
     }
 }
 
-/// Measurements take between 0.2 and 3 times as long as usual, and deciding and storing as long again.
+/// Measurements take between 0.2 and 3 times as long as usual, and deciding and storing as long
+/// again.
 #[test]
 fn a_budget_in_time_is_kept_and_leaves_time_to_confirm() {
     let case = Case::new("4x2x2", 6, scattered).disturbed(0.02, 2);
     // A second would not be enough for the first six measurements.
     for seconds in [3, 10, 30, 100] {
         let budget = Duration::from_secs(seconds);
-        let asked = Question { budget: Budget::Time(budget), ..question(StrategyName::Auto, 0, seconds) };
-        let (mut search, mut testbed, mut random) = (case.search(&asked), case.testbed(), Random::new(seconds));
-        let (mut records, mut elapsed, mut longest): (Vec<Record>, _, _) = (Vec::new(), Duration::ZERO, Duration::ZERO);
+        let asked =
+            Question { budget: Budget::Time(budget), ..question(StrategyName::Auto, 0, seconds) };
+        let (mut search, mut testbed, mut random) =
+            (case.search(&asked), case.testbed(), Random::new(seconds));
+        let (mut records, mut elapsed, mut longest): (Vec<Record>, _, _) =
+            (Vec::new(), Duration::ZERO, Duration::ZERO);
         while let Step::Measure(trial) = search.step(&records) {
-            let took = Duration::from_millis(100).mul_f64(0.2 + 2.8 * random.unit() + random.unit());
+            let took =
+                Duration::from_millis(100).mul_f64(0.2 + 2.8 * random.unit() + random.unit());
             elapsed += took;
             longest = longest.max(took);
             let outcome = testbed.measure(&trial.setting, trial.effort);
             records.push(Record { number: records.len() as u64, trial, outcome, elapsed });
         }
         assert!(elapsed < budget + longest, "{elapsed:?} of {budget:?}");
-        let confirming = records.iter().position(|record| record.trial.purpose == Purpose::Final).unwrap();
+        let confirming =
+            records.iter().position(|record| record.trial.purpose == Purpose::Final).unwrap();
         let left = budget.saturating_sub(records[confirming - 1].elapsed);
         let stopped = search.outcome(&Unit::rate("ops/s"), &records, None).stopped_because;
         assert!(left + longest > budget / 4, "{left:?} of {budget:?} to confirm: {stopped}");
@@ -225,13 +272,19 @@ fn a_small_budget_measures_each_of_few_assignments_rather_than_some_at_random() 
     let case = Case::new("1x2x2", 3, scattered).disturbed(0.01, 3);
     let mut case = Case { population: Vec::new(), ..case };
     let space = Space::new(case.tree.clone(), 3, PerContext::Any).unwrap();
-    case.population =
-        space.classes().enumerate().map(|(rank, class)| (class.clone(), scattered(rank, &class))).collect();
+    case.population = space
+        .classes()
+        .enumerate()
+        .map(|(rank, class)| (class.clone(), scattered(rank, &class)))
+        .collect();
     let classes = case.population.len();
     for seed in 0..50 {
-        // Twice and a half as many measurements as there are assignments: not enough for three of each.
-        let asked =
-            Question { per_context: Some(3), ..question(StrategyName::Auto, classes as u64 * 5 / 2 + 10, seed) };
+        // Twice and a half as many measurements as there are assignments: not enough for three of
+        // each.
+        let asked = Question {
+            per_context: Some(3),
+            ..question(StrategyName::Auto, classes as u64 * 5 / 2 + 10, seed)
+        };
         let (outcome, _) = case.run(&asked);
         assert!(outcome.strategy.contains("fit the budget once"), "{}", outcome.strategy);
         assert_eq!((outcome.bound.method.as_str(), outcome.bound.n), ("exact", classes));
@@ -246,7 +299,10 @@ fn what_is_told_to_be_enough_is_and_half_of_it_is_not() {
         let windows = |budget| {
             let (outcome, records) = case.run(&question(StrategyName::Auto, budget, 1));
             assert!(records.len() as u64 <= budget);
-            (outcome.best.map_or(0, |best| best.performance.n), outcome.baseline.map_or(0, |unpinned| unpinned.n))
+            (
+                outcome.best.map_or(0, |best| best.performance.n),
+                outcome.baseline.map_or(0, |unpinned| unpinned.n),
+            )
         };
         let enough = case.search(&question(StrategyName::Auto, 1, 1)).enough();
         let (best, unpinned) = windows(enough);
@@ -258,7 +314,10 @@ fn what_is_told_to_be_enough_is_and_half_of_it_is_not() {
 #[test]
 fn a_rest_of_the_budget_that_no_measurement_fits_into_is_explained() {
     let case = small();
-    let asked = Question { budget: Budget::Time(Duration::from_secs(8)), ..question(StrategyName::Auto, 0, 1) };
+    let asked = Question {
+        budget: Budget::Time(Duration::from_secs(8)),
+        ..question(StrategyName::Auto, 0, 1)
+    };
     let mut search = case.search(&asked);
     let Step::Measure(trial) = search.step(&[]) else { panic!("nothing to measure") };
     let outcome = case.testbed().measure(&trial.setting, trial.effort);
@@ -301,10 +360,22 @@ fn a_guided_search_finds_the_best_and_claims_nothing_false() {
     let asked = question(StrategyName::Guided, 700, 5);
     let (outcome, records) = case.run(&asked);
     assert!(case.announces_an_optimum(&outcome), "{:?}", outcome.best);
-    assert!(outcome.bound.upb_high.is_some_and(|high| high >= case.optimum()), "{:?}", outcome.bound);
+    assert!(
+        outcome.bound.upb_high.is_some_and(|high| high >= case.optimum()),
+        "{:?}",
+        outcome.bound
+    );
     let drawn = |purpose| records.iter().filter(|record| record.trial.purpose == purpose).count();
-    assert!(outcome.bound.n <= drawn(Purpose::Steered).max(drawn(Purpose::Sample)), "{:?}", outcome.bound);
-    assert!(drawn(Purpose::Steered) >= 150 && drawn(Purpose::Sample) == 100 && drawn(Purpose::Climb) > 0);
+    assert!(
+        outcome.bound.n <= drawn(Purpose::Steered).max(drawn(Purpose::Sample)),
+        "{:?}",
+        outcome.bound
+    );
+    assert!(
+        drawn(Purpose::Steered) >= 150
+            && drawn(Purpose::Sample) == 100
+            && drawn(Purpose::Climb) > 0
+    );
     let replayed = Search::replay(&asked, &case.tree, &case.workload, &records).unwrap();
     assert_eq!(replayed.outcome(&Unit::rate("ops/s"), &records, None), outcome);
 }
@@ -314,13 +385,24 @@ fn a_budget_too_small_to_learn_from_goes_into_sampling_and_climbing() {
     let case = Case::new("2x4x2", 6, |_, class| pairs(class)).disturbed(0.002, 5);
     assert!(case.population.len() > 600, "{}", case.population.len());
     let (outcome, records) = case.run(&question(StrategyName::Auto, 400, 5));
-    assert!(outcome.strategy.starts_with("random sampling for the bound, then climbing"), "{}", outcome.strategy);
+    assert!(
+        outcome.strategy.starts_with("random sampling for the bound, then climbing"),
+        "{}",
+        outcome.strategy
+    );
     assert!(case.announces_an_optimum(&outcome), "{:?}", outcome.best);
     assert_eq!(outcome.bound.method, "bayes");
     assert!(records.iter().any(|record| record.trial.purpose == Purpose::Climb));
-    let sampled: std::collections::BTreeSet<_> =
-        records.iter().filter(|r| r.trial.purpose == Purpose::Sample).map(|r| &r.trial.setting).collect();
-    assert_eq!(outcome.bound.n, sampled.len(), "repeats are averaged, and climbing is no part of the sample");
+    let sampled: std::collections::BTreeSet<_> = records
+        .iter()
+        .filter(|r| r.trial.purpose == Purpose::Sample)
+        .map(|r| &r.trial.setting)
+        .collect();
+    assert_eq!(
+        outcome.bound.n,
+        sampled.len(),
+        "repeats are averaged, and climbing is no part of the sample"
+    );
 }
 
 #[test]
@@ -352,11 +434,13 @@ fn a_search_killed_at_any_moment_and_resumed_gives_the_same_outcome() {
     };
     let mut go = |id, kills: &[usize]| {
         for &limit in kills.iter().chain([&usize::MAX]) {
-            // Measuring ahead is no part of the outcome: the run without kills makes one measurement at a time.
+            // Measuring ahead is no part of the outcome: the run without kills makes one
+            // measurement at a time.
             let mut testbed = case.testbed().wide(1 + kills.len());
             let before = store.records(id).unwrap().len();
             let made = std::cell::Cell::new(before);
-            let mut search = case.search(&serde_json::from_value(store.get(id).unwrap().new.question).unwrap());
+            let mut search =
+                case.search(&serde_json::from_value(store.get(id).unwrap().new.question).unwrap());
             let stop = || made.get() >= limit;
             let mut observe = |_: &Record| made.set(made.get() + 1);
             let (ending, records) = pinwise_campaign::run(

@@ -1,7 +1,8 @@
 //! The formula of a fitted pipeline without its derivatives, laid out for speed.
 //!
-//! A search asks for a prediction after every step of every draw, some millions in a campaign: levels that make no difference are left out, and
-//! of an assignment that differs from the one before by a move only what the move changes is worked out anew. Either way the same numbers are
+//! A search asks for a prediction after every step of every draw, some millions in a campaign:
+//! levels that make no difference are left out, and of an assignment that differs from the one
+//! before by a move only what the move changes is worked out anew. Either way the same numbers are
 //! added in the same order: equal to the last bit.
 
 use super::{Pipeline, pairs};
@@ -34,7 +35,8 @@ struct Level {
     /// What others weigh on a thread, and what partners are worth to it: by its kind, then theirs.
     weights: Vec<f64>,
     partners: Vec<f64>,
-    /// What each two others weigh on a thread, by its kind, then theirs; empty where they weigh nothing.
+    /// What each two others weigh on a thread, by its kind, then theirs; empty where they weigh
+    /// nothing.
     pairs: Vec<f64>,
     curvature: f64,
 }
@@ -66,8 +68,9 @@ impl Compact {
     pub(super) fn new(pipeline: &Pipeline, parameters: &[f64]) -> Self {
         let kinds = pipeline.kinds;
         let pairs_on = |level: usize| -> Vec<f64> {
-            let pairs: Vec<f64> =
-                (0..kinds).flat_map(|kind| parameters[pipeline.pair(level, kind)].iter().copied()).collect();
+            let pairs: Vec<f64> = (0..kinds)
+                .flat_map(|kind| parameters[pipeline.pair(level, kind)].iter().copied())
+                .collect();
             if pairs.iter().any(|worth| *worth != 0.0) { pairs } else { Vec::new() }
         };
         let level = |level: usize, domains: &Vec<usize>| Level {
@@ -79,9 +82,20 @@ impl Compact {
             pairs: pairs_on(level),
             curvature: parameters[pipeline.curvature(level)],
         };
-        let matters =
-            |level: &Level| level.weights.iter().chain(&level.partners).chain(&level.pairs).any(|worth| *worth != 0.0);
-        let levels = pipeline.levels.domains.iter().enumerate().map(|(number, domains)| level(number, domains));
+        let matters = |level: &Level| {
+            level
+                .weights
+                .iter()
+                .chain(&level.partners)
+                .chain(&level.pairs)
+                .any(|worth| *worth != 0.0)
+        };
+        let levels = pipeline
+            .levels
+            .domains
+            .iter()
+            .enumerate()
+            .map(|(number, domains)| level(number, domains));
         let mut levels: Vec<Level> = levels.filter(matters).collect();
         let mut first = 0;
         for level in &mut levels {
@@ -96,9 +110,17 @@ impl Compact {
             kinds,
             kind: (0..pipeline.cast.threads()).map(|thread| pipeline.cast.kind(thread)).collect(),
             bases: parameters[..pipeline.bases].to_vec(),
-            sorts: if pipeline.levels.sort_count > 1 { pipeline.levels.sorts.clone() } else { Vec::new() },
+            sorts: if pipeline.levels.sort_count > 1 {
+                pipeline.levels.sorts.clone()
+            } else {
+                Vec::new()
+            },
             levels,
-            instances: pipeline.instances.iter().map(|own| own.iter().map(|(thread, _)| *thread).collect()).collect(),
+            instances: pipeline
+                .instances
+                .iter()
+                .map(|own| own.iter().map(|(thread, _)| *thread).collect())
+                .collect(),
             instance_of,
             sharpness: Pipeline::sharpness(parameters),
         }
@@ -163,18 +185,22 @@ impl Level {
         (self.first + self.domains[leaf as usize]) * kinds
     }
 
-    /// What all but one of the threads in a domain weigh on that one, of kind `own`; 0 where there is none.
+    /// What all but one of the threads in a domain weigh on that one, of kind `own`; 0 where there
+    /// is none.
     fn crowd(&self, held: &[f64], own: usize) -> f64 {
         if held[own] == 0.0 {
             return 0.0;
         }
         let kinds = held.len();
         let weights = &self.weights[own * kinds..][..kinds];
-        let mut load: f64 = held.iter().zip(weights).map(|(held, weight)| held * weight).sum::<f64>() - weights[own];
+        let mut load: f64 =
+            held.iter().zip(weights).map(|(held, weight)| held * weight).sum::<f64>()
+                - weights[own];
         if !self.pairs.is_empty() {
             let each = self.pairs.len() / kinds;
             let worth = &self.pairs[own * each..][..each];
-            load += worth.iter().zip(pairs(held, own)).map(|(worth, pairs)| worth * pairs).sum::<f64>();
+            load +=
+                worth.iter().zip(pairs(held, own)).map(|(worth, pairs)| worth * pairs).sum::<f64>();
         }
         load + self.curvature * load * load
     }
@@ -193,8 +219,8 @@ impl<'a> Steps<'a> {
         let moved = [Some((thread, from, to)), other.map(|other| (other, to, from))];
         for level in &self.compact.levels {
             for (thread, from, to) in moved.into_iter().flatten() {
-                let [from, to] =
-                    [from, to].map(|leaf| level.place(self.compact.kinds, leaf) + self.compact.kind[thread]);
+                let [from, to] = [from, to]
+                    .map(|leaf| level.place(self.compact.kinds, leaf) + self.compact.kind[thread]);
                 self.now.held[from] -= 1.0;
                 self.now.held[to] += 1.0;
             }
@@ -216,14 +242,19 @@ impl Walk for Steps<'_> {
             for place in places.into_iter().filter(|_| places[0] != places[1]) {
                 for kind in 0..kinds {
                     let crowd = level.crowd(&self.now.held[place..place + kinds], kind);
-                    self.crowd.push((place + kind, std::mem::replace(&mut self.now.crowd[place + kind], crowd)));
+                    self.crowd.push((
+                        place + kind,
+                        std::mem::replace(&mut self.now.crowd[place + kind], crowd),
+                    ));
                 }
             }
         }
-        let moved = [Some(thread), other].map(|moved| moved.map(|moved| compact.instance_of[moved]));
+        let moved =
+            [Some(thread), other].map(|moved| moved.map(|moved| compact.instance_of[moved]));
         for (one, leaf) in leaves.iter().enumerate().take(compact.kind.len()) {
             let near = |level: &Level| {
-                let [own, left, joined] = [*leaf, from, to].map(|leaf| level.domains[leaf as usize]);
+                let [own, left, joined] =
+                    [*leaf, from, to].map(|leaf| level.domains[leaf as usize]);
                 left != joined && (own == left || own == joined)
             };
             if moved.contains(&Some(compact.instance_of[one])) || compact.levels.iter().any(near) {

@@ -1,23 +1,28 @@
 //! The parameters that measurements support.
 //!
-//! Least squares on the logarithm of performance by the Levenberg-Marquardt algorithm (Marquardt, J. SIAM 11, 1963), from several starting
-//! points, since which kind is the slowest makes separate minima. The penalty is that of a normal prior on every parameter; its weight
-//! follows from the residuals.
+//! Least squares on the logarithm of performance by the Levenberg-Marquardt algorithm (Marquardt,
+//! J. SIAM 11, 1963), from several starting points, since which kind is the slowest makes separate
+//! minima. The penalty is that of a normal prior on every parameter; its weight follows from the
+//! residuals.
 //!
-//! **The better count for more.** No formula is right everywhere, and it is near the top that it has to be: a measurement that is d
-//! below the best in the logarithm has weight 1 / (1 + (d / [`NEAR`])²), as if the formula's error grew with the distance.
+//! **The better count for more.** No formula is right everywhere, and it is near the top that it
+//! has to be: a measurement that is d below the best in the logarithm has weight 1 / (1 + (d /
+//! [`NEAR`])²), as if the formula's error grew with the distance.
 //!
-//! **Left out.** What a fit is worth is told by generalized cross-validation (Golub, Heath and Wahba, Technometrics 21, 1979): the residual of
-//! a left-out row is e / (1 - h) with its leverage h, to first order without a refit, and h is taken to be the mean of all. With its own leverage in its
-//! place, as in [`crate::ridge`], the only row that has some rare company (h = 0.99) decides alone what all others are worth.
+//! **Left out.** What a fit is worth is told by generalized cross-validation (Golub, Heath and
+//! Wahba, Technometrics 21, 1979): the residual of a left-out row is e / (1 - h) with its leverage
+//! h, to first order without a refit, and h is taken to be the mean of all. With its own leverage
+//! in its place, as in [`crate::ridge`], the only row that has some rare company (h = 0.99) decides
+//! alone what all others are worth.
 
 use super::{Compact, Fitted, Pipeline, SHARPNESS, Workspace};
 use crate::ridge::{Cholesky, dot, solve};
 
-/// Standard deviations of the prior: of a base, of a weight or a partner's worth, of a curvature, of a pair, and of log β.
+/// Standard deviations of the prior: of a base, of a weight or a partner's worth, of a curvature,
+/// of a pair, and of log β.
 const PRIOR: [f64; 5] = [1.0, 0.3, 0.5, 0.1, 1.0];
-/// How much smaller the cross-validation error has to be with pairs for them to be believed: a near tie is no evidence, and would be decided by
-/// rounding.
+/// How much smaller the cross-validation error has to be with pairs for them to be believed: a near
+/// tie is no evidence, and would be decided by rounding.
 const PAIRS: f64 = 0.9;
 /// Kinds that a fit begins with as the slowest, at most; and once with none.
 const STARTS: usize = 3;
@@ -47,9 +52,12 @@ struct Fit {
 }
 
 impl Pipeline {
-    /// The parameters that measurements support: leaves of each thread, and the performance (only those above 0 are used). `None` where
-    /// there are fewer than 20.
-    pub fn learn<'a>(&self, measured: impl IntoIterator<Item = (&'a [u32], f64)>) -> Option<Fitted> {
+    /// The parameters that measurements support: leaves of each thread, and the performance (only
+    /// those above 0 are used). `None` where there are fewer than 20.
+    pub fn learn<'a>(
+        &self,
+        measured: impl IntoIterator<Item = (&'a [u32], f64)>,
+    ) -> Option<Fitted> {
         let values: Vec<(&[u32], f64)> = measured
             .into_iter()
             .filter(|(_, performance)| *performance > 0.0 && performance.is_finite())
@@ -60,8 +68,10 @@ impl Pipeline {
         }
         let best = values.iter().map(|(_, value)| *value).fold(f64::NEG_INFINITY, f64::max);
         let weight = |value: f64| 1.0 / (1.0 + ((best - value) / NEAR).powi(2));
-        let mut rows: Vec<Row> =
-            values.iter().map(|(leaves, value)| Row { leaves, value: *value, weight: weight(*value) }).collect();
+        let mut rows: Vec<Row> = values
+            .iter()
+            .map(|(leaves, value)| Row { leaves, value: *value, weight: weight(*value) })
+            .collect();
         // Weights of mean 1, so that errors compare with those of other fits.
         let mean = rows.iter().map(|row| row.weight).sum::<f64>() / rows.len() as f64;
         rows.iter_mut().for_each(|row| row.weight /= mean);
@@ -86,13 +96,20 @@ impl Pipeline {
         Some(Fitted { compact: Compact::new(self, &fit.parameters), error })
     }
 
-    /// For assignments with company on the domains of `shared` levels, where `free` parameters are fitted and the other pairs are 0.
+    /// For assignments with company on the domains of `shared` levels, where `free` parameters are
+    /// fitted and the other pairs are 0.
     fn workspace(&self, shared: &[bool], free: &[usize]) -> Workspace {
-        let without_pairs = !free.iter().any(|parameter| (self.pairs..self.sharpest()).contains(parameter));
-        Workspace { idle: shared.iter().map(|shared| !shared).collect(), without_pairs, ..Workspace::default() }
+        let without_pairs =
+            !free.iter().any(|parameter| (self.pairs..self.sharpest()).contains(parameter));
+        Workspace {
+            idle: shared.iter().map(|shared| !shared).collect(),
+            without_pairs,
+            ..Workspace::default()
+        }
     }
 
-    /// What is expected where performance is e^`level` in the middle and threads of one kind, or none, are the slowest.
+    /// What is expected where performance is e^`level` in the middle and threads of one kind, or
+    /// none, are the slowest.
     fn prior_mean(&self, level: f64, slowest: Option<usize>) -> Vec<f64> {
         let middle = (self.instances.len() as f64).ln() - level;
         let base = |base: usize| {
@@ -126,48 +143,67 @@ impl Pipeline {
         let is_shared = |domains: &Vec<usize>| {
             let mut seen = vec![usize::MAX; self.levels.most_domains];
             rows.iter().enumerate().any(|(number, row)| {
-                row.leaves.iter().any(|leaf| std::mem::replace(&mut seen[domains[*leaf as usize]], number) == number)
+                row.leaves.iter().any(|leaf| {
+                    std::mem::replace(&mut seen[domains[*leaf as usize]], number) == number
+                })
             })
         };
         self.levels.domains.iter().map(is_shared).collect()
     }
 
-    /// The parameters that are fitted, with pairs or without. Of a level on whose domains nobody ever had company there is nothing to learn.
+    /// The parameters that are fitted, with pairs or without. Of a level on whose domains nobody
+    /// ever had company there is nothing to learn.
     fn fitted(&self, shared: &[bool], pairs: bool) -> Vec<usize> {
         let of_level = |index: usize, all: usize| shared[index * shared.len() / all.max(1)];
         let is_fitted = |parameter: &usize| match *parameter {
             own if own < self.bases => true,
             own if own < self.pairs => of_level(own - self.bases, self.pairs - self.bases),
-            own if own < self.sharpest() => pairs && of_level(own - self.pairs, self.sharpest() - self.pairs),
+            own if own < self.sharpest() => {
+                pairs && of_level(own - self.pairs, self.sharpest() - self.pairs)
+            }
             _ => true,
         };
         (0..self.parameters).filter(is_fitted).collect()
     }
 
-    /// Levenberg-Marquardt from `begin` over the parameters `free`; what the prior expects is `prior`.
-    fn descend(&self, rows: &[Row], shared: &[bool], prior: &[f64], begin: &[f64], free: &[usize]) -> Fit {
+    /// Levenberg-Marquardt from `begin` over the parameters `free`; what the prior expects is
+    /// `prior`.
+    fn descend(
+        &self,
+        rows: &[Row],
+        shared: &[bool],
+        prior: &[f64],
+        begin: &[f64],
+        free: &[usize],
+    ) -> Fit {
         let (n, p) = (rows.len(), self.parameters);
         let mut at = begin.to_vec();
         let mut work = self.workspace(shared, free);
         let mut damping = 1e-2;
         let mut error = 0.05f64;
         let residuals = |at: &[f64], work: &mut Workspace| -> f64 {
-            let residual =
-                |row: &Row, work: &mut Workspace| row.value - self.log_performance(row.leaves, at, work, &mut []);
+            let residual = |row: &Row, work: &mut Workspace| {
+                row.value - self.log_performance(row.leaves, at, work, &mut [])
+            };
             rows.iter().map(|row| row.weight * residual(row, work).powi(2)).sum()
         };
         let spread: Vec<f64> = (0..p).map(|k| self.prior_spread(k)).collect();
-        let penalty = |at: &[f64]| -> f64 { (0..p).map(|k| ((at[k] - prior[k]) / spread[k]).powi(2)).sum() };
+        let penalty =
+            |at: &[f64]| -> f64 { (0..p).map(|k| ((at[k] - prior[k]) / spread[k]).powi(2)).sum() };
         let mut squares = residuals(&at, &mut work);
         let mut gradient = vec![0.0; p];
         for _ in 0..STEPS {
             let mut gram = Gram::new(free.len());
             let mut right = vec![0.0; free.len()];
             for row in rows {
-                let residual = row.value - self.log_performance(row.leaves, &at, &mut work, &mut gradient);
+                let residual =
+                    row.value - self.log_performance(row.leaves, &at, &mut work, &mut gradient);
                 let slopes: Vec<f64> = free.iter().map(|k| gradient[*k]).collect();
                 gram.add(&slopes, row.weight);
-                right.iter_mut().zip(&slopes).for_each(|(right, slope)| *right += row.weight * slope * residual);
+                right
+                    .iter_mut()
+                    .zip(&slopes)
+                    .for_each(|(right, slope)| *right += row.weight * slope * residual);
             }
             let ridge = error * error;
             for (i, &k) in free.iter().enumerate() {
@@ -179,7 +215,9 @@ impl Pipeline {
             let mut improved = false;
             for _ in 0..8 {
                 let mut damped = gram.clone();
-                (0..free.len()).for_each(|i| *damped.diagonal(i) = *damped.diagonal(i) * (1.0 + damping) + 1e-12);
+                (0..free.len()).for_each(|i| {
+                    *damped.diagonal(i) = *damped.diagonal(i) * (1.0 + damping) + 1e-12
+                });
                 let Some(step) = solve(damped.lower, &right, free.len()) else {
                     damping *= 10.0;
                     continue;
@@ -206,7 +244,8 @@ impl Pipeline {
         Fit { parameters: at, error, minimized }
     }
 
-    /// The generalized cross-validation error of a fit, weighted as it was; `None` where it is no minimum.
+    /// The generalized cross-validation error of a fit, weighted as it was; `None` where it is no
+    /// minimum.
     fn left_out(&self, rows: &[Row], shared: &[bool], fit: &Fit, free: &[usize]) -> Option<f64> {
         let mut work = self.workspace(shared, free);
         let mut gram = Gram::new(free.len());
@@ -214,7 +253,8 @@ impl Pipeline {
         let mut squares = 0.0;
         let mut slopes: Vec<Vec<f64>> = Vec::with_capacity(rows.len());
         for row in rows {
-            let predicted = self.log_performance(row.leaves, &fit.parameters, &mut work, &mut gradient);
+            let predicted =
+                self.log_performance(row.leaves, &fit.parameters, &mut work, &mut gradient);
             squares += row.weight * (row.value - predicted).powi(2);
             let own: Vec<f64> = free.iter().map(|k| gradient[*k]).collect();
             gram.add(&own, row.weight);
@@ -224,7 +264,8 @@ impl Pipeline {
             *gram.diagonal(i) += (fit.error / self.prior_spread(k)).powi(2);
         }
         let factor = Cholesky::new(gram.lower, free.len())?;
-        let leverage = |(row, slopes): (&Row, &Vec<f64>)| row.weight * dot(slopes, &factor.solve(slopes));
+        let leverage =
+            |(row, slopes): (&Row, &Vec<f64>)| row.weight * dot(slopes, &factor.solve(slopes));
         let mean = rows.iter().zip(&slopes).map(leverage).sum::<f64>() / rows.len() as f64;
         Some(((squares / rows.len() as f64).sqrt() / (1.0 - mean).max(1e-3)).max(LEAST_ERROR))
     }

@@ -2,7 +2,9 @@ use super::*;
 use crate::Change;
 use crate::cast::tests::workload;
 use pinwise_testbed::{Contention, Crowding, Demand, Disturbance, Effort, Setting, Testbed};
-use pinwise_topology::{Alike, Assignment, CoreKind, CpuId, CpuSet, Machine, PerContext, Random, Space};
+use pinwise_topology::{
+    Alike, Assignment, CoreKind, CpuId, CpuSet, Machine, PerContext, Random, Space,
+};
 
 #[test]
 fn derivatives_are_those_of_small_differences() {
@@ -24,7 +26,10 @@ fn derivatives_are_those_of_small_differences() {
                 pipeline.log_performance(drawn.leaves(), &moved, &mut work, &mut [])
             };
             let numeric = (value(1e-5) - value(-1e-5)) / 2e-5;
-            assert!((numeric - slope).abs() < 1e-5 * (1.0 + slope.abs()), "{parameter}: {slope} {numeric}");
+            assert!(
+                (numeric - slope).abs() < 1e-5 * (1.0 + slope.abs()),
+                "{parameter}: {slope} {numeric}"
+            );
         }
     }
 }
@@ -47,7 +52,8 @@ fn the_compact_formula_is_the_formula() {
         for _ in 0..50 {
             let drawn = space.sample(&mut random);
             let at: Vec<f64> = (0..pipeline.parameters).map(|_| random.unit() - 0.3).collect();
-            let plain = pipeline.log_performance(drawn.leaves(), &at, &mut Workspace::default(), &mut []);
+            let plain =
+                pipeline.log_performance(drawn.leaves(), &at, &mut Workspace::default(), &mut []);
             let mut work = compact::Workspace::default();
             let compact = Compact::new(&pipeline, &at).log_performance(drawn.leaves(), &mut work);
             assert!((plain - compact).abs() < 1e-12 * plain.abs().max(1.0), "{plain} {compact}");
@@ -69,8 +75,15 @@ fn a_walk_predicts_what_a_prediction_is() {
         let mut walk = fitted.walk(&leaves);
         for _ in 0..2000 {
             let (thread, to) = (random.below(7) as usize, random.below(8) as u32);
-            let other = (random.below(2) == 0).then(|| leaves.iter().position(|leaf| *leaf == to)).flatten();
-            let change = Change { thread, other: other.filter(|other| *other != thread), from: leaves[thread], to };
+            let other = (random.below(2) == 0)
+                .then(|| leaves.iter().position(|leaf| *leaf == to))
+                .flatten();
+            let change = Change {
+                thread,
+                other: other.filter(|other| *other != thread),
+                from: leaves[thread],
+                to,
+            };
             let before = leaves.clone();
             leaves[thread] = to;
             change.other.into_iter().for_each(|other| leaves[other] = change.from);
@@ -88,7 +101,12 @@ fn processor(crowding: Crowding, noise: f64) -> (Contention, Pipeline, Space) {
     modelled(Machine::from_shape("4x2x4").unwrap(), &[1.0], crowding, noise)
 }
 
-fn modelled(machine: Machine, speeds: &[f64], crowding: Crowding, noise: f64) -> (Contention, Pipeline, Space) {
+fn modelled(
+    machine: Machine,
+    speeds: &[f64],
+    crowding: Crowding,
+    noise: f64,
+) -> (Contention, Pipeline, Space) {
     let demand = Demand {
         time: vec![1.0, 1.4, 0.8],
         burden: vec![vec![0.1, 0.3, 0.2], vec![0.05, 0.1, 0.0], vec![0.002, 0.004, 0.0]],
@@ -111,15 +129,18 @@ fn learned(bed: &mut Contention, pipeline: &Pipeline, space: &Space) -> (Fitted,
     let mut random = Random::new(8);
     let drawn: Vec<_> = (0..220).map(|_| space.sample(&mut random)).collect();
     let (learn, held_out) = drawn.split_at(160);
-    let mut measure =
-        |drawn: &Assignment| bed.measure(&Setting::Pinned(drawn.clone()), Effort::default()).unwrap().performance;
+    let mut measure = |drawn: &Assignment| {
+        bed.measure(&Setting::Pinned(drawn.clone()), Effort::default()).unwrap().performance
+    };
     let measured: Vec<f64> = learn.iter().map(&mut measure).collect();
     let fitted = pipeline.learn(learn.iter().map(|drawn| drawn.leaves()).zip(measured)).unwrap();
     (fitted.clone(), root_mean_square(&fitted, bed, held_out))
 }
 
 fn root_mean_square(fitted: &Fitted, bed: &Contention, drawn: &[Assignment]) -> f64 {
-    let square = |drawn: &Assignment| (fitted.predict(drawn.leaves()) / bed.truth(drawn.leaves()) - 1.0).powi(2);
+    let square = |drawn: &Assignment| {
+        (fitted.predict(drawn.leaves()) / bed.truth(drawn.leaves()) - 1.0).powi(2)
+    };
     (drawn.iter().map(square).sum::<f64>() / drawn.len() as f64).sqrt()
 }
 
@@ -127,7 +148,8 @@ fn root_mean_square(fitted: &Fitted, bed: &Contention, drawn: &[Assignment]) -> 
 fn a_processor_on_paper_is_learned_from_random_runs_to_a_fraction_of_a_percent() {
     let (mut bed, pipeline, space) = processor(Crowding::Sum, 0.0);
     let (fitted, error) = learned(&mut bed, &pipeline, &space);
-    // Its curve of load is a parabola, the processor's a logarithm; performances differ by half, and the better count for more.
+    // Its curve of load is a parabola, the processor's a logarithm; performances differ by half,
+    // and the better count for more.
     assert!(error < 0.004, "{error}");
     let mut random = Random::new(9);
     let mut others: Vec<Assignment> = (0..100).map(|_| space.sample(&mut random)).collect();
@@ -148,7 +170,9 @@ fn company_that_is_worse_together_is_learned_by_its_pairs() {
     others.sort_by(|a, b| bed.truth(b.leaves()).total_cmp(&bed.truth(a.leaves())));
     // Of a mean square a few decide, whose company nobody had among those learned from.
     let median = |fitted: &Fitted, bed: &Contention| {
-        let error = |drawn: &Assignment| (fitted.predict(drawn.leaves()) / bed.truth(drawn.leaves()) - 1.0).abs();
+        let error = |drawn: &Assignment| {
+            (fitted.predict(drawn.leaves()) / bed.truth(drawn.leaves()) - 1.0).abs()
+        };
         let mut errors: Vec<f64> = others.iter().map(error).collect();
         errors.sort_by(f64::total_cmp);
         errors[50]
@@ -183,7 +207,9 @@ fn what_a_thread_does_on_each_kind_of_core_is_learned() {
 
 #[test]
 fn a_level_that_nobody_shares_changes_nothing() {
-    for (crowding, noise) in [(Crowding::Sum, 0.0), (Crowding::Clash { clash: 0.3 }, 0.0), (Crowding::Sum, 0.01)] {
+    for (crowding, noise) in
+        [(Crowding::Sum, 0.0), (Crowding::Clash { clash: 0.3 }, 0.0), (Crowding::Sum, 0.01)]
+    {
         let (mut bed, whole, space) = processor(crowding, noise);
         let mut levels = whole.levels.clone();
         // One thread per context at most.
@@ -192,7 +218,12 @@ fn a_level_that_nobody_shares_changes_nothing() {
         let (with, _) = learned(&mut bed, &whole, &space);
         let (mut bed, ..) = processor(crowding, noise);
         let (without, _) = learned(&mut bed, &shared, &space);
-        assert!((with.error() / without.error() - 1.0).abs() < 1e-6, "{} {}", with.error(), without.error());
+        assert!(
+            (with.error() / without.error() - 1.0).abs() < 1e-6,
+            "{} {}",
+            with.error(),
+            without.error()
+        );
         let mut random = Random::new(5);
         for _ in 0..20 {
             let drawn = space.sample(&mut random);

@@ -25,8 +25,14 @@ const OPTIMISM: f64 = 1.0;
 
 impl Profiling {
     /// The next entries, at most `left`, and those of them that were drawn.
-    pub(super) fn batch(&self, space: &Space, random: &mut Random, left: usize) -> (Vec<usize>, BTreeSet<usize>) {
-        let forecasts: Vec<Forecast> = (0..self.sites.len()).map(|number| self.forecast(number)).collect();
+    pub(super) fn batch(
+        &self,
+        space: &Space,
+        random: &mut Random,
+        left: usize,
+    ) -> (Vec<usize>, BTreeSet<usize>) {
+        let forecasts: Vec<Forecast> =
+            (0..self.sites.len()).map(|number| self.forecast(number)).collect();
         let size = (self.most / BATCHES).clamp(SMALLEST, LARGEST).min(left);
         let predictor = self.blackbox();
         let mut drawn = BTreeSet::new();
@@ -35,20 +41,25 @@ impl Profiling {
                 break;
             }
             let assignment = draw(&predictor, space, TEMPERATURE, STEPS * space.threads(), random);
-            let unknown: Vec<usize> = self.deciding(&predictor, assignment.leaves(), &forecasts).into_iter().collect();
+            let unknown: Vec<usize> =
+                self.deciding(&predictor, assignment.leaves(), &forecasts).into_iter().collect();
             if !unknown.is_empty() {
                 drawn.insert(unknown[random.below(unknown.len() as u64) as usize]);
             }
         }
         let optimistic = self.blackbox_of(|forecast| {
             // In 1 / share, as forecasts are.
-            1.0 / (1.0 / forecast.share - OPTIMISM * forecast.deviation).max(1.0 / forecast.high.max(forecast.share))
+            1.0 / (1.0 / forecast.share - OPTIMISM * forecast.deviation)
+                .max(1.0 / forecast.high.max(forecast.share))
         });
         let mut chosen = Vec::new();
         for predictor in [&optimistic, &predictor] {
             for assignment in self.best(predictor, space, random) {
                 for site in self.deciding(predictor, assignment.leaves(), &forecasts) {
-                    if chosen.len() + drawn.len() < size && !drawn.contains(&site) && !chosen.contains(&site) {
+                    if chosen.len() + drawn.len() < size
+                        && !drawn.contains(&site)
+                        && !chosen.contains(&site)
+                    {
                         chosen.push(site);
                     }
                 }
@@ -69,7 +80,12 @@ impl Profiling {
     }
 
     /// The entries not measured that an assignment's prediction hangs on.
-    fn deciding(&self, predictor: &BlackBox, leaves: &[u32], forecasts: &[Forecast]) -> BTreeSet<usize> {
+    fn deciding(
+        &self,
+        predictor: &BlackBox,
+        leaves: &[u32],
+        forecasts: &[Forecast],
+    ) -> BTreeSet<usize> {
         let around = predictor.layouts_around(leaves);
         let mut deciding = BTreeSet::new();
         for instance in self.cast.instances() {
@@ -78,16 +94,24 @@ impl Profiling {
                 .iter()
                 .filter_map(|&thread| self.sites.number(self.cast.kind(thread), around[thread]))
                 .collect();
-            let certain = read.iter().map(|site| forecasts[*site].high).fold(f64::INFINITY, f64::min);
+            let certain =
+                read.iter().map(|site| forecasts[*site].high).fold(f64::INFINITY, f64::min);
             deciding.extend(
-                read.into_iter().filter(|site| self.measured[*site].is_none() && forecasts[*site].low < certain),
+                read.into_iter().filter(|site| {
+                    self.measured[*site].is_none() && forecasts[*site].low < certain
+                }),
             );
         }
         deciding
     }
 
     /// Why no more has to be measured, if so.
-    pub(super) fn enough(&self, space: &Space, random: &mut Random, batch: usize) -> Option<String> {
+    pub(super) fn enough(
+        &self,
+        space: &Space,
+        random: &mut Random,
+        batch: usize,
+    ) -> Option<String> {
         if batch == 0 {
             return Some("every entry that good assignments read was measured".into());
         }
@@ -95,8 +119,12 @@ impl Profiling {
             return None;
         }
         let [low, high] = self.ends();
-        let best = self.best(&self.blackbox(), space, random).first().map(|best| low.predict(best.leaves()))?;
-        let upper = self.best(&high, space, random).first().map(|best| high.predict(best.leaves()))?;
+        let best = self
+            .best(&self.blackbox(), space, random)
+            .first()
+            .map(|best| low.predict(best.leaves()))?;
+        let upper =
+            self.best(&high, space, random).first().map(|best| high.predict(best.leaves()))?;
         let gap = upper / best - 1.0;
         (gap <= self.within).then(|| {
             format!(

@@ -1,9 +1,9 @@
 //! What the entries of a slowdown table that were not measured are taken to be.
 //!
-//! 1 / share - 1 is interpolated over the counts of co-runners by kind and level ([`crate::gaussian`]), one model for each kind of threads and build of
-//! domains; and
-//! since company only burdens, a forecast is kept between the measured entries that have more and those that have less of it, by kind and
-//! near.
+//! 1 / share - 1 is interpolated over the counts of co-runners by kind and level
+//! ([`crate::gaussian`]), one model for each kind of threads and build of domains; and
+//! since company only burdens, a forecast is kept between the measured entries that have more and
+//! those that have less of it, by kind and near.
 
 use crate::gaussian::Gaussian;
 use crate::profiling::site::{Site, Sites};
@@ -25,7 +25,8 @@ pub(super) struct Forecast {
 }
 
 impl Forecast {
-    pub(super) const UNKNOWN: Self = Self { share: f64::NAN, low: f64::NAN, high: f64::NAN, deviation: f64::NAN };
+    pub(super) const UNKNOWN: Self =
+        Self { share: f64::NAN, low: f64::NAN, high: f64::NAN, deviation: f64::NAN };
 
     /// What was measured is that.
     pub(super) fn exact(share: f64) -> Self {
@@ -33,12 +34,19 @@ impl Forecast {
     }
 }
 
-/// Standard deviation of 1 / share of a thread in company, where no company of its kind was measured in such a domain: it may keep a third as well as all.
+/// Standard deviation of 1 / share of a thread in company, where no company of its kind was
+/// measured in such a domain: it may keep a third as well as all.
 const STRANGE: f64 = 1.0;
 
-/// Forecasts every entry from those `measured`, by site, where an entry that cannot run keeps 0. One measurement has the relative
-/// deviation `noise`; deviations are multiplied by `stretch` for intervals. A kind of which nothing is known stays unknown.
-pub(super) fn forecast(sites: &Sites, measured: &[Option<f64>], noise: f64, stretch: f64) -> Vec<Forecast> {
+/// Forecasts every entry from those `measured`, by site, where an entry that cannot run keeps 0.
+/// One measurement has the relative deviation `noise`; deviations are multiplied by `stretch` for
+/// intervals. A kind of which nothing is known stays unknown.
+pub(super) fn forecast(
+    sites: &Sites,
+    measured: &[Option<f64>],
+    noise: f64,
+    stretch: f64,
+) -> Vec<Forecast> {
     let mut known: BTreeMap<(usize, usize), Vec<(&Site, f64)>> = BTreeMap::new();
     for (site, share) in sites.iter().zip(measured) {
         let known = known.entry((site.kind, site.build)).or_default();
@@ -62,13 +70,18 @@ pub(super) fn forecast(sites: &Sites, measured: &[Option<f64>], noise: f64, stre
         let (least, most) = enclosure(sites, site, &known[&of], noise);
         let share = |excess: f64| (1.0 / (1.0 + excess.max(0.0))).clamp(least, most);
         let reach = DEVIATIONS * stretch * deviation;
-        Forecast { share: share(mean), low: share(mean + reach), high: share(mean - reach), deviation }
+        Forecast {
+            share: share(mean),
+            low: share(mean + reach),
+            high: share(mean - reach),
+            deviation,
+        }
     };
     sites.iter().map(one).collect()
 }
 
-/// Between which shares an entry lies if company only burdens: the best measured with at least its company and the worst with
-/// at most that.
+/// Between which shares an entry lies if company only burdens: the best measured with at least its
+/// company and the worst with at most that.
 fn enclosure(sites: &Sites, site: &Site, known: &[(&Site, f64)], noise: f64) -> (f64, f64) {
     let (mut least, mut most) = (0.0f64, 1.0f64);
     for (other, share) in known {

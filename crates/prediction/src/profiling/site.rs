@@ -1,4 +1,5 @@
-//! The entries of a slowdown table that can be measured, numbered, with what is around the thread of each.
+//! The entries of a slowdown table that can be measured, numbered, with what is around the thread
+//! of each.
 
 use crate::{Cast, Layouts, Local, experiment};
 use std::collections::{BTreeMap, HashMap};
@@ -26,14 +27,30 @@ pub(super) struct Sites {
 
 impl Sites {
     /// Of `entries`, kinds with layouts, those that fit.
-    pub(super) fn new(cast: &Cast, local: &Local, layouts: &Layouts, entries: Vec<(usize, usize)>) -> Self {
-        let fits = |(kind, layout): &(usize, usize)| experiment::stress(cast, local, layouts, *kind, *layout).is_some();
+    pub(super) fn new(
+        cast: &Cast,
+        local: &Local,
+        layouts: &Layouts,
+        entries: Vec<(usize, usize)>,
+    ) -> Self {
+        let fits = |(kind, layout): &(usize, usize)| {
+            experiment::stress(cast, local, layouts, *kind, *layout).is_some()
+        };
         let site = |(kind, layout): (usize, usize)| {
             let build = layouts.build(layout);
-            Site { kind, layout, build, counts: counts(local.builds()[build].arities(), layouts, layout) }
+            Site {
+                kind,
+                layout,
+                build,
+                counts: counts(local.builds()[build].arities(), layouts, layout),
+            }
         };
         let all: Vec<Site> = entries.into_iter().filter(fits).map(site).collect();
-        let number = all.iter().enumerate().map(|(number, site)| ((site.kind, site.layout), number)).collect();
+        let number = all
+            .iter()
+            .enumerate()
+            .map(|(number, site)| ((site.kind, site.layout), number))
+            .collect();
         Self { all, number, kinds: cast.kinds().len() }
     }
 
@@ -77,7 +94,8 @@ impl Sites {
         frame
     }
 
-    /// Whether `more` holds for every kind at least as many threads as `less` up to every level: a thread nearer burdens more.
+    /// Whether `more` holds for every kind at least as many threads as `less` up to every level: a
+    /// thread nearer burdens more.
     pub(super) fn burdens(&self, less: &[f64], more: &[f64]) -> bool {
         (0..self.kinds).all(|kind| {
             let (mut fewer, mut total) = (0.0, 0.0);
@@ -94,7 +112,9 @@ impl Sites {
 fn counts(arities: &[usize], layouts: &Layouts, layout: usize) -> Vec<f64> {
     let kinds = layouts.kinds();
     let mut counts = vec![0.0; kinds * arities.len()];
-    for (slot, held) in layouts.example(layout).into_iter().enumerate().filter(|(_, held)| *held > 0) {
+    for (slot, held) in
+        layouts.example(layout).into_iter().enumerate().filter(|(_, held)| *held > 0)
+    {
         let mut width = 1;
         for (level, arity) in arities.iter().rev().enumerate() {
             width *= arity;
@@ -116,7 +136,8 @@ mod tests {
     #[test]
     fn company_nearer_and_more_of_it_burdens_more() {
         let tree = SharingTree::new(&Machine::from_shape("2x2x4").unwrap(), Alike::ByStructure);
-        let (cast, local) = (Cast::new(&workload("RP RP")), Local::new(&tree, DomainKind::Package, 1).unwrap());
+        let (cast, local) =
+            (Cast::new(&workload("RP RP")), Local::new(&tree, DomainKind::Package, 1).unwrap());
         let layouts = Layouts::new(&local, cast.kinds().len()).unwrap();
         let sites = Sites::new(&cast, &local, &layouts, experiment::reachable(&cast, &layouts));
         // By level, innermost first: R and P near, then R and P farther.

@@ -80,9 +80,14 @@ fn every_kind_has_company_in_every_build_before_anything_is_forecast() {
 fn company_of_which_none_was_measured_may_cost_much() {
     let obedient = Obedient::on(hybrid(3, 2), DomainKind::L2, "RPT RPT");
     let profiling = begun(&obedient, 1.0);
-    let alone: Vec<Option<f64>> =
-        profiling.sites.iter().map(|site| site.counts.iter().all(|count| *count == 0.0).then_some(1.0)).collect();
-    for (site, forecast) in profiling.sites.iter().zip(forecast::forecast(&profiling.sites, &alone, 0.01, 1.0)) {
+    let alone: Vec<Option<f64>> = profiling
+        .sites
+        .iter()
+        .map(|site| site.counts.iter().all(|count| *count == 0.0).then_some(1.0))
+        .collect();
+    for (site, forecast) in
+        profiling.sites.iter().zip(forecast::forecast(&profiling.sites, &alone, 0.01, 1.0))
+    {
         let company = site.counts.iter().any(|count| *count > 0.0);
         assert_eq!(company, forecast.high - forecast.low > 0.5, "{site:?} {forecast:?}");
     }
@@ -124,7 +129,11 @@ fn reduced(obedient: &Obedient) {
         assert!(asked <= (entries / 10).max(LEAST_REDUCED), "{asked} of {entries}");
         let found = profiling.blackbox().optima(&space, 1, &mut random, &mut |_| true);
         let truth = published.performance(found.best().unwrap().assignment.leaves()).unwrap();
-        assert!(truth > best * (1.0 - 0.01 - noise), "noise {noise}: {truth} of {best}, {:?}", profiling.ended());
+        assert!(
+            truth > best * (1.0 - 0.01 - noise),
+            "noise {noise}: {truth} of {best}, {:?}",
+            profiling.ended()
+        );
     }
 }
 
@@ -148,5 +157,8 @@ fn what_was_measured_is_kept_and_intervals_hold_the_rest() {
     }
     assert!(held >= 190, "{held} of 200");
     let checked = profiling.checked();
-    assert!(checked.drawn > 0 && checked.held <= checked.drawn && checked.error < 0.1, "{checked:?}");
+    assert!(
+        checked.drawn > 0 && checked.held <= checked.drawn && checked.error < 0.1,
+        "{checked:?}"
+    );
 }

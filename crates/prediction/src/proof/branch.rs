@@ -1,8 +1,9 @@
 //! Going through all that prices do not rule out.
 //!
-//! Domain after domain gets a holding, in one order of holdings so that no set of them comes twice, as long as what is chosen and the
-//! most that the rest can be worth stay above a floor. Where all domains have one, their pieces are joined to instances in every
-//! way that stays above the floor; what the prices pay for an instance beyond what it does is gone from what is left above it.
+//! Domain after domain gets a holding, in one order of holdings so that no set of them comes twice,
+//! as long as what is chosen and the most that the rest can be worth stay above a floor. Where all
+//! domains have one, their pieces are joined to instances in every way that stays above the floor;
+//! what the prices pay for an instance beyond what it does is gone from what is left above it.
 
 use super::completion::Completion;
 use super::piece::{Cut, Part, Pieces};
@@ -11,9 +12,11 @@ use crate::BlackBox;
 use crate::moving::Moving;
 use crate::optimum::Podium;
 
-/// Holdings and parts looked at between questions whether to go on: a millisecond or so, however many there are at one node.
+/// Holdings and parts looked at between questions whether to go on: a millisecond or so, however
+/// many there are at one node.
 pub(crate) const ASK: u64 = 1 << 18;
-/// What is not better than the floor by this share of it is not told from it: sums of the same numbers differ so much by their order.
+/// What is not better than the floor by this share of it is not told from it: sums of the same
+/// numbers differ so much by their order.
 pub(crate) const ROUNDING: f64 = 1e-11;
 
 /// What is gone through, and what for.
@@ -26,7 +29,8 @@ pub(crate) struct Branch<'a> {
     pub(crate) values: &'a [f64],
     /// The holdings that are tried, by build.
     pub(crate) candidates: &'a [Vec<usize>],
-    /// The domains in the order in which they are given holdings, those of one build one after the other.
+    /// The domains in the order in which they are given holdings, those of one build one after the
+    /// other.
     pub(crate) domains: &'a [usize],
     /// Their builds.
     pub(crate) builds: &'a [usize],
@@ -40,7 +44,8 @@ pub(crate) struct Findings<'a, 'b> {
     pub(crate) floor: f64,
     /// The most that an assignment might be predicted which was neither met nor ruled out.
     pub(crate) unresolved: f64,
-    /// The most that an assignment might be predicted which holds the same as one that was met, in other domains.
+    /// The most that an assignment might be predicted which holds the same as one that was met, in
+    /// other domains.
     pub(crate) elsewhere: f64,
     pub(crate) nodes: u64,
     /// Holdings and parts looked at so far,
@@ -88,8 +93,8 @@ impl Findings<'_, '_> {
 }
 
 impl Branch<'_> {
-    /// Gives the domains from `domain` on holdings, the first from candidate `from` on; `worth` is what those given before cost, with all
-    /// that is paid besides.
+    /// Gives the domains from `domain` on holdings, the first from candidate `from` on; `worth` is
+    /// what those given before cost, with all that is paid besides.
     pub(crate) fn give(
         &self,
         domain: usize,
@@ -117,13 +122,23 @@ impl Branch<'_> {
             if holding.counts.iter().zip(left).any(|(taken, left)| taken > left) {
                 continue;
             }
-            rest.iter_mut().zip(left).zip(&holding.counts).for_each(|((rest, left), taken)| *rest = left - taken);
+            rest.iter_mut()
+                .zip(left)
+                .zip(&holding.counts)
+                .for_each(|((rest, left), taken)| *rest = left - taken);
             let worth = worth + self.values[candidate];
             if worth + self.completion.most(remaining - 1, &rest) > findings.bar() {
                 given.push(candidate);
                 // Of one build no set of holdings comes twice.
                 let same = self.builds.get(domain + 1) == self.builds.get(domain);
-                self.give(domain + 1, if same { position } else { 0 }, &rest, worth, given, findings);
+                self.give(
+                    domain + 1,
+                    if same { position } else { 0 },
+                    &rest,
+                    worth,
+                    given,
+                    findings,
+                );
                 given.pop();
                 if findings.ended {
                     return;
@@ -135,7 +150,9 @@ impl Branch<'_> {
     fn join_all(&self, holdings: &[usize], worth: f64, findings: &mut Findings<'_, '_>) {
         let mut given = Vec::new();
         for (domain, &holding) in holdings.iter().enumerate() {
-            for (part, Part { piece, share, .. }) in self.pieces.holdings[holding].parts.iter().enumerate() {
+            for (part, Part { piece, share, .. }) in
+                self.pieces.holdings[holding].parts.iter().enumerate()
+            {
                 given.push(Given { domain, holding, part, price: self.prices.of(*piece, *share) });
             }
         }
@@ -147,7 +164,8 @@ impl Branch<'_> {
         &self.pieces.holdings[given.holding].parts[given.part]
     }
 
-    /// Joins the first part that is left with others, in every way; `worth` is what all instances can do at most.
+    /// Joins the first part that is left with others, in every way; `worth` is what all instances
+    /// can do at most.
     fn join(&self, joining: &mut Joining, worth: f64, findings: &mut Findings<'_, '_>) {
         findings.count(joining.given.len());
         if findings.ended {
@@ -180,7 +198,10 @@ impl Branch<'_> {
         let Some((piece, later)) = wanted.split_first() else {
             let Cut { application, base, .. } = self.pieces.cuts[cut];
             let paid: f64 = chosen.iter().map(|part| joining.given[*part].price).sum();
-            let kept = chosen.iter().map(|part| self.part(&joining.given[*part]).share).fold(f64::INFINITY, f64::min);
+            let kept = chosen
+                .iter()
+                .map(|part| self.part(&joining.given[*part]).share)
+                .fold(f64::INFINITY, f64::min);
             let worth = worth - (paid + self.prices.rest[application] - base * kept);
             if worth > findings.bar() {
                 joining.instances.push((cut, chosen.clone()));
@@ -189,17 +210,24 @@ impl Branch<'_> {
             }
             return;
         };
-        // Of parts in domains that hold the same, of which the same is left, one is as good as the other.
+        // Of parts in domains that hold the same, of which the same is left, one is as good as the
+        // other.
         let mut tried = Vec::new();
         // Equal pieces are chosen in ascending order.
-        let after = chosen[1..].last().filter(|last| self.part(&joining.given[**last]).piece == *piece);
+        let after =
+            chosen[1..].last().filter(|last| self.part(&joining.given[**last]).piece == *piece);
         for candidate in after.map_or(0, |last| last + 1)..joining.given.len() {
             let given = joining.given[candidate];
-            let elsewhere = || chosen.iter().all(|other| joining.given[*other].domain != given.domain);
+            let elsewhere =
+                || chosen.iter().all(|other| joining.given[*other].domain != given.domain);
             if joining.taken[candidate] || self.part(&given).piece != *piece || !elsewhere() {
                 continue;
             }
-            let neighbours = joining.given.iter().zip(&joining.taken).filter(|(other, _)| other.domain == given.domain);
+            let neighbours = joining
+                .given
+                .iter()
+                .zip(&joining.taken)
+                .filter(|(other, _)| other.domain == given.domain);
             let state: Vec<bool> = neighbours.map(|(_, taken)| *taken).collect();
             let name = (given.holding, given.part, state);
             if tried.contains(&name) {
@@ -232,15 +260,20 @@ impl Branch<'_> {
                 let holding = &self.pieces.holdings[given.holding];
                 for &slot in &holding.parts[given.part].slots {
                     let kind = usize::from(holding.held[slot]) - 1;
-                    let Some(next) = threads.iter().position(|thread| cast.kind(*thread) == kind) else { return };
-                    let (leaf, _) = local.context(local.slots(self.domains[given.domain]).start + slot);
+                    let Some(next) = threads.iter().position(|thread| cast.kind(*thread) == kind)
+                    else {
+                        return;
+                    };
+                    let (leaf, _) =
+                        local.context(local.slots(self.domains[given.domain]).start + slot);
                     leaves[threads.swap_remove(next)] = leaf;
                 }
             }
         }
         findings.moving.place(&leaves);
         findings.podium.enter(findings.moving);
-        // Where base performance depends on which domains they are, another choice of these may be as good as this one was thought.
+        // Where base performance depends on which domains they are, another choice of these may be
+        // as good as this one was thought.
         let settled = joining.instances.iter().all(|(cut, _)| self.pieces.cuts[*cut].settled);
         if !settled {
             findings.elsewhere = findings.elsewhere.max(worth);

@@ -18,8 +18,8 @@ pub(crate) enum Completion {
 }
 
 impl Completion {
-    /// For the domains of these `builds`, of which the last are left longest, and `counts` threads of each kind; `values` are the prices of all
-    /// holdings.
+    /// For the domains of these `builds`, of which the last are left longest, and `counts` threads
+    /// of each kind; `values` are the prices of all holdings.
     pub(crate) fn new(pieces: &Pieces, values: &[f64], builds: &[usize], counts: &[usize]) -> Self {
         let mut by_counts: Vec<HashMap<&[u8], f64>> = Vec::new();
         for (holding, &value) in pieces.holdings.iter().zip(values) {
@@ -42,28 +42,43 @@ impl Completion {
             entries = entries.saturating_mul(count + 1);
         }
         let options: usize = builds.iter().map(|build| by_counts[*build].len()).sum();
-        if entries.saturating_mul(options) > MOST_STEPS || entries.saturating_mul(builds.len() + 1) > MOST_ENTRIES {
+        if entries.saturating_mul(options) > MOST_STEPS
+            || entries.saturating_mul(builds.len() + 1) > MOST_ENTRIES
+        {
             return flat();
         }
-        // Threads of each kind that an entry has left, to see whether what a holding takes is there.
+        // Threads of each kind that an entry has left, to see whether what a holding takes is
+        // there.
         let left: Vec<Vec<u8>> = (0..entries)
             .map(|entry| {
-                counts.iter().zip(&weights).map(|(count, weight)| (entry / weight % (count + 1)) as u8).collect()
+                counts
+                    .iter()
+                    .zip(&weights)
+                    .map(|(count, weight)| (entry / weight % (count + 1)) as u8)
+                    .collect()
             })
             .collect();
-        let weight = |taken: &[u8]| taken.iter().zip(&weights).map(|(n, weight)| usize::from(*n) * weight).sum();
+        let weight = |taken: &[u8]| {
+            taken.iter().zip(&weights).map(|(n, weight)| usize::from(*n) * weight).sum()
+        };
         let options: Vec<Vec<(&[u8], usize, f64)>> = by_counts
             .iter()
-            .map(|options| options.iter().map(|(taken, value)| (*taken, weight(taken), *value)).collect())
+            .map(|options| {
+                options.iter().map(|(taken, value)| (*taken, weight(taken), *value)).collect()
+            })
             .collect();
         let mut most = vec![vec![f64::NEG_INFINITY; entries]];
         most[0][0] = 0.0;
         for (before, build) in builds.iter().rev().enumerate() {
             let before = &most[before];
             let best = |entry: usize| {
-                let fits = |taken: &[u8]| taken.iter().zip(&left[entry]).all(|(taken, left)| taken <= left);
+                let fits = |taken: &[u8]| {
+                    taken.iter().zip(&left[entry]).all(|(taken, left)| taken <= left)
+                };
                 let values = options[*build].iter().filter(|(taken, ..)| fits(taken));
-                values.map(|(_, offset, value)| value + before[entry - offset]).fold(f64::NEG_INFINITY, f64::max)
+                values
+                    .map(|(_, offset, value)| value + before[entry - offset])
+                    .fold(f64::NEG_INFINITY, f64::max)
             };
             let next = (0..entries).map(best).collect();
             most.push(next);
@@ -75,7 +90,11 @@ impl Completion {
     pub(crate) fn most(&self, domains: usize, left: &[u8]) -> f64 {
         match self {
             Self::Table { most, weights } => {
-                most[domains][left.iter().zip(weights).map(|(left, weight)| usize::from(*left) * weight).sum::<usize>()]
+                most[domains][left
+                    .iter()
+                    .zip(weights)
+                    .map(|(left, weight)| usize::from(*left) * weight)
+                    .sum::<usize>()]
             }
             Self::Flat(most) => most[domains],
         }

@@ -1,16 +1,18 @@
-//! What can be of an instance in one domain, what domains can hold of all instances, and how pieces make an instance.
+//! What can be of an instance in one domain, what domains can hold of all instances, and how pieces
+//! make an instance.
 
 use crate::BlackBox;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// What a domain may hold is gone through up to so many contents, and so many ways to divide these among instances.
+/// What a domain may hold is gone through up to so many contents, and so many ways to divide these
+/// among instances.
 const MOST_CONTENTS: usize = 40_000;
 const MOST_HOLDINGS: usize = 400_000;
 /// Ways of cutting an instance into pieces that are priced.
 const MOST_CUTS: usize = 400;
 
-/// A way in which the threads of an instance are spread over domains: the pieces by number, sorted, and the best base
-/// performance of an instance so spread.
+/// A way in which the threads of an instance are spread over domains: the pieces by number, sorted,
+/// and the best base performance of an instance so spread.
 #[derive(Clone, Debug)]
 pub(crate) struct Cut {
     pub(crate) application: usize,
@@ -56,18 +58,21 @@ pub(crate) struct Pieces {
     pub(crate) holdings: Vec<Holding>,
     /// Of each, a number for its build and the threads of each kind that it has, from 0.
     pub(crate) groups: Vec<usize>,
-    /// What all holdings have, each once: few beside so many holdings, and these are valued again and again.
+    /// What all holdings have, each once: few beside so many holdings, and these are valued again
+    /// and again.
     offers: Vec<Offer>,
     /// By holding, how many parts it has, and of one after the other the numbers of their offers.
     parts: Vec<usize>,
     offered: Vec<u32>,
 }
 
-/// The number of every piece, by the build of its domain and what it holds; kinds tell the application.
+/// The number of every piece, by the build of its domain and what it holds; kinds tell the
+/// application.
 type Numbers = HashMap<(usize, Vec<u8>), usize>;
 
 impl Pieces {
-    /// `None` where there are too many to go through, or `go_on`, asked before each content, says no.
+    /// `None` where there are too many to go through, or `go_on`, asked before each content, says
+    /// no.
     pub(crate) fn new(blackbox: &BlackBox, mut go_on: impl FnMut() -> bool) -> Option<Self> {
         let mut numbers = Numbers::new();
         let mut cuts = Vec::new();
@@ -76,7 +81,11 @@ impl Pieces {
         }
         let counts = blackbox.cast().counts();
         let mut instances = vec![0; blackbox.cast().applications()];
-        blackbox.cast().instances().iter().for_each(|instance| instances[instance.application] += 1);
+        blackbox
+            .cast()
+            .instances()
+            .iter()
+            .for_each(|instance| instances[instance.application] += 1);
         let mut holdings = Vec::new();
         let mut all = Vec::new();
         for (number, build) in blackbox.local().builds().iter().enumerate() {
@@ -103,15 +112,27 @@ impl Pieces {
                 found: BTreeMap::new(),
             };
             division.divide(&mut vec![false; held.len()], &mut Vec::new());
-            let number = |kind: usize| held.iter().filter(|held| usize::from(**held) == 1 + kind).count() as u8;
+            let number = |kind: usize| {
+                held.iter().filter(|held| usize::from(**held) == 1 + kind).count() as u8
+            };
             let counts: Vec<u8> = (0..counts.len()).map(number).collect();
             for sets in division.found.values() {
-                let parts: Vec<Part> = sets.iter().map(|set| division.sets[*set].1.clone()).collect();
+                let parts: Vec<Part> =
+                    sets.iter().map(|set| division.sets[*set].1.clone()).collect();
                 let of = |application: usize| {
-                    parts.iter().filter(|part| division.application(part.slots[0]) == application).count()
+                    parts
+                        .iter()
+                        .filter(|part| division.application(part.slots[0]) == application)
+                        .count()
                 };
-                if (0..instances.len()).all(|application| of(application) <= instances[application]) {
-                    holdings.push(Holding { build, held: held.clone(), counts: counts.clone(), parts });
+                if (0..instances.len()).all(|application| of(application) <= instances[application])
+                {
+                    holdings.push(Holding {
+                        build,
+                        held: held.clone(),
+                        counts: counts.clone(),
+                        parts,
+                    });
                 }
             }
             if holdings.len() > MOST_HOLDINGS {
@@ -120,8 +141,12 @@ impl Pieces {
         }
         holdings.sort_by_key(|holding| holding.parts.len());
         let mut sizes = vec![0; numbers.len()];
-        numbers.iter().for_each(|((_, held), number)| sizes[*number] = held.iter().filter(|held| **held > 0).count());
-        let part_of = |piece: usize| (0..cuts.len()).filter(|cut| cuts[*cut].pieces.contains(&piece)).collect();
+        numbers.iter().for_each(|((_, held), number)| {
+            sizes[*number] = held.iter().filter(|held| **held > 0).count()
+        });
+        let part_of = |piece: usize| {
+            (0..cuts.len()).filter(|cut| cuts[*cut].pieces.contains(&piece)).collect()
+        };
         let cuts_of = (0..sizes.len()).map(part_of).collect();
         let mut known: HashMap<(usize, Vec<u8>), usize> = HashMap::new();
         let group = |holding: &Holding| {
@@ -144,14 +169,18 @@ impl Pieces {
 
     /// What every holding costs where a piece whose threads keep a share has this price.
     pub(crate) fn values(&self, price: impl Fn(usize, f64) -> f64) -> Vec<f64> {
-        let prices: Vec<f64> = self.offers.iter().map(|(piece, share)| price(*piece, *share)).collect();
+        let prices: Vec<f64> =
+            self.offers.iter().map(|(piece, share)| price(*piece, *share)).collect();
         let mut offered = self.offered.iter();
-        let value = |parts: &usize| offered.by_ref().take(*parts).map(|offer| prices[*offer as usize]).sum();
+        let value = |parts: &usize| {
+            offered.by_ref().take(*parts).map(|offer| prices[*offer as usize]).sum()
+        };
         self.parts.iter().map(value).collect()
     }
 }
 
-/// The ways in which an instance of an application can be cut into pieces, which are numbered as they come.
+/// The ways in which an instance of an application can be cut into pieces, which are numbered as
+/// they come.
 fn cut(blackbox: &BlackBox, application: usize, numbers: &mut Numbers) -> Option<Vec<Cut>> {
     let local = blackbox.local();
     let roster = blackbox.cast().roster(application);
@@ -163,7 +192,8 @@ fn cut(blackbox: &BlackBox, application: usize, numbers: &mut Numbers) -> Option
             let slots = local.slots(domain);
             let first = *leaf as usize * local.per_context() - slots.start;
             let held = domains.entry(domain).or_insert_with(|| vec![0; slots.len()]);
-            let free = held[first..first + local.per_context()].iter().position(|held| *held == 0)?;
+            let free =
+                held[first..first + local.per_context()].iter().position(|held| *held == 0)?;
             held[first + free] = 1 + *kind as u8;
         }
         let number = |(domain, mut held): (usize, Vec<u8>)| {
@@ -180,11 +210,13 @@ fn cut(blackbox: &BlackBox, application: usize, numbers: &mut Numbers) -> Option
             return None;
         }
     }
-    let cut = |(pieces, (least, most))| Cut { application, pieces, base: most, settled: least == most };
+    let cut =
+        |(pieces, (least, most))| Cut { application, pieces, base: most, settled: least == most };
     Some(known.into_iter().map(cut).collect())
 }
 
-/// Puts a domain's content in the order that all contents have that differ by exchanges of alike parts.
+/// Puts a domain's content in the order that all contents have that differ by exchanges of alike
+/// parts.
 fn arrange(held: &mut [u8], arities: &[usize]) {
     let Some((arity, inner)) = arities.split_first() else { return };
     let width = held.len() / arity;
@@ -197,7 +229,8 @@ fn arrange(held: &mut [u8], arities: &[usize]) {
 /// All contents of a domain with no more threads of each kind than there are.
 fn contents(arities: &[usize], counts: &[usize]) -> Option<Vec<Vec<u8>>> {
     let Some((arity, inner)) = arities.split_first() else {
-        let present = (0..counts.len()).filter(|kind| counts[*kind] > 0).map(|kind| vec![1 + kind as u8]);
+        let present =
+            (0..counts.len()).filter(|kind| counts[*kind] > 0).map(|kind| vec![1 + kind as u8]);
         return Some(std::iter::once(vec![0]).chain(present).collect());
     };
     let mut children = contents(inner, counts)?;
@@ -210,8 +243,10 @@ fn contents(arities: &[usize], counts: &[usize]) -> Option<Vec<Vec<u8>>> {
             let candidates = if place == 0 { &children[..] } else { &children[..=*last] };
             for (index, child) in candidates.iter().enumerate() {
                 let held: Vec<u8> = [&held[..], child].concat();
-                let enough =
-                    |kind: usize| held.iter().filter(|held| usize::from(**held) == kind + 1).count() <= counts[kind];
+                let enough = |kind: usize| {
+                    held.iter().filter(|held| usize::from(**held) == kind + 1).count()
+                        <= counts[kind]
+                };
                 if (0..counts.len()).all(enough) {
                     longer.push((held, index));
                 }
@@ -237,7 +272,8 @@ struct Division<'a> {
     held: &'a [u8],
     /// Layout and share by slot.
     shares: &'a [(usize, f64)],
-    /// The parts met so far, each with the number of its name, and by slots, which they are; `None` for what no instance can have in a domain.
+    /// The parts met so far, each with the number of its name, and by slots, which they are;
+    /// `None` for what no instance can have in a domain.
     sets: Vec<(usize, Part)>,
     known: HashMap<Vec<usize>, Option<usize>>,
     names: BTreeMap<Name, usize>,
@@ -248,7 +284,8 @@ struct Division<'a> {
 impl Division<'_> {
     /// Divides what is not taken, beside these parts.
     fn divide(&mut self, taken: &mut Vec<bool>, parts: &mut Vec<usize>) {
-        let Some(first) = (0..self.held.len()).find(|slot| self.held[*slot] > 0 && !taken[*slot]) else {
+        let Some(first) = (0..self.held.len()).find(|slot| self.held[*slot] > 0 && !taken[*slot])
+        else {
             let mut sorted = parts.clone();
             sorted.sort_by_key(|set| self.sets[*set].0);
             let names = sorted.iter().map(|set| self.sets[*set].0).collect();
@@ -279,7 +316,8 @@ impl Division<'_> {
         slots.iter().for_each(|slot| piece[*slot] = self.held[*slot]);
         arrange(&mut piece, self.arities());
         let set = self.numbers.get(&(self.build, piece)).map(|&piece| {
-            let mut threads: Vec<_> = slots.iter().map(|slot| (self.held[*slot], self.shares[*slot].0)).collect();
+            let mut threads: Vec<_> =
+                slots.iter().map(|slot| (self.held[*slot], self.shares[*slot].0)).collect();
             threads.sort_unstable();
             let next = self.names.len();
             let name = *self.names.entry((piece, threads)).or_insert(next);
@@ -316,7 +354,8 @@ impl Division<'_> {
         room[last] -= 1;
         sets.insert(slots.clone());
         for slot in from..self.held.len() {
-            // Of threads of one kind side by side, which are the same to everyone, the first free one.
+            // Of threads of one kind side by side, which are the same to everyone, the first free
+            // one.
             let innermost = self.arities().last().copied().unwrap_or(1);
             let same = slot % innermost > 0 && self.held[slot - 1] == self.held[slot];
             let passed_over = same && !taken[slot - 1] && slots[slots.len() - 1] != slot - 1;

@@ -1,18 +1,24 @@
 //! Prices that bound the best prediction from above.
 //!
-//! **The bound.** Let h(p, s) be the price of a piece p whose threads keep the share s, not falling in s, and r(a) what is paid
-//! besides for an instance of application a. If the prices of the pieces of every cut m, all at one share s, make up for what it is
-//! worth, sum of h(p, s) over p in m + r(a) >= base(m) s for all s, then they do so at any shares for the least of them, as prices do
-//! not fall. So no assignment is predicted above the sum of r over all instances and of h over all pieces: the sum over
-//! domains of what they hold. The holdings can be chosen for each domain as if there were no other, but for how many threads of each kind there
-//! are: `Prices::value` does that, and the largest sum over domains is the bound (Lagrangian relaxation; Geoffrion, Mathematical
-//! Programming Study 2, 1974). It holds for any prices; good ones make it tight.
+//! **The bound.** Let h(p, s) be the price of a piece p whose threads keep the share s, not falling
+//! in s, and r(a) what is paid besides for an instance of application a. If the prices of the
+//! pieces of every cut m, all at one share s, make up for what it is worth, sum of h(p, s) over p
+//! in m + r(a) >= base(m) s for all s, then they do so at any shares for the least of them, as
+//! prices do not fall. So no assignment is predicted above the sum of r over all instances and of h
+//! over all pieces: the sum over domains of what they hold. The holdings can be chosen for each
+//! domain as if there were no other, but for how many threads of each kind there
+//! are: `Prices::value` does that, and the largest sum over domains is the bound (Lagrangian
+//! relaxation; Geoffrion, Mathematical Programming Study 2, 1974). It holds for any prices; good
+//! ones make it tight.
 //!
-//! **The best prices** are the solution of a linear program: the smallest sum of r + domains × v under the conditions above, where v
-//! is at least the price of every holding, for each build of domains by itself. Prices are taken linear between a few shares, so that the conditions need hold only at these.
-//! Of the holdings few matter; they are found by solving with those known and adding the ones that cost most (cutting planes; Kelley,
-//! J. SIAM 8, 1960), looked for half-way between the new prices and the best so far, which keeps these from jumping about (Ben-Ameur and
-//! Neto, Networks 49, 2007). What the solver returns is only a proposal: `r` is computed from `h`, and the bound from both.
+//! **The best prices** are the solution of a linear program: the smallest sum of r + domains × v
+//! under the conditions above, where v is at least the price of every holding, for each build of
+//! domains by itself. Prices are taken linear between a few shares, so that the conditions need
+//! hold only at these. Of the holdings few matter; they are found by solving with those known and
+//! adding the ones that cost most (cutting planes; Kelley, J. SIAM 8, 1960), looked for half-way
+//! between the new prices and the best so far, which keeps these from jumping about (Ben-Ameur and
+//! Neto, Networks 49, 2007). What the solver returns is only a proposal: `r` is computed from `h`,
+//! and the bound from both.
 
 use super::piece::{Holding, Pieces};
 use microlp::{ComparisonOp, OptimizationDirection, Problem, Solution, Variable};
@@ -24,18 +30,19 @@ const MOST_ROUNDS: usize = 150;
 /// The rounds end when the solver's value is so near the bound, as a share of it.
 const NEAR: f64 = 1e-7;
 
-/// Times that knots are added at most, how many there may be, how near each other they may come as a share of the last, and from which
-/// improvement of the bound on it is done again.
+/// Times that knots are added at most, how many there may be, how near each other they may come as
+/// a share of the last, and from which improvement of the bound on it is done again.
 const MOST_REFINED: usize = 8;
 const MOST_KNOTS: usize = 64;
 const KNOTS_APART: f64 = 0.000_5;
 const WORTHWHILE: f64 = 0.000_1;
 /// Holdings this much below the dearest, as a share, have a say in where knots are.
 const MATTERS: f64 = 0.002;
-/// A holding is added if it costs more than a domain may, by more than this share of the best an instance can do.
+/// A holding is added if it costs more than a domain may, by more than this share of the best an
+/// instance can do.
 const EXCEEDS: f64 = 1e-8;
-/// No price is beyond this many times the best an instance can do: it keeps the first programs, which know of few holdings, from
-/// promising what cannot be.
+/// No price is beyond this many times the best an instance can do: it keeps the first programs,
+/// which know of few holdings, from promising what cannot be.
 const MOST_PRICE: f64 = 20.0;
 
 /// See the module.
@@ -80,7 +87,8 @@ impl Prices {
         Self { knots, prices, rest }
     }
 
-    /// To begin with: an instance at its best, shared among its pieces by size, in proportion to the share kept.
+    /// To begin with: an instance at its best, shared among its pieces by size, in proportion to
+    /// the share kept.
     fn by_size(pieces: &Pieces, knots: Vec<f64>, applications: usize) -> Self {
         let mut prices = vec![vec![0.0; knots.len()]; pieces.sizes.len()];
         for cut in &pieces.cuts {
@@ -97,14 +105,16 @@ impl Prices {
     }
 
     fn halfway(&self, other: &Self, pieces: &Pieces) -> Self {
-        let mean = |(a, b): (&Vec<f64>, &Vec<f64>)| a.iter().zip(b).map(|(a, b)| (a + b) / 2.0).collect();
+        let mean =
+            |(a, b): (&Vec<f64>, &Vec<f64>)| a.iter().zip(b).map(|(a, b)| (a + b) / 2.0).collect();
         let prices = self.prices.iter().zip(&other.prices).map(mean).collect();
         Self::new(pieces, self.knots.clone(), prices, self.rest.len())
     }
 
     /// The same prices with more knots.
     fn at(&self, pieces: &Pieces, knots: Vec<f64>) -> Self {
-        let prices = (0..self.prices.len()).map(|piece| knots.iter().map(|knot| self.of(piece, *knot)).collect());
+        let prices = (0..self.prices.len())
+            .map(|piece| knots.iter().map(|knot| self.of(piece, *knot)).collect());
         Self::new(pieces, knots.clone(), prices.collect(), self.rest.len())
     }
 }
@@ -128,21 +138,32 @@ struct Program {
 
 impl Program {
     /// With the conditions of all cuts and of the holdings that `known` numbers.
-    fn new(pieces: &Pieces, knots: &[f64], instances: &[usize], domains: &[usize], known: &[usize]) -> Option<Self> {
+    fn new(
+        pieces: &Pieces,
+        knots: &[f64],
+        instances: &[usize],
+        domains: &[usize],
+        known: &[usize],
+    ) -> Option<Self> {
         let mut problem = Problem::new(OptimizationDirection::Minimize);
         let unit = pieces.cuts.iter().map(|cut| cut.base).fold(f64::MIN_POSITIVE, f64::max);
         let free = (-MOST_PRICE, MOST_PRICE);
-        let rest: Vec<Variable> = instances.iter().map(|count| problem.add_var(*count as f64, free)).collect();
+        let rest: Vec<Variable> =
+            instances.iter().map(|count| problem.add_var(*count as f64, free)).collect();
         let domains: Vec<Variable> =
             domains.iter().map(|count| problem.add_var(*count as f64, (0.0, MOST_PRICE))).collect();
-        let rise =
-            |problem: &mut Problem, knot: usize| problem.add_var(0.0, if knot == 0 { free } else { (0.0, MOST_PRICE) });
-        let rises: Vec<Vec<Variable>> =
-            (0..pieces.sizes.len()).map(|_| (0..knots.len()).map(|knot| rise(&mut problem, knot)).collect()).collect();
+        let rise = |problem: &mut Problem, knot: usize| {
+            problem.add_var(0.0, if knot == 0 { free } else { (0.0, MOST_PRICE) })
+        };
+        let rises: Vec<Vec<Variable>> = (0..pieces.sizes.len())
+            .map(|_| (0..knots.len()).map(|knot| rise(&mut problem, knot)).collect())
+            .collect();
         for cut in &pieces.cuts {
             for (knot, share) in knots.iter().enumerate() {
                 let mut terms = Terms::default();
-                cut.pieces.iter().for_each(|piece| (0..=knot).for_each(|knot| terms.add(rises[*piece][knot], 1.0)));
+                cut.pieces.iter().for_each(|piece| {
+                    (0..=knot).for_each(|knot| terms.add(rises[*piece][knot], 1.0))
+                });
                 terms.add(rest[cut.application], 1.0);
                 problem.add_constraint(terms.0, ComparisonOp::Ge, cut.base / unit * share);
             }
@@ -157,7 +178,12 @@ impl Program {
 
     fn add(self, holding: &Holding) -> Option<Self> {
         let terms = holding_terms(holding, &self.knots, &self.rises, &self.domains);
-        let solution = self.solution.add_constraint(terms.0, ComparisonOp::Le, 0.0).ok()?.into_solution().ok()?;
+        let solution = self
+            .solution
+            .add_constraint(terms.0, ComparisonOp::Le, 0.0)
+            .ok()?
+            .into_solution()
+            .ok()?;
         Some(Self { solution, ..self })
     }
 
@@ -171,7 +197,12 @@ impl Program {
             };
             rises.iter().enumerate().map(step).collect()
         };
-        Prices::new(pieces, self.knots.clone(), self.rises.iter().map(climb).collect(), applications)
+        Prices::new(
+            pieces,
+            self.knots.clone(),
+            self.rises.iter().map(climb).collect(),
+            applications,
+        )
     }
 }
 
@@ -189,7 +220,12 @@ impl Terms {
 }
 
 /// What a holding costs, less what a domain may.
-fn holding_terms(holding: &Holding, knots: &[f64], rises: &[Vec<Variable>], domains: &[Variable]) -> Terms {
+fn holding_terms(
+    holding: &Holding,
+    knots: &[f64],
+    rises: &[Vec<Variable>],
+    domains: &[Variable],
+) -> Terms {
     let mut terms = Terms::default();
     for part in &holding.parts {
         let (segment, share) = position(knots, part.share);
@@ -202,8 +238,10 @@ fn holding_terms(holding: &Holding, knots: &[f64], rises: &[Vec<Variable>], doma
     terms
 }
 
-/// The best prices found, in rounds of which each asks `go_on` with the bound so far: what all domains, so many of each build, can be worth at most, whatever they
-/// hold, and what is paid besides. Prices are linear between `knots` first, then also at the shares of the holdings that turn out to matter.
+/// The best prices found, in rounds of which each asks `go_on` with the bound so far: what all
+/// domains, so many of each build, can be worth at most, whatever they hold, and what is paid
+/// besides. Prices are linear between `knots` first, then also at the shares of the holdings that
+/// turn out to matter.
 pub(crate) fn best(
     pieces: &Pieces,
     knots: Vec<f64>,
@@ -220,7 +258,9 @@ pub(crate) fn best(
     let mut least = bound(&best, &most);
     for _ in 0..MOST_REFINED {
         let before = least;
-        let Some(program) = Program::new(pieces, &best.knots, instances, domains, &known) else { break };
+        let Some(program) = Program::new(pieces, &best.knots, instances, domains, &known) else {
+            break;
+        };
         let going = plane(pieces, program, &mut best, &mut least, &mut known, &bound, go_on);
         let finer = refined(pieces, &best, &known);
         if !going || before - least < WORTHWHILE * least || finer.len() == best.knots.len() {
@@ -243,7 +283,8 @@ fn plane(
 ) -> bool {
     for _ in 0..MOST_ROUNDS {
         let solved = program.prices(pieces, best.rest.len());
-        let limit = |build: usize| program.unit * program.solution.var_value(program.domains[build]);
+        let limit =
+            |build: usize| program.unit * program.solution.var_value(program.domains[build]);
         let promised = program.unit * program.solution.objective();
         let mut added = Vec::new();
         for prices in [best.halfway(&solved, pieces), solved.clone()] {
@@ -251,7 +292,8 @@ fn plane(
             let value = bound(&prices, &most);
             let exceeds = |number: &usize| {
                 let holding = &pieces.holdings[*number];
-                !known.contains(number) && solved.value(holding) > limit(holding.build) + EXCEEDS * program.unit
+                !known.contains(number)
+                    && solved.value(holding) > limit(holding.build) + EXCEEDS * program.unit
             };
             added = dear.into_iter().filter(exceeds).collect();
             if value < *least {
@@ -286,7 +328,10 @@ fn refined(pieces: &Pieces, prices: &Prices, known: &[usize]) -> Vec<f64> {
     valued.sort_by(|a, b| b.0.total_cmp(&a.0));
     let build = |holding: usize| pieces.holdings[holding].build;
     let matters = |(value, holding): &(f64, usize)| {
-        let most = valued.iter().find(|(_, other)| build(*other) == build(*holding)).map_or(0.0, |(most, _)| *most);
+        let most = valued
+            .iter()
+            .find(|(_, other)| build(*other) == build(*holding))
+            .map_or(0.0, |(most, _)| *most);
         *value >= most - MATTERS * most.abs()
     };
     let mut knots = prices.knots.clone();
@@ -295,14 +340,19 @@ fn refined(pieces: &Pieces, prices: &Prices, known: &[usize]) -> Vec<f64> {
     for part in dear.flat_map(|(_, holding)| &pieces.holdings[*holding].parts) {
         let place = knots.partition_point(|knot| *knot <= part.share);
         let near = |knot: Option<&f64>| knot.is_some_and(|knot| (knot - part.share).abs() < apart);
-        if part.share > 0.0 && !near(knots.get(place)) && !near(knots.get(place - 1)) && knots.len() < MOST_KNOTS {
+        if part.share > 0.0
+            && !near(knots.get(place))
+            && !near(knots.get(place - 1))
+            && knots.len() < MOST_KNOTS
+        {
             knots.insert(place, part.share);
         }
     }
     knots
 }
 
-/// The highest price of a holding in each build, and the holdings that cost most, one for each build and number of threads of each kind.
+/// The highest price of a holding in each build, and the holdings that cost most, one for each
+/// build and number of threads of each kind.
 fn dearest(pieces: &Pieces, prices: &Prices) -> (Vec<f64>, Vec<usize>) {
     let groups = pieces.groups.iter().max().map_or(0, |last| last + 1);
     let builds = pieces.holdings.iter().map(|holding| holding.build + 1).max().unwrap_or_default();

@@ -3,7 +3,8 @@
 use pinwise_report::latency_page;
 use pinwise_topology::{CpuId, LatencyLevels, LatencyMatrix, LatencyUnit};
 
-/// `n` contexts, a multiple of 4: siblings are `n / 2` apart, packages halve the cores. Values differ by up to 6 %.
+/// `n` contexts, a multiple of 4: siblings are `n / 2` apart, packages halve the cores. Values
+/// differ by up to 6 %.
 pub(crate) fn matrix(n: u32) -> LatencyMatrix {
     let core = |context: u32| context % (n / 2);
     let distance = |a: u32, b: u32| {
@@ -14,7 +15,9 @@ pub(crate) fn matrix(n: u32) -> LatencyMatrix {
         };
         near * (1.0 - f64::from((a + b) % 4) / 50.0)
     };
-    let cells = (0..n).flat_map(|a| (0..n).map(move |b| (a, b))).map(|(a, b)| (a != b).then(|| distance(a, b)));
+    let cells = (0..n)
+        .flat_map(|a| (0..n).map(move |b| (a, b)))
+        .map(|(a, b)| (a != b).then(|| distance(a, b)));
     LatencyMatrix::new((0..n).map(CpuId).collect(), LatencyUnit::Ns, cells.collect()).unwrap()
 }
 

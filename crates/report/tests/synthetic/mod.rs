@@ -3,9 +3,13 @@
 // Each test binary uses a part of this.
 #![allow(dead_code)]
 
-use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, NewCampaign, Purpose, Record, Trial};
+use pinwise_campaign::{
+    CampaignId, CampaignInfo, CampaignState, NewCampaign, Purpose, Record, Trial,
+};
 use pinwise_evt::{Method, Options, Sample, estimate};
-use pinwise_placement::{Advice, Best, Bound, Budget, Cost, Drift, Estimate, Outcome, Question, StrategyName};
+use pinwise_placement::{
+    Advice, Best, Bound, Budget, Cost, Drift, Estimate, Outcome, Question, StrategyName,
+};
 use pinwise_testbed::{Effort, MeasureError, Measurement, Retry, Setting, Thread, Unit, Workload};
 use pinwise_topology::{Alike, Assignment, Machine, Random};
 use std::time::Duration;
@@ -69,14 +73,20 @@ pub(crate) fn campaign(plot: &Plot<'_>) -> Synthetic {
         if turn % 20 == 0 {
             let bistable = if maker.random.unit() < 0.3 { 0.66 } else { 0.79 };
             maker.measure(Setting::Unpinned, Purpose::Baseline, plot.optimum * bistable, 0.02);
-            maker.measure(Setting::Pinned(reference.clone()), Purpose::Reference, plot.optimum * 0.83, 0.006);
+            maker.measure(
+                Setting::Pinned(reference.clone()),
+                Purpose::Reference,
+                plot.optimum * 0.83,
+                0.006,
+            );
         }
         if turn % 97 == 96 {
             maker.fail(Setting::Pinned(draw(&mut maker.random.clone())));
         }
         let assignment = draw(&mut maker.random);
         let true_value = quality(&mut maker.random);
-        let value = maker.measure(Setting::Pinned(assignment.clone()), Purpose::Sample, true_value, 0.002);
+        let value =
+            maker.measure(Setting::Pinned(assignment.clone()), Purpose::Sample, true_value, 0.002);
         sampled.push((assignment, value));
     }
     sampled.sort_by(|a, b| b.1.total_cmp(&a.1));
@@ -89,9 +99,17 @@ pub(crate) fn campaign(plot: &Plot<'_>) -> Synthetic {
             values.push(maker.measure(setting, Purpose::Final, finalists[0].1 * 0.997, 0.004));
         }
         let bistable = if turn % 3 == 0 { 0.66 } else { 0.79 };
-        unpinned.push(maker.measure(Setting::Unpinned, Purpose::Final, plot.optimum * bistable, 0.02));
+        unpinned.push(maker.measure(
+            Setting::Unpinned,
+            Purpose::Final,
+            plot.optimum * bistable,
+            0.02,
+        ));
     }
-    let best = |index: usize| Best { assignment: finalists[index].0.clone(), performance: mean(&fresh[index]) };
+    let best = |index: usize| Best {
+        assignment: finalists[index].0.clone(),
+        performance: mean(&fresh[index]),
+    };
     let baseline = mean(&unpinned);
     let first = best(0).performance;
     let (Maker { records, elapsed, .. }, failed) = (maker, (plot.samples / 97) as u64);
@@ -112,9 +130,19 @@ pub(crate) fn campaign(plot: &Plot<'_>) -> Synthetic {
         assignments: "592573".to_owned(),
         drift: Some(Drift { change: -0.002, significant: false, n: plot.samples.div_ceil(20) }),
         notes: Vec::new(),
-        cost: Cost { measurements: records.len() as u64, failed, classes: plot.samples as u64, time: elapsed },
-        failure: records.iter().rev().find_map(|record| Some(record.outcome.as_ref().err()?.message.clone())),
-        strategy: "random sampling: 592,573 assignments are too many to measure each within the budget".to_owned(),
+        cost: Cost {
+            measurements: records.len() as u64,
+            failed,
+            classes: plot.samples as u64,
+            time: elapsed,
+        },
+        failure: records
+            .iter()
+            .rev()
+            .find_map(|record| Some(record.outcome.as_ref().err()?.message.clone())),
+        strategy:
+            "random sampling: 592,573 assignments are too many to measure each within the budget"
+                .to_owned(),
         stopped_because: "the budget of measurements is spent".to_owned(),
         forecast: None,
     };
@@ -125,7 +153,16 @@ pub(crate) fn campaign(plot: &Plot<'_>) -> Synthetic {
         seed: 42,
         ..Question::new(StrategyName::Auto, Budget::Measurements(plot.samples as u64))
     };
-    let command = ["pinwise", "place", "--metric", r"stdout:Tx-pps: +(\d+)", "--", "./ipfwd", "--pipelines", "2"];
+    let command = [
+        "pinwise",
+        "place",
+        "--metric",
+        r"stdout:Tx-pps: +(\d+)",
+        "--",
+        "./ipfwd",
+        "--pipelines",
+        "2",
+    ];
     let info = CampaignInfo {
         id: CampaignId(12),
         started: 1_795_231_081,
@@ -167,14 +204,27 @@ impl Maker {
     }
 
     fn fail(&mut self, setting: Setting) {
-        let error = MeasureError::new(Retry::Same, "no packet within the window of 40 ms: the target was idle");
+        let error = MeasureError::new(
+            Retry::Same,
+            "no packet within the window of 40 ms: the target was idle",
+        );
         self.record(setting, Purpose::Sample, Err(error));
     }
 
-    fn record(&mut self, setting: Setting, purpose: Purpose, outcome: Result<Measurement, MeasureError>) {
+    fn record(
+        &mut self,
+        setting: Setting,
+        purpose: Purpose,
+        outcome: Result<Measurement, MeasureError>,
+    ) {
         self.elapsed += Duration::from_millis(52);
         let trial = Trial { setting, purpose, effort: Effort::default() };
-        self.records.push(Record { number: self.records.len() as u64, trial, outcome, elapsed: self.elapsed });
+        self.records.push(Record {
+            number: self.records.len() as u64,
+            trial,
+            outcome,
+            elapsed: self.elapsed,
+        });
     }
 }
 
@@ -182,9 +232,17 @@ impl Maker {
 pub(crate) fn mean(values: &[f64]) -> Estimate {
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;
-    let spread = (values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt();
+    let spread =
+        (values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt();
     let half = 2.0 * spread / n.sqrt();
-    Estimate { mean, low: mean - half, high: mean + half, n: values.len(), confidence: 0.95, spread }
+    Estimate {
+        mean,
+        low: mean - half,
+        high: mean + half,
+        n: values.len(),
+        confidence: 0.95,
+        spread,
+    }
 }
 
 fn bound(sampled: &[(Assignment, f64)], method: Method) -> Bound {
@@ -217,8 +275,13 @@ fn bound(sampled: &[(Assignment, f64)], method: Method) -> Bound {
 
 /// Every assignment measured: nothing is estimated.
 pub(crate) fn exact() -> Synthetic {
-    let mut campaign =
-        campaign(&Plot { machine: "core:3 pu:2", instances: 1, samples: 60, ties: 0, ..Plot::default() });
+    let mut campaign = campaign(&Plot {
+        machine: "core:3 pu:2",
+        instances: 1,
+        samples: 60,
+        ties: 0,
+        ..Plot::default()
+    });
     let bound = &mut campaign.outcome.bound;
     (bound.method, bound.upb, bound.gap) = ("exact".to_owned(), None, None);
     bound.notes = vec!["every assignment was measured: the best is exact but for noise".to_owned()];
@@ -227,8 +290,7 @@ pub(crate) fn exact() -> Synthetic {
 }
 
 /// Text that a program under test controls, as an attacker would choose it.
-pub(crate) const HOSTILE: &str =
-    "</script><script>window.hostile=1</script><img src=x onerror='window.hostile=1'>\"'&<!--\u{2028}";
+pub(crate) const HOSTILE: &str = "</script><script>window.hostile=1</script><img src=x onerror='window.hostile=1'>\"'&<!--\u{2028}";
 
 /// Hostile text wherever the program under test, the machine or the user has a say.
 pub(crate) fn hostile() -> Synthetic {

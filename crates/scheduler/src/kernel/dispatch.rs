@@ -1,10 +1,12 @@
 //! Who runs where: wake-up placement, preemption, time slices, balancing, taking work away.
 //!
-//! The rules are those of the OpenSolaris dispatcher. A thread that wakes is queued at the context it ran on last if that was within the
-//! last 30 ms, else at the context that runs the least important thread, its own package first. If the queue there is longer than the next
-//! one's in the ring of its package (by more than two from priority 16 on), the thread goes to the next. A higher priority preempts at
-//! once; who is preempted goes to the front of its queue, whose slice ended to the back. An idle context takes the most important
-//! thread that has waited 100 µs elsewhere, from its own package first.
+//! The rules are those of the OpenSolaris dispatcher. A thread that wakes is queued at the context
+//! it ran on last if that was within the last 30 ms, else at the context that runs the least
+//! important thread, its own package first. If the queue there is longer than the next one's in the
+//! ring of its package (by more than two from priority 16 on), the thread goes to the next. A
+//! higher priority preempts at once; who is preempted goes to the front of its queue, whose slice
+//! ended to the back. An idle context takes the most important thread that has waited 100 µs
+//! elsewhere, from its own package first.
 
 use super::{Burst, Kernel, Nanos, Phase, State, ThreadId, Timer, Wait, timesharing};
 use std::cmp::Reverse;
@@ -60,8 +62,9 @@ impl Kernel<'_> {
         if length(chosen).saturating_sub(slack) > length(next) { next } else { chosen }
     }
 
-    /// The context that runs the least important thread, or none, where `id` would run at once: at home, else elsewhere; where it
-    /// would not, the best at home. Among equals the one it ran on last, then the first from a place of its own.
+    /// The context that runs the least important thread, or none, where `id` would run at once: at
+    /// home, else elsewhere; where it would not, the best at home. Among equals the one it ran
+    /// on last, then the first from a place of its own.
     fn least_important(&self, id: ThreadId) -> usize {
         let thread = &self.threads[id];
         let packages = self.platform.packages();
@@ -106,7 +109,11 @@ impl Kernel<'_> {
         }
         if let Some(last) = thread.last.filter(|&last| last != context) {
             thread.account.migrations += 1;
-            thread.refill = self.platform.refill(last, context, if thread.ours { self.working_set } else { 0.0 });
+            thread.refill = self.platform.refill(
+                last,
+                context,
+                if thread.ours { self.working_set } else { 0.0 },
+            );
         }
         thread.last = Some(context);
         let slice = thread.slice;
@@ -142,7 +149,8 @@ impl Kernel<'_> {
         }
     }
 
-    /// A thread of higher priority waits at `context`, unless another context has taken it meanwhile.
+    /// A thread of higher priority waits at `context`, unless another context has taken it
+    /// meanwhile.
     pub(super) fn preempt(&mut self, context: usize) {
         let Some(running) = self.contexts[context].running else { return };
         let priority = self.threads[running].priority;
@@ -166,8 +174,8 @@ impl Kernel<'_> {
         }
     }
 
-    /// The running thread of `context` has to make room: to the front of the queue if it has some of its slice left, else to the back of
-    /// the queue here or next door.
+    /// The running thread of `context` has to make room: to the front of the queue if it has some
+    /// of its slice left, else to the back of the queue here or next door.
     fn put_back(&mut self, context: usize) {
         let Some(id) = self.take_off(context) else { return };
         self.give_up_spinning(id);
@@ -175,7 +183,8 @@ impl Kernel<'_> {
         thread.account.involuntary += 1;
         let fresh = thread.slice == timesharing::slice(thread.priority);
         if fresh {
-            // Its successor leaves the queue after it has come in, as in the original: that is what makes threads wander.
+            // Its successor leaves the queue after it has come in, as in the original: that is what
+            // makes threads wander.
             let target = self.choose(id);
             if target == context {
                 self.wait_here(id, context, false);
@@ -220,21 +229,24 @@ impl Kernel<'_> {
         }
     }
 
-    /// A thread for an idle context from the queue of another, if one has waited long enough there; else, where some wait, another
-    /// look is due when the first of them has.
+    /// A thread for an idle context from the queue of another, if one has waited long enough there;
+    /// else, where some wait, another look is due when the first of them has.
     fn steal(&mut self, context: usize) -> Option<ThreadId> {
         let nosteal = self.platform.costs.nosteal;
         let home = self.platform.package(context);
         let mut best: Option<(bool, u8, Reverse<Nanos>, ThreadId, usize)> = None;
         let mut soonest = Nanos::NEVER;
-        for (other, place) in self.contexts.iter().enumerate().filter(|&(other, _)| other != context) {
+        for (other, place) in
+            self.contexts.iter().enumerate().filter(|&(other, _)| other != context)
+        {
             for (priority, id) in place.queue.iter() {
                 let since = self.threads[id].queued;
                 if since + nosteal > self.now {
                     soonest = soonest.min(since + nosteal);
                     continue;
                 }
-                let rank = (self.platform.package(other) == home, priority, Reverse(since), id, other);
+                let rank =
+                    (self.platform.package(other) == home, priority, Reverse(since), id, other);
                 if best.is_none_or(|best| (rank.0, rank.1, rank.2) > (best.0, best.1, best.2)) {
                     best = Some(rank);
                 }
@@ -280,13 +292,17 @@ impl Kernel<'_> {
         for id in 0..self.threads.len() {
             let thread = &mut self.threads[id];
             thread.looks += 1;
-            if thread.state == State::Queued && timesharing::waited_too_long(thread.priority, thread.looks) {
+            if thread.state == State::Queued
+                && timesharing::waited_too_long(thread.priority, thread.looks)
+            {
                 thread.priority = timesharing::lifted(thread.priority);
                 thread.looks = 0;
                 thread.slice = timesharing::slice(thread.priority);
                 let priority = thread.priority;
-                if let Some(context) =
-                    self.contexts.iter().position(|place| place.queue.iter().any(|(_, other)| other == id))
+                if let Some(context) = self
+                    .contexts
+                    .iter()
+                    .position(|place| place.queue.iter().any(|(_, other)| other == id))
                 {
                     self.contexts[context].queue.remove(id);
                     self.contexts[context].queue.push_back(id, priority);

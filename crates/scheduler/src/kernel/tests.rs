@@ -22,7 +22,11 @@ fn exactly(mean: f64) -> Span {
 fn a_barrier_nobody_else_comes_to_is_told_as_a_deadlock() {
     let platform = platform("2x1");
     let script = vec![Step::Compute(exactly(5e3)), Step::Barrier { barrier: 0, join: false }];
-    let mut kernel = Kernel::new(&platform, parts(vec![body(script.clone(), 1), body(script, 1)], 0, vec![3]), 1);
+    let mut kernel = Kernel::new(
+        &platform,
+        parts(vec![body(script.clone(), 1), body(script, 1)], 0, vec![3]),
+        1,
+    );
     let error = kernel.advance(Nanos::from_seconds(10.0)).unwrap_err();
     let Stuck::Deadlock { waiting, .. } = error;
     assert_eq!(waiting, 2);
@@ -54,7 +58,8 @@ fn a_contended_mutex_serializes_and_its_waiters_account_for_it() {
         ledger.at
     );
     assert!(ledger.at <= Nanos::from_millis(420.0), "{:?}", ledger.at);
-    // Whoever releases it takes it again before the thread it has woken is there, so that one finishes after the other: 100 + 200 + 300 ms.
+    // Whoever releases it takes it again before the thread it has woken is there, so that one
+    // finishes after the other: 100 + 200 + 300 ms.
     assert!(ledger.total().lock > Nanos::from_millis(590.0), "{:?}", ledger.total());
 }
 

@@ -1,7 +1,8 @@
 //! Fork-join programs as threads.
 //!
-//! Each iteration: the main thread does the serial part; the opening barrier; everybody's share of the parallel part; the closing
-//! barrier. A share is cut into segments where there are critical sections or waits for input and output in it.
+//! Each iteration: the main thread does the serial part; the opening barrier; everybody's share of
+//! the parallel part; the closing barrier. A share is cut into segments where there are critical
+//! sections or waits for input and output in it.
 
 use super::{Fitted, ForkJoin};
 use crate::kernel::Parts;
@@ -21,12 +22,15 @@ pub(super) fn parts(shape: &ForkJoin, fitted: &Fitted, n: u32, endless: bool) ->
         Body { role: role.to_owned(), script: script.into(), rounds, output: None }
     };
     let parallel = fitted.work_ms * 1e6 * (1.0 - fitted.serial);
-    let serial = Step::Compute(Span { mean: fitted.work_ms * 1e6 * fitted.serial, spread: fitted.spread });
-    let mut shares = (0..n).map(|worker| share(fitted, locks, parallel * fraction(units, worker, n)));
+    let serial =
+        Step::Compute(Span { mean: fitted.work_ms * 1e6 * fitted.serial, spread: fitted.spread });
+    let mut shares =
+        (0..n).map(|worker| share(fitted, locks, parallel * fraction(units, worker, n)));
     let main = if main_works { shares.next().unwrap_or_default() } else { Vec::new() };
     let mut bodies = vec![body("main", vec![serial], main)];
     bodies.extend(shares.map(|share| body("workers", Vec::new(), share)));
-    let sleep = Step::Sleep { span: Span { mean: fitted.sleep_ms * 1e6, spread: 1.0 }, chance: 1.0 };
+    let sleep =
+        Step::Sleep { span: Span { mean: fitted.sleep_ms * 1e6, spread: 1.0 }, chance: 1.0 };
     bodies.extend((0..helpers).map(|_| body("helpers", Vec::new(), vec![sleep])));
     let parties = bodies.len();
     Parts {
@@ -39,7 +43,8 @@ pub(super) fn parts(shape: &ForkJoin, fitted: &Fitted, n: u32, endless: bool) ->
     }
 }
 
-/// The part of the parallel work that `worker` of `n` does: whole units, the first workers one more where they do not divide.
+/// The part of the parallel work that `worker` of `n` does: whole units, the first workers one more
+/// where they do not divide.
 fn fraction(units: Option<u32>, worker: u32, n: u32) -> f64 {
     match units {
         None => 1.0 / f64::from(n),
@@ -65,11 +70,18 @@ fn share(fitted: &Fitted, locks: u32, work: f64) -> Vec<Step> {
     for _ in 0..segments as usize {
         steps.push(compute(each - critical));
         if locks > 0 {
-            steps.extend([Step::Lock { first: 0, count: locks as usize }, compute(critical), Step::Unlock]);
+            steps.extend([
+                Step::Lock { first: 0, count: locks as usize },
+                compute(critical),
+                Step::Unlock,
+            ]);
         }
         if sleeps {
             let chance = each / (fitted.sleep_every_ms * 1e6);
-            steps.push(Step::Sleep { span: Span { mean: fitted.sleep_ms * 1e6, spread: 1.0 }, chance });
+            steps.push(Step::Sleep {
+                span: Span { mean: fitted.sleep_ms * 1e6, spread: 1.0 },
+                chance,
+            });
         }
     }
     steps
@@ -81,7 +93,9 @@ mod tests {
 
     #[test]
     fn units_are_spread_as_evenly_as_they_go() {
-        let of = |n: u32| (0..n).map(|worker| fraction(Some(128), worker, n) * 128.0).collect::<Vec<_>>();
+        let of = |n: u32| {
+            (0..n).map(|worker| fraction(Some(128), worker, n) * 128.0).collect::<Vec<_>>()
+        };
         assert_eq!(of(24).iter().filter(|&&units| units == 6.0).count(), 8);
         assert_eq!(of(24).iter().filter(|&&units| units == 5.0).count(), 16);
         assert_eq!(of(24).iter().sum::<f64>(), 128.0);
@@ -90,13 +104,23 @@ mod tests {
 
     #[test]
     fn cutting_a_share_loses_no_work() {
-        let fitted =
-            Fitted { segment_us: 30.0, critical_us: 5.0, sleep_every_ms: 1.0, sleep_ms: 2.0, ..Fitted::default() };
+        let fitted = Fitted {
+            segment_us: 30.0,
+            critical_us: 5.0,
+            sleep_every_ms: 1.0,
+            sleep_ms: 2.0,
+            ..Fitted::default()
+        };
         let steps = share(&fitted, 3, 1e6);
-        let work = steps.iter().map(|step| if let Step::Compute(span) = step { span.mean } else { 0.0 }).sum::<f64>();
+        let work = steps
+            .iter()
+            .map(|step| if let Step::Compute(span) = step { span.mean } else { 0.0 })
+            .sum::<f64>();
         assert!((work - 1e6).abs() < 1e-3, "{work}");
-        let chance =
-            steps.iter().map(|step| if let Step::Sleep { chance, .. } = step { *chance } else { 0.0 }).sum::<f64>();
+        let chance = steps
+            .iter()
+            .map(|step| if let Step::Sleep { chance, .. } = step { *chance } else { 0.0 })
+            .sum::<f64>();
         assert!((chance - 1.0).abs() < 1e-9, "one wait per millisecond, {chance}");
     }
 }

@@ -1,4 +1,5 @@
-//! Pipelines as threads: each stage takes from the queue before it, works, puts into the queue behind it.
+//! Pipelines as threads: each stage takes from the queue before it, works, puts into the queue
+//! behind it.
 
 use super::{Fitted, Pipeline, Stage};
 use crate::kernel::Parts;
@@ -7,7 +8,8 @@ use crate::thread::{Body, Span, Step};
 pub(super) fn parts(shape: &Pipeline, fitted: &Fitted, n: u32, endless: bool) -> Parts {
     let Pipeline { stages, items, capacity } = shape;
     let many = |stage: &Stage| if stage.many { n as usize } else { 1 };
-    // The main thread only creates the others and waits for their end; waiting for it does not show in any other's account.
+    // The main thread only creates the others and waits for their end; waiting for it does not show
+    // in any other's account.
     let main = Body { role: "main".to_owned(), script: [].into(), rounds: 1, output: None };
     let mut bodies = vec![main];
     let mut queues = Vec::new();

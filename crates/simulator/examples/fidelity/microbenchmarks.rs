@@ -24,7 +24,9 @@ pub(crate) fn section(published: &Path) -> Result<String, Box<dyn Error>> {
     let stressed: Vec<_> = figures.iter().map(|figure| figure.experiment).collect();
     let mut results = characterization::run(&processor, &[alone, stressed].concat(), SETS)?;
     let beside = results.split_off(Microbenchmark::ALL.len());
-    let isolated = |benchmark| &results[Microbenchmark::ALL.iter().position(|&other| other == benchmark).unwrap_or(0)];
+    let isolated = |benchmark| {
+        &results[Microbenchmark::ALL.iter().position(|&other| other == benchmark).unwrap_or(0)]
+    };
 
     let mut text = format!(
         "## Microbenchmarks\n\n\
@@ -36,7 +38,12 @@ pub(crate) fn section(published: &Path) -> Result<String, Box<dyn Error>> {
     );
     for (benchmark, published) in cpis {
         let cpi = isolated(benchmark).mean();
-        writeln!(text, "| {} | {published} | {cpi:.2} | {} |", benchmark.name(), difference(cpi, published))?;
+        writeln!(
+            text,
+            "| {} | {published} | {cpi:.2} | {} |",
+            benchmark.name(),
+            difference(cpi, published)
+        )?;
     }
     text += "\n### Slowdown beside other benchmarks (figures 2 to 5)\n\n\
              *pipe*, *core*, *chip*: the others run in the same pipe, in the other pipe of the core, on another core; where more \
@@ -74,7 +81,8 @@ pub(crate) fn section(published: &Path) -> Result<String, Box<dyn Error>> {
     Ok(text)
 }
 
-/// What the table says, and under which of agree, differ, contradict it counts. A figure that contradicts others may agree all the same.
+/// What the table says, and under which of agree, differ, contradict it counts. A figure that
+/// contradicts others may agree all the same.
 fn verdict(figure: &Figure, slowdown: &Spread) -> (String, usize) {
     let agrees = (slowdown.mean() / figure.slowdown - 1.0).abs() <= 0.05;
     match figure.contradiction() {

@@ -1,4 +1,5 @@
-//! The nine variants of IPFwd: every assignment of two instances, and what is lost by the worst, a random and a balanced one.
+//! The nine variants of IPFwd: every assignment of two instances, and what is lost by the worst, a
+//! random and a balanced one.
 
 use pinwise_simulator::program::Pipeline;
 use pinwise_simulator::{Processor, SimulatedTestbed, Window};
@@ -11,7 +12,8 @@ use std::fmt::Write;
 const INSTANCES: usize = 2;
 /// The nine variants come first in [`Pipeline::ALL`].
 const VARIANTS: usize = 9;
-/// Windows per assignment. The best and the worst of so many single ones would be flattered by their noise.
+/// Windows per assignment. The best and the worst of so many single ones would be flattered by
+/// their noise.
 const REPEATS: usize = 2;
 const WINDOW: Window = Window { cycles: 300_000, starts: 1 };
 
@@ -36,10 +38,12 @@ pub(crate) fn section() -> Result<String, Box<dyn Error>> {
     let tree = SharingTree::new(&machine, Alike::ByStructure);
     let space = Space::new(tree.clone(), 3 * INSTANCES, PerContext::AtMost(1))?;
     let assignments: Vec<Assignment> = space.classes().collect();
-    // Threads that are put on contexts by chance come out as an assignment as often as there are ways to make it.
+    // Threads that are put on contexts by chance come out as an assignment as often as there are
+    // ways to make it.
     let ways = |assignment: &Assignment| space.class_size(assignment).to_string().parse::<f64>();
     let ways: Vec<f64> = assignments.iter().map(ways).collect::<Result<_, _>>()?;
-    let balanced: Vec<bool> = assignments.iter().map(|assignment| is_balanced(&tree, assignment)).collect();
+    let balanced: Vec<bool> =
+        assignments.iter().map(|assignment| is_balanced(&tree, assignment)).collect();
     let mut text = format!(
         "## Packet pipelines\n\n\
          Two instances of each variant of IPFwd, six threads, in each of their {} different assignments; {REPEATS} windows of {} cycles \
@@ -55,25 +59,38 @@ pub(crate) fn section() -> Result<String, Box<dyn Error>> {
     );
     let trials: Vec<_> = assignments
         .iter()
-        .flat_map(|assignment| vec![(Setting::Pinned(assignment.clone()), Effort::default()); REPEATS])
+        .flat_map(|assignment| {
+            vec![(Setting::Pinned(assignment.clone()), Effort::default()); REPEATS]
+        })
         .collect();
     let mut all = Vec::new();
     for &program in &Pipeline::ALL[..VARIANTS] {
-        let mut testbed =
-            SimulatedTestbed::new(processor.clone(), machine.clone(), vec![program; INSTANCES], WINDOW, 1)?;
+        let mut testbed = SimulatedTestbed::new(
+            processor.clone(),
+            machine.clone(),
+            vec![program; INSTANCES],
+            WINDOW,
+            1,
+        )?;
         let measured = testbed.measure_all(&trials).into_iter().collect::<Result<Vec<_>, _>>()?;
         let windows: Vec<f64> = measured.iter().map(|window| window.performance).collect();
         let figures = figures(program, &windows, &ways, &balanced);
         let [best, mean, worst] = figures.balanced;
         let shown = [figures.worst, figures.naive, best, mean, worst].map(percent).join(" | ");
         let repeats = 100.0 * figures.repeats;
-        writeln!(text, "| {} | {:.3} | {shown} | {repeats:.2} % |", program.name(), figures.best / 1e6)?;
+        writeln!(
+            text,
+            "| {} | {:.3} | {shown} | {repeats:.2} % |",
+            program.name(),
+            figures.best / 1e6
+        )?;
         all.push(figures);
     }
     Ok(text + &comparison(&all))
 }
 
-/// From the [`REPEATS`] windows of every assignment, the ways to make each, and whether it is balanced.
+/// From the [`REPEATS`] windows of every assignment, the ways to make each, and whether it is
+/// balanced.
 fn figures(program: Pipeline, windows: &[f64], ways: &[f64], balanced: &[bool]) -> Figures {
     let repeats: Vec<&[f64]> = windows.chunks(REPEATS).collect();
     let performances: Vec<f64> =
@@ -83,10 +100,17 @@ fn figures(program: Pipeline, windows: &[f64], ways: &[f64], balanced: &[bool]) 
         (1.0, squares / (REPEATS - 1) as f64)
     });
     let best = performances.iter().copied().fold(f64::MIN, f64::max);
-    let losses: Vec<(f64, f64)> =
-        ways.iter().zip(&performances).map(|(ways, performance)| (*ways, 1.0 - performance / best)).collect();
-    let even: Vec<(f64, f64)> =
-        losses.iter().zip(balanced).filter(|(_, even)| **even).map(|(weighted, _)| *weighted).collect();
+    let losses: Vec<(f64, f64)> = ways
+        .iter()
+        .zip(&performances)
+        .map(|(ways, performance)| (*ways, 1.0 - performance / best))
+        .collect();
+    let even: Vec<(f64, f64)> = losses
+        .iter()
+        .zip(balanced)
+        .filter(|(_, even)| **even)
+        .map(|(weighted, _)| *weighted)
+        .collect();
     let worst = |losses: &[(f64, f64)]| losses.iter().map(|(_, loss)| *loss).fold(0.0, f64::max);
     let least = even.iter().map(|(_, loss)| *loss).fold(1.0, f64::min);
     Figures {
@@ -122,7 +146,13 @@ fn comparison(all: &[Figures]) -> String {
             evens,
             "MICRO 2009, figure 7(a)",
         ),
-        ("best, M packets/s", "1.7 (one program, not named)", nine, best, "ASPLOS 2012, section 3.2"),
+        (
+            "best, M packets/s",
+            "1.7 (one program, not named)",
+            nine,
+            best,
+            "ASPLOS 2012, section 3.2",
+        ),
         ("worst", "58 % (the same)", nine, worst, "ASPLOS 2012, section 3.2"),
         ("best, M packets/s", "1.69, derived", &[IntAdd], best, "ASPLOS 2012, section 2"),
         ("best, M packets/s", "1.76, derived", &[IntMul], best, "ASPLOS 2012, section 2"),
@@ -135,9 +165,10 @@ fn comparison(all: &[Figures]) -> String {
         ("balanced, mean", "3 to 9 %", nine, balanced, "BlackBox, section 5.1"),
         ("balanced, worst", "up to 45 % (intadd)", nine, uneven, "BlackBox, section 5.1"),
     ];
-    let mut text = "\nThe papers give no table of these, but figures of single programs and ranges:\n\n\
+    let mut text =
+        "\nThe papers give no table of these, but figures of single programs and ranges:\n\n\
          | two instances | papers | of | here | source |\n|---|---|---|---|---|\n"
-        .to_owned();
+            .to_owned();
     for (figure, papers, programs, value, source) in rows {
         let of = match programs {
             [one] => one.name(),
@@ -145,9 +176,14 @@ fn comparison(all: &[Figures]) -> String {
             _ => "the nine variants",
         };
         let values = || all.iter().filter(|figures| programs.contains(&figures.program)).map(value);
-        let show = |value: f64| if papers.contains('%') { percent(value) } else { format!("{value:.2}") };
+        let show =
+            |value: f64| if papers.contains('%') { percent(value) } else { format!("{value:.2}") };
         let (least, most) = (values().fold(f64::MAX, f64::min), values().fold(f64::MIN, f64::max));
-        let here = if programs.len() == 1 { show(least) } else { format!("{} to {}", show(least), show(most)) };
+        let here = if programs.len() == 1 {
+            show(least)
+        } else {
+            format!("{} to {}", show(least), show(most))
+        };
         text += &format!("| {figure} | {papers} | {of} | {here} | {source} |\n");
     }
     text + "\n*Derived*: printed are the differences of naive, Linux-like and optimal, in packets/s and in percent, of naive where they are gains. \
@@ -155,7 +191,8 @@ fn comparison(all: &[Figures]) -> String {
             count that share the cores they use evenly, be it all threads in one. The programs are rebuilt from what is said of them ([SIMULATOR.md](SIMULATOR.md)).\n"
 }
 
-/// Whether the cores in use hold equal numbers of threads, and the pipes of each core do, to within one.
+/// Whether the cores in use hold equal numbers of threads, and the pipes of each core do, to within
+/// one.
 fn is_balanced(tree: &SharingTree, assignment: &Assignment) -> bool {
     let leaves = tree.leaves().len() as u32;
     let loads = |kind: DomainKind, of: Option<u32>| {
@@ -176,19 +213,24 @@ fn is_balanced(tree: &SharingTree, assignment: &Assignment) -> bool {
         let held = || loads.iter().map(|(_, held)| *held);
         held().max().unwrap_or(0) - held().min().unwrap_or(0) <= 1
     };
-    let used: Vec<(u32, usize)> = loads(DomainKind::Core, None).into_iter().filter(|(_, held)| *held > 0).collect();
+    let used: Vec<(u32, usize)> =
+        loads(DomainKind::Core, None).into_iter().filter(|(_, held)| *held > 0).collect();
     even(&used) && used.iter().all(|&(core, _)| even(&loads(DomainKind::Pipe, Some(core))))
 }
 
 /// The first leaf of the core around a leaf.
 fn core_of(tree: &SharingTree, leaf: u32) -> u32 {
-    tree.around(leaf).into_iter().find(|(kind, _)| *kind == DomainKind::Core).map_or(leaf, |(_, domain)| domain.start)
+    tree.around(leaf)
+        .into_iter()
+        .find(|(kind, _)| *kind == DomainKind::Core)
+        .map_or(leaf, |(_, domain)| domain.start)
 }
 
 /// The mean of values, each with its weight.
 fn mean(values: impl Iterator<Item = (f64, f64)>) -> f64 {
-    let (weights, sum) =
-        values.fold((0.0, 0.0), |(weights, sum), (weight, value)| (weights + weight, sum + weight * value));
+    let (weights, sum) = values.fold((0.0, 0.0), |(weights, sum), (weight, value)| {
+        (weights + weight, sum + weight * value)
+    });
     sum / weights
 }
 

@@ -1,4 +1,5 @@
-//! The modelled operating system beside the Thread Reinforcer paper: its table of choices, from the page that holds all of them.
+//! The modelled operating system beside the Thread Reinforcer paper: its table of choices, from the
+//! page that holds all of them.
 
 use std::error::Error;
 
@@ -10,7 +11,9 @@ const END: &str = "for the paper's reason.";
 
 pub(crate) fn section() -> Result<String, Box<dyn Error>> {
     let begin = PAGE.find(BEGIN).ok_or("docs/FIDELITY-THREADS.md has no table of choices")?;
-    let length = PAGE[begin..].find(END).ok_or("docs/FIDELITY-THREADS.md: the table of choices has no end")?;
+    let length = PAGE[begin..]
+        .find(END)
+        .ok_or("docs/FIDELITY-THREADS.md: the table of choices has no end")?;
     let table = &PAGE[begin..begin + length + END.len()];
     Ok(format!(
         "## Thread Reinforcer on the modelled operating system\n\n\

@@ -1,8 +1,9 @@
 //! Which lines no other core can take out of a first-level cache.
 //!
-//! A line leaves it in three ways: another line of its own core takes its place, another core stores to it, or it leaves the second level.
-//! The first needs a fill, which the core knows of. The second does not happen to a line that no program stores to. The third never
-//! happens where all lines of a job fit the second level, set by set.
+//! A line leaves it in three ways: another line of its own core takes its place, another core
+//! stores to it, or it leaves the second level. The first needs a fill, which the core knows of.
+//! The second does not happen to a line that no program stores to. The third never happens where
+//! all lines of a job fit the second level, set by set.
 
 use crate::processor::Processor;
 use crate::program::{Address, Job, Ring, Side, Step};
@@ -21,12 +22,16 @@ pub(super) struct Kept {
 impl Kept {
     pub(super) fn new(processor: &Processor, job: &Job) -> Self {
         let (mut used, mut stored) = (Vec::new(), Vec::new());
-        used.extend(job.resident.iter().map(|region| region.base..=region.base + region.length.max(1) - 1));
+        used.extend(
+            job.resident.iter().map(|region| region.base..=region.base + region.length.max(1) - 1),
+        );
         for step in job.threads.iter().flat_map(|program| program.steps()) {
             match *step {
                 Step::Load(address) => used.push(reached(job, address)),
                 Step::Store(address) => stored.push(reached(job, address)),
-                Step::Poll { ring, .. } | Step::Publish { ring, .. } => stored.push(indices(&job.rings[ring])),
+                Step::Poll { ring, .. } | Step::Publish { ring, .. } => {
+                    stored.push(indices(&job.rings[ring]))
+                }
                 _ => {}
             }
         }
@@ -35,10 +40,15 @@ impl Kept {
         Self { fits: fits(processor, used), stored: lines(stored, shift), shift }
     }
 
-    /// Whether what a load of `address` finds in the first level of its core stays there until a fill of that core.
+    /// Whether what a load of `address` finds in the first level of its core stays there until a
+    /// fill of that core.
     pub(super) fn is_kept(&self, job: &Job, address: Address) -> bool {
         let load = line(&reached(job, address), self.shift);
-        self.fits && self.stored.iter().all(|stored| stored.end() < load.start() || load.end() < stored.start())
+        self.fits
+            && self
+                .stored
+                .iter()
+                .all(|stored| stored.end() < load.start() || load.end() < stored.start())
     }
 }
 
@@ -62,7 +72,9 @@ fn fits(processor: &Processor, used: Vec<RangeInclusive<u64>>) -> bool {
 fn reached(job: &Job, address: Address) -> RangeInclusive<u64> {
     match address {
         Address::Fixed(address) => address..=address,
-        Address::Walk { base, length, .. } | Address::Random { base, length, .. } => base..=base + length.max(1) - 1,
+        Address::Walk { base, length, .. } | Address::Random { base, length, .. } => {
+            base..=base + length.max(1) - 1
+        }
         Address::Slot { ring, offset, .. } => {
             let ring = &job.rings[ring];
             ring.slot(0) + offset..=ring.slot(u64::from(ring.slots) - 1) + offset
@@ -86,7 +98,9 @@ fn lines(mut ranges: Vec<RangeInclusive<u64>>, shift: u32) -> Vec<RangeInclusive
     for range in ranges {
         let lines = line(&range, shift);
         match merged.last_mut() {
-            Some(last) if lines.start() <= last.end() => *last = *last.start()..=*last.end().max(lines.end()),
+            Some(last) if lines.start() <= last.end() => {
+                *last = *last.start()..=*last.end().max(lines.end())
+            }
             _ => merged.push(lines),
         }
     }
@@ -112,7 +126,8 @@ mod tests {
 
     #[test]
     fn what_is_stored_to_is_not_kept() {
-        let (below, stored, above) = (Address::Fixed(1023), Address::Fixed(1039), Address::Fixed(1040));
+        let (below, stored, above) =
+            (Address::Fixed(1023), Address::Fixed(1039), Address::Fixed(1040));
         let steps = [Step::Load(below), Step::Store(Address::Fixed(1024)), Step::Load(above)];
         assert_eq!(kept(&steps, [below, stored, above, walk(0, 4096)]), [true, false, true, false]);
     }
@@ -136,6 +151,9 @@ mod tests {
         let threads = vec![Program::new(vec![half]).unwrap()];
         let resident = vec![Region { base: 2 << 20, length: 3 << 20 }];
         let job = Job { resident, ..Job::independent(threads) };
-        assert!(!Kept::new(&Processor::model("ultrasparc-t2").unwrap(), &job).is_kept(&job, walk(0, 64)));
+        assert!(
+            !Kept::new(&Processor::model("ultrasparc-t2").unwrap(), &job)
+                .is_kept(&job, walk(0, 64))
+        );
     }
 }

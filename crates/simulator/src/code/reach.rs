@@ -1,7 +1,7 @@
 //! How soon a thread can come to need a unit, from where it stands in its program.
 //!
-//! A lower bound: every load hits, every poll finds what it waits for. Of a loop that a thread is in, the rounds left are known; of one that
-//! is to come, the fewest it can have.
+//! A lower bound: every load hits, every poll finds what it waits for. Of a loop that a thread is
+//! in, the rounds left are known; of one that is to come, the fewest it can have.
 
 use super::{Code, Cursor, Flow, Instruction, Operation};
 
@@ -11,8 +11,8 @@ const NONE: u32 = u32::MAX;
 /// What is known of a step.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reach {
-    /// The fewest cycles from it to the next operation of the pipelined floating-point unit, and to the next division; in a loop, as if this
-    /// were its last round.
+    /// The fewest cycles from it to the next operation of the pipelined floating-point unit, and
+    /// to the next division; in a loop, as if this were its last round.
     to: [u32; 2],
     /// The end of the innermost loop it is in.
     end: u32,
@@ -24,7 +24,8 @@ pub(super) struct Reach {
 }
 
 impl Code {
-    /// The fewest cycles that pass from the next fetch of `cursor` to one of `operation`, which is [`Operation::Fpx`] or [`Operation::Fpd`].
+    /// The fewest cycles that pass from the next fetch of `cursor` to one of `operation`, which is
+    /// [`Operation::Fpx`] or [`Operation::Fpd`].
     pub(crate) fn cycles_to(&self, cursor: &Cursor, operation: Operation) -> u64 {
         let row = u64::from(cursor.row);
         let own = match cursor.operation {
@@ -53,12 +54,18 @@ impl Code {
 
 /// What is known of each step.
 pub(super) fn reach(instructions: &[Instruction]) -> Vec<Reach> {
-    let mut reach = vec![Reach { to: [NONE; 2], end: NONE, to_end: 0, round: 0, has: [false; 2] }; instructions.len()];
+    let mut reach = vec![
+        Reach { to: [NONE; 2], end: NONE, to_end: 0, round: 0, has: [false; 2] };
+        instructions.len()
+    ];
     // A loop begins after the one that it is in.
-    for (begin, opening) in instructions.iter().enumerate().rev().filter(|(_, opening)| opening.flow == Flow::Loop) {
+    for (begin, opening) in
+        instructions.iter().enumerate().rev().filter(|(_, opening)| opening.flow == Flow::Loop)
+    {
         let body = begin + 1..opening.end as usize;
         let units = instructions[body.clone()].iter().map(|instruction| instruction.operation);
-        let has = [Operation::Fpx, Operation::Fpd].map(|unit| units.clone().any(|operation| operation == unit));
+        let has = [Operation::Fpx, Operation::Fpd]
+            .map(|unit| units.clone().any(|operation| operation == unit));
         let round = cycles(instructions, &reach, body.start, body.end);
         for at in body.chain([opening.end as usize]) {
             if reach[at].end == NONE {
@@ -87,13 +94,15 @@ fn soonest(instructions: &[Instruction], reach: &[Reach], at: usize, which: usiz
     if instruction.operation == [Operation::Fpx, Operation::Fpd][which] {
         return instruction.row;
     }
-    let [next, jump] = [instruction.next, instruction.jump].map(|step| reach[step as usize].to[which]);
+    let [next, jump] =
+        [instruction.next, instruction.jump].map(|step| reach[step as usize].to[which]);
     let own = own(instruction, reach);
     let after = match (instruction.flow, instruction.operation) {
         (Flow::Loop, _) if reach[instruction.end as usize].has[which] => return next.min(jump),
         (Flow::Loop | Flow::EndPoll, _) => jump,
         (_, Operation::Poll) => next.min(jump),
-        // The end of a loop too: as if this were the last round, unless the next one is needed to get there.
+        // The end of a loop too: as if this were the last round, unless the next one is needed to
+        // get there.
         (Flow::EndLoop, _) => next.min(jump),
         _ => next,
     };
@@ -117,7 +126,8 @@ fn cycles(instructions: &[Instruction], reach: &[Reach], mut at: usize, end: usi
     while at != end {
         let instruction = &instructions[at];
         cycles = cycles.saturating_add(own(instruction, reach));
-        let passes = instruction.operation == Operation::Poll || matches!(instruction.flow, Flow::Loop | Flow::EndPoll);
+        let passes = instruction.operation == Operation::Poll
+            || matches!(instruction.flow, Flow::Loop | Flow::EndPoll);
         at = if passes { instruction.jump } else { instruction.next } as usize;
     }
     cycles

@@ -40,8 +40,9 @@ pub(super) fn append(
     begin
 }
 
-/// Makes one instruction of a row of one-cycle instructions and what follows it, if that is ready as soon as the row is over; a store may have to
-/// wait for the one before. Nothing else leads to the second of two steps of which the first is no loop, poll or end.
+/// Makes one instruction of a row of one-cycle instructions and what follows it, if that is ready
+/// as soon as the row is over; a store may have to wait for the one before. Nothing else leads to
+/// the second of two steps of which the first is no loop, poll or end.
 fn join_rows(steps: &[Step], instructions: &mut [Instruction]) {
     for at in 1..steps.len() {
         if let (
@@ -103,9 +104,14 @@ fn resolve(processor: &Processor, job: &Job, kept: &Kept, step: Step) -> Instruc
         }
         Step::Load(address) => {
             let kept = kept.is_kept(job, address);
-            return Instruction { operation: Operation::Load { kept }, ..access(instruction, address) };
+            return Instruction {
+                operation: Operation::Load { kept },
+                ..access(instruction, address)
+            };
         }
-        Step::Store(address) => return Instruction { operation: Operation::Store, ..access(instruction, address) },
+        Step::Store(address) => {
+            return Instruction { operation: Operation::Store, ..access(instruction, address) };
+        }
         Step::Poll { ring, side } => {
             let value = job.rings[ring].index(other(side));
             return Instruction {
@@ -144,9 +150,13 @@ fn access(instruction: Instruction, address: Address) -> Instruction {
         Address::Walk { base, stride, length } => {
             Instruction { flow: Flow::Walk, value: base, stride, length, ..instruction }
         }
-        Address::Random { base, length, grain } => {
-            Instruction { flow: Flow::Random, value: base, stride: grain, length: length / grain, ..instruction }
-        }
+        Address::Random { base, length, grain } => Instruction {
+            flow: Flow::Random,
+            value: base,
+            stride: grain,
+            length: length / grain,
+            ..instruction
+        },
         Address::Slot { ring, side, offset } => {
             Instruction { flow: Flow::Slot, value: offset, ring: ring as u32, side, ..instruction }
         }

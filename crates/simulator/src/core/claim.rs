@@ -1,12 +1,16 @@
-//! What a pipe may do with shared units while it runs by itself: use one that no other pipe can come to want meanwhile.
+//! What a pipe may do with shared units while it runs by itself: use one that no other pipe can
+//! come to want meanwhile.
 //!
-//! From where a thread stands in its program there is a least number of cycles to its next multiplication or division ([`Code::cycles_to`]).
-//! Until the first that this allows any thread of the other pipes, there is nothing to arbitrate. That stays true whatever happens.
+//! From where a thread stands in its program there is a least number of cycles to its next
+//! multiplication or division ([`Code::cycles_to`]). Until the first that this allows any thread of
+//! the other pipes, there is nothing to arbitrate. That stays true whatever happens.
 //!
-//! A load needs more: no fill may come in its way, and it must find its line in the first level, where no other core can take it out before.
-//! What such a load changes - the recency of the line, the last user of the unit - is seen by its own core alone, whose loads stay in order:
-//! a pipe goes on with them only until a cycle in which another is due, and one that waits for a unit is due by the cycle after the unit
-//! can start. Loads follow each other too closely for a bound as above to be worth its time.
+//! A load needs more: no fill may come in its way, and it must find its line in the first level,
+//! where no other core can take it out before. What such a load changes - the recency of the line,
+//! the last user of the unit - is seen by its own core alone, whose loads stay in order:
+//! a pipe goes on with them only until a cycle in which another is due, and one that waits for a
+//! unit is due by the cycle after the unit can start. Loads follow each other too closely for a
+//! bound as above to be worth its time.
 
 use super::divider::Divider;
 use super::port::Port;
@@ -14,7 +18,8 @@ use super::{NEVER, Shared, Strand};
 use crate::code::{Code, Operation};
 use crate::memory::Hierarchy;
 
-/// The cycles before which no other pipe of the core wants the floating-point unit, and the divide unit, as far as has been looked.
+/// The cycles before which no other pipe of the core wants the floating-point unit, and the divide
+/// unit, as far as has been looked.
 pub(super) type Clear = [u64; 2];
 
 /// The units of a core as one of its pipes sees them.
@@ -36,8 +41,8 @@ pub(super) struct Claim<'a> {
 }
 
 impl Claim<'_> {
-    /// Whether a strand of the pipe may fetch `operation` with `value`, its latency or address, in cycle `now`, and have its unit at once. If so it
-    /// has it; the latency is returned.
+    /// Whether a strand of the pipe may fetch `operation` with `value`, its latency or address, in
+    /// cycle `now`, and have its unit at once. If so it has it; the latency is returned.
     #[inline]
     pub(super) fn take(
         &mut self,
@@ -50,7 +55,9 @@ impl Claim<'_> {
         let clear = match operation {
             Operation::Fpx => &mut clear[0],
             Operation::Fpd if self.divider.is_free(self.pipe, now) => &mut clear[1],
-            Operation::Load { kept: true } if now < self.others_due => return self.load(value, now),
+            Operation::Load { kept: true } if now < self.others_due => {
+                return self.load(value, now);
+            }
             _ => return None,
         };
         if now >= *clear {
@@ -76,14 +83,16 @@ impl Claim<'_> {
         Some(self.l1_latency)
     }
 
-    /// The first cycle in which another pipe may want the unit of `operation`, or one up to `now` if that is not after it.
+    /// The first cycle in which another pipe may want the unit of `operation`, or one up to `now`
+    /// if that is not after it.
     #[inline(never)]
     fn clear(&self, operation: Operation, now: u64, strands: &[Strand], code: &Code) -> u64 {
         let mut clear = NEVER;
         for strand in strands.iter().filter(|strand| strand.pipe != self.pipe) {
             // One that waits for a unit has at least not been served yet.
             let ready_at = if strand.ready_at == NEVER { 0 } else { strand.ready_at };
-            let first = self.now.max(ready_at).saturating_add(code.cycles_to(&strand.cursor, operation));
+            let first =
+                self.now.max(ready_at).saturating_add(code.cycles_to(&strand.cursor, operation));
             clear = clear.min(first);
             if clear <= now {
                 break;

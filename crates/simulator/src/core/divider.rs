@@ -1,4 +1,5 @@
-//! The divide unit of a core: one operation at a time, first in first out within a pipe, the pipes taking turns.
+//! The divide unit of a core: one operation at a time, first in first out within a pipe, the pipes
+//! taking turns.
 
 /// The divide unit.
 #[derive(Clone, Debug)]
@@ -14,10 +15,16 @@ pub(crate) struct Divider {
 }
 
 impl Divider {
-    /// An idle unit of a core with so many pipes; `handover`: by how many cycles a division of another pipe overlaps the end of
-    /// the one before.
+    /// An idle unit of a core with so many pipes; `handover`: by how many cycles a division of
+    /// another pipe overlaps the end of the one before.
     pub(crate) fn new(pipes: usize, handover: u32) -> Self {
-        Self { queues: vec![Vec::new(); pipes], waiting: 0, pipe: pipes - 1, end: 0, handover: u64::from(handover) }
+        Self {
+            queues: vec![Vec::new(); pipes],
+            waiting: 0,
+            pipe: pipes - 1,
+            end: 0,
+            handover: u64::from(handover),
+        }
     }
 
     /// A division of `latency` cycles joins the queue of its pipe.
@@ -36,7 +43,8 @@ impl Divider {
         // The own pipe is the last in turn, and must let the division end.
         let turn = (1..=pipes).map(|step| (self.pipe + step) % pipes);
         let own = if now < self.end { Some(self.pipe) } else { None };
-        let pipe = turn.filter(|&pipe| Some(pipe) != own).find(|&pipe| !self.queues[pipe].is_empty())?;
+        let pipe =
+            turn.filter(|&pipe| Some(pipe) != own).find(|&pipe| !self.queues[pipe].is_empty())?;
         let (strand, latency) = self.queues[pipe].remove(0);
         self.waiting -= 1;
         self.pipe = pipe;
@@ -64,7 +72,8 @@ impl Divider {
             return u64::MAX;
         }
         let own = self.queues[self.pipe].len();
-        let earliest = if own == self.waiting { self.end } else { self.end.saturating_sub(self.handover) };
+        let earliest =
+            if own == self.waiting { self.end } else { self.end.saturating_sub(self.handover) };
         earliest.max(now + 1)
     }
 }

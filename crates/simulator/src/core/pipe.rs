@@ -1,8 +1,8 @@
 //! A pipe: which of its strands fetches.
 //!
-//! A pipe keeps those of its strands that are ready in a queue, the one that fetched least recently first. With it, it also gets ahead of
-//! its core: instructions that need nothing but fetch slots and time concern nobody else, so they are run through until a unit is
-//! needed ([`Pipe::go_on`]).
+//! A pipe keeps those of its strands that are ready in a queue, the one that fetched least recently
+//! first. With it, it also gets ahead of its core: instructions that need nothing but fetch slots
+//! and time concern nobody else, so they are run through until a unit is needed ([`Pipe::go_on`]).
 
 use super::claim::{Claim, Clear};
 use super::{MOST_STRANDS, NEVER, Strand, Units};
@@ -20,7 +20,8 @@ pub(super) struct Pipe {
     pub(super) after_load: u64,
     /// Strands whose instruction a unit has yet to start on.
     pub(super) waiting: usize,
-    /// The cycle up to which it has been run; then a unit is needed, or it is not known yet what happens.
+    /// The cycle up to which it has been run; then a unit is needed, or it is not known yet what
+    /// happens.
     pub(super) due: u64,
     /// When the first strand that is not in the queue becomes ready.
     wakes: u64,
@@ -29,7 +30,8 @@ pub(super) struct Pipe {
     clear: Clear,
 }
 
-/// Up to [`MOST_STRANDS`] strands, counted from the first of the pipe: a byte each, the first lowest.
+/// Up to [`MOST_STRANDS`] strands, counted from the first of the pipe: a byte each, the first
+/// lowest.
 #[derive(Clone, Copy, Debug, Default)]
 struct Queue {
     slots: u64,
@@ -43,7 +45,16 @@ impl Pipe {
     pub(super) fn new(strands: Range<usize>, after_load: AfterLoad) -> Self {
         let loads_yield = after_load == AfterLoad::LoadsYield;
         let after_load = if loads_yield { 0 } else { NEVER };
-        Self { strands, loads_yield, after_load, waiting: 0, due: 0, wakes: 0, queue: Queue::default(), clear: [0; 2] }
+        Self {
+            strands,
+            loads_yield,
+            after_load,
+            waiting: 0,
+            due: 0,
+            wakes: 0,
+            queue: Queue::default(),
+            clear: [0; 2],
+        }
     }
 
     /// Notes a load in cycle `now`.
@@ -70,7 +81,8 @@ impl Pipe {
             let slot = absent.trailing_zeros() as usize;
             absent &= absent - 1;
             if strands[slot].ready_at <= now {
-                let older = |other: usize| (strands[other].fetched, other) < (strands[slot].fetched, slot);
+                let older =
+                    |other: usize| (strands[other].fetched, other) < (strands[slot].fetched, slot);
                 // Who comes back has mostly waited for longer than all others.
                 let before = if self.queue.length > 0 && older(self.queue.first()) {
                     self.queue.iter().take_while(|&other| older(other)).count()
@@ -89,7 +101,10 @@ impl Pipe {
     pub(super) fn pick(&self, now: u64, denied: Units, strands: &[Strand]) -> Option<usize> {
         let strand = |slot: usize| &strands[self.strands.start + slot];
         let first = self.queue.first();
-        if self.queue.length > 0 && denied == 0 && (self.after_load != now || !strand(first).is_load()) {
+        if self.queue.length > 0
+            && denied == 0
+            && (self.after_load != now || !strand(first).is_load())
+        {
             return Some(self.strands.start + first);
         }
         let mut candidates = self.queue.iter().filter(|&slot| strand(slot).unit() & denied == 0);
@@ -117,8 +132,8 @@ impl Pipe {
         self.due = self.due.min(at);
     }
 
-    /// Runs from cycle `now` on until a strand's turn comes that needs a unit it has no `claim` to, at most until cycle `limit`, before which no
-    /// unit makes a strand ready that waits.
+    /// Runs from cycle `now` on until a strand's turn comes that needs a unit it has no `claim` to,
+    /// at most until cycle `limit`, before which no unit makes a strand ready that waits.
     pub(super) fn go_on(
         &mut self,
         mut now: u64,
@@ -174,7 +189,8 @@ impl Pipe {
         self.due = now.min(limit);
     }
 
-    /// While the one whose turn it is has a row before it, those in the queue fetch in turn, from cycle `now` on, up to the cycle before `end`.
+    /// While the one whose turn it is has a row before it, those in the queue fetch in turn, from
+    /// cycle `now` on, up to the cycle before `end`.
     #[inline]
     fn take_turns(&mut self, now: &mut u64, end: u64, strands: &mut [Strand]) {
         let strands = &mut strands[self.strands.clone()];
@@ -206,7 +222,8 @@ impl Queue {
     fn insert(&mut self, before: usize, slot: usize) {
         debug_assert!((self.length as usize) < MOST_STRANDS && before <= self.length as usize);
         let front = (1 << (8 * before)) - 1;
-        self.slots = self.slots & front | (slot as u64) << (8 * before) | (self.slots & !front) << 8;
+        self.slots =
+            self.slots & front | (slot as u64) << (8 * before) | (self.slots & !front) << 8;
         self.length += 1;
         self.members |= 1 << slot;
     }

@@ -1,7 +1,7 @@
 //! The port of a core's first-level data cache, which loads and fills share.
 //!
-//! A load or store takes it for its cycle, a fill for several. Loads go first; a fill that has let them pass for long enough closes
-//! the port to them.
+//! A load or store takes it for its cycle, a fill for several. Loads go first; a fill that has let
+//! them pass for long enough closes the port to them.
 
 /// A line on its way to the first level, and the strand that waits for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,13 +28,19 @@ pub(crate) struct Port {
 impl Port {
     /// A free port. `duration`: cycles of a fill; `patience`: cycles for which it lets loads pass.
     pub(crate) fn new(duration: u32, patience: u32) -> Self {
-        Self { fills: Vec::new(), free_at: 0, duration: u64::from(duration), patience: u64::from(patience) }
+        Self {
+            fills: Vec::new(),
+            free_at: 0,
+            duration: u64::from(duration),
+            patience: u64::from(patience),
+        }
     }
 
     /// Whether loads and stores have to wait in cycle `now`.
     #[inline]
     pub(crate) fn closed(&self, now: u64) -> bool {
-        now < self.free_at || self.fills.first().is_some_and(|fill| fill.arrives + self.patience <= now)
+        now < self.free_at
+            || self.fills.first().is_some_and(|fill| fill.arrives + self.patience <= now)
     }
 
     /// Whether there is no fill, under way or to come, from cycle `now` on.
@@ -49,7 +55,8 @@ impl Port {
         self.fills.insert(place, fill);
     }
 
-    /// Starts a fill if one can start in cycle `now`, in which no load or store took the port; returns it and the cycle it ends.
+    /// Starts a fill if one can start in cycle `now`, in which no load or store took the port;
+    /// returns it and the cycle it ends.
     #[inline]
     pub(crate) fn start(&mut self, now: u64) -> Option<(Fill, u64)> {
         if now < self.free_at || self.fills.first()?.arrives > now {

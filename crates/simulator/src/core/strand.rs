@@ -12,7 +12,8 @@ pub struct Counters {
     pub work: u64,
     /// The cycle of the last of them.
     pub worked_at: u64,
-    /// The cycle of the last that made their number even: units differ by what is drawn, and draws come in pairs.
+    /// The cycle of the last that made their number even: units differ by what is drawn, and draws
+    /// come in pairs.
     pub paired_at: u64,
     /// Loads that missed the first-level cache.
     pub l1_misses: u64,
@@ -23,7 +24,8 @@ pub struct Counters {
 /// A hardware context with a thread on it.
 #[derive(Clone, Debug)]
 pub(crate) struct Strand {
-    /// When it can fetch; [`super::NEVER`] while a unit that has not yet started on its instruction will say.
+    /// When it can fetch; [`super::NEVER`] while a unit that has not yet started on its
+    /// instruction will say.
     pub(super) ready_at: u64,
     /// One more than the cycle of its last fetch, 0 before the first.
     pub(super) fetched: u64,
@@ -47,7 +49,13 @@ impl Strand {
     /// What its thread has done.
     pub(crate) fn counters(&self) -> Counters {
         let Cursor { work, worked_at, paired_at, .. } = self.cursor;
-        Counters { instructions: self.cursor.fetched(), work, worked_at, paired_at, ..self.counters }
+        Counters {
+            instructions: self.cursor.fetched(),
+            work,
+            worked_at,
+            paired_at,
+            ..self.counters
+        }
     }
 
     /// The unit its next instruction has to get.
@@ -63,10 +71,12 @@ impl Strand {
 
     #[inline]
     pub(super) fn is_load(&self) -> bool {
-        self.cursor.row == 0 && matches!(self.cursor.operation, Operation::Load { .. } | Operation::Poll)
+        self.cursor.row == 0
+            && matches!(self.cursor.operation, Operation::Load { .. } | Operation::Poll)
     }
 
-    /// Fetches `count` instructions of its row, one after the other, the last in the cycle before `now`.
+    /// Fetches `count` instructions of its row, one after the other, the last in the cycle before
+    /// `now`.
     #[inline]
     pub(super) fn fetch_row(&mut self, count: u32, now: u64) {
         self.cursor.row -= count;
@@ -82,8 +92,9 @@ impl Strand {
         self.wait_for_store_buffer();
     }
 
-    /// Fetches whenever it is ready, from cycle `now` on, in which it is, up to the cycle before `end`; `now` becomes the cycle after its last fetch.
-    /// Stops and returns true when it is ready for an instruction that needs a unit.
+    /// Fetches whenever it is ready, from cycle `now` on, in which it is, up to the cycle before
+    /// `end`; `now` becomes the cycle after its last fetch. Stops and returns true when it is
+    /// ready for an instruction that needs a unit.
     #[inline]
     pub(super) fn run_alone(&mut self, now: &mut u64, end: u64, code: &mut Code) -> bool {
         loop {

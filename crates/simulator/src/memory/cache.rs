@@ -2,13 +2,14 @@
 
 use crate::processor::CachePolicy;
 
-/// Line numbers (address divided by line size) held by a set-associative cache. Line `n` belongs to set `n` modulo sets.
+/// Line numbers (address divided by line size) held by a set-associative cache. Line `n` belongs to
+/// set `n` modulo sets.
 #[derive(Clone, Debug)]
 pub(crate) struct Cache {
     /// The line in each way of each set, [`EMPTY`] where there is none.
     tags: Vec<u32>,
-    /// Tree-PLRU: bit *n* is node *n* of the tree, 1 at the root, set when the next victim is in the upper half.
-    /// Not recently used: the used bit of each way.
+    /// Tree-PLRU: bit *n* is node *n* of the tree, 1 at the root, set when the next victim is in
+    /// the upper half. Not recently used: the used bit of each way.
     history: Vec<u32>,
     /// Not recently used: the way from which a bank looks for a victim.
     rotors: Vec<u8>,
@@ -18,16 +19,19 @@ pub(crate) struct Cache {
     paths: Vec<[u32; 2]>,
 }
 
-/// No line: addresses end at 64 GiB, and lines have at least 16 bytes ([`crate::Processor`] checks), so no line has this number.
+/// No line: addresses end at 64 GiB, and lines have at least 16 bytes ([`crate::Processor`]
+/// checks), so no line has this number.
 const EMPTY: u32 = u32::MAX;
 
 impl Cache {
-    /// An empty cache. `bytes`, `ways` and `line` are powers of two; banks share the lines by their lowest bits.
+    /// An empty cache. `bytes`, `ways` and `line` are powers of two; banks share the lines by their
+    /// lowest bits.
     pub(crate) fn new(bytes: usize, ways: u32, line: u32, banks: u32, policy: CachePolicy) -> Self {
         let lines = bytes / line as usize;
         let ways = ways as usize;
         let path = |way: usize| {
-            let nodes = std::iter::successors(Some(ways + way), |node| Some(node / 2)).take_while(|&node| node > 1);
+            let nodes = std::iter::successors(Some(ways + way), |node| Some(node / 2))
+                .take_while(|&node| node > 1);
             nodes.fold([0, 0], |[above, away], node| {
                 let parent = 1 << (node / 2);
                 [above | parent, if node & 1 == 0 { away | parent } else { away }]
@@ -48,7 +52,8 @@ impl Cache {
         self.tags.len()
     }
 
-    /// Whether `line` is there, and where: the index of its place among all [`Cache::lines`]. Remembers the use.
+    /// Whether `line` is there, and where: the index of its place among all [`Cache::lines`].
+    /// Remembers the use.
     #[inline]
     pub(crate) fn access(&mut self, line: u32) -> Option<usize> {
         let set = self.set(line);
@@ -90,7 +95,8 @@ impl Cache {
         line as usize & (self.history.len() - 1)
     }
 
-    /// Looks at the ways of a set all at once: in which one a line is follows no pattern that a branch predictor could learn.
+    /// Looks at the ways of a set all at once: in which one a line is follows no pattern that a
+    /// branch predictor could learn.
     #[inline]
     fn find(&self, set: usize, line: u32) -> Option<usize> {
         let first = set * self.ways;

@@ -3,7 +3,8 @@
 use super::{Processor, ProcessorError};
 
 impl Processor {
-    /// Whether every value is one that the simulator can honour; the error names the first that is not.
+    /// Whether every value is one that the simulator can honour; the error names the first that is
+    /// not.
     pub(super) fn check(&self) -> Result<(), ProcessorError> {
         let (pipe, core, chip) = (&self.intra_pipe, &self.intra_core, &self.inter_core);
         let (l1, l2, memory) = (&core.l1d, &chip.l2, &chip.memory);
@@ -22,7 +23,12 @@ impl Processor {
         self.range("intra-core.fpd.fp-divide", core.fpd.fp_divide, 1, MOST_CYCLES)?;
         let [shortest, longest] = core.fpd.divide;
         self.range("intra-core.fpd.divide", shortest, 1, longest.min(MOST_CYCLES))?;
-        self.range("intra-core.fpd.handover", core.fpd.handover, 0, shortest.min(core.fpd.fp_divide) - 1)?;
+        self.range(
+            "intra-core.fpd.handover",
+            core.fpd.handover,
+            0,
+            shortest.min(core.fpd.fp_divide) - 1,
+        )?;
         self.only("intra-core.lsu.store-buffer", core.lsu.store_buffer, 1)?;
         self.range("intra-core.lsu.fill", core.lsu.fill, 1, MOST_CYCLES)?;
         self.range("intra-core.lsu.fill-patience", core.lsu.fill_patience, 0, MOST_CYCLES)?;
@@ -65,7 +71,13 @@ impl Processor {
         self.range(keys[1], ways, 1, 16.min((size_kib << 10) / line))
     }
 
-    fn range(&self, key: &'static str, value: u32, least: u32, most: u32) -> Result<(), ProcessorError> {
+    fn range(
+        &self,
+        key: &'static str,
+        value: u32,
+        least: u32,
+        most: u32,
+    ) -> Result<(), ProcessorError> {
         if (least..=most).contains(&value) {
             return Ok(());
         }
@@ -80,11 +92,19 @@ impl Processor {
     }
 
     fn only(&self, key: &'static str, value: u32, simulated: u32) -> Result<(), ProcessorError> {
-        if value == simulated { Ok(()) } else { Err(self.error(key, value, format!("only {simulated} is simulated"))) }
+        if value == simulated {
+            Ok(())
+        } else {
+            Err(self.error(key, value, format!("only {simulated} is simulated")))
+        }
     }
 
     fn power_of_two(&self, key: &'static str, value: u32) -> Result<(), ProcessorError> {
-        if value.is_power_of_two() { Ok(()) } else { Err(self.error(key, value, "expected a power of two".into())) }
+        if value.is_power_of_two() {
+            Ok(())
+        } else {
+            Err(self.error(key, value, "expected a power of two".into()))
+        }
     }
 
     fn error(&self, key: &'static str, value: u32, reason: String) -> ProcessorError {

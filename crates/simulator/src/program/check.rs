@@ -93,7 +93,8 @@ impl Address {
 
 /// Whether `steps` are a program.
 pub(super) fn steps(steps: &[Step]) -> Result<(), ProgramError> {
-    // For each open body: whether it surely runs, and whether a run of it surely fetches an instruction.
+    // For each open body: whether it surely runs, and whether a run of it surely fetches an
+    // instruction.
     let mut bodies = vec![(true, false)];
     for (number, step) in steps.iter().enumerate() {
         if !step.is_in_range() {
@@ -131,7 +132,11 @@ impl Job {
     pub fn check(&self) -> Result<(), JobError> {
         for (number, ring) in self.rings.iter().enumerate() {
             let Ring { base, slots, slot_bytes } = *ring;
-            if slots == 0 || slot_bytes == 0 || base >= MOST_ADDRESS || ring.bytes() > MOST_ADDRESS - base {
+            if slots == 0
+                || slot_bytes == 0
+                || base >= MOST_ADDRESS
+                || ring.bytes() > MOST_ADDRESS - base
+            {
                 return Err(JobError::Ring(number));
             }
         }
@@ -150,7 +155,9 @@ impl Job {
                     | Step::Store(Address::Slot { ring, side, offset }) => (ring, side, offset),
                     _ => continue,
                 };
-                let Some(found) = self.rings.get(ring) else { return Err(JobError::NoRing { thread, step, ring }) };
+                let Some(found) = self.rings.get(ring) else {
+                    return Err(JobError::NoRing { thread, step, ring });
+                };
                 if offset >= u64::from(found.slot_bytes) {
                     return Err(JobError::Offset { thread, step, ring });
                 }
@@ -173,7 +180,9 @@ mod tests {
         let open = Step::Loop { times: 2, spread: 0 };
         assert_eq!(Program::new(vec![Step::Branch, Step::End]), Err(ProgramError::Unbalanced(1)));
         assert_eq!(Program::new(vec![open, Step::Branch]), Err(ProgramError::Unbalanced(2)));
-        assert!(Program::new([vec![open; 9], vec![Step::Branch], vec![Step::End; 9]].concat()).is_ok());
+        assert!(
+            Program::new([vec![open; 9], vec![Step::Branch], vec![Step::End; 9]].concat()).is_ok()
+        );
     }
 
     #[test]
@@ -207,25 +216,41 @@ mod tests {
             Step::Store(Address::Random { base: 0, length: 0, grain: 8 }),
             Step::Store(Address::Random { base: (1 << 36) - 64, length: 128, grain: 64 }),
         ] {
-            assert_eq!(Program::new(vec![Step::Branch, step]), Err(ProgramError::Value(1)), "{step:?}");
+            assert_eq!(
+                Program::new(vec![Step::Branch, step]),
+                Err(ProgramError::Value(1)),
+                "{step:?}"
+            );
         }
     }
 
     #[test]
     fn a_job_knows_its_rings() {
         let ring = Ring { base: 0, slots: 16, slot_bytes: 32 };
-        let job =
-            |steps: Vec<Step>, rings| Job { threads: vec![Program::new(steps).unwrap()], rings, resident: Vec::new() };
+        let job = |steps: Vec<Step>, rings| Job {
+            threads: vec![Program::new(steps).unwrap()],
+            rings,
+            resident: Vec::new(),
+        };
         let publish = Step::Publish { ring: 0, side: Side::Producer };
         assert_eq!(job(vec![publish], vec![ring]).check(), Ok(()));
-        assert_eq!(job(vec![publish], vec![]).check(), Err(JobError::NoRing { thread: 0, step: 0, ring: 0 }));
-        assert_eq!(job(vec![publish], vec![Ring { slots: 0, ..ring }]).check(), Err(JobError::Ring(0)));
+        assert_eq!(
+            job(vec![publish], vec![]).check(),
+            Err(JobError::NoRing { thread: 0, step: 0, ring: 0 })
+        );
+        assert_eq!(
+            job(vec![publish], vec![Ring { slots: 0, ..ring }]).check(),
+            Err(JobError::Ring(0))
+        );
         let resident = vec![Region { base: 0, length: 1 }, Region { base: 64, length: 0 }];
         assert_eq!(Job { resident, ..Job::default() }.check(), Err(JobError::Region(1)));
         let far = Step::Load(Address::Slot { ring: 0, side: Side::Producer, offset: 32 });
         let mut twice = job(vec![publish], vec![ring]);
         twice.threads.push(twice.threads[0].clone());
         assert_eq!(twice.check(), Err(JobError::Taken { thread: 1, step: 0, ring: 0 }));
-        assert_eq!(job(vec![far], vec![ring]).check(), Err(JobError::Offset { thread: 0, step: 0, ring: 0 }));
+        assert_eq!(
+            job(vec![far], vec![ring]).check(),
+            Err(JobError::Offset { thread: 0, step: 0, ring: 0 })
+        );
     }
 }

@@ -1,8 +1,8 @@
 //! The eight microbenchmarks of V. Čakarević et al., MICRO 2009, section 3.2 and Table 2.
 //!
-//! Each is a long sequence of one instruction, ended by the decrement of a counter and a taken branch back: with 1,000 instructions
-//! to a round, the loop is less than 1 % of the time, as in the paper. Those that load walk through an array by the
-//! pointers in it, a cache line at a time.
+//! Each is a long sequence of one instruction, ended by the decrement of a counter and a taken
+//! branch back: with 1,000 instructions to a round, the loop is less than 1 % of the time, as in
+//! the paper. Those that load walk through an array by the pointers in it, a cache line at a time.
 
 use super::{Address, Program, Region, Step};
 
@@ -13,7 +13,8 @@ pub enum Microbenchmark {
     IntAdd,
     /// Integer multiplications.
     IntMul,
-    /// Integer divisions of 19, 20 and 19 cycles in turn. The paper's operands are not known; the latency depends on them.
+    /// Integer divisions of 19, 20 and 19 cycles in turn. The paper's operands are not known; the
+    /// latency depends on them.
     IntDiv,
     /// Floating-point additions.
     FpAdd,
@@ -21,7 +22,8 @@ pub enum Microbenchmark {
     FpDiv,
     /// Loads from an array of 2 KiB, every 16 bytes: always in the first-level cache.
     Dcache,
-    /// Loads from an array of 1.5 MiB, every 64 bytes: never in the first level, always in the second.
+    /// Loads from an array of 1.5 MiB, every 64 bytes: never in the first level, always in the
+    /// second.
     L2cache,
     /// Loads from an array of 6 MiB, every 64 bytes: hardly ever in the second level.
     Mem,
@@ -31,14 +33,22 @@ pub enum Microbenchmark {
 const ROUND: u32 = 1000;
 /// Latencies of the divisions of `intdiv`, repeating.
 const DIVISIONS: [u32; 3] = [19, 20, 19];
-/// Distance of the arrays of two instances: more than the largest array, and skewed by one line of the second level so that
-/// equal instances do not meet in the same sets in step.
+/// Distance of the arrays of two instances: more than the largest array, and skewed by one line of
+/// the second level so that equal instances do not meet in the same sets in step.
 const INSTANCE: u64 = (8 << 20) + 64;
 
 impl Microbenchmark {
     /// All of them, in the order of Table 2.
-    pub const ALL: [Self; 8] =
-        [Self::IntAdd, Self::IntMul, Self::IntDiv, Self::FpAdd, Self::FpDiv, Self::Dcache, Self::L2cache, Self::Mem];
+    pub const ALL: [Self; 8] = [
+        Self::IntAdd,
+        Self::IntMul,
+        Self::IntDiv,
+        Self::FpAdd,
+        Self::FpDiv,
+        Self::Dcache,
+        Self::L2cache,
+        Self::Mem,
+    ];
 
     /// Its name in the paper.
     pub fn name(self) -> &'static str {

@@ -1,15 +1,18 @@
 //! The packet-processing programs of the studies, as pipelines of simulated threads.
 //!
-//! An instance is three threads that pass packets on over two rings (`layout`): R receives, P processes, T transmits. They run as
-//! in Netra DPS: no operating system, one thread per hardware context, and a thread whose ring is empty or full polls it.
+//! An instance is three threads that pass packets on over two rings (`layout`): R receives, P
+//! processes, T transmits. They run as in Netra DPS: no operating system, one thread per hardware
+//! context, and a thread whose ring is empty or full polls it.
 //!
-//! **Blocks.** The compiled programs of the studies are not known, only some of their throughputs. All code other than what is named below
-//! is made of *blocks* of 18 instructions: 10 additions, a load of the thread's own variables, 6 additions, a taken branch: one load
-//! and one branch in 18, as in compiled integer code. A block takes 24 cycles where nothing is shared.
+//! **Blocks.** The compiled programs of the studies are not known, only some of their throughputs.
+//! All code other than what is named below is made of *blocks* of 18 instructions: 10 additions, a
+//! load of the thread's own variables, 6 additions, a taken branch: one load and one branch in 18,
+//! as in compiled integer code. A block takes 24 cycles where nothing is shared.
 //!
-//! **R** waits five times for its network interface, 120 ± 32 cycles each, with 31 blocks in between; writes the packet's
-//! descriptor, 32 bytes, into the ring to P. **T** reads the descriptor from the ring of P and does the same with waits of
-//! 110 ± 32 cycles. **P** reads a descriptor, does 25 ± 6 blocks and the work of its program, passes the descriptor on to T:
+//! **R** waits five times for its network interface, 120 ± 32 cycles each, with 31 blocks in
+//! between; writes the packet's descriptor, 32 bytes, into the ring to P. **T** reads the
+//! descriptor from the ring of P and does the same with waits of 110 ± 32 cycles. **P** reads a
+//! descriptor, does 25 ± 6 blocks and the work of its program, passes the descriptor on to T:
 //!
 //! | program | work per packet |
 //! |---|---|
@@ -20,14 +23,18 @@
 //! | `aho-corasick` | for each of 167 ± 160 bytes of payload 20 instructions: loads the byte, and a transition from 12 KiB |
 //! | `stateful` | 634 instructions: 6 multiplications (hash), loads and stores in a table of 512 KiB (lock, record) |
 //!
-//! **Where the numbers come from.** Those of R, T and the nine IPFwd variants were chosen to come near the throughputs and differences that the studies
-//! print; docs/FIDELITY.md has both, and where they differ. Those of the last three are counted on the programs that ship with pinwise, instruction by
-//! instruction on x86-64, with cachegrind (`crates/workloads/examples/process.rs`): the instructions per packet; the mean
-//! length of payloads and headers of their generated packets; 12 KiB of transitions, because with a cache like
-//! the T2's (8 KiB, 4 ways) 0.37 transitions per byte are missed. The table of `stateful` is that of 4,096 active flows, 128 bytes each
-//! with lock and record. Left out is what a register window or a better compiler saves: loads and stores of the stack.
+//! **Where the numbers come from.** Those of R, T and the nine IPFwd variants were chosen to come
+//! near the throughputs and differences that the studies print; docs/FIDELITY.md has both, and
+//! where they differ. Those of the last three are counted on the programs that ship with pinwise,
+//! instruction by instruction on x86-64, with cachegrind (`crates/workloads/examples/process.rs`):
+//! the instructions per packet; the mean length of payloads and headers of their generated packets;
+//! 12 KiB of transitions, because with a cache like the T2's (8 KiB, 4 ways) 0.37 transitions per
+//! byte are missed. The table of `stateful` is that of 4,096 active flows, 128 bytes each with lock
+//! and record. Left out is what a register window or a better compiler saves: loads and stores of
+//! the stack.
 //!
-//! **Jitter.** Waits and loops marked ± are uniform, drawn in pairs ([`crate::program`]). Without them the threads of a deterministic model fall into step for millions of cycles, and
+//! **Jitter.** Waits and loops marked ± are uniform, drawn in pairs ([`crate::program`]). Without
+//! them the threads of a deterministic model fall into step for millions of cycles, and
 //! one start offset says nothing about another.
 
 mod layout;
@@ -119,7 +126,8 @@ impl Pipeline {
         Self::ALL.into_iter().find(|pipeline| pipeline.name() == name)
     }
 
-    /// What its instances' threads are named after: `ipfwd0-R` is the receiver of the first instance.
+    /// What its instances' threads are named after: `ipfwd0-R` is the receiver of the first
+    /// instance.
     pub fn stem(self) -> &'static str {
         match self {
             Self::PacketAnalyzer => "analyzer",
@@ -129,25 +137,35 @@ impl Pipeline {
         }
     }
 
-    /// The threads of instances of these programs, R, P and T of each in turn; named as those of the program on Linux are, so that
-    /// plans are the same. Where the programs differ, roles say the program too: threads of one role do the same.
+    /// The threads of instances of these programs, R, P and T of each in turn; named as those of
+    /// the program on Linux are, so that plans are the same. Where the programs differ, roles
+    /// say the program too: threads of one role do the same.
     pub fn workload(programs: &[Self]) -> Workload {
         let mut different = programs.to_vec();
         different.dedup();
         let name = |program: &Self| program.name().to_owned();
         let thread = |instance: usize, program: Self, role: &str| Thread {
             name: format!("{}{instance}-{role}", program.stem()),
-            role: if different.len() > 1 { format!("{}-{role}", program.name()) } else { role.to_owned() },
+            role: if different.len() > 1 {
+                format!("{}-{role}", program.name())
+            } else {
+                role.to_owned()
+            },
             instance,
         };
         let instances = programs.iter().enumerate();
-        let threads =
-            instances.flat_map(|(instance, program)| ["R", "P", "T"].map(|role| thread(instance, *program, role)));
-        Workload { name: different.iter().map(name).collect::<Vec<_>>().join("+"), threads: threads.collect() }
+        let threads = instances.flat_map(|(instance, program)| {
+            ["R", "P", "T"].map(|role| thread(instance, *program, role))
+        });
+        Workload {
+            name: different.iter().map(name).collect::<Vec<_>>().join("+"),
+            threads: threads.collect(),
+        }
     }
 
-    /// Instances of these programs that run side by side, each with rings, tables and packets of its own: threads in the order
-    /// of [`Pipeline::workload`]. Of an instance, only T counts units of work: packets.
+    /// Instances of these programs that run side by side, each with rings, tables and packets of
+    /// its own: threads in the order of [`Pipeline::workload`]. Of an instance, only T counts
+    /// units of work: packets.
     pub fn job(programs: &[Self]) -> Job {
         let mut job = Job::default();
         let mut layout = Layout::default();
@@ -160,8 +178,9 @@ impl Pipeline {
                 transmitter(&layout.variables(), rings[1]),
             ];
             // Nothing in the steps depends on what users say.
-            job.threads
-                .extend(steps.map(|steps| Program::new(steps).expect("each pipeline is made of valid programs")));
+            job.threads.extend(steps.map(|steps| {
+                Program::new(steps).expect("each pipeline is made of valid programs")
+            }));
             layout.next_instance();
         }
         job.resident = layout.into_resident();
@@ -190,7 +209,9 @@ impl Pipeline {
             Self::HashNL1 => lookups(3, 1 << 10),
             Self::HashNL2 => lookups(3, 512 << 10),
             Self::HashNMem => lookups(3, 64 << 20),
-            Self::IntAdd => [lookups(1, 1 << 10), repeat(30, 0, &[Step::Alu(16), Step::Branch])].concat(),
+            Self::IntAdd => {
+                [lookups(1, 1 << 10), repeat(30, 0, &[Step::Alu(16), Step::Branch])].concat()
+            }
             Self::IntMul => [lookups(1, 1 << 10), repeat(80, 0, &[Step::Multiply])].concat(),
             Self::IntDiv => {
                 let three = [19, 20, 19].map(Step::Divide);
@@ -241,7 +262,11 @@ fn poll(ring: usize, side: Side) -> Vec<Step> {
 
 /// The words of the slot whose turn it is.
 fn descriptor(ring: usize, side: Side) -> impl Iterator<Item = Address> {
-    (0..u64::from(DESCRIPTOR) / WORD).map(move |word| Address::Slot { ring, side, offset: word * WORD })
+    (0..u64::from(DESCRIPTOR) / WORD).map(move |word| Address::Slot {
+        ring,
+        side,
+        offset: word * WORD,
+    })
 }
 
 /// Takes a descriptor from a ring.
@@ -273,8 +298,14 @@ mod tests {
 
     #[test]
     fn programs_and_threads_are_called_as_those_that_run_on_linux() {
-        assert_eq!(Pipeline::ALL.map(Pipeline::name), native::Program::ALL.map(native::Program::name));
-        assert_eq!(Pipeline::ALL.map(Pipeline::stem), native::Program::ALL.map(native::Program::stem));
+        assert_eq!(
+            Pipeline::ALL.map(Pipeline::name),
+            native::Program::ALL.map(native::Program::name)
+        );
+        assert_eq!(
+            Pipeline::ALL.map(Pipeline::stem),
+            native::Program::ALL.map(native::Program::stem)
+        );
         for pipeline in Pipeline::ALL {
             assert_eq!(Pipeline::named(pipeline.name()), Some(pipeline));
         }
@@ -285,7 +316,9 @@ mod tests {
         assert_eq!((workload.threads[4].role.as_str(), workload.threads[4].instance), ("P", 1));
         let mixed = Pipeline::workload(&[Pipeline::IntAdd, Pipeline::IntAdd, Pipeline::Stateful]);
         assert_eq!(mixed.name, "intadd+stateful");
-        let of = |thread: usize| (mixed.threads[thread].name.as_str(), mixed.threads[thread].role.as_str());
+        let of = |thread: usize| {
+            (mixed.threads[thread].name.as_str(), mixed.threads[thread].role.as_str())
+        };
         assert_eq!([of(3), of(8)], [("ipfwd1-R", "intadd-R"), ("flow2-T", "stateful-T")]);
     }
 

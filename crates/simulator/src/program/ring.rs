@@ -9,8 +9,8 @@ pub enum Side {
     Consumer = 1,
 }
 
-/// A bounded single-producer, single-consumer ring. Tail, head and every slot begin on a multiple of [`Ring::SPACING`], so that no
-/// two of them share a cache line.
+/// A bounded single-producer, single-consumer ring. Tail, head and every slot begin on a multiple
+/// of [`Ring::SPACING`], so that no two of them share a cache line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ring {
     /// Address of the tail; the head and the slots follow.

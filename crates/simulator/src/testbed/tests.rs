@@ -8,7 +8,8 @@ use pinwise_topology::{Assignment, CpuSet};
 fn testbed(instances: usize, window: Window) -> SimulatedTestbed {
     let processor = Processor::model("ultrasparc-t2").unwrap();
     let machine = processor.machine();
-    SimulatedTestbed::new(processor, machine, vec![Pipeline::Hash1L2; instances], window, 7).unwrap()
+    SimulatedTestbed::new(processor, machine, vec![Pipeline::Hash1L2; instances], window, 7)
+        .unwrap()
 }
 
 fn apart() -> Setting {
@@ -25,27 +26,41 @@ fn ready_instances_count_by_what_they_do_alone() {
     let allowed = CpuSet::parse_list("0-7").unwrap();
     let machine = Machine { allowed, ..processor.machine() };
     let alone = [2e6, 5e5, 5e5];
-    assert!(SimulatedTestbed::new(processor.clone(), machine.clone(), programs.clone(), SHORT, 7).is_err());
+    assert!(
+        SimulatedTestbed::new(processor.clone(), machine.clone(), programs.clone(), SHORT, 7)
+            .is_err()
+    );
     let ready = |alone: &[f64]| {
         let (processor, machine) = (processor.clone(), machine.clone());
         // No more starts than asked for, whatever the rates.
         let window = Window { starts: MOST_STARTS, ..SHORT };
-        SimulatedTestbed::of_ready(processor, machine, programs.clone(), alone.to_vec(), window, 7).unwrap()
+        SimulatedTestbed::of_ready(processor, machine, programs.clone(), alone.to_vec(), window, 7)
+            .unwrap()
     };
     let piece = |instance, first: u32| Piece { instance, leaves: (first..first + 3).collect() };
     let both = Setting::Profile(vec![piece(0, 0), piece(2, 4)]);
-    let rate = |testbed: &mut SimulatedTestbed| testbed.measure(&both, Effort::default()).unwrap().performance;
+    let rate = |testbed: &mut SimulatedTestbed| {
+        testbed.measure(&both, Effort::default()).unwrap().performance
+    };
     // The same packets, each counted by its own program's rate.
     let [first, second, sum] = [[1.0, f64::INFINITY], [f64::INFINITY, 1.0], [2e6, 5e5]]
         .map(|[one, other]| rate(&mut ready(&[one, other, other])));
-    assert!((sum - (first / alone[0] + second / alone[2])).abs() < 1e-9 * sum, "{sum} {first} {second}");
+    assert!(
+        (sum - (first / alone[0] + second / alone[2])).abs() < 1e-9 * sum,
+        "{sum} {first} {second}"
+    );
     assert!(first > 0.0 && second > 0.0);
 }
 
 #[test]
 fn a_measurement_depends_on_its_number_and_on_nothing_else() {
     let trials: Vec<_> = (0..6)
-        .map(|n| (if n % 2 == 0 { apart() } else { Setting::Unpinned }, Effort { windows: 1.0 + f64::from(n) / 4.0 }))
+        .map(|n| {
+            (
+                if n % 2 == 0 { apart() } else { Setting::Unpinned },
+                Effort { windows: 1.0 + f64::from(n) / 4.0 },
+            )
+        })
         .collect();
     let one_by_one: Vec<_> = {
         let mut testbed = testbed(1, SHORT);
@@ -60,14 +75,16 @@ fn a_measurement_depends_on_its_number_and_on_nothing_else() {
         let sooner = pool.install(|| testbed.measure_all(&trials[..2]));
         assert_eq!([sooner, later].concat(), one_by_one, "{threads} at a time");
     }
-    let again = testbed(1, SHORT).measure_all(&[(apart(), Effort::default()), (apart(), Effort::default())]);
+    let again = testbed(1, SHORT)
+        .measure_all(&[(apart(), Effort::default()), (apart(), Effort::default())]);
     assert_ne!(again[0], again[1], "the second time starts differently");
     let measured = again[0].as_ref().unwrap();
     // So many starts of 40,000 cycles at 1.2 GHz.
     let starts = measured.duration.as_secs_f64() / (40e3 / 1.2e9);
     assert!((starts - starts.round()).abs() < 1e-3 && (2.0..16.5).contains(&starts), "{starts}");
     assert!(measured.spread.is_some_and(|spread| spread < 0.2 * measured.performance));
-    let one = testbed(1, Window { starts: 1, ..SHORT }).measure(&apart(), Effort::default()).unwrap();
+    let one =
+        testbed(1, Window { starts: 1, ..SHORT }).measure(&apart(), Effort::default()).unwrap();
     assert_eq!((one.duration, one.spread), (Duration::from_nanos(33_333), None));
 }
 
@@ -75,13 +92,18 @@ fn a_measurement_depends_on_its_number_and_on_nothing_else() {
 fn the_time_of_the_last_pair_is_known() {
     let processor = Processor::model("ultrasparc-t2").unwrap();
     let job = Job::independent(vec![Program::new(vec![Step::Alu(10), Step::Done]).unwrap()]);
-    let mut chip = Chip::new(&processor, &job, &[Placed { context: 0, start: 0, seed: 0 }], Pace::Events).unwrap();
+    let mut chip =
+        Chip::new(&processor, &job, &[Placed { context: 0, start: 0, seed: 0 }], Pace::Events)
+            .unwrap();
     let after = |chip: &mut Chip, cycles| {
         chip.run(cycles);
         let Counters { work, worked_at, paired_at, .. } = chip.counters()[0];
         (work, worked_at, paired_at)
     };
-    assert_eq!([15, 15, 10].map(|cycles| after(&mut chip, cycles)), [(1, 9, 0), (3, 29, 19), (4, 39, 39)]);
+    assert_eq!(
+        [15, 15, 10].map(|cycles| after(&mut chip, cycles)),
+        [(1, 9, 0), (3, 29, 19), (4, 39, 39)]
+    );
 }
 
 #[test]
@@ -90,9 +112,11 @@ fn starts_are_added_until_their_mean_is_certain() {
     assert!(certain(&[1.0, 1.0, 1.008]) && !certain(&[1.0, 1.0, 1.01]));
     assert!(!certain(&[0.0, 0.0, 1.0]) && certain(&[0.0, 0.0]));
     let count = |starts| {
-        // Windows of a few packets differ by percents: more never make them certain, unless the first agree by chance.
+        // Windows of a few packets differ by percents: more never make them certain, unless the
+        // first agree by chance.
         let mut testbed = testbed(1, Window { cycles: 5_000, starts });
-        let mut once = || testbed.measure(&apart(), Effort::default()).unwrap().duration.as_secs_f64();
+        let mut once =
+            || testbed.measure(&apart(), Effort::default()).unwrap().duration.as_secs_f64();
         (0..6).map(|_| (once() / (5e3 / 1.2e9)).round() as u32).max().unwrap()
     };
     assert_eq!([1, 2, MOST_STARTS, 18].map(count), [1, MOST_STARTS, MOST_STARTS, 18]);
@@ -104,15 +128,23 @@ fn a_profile_is_of_its_first_part_and_what_is_beside_it() {
     let part = |leaves: [u32; 3]| Piece { instance: 0, leaves: leaves.to_vec() };
     let mut profile = |parts: Vec<Piece>| {
         testbed.seek(0);
-        testbed.measure(&Setting::Profile(parts), Effort::default()).map(|measured| measured.performance)
+        testbed
+            .measure(&Setting::Profile(parts), Effort::default())
+            .map(|measured| measured.performance)
     };
     let target = [0, 8, 16];
     let alone = profile(vec![part(target)]).unwrap();
     let far = profile(vec![part(target), part([24, 32, 40]), part([48, 52, 56])]).unwrap();
-    let beside = profile(vec![part(target), part([24, 9, 40]), part([48, 10, 56]), part([49, 11, 57])]).unwrap();
+    let beside =
+        profile(vec![part(target), part([24, 9, 40]), part([48, 10, 56]), part([49, 11, 57])])
+            .unwrap();
     assert!((far / alone - 1.0).abs() < 0.05, "{far} {alone}");
     assert!(beside < 0.9 * alone, "three P in the pipe of P: {beside} {alone}");
-    assert_eq!(profile(vec![part([0, 0, 8])]).unwrap_err().retry, Retry::Other, "two threads on one context");
+    assert_eq!(
+        profile(vec![part([0, 0, 8])]).unwrap_err().retry,
+        Retry::Other,
+        "two threads on one context"
+    );
     assert_eq!(profile(vec![part([0, 1, 64])]).unwrap_err().retry, Retry::Other, "no such context");
     let unknown = Piece { instance: 2, leaves: vec![0, 1, 2] };
     assert_eq!(profile(vec![unknown]).unwrap_err().retry, Retry::Other);
@@ -123,7 +155,8 @@ fn an_assignment_is_made_of_the_contexts_that_are_allowed() {
     let processor = Processor::model("ultrasparc-t2").unwrap();
     let mut machine = processor.machine();
     machine.allowed = [3, 12, 20, 21].into_iter().map(CpuId).collect();
-    let small = SimulatedTestbed::new(processor.clone(), machine, vec![Pipeline::IntMul], SHORT, 1).unwrap();
+    let small = SimulatedTestbed::new(processor.clone(), machine, vec![Pipeline::IntMul], SHORT, 1)
+        .unwrap();
     assert_eq!(
         (0..5).map(|leaf| small.context(leaf)).collect::<Vec<_>>(),
         [Some(3), Some(12), Some(20), Some(21), None]
@@ -131,6 +164,12 @@ fn an_assignment_is_made_of_the_contexts_that_are_allowed() {
     let mut crowded = testbed(1, SHORT);
     let together = Setting::Pinned(Assignment::new(vec![5, 5, 9]));
     assert_eq!(crowded.measure(&together, Effort::default()).unwrap_err().retry, Retry::Other);
-    let error = SimulatedTestbed::new(processor.clone(), processor.machine(), vec![Pipeline::IntMul; 22], SHORT, 1);
+    let error = SimulatedTestbed::new(
+        processor.clone(),
+        processor.machine(),
+        vec![Pipeline::IntMul; 22],
+        SHORT,
+        1,
+    );
     assert!(error.unwrap_err().to_string().contains("at most 21 instances"));
 }

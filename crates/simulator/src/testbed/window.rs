@@ -7,17 +7,23 @@ use crate::program::Pipeline;
 pub struct Window {
     /// Cycles in which packets are counted, at least 1; a quarter as many pass before.
     pub cycles: u64,
-    /// From how many different starts at least, 1 or more; where they differ, two and more become up to 16.
+    /// From how many different starts at least, 1 or more; where they differ, two and more become
+    /// up to 16.
     pub starts: u32,
 }
 
 impl Window {
-    /// What makes measurements of one instance each of `programs` agree within 0.5 % (docs/SIMULATOR.md has the figures): three times 100,000
-    /// cycles. The packets of [`Pipeline::AhoCorasick`] are long, and differ by more than the others'; it takes three times 600,000 cycles in
-    /// all its instances together, and 200,000 at least: shorter ones need so many more starts that they take longer.
+    /// What makes measurements of one instance each of `programs` agree within 0.5 %
+    /// (docs/SIMULATOR.md has the figures): three times 100,000 cycles. The packets of
+    /// [`Pipeline::AhoCorasick`] are long, and differ by more than the others'; it takes three
+    /// times 600,000 cycles in all its instances together, and 200,000 at least: shorter ones
+    /// need so many more starts that they take longer.
     pub fn of(programs: &[Pipeline]) -> Self {
-        let uneven = programs.iter().filter(|&&program| program == Pipeline::AhoCorasick).count() as u64;
-        let cycles = CYCLES_OF_UNEVEN.checked_div(uneven).map_or(CYCLES, |cycles| cycles.max(LEAST_OF_UNEVEN));
+        let uneven =
+            programs.iter().filter(|&&program| program == Pipeline::AhoCorasick).count() as u64;
+        let cycles = CYCLES_OF_UNEVEN
+            .checked_div(uneven)
+            .map_or(CYCLES, |cycles| cycles.max(LEAST_OF_UNEVEN));
         Self { cycles, starts: 3 }
     }
 }

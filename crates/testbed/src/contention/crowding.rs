@@ -1,7 +1,7 @@
 //! What company in the innermost domain does to a thread.
 
-/// How the demands of the others in a thread's innermost domain slow it down. The processor's formula has a sum; the others are for
-/// asking what becomes of a predictor that expects a sum.
+/// How the demands of the others in a thread's innermost domain slow it down. The processor's
+/// formula has a sum; the others are for asking what becomes of a predictor that expects a sum.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Crowding {
     /// By 1 + sum of D.
@@ -12,7 +12,8 @@ pub enum Crowding {
         /// What it has room for.
         free: f64,
     },
-    /// By 1 + sum of D + clash for each two others of different roles: company that is worse together than apart.
+    /// By 1 + sum of D + clash for each two others of different roles: company that is worse
+    /// together than apart.
     Clash {
         /// What two cost.
         clash: f64,
@@ -22,7 +23,8 @@ pub enum Crowding {
         /// The demand at which it would grow without end, above 0.
         full: f64,
     },
-    /// By 1 + the greatest D among the others, and a share of what the rest demand: turns that are as long as the longest.
+    /// By 1 + the greatest D among the others, and a share of what the rest demand: turns that are
+    /// as long as the longest.
     Greatest {
         /// The share.
         rest: f64,
@@ -30,7 +32,8 @@ pub enum Crowding {
 }
 
 impl Crowding {
-    /// What it multiplies the time of a thread of `role` by; `held` counts the threads in its domain by role, itself included.
+    /// What it multiplies the time of a thread of `role` by; `held` counts the threads in its
+    /// domain by role, itself included.
     pub(super) fn factor(self, demand: &[f64], held: &[f64], role: usize) -> f64 {
         let count = |other: usize| held[other] - f64::from(u8::from(other == role));
         let sum: f64 = (0..held.len()).map(|other| count(other) * demand[other]).sum();
@@ -38,7 +41,8 @@ impl Crowding {
             Self::Sum => 1.0 + sum,
             Self::Full { free } => 1.0 + 2.0 * (sum - free).max(0.0),
             Self::Clash { clash } => {
-                let unlike: f64 = (0..held.len()).map(|a| count(a) * (0..a).map(count).sum::<f64>()).sum();
+                let unlike: f64 =
+                    (0..held.len()).map(|a| count(a) * (0..a).map(count).sum::<f64>()).sum();
                 1.0 + sum + clash * unlike
             }
             Self::Queue { full } => 1.0 + sum / (1.0 - sum / full).max(0.05),

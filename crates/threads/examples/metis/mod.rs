@@ -6,8 +6,9 @@ use pinwise_topology::Random;
 use std::error::Error;
 use std::path::PathBuf;
 
-/// A machine of the tables. Its numbers are those of its `.mct` file: nodes, contexts, cores of a package, and in which order the
-/// operating system numbers contexts (on lpdquad context 4 is 135 cycles from 0, 1 to 3 are 338: round the packages).
+/// A machine of the tables. Its numbers are those of its `.mct` file: nodes, contexts, cores of a
+/// package, and in which order the operating system numbers contexts (on lpdquad context 4 is 135
+/// cycles from 0, 1 to 3 are 338: round the packages).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Host {
     pub(crate) name: &'static str,
@@ -22,15 +23,18 @@ pub(crate) const HOSTS: [Host; 2] = [
     Host { name: "lpdxeon2680", packages: 2, cores: 10, contexts: 40, round_packages: false },
 ];
 
-/// Every third program of a table: what the search recommends for these was looked at last, and nothing was changed after.
+/// Every third program of a table: what the search recommends for these was looked at last, and
+/// nothing was changed after.
 pub(crate) fn held_out(index: usize) -> bool {
     index % 3 == 2
 }
 
 /// The folder of the tables, or `None`, said plainly, where it is absent.
 pub(crate) fn folder() -> Option<PathBuf> {
-    let shared = std::env::var_os("PINWISE_SHARED_DATA")
-        .map_or_else(|| PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data")), PathBuf::from);
+    let shared = std::env::var_os("PINWISE_SHARED_DATA").map_or_else(
+        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data")),
+        PathBuf::from,
+    );
     let folder = shared.join("mctop");
     if folder.is_dir() {
         return Some(folder);
@@ -40,12 +44,15 @@ pub(crate) fn folder() -> Option<PathBuf> {
 }
 
 pub(crate) fn table(host: Host, folder: &std::path::Path) -> Result<MetisTable, Box<dyn Error>> {
-    Ok(MetisTable::parse(&std::fs::read_to_string(folder.join(format!("metis-{}.txt", host.name)))?)?)
+    Ok(MetisTable::parse(&std::fs::read_to_string(
+        folder.join(format!("metis-{}.txt", host.name)),
+    )?)?)
 }
 
 impl Host {
-    /// Where a policy puts `threads`: G. Chatzopoulos, R. Guerraoui, T. Harris, V. Trigonakis, "Abstracting multi-core topologies with MCTOP", EuroSys
-    /// 2017, table 2. `None` for a policy that is none of its own.
+    /// Where a policy puts `threads`: G. Chatzopoulos, R. Guerraoui, T. Harris, V. Trigonakis,
+    /// "Abstracting multi-core topologies with MCTOP", EuroSys 2017, table 2. `None` for a
+    /// policy that is none of its own.
     fn arm(self, policy: &str, threads: u32) -> Option<Arm> {
         let all = self.packages * self.cores;
         let per_core = self.contexts / all;
@@ -54,7 +61,9 @@ impl Host {
         let (packages, cores) = match policy {
             "NONE" | "BW_ROUND_ROBIN_CORES" => (self.packages.min(threads), threads.min(all)),
             "SEQUENTIAL" if self.round_packages => (self.packages.min(threads), threads.min(all)),
-            "SEQUENTIAL" | "MIN_LAT_CORES" => (threads.div_ceil(self.cores).min(self.packages), threads.min(all)),
+            "SEQUENTIAL" | "MIN_LAT_CORES" => {
+                (threads.div_ceil(self.cores).min(self.packages), threads.min(all))
+            }
             "MIN_LAT_HWCS" | "MIN_LAT_HWCS_BALANCE" => (filled, threads.div_ceil(per_core)),
             "MIN_LAT_CORES_HWCS_BALANCE" => (filled, threads.min(filled * self.cores)),
             "BW_ROUND_ROBIN_HWCS" => (self.packages.min(threads), threads.div_ceil(per_core)),
@@ -70,13 +79,15 @@ pub(crate) struct Cells {
     pub(crate) names: Vec<(String, u32)>,
     /// What is to be great, by the objective.
     pub(crate) values: Vec<f64>,
-    /// Everything left to the operating system, as many threads as contexts: what users get who do nothing.
+    /// Everything left to the operating system, as many threads as contexts: what users get who do
+    /// nothing.
     pub(crate) default: usize,
     contexts: u32,
 }
 
 impl Cells {
-    /// All cells with a run of their own; impossible runs were left out by the reader. `None` without the default among them.
+    /// All cells with a run of their own; impossible runs were left out by the reader. `None`
+    /// without the default among them.
     pub(crate) fn new(host: Host, program: &MetisProgram, objective: Objective) -> Option<Self> {
         let mut cells = Self {
             arms: Vec::new(),
@@ -86,7 +97,9 @@ impl Cells {
             contexts: host.contexts,
         };
         for ((policy, threads), runs) in &program.cells {
-            let (Some(run), Some(arm)) = (runs.first(), host.arm(policy, *threads)) else { continue };
+            let (Some(run), Some(arm)) = (runs.first(), host.arm(policy, *threads)) else {
+                continue;
+            };
             let Some(value) = objective.value(1.0 / run.seconds, Some(run.watts)) else { continue };
             if policy == "NONE" && *threads == host.contexts {
                 cells.default = cells.arms.len();
@@ -108,12 +121,14 @@ impl Cells {
         self.values.iter().copied().fold(0.0, f64::max) / self.values[cell] - 1.0
     }
 
-    /// What the search recommends from a quarter of the cells, the default first. `measure` may disturb a value.
+    /// What the search recommends from a quarter of the cells, the default first. `measure` may
+    /// disturb a value.
     pub(crate) fn recommend(&self, measure: impl FnMut(f64) -> f64) -> usize {
         self.search(&[self.default], measure)
     }
 
-    /// The same after all numbers were looked up unpinned, which count: as `pinwise tune` begins, whose search for the number alone comes first.
+    /// The same after all numbers were looked up unpinned, which count: as `pinwise tune` begins,
+    /// whose search for the number alone comes first.
     pub(crate) fn recommend_after_numbers(&self) -> usize {
         let free: Vec<usize> = (0..self.arms.len()).filter(|&cell| self.arms[cell].free).collect();
         self.search(&free, |value| value)
@@ -134,7 +149,10 @@ impl Cells {
         let mut cells: Vec<usize> = (0..self.arms.len()).collect();
         let losses = (0..times).map(|_| {
             random.shuffle(&mut cells);
-            cells[..self.quarter()].iter().map(|&cell| self.loss(cell)).fold(f64::INFINITY, f64::min)
+            cells[..self.quarter()]
+                .iter()
+                .map(|&cell| self.loss(cell))
+                .fold(f64::INFINITY, f64::min)
         });
         losses.collect()
     }
@@ -154,7 +172,8 @@ pub(crate) fn quantile(values: &[f64], share: f64) -> f64 {
     sorted.get(place.saturating_sub(1)).copied().unwrap_or(f64::NAN)
 }
 
-/// A measurement that is sometimes slow: in the repeats of the tables a tenth of some cells' runs take 2.4 times as long as the others.
+/// A measurement that is sometimes slow: in the repeats of the tables a tenth of some cells' runs
+/// take 2.4 times as long as the others.
 pub(crate) fn bimodal(random: &mut Random) -> impl FnMut(f64) -> f64 + '_ {
     |value| if random.unit() < 0.1 { value / 2.4 } else { value }
 }

@@ -46,13 +46,20 @@ pub(crate) fn folder() -> Option<PathBuf> {
     if folder.is_dir() {
         return Some(folder);
     }
-    eprintln!("left out: no published figures at {}; set PINWISE_SHARED_PUBLISHED", folder.display());
+    eprintln!(
+        "left out: no published figures at {}; set PINWISE_SHARED_PUBLISHED",
+        folder.display()
+    );
     None
 }
 
 /// Rows of numbers and words, comments and the heading left out.
 pub(crate) fn rows(table: &str) -> impl Iterator<Item = Vec<&str>> {
-    table.lines().filter(|line| !line.starts_with('#')).skip(1).map(|line| line.split(',').collect())
+    table
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .skip(1)
+        .map(|line| line.split(',').collect())
 }
 
 /// All of `thread_reinforcer.csv`.
@@ -76,7 +83,8 @@ pub(crate) fn published(table: &str) -> Result<Vec<Published>, Box<dyn Error>> {
 }
 
 impl Published {
-    /// What the paper would report for parameter `n`: all threads of PARSEC programs (its Table II), the parameter of the others.
+    /// What the paper would report for parameter `n`: all threads of PARSEC programs (its Table
+    /// II), the parameter of the others.
     pub(crate) fn reported(&self, program: &Program, n: u32) -> u32 {
         if self.suite == "PARSEC" { program.threads(n) } else { n }
     }
@@ -88,14 +96,21 @@ impl Published {
 }
 
 /// Mean speed-up over [`RUNS`] whole runs, and its range.
-pub(crate) fn speedups(platform: &Platform, program: &Program, n: u32) -> Result<(f64, f64, f64), Box<dyn Error>> {
-    let runs = (0..RUNS).map(|seed| speedup(platform, program, n, 100 + seed)).collect::<Result<Vec<f64>, _>>()?;
+pub(crate) fn speedups(
+    platform: &Platform,
+    program: &Program,
+    n: u32,
+) -> Result<(f64, f64, f64), Box<dyn Error>> {
+    let runs = (0..RUNS)
+        .map(|seed| speedup(platform, program, n, 100 + seed))
+        .collect::<Result<Vec<f64>, _>>()?;
     let low = runs.iter().copied().fold(f64::INFINITY, f64::min);
     let high = runs.iter().copied().fold(0.0, f64::max);
     Ok((runs.iter().sum::<f64>() / runs.len() as f64, low, high))
 }
 
-/// The parameter with the best speed-up, in steps of half a Tstep from 4 to Tmax, and that speed-up.
+/// The parameter with the best speed-up, in steps of half a Tstep from 4 to Tmax, and that
+/// speed-up.
 pub(crate) fn best(platform: &Platform, program: &Program) -> Result<(u32, f64), Box<dyn Error>> {
     let mut best = (0, 0.0);
     for threads in (4..=Span::PUBLISHED.max).step_by(4) {
@@ -108,15 +123,16 @@ pub(crate) fn best(platform: &Platform, program: &Program) -> Result<(u32, f64),
     Ok(best)
 }
 
-/// A program on a smaller input: less work per iteration, everything else alike. The factor is that of fluidanimate's particles,
-/// simlarge to native (300,000 to 500,000), for all three.
+/// A program on a smaller input: less work per iteration, everything else alike. The factor is that
+/// of fluidanimate's particles, simlarge to native (300,000 to 500,000), for all three.
 fn small_input(name: &str) -> Result<Program, Box<dyn Error>> {
     let mut program = Program::built_in(name)?;
     program.fitted.work_ms *= 0.6;
     Ok(program)
 }
 
-/// Profiles of a small example by its number of threads: one thread and every half Tstep to Tmax, the mean of three probes each.
+/// Profiles of a small example by its number of threads: one thread and every half Tstep to Tmax,
+/// the mean of three probes each.
 pub(crate) fn curve(platform: &Platform, name: &str) -> Result<Curve, Box<dyn Error>> {
     let program = small_input(name)?;
     let mut points = Vec::new();
@@ -137,7 +153,8 @@ pub(crate) fn curve(platform: &Platform, name: &str) -> Result<Curve, Box<dyn Er
 
 /// Thresholds from the paper's three examples on small inputs.
 pub(crate) fn thresholds(platform: &Platform) -> Result<Thresholds, Box<dyn Error>> {
-    let [locks, switches, parallelism] = ["fluidanimate", "facesim", "blackscholes"].map(|name| curve(platform, name));
+    let [locks, switches, parallelism] =
+        ["fluidanimate", "facesim", "blackscholes"].map(|name| curve(platform, name));
     Ok(calibrate(Span::PUBLISHED, platform.contexts() as u32, &locks?, &switches?, &parallelism?)?)
 }
 
@@ -174,15 +191,23 @@ pub(crate) fn choice(
 ) -> Result<Frequent, Box<dyn Error>> {
     let all = (SEED..SEED + searches).map(|seed| search(platform, program, thresholds, seed));
     let all = all.collect::<Result<Vec<Found>, _>>()?;
-    let times = |found: &Found| all.iter().filter(|other| other.choice.threads == found.choice.threads).count();
+    let times = |found: &Found| {
+        all.iter().filter(|other| other.choice.threads == found.choice.threads).count()
+    };
     let same = |found: &Found| all.iter().filter(|other| other.choice == found.choice).count();
     let most = all.iter().max_by_key(|found| (times(found), same(found))).ok_or("no searches")?;
     let (times, cost) = (times(most) as u64, most.cost());
     Ok(Frequent { parameter: most.parameter, reason: most.choice.reason, times, cost })
 }
 
-/// USR, LOCK in percent of the threads of one pipeline stage over a second, once the pipeline is full.
-pub(crate) fn stage(platform: &Platform, program: &Program, n: u32, role: &str) -> Result<(f64, f64), Box<dyn Error>> {
+/// USR, LOCK in percent of the threads of one pipeline stage over a second, once the pipeline is
+/// full.
+pub(crate) fn stage(
+    platform: &Platform,
+    program: &Program,
+    n: u32,
+    role: &str,
+) -> Result<(f64, f64), Box<dyn Error>> {
     let mut simulation = Simulation::endless(platform, program, n, SEED)?;
     simulation.advance(Nanos::from_seconds(2.0))?;
     let before = simulation.ledger();

@@ -7,7 +7,8 @@ use std::error::Error;
 use std::ops::Range;
 use std::time::Duration;
 
-/// Whole runs are made this long, in seconds of the sequential program, so that creating threads hardly counts.
+/// Whole runs are made this long, in seconds of the sequential program, so that creating threads
+/// hardly counts.
 const LENGTH: f64 = 6.0;
 /// Seeds of the runs that a speed is the mean of, where two are enough.
 pub(crate) const PAIR: Range<u64> = 500..502;
@@ -21,8 +22,13 @@ pub(crate) struct Sweep {
 }
 
 impl Sweep {
-    /// Every number of threads up to 32, every fourth up to 72. Every speed is the mean of runs with these `seeds`.
-    pub(crate) fn new(platform: &Platform, program: &Program, seeds: Range<u64>) -> Result<Self, Box<dyn Error>> {
+    /// Every number of threads up to 32, every fourth up to 72. Every speed is the mean of runs
+    /// with these `seeds`.
+    pub(crate) fn new(
+        platform: &Platform,
+        program: &Program,
+        seeds: Range<u64>,
+    ) -> Result<Self, Box<dyn Error>> {
         let threads = (1..=32).chain((36..=Span::PUBLISHED.max).step_by(4));
         Self::at(platform, program, seeds, threads.map(|threads| program.parameter(threads)))
     }
@@ -37,7 +43,8 @@ impl Sweep {
         let mut long = program.clone();
         let times = (LENGTH / program.sequential().seconds()).ceil().max(1.0) as u32;
         match &mut long.structure {
-            // How a fixed number of pieces ends matters the less the longer they are: as long as the whole run's.
+            // How a fixed number of pieces ends matters the less the longer they are: as long as
+            // the whole run's.
             Structure::ForkJoin(shape) if shape.units.is_some() => {
                 long.fitted.work_ms *= whole(program)? / program.sequential().seconds();
             }
@@ -56,7 +63,8 @@ impl Sweep {
         if let Some(speed) = self.speeds.get(&parameter) {
             return Ok(*speed);
         }
-        let runs = self.seeds.clone().map(|seed| speedup(&self.platform, &self.long, parameter, seed));
+        let runs =
+            self.seeds.clone().map(|seed| speedup(&self.platform, &self.long, parameter, seed));
         let runs = runs.collect::<Result<Vec<f64>, _>>()?;
         let speed = runs.iter().sum::<f64>() / runs.len() as f64;
         self.speeds.insert(parameter, speed);
@@ -81,11 +89,17 @@ pub(crate) fn whole(program: &Program) -> Result<f64, Box<dyn Error>> {
     Ok(program.whole_s.ok_or("a program without the length of its run")?)
 }
 
-/// One search on the model, over the numbers of threads from 1 to the published Tmax, within [`SHARE`](pinwise_threads::SHARE) of the run.
-pub(crate) fn survey_model(platform: &Platform, program: &Program, seed: u64) -> Result<Surveyed, Box<dyn Error>> {
+/// One search on the model, over the numbers of threads from 1 to the published Tmax, within
+/// [`SHARE`](pinwise_threads::SHARE) of the run.
+pub(crate) fn survey_model(
+    platform: &Platform,
+    program: &Program,
+    seed: u64,
+) -> Result<Surveyed, Box<dyn Error>> {
     let span = Span { min: 1, step: 1, ..Span::PUBLISHED };
     let candidates = span.candidates(|threads| program.parameter(threads), |n| program.threads(n));
-    let mut question = Question::new(candidates, platform.contexts() as u32, Duration::from_millis(100));
+    let mut question =
+        Question::new(candidates, platform.contexts() as u32, Duration::from_millis(100));
     question.work = program.work_s();
     if let Structure::ForkJoin(shape) = &program.structure {
         question.pieces = shape.units;
@@ -94,7 +108,8 @@ pub(crate) fn survey_model(platform: &Platform, program: &Program, seed: u64) ->
     Ok(survey(Surveyor::new(question)?, &mut prober, |threads| program.parameter(threads))?)
 }
 
-/// The value that a share of `values`, from 0 to 1, do not exceed: one of them, of two in the middle the upper one.
+/// The value that a share of `values`, from 0 to 1, do not exceed: one of them, of two in the
+/// middle the upper one.
 pub(crate) fn quantile(values: &[f64], share: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

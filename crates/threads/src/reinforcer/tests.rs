@@ -1,8 +1,13 @@
 use super::*;
 use proptest::prelude::*;
 
-const THRESHOLDS: Thresholds =
-    Thresholds { lock: 30.0, delta_lock: 5.0, delta_vcx_rate: 1000.0, delta_migr_rate: 500.0, delta_cpu_util: 4.0 };
+const THRESHOLDS: Thresholds = Thresholds {
+    lock: 30.0,
+    delta_lock: 5.0,
+    delta_vcx_rate: 1000.0,
+    delta_migr_rate: 500.0,
+    delta_cpu_util: 4.0,
+};
 
 fn search() -> Reinforcer {
     Reinforcer::new(Span::PUBLISHED, 24, THRESHOLDS).unwrap()
@@ -33,7 +38,11 @@ fn stopped(next: Next) -> (u32, Reason) {
 fn the_first_two_probes_are_tmin_and_tmin_plus_tstep() {
     let mut search = search();
     assert_eq!(search.next(), Next::Try(8));
-    assert_eq!(search.observe(profile(99.0, 9e9, 9e9, 0.0)), Next::Try(16), "nothing to compare the first with");
+    assert_eq!(
+        search.observe(profile(99.0, 9e9, 9e9, 0.0)),
+        Next::Try(16),
+        "nothing to compare the first with"
+    );
 }
 
 #[test]
@@ -92,9 +101,10 @@ fn tmax_is_taken_when_it_was_worth_it_and_left_when_not() {
     assert_eq!(stopped(not.observe(profile(0.0, 0.0, 0.0, 64.0))), (64, Reason::CpuUtil));
 }
 
-/// ComputeNextT is reached only after Terminate refused, and what makes it take half a step is nearly what makes Terminate end: with
-/// LOCK high, ΔLOCK and ΔVCX_RATE high (or ΔMIGR_RATE beyond the contexts), Terminate has ended the search already. So by the figure
-/// the half step is never reached from FindN; ComputeNextT is tried here by itself.
+/// ComputeNextT is reached only after Terminate refused, and what makes it take half a step is
+/// nearly what makes Terminate end: with LOCK high, ΔLOCK and ΔVCX_RATE high (or ΔMIGR_RATE beyond
+/// the contexts), Terminate has ended the search already. So by the figure the half step is never
+/// reached from FindN; ComputeNextT is tried here by itself.
 #[test]
 fn the_step_is_halved_where_overheads_rise_fast() {
     let search = search();

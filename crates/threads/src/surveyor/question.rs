@@ -1,4 +1,5 @@
-//! What a search that looks at speed is asked, and what is believed of the answer before anything was seen.
+//! What a search that looks at speed is asked, and what is believed of the answer before anything
+//! was seen.
 
 use crate::belief::{Departure, Noise, Prior};
 use crate::law::Law;
@@ -10,8 +11,8 @@ use std::time::Duration;
 /// What is asked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Question {
-    /// Numbers of threads that may be chosen, ascending, each at least 1. Where different numbers start the same program (`Convert`), only one
-    /// of them belongs here.
+    /// Numbers of threads that may be chosen, ascending, each at least 1. Where different numbers
+    /// start the same program (`Convert`), only one of them belongs here.
     pub candidates: Vec<u32>,
     /// Contexts the program may use.
     pub contexts: u32,
@@ -23,21 +24,26 @@ pub struct Question {
     pub most_probes: usize,
     /// At most so much time for all probes, what starts and ends them included.
     pub most_time: Option<Duration>,
-    /// What a whole run has to get done, in units of a value times a second, above 0, where that is known: all probes take at most [`SHARE`](super::SHARE) of the
-    /// run then, as long as it takes with the best value, by what is believed at the moment.
+    /// What a whole run has to get done, in units of a value times a second, above 0, where that
+    /// is known: all probes take at most [`SHARE`](super::SHARE) of the run then, as long as
+    /// it takes with the best value, by what is believed at the moment.
     pub work: Option<f64>,
-    /// The run consists of so many equal pieces, at least one, that are dealt out evenly (files, frames, a static loop): with 128 pieces, 25
-    /// threads take as long as 22 do, since some do six either way. A probe of a moment does not see that; whole runs do, and need not be told.
+    /// The run consists of so many equal pieces, at least one, that are dealt out evenly (files,
+    /// frames, a static loop): with 128 pieces, 25 threads take as long as 22 do, since some
+    /// do six either way. A probe of a moment does not see that; whole runs do, and need not be
+    /// told.
     pub pieces: Option<u32>,
-    /// A probe consists of whole runs, as many as come nearest to its window and at least one; values are runs per second.
+    /// A probe consists of whole runs, as many as come nearest to its window and at least one;
+    /// values are runs per second.
     pub whole_runs: bool,
-    /// The threads that probes see are counted: each starts the program anew, which promises more threads for a greater candidate. Where it makes no more
-    /// from some candidate on ([`Cap`](crate::Cap)), greater ones are that one.
+    /// The threads that probes see are counted: each starts the program anew, which promises more
+    /// threads for a greater candidate. Where it makes no more from some candidate on
+    /// ([`Cap`](crate::Cap)), greater ones are that one.
     pub counted: bool,
 }
 
-/// How far readings are off, and how likely that is: as far as they say, or more; or, on a machine that others use, by 8 or 20 % from one to the
-/// next, whatever they say.
+/// How far readings are off, and how likely that is: as far as they say, or more; or, on a machine
+/// that others use, by 8 or 20 % from one to the next, whatever they say.
 const NOISES: [(Noise, f64); 4] = [
     (Noise { times: 0.8, beside: 0.0 }, 0.5),
     (Noise { times: 2.4, beside: 0.0 }, 0.35),
@@ -46,14 +52,27 @@ const NOISES: [(Noise, f64); 4] = [
 ];
 
 impl Question {
-    /// With the defaults: a tolerance of 0.01, 40 probes (a search that is not settled by then will not be), any time, no pieces.
+    /// With the defaults: a tolerance of 0.01, 40 probes (a search that is not settled by then will
+    /// not be), any time, no pieces.
     pub fn new(candidates: Vec<u32>, contexts: u32, window: Duration) -> Self {
         let (tolerance, most_probes) = (0.01, 40);
         let (most_time, work, pieces, whole_runs, counted) = (None, None, None, false, false);
-        Self { candidates, contexts, window, tolerance, most_probes, most_time, work, pieces, whole_runs, counted }
+        Self {
+            candidates,
+            contexts,
+            window,
+            tolerance,
+            most_probes,
+            most_time,
+            work,
+            pieces,
+            whole_runs,
+            counted,
+        }
     }
 
-    /// Time that a probe with this window takes where `value` is seen, without what starts and ends it.
+    /// Time that a probe with this window takes where `value` is seen, without what starts and ends
+    /// it.
     pub(super) fn takes(&self, value: f64, window: Duration) -> Duration {
         if !self.whole_runs {
             return window;
@@ -65,15 +84,22 @@ impl Question {
     /// What the end of a run leaves of the speed seen, for each candidate.
     pub(super) fn ends(&self) -> Vec<Evenness> {
         let pieces = self.pieces.filter(|&pieces| pieces > 0 && !self.whole_runs);
-        let of = |&threads: &u32| pieces.map(|pieces| Evenness::new(pieces, threads, self.contexts.max(1)));
+        let of = |&threads: &u32| {
+            pieces.map(|pieces| Evenness::new(pieces, threads, self.contexts.max(1)))
+        };
         self.candidates.iter().map(|threads| of(threads).unwrap_or(Evenness::EVEN)).collect()
     }
 
     /// Laws over the candidates, and how speeds may depart from them.
     pub(super) fn prior(&self) -> Prior {
         let candidates = &self.candidates;
-        let curve = |law: Law| candidates.iter().map(|&threads| law.speedup(f64::from(threads)).ln()).collect();
-        let laws = Law::family(self.contexts).into_iter().map(|(law, weight)| (curve(law), weight)).collect();
+        let curve = |law: Law| {
+            candidates.iter().map(|&threads| law.speedup(f64::from(threads)).ln()).collect()
+        };
+        let laws = Law::family(self.contexts)
+            .into_iter()
+            .map(|(law, weight)| (curve(law), weight))
+            .collect();
         let mut departures = Vec::new();
         for (smooth, smooth_weight) in [(0.02, 0.5), (0.06, 0.3), (0.2, 0.2)] {
             for (rough, rough_weight) in [(0.003, 0.5), (0.02, 0.5)] {
@@ -82,11 +108,16 @@ impl Question {
                         let (a, b) = (candidates[a], candidates[b]);
                         let apart = (f64::from(a) / f64::from(b)).ln().abs();
                         let turns = a >= self.contexts && b >= self.contexts;
-                        let near =
-                            smooth * smooth * ((-apart / 0.7).exp() + if turns { (-apart / 0.3).exp() } else { 0.0 });
+                        let near = smooth
+                            * smooth
+                            * ((-apart / 0.7).exp()
+                                + if turns { (-apart / 0.3).exp() } else { 0.0 });
                         near + if a == b { rough * rough } else { 0.0 }
                     });
-                    departures.push((Departure { covariance, noise }, smooth_weight * rough_weight * noise_weight));
+                    departures.push((
+                        Departure { covariance, noise },
+                        smooth_weight * rough_weight * noise_weight,
+                    ));
                 }
             }
         }

@@ -7,17 +7,26 @@ use proptest::prelude::*;
 
 /// What a search thinks after a probe grows with the square of their number: up to sixteen.
 fn question(most: u32, contexts: u32) -> Question {
-    Question { most_probes: 16, ..Question::new((1..=most).collect(), contexts, Duration::from_millis(100)) }
+    Question {
+        most_probes: 16,
+        ..Question::new((1..=most).collect(), contexts, Duration::from_millis(100))
+    }
 }
 
-/// Up to 72 threads on 24 contexts. A search thinks for each candidate: two in five of them, close together where it gets interesting.
+/// Up to 72 threads on 24 contexts. A search thinks for each candidate: two in five of them, close
+/// together where it gets interesting.
 fn question_72() -> Question {
     let candidates = (1..=72).filter(|&n| n <= 4 || n % 4 == 0 || (20..=32).contains(&n));
     Question { candidates: candidates.collect(), ..question(72, 24) }
 }
 
 /// Runs a search on a curve with relative noise that says how large it is.
-fn run(question: &Question, speed: impl Fn(u32) -> f64, noise: f64, seed: u64) -> (Advice, Vec<u32>) {
+fn run(
+    question: &Question,
+    speed: impl Fn(u32) -> f64,
+    noise: f64,
+    seed: u64,
+) -> (Advice, Vec<u32>) {
     run_with(question, speed, |threads| threads, noise, seed)
 }
 
@@ -37,10 +46,13 @@ fn run_with(
             Step::Probe { threads, window } => {
                 probed.push(threads);
                 let error = noise / (window.as_secs_f64() / question.window.as_secs_f64()).sqrt();
-                let value = speed(threads) * (1.0 + error * (3.0f64).sqrt() * (2.0 * random.unit() - 1.0));
+                let value =
+                    speed(threads) * (1.0 + error * (3.0f64).sqrt() * (2.0 * random.unit() - 1.0));
                 let cost = window + Duration::from_millis(50);
                 let threads = made(threads);
-                surveyor.observe(Sample { value, error: Some(error * value), cost, threads }).unwrap();
+                surveyor
+                    .observe(Sample { value, error: Some(error * value), cost, threads })
+                    .unwrap();
             }
             Step::Stop(advice) => return (advice, probed),
         }
@@ -79,12 +91,14 @@ fn a_law_with_a_maximum_is_found_from_a_few_probes() {
 fn a_plateau_gets_few_threads() {
     let speed = |threads: u32| f64::from(threads.min(24));
     let question = question_72();
-    let mut chosen: Vec<u32> = (0..5).map(|seed| run(&question, speed, 0.004, seed).0.threads).collect();
+    let mut chosen: Vec<u32> =
+        (0..5).map(|seed| run(&question, speed, 0.004, seed).0.threads).collect();
     chosen.sort_unstable();
     assert!(chosen[0] >= 23 && chosen[2] <= 30 && chosen[4] <= 48, "{chosen:?}");
 }
 
-/// A search on two contexts of a machine that others use: readings are off by 8 % from one to the next, and tell 1.5 % of themselves.
+/// A search on two contexts of a machine that others use: readings are off by 8 % from one to the
+/// next, and tell 1.5 % of themselves.
 fn busy(curve: [f64; 4], seed: u64) -> Advice {
     let mut random = Random::new(seed);
     let question = Question { most_time: Some(Duration::from_secs(1)), ..question(4, 2) };
@@ -92,16 +106,20 @@ fn busy(curve: [f64; 4], seed: u64) -> Advice {
     loop {
         match surveyor.next().clone() {
             Step::Probe { threads, window } => {
-                let value = curve[threads as usize - 1] * (0.08 * crate::belief::normal(&mut random)).exp();
+                let value =
+                    curve[threads as usize - 1] * (0.08 * crate::belief::normal(&mut random)).exp();
                 let cost = window + Duration::from_millis(20);
-                surveyor.observe(Sample { value, error: Some(0.015 * value), cost, threads }).unwrap();
+                surveyor
+                    .observe(Sample { value, error: Some(0.015 * value), cost, threads })
+                    .unwrap();
             }
             Step::Stop(advice) => return advice,
         }
     }
 }
 
-/// Of twelve searches each: those that chose so many threads, and those whose interval holds what the choice gains.
+/// Of twelve searches each: those that chose so many threads, and those whose interval holds what
+/// the choice gains.
 fn searched(curve: [f64; 4]) -> ([usize; 4], usize) {
     let found: Vec<Advice> = (0..12).map(|seed| busy(curve, seed)).collect();
     let gain = |advice: &Advice| curve[advice.threads as usize - 1];
@@ -120,7 +138,8 @@ fn lucky_readings_seldom_make_more_threads_than_contexts_and_intervals_know_of_t
     assert!(faster[3] >= 11 && held >= 8, "{faster:?}, {held}");
 }
 
-/// One reading beyond four contexts is the fastest of all, and 2, 3 and 4 threads are equally fast: neither that one nor the fastest of these.
+/// One reading beyond four contexts is the fastest of all, and 2, 3 and 4 threads are equally fast:
+/// neither that one nor the fastest of these.
 #[test]
 fn of_a_plateau_up_to_the_contexts_the_fewest_are_chosen_where_a_reading_beyond_is_not_believed() {
     let mut surveyor = Surveyor::new(question(8, 4)).unwrap();
@@ -128,7 +147,9 @@ fn of_a_plateau_up_to_the_contexts_the_fewest_are_chosen_where_a_reading_beyond_
     let plateau = [(1, 1.95), (2, 1.952), (3, 1.954)];
     let readings = std::iter::repeat_n(plateau, 4).flatten().chain([(0, 1.0), (6, 2.1)]);
     surveyor.samples = readings
-        .map(|(place, value)| (place, window, Sample { value, error: Some(0.003 * value), cost: window, threads: 1 }))
+        .map(|(place, value)| {
+            (place, window, Sample { value, error: Some(0.003 * value), cost: window, threads: 1 })
+        })
         .collect();
     let verdict = surveyor.verdict(&surveyor.belief());
     let contest = verdict.contest.unwrap();
@@ -140,18 +161,37 @@ fn of_a_plateau_up_to_the_contexts_the_fewest_are_chosen_where_a_reading_beyond_
 /// Two contexts, readings that differ by a tenth from one to the next.
 #[test]
 fn more_threads_than_contexts_that_may_be_faster_are_probed_in_turn_with_the_best_up_to_the_contexts_until_it_is_clear()
-{
+ {
     let window = Duration::from_millis(100);
-    let sample = |value: f64| Sample { value, error: Some(0.005 * value), cost: window, threads: 1 };
+    let sample =
+        |value: f64| Sample { value, error: Some(0.005 * value), cost: window, threads: 1 };
     let mut surveyor = Surveyor::new(question(4, 2)).unwrap();
-    let readings = [(0, 1.0), (3, 1.0), (3, 1.1), (1, 1.2), (2, 1.3), (1, 1.3), (2, 1.45), (1, 1.1), (2, 1.15)];
+    let readings = [
+        (0, 1.0),
+        (3, 1.0),
+        (3, 1.1),
+        (1, 1.2),
+        (2, 1.3),
+        (1, 1.3),
+        (2, 1.45),
+        (1, 1.1),
+        (2, 1.15),
+    ];
     surveyor.samples = readings.map(|(place, value)| (place, window, sample(value))).to_vec();
     let next = |surveyor: &Surveyor| {
         let verdict = surveyor.verdict(&surveyor.belief());
-        (verdict.choice, verdict.contest.map(|contest| contest.most), surveyor.confirm(&verdict, |_, _| true))
+        (
+            verdict.choice,
+            verdict.contest.map(|contest| contest.most),
+            surveyor.confirm(&verdict, |_, _| true),
+        )
     };
     let probe = |threads| Some(Step::Probe { threads, window });
-    assert_eq!(next(&surveyor), (1, Some(PAIRS), probe(2)), "a gain of a tenth is possible, and not clear");
+    assert_eq!(
+        next(&surveyor),
+        (1, Some(PAIRS), probe(2)),
+        "a gain of a tenth is possible, and not clear"
+    );
     surveyor.samples.push((1, window, sample(1.15)));
     assert_eq!(next(&surveyor).2, probe(3));
     for (few, fast) in [(1.1, 1.35), (1.2, 1.45), (1.15, 1.4)] {
@@ -161,7 +201,8 @@ fn more_threads_than_contexts_that_may_be_faster_are_probed_in_turn_with_the_bes
     assert_eq!((choice, most), (2, Some(DOUBTS)), "clear from a handful of pairs");
 }
 
-/// No law says so: 24 threads on 24 contexts are a third slower than 22, as with threads that spin at barriers beside other programs.
+/// No law says so: 24 threads on 24 contexts are a third slower than 22, as with threads that spin
+/// at barriers beside other programs.
 #[test]
 fn a_wrong_law_cannot_hide_the_best() {
     let speed = |threads: u32| if threads < 23 { f64::from(threads).sqrt() } else { 3.2 };
@@ -170,7 +211,8 @@ fn a_wrong_law_cannot_hide_the_best() {
     assert!(loss(&advice, &question, speed) < 0.03, "{advice} after {probed:?}");
 }
 
-/// Little time, and far from one thread: laws fitted to 20 threads and more say nothing sure of how fast one is.
+/// Little time, and far from one thread: laws fitted to 20 threads and more say nothing sure of how
+/// fast one is.
 #[test]
 fn gains_are_over_a_number_that_was_probed() {
     let law = Law { sigma: 0.08, kappa: 0.0, knee: f64::INFINITY, decline: 0.0, uneven: 0.0 };
@@ -183,29 +225,40 @@ fn gains_are_over_a_number_that_was_probed() {
         assert_eq!(Some(&reference), probed.iter().min(), "{advice}");
         let gain = speed(advice.threads) / speed(reference);
         let value = speed(advice.threads);
-        let holds = |interval: &Interval<f64>, truth: f64| interval.low <= truth && truth <= interval.high;
+        let holds =
+            |interval: &Interval<f64>, truth: f64| interval.low <= truth && truth <= interval.high;
         held += usize::from(holds(&advice.gain, gain)) + usize::from(holds(&advice.value, value));
     }
     assert!(held >= 13, "{held} of 16 intervals hold the truth");
 }
 
-/// What settles a search may be single readings. These are repeated where there is time, and where there is none that is what ended it.
+/// What settles a search may be single readings. These are repeated where there is time, and where
+/// there is none that is what ended it.
 #[test]
 fn a_search_is_not_settled_by_single_readings() {
     let speed = |threads: u32| f64::from(threads);
     let (settled, probed) = run(&question(4, 4), speed, 0.002, 1);
     assert_eq!((settled.threads, settled.ended), (4, Ended::Settled));
     assert!(settled.readings >= 2, "{settled} after {probed:?}");
-    assert_eq!(settled.readings, probed.iter().filter(|&&threads| threads == settled.threads).count());
+    assert_eq!(
+        settled.readings,
+        probed.iter().filter(|&&threads| threads == settled.threads).count()
+    );
     // As much time as all probes but the last took.
     let spent = Duration::from_millis(150) * (probed.len() as u32 - 1);
-    let (hurried, fewer) = run(&Question { most_time: Some(spent), ..question(4, 4) }, speed, 0.002, 1);
-    assert_eq!((hurried.ended, fewer.len()), (Ended::Time, probed.len() - 1), "{hurried} after {fewer:?}");
+    let (hurried, fewer) =
+        run(&Question { most_time: Some(spent), ..question(4, 4) }, speed, 0.002, 1);
+    assert_eq!(
+        (hurried.ended, fewer.len()),
+        (Ended::Time, probed.len() - 1),
+        "{hurried} after {fewer:?}"
+    );
 }
 
 #[test]
 fn one_candidate_is_probed_once_and_chosen() {
-    let (advice, probed) = run(&Question::new(vec![4], 2, Duration::from_millis(100)), |_| 5.0, 0.01, 1);
+    let (advice, probed) =
+        run(&Question::new(vec![4], 2, Duration::from_millis(100)), |_| 5.0, 0.01, 1);
     assert_eq!((advice.threads, probed, advice.ended), (4, vec![4], Ended::Settled));
     assert_eq!((advice.between, advice.more), ((4, 4), None));
 }
@@ -236,7 +289,11 @@ fn pieces_that_do_not_divide_decide_where_speeds_do_not() {
     let speed = |threads: u32| f64::from(threads.min(24));
     let (advice, _) = run(&question, speed, 0.002, 1);
     let even = |threads: u32| Evenness::new(128, threads, 24).mean();
-    let best = question.candidates.iter().map(|&threads| speed(threads).ln() + even(threads)).fold(f64::MIN, f64::max);
+    let best = question
+        .candidates
+        .iter()
+        .map(|&threads| speed(threads).ln() + even(threads))
+        .fold(f64::MIN, f64::max);
     assert!(speed(advice.threads).ln() + even(advice.threads) > best - 0.015, "{advice}");
     // Whole runs have shown their end.
     let whole = Question { whole_runs: true, ..question.clone() };
@@ -246,15 +303,21 @@ fn pieces_that_do_not_divide_decide_where_speeds_do_not() {
     );
 }
 
-/// Of 72 candidates, and of four: with a first thread beside those asked for, or one that is a worker alone with a single thread (xz). Readings are
-/// noisy, and those of numbers that make the same threads differ by nothing else.
+/// Of 72 candidates, and of four: with a first thread beside those asked for, or one that is a
+/// worker alone with a single thread (xz). Readings are noisy, and those of numbers that make the
+/// same threads differ by nothing else.
 #[test]
 fn where_a_program_makes_no_more_threads_the_fewest_that_make_them_are_the_most_that_are_chosen() {
     let question = Question { counted: true, ..question_72() };
     for seed in 0..4 {
         let speed = |threads: u32| f64::from(threads.min(21)).sqrt();
-        let (advice, probed) = run_with(&question, speed, |threads| threads.min(21) + 1, 0.02, seed);
-        assert!(advice.threads <= 21 && advice.between.1 <= 21 && advice.more.is_none_or(|(most, _)| most == 21));
+        let (advice, probed) =
+            run_with(&question, speed, |threads| threads.min(21) + 1, 0.02, seed);
+        assert!(
+            advice.threads <= 21
+                && advice.between.1 <= 21
+                && advice.more.is_none_or(|(most, _)| most == 21)
+        );
         let lost = 1.0 - speed(advice.threads) / speed(21);
         assert!(
             lost < 0.03 && probed.iter().filter(|&&threads| threads > 21).count() <= 4,
@@ -276,8 +339,13 @@ fn numbers_that_seemed_to_make_as_many_threads_are_candidates_again_when_a_probe
     let mut surveyor = Surveyor::new(Question { counted: true, ..question(8, 8) }).unwrap();
     let mut observe = |threads: u32, made: u32| {
         surveyor.next = Step::Probe { threads, window };
-        surveyor.observe(Sample { value: f64::from(made), error: None, cost: window, threads: made }).unwrap();
-        (surveyor.question.candidates.len(), surveyor.samples.iter().map(|sample| sample.0 + 1).collect::<Vec<_>>())
+        surveyor
+            .observe(Sample { value: f64::from(made), error: None, cost: window, threads: made })
+            .unwrap();
+        (
+            surveyor.question.candidates.len(),
+            surveyor.samples.iter().map(|sample| sample.0 + 1).collect::<Vec<_>>(),
+        )
     };
     assert_eq!(observe(4, 5), (8, vec![4]));
     assert_eq!(observe(8, 5), (4, vec![4, 4]), "eight make no more than four");
@@ -316,19 +384,23 @@ fn the_choice_is_probed_or_said_not_to_be() {
 fn when_the_time_is_over_there_is_advice_from_what_was_seen() {
     let mut surveyor = Surveyor::new(question(8, 4)).unwrap();
     assert_eq!(surveyor.expired(), None);
-    surveyor.observe(Sample { value: 3.0, error: None, cost: Duration::from_millis(150), threads: 4 }).unwrap();
+    surveyor
+        .observe(Sample { value: 3.0, error: None, cost: Duration::from_millis(150), threads: 4 })
+        .unwrap();
     let advice = surveyor.expired().unwrap();
     assert_eq!((advice.ended, advice.probes), (Ended::Time, 1));
     // One probe of 4 threads says nothing sure of any other number.
     assert!(advice.between.0 < advice.between.1, "{advice}");
 }
 
-/// A run of 10 s with the best number, which is not known beforehand: 0.42 s for probes of 75 ms and more.
+/// A run of 10 s with the best number, which is not known beforehand: 0.42 s for probes of 75 ms
+/// and more.
 #[test]
 fn of_a_run_of_known_length_no_more_than_its_share_is_taken() {
     let speed = |threads: u32| f64::from(threads.min(20));
     for seed in 0..3 {
-        let (advice, probed) = run(&Question { work: Some(200.0), ..question_72() }, speed, 0.01, seed);
+        let (advice, probed) =
+            run(&Question { work: Some(200.0), ..question_72() }, speed, 0.01, seed);
         assert_eq!(advice.ended, Ended::Time);
         // The first takes 150 ms.
         assert!((2..=4).contains(&probed.len()), "{advice} after {probed:?}");
@@ -340,8 +412,11 @@ fn of_a_run_of_known_length_no_more_than_its_share_is_taken() {
 fn a_run_for_which_too_little_time_is_left_is_not_begun() {
     let window = Duration::from_millis(100);
     let budget = Duration::from_millis(500);
-    let question =
-        Question { whole_runs: true, most_time: Some(budget), ..Question::new((1..=8).collect(), 8, window) };
+    let question = Question {
+        whole_runs: true,
+        most_time: Some(budget),
+        ..Question::new((1..=8).collect(), 8, window)
+    };
     let mut surveyor = Surveyor::new(question).unwrap();
     let mut spent = Duration::ZERO;
     while let Step::Probe { threads, window } = *surveyor.next() {

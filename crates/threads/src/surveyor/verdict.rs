@@ -1,9 +1,13 @@
-//! What follows from a belief: which candidate is chosen, what that is expected to lose, and between which two it is not clear.
+//! What follows from a belief: which candidate is chosen, what that is expected to lose, and
+//! between which two it is not clear.
 //!
-//! **Choice.** The fewest threads that are, with a probability of [`CONFIDENCE`], within the tolerance of the candidate that is fastest on average. More
-//! threads than contexts are chosen from two probes beyond the contexts at least; where readings of the same number contradict what they tell of their
-//! errors, only if the best number up to the contexts loses more than the tolerance with a probability of 90 %; where both were probed several times,
-//! only if it does on average. Where they are not, the choice is made in the same way among the numbers up to the contexts.
+//! **Choice.** The fewest threads that are, with a probability of [`CONFIDENCE`], within the
+//! tolerance of the candidate that is fastest on average. More threads than contexts are chosen
+//! from two probes beyond the contexts at least; where readings of the same number contradict what
+//! they tell of their errors, only if the best number up to the contexts loses more than the
+//! tolerance with a probability of 90 %; where both were probed several times, only if it does on
+//! average. Where they are not, the choice is made in the same way among the numbers up to the
+//! contexts.
 
 use super::{Question, SETTLED};
 use crate::advice::expected_loss;
@@ -12,14 +16,18 @@ use pinwise_topology::Random;
 
 /// Probability with which fewer threads have to be good enough to be chosen.
 const CONFIDENCE: f64 = 0.7;
-/// Where readings of the same number contradict what they tell of their errors: probability with which the best number up to the contexts has to
-/// lose more than the tolerance for more threads than contexts to be chosen.
+/// Where readings of the same number contradict what they tell of their errors: probability with
+/// which the best number up to the contexts has to lose more than the tolerance for more threads
+/// than contexts to be chosen.
 const CLEAR: f64 = 0.9;
-/// Fewer threads that may be fast enough, and those they may be as fast as, are probed so often at most.
+/// Fewer threads that may be fast enough, and those they may be as fast as, are probed so often at
+/// most.
 pub(super) const DOUBTS: usize = 3;
-/// More threads than contexts that may be faster, and the best number up to the contexts, are probed so often at most.
+/// More threads than contexts that may be faster, and the best number up to the contexts, are
+/// probed so often at most.
 pub(super) const PAIRS: usize = 8;
-/// What is announced is probed so often, and more threads than contexts are not chosen by fewer probes of such numbers.
+/// What is announced is probed so often, and more threads than contexts are not chosen by fewer
+/// probes of such numbers.
 pub(super) const REPEATS: usize = 2;
 /// Draws behind the intervals.
 const DRAWS: usize = 400;
@@ -47,8 +55,14 @@ pub(super) struct Contest {
 }
 
 impl Verdict {
-    /// Half of the draws differ from the belief by `ends`, the others by their opposites. `times`: how often a candidate was probed.
-    pub(super) fn new(question: &Question, belief: &Belief, ends: &[f64], times: impl Fn(usize) -> usize) -> Self {
+    /// Half of the draws differ from the belief by `ends`, the others by their opposites. `times`:
+    /// how often a candidate was probed.
+    pub(super) fn new(
+        question: &Question,
+        belief: &Belief,
+        ends: &[f64],
+        times: impl Fn(usize) -> usize,
+    ) -> Self {
         let mut draws = belief.draws(DRAWS, &mut Random::new(SEED));
         for (draw, sign) in draws.iter_mut().zip([1.0, -1.0].into_iter().cycle()) {
             draw.iter_mut().zip(ends).for_each(|(value, end)| *value += sign * end);
@@ -64,8 +78,9 @@ impl Verdict {
         let clear = |place: usize| good(place, best) <= 1.0 - CLEAR;
         let own = question.candidates.partition_point(|&threads| threads <= question.contexts);
         let rival = (0..own).rev().max_by(|&a, &b| mean[a].total_cmp(&mean[b]));
-        // More threads than contexts can hide waiting and nothing else: that they are faster has to be told by more than one reading, beyond
-        // doubt where readings contradict each other, and on average where there are several of both.
+        // More threads than contexts can hide waiting and nothing else: that they are faster has to
+        // be told by more than one reading, beyond doubt where readings contradict each
+        // other, and on average where there are several of both.
         let above: usize = (own..mean.len()).map(&times).sum();
         let contradicted = |rival: usize| belief.noisy() && !clear(rival);
         let level = |rival: usize| times(rival).min(times(best)) >= DOUBTS && near(rival, best);
@@ -73,7 +88,9 @@ impl Verdict {
         let sure = |fastest: usize| {
             let chosen = |place: usize| near(place, fastest) && good(place, fastest) >= CONFIDENCE;
             // What is lost against the best up to the contexts comes on top of what that may lose.
-            let much = |place: usize| fastest != best && level(fastest) && mean[place] < mean[fastest] + enough / 2.0;
+            let much = |place: usize| {
+                fastest != best && level(fastest) && mean[place] < mean[fastest] + enough / 2.0
+            };
             (0..fastest).find(|&place| chosen(place) && !much(place)).unwrap_or(fastest)
         };
         let fastest = rival.filter(|_| sure(best) >= own).filter(doubted).unwrap_or(best);
@@ -82,10 +99,13 @@ impl Verdict {
         let loss = expected_loss(&draws, choice);
         let contest = match rival.filter(|_| best >= own) {
             Some(rival) => {
-                let open = if choice < own { loss >= question.tolerance * SETTLED } else { !clear(rival) };
+                let open =
+                    if choice < own { loss >= question.tolerance * SETTLED } else { !clear(rival) };
                 Some(Contest { few: rival, fast: best, most: if open { PAIRS } else { DOUBTS } })
             }
-            None => (fewest < choice).then_some(Contest { few: fewest, fast: fastest, most: DOUBTS }),
+            None => {
+                (fewest < choice).then_some(Contest { few: fewest, fast: fastest, most: DOUBTS })
+            }
         };
         Self { choice, fewest, contest, loss, draws }
     }

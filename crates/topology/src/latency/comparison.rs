@@ -45,7 +45,8 @@ impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let nearest: Vec<&str> = self.nearest.iter().rev().map(|kind| kind.name()).collect();
         let declared: Vec<String> = self.declared.iter().map(ToString::to_string).collect();
-        let (implied, nearest, declared) = (&self.implied, nearest.join(" = "), declared.join(" and "));
+        let (implied, nearest, declared) =
+            (&self.implied, nearest.join(" = "), declared.join(" and "));
         let pairs = self.pairs;
         write!(
             f,
@@ -61,9 +62,11 @@ pub struct DeclaredGroups {
     pub kinds: Vec<DomainKind>,
     /// How many groups it has.
     pub groups: usize,
-    /// Middle latency between contexts in one of its groups that no implied level inside it brings together.
+    /// Middle latency between contexts in one of its groups that no implied level inside it brings
+    /// together.
     pub inside: Option<f64>,
-    /// Middle latency between contexts in different groups that the next implied level brings together.
+    /// Middle latency between contexts in different groups that the next implied level brings
+    /// together.
     pub outside: Option<f64>,
 }
 
@@ -80,7 +83,12 @@ impl LatencyComparison {
             .levels
             .iter()
             .map(|level| {
-                level.groups.iter().map(|group| group.intersection(&common)).filter(|g| !g.is_empty()).collect()
+                level
+                    .groups
+                    .iter()
+                    .map(|group| group.intersection(&common))
+                    .filter(|g| !g.is_empty())
+                    .collect()
             })
             .collect();
         let matches = implied.iter().map(|partition| find(partition, &declared)).collect();
@@ -97,13 +105,15 @@ impl LatencyComparison {
         Self { levels: matches, unseen, unknown: measured.difference(machine.online()), unmeasured }
     }
 
-    /// Whether every implied level is declared, and the contexts are the same as far as they were measured.
+    /// Whether every implied level is declared, and the contexts are the same as far as they were
+    /// measured.
     pub fn agrees(&self) -> bool {
         self.unknown.is_empty() && self.levels.iter().all(|level| !level.declared.is_empty())
     }
 }
 
-/// The different groupings that the domains make, with the kinds that make them; without that of every context alone.
+/// The different groupings that the domains make, with the kinds that make them; without that of
+/// every context alone.
 fn declared(root: &Domain, contexts: &CpuSet) -> Vec<(Partition, Vec<DomainKind>)> {
     let mut kinds: BTreeMap<DomainKind, Partition> = BTreeMap::new();
     for domain in root.walk() {
@@ -115,8 +125,11 @@ fn declared(root: &Domain, contexts: &CpuSet) -> Vec<(Partition, Vec<DomainKind>
     let mut groupings: Vec<(Partition, Vec<DomainKind>)> = Vec::new();
     for (kind, mut partition) in kinds {
         // Domains of one kind may lie in each other (groups of firmware): the outermost count.
-        let outer: Partition =
-            partition.iter().filter(|a| !partition.iter().any(|b| *a != b && a.is_subset(b))).cloned().collect();
+        let outer: Partition = partition
+            .iter()
+            .filter(|a| !partition.iter().any(|b| *a != b && a.is_subset(b)))
+            .cloned()
+            .collect();
         let covered = outer.iter().fold(CpuSet::new(), |all, group| all.union(group));
         partition = outer;
         partition.extend(contexts.difference(&covered).iter().map(|cpu| CpuSet::from_iter([cpu])));
@@ -136,7 +149,8 @@ fn find(partition: &Partition, declared: &[(Partition, Vec<DomainKind>)]) -> Lev
         return LevelMatch { declared: kinds.clone(), difference: None };
     }
     // The whole machine is the nearest only where nothing else is declared.
-    let nearest = declared.iter().min_by_key(|(known, _)| (known.len() == 1, pairs_apart(partition, known)));
+    let nearest =
+        declared.iter().min_by_key(|(known, _)| (known.len() == 1, pairs_apart(partition, known)));
     let difference = nearest.and_then(|(known, kinds)| {
         let implied = partition.iter().find(|group| !known.contains(*group))?;
         let declared = known.iter().filter(|group| !group.is_disjoint(implied)).cloned().collect();
@@ -149,13 +163,16 @@ fn find(partition: &Partition, declared: &[(Partition, Vec<DomainKind>)]) -> Lev
 /// Pairs that only one of two groupings brings together: those of each less twice those of both.
 fn pairs_apart(one: &Partition, other: &Partition) -> usize {
     let pairs = |n: usize| n * n.saturating_sub(1) / 2;
-    let of = |partition: &Partition| -> usize { partition.iter().map(|group| pairs(group.len())).sum() };
-    let both: usize = one.iter().flat_map(|a| other.iter().map(move |b| pairs(a.intersection(b).len()))).sum();
+    let of =
+        |partition: &Partition| -> usize { partition.iter().map(|group| pairs(group.len())).sum() };
+    let both: usize =
+        one.iter().flat_map(|a| other.iter().map(move |b| pairs(a.intersection(b).len()))).sum();
     of(one) + of(other) - 2 * both
 }
 
-/// Middle latencies on either side of a declared border: between contexts that it brings together and the next implied level inside it
-/// does not; and between contexts that it keeps apart and the next implied level around it does not.
+/// Middle latencies on either side of a declared border: between contexts that it brings together
+/// and the next implied level inside it does not; and between contexts that it keeps apart and the
+/// next implied level around it does not.
 fn contrast(
     contexts: &[CpuId],
     pairs: &Pairs,
@@ -165,7 +182,9 @@ fn contrast(
     let number = |partition: &Partition| -> Vec<Option<usize>> {
         contexts.iter().map(|&cpu| partition.iter().position(|group| group.contains(cpu))).collect()
     };
-    let finer = |a: &Partition, b: &Partition| a.iter().all(|group| b.iter().any(|other| group.is_subset(other)));
+    let finer = |a: &Partition, b: &Partition| {
+        a.iter().all(|group| b.iter().any(|other| group.is_subset(other)))
+    };
     let inner = implied.iter().rev().find(|level| finer(level, border)).map(number);
     let outer = implied.iter().find(|level| finer(border, level)).map(number);
     let border = number(border);

@@ -1,24 +1,29 @@
 //! The levels that latencies imply.
 //!
-//! **A level is a grouping that stays the same while the threshold rises.** Say two contexts are *together* at a threshold if the
-//! latency between them is at most that. On a machine that is a tree, and at a threshold between two of its levels, being together is
-//! an equivalence: everyone together with A is together with everyone else together with A. Within the spread of a level it is not, or
-//! only for a moment. So the threshold is raised from the lowest latency to the highest in steps of 1 %, and a grouping that is an
-//! equivalence and *persists* is a level. Unlike a cluster of values it survives values that stray into the gap between two levels.
+//! **A level is a grouping that stays the same while the threshold rises.** Say two contexts are
+//! *together* at a threshold if the latency between them is at most that. On a machine that is a
+//! tree, and at a threshold between two of its levels, being together is an equivalence: everyone
+//! together with A is together with everyone else together with A. Within the spread of a level it
+//! is not, or only for a moment. So the threshold is raised from the lowest latency to the highest
+//! in steps of 1 %, and a grouping that is an equivalence and *persists* is a level. Unlike a
+//! cluster of values it survives values that stray into the gap between two levels.
 //!
-//! *Nearly an equivalence is enough.* Contexts that are together join if they have more than half of their neighbours in common (of
-//! those that either has; each is its own neighbour), so one spoilt value neither breaks a group of three or more nor welds two. Pairs that
-//! contradict the grouping may be at most 1 in 20 of the pairs it groups; they are listed. A grouping in which half the contexts are
-//! alone is no level.
+//! *Nearly an equivalence is enough.* Contexts that are together join if they have more than half
+//! of their neighbours in common (of those that either has; each is its own neighbour), so one
+//! spoilt value neither breaks a group of three or more nor welds two. Pairs that contradict the
+//! grouping may be at most 1 in 20 of the pairs it groups; they are listed. A grouping in which
+//! half the contexts are alone is no level.
 //!
-//! *How long is persistent.* By a factor of 1.05, or by the ratio that nine in ten pairs show between their two directions, where that
-//! is more: what noise does between directions it does between pairs. Few contexts group by chance: of 4, the two fastest pairs make
-//! two groups of two 1 time in 5. Where chance alone (random pairs of the groups inside) gives such a grouping more than once in a
-//! thousand, or groups are of unequal size, persistence has to be four times that in the logarithm, at most a factor of 1.25. With one
-//! direction only the noise is unknown: 1.10 and 1.25. Where all directions are equal somebody has removed the noise: 1.05 always.
+//! *How long is persistent.* By a factor of 1.05, or by the ratio that nine in ten pairs show
+//! between their two directions, where that is more: what noise does between directions it does
+//! between pairs. Few contexts group by chance: of 4, the two fastest pairs make two groups of two
+//! 1 time in 5. Where chance alone (random pairs of the groups inside) gives such a grouping more
+//! than once in a thousand, or groups are of unequal size, persistence has to be four times that in
+//! the logarithm, at most a factor of 1.25. With one direction only the noise is unknown: 1.10 and
+//! 1.25. Where all directions are equal somebody has removed the noise: 1.05 always.
 //!
-//! **What cannot be told.** Levels whose latencies overlap are one. A ring or mesh of packages is no tree: its distances are *classes*
-//! of one level ([`LatencyLevel::classes`]), not levels.
+//! **What cannot be told.** Levels whose latencies overlap are one. A ring or mesh of packages is
+//! no tree: its distances are *classes* of one level ([`LatencyLevel::classes`]), not levels.
 
 use super::{LatencyMatrix, Oddity, Pairs, summary};
 use crate::{CpuId, CpuSet};
@@ -26,7 +31,8 @@ use crate::{CpuId, CpuSet};
 /// The levels of a machine, as its latencies imply them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LatencyLevels {
-    /// From the nearest contexts to the whole machine, which is always the last; each level's groups are unions of those before it.
+    /// From the nearest contexts to the whole machine, which is always the last; each level's
+    /// groups are unions of those before it.
     pub levels: Vec<LatencyLevel>,
     /// Values that were not used as they stand.
     pub oddities: Vec<Oddity>,
@@ -37,12 +43,14 @@ pub struct LatencyLevels {
 pub struct LatencyLevel {
     /// The groups, in order of their first contexts; together they have every context.
     pub groups: Vec<CpuSet>,
-    /// Middle, lowest and highest latency between contexts that this level brings together; `None` where none of them is known.
+    /// Middle, lowest and highest latency between contexts that this level brings together; `None`
+    /// where none of them is known.
     pub latency: Option<LatencyClass>,
-    /// Where those latencies fall into several classes that group nothing: the hops of an interconnect. Empty for a single one.
+    /// Where those latencies fall into several classes that group nothing: the hops of an
+    /// interconnect. Empty for a single one.
     pub classes: Vec<LatencyClass>,
-    /// Pairs that contradict the grouping: in one group and slower, or in two and faster, than the threshold between this level and
-    /// the next. They do not count in `latency`.
+    /// Pairs that contradict the grouping: in one group and slower, or in two and faster, than the
+    /// threshold between this level and the next. They do not count in `latency`.
     pub contradictions: Vec<(CpuId, CpuId, f64)>,
 }
 
@@ -93,14 +101,15 @@ struct Candidate {
 }
 
 impl LatencyLevels {
-    /// The levels that `matrix` implies. Costs n^2 steps for each percent between the lowest and the highest latency, and more only within
-    /// the spread of a level.
+    /// The levels that `matrix` implies. Costs n^2 steps for each percent between the lowest and
+    /// the highest latency, and more only within the spread of a level.
     pub fn of(matrix: &LatencyMatrix) -> Self {
         let pairs = matrix.pairs();
         let mut accepted: Vec<Candidate> = Vec::new();
         for candidate in persistent(&pairs) {
             let inner = accepted.last().map(|level| level.grouping.as_slice());
-            if candidate.to / candidate.from >= required(&candidate.grouping, inner, pairs.asymmetry)
+            if candidate.to / candidate.from
+                >= required(&candidate.grouping, inner, pairs.asymmetry)
                 && inner.is_none_or(|inner| nests(inner, &candidate.grouping))
             {
                 accepted.push(candidate);
@@ -119,26 +128,32 @@ impl LatencyLevels {
         Self { levels, oddities: pairs.oddities }
     }
 
-    /// The positions of `contexts` group by group, so that a matrix in this order has its groups as blocks along the diagonal.
+    /// The positions of `contexts` group by group, so that a matrix in this order has its groups as
+    /// blocks along the diagonal.
     pub fn order(&self, contexts: &[CpuId]) -> Vec<usize> {
         let path = |cpu: CpuId| -> Vec<Option<usize>> {
             let outermost_first = self.levels.iter().rev();
-            outermost_first.map(|level| level.groups.iter().position(|group| group.contains(cpu))).collect()
+            outermost_first
+                .map(|level| level.groups.iter().position(|group| group.contains(cpu)))
+                .collect()
         };
         let mut order: Vec<usize> = (0..contexts.len()).collect();
         order.sort_by_cached_key(|&index| (path(contexts[index]), contexts[index]));
         order
     }
 
-    /// The number of the nearest level that brings two contexts together, an index into [`Self::levels`]; the last one for contexts
-    /// that are in none.
+    /// The number of the nearest level that brings two contexts together, an index into
+    /// [`Self::levels`]; the last one for contexts that are in none.
     pub fn together(&self, a: CpuId, b: CpuId) -> usize {
-        let has_both = |level: &LatencyLevel| level.groups.iter().any(|group| group.contains(a) && group.contains(b));
+        let has_both = |level: &LatencyLevel| {
+            level.groups.iter().any(|group| group.contains(a) && group.contains(b))
+        };
         self.levels.iter().position(has_both).unwrap_or(self.levels.len().saturating_sub(1))
     }
 
-    /// Where a latency lies between the lowest (0) and the highest (1) that levels have, on a logarithmic scale; spoilt values may lie
-    /// outside. Where all are within 5 % there is nothing to see, and they are near 0.
+    /// Where a latency lies between the lowest (0) and the highest (1) that levels have, on a
+    /// logarithmic scale; spoilt values may lie outside. Where all are within 5 % there is
+    /// nothing to see, and they are near 0.
     pub fn place(&self, latency: f64) -> f64 {
         let latencies = || self.levels.iter().filter_map(|level| level.latency);
         let low = latencies().map(|class| class.low).fold(f64::INFINITY, f64::min);
@@ -147,16 +162,20 @@ impl LatencyLevels {
     }
 }
 
-/// Every grouping that is near enough to an equivalence, with the range of thresholds over which it lasts.
+/// Every grouping that is near enough to an equivalence, with the range of thresholds over which it
+/// lasts.
 fn persistent(pairs: &Pairs) -> Vec<Candidate> {
     let n = pairs.contexts();
-    let mut values: Vec<f64> = (0..n).flat_map(|a| (0..a).filter_map(move |b| pairs.get(a, b))).collect();
+    let mut values: Vec<f64> =
+        (0..n).flat_map(|a| (0..a).filter_map(move |b| pairs.get(a, b))).collect();
     values.sort_by(f64::total_cmp);
     let (Some(&low), Some(&high)) = (values.first(), values.last()) else { return Vec::new() };
     let mut candidates: Vec<Candidate> = Vec::new();
     let (mut reached, mut lasts) = (0, false);
     // All values are within a factor of 10,000 of each other (see `IMPOSSIBLE`): 926 steps.
-    for threshold in (0..1000).map(|step| low * STEP.powi(step)).take_while(|&threshold| threshold < high) {
+    for threshold in
+        (0..1000).map(|step| low * STEP.powi(step)).take_while(|&threshold| threshold < high)
+    {
         let below = values.partition_point(|&value| value <= threshold);
         if below > reached {
             reached = below;
@@ -176,7 +195,8 @@ fn persistent(pairs: &Pairs) -> Vec<Candidate> {
 /// Contexts that are together and have most of their neighbours in common.
 fn group(pairs: &Pairs, threshold: f64) -> Grouping {
     let n = pairs.contexts();
-    let together = |a: usize, b: usize| a == b || pairs.get(a, b).is_some_and(|value| value <= threshold);
+    let together =
+        |a: usize, b: usize| a == b || pairs.get(a, b).is_some_and(|value| value <= threshold);
     let neighbours: Vec<Vec<u64>> = (0..n)
         .map(|a| {
             let mut words = vec![0u64; n.div_ceil(64)];
@@ -190,7 +210,10 @@ fn group(pairs: &Pairs, threshold: f64) -> Grouping {
     let mut group: Grouping = (0..n).collect();
     for (a, b) in (0..n).flat_map(|a| (a + 1..n).map(move |b| (a, b))) {
         // Two of a group whose own value is spoilt come together through a third.
-        if group[a] != group[b] && together(a, b) && 2 * count(a, b, |x, y| x & y) > count(a, b, |x, y| x | y) {
+        if group[a] != group[b]
+            && together(a, b)
+            && 2 * count(a, b, |x, y| x & y) > count(a, b, |x, y| x | y)
+        {
             let (from, to) = (group[a].max(group[b]), group[a].min(group[b]));
             group.iter_mut().filter(|number| **number == from).for_each(|number| *number = to);
         }
@@ -247,8 +270,9 @@ fn required(grouping: &[usize], inner: Option<&[usize]>, asymmetry: Option<f64>)
     limit.min(PERSISTENT_CHANCE)
 }
 
-/// The probability that as many random pairs as the grouping has make such a grouping: the number of ways to divide the groups inside
-/// it (single contexts where there are none) into sets of these sizes, divided by the number of ways to choose the pairs.
+/// The probability that as many random pairs as the grouping has make such a grouping: the number
+/// of ways to divide the groups inside it (single contexts where there are none) into sets of these
+/// sizes, divided by the number of ways to choose the pairs.
 fn chance(grouping: &[usize], inner: Option<&[usize]>) -> f64 {
     let units: Vec<usize> = match inner {
         Some(inner) => (0..inner.len()).filter(|&context| inner[context] == context).collect(),
@@ -274,7 +298,12 @@ fn describe(contexts: &[CpuId], pairs: &Pairs, inner: &[usize], level: &Candidat
     let grouping = &level.grouping;
     let groups = (0..n)
         .filter(|&number| grouping[number] == number)
-        .map(|number| (0..n).filter(|&context| grouping[context] == number).map(|context| contexts[context]).collect())
+        .map(|number| {
+            (0..n)
+                .filter(|&context| grouping[context] == number)
+                .map(|context| contexts[context])
+                .collect()
+        })
         .collect();
     let threshold = (level.from * level.to).sqrt();
     let (_, contradictions) = count(pairs, grouping, threshold);
@@ -290,12 +319,20 @@ fn describe(contexts: &[CpuId], pairs: &Pairs, inner: &[usize], level: &Candidat
         groups,
         latency: class(&values),
         classes: classes(&values),
-        contradictions: contradictions.into_iter().map(|(a, b, value)| (contexts[a], contexts[b], value)).collect(),
+        contradictions: contradictions
+            .into_iter()
+            .map(|(a, b, value)| (contexts[a], contexts[b], value))
+            .collect(),
     }
 }
 
 fn class(values: &[f64]) -> Option<LatencyClass> {
-    summary(values.to_vec()).map(|(median, low, high)| LatencyClass { median, low, high, pairs: values.len() })
+    summary(values.to_vec()).map(|(median, low, high)| LatencyClass {
+        median,
+        low,
+        high,
+        pairs: values.len(),
+    })
 }
 
 /// Splits sorted values where they leave a gap; small parts stay with the one below.

@@ -7,12 +7,16 @@
 //! #Cache_levels 4                           level, cycles, KiB as the system says, KiB as measured
 //! ```
 //!
-//! The values were brought to the median of their cluster by those who measured them. Bandwidths and power, which follow, are not read.
-//! A section may begin in the middle of a line: files exist in which the one before lacks its last newline.
+//! The values were brought to the median of their cluster by those who measured them. Bandwidths
+//! and power, which follow, are not read. A section may begin in the middle of a line: files exist
+//! in which the one before lacks its last newline.
 
 mod head;
 
-use super::{LatencyClass, LatencyError, LatencyLevel, LatencyLevels, LatencyMatrix, LatencyUnit, MOST_CONTEXTS};
+use super::{
+    LatencyClass, LatencyError, LatencyLevel, LatencyLevels, LatencyMatrix, LatencyUnit,
+    MOST_CONTEXTS,
+};
 use crate::{CpuId, CpuSet};
 use head::Head;
 use serde::{Deserialize, Serialize};
@@ -29,7 +33,8 @@ pub struct MctFile {
     pub smt: bool,
     /// Latencies between contexts, in cycles.
     pub matrix: LatencyMatrix,
-    /// Cycles from a context to the memory of each node, of the contexts that were measured (one of each node).
+    /// Cycles from a context to the memory of each node, of the contexts that were measured (one
+    /// of each node).
     pub memory: BTreeMap<CpuId, BTreeMap<usize, f64>>,
     /// Its data caches, nearest first.
     pub caches: Vec<MctCache>,
@@ -71,8 +76,9 @@ enum Section {
 }
 
 impl MctFile {
-    /// Reads a description. Error: the line that is none, or what is missing: a latency for each two contexts and direction, and as many lines
-    /// of each further section that is there as its head declares.
+    /// Reads a description. Error: the line that is none, or what is missing: a latency for each
+    /// two contexts and direction, and as many lines of each further section that is there as
+    /// its head declares.
     pub fn parse(text: &str) -> Result<Self, LatencyError> {
         let first = text.lines().next().unwrap_or_default();
         let head = Head::parse(first).map_err(|reason| LatencyError::Line { line: 1, reason })?;
@@ -107,7 +113,8 @@ impl MctFile {
                 let mut declared = || {
                     let count = words.next().and_then(|count| count.parse::<usize>().ok());
                     let count = count.filter(|&count| count <= MOST_CONTEXTS);
-                    let reason = format!("#{name}: expected how many there are, at most {MOST_CONTEXTS}");
+                    let reason =
+                        format!("#{name}: expected how many there are, at most {MOST_CONTEXTS}");
                     count.ok_or(LatencyError::Line { line: number, reason })
                 };
                 section = match name {
@@ -132,8 +139,8 @@ impl MctFile {
         Ok(Self { name: head.name, nodes: head.nodes, smt: head.smt, matrix, memory, caches })
     }
 
-    /// Holds the head of the file against the levels that its latencies imply. A missing SMT is not checked: latencies alone do
-    /// not tell siblings from cores that share a cache.
+    /// Holds the head of the file against the levels that its latencies imply. A missing SMT is not
+    /// checked: latencies alone do not tell siblings from cores that share a cache.
     pub fn check(&self, levels: &LatencyLevels) -> Vec<HeaderCheck> {
         let n = self.matrix.contexts().len();
         let check = |what: &str, declared: String, implied: String, agrees| {
@@ -144,7 +151,8 @@ impl MctFile {
         if self.smt {
             let inner = &levels.levels[0];
             // Siblings are nearer than anything else: their level lies below that of the nodes.
-            let siblings = matches!(inner.size(), Some(2 | 4 | 8)) && (inner.groups.len() > self.nodes || n == 2);
+            let siblings = matches!(inner.size(), Some(2 | 4 | 8))
+                && (inner.groups.len() > self.nodes || n == 2);
             checks.push(check("SMT", "yes".into(), told(inner), siblings));
         }
         let nodes = levels.levels.iter().find(|level| level.groups.len() == self.nodes);
@@ -152,9 +160,12 @@ impl MctFile {
         checks.push(check("NUMA nodes", self.nodes.to_string(), implied, nodes.is_some()));
         if let Some(nodes) = nodes.filter(|_| self.nodes > 1 && !self.memory.is_empty()) {
             let nearest = self.nearest();
-            let groups: BTreeSet<Option<usize>> = nearest.keys().map(|&cpu| group_of(&nodes.groups, cpu)).collect();
+            let groups: BTreeSet<Option<usize>> =
+                nearest.keys().map(|&cpu| group_of(&nodes.groups, cpu)).collect();
             let reached: BTreeSet<usize> = nearest.values().copied().collect();
-            let agrees = reached.len() == self.nodes && groups.len() == self.nodes && nearest.len() == self.nodes;
+            let agrees = reached.len() == self.nodes
+                && groups.len() == self.nodes
+                && nearest.len() == self.nodes;
             let implied = format!(
                 "contexts {} are nearest to nodes {}, in {} of these groups",
                 nearest.keys().copied().collect::<CpuSet>(),
@@ -168,8 +179,9 @@ impl MctFile {
 
     /// The node whose memory is nearest, of each context that was measured.
     fn nearest(&self) -> BTreeMap<CpuId, usize> {
-        let nearest =
-            |nodes: &BTreeMap<usize, f64>| nodes.iter().min_by(|a, b| a.1.total_cmp(b.1)).map(|(&node, _)| node);
+        let nearest = |nodes: &BTreeMap<usize, f64>| {
+            nodes.iter().min_by(|a, b| a.1.total_cmp(b.1)).map(|(&node, _)| node)
+        };
         self.memory.iter().filter_map(|(&cpu, nodes)| Some((cpu, nearest(nodes)?))).collect()
     }
 }
@@ -194,20 +206,31 @@ fn told(level: &LatencyLevel) -> String {
         1 => "1 group".into(),
         groups => format!("{groups} groups"),
     };
-    let latency =
-        level.latency.map(|LatencyClass { median, .. }| format!(" at {median:.0} cycles")).unwrap_or_default();
+    let latency = level
+        .latency
+        .map(|LatencyClass { median, .. }| format!(" at {median:.0} cycles"))
+        .unwrap_or_default();
     format!("{groups} of {size} contexts{latency}")
 }
 
-/// `Cache_level 3   Latency 41     SizeOS 25600 SizeEst 22528`; level 0 is the instruction cache, which is left out.
+/// `Cache_level 3   Latency 41     SizeOS 25600 SizeEst 22528`; level 0 is the instruction cache,
+/// which is left out.
 fn cache(line: &str) -> Result<Option<MctCache>, String> {
     let words: Vec<&str> = line.split_whitespace().collect();
-    let &["Cache_level", level, "Latency", cycles, "SizeOS", told, "SizeEst", measured] = words.as_slice() else {
+    let &["Cache_level", level, "Latency", cycles, "SizeOS", told, "SizeEst", measured] =
+        words.as_slice()
+    else {
         return Err("expected 'Cache_level N Latency N SizeOS N SizeEst N'".into());
     };
-    let number = |word: &str| word.parse::<u32>().map_err(|_| format!("'{word}': expected a number"));
+    let number =
+        |word: &str| word.parse::<u32>().map_err(|_| format!("'{word}': expected a number"));
     let level = level.parse::<u8>().map_err(|_| format!("'{level}': expected a cache level"))?;
-    let cache = MctCache { level, cycles: number(cycles)?, told_kib: number(told)?, measured_kib: number(measured)? };
+    let cache = MctCache {
+        level,
+        cycles: number(cycles)?,
+        told_kib: number(told)?,
+        measured_kib: number(measured)?,
+    };
     Ok((level > 0).then_some(cache))
 }
 
@@ -227,8 +250,7 @@ mod tests {
             };
             text += &format!("{a:<4} {b:<4} {cycles}\n");
         }
-        text +=
-            "#Mem_latencies 2\n0    0    260\n0    1    500\n1    0    0\n1    1    0\n2    0    510\n2    1    255\n";
+        text += "#Mem_latencies 2\n0    0    260\n0    1    500\n1    0    0\n1    1    0\n2    0    510\n2    1    255\n";
         for (context, node) in (3..8).flat_map(|context| [(context, 0), (context, 1)]) {
             text += &format!("{context:<4} {node:<4} 0\n");
         }
@@ -255,8 +277,10 @@ mod tests {
     fn its_head_agrees_with_its_latencies() {
         let file = MctFile::parse(&file()).unwrap();
         let checks = file.check(&LatencyLevels::of(&file.matrix));
-        let told: Vec<String> =
-            checks.iter().map(|check| format!("{}: {} / {}", check.what, check.declared, check.implied)).collect();
+        let told: Vec<String> = checks
+            .iter()
+            .map(|check| format!("{}: {} / {}", check.what, check.declared, check.implied))
+            .collect();
         assert_eq!(
             told,
             [
@@ -282,7 +306,9 @@ mod tests {
         );
         let flat = file()
             .lines()
-            .map(|line| line.strip_suffix(" 30").map_or(line.into(), |pair| format!("{pair} 110\n")))
+            .map(|line| {
+                line.strip_suffix(" 30").map_or(line.into(), |pair| format!("{pair} 110\n"))
+            })
             .collect::<Vec<String>>();
         assert_eq!(disagrees(flat.join("\n")), ["SMT"]);
     }
@@ -301,10 +327,19 @@ mod tests {
             refuse(&lines(1 + 20)),
             format!("17 of 56 latencies between contexts (first missing: 2 to 4) are there{ends}")
         );
-        assert_eq!(refuse(&lines(1 + 64 + 1 + 3)), format!("3 of 16 lines of memory latencies are there{ends}"));
+        assert_eq!(
+            refuse(&lines(1 + 64 + 1 + 3)),
+            format!("3 of 16 lines of memory latencies are there{ends}")
+        );
         let begun = whole.find("Cache_level 1").unwrap();
-        assert_eq!(refuse(&whole[..begun]), format!("1 of 2 lines of cache levels are there{ends}"));
-        assert!(MctFile::parse(&lines(1 + 64)).is_ok(), "a section that is not there is not cut short");
+        assert_eq!(
+            refuse(&whole[..begun]),
+            format!("1 of 2 lines of cache levels are there{ends}")
+        );
+        assert!(
+            MctFile::parse(&lines(1 + 64)).is_ok(),
+            "a section that is not there is not cut short"
+        );
         assert_eq!(
             refuse(&whole.replace("#Cache_levels 2", "#Cache_levels")),
             "line 85: #Cache_levels: expected how many there are, at most 2048"
@@ -313,7 +348,9 @@ mod tests {
         for end in 0..whole.len() {
             if let Ok(cut) = MctFile::parse(&whole[..end]) {
                 let n = cut.matrix.contexts().len();
-                assert!((0..n * n).all(|cell| cell / n == cell % n || cut.matrix.get(cell / n, cell % n).is_some()));
+                assert!((0..n * n).all(
+                    |cell| cell / n == cell % n || cut.matrix.get(cell / n, cell % n).is_some()
+                ));
             }
         }
     }
@@ -321,7 +358,10 @@ mod tests {
     #[test]
     fn errors_name_the_line() {
         let refuse = |text: &str| MctFile::parse(text).unwrap_err().to_string();
-        assert_eq!(refuse(""), "line 1: expected '#NAME #HWCs N #Nodes N SMT 0|1', the head of an .mct file");
+        assert_eq!(
+            refuse(""),
+            "line 1: expected '#NAME #HWCs N #Nodes N SMT 0|1', the head of an .mct file"
+        );
         assert_eq!(refuse("#m #HWCs 1 #Nodes 1 SMT 0"), "line 1: #HWCs: expected 2 to 2048");
         assert_eq!(refuse("#m #HWCs 4 #Nodes 5 SMT 0"), "line 1: #Nodes: expected 1 to 4");
         assert_eq!(refuse("#m #HWCs 4 #Nodes 1 SMT yes"), "line 1: SMT yes: expected 0 or 1");
@@ -332,6 +372,9 @@ mod tests {
         assert_eq!(body("1 0 inf"), "line 3: 'inf': expected a number of cycles");
         assert_eq!(body("\n0 1 80"), "line 4: the latency from 0 to 1 appears twice");
         assert_eq!(body("#Mem_latencies 1\n0 1 5"), "line 4: '1': expected a number below 1");
-        assert_eq!(body("#Cache_levels 1\nL1 32"), "line 4: expected 'Cache_level N Latency N SizeOS N SizeEst N'");
+        assert_eq!(
+            body("#Cache_levels 1\nL1 32"),
+            "line 4: expected 'Cache_level N Latency N SizeOS N SizeEst N'"
+        );
     }
 }

@@ -23,7 +23,11 @@ fn the_orders_are_those_of_the_drawing() {
 fn a_core_of_two_pipes_is_a_core() {
     let t2 = SharingTree::new(&Machine::model("ultrasparc-t2").unwrap(), Alike::ByStructure);
     let placed = |policy: Policy, threads: usize| policy.assign(&t2, threads).leaves().to_vec();
-    assert_eq!(placed(Policy::Cores, 10), [0, 8, 16, 24, 32, 40, 48, 56, 4, 12], "the second thread has another pipe");
+    assert_eq!(
+        placed(Policy::Cores, 10),
+        [0, 8, 16, 24, 32, 40, 48, 56, 4, 12],
+        "the second thread has another pipe"
+    );
     assert_eq!(t2.footprint(&Policy::Compact.assign(&t2, 10)), Footprint { cores: 2, packages: 1 });
 }
 
@@ -44,7 +48,11 @@ fn threads_use_as_much_of_the_machine_as_the_policy_says() {
         (96, (48, 4), (48, 4), (48, 4)),
         (500, (48, 4), (48, 4), (48, 4)),
     ] {
-        assert_eq!(Policy::ALL.map(|policy| used(policy, threads)), [compact, cores, scatter], "{threads} threads");
+        assert_eq!(
+            Policy::ALL.map(|policy| used(policy, threads)),
+            [compact, cores, scatter],
+            "{threads} threads"
+        );
     }
 }
 
@@ -69,14 +77,26 @@ fn policies_that_do_the_same_are_one() {
     };
     assert_eq!(names("2", 2), ["compact"]);
     assert_eq!(names("8", 3), ["compact"], "all contexts are alike");
-    assert_eq!(names("4x2", 3), ["compact", "cores"], "one package: a core each is as far as threads get");
+    assert_eq!(
+        names("4x2", 3),
+        ["compact", "cores"],
+        "one package: a core each is as far as threads get"
+    );
     assert_eq!(names("package:2 core:4", 3), ["compact", "scatter"], "one context a core");
     assert_eq!(names("2x2x2", 2), ["compact", "cores", "scatter"]);
-    assert_eq!(names("2x2x2", 4), ["compact", "cores"], "a thread on each core, whichever came first");
+    assert_eq!(
+        names("2x2x2", 4),
+        ["compact", "cores"],
+        "a thread on each core, whichever came first"
+    );
     for threads in [1, 8, 16] {
         assert_eq!(names("2x2x2", threads), ["compact"], "{threads} threads");
     }
-    let nothing = SharingTree::over(&Machine::from_shape("2").unwrap(), &CpuSet::default(), Alike::ByStructure);
+    let nothing = SharingTree::over(
+        &Machine::from_shape("2").unwrap(),
+        &CpuSet::default(),
+        Alike::ByStructure,
+    );
     assert!(Policy::different(&nothing, 2).is_empty());
 }
 

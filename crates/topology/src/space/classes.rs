@@ -1,8 +1,9 @@
 //! One representative of every class after the other, in lexicographic order.
 //!
-//! Canonical assignments are the restricted growth strings of the tree: each thread goes to a context whose ancestors
-//! are all in use or the first empty one of their group. Since there is room for all threads, every beginning can be completed, so the
-//! next assignment is found by moving the last thread that can move to a later context, and all after it to the first.
+//! Canonical assignments are the restricted growth strings of the tree: each thread goes to a
+//! context whose ancestors are all in use or the first empty one of their group. Since there is
+//! room for all threads, every beginning can be completed, so the next assignment is found by
+//! moving the last thread that can move to a later context, and all after it to the first.
 
 use super::Space;
 use crate::Assignment;
@@ -22,7 +23,12 @@ impl<'a> Occupancy<'a> {
     pub(super) fn new(space: &'a Space) -> Self {
         let threads = vec![0; space.tree.nodes().len()];
         let filled = vec![0; space.tree.groups()];
-        Self { space, capacity: u32::try_from(space.capacity()).unwrap_or(u32::MAX), threads, filled }
+        Self {
+            space,
+            capacity: u32::try_from(space.capacity()).unwrap_or(u32::MAX),
+            threads,
+            filled,
+        }
     }
 
     /// Places one more thread.
@@ -79,7 +85,8 @@ pub(super) struct Classes<'a> {
 impl<'a> Classes<'a> {
     /// From the first.
     pub(super) fn from_start(space: &'a Space) -> Self {
-        let mut classes = Self { occupancy: Occupancy::new(space), leaves: Vec::new(), finished: false };
+        let mut classes =
+            Self { occupancy: Occupancy::new(space), leaves: Vec::new(), finished: false };
         classes.fill();
         classes
     }

@@ -1,10 +1,12 @@
 //! Where a class stands in the enumeration, and which class stands at a position.
 //!
-//! The rank of a canonical assignment is the number of canonical ones before it: for every thread t, those that agree before
-//! t and have t on an earlier context. They are counted from the root down. At a node, the canonical completions with t in a certain child
-//! are (rest · child')_r, where child' is the derivative of the child's series (t is in it), the rest is everything that is not
-//! in the child, and r is the number of threads after t. Children come in the order of their contexts, so those before
-//! the right one count whole, and the search goes on within it, which joins its siblings to the rest.
+//! The rank of a canonical assignment is the number of canonical ones before it: for every thread
+//! t, those that agree before t and have t on an earlier context. They are counted from the root
+//! down. At a node, the canonical completions with t in a certain child are (rest · child')_r,
+//! where child' is the derivative of the child's series (t is in it), the rest is everything that
+//! is not in the child, and r is the number of threads after t. Children come in the order of their
+//! contexts, so those before the right one count whole, and the search goes on within it, which
+//! joins its siblings to the rest.
 
 use super::classes::Occupancy;
 use super::series::{self, Series};
@@ -60,8 +62,8 @@ impl Alternative {
     }
 }
 
-/// Places thread after thread, each by choices from the root down to a leaf; gives the leaves. A choice of `None` ends the walk: it
-/// does not happen for an assignment, or a rank, of this space.
+/// Places thread after thread, each by choices from the root down to a leaf; gives the leaves. A
+/// choice of `None` ends the walk: it does not happen for an assignment, or a rank, of this space.
 fn walk(
     space: &Space,
     mut choose: impl FnMut(usize, &mut dyn Iterator<Item = Alternative>) -> Option<Alternative>,
@@ -73,7 +75,9 @@ fn walk(
         let after = space.threads - thread - 1;
         let (mut at, mut outside) = (0, series::up_to(0));
         while !nodes[at].groups.is_empty() {
-            let Some(chosen) = choose(thread, &mut alternatives(space, &occupancy, at, &outside, after)) else {
+            let Some(chosen) =
+                choose(thread, &mut alternatives(space, &occupancy, at, &outside, after))
+            else {
                 return leaves;
             };
             (at, outside) = (chosen.child, chosen.outside);
@@ -133,10 +137,16 @@ fn parts(space: &Space, occupancy: &Occupancy<'_>, parent: usize, limit: usize) 
         let used = occupancy.filled[nodes[group[0]].in_group] as usize;
         for &child in &group[..used] {
             let ways = node_series(space, occupancy, child, limit);
-            parts.push(Part { child, child_ways: ways.clone(), ways, without_child: series::up_to(0) });
+            parts.push(Part {
+                child,
+                child_ways: ways.clone(),
+                ways,
+                without_child: series::up_to(0),
+            });
         }
         if let Some(&child) = group.get(used) {
-            let (child_ways, empty) = (space.empty()[nodes[child].class].clone(), group.len() - used);
+            let (child_ways, empty) =
+                (space.empty()[nodes[child].class].clone(), group.len() - used);
             let ways = series::alike(&child_ways, empty, limit);
             let without_child = series::alike(&child_ways, empty - 1, limit);
             parts.push(Part { ways, child, child_ways, without_child });

@@ -1,4 +1,5 @@
-//! Labelled placements, uniformly at random, without rejection: the cost does not depend on how full the machine gets.
+//! Labelled placements, uniformly at random, without rejection: the cost does not depend on how
+//! full the machine gets.
 
 use super::{Space, series};
 use crate::{Assignment, Random};
@@ -17,13 +18,16 @@ impl Space {
         })
     }
 
-    /// Draws how many threads every context holds, context by context, weighted by the number of ways in which the remaining
-    /// threads can be on the remaining contexts; then deals the threads out in random order.
+    /// Draws how many threads every context holds, context by context, weighted by the number of
+    /// ways in which the remaining threads can be on the remaining contexts; then deals the
+    /// threads out in random order.
     fn dealt(&self, random: &mut Random) -> Vec<u32> {
         let prefixes = self.prefixes.get_or_init(|| {
             let one = series::up_to(self.capacity());
             let add = |ways: &series::Series| Some(series::product(ways, &one, self.threads));
-            std::iter::successors(Some(series::up_to(0)), add).take(self.tree.leaves().len() + 1).collect()
+            std::iter::successors(Some(series::up_to(0)), add)
+                .take(self.tree.leaves().len() + 1)
+                .collect()
         });
         let mut threads: Vec<usize> = (0..self.threads).collect();
         random.shuffle(&mut threads);
@@ -31,12 +35,16 @@ impl Space {
         for context in (0..self.tree.leaves().len()).rev() {
             let remaining = threads.len();
             let mut draw = below(&prefixes[context + 1][remaining], random);
-            // C(remaining, here) ways to choose who is here, times the ways of the others on the contexts before.
+            // C(remaining, here) ways to choose who is here, times the ways of the others on the
+            // contexts before.
             let mut choose = BigUint::from(1u32);
             let mut here = 0;
             loop {
-                let weight = prefixes[context].get(remaining - here).map_or(BigUint::ZERO, |ways| &choose * ways);
-                // The weights add up to the range of the draw, so this ends at the capacity at the latest.
+                let weight = prefixes[context]
+                    .get(remaining - here)
+                    .map_or(BigUint::ZERO, |ways| &choose * ways);
+                // The weights add up to the range of the draw, so this ends at the capacity at the
+                // latest.
                 if draw < weight || here == remaining {
                     break;
                 }
@@ -50,7 +58,8 @@ impl Space {
     }
 }
 
-/// `count` distinct numbers below `bound`, in random order: the first steps of a Fisher-Yates shuffle.
+/// `count` distinct numbers below `bound`, in random order: the first steps of a Fisher-Yates
+/// shuffle.
 fn distinct(count: usize, bound: usize, random: &mut Random) -> Vec<u32> {
     let mut numbers: Vec<u32> = (0..bound as u32).collect();
     for index in 0..count {

@@ -1,8 +1,9 @@
 //! Exponential generating functions with exact integer coefficients.
 //!
-//! A series f(x) = f0 + f1 x/1! + f2 x^2/2! + … stands for a kind of placement of labelled threads: fn ways to place n threads. It is kept
-//! as the integers fn, up to some highest degree. The product of two series counts the ways to split the threads between
-//! two places (Flajolet & Sedgewick, *Analytic Combinatorics*, II.2). Costs are quadratic in the degree.
+//! A series f(x) = f0 + f1 x/1! + f2 x^2/2! + … stands for a kind of placement of labelled threads:
+//! fn ways to place n threads. It is kept as the integers fn, up to some highest degree. The
+//! product of two series counts the ways to split the threads between two places (Flajolet &
+//! Sedgewick, *Analytic Combinatorics*, II.2). Costs are quadratic in the degree.
 
 use num_bigint::BigUint;
 
@@ -44,11 +45,13 @@ pub(super) fn derivative(f: &[BigUint]) -> Series {
     f.iter().skip(1).cloned().collect()
 }
 
-/// The sum over j <= `members` of (f - 1)^j / j! up to degree `limit`: the threads are split among alike places, each of which can be
-/// filled in f ways. Filled places hold different threads, so exactly j! orders of j of them are the same.
+/// The sum over j <= `members` of (f - 1)^j / j! up to degree `limit`: the threads are split among
+/// alike places, each of which can be filled in f ways. Filled places hold different threads, so
+/// exactly j! orders of j of them are the same.
 ///
-/// With g = f - 1 and p = g^m / m!, the sum e satisfies e' = g' (e - p), and p follows from p' g = m g' p (J. C. P. Miller's
-/// recurrence; Knuth, *TAOCP* 2, 4.7). Both need a number of products quadratic in the degree, whatever m is.
+/// With g = f - 1 and p = g^m / m!, the sum e satisfies e' = g' (e - p), and p follows from p' g =
+/// m g' p (J. C. P. Miller's recurrence; Knuth, *TAOCP* 2, 4.7). Both need a number of products
+/// quadratic in the degree, whatever m is.
 pub(super) fn alike(f: &[BigUint], members: usize, limit: usize) -> Series {
     let degree = f.len().saturating_sub(1);
     let top = limit.min(degree.saturating_mul(members));

@@ -12,8 +12,9 @@ fn assignment(leaves: &[u32]) -> Assignment {
     Assignment::new(leaves.to_vec())
 }
 
-/// The number of assignments to an UltraSPARC T2, exact below 1e12 (Radojković et al., *Optimal task assignment in
-/// multithreaded processors: a statistical approach*, ASPLOS 2012, table 1, and the base time table of the BlackBox scheduler).
+/// The number of assignments to an UltraSPARC T2, exact below 1e12 (Radojković et al., *Optimal
+/// task assignment in multithreaded processors: a statistical approach*, ASPLOS 2012, table 1, and
+/// the base time table of the BlackBox scheduler).
 const PUBLISHED: [(usize, &str); 12] = [
     (3, "11"),
     (4, "49"),
@@ -34,7 +35,9 @@ fn the_published_numbers_of_assignments_to_a_t2_are_reproduced() {
     let t2 = Machine::model("ultrasparc-t2").unwrap();
     for (threads, expected) in PUBLISHED {
         let space =
-            Space::new(SharingTree::new(&t2, Alike::ByStructure), threads, PerContext::AtMost(1)).unwrap().count();
+            Space::new(SharingTree::new(&t2, Alike::ByStructure), threads, PerContext::AtMost(1))
+                .unwrap()
+                .count();
         let digits = space.to_string();
         let shown = if digits.len() <= 12 {
             digits
@@ -51,7 +54,10 @@ fn a_full_machine_has_as_many_classes_as_placements_per_symmetry() {
     // 64! placements, 8! (2! (4!)^2)^8 symmetries, none of which fixes a placement.
     let factorial = |n: u32| (1..=n).map(BigUint::from).product::<BigUint>();
     let space = space("8x2x4", 64, PerContext::AtMost(1));
-    assert_eq!(space.count(), factorial(64) / (factorial(8) * BigUint::from(2u32 * 24 * 24).pow(8)));
+    assert_eq!(
+        space.count(),
+        factorial(64) / (factorial(8) * BigUint::from(2u32 * 24 * 24).pow(8))
+    );
     assert_eq!(space.labelled(), factorial(64));
 }
 
@@ -60,7 +66,10 @@ fn the_largest_machine_of_the_benchmark_counts_right() {
     // 256 threads on 256 contexts of 2 x 64 x 2.
     let factorial = |n: u32| (1..=n).map(BigUint::from).product::<BigUint>();
     let count = space("2x64x2", 256, PerContext::AtMost(1)).count();
-    assert_eq!(count, factorial(256) / (2u32 * factorial(64).pow(2) * BigUint::from(2u32).pow(128)));
+    assert_eq!(
+        count,
+        factorial(256) / (2u32 * factorial(64).pow(2) * BigUint::from(2u32).pow(128))
+    );
 }
 
 #[test]
@@ -112,9 +121,11 @@ fn what_is_not_of_the_space_is_told_apart() {
 
 #[test]
 fn ranks_of_large_spaces_lead_back() {
-    for (shape, threads, per_context) in
-        [("8x2x4", 24, PerContext::AtMost(1)), ("8x2x4", 12, PerContext::AtMost(2)), ("2x8x2", 20, PerContext::Any)]
-    {
+    for (shape, threads, per_context) in [
+        ("8x2x4", 24, PerContext::AtMost(1)),
+        ("8x2x4", 12, PerContext::AtMost(2)),
+        ("2x8x2", 20, PerContext::Any),
+    ] {
         let space = space(shape, threads, per_context);
         let mut random = Random::new(5);
         let count = space.count();
@@ -161,20 +172,26 @@ fn sampling_draws_every_class_in_proportion_to_its_size() {
         let mut chi_square = 0.0;
         let mut classes = 0.0;
         for class in space.classes() {
-            let expected = u64::try_from(space.class_size(&class)).unwrap() as f64 / total * f64::from(draws);
+            let expected =
+                u64::try_from(space.class_size(&class)).unwrap() as f64 / total * f64::from(draws);
             chi_square += (seen.remove(&class).unwrap_or(0.0) - expected).powi(2) / expected;
             classes += 1.0;
         }
         assert!(seen.is_empty(), "drawn, but no class: {seen:?}");
-        // Mean and standard deviation of chi-square with k degrees of freedom are k and sqrt(2 k); 4 deviations. The seed is fixed.
+        // Mean and standard deviation of chi-square with k degrees of freedom are k and sqrt(2 k);
+        // 4 deviations. The seed is fixed.
         let freedom: f64 = classes - 1.0;
-        assert!(chi_square < freedom + 4.0 * (2.0 * freedom).sqrt(), "{shape}: {chi_square} with {freedom}");
+        assert!(
+            chi_square < freedom + 4.0 * (2.0 * freedom).sqrt(),
+            "{shape}: {chi_square} with {freedom}"
+        );
     }
 }
 
 #[test]
 fn labelled_placements_of_partly_shared_contexts_are_uniform() {
-    // Not only classes: each of the 540 functions from 4 threads to 5 contexts with at most 2 on each.
+    // Not only classes: each of the 540 functions from 4 threads to 5 contexts with at most 2 on
+    // each.
     let space = space("5", 4, PerContext::AtMost(2));
     let placements = u64::try_from(space.labelled()).unwrap();
     assert_eq!(placements, 540);
@@ -193,7 +210,10 @@ fn functions(contexts: u32, threads: usize, capacity: usize) -> Vec<Vec<u32>> {
     (0..threads).fold(vec![Vec::new()], |shorter, _| {
         let extended = |leaves: &Vec<u32>| {
             let room = |leaf: &u32| leaves.iter().filter(|other| *other == leaf).count() < capacity;
-            (0..contexts).filter(room).map(|leaf| [&leaves[..], &[leaf]].concat()).collect::<Vec<_>>()
+            (0..contexts)
+                .filter(room)
+                .map(|leaf| [&leaves[..], &[leaf]].concat())
+                .collect::<Vec<_>>()
         };
         shorter.iter().flat_map(extended).collect()
     })
@@ -203,7 +223,9 @@ fn functions(contexts: u32, threads: usize, capacity: usize) -> Vec<Vec<u32>> {
 fn orbits(space: &Space) -> Vec<BTreeSet<Vec<u32>>> {
     let exchanges = sketch::exchanges(space.tree());
     let mut left: BTreeSet<Vec<u32>> =
-        functions(space.tree().leaves().len() as u32, space.threads(), space.capacity()).into_iter().collect();
+        functions(space.tree().leaves().len() as u32, space.threads(), space.capacity())
+            .into_iter()
+            .collect();
     let mut orbits = Vec::new();
     while let Some(start) = left.pop_first() {
         let mut orbit = BTreeSet::from([start.clone()]);

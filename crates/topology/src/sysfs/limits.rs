@@ -1,8 +1,8 @@
 //! Which contexts and which memory the recorded process may use.
 //!
-//! Two sources, either of which may be missing: `/proc/self/status` has the process's own affinity mask, already cut to
-//! its cpuset; the cpuset file system has the cpuset alone. What both allow is allowed. Memory nodes are numbered like
-//! CPUs and kept in the same type of set.
+//! Two sources, either of which may be missing: `/proc/self/status` has the process's own affinity
+//! mask, already cut to its cpuset; the cpuset file system has the cpuset alone. What both allow is
+//! allowed. Memory nodes are numbered like CPUs and kept in the same type of set.
 
 use crate::snapshot::parse_list;
 use crate::{CpuSet, MachineError, Snapshot};
@@ -14,16 +14,26 @@ pub(super) struct Limits {
 }
 
 impl Snapshot {
-    /// The files that hold the limits of the recorded process's cpuset, as its `/proc/self/cgroup` (or `cpuset`) and
-    /// `/proc/mounts` tell: CPUs and memory nodes, each with the names to try, best first. Empty without a cpuset.
+    /// The files that hold the limits of the recorded process's cpuset, as its `/proc/self/cgroup`
+    /// (or `cpuset`) and `/proc/mounts` tell: CPUs and memory nodes, each with the names to
+    /// try, best first. Empty without a cpuset.
     pub fn cpuset_files(&self) -> [Vec<String>; 2] {
-        let Some((mount, version)) = self.text("proc/mounts").and_then(|mounts| self.cpuset_mount(mounts)) else {
+        let Some((mount, version)) =
+            self.text("proc/mounts").and_then(|mounts| self.cpuset_mount(mounts))
+        else {
             return [Vec::new(), Vec::new()];
         };
-        let directory = format!("{}{}", mount.trim_start_matches('/'), self.cpuset_path(version).trim_end_matches('/'));
+        let directory = format!(
+            "{}{}",
+            mount.trim_start_matches('/'),
+            self.cpuset_path(version).trim_end_matches('/')
+        );
         let (cpus, memory): (&[&str], &[&str]) = match version {
             Version::Two => (&["cpuset.cpus.effective"], &["cpuset.mems.effective"]),
-            Version::One => (&["cpuset.effective_cpus", "cpuset.cpus"], &["cpuset.effective_mems", "cpuset.mems"]),
+            Version::One => (
+                &["cpuset.effective_cpus", "cpuset.cpus"],
+                &["cpuset.effective_mems", "cpuset.mems"],
+            ),
             Version::Zero => (&["cpus"], &["mems"]),
         };
         [cpus, memory].map(|names| names.iter().map(|name| format!("{directory}/{name}")).collect())
@@ -33,15 +43,20 @@ impl Snapshot {
     fn cpuset_mount<'a>(&self, mounts: &'a str) -> Option<(&'a str, Version)> {
         mounts.lines().find_map(|line| {
             let mut fields = line.split_whitespace().skip(1);
-            let (mount, kind, options) = (fields.next()?, fields.next()?, fields.next().unwrap_or_default());
+            let (mount, kind, options) =
+                (fields.next()?, fields.next()?, fields.next().unwrap_or_default());
             let has = |option| options.split(',').any(|o| o == option);
             match kind {
                 "cpuset" => Some((mount, Version::Zero)),
                 "cgroup" if has("cpuset") && has("noprefix") => Some((mount, Version::Zero)),
                 "cgroup" if has("cpuset") => Some((mount, Version::One)),
                 "cgroup2" => {
-                    let controllers = self.text(&format!("{}/cgroup.controllers", mount.trim_start_matches('/')))?;
-                    controllers.split_whitespace().any(|name| name == "cpuset").then_some((mount, Version::Two))
+                    let controllers = self
+                        .text(&format!("{}/cgroup.controllers", mount.trim_start_matches('/')))?;
+                    controllers
+                        .split_whitespace()
+                        .any(|name| name == "cpuset")
+                        .then_some((mount, Version::Two))
                 }
                 _ => None,
             }
@@ -87,14 +102,19 @@ pub(super) fn read(snapshot: &Snapshot) -> Result<Limits, MachineError> {
         let own = status(key).map(|text| ("proc/self/status", text));
         for (path, text) in cpuset.into_iter().chain(own) {
             let set = parse_list(text).map_err(|reason| MachineError::malformed(path, reason))?;
-            // An empty cpuset has no limit of its own (v1's root before it is set up, v2 without effective CPUs).
+            // An empty cpuset has no limit of its own (v1's root before it is set up, v2 without
+            // effective CPUs).
             if !set.is_empty() {
-                allowed = Some(allowed.map_or_else(|| set.clone(), |allowed| allowed.intersection(&set)));
+                allowed =
+                    Some(allowed.map_or_else(|| set.clone(), |allowed| allowed.intersection(&set)));
             }
         }
         Ok(allowed)
     };
-    Ok(Limits { cpus: both(&cpus, "Cpus_allowed_list")?, memory: both(&memory, "Mems_allowed_list")? })
+    Ok(Limits {
+        cpus: both(&cpus, "Cpus_allowed_list")?,
+        memory: both(&memory, "Mems_allowed_list")?,
+    })
 }
 
 #[cfg(test)]
@@ -121,7 +141,10 @@ mod tests {
         ];
         assert_eq!(allowed(&bare), both);
         let one = [
-            ("proc/mounts", "x /sys/fs/cgroup/cpu cgroup rw,cpu 0 0\nx /sys/fs/cgroup/cpuset cgroup rw,cpuset 0 0"),
+            (
+                "proc/mounts",
+                "x /sys/fs/cgroup/cpu cgroup rw,cpu 0 0\nx /sys/fs/cgroup/cpuset cgroup rw,cpuset 0 0",
+            ),
             ("proc/self/cgroup", "4:memory:/other\n3:cpuset:/job\n0::/"),
             ("sys/fs/cgroup/cpuset/job/cpuset.cpus", "0-7"),
             ("sys/fs/cgroup/cpuset/job/cpuset.effective_cpus", "0-3"),
@@ -143,7 +166,10 @@ mod tests {
         let files = [
             ("proc/mounts", "none /dev/cpuset cpuset rw 0 0"),
             ("dev/cpuset/cpus", "0-3"),
-            ("proc/self/status", "Name:\tx\nCpus_allowed:\tc\nCpus_allowed_list:\t2-9\nMems_allowed_list:\t0-1\n"),
+            (
+                "proc/self/status",
+                "Name:\tx\nCpus_allowed:\tc\nCpus_allowed_list:\t2-9\nMems_allowed_list:\t0-1\n",
+            ),
         ];
         assert_eq!(allowed(&files), (Some("2,3".into()), Some("0,1".into())));
     }

@@ -10,7 +10,8 @@ fn shape(shape: &str) -> Machine {
 
 /// Sizes of the groups of alike children of the root, descending.
 fn top(machine: &Machine, alike: Alike) -> Vec<usize> {
-    let mut sizes: Vec<usize> = SharingTree::new(machine, alike).nodes[0].groups.iter().map(Vec::len).collect();
+    let mut sizes: Vec<usize> =
+        SharingTree::new(machine, alike).nodes[0].groups.iter().map(Vec::len).collect();
     sizes.sort_unstable_by(|a, b| b.cmp(a));
     sizes
 }
@@ -22,7 +23,10 @@ fn cpus(list: &str) -> CpuSet {
 #[test]
 fn the_t2_has_three_levels_of_alike_domains() {
     let tree = SharingTree::new(&Machine::model("ultrasparc-t2").unwrap(), Alike::ByStructure);
-    assert_eq!(tree.levels(), [(DomainKind::Core, Some(8)), (DomainKind::Pipe, Some(2)), (DomainKind::Pu, Some(4))]);
+    assert_eq!(
+        tree.levels(),
+        [(DomainKind::Core, Some(8)), (DomainKind::Pipe, Some(2)), (DomainKind::Pu, Some(4))]
+    );
     assert_eq!(tree.leaves().len(), 64);
     assert!(tree.nodes.iter().all(|node| node.groups.len() <= 1));
 }
@@ -37,7 +41,8 @@ fn a_core_of_one_context_is_one_node() {
 #[test]
 fn the_domains_around_a_context_go_from_the_smallest_shared_one_to_all() {
     let tree = SharingTree::new(&Machine::model("ultrasparc-t2").unwrap(), Alike::ByStructure);
-    let around = [(DomainKind::Pipe, 12..16), (DomainKind::Core, 8..16), (DomainKind::Machine, 0..64)];
+    let around =
+        [(DomainKind::Pipe, 12..16), (DomainKind::Core, 8..16), (DomainKind::Machine, 0..64)];
     assert_eq!(tree.around(13), around);
     let alone = SharingTree::new(&shape("package:1 l3:1 l2:2 core:1 pu:1"), Alike::ByStructure);
     assert_eq!(alone.around(1), [(DomainKind::Machine, 0..2)]);
@@ -48,7 +53,10 @@ fn the_domains_around_a_context_go_from_the_smallest_shared_one_to_all() {
 fn levels_of_irregular_machines_have_no_arity() {
     let machine = shape("2x2x2");
     let tree = SharingTree::over(&machine, &cpus("0-3,4,6,7"), Alike::ByStructure);
-    assert_eq!(tree.levels(), [(DomainKind::Package, Some(2)), (DomainKind::Core, Some(2)), (DomainKind::Pu, Some(2))]);
+    assert_eq!(
+        tree.levels(),
+        [(DomainKind::Package, Some(2)), (DomainKind::Core, Some(2)), (DomainKind::Pu, Some(2))]
+    );
     let tree = SharingTree::over(&machine, &cpus("0-3,4"), Alike::ByStructure);
     assert_eq!(tree.levels()[0], (DomainKind::Package, Some(2)));
     let tree = SharingTree::over(&shape("3x3"), &cpus("0-2,3,4,6"), Alike::ByStructure);
@@ -77,7 +85,8 @@ fn packages_whose_parts_stand_in_another_order_are_alike() {
 #[test]
 fn performance_and_efficiency_cores_are_not_alike() {
     let mut machine = shape("4");
-    let kind = |name: &str, list: &str| CoreKind { name: name.into(), cpus: cpus(list), capacity: None };
+    let kind =
+        |name: &str, list: &str| CoreKind { name: name.into(), cpus: cpus(list), capacity: None };
     machine.set_kinds(vec![kind("performance", "0,2"), kind("efficiency", "1,3")]);
     let tree = SharingTree::new(&machine, Alike::ByStructure);
     assert_eq!(tree.nodes[0].groups.len(), 2);
@@ -122,7 +131,8 @@ fn nodes_are_alike_only_if_exchanging_them_keeps_all_distances() {
     // Two pairs: nodes of a pair can be exchanged, the pairs themselves are no domains.
     let pairs = [[10, 15, 20, 20], [15, 10, 20, 20], [20, 20, 10, 15], [20, 20, 15, 10]];
     assert_eq!(top(&four_nodes(pairs), Alike::ByStructure), [2, 2]);
-    // A ring can be rotated, and mirrored through two opposite nodes: opposite nodes are alike, neighbours are not.
+    // A ring can be rotated, and mirrored through two opposite nodes: opposite nodes are alike,
+    // neighbours are not.
     let ring = [[10, 20, 30, 20], [20, 10, 20, 30], [30, 20, 10, 20], [20, 30, 20, 10]];
     assert_eq!(top(&four_nodes(ring), Alike::ByStructure), [2, 2]);
     // A line: only its middle tells the ends apart, and they cannot be exchanged without it.
@@ -137,7 +147,8 @@ fn packages_of_several_nodes_are_exchanged_as_a_whole() {
     machine.distances = Some(Distances(pairs.map(Vec::from).to_vec()));
     assert_eq!(top(&machine, Alike::ByStructure), [2]);
     assert_eq!(top(&machine, Alike::ExceptNuma), [1, 1]);
-    // Node 0 is nearer to node 2 than to node 3: the packages can be exchanged, the nodes within one cannot.
+    // Node 0 is nearer to node 2 than to node 3: the packages can be exchanged, the nodes within
+    // one cannot.
     let crossed = [[10, 15, 20, 30], [15, 10, 30, 20], [20, 30, 10, 15], [30, 20, 15, 10]];
     machine.distances = Some(Distances(crossed.map(Vec::from).to_vec()));
     let tree = SharingTree::new(&machine, Alike::ByStructure);
@@ -167,21 +178,28 @@ fn orders(items: &[usize]) -> Vec<Vec<usize>> {
     items.iter().flat_map(|&first| with_first(first)).collect()
 }
 
-/// Whether renaming contexts leaves the description of a machine, restricted to the allowed contexts, as it was.
+/// Whether renaming contexts leaves the description of a machine, restricted to the allowed
+/// contexts, as it was.
 fn is_symmetry(machine: &Machine, tree: &SharingTree, moved: &[u32], alike: Alike) -> bool {
     let leaves = |cpus: &CpuSet| -> BTreeSet<u32> {
-        (0..tree.leaves.len() as u32).filter(|&leaf| cpus.contains(tree.leaves[leaf as usize])).collect()
+        (0..tree.leaves.len() as u32)
+            .filter(|&leaf| cpus.contains(tree.leaves[leaf as usize]))
+            .collect()
     };
-    let image = |set: &BTreeSet<u32>| -> BTreeSet<u32> { set.iter().map(|&leaf| moved[leaf as usize]).collect() };
+    let image = |set: &BTreeSet<u32>| -> BTreeSet<u32> {
+        set.iter().map(|&leaf| moved[leaf as usize]).collect()
+    };
     let same = |sets: Vec<(String, BTreeSet<u32>)>| {
         let sets: Vec<_> = sets.into_iter().filter(|(_, set)| !set.is_empty()).collect();
         let mut before = sets.clone();
-        let mut after: Vec<_> = sets.iter().map(|(label, set)| (label.clone(), image(set))).collect();
+        let mut after: Vec<_> =
+            sets.iter().map(|(label, set)| (label.clone(), image(set))).collect();
         before.sort();
         after.sort();
         before == after
     };
-    let domains = machine.root.walk().map(|domain| (format!("{:?}", domain.kind), leaves(&domain.cpus)));
+    let domains =
+        machine.root.walk().map(|domain| (format!("{:?}", domain.kind), leaves(&domain.cpus)));
     let kinds = machine.kinds.iter().map(|kind| (kind.name.clone(), leaves(&kind.cpus)));
     let caches = machine.caches.iter().map(|cache| {
         let label = format!("{} {:?} {:?} {:?}", cache.level, cache.kind, cache.size, cache.ways);
@@ -189,15 +207,23 @@ fn is_symmetry(machine: &Machine, tree: &SharingTree, moved: &[u32], alike: Alik
     });
     let nodes: Vec<BTreeSet<u32>> = machine.numa.iter().map(|node| leaves(&node.cpus)).collect();
     let bare: Vec<bool> = machine.numa.iter().map(|node| node.memory == Some(0)).collect();
-    let distance = |from: usize, to: usize| machine.distances.as_ref().map(|distances| distances.0[from][to]);
+    let distance =
+        |from: usize, to: usize| machine.distances.as_ref().map(|distances| distances.0[from][to]);
     let numbers: Vec<usize> = (0..nodes.len()).collect();
     let identity = |order: &Vec<usize>| *order == numbers;
     let keeps = |order: &Vec<usize>| {
         (alike == Alike::ByStructure || identity(order))
-            && numbers.iter().all(|&node| nodes[order[node]] == image(&nodes[node]) && bare[order[node]] == bare[node])
-            && numbers.iter().all(|&a| numbers.iter().all(|&b| distance(order[a], order[b]) == distance(a, b)))
+            && numbers.iter().all(|&node| {
+                nodes[order[node]] == image(&nodes[node]) && bare[order[node]] == bare[node]
+            })
+            && numbers
+                .iter()
+                .all(|&a| numbers.iter().all(|&b| distance(order[a], order[b]) == distance(a, b)))
     };
-    same(domains.collect()) && same(kinds.collect()) && same(caches.collect()) && orders(&numbers).iter().any(keeps)
+    same(domains.collect())
+        && same(kinds.collect())
+        && same(caches.collect())
+        && orders(&numbers).iter().any(keeps)
 }
 
 proptest! {

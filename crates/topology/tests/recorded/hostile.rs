@@ -1,5 +1,5 @@
-//! Recorded machines and exports with random damage: every answer is a machine or an error, never a panic, and a
-//! machine's tree still holds together.
+//! Recorded machines and exports with random damage: every answer is a machine or an error, never a
+//! panic, and a machine's tree still holds together.
 
 use super::{cases, folder};
 use pinwise_topology::{CpuSet, Domain, Machine, Snapshot};
@@ -11,8 +11,10 @@ fn originals() -> &'static (Vec<Snapshot>, Vec<String>) {
     static ORIGINALS: OnceLock<(Vec<Snapshot>, Vec<String>)> = OnceLock::new();
     ORIGINALS.get_or_init(|| {
         let cases = folder().map(|folder| cases(&folder)).unwrap_or_default();
-        let archives =
-            cases.iter().map(|case| std::fs::read(&case.archive).unwrap()).filter(|bytes| bytes.len() < 20_000);
+        let archives = cases
+            .iter()
+            .map(|case| std::fs::read(&case.archive).unwrap())
+            .filter(|bytes| bytes.len() < 20_000);
         let exports = cases.iter().filter(|case| case.target.extension().unwrap() == "xml");
         (
             archives.map(|bytes| Snapshot::from_tar(&bytes).unwrap()).collect(),
@@ -25,7 +27,8 @@ fn holds_together(domain: &Domain) -> bool {
     let children = || domain.children.iter();
     let union = children().fold(CpuSet::new(), |all, child| all.union(&child.cpus));
     let disjoint = children().map(|child| child.cpus.len()).sum::<usize>() == union.len();
-    (domain.children.is_empty() || disjoint && union == domain.cpus) && children().all(holds_together)
+    (domain.children.is_empty() || disjoint && union == domain.cpus)
+        && children().all(holds_together)
 }
 
 /// What may stand in a damaged file.

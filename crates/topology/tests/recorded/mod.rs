@@ -1,11 +1,13 @@
 //! The recorded machines of hwloc's test suite, and what its authors expect of each.
 //!
-//! A `.test` file names a tar of `/sys` and `/proc`, the expected text (`.console`) or XML, and hwloc's options. Both
-//! forms of expectation are read here line by line, sharing no code with the readers under test.
+//! A `.test` file names a tar of `/sys` and `/proc`, the expected text (`.console`) or XML, and
+//! hwloc's options. Both forms of expectation are read here line by line, sharing no code with the
+//! readers under test.
 //!
-//! Options and what they mean for a [`Machine`], which always describes all online contexts and knows which of them are
-//! allowed: without `--disallowed`, hwloc shows the allowed part only, so the machine is cut to it before comparing;
-//! with it, the machine is compared whole. `--no-icaches` leaves instruction caches out of the expectation.
+//! Options and what they mean for a [`Machine`], which always describes all online contexts and
+//! knows which of them are allowed: without `--disallowed`, hwloc shows the allowed part only, so
+//! the machine is cut to it before comparing; with it, the machine is compared whole.
+//! `--no-icaches` leaves instruction caches out of the expectation.
 
 mod hostile;
 
@@ -44,15 +46,22 @@ pub(crate) struct Case {
     pub(crate) options: String,
 }
 
-/// The folder of the recorded machines; `None`, with a message, where it is absent and need not be there.
+/// The folder of the recorded machines; `None`, with a message, where it is absent and need not be
+/// there.
 pub(crate) fn folder() -> Option<PathBuf> {
-    let shared = std::env::var_os("PINWISE_SHARED_DATA")
-        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"), PathBuf::from);
+    let shared = std::env::var_os("PINWISE_SHARED_DATA").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
+        PathBuf::from,
+    );
     let folder = shared.join("hwloc");
     if folder.is_dir() {
         return Some(folder);
     }
-    assert!(std::env::var_os("CI").is_none_or(|ci| ci != "true"), "no recorded machines at {}", folder.display());
+    assert!(
+        std::env::var_os("CI").is_none_or(|ci| ci != "true"),
+        "no recorded machines at {}",
+        folder.display()
+    );
     eprintln!("left out: no recorded machines at {} (set PINWISE_SHARED_DATA)", folder.display());
     None
 }
@@ -64,8 +73,11 @@ pub(crate) fn cases(folder: &Path) -> Vec<Case> {
         let path = entry.unwrap().path();
         if path.extension().is_some_and(|extension| extension == "test") {
             let text = std::fs::read_to_string(&path).unwrap();
-            let value =
-                |key: &str| text.lines().find_map(|line| line.strip_prefix(key)).map(|value| value.trim().to_owned());
+            let value = |key: &str| {
+                text.lines()
+                    .find_map(|line| line.strip_prefix(key))
+                    .map(|value| value.trim().to_owned())
+            };
             cases.push(Case {
                 name: path.file_stem().unwrap().to_string_lossy().into_owned(),
                 archive: folder.join(value("source:").unwrap()),
@@ -82,8 +94,10 @@ pub(crate) fn cases(folder: &Path) -> Vec<Case> {
 impl Case {
     pub(crate) fn expected(&self) -> Expected {
         let text = std::fs::read_to_string(&self.target).unwrap();
-        let mut expected = if self.target.extension().unwrap() == "xml" { xml(&text) } else { console(&text) };
-        // A package whose contexts are all disallowed stays in hwloc's text for its memory; here it has no contexts.
+        let mut expected =
+            if self.target.extension().unwrap() == "xml" { xml(&text) } else { console(&text) };
+        // A package whose contexts are all disallowed stays in hwloc's text for its memory; here it
+        // has no contexts.
         expected.items.retain(|item| item.kind == "NUMA" || !item.cpus.is_empty());
         expected.items.sort();
         expected
@@ -127,7 +141,12 @@ pub(crate) fn items(machine: &Machine, whole: bool, instruction_caches: bool) ->
     }
     for node in machine.numa.iter().filter(|node| whole || node.allowed) {
         let number = Some(node.os_index);
-        items.push(Item { kind: "NUMA".into(), cpus: node.cpus.clone(), number, size: node.memory });
+        items.push(Item {
+            kind: "NUMA".into(),
+            cpus: node.cpus.clone(),
+            number,
+            size: node.memory,
+        });
     }
     items.iter_mut().for_each(|item| item.cpus = item.cpus.intersection(within));
     items.retain(|item| item.kind == "NUMA" || !item.cpus.is_empty());
@@ -135,7 +154,8 @@ pub(crate) fn items(machine: &Machine, whole: bool, instruction_caches: bool) ->
     items
 }
 
-/// hwloc's names of what is compared. Plain groups are left out: hwloc makes them up from distances.
+/// hwloc's names of what is compared. Plain groups are left out: hwloc makes them up from
+/// distances.
 fn kind(hwloc: &str) -> Option<&'static str> {
     Some(match hwloc {
         "PU" => "PU",
@@ -154,8 +174,8 @@ fn kind(hwloc: &str) -> Option<&'static str> {
     })
 }
 
-/// The text of `lstopo -v`: one object a line, nested by two spaces; an object's contexts are those of the PUs below it,
-/// a NUMA node's those of the object it is attached to.
+/// The text of `lstopo -v`: one object a line, nested by two spaces; an object's contexts are those
+/// of the PUs below it, a NUMA node's those of the object it is attached to.
 fn console(text: &str) -> Expected {
     struct Line<'a> {
         depth: usize,
@@ -189,7 +209,14 @@ fn console(text: &str) -> Expected {
             // Memory is rounded in the text; it is compared on the XML cases only.
             (below(parent), number(line.rest), None)
         } else {
-            (below(index), None, line.rest.split("size=").nth(1).and_then(|text| bytes(text.split([' ', ')']).next()?)))
+            (
+                below(index),
+                None,
+                line.rest
+                    .split("size=")
+                    .nth(1)
+                    .and_then(|text| bytes(text.split([' ', ')']).next()?)),
+            )
         };
         expected.items.push(Item { kind: kind.into(), cpus, number, size });
     }
@@ -197,16 +224,22 @@ fn console(text: &str) -> Expected {
     while let Some(line) = lines.next() {
         if line.starts_with("Relative latency matrix") {
             lines.next();
-            while let Some(row) =
-                lines.next_if(|row| row.trim_start().starts_with(|c: char| c.is_ascii_digit()) && row.starts_with("  "))
-            {
-                expected.distances.push(row.split_whitespace().skip(1).map(|cell| cell.parse().unwrap()).collect());
+            while let Some(row) = lines.next_if(|row| {
+                row.trim_start().starts_with(|c: char| c.is_ascii_digit()) && row.starts_with("  ")
+            }) {
+                expected.distances.push(
+                    row.split_whitespace().skip(1).map(|cell| cell.parse().unwrap()).collect(),
+                );
             }
         } else if line.starts_with("CPU kind #") {
-            expected.kinds.insert(CpuSet::parse_mask(line.split("cpuset ").nth(1).unwrap()).unwrap());
-        } else if let Some((_, mask)) = line.split_once("processors not represented in topology: ") {
+            expected
+                .kinds
+                .insert(CpuSet::parse_mask(line.split("cpuset ").nth(1).unwrap()).unwrap());
+        } else if let Some((_, mask)) = line.split_once("processors not represented in topology: ")
+        {
             expected.absent = CpuSet::parse_mask(mask).unwrap();
-        } else if let Some((_, mask)) = line.split_once("processors represented but not allowed: ") {
+        } else if let Some((_, mask)) = line.split_once("processors represented but not allowed: ")
+        {
             expected.disallowed = CpuSet::parse_mask(mask).unwrap();
         }
     }
@@ -240,10 +273,16 @@ fn xml(text: &str) -> Expected {
         if line.starts_with("<object") {
             let hwloc = attribute(line, "type").unwrap();
             let Some(kind) = kind(&hwloc) else { continue };
-            let number = (kind == "NUMA").then(|| attribute(line, "os_index").unwrap().parse().unwrap());
+            let number =
+                (kind == "NUMA").then(|| attribute(line, "os_index").unwrap().parse().unwrap());
             let size = attribute(line, "cache_size").or(attribute(line, "local_memory"));
             let size = size.map(|size| size.parse().unwrap());
-            expected.items.push(Item { kind: kind.into(), cpus: mask(line, "cpuset"), number, size });
+            expected.items.push(Item {
+                kind: kind.into(),
+                cpus: mask(line, "cpuset"),
+                number,
+                size,
+            });
         } else if line.starts_with("<u64values") {
             let inner = line.split(['>', '<']).nth(2).unwrap();
             values.extend(inner.split_whitespace().map(|value| value.parse::<u32>().unwrap()));

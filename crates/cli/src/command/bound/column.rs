@@ -1,8 +1,9 @@
 //! A column of numbers out of anyone's file.
 //!
-//! Understood: one number per line; CSV and the like, separated by tab, semicolon, comma or blanks, with or without header,
-//! quotes, `#` comments and a byte order mark; JSON lines (numbers or objects); a JSON array of numbers or objects. What is no
-//! number is counted, and the first such place is named. Where several columns hold numbers, the one named `performance` is
+//! Understood: one number per line; CSV and the like, separated by tab, semicolon, comma or blanks,
+//! with or without header, quotes, `#` comments and a byte order mark; JSON lines (numbers or
+//! objects); a JSON array of numbers or objects. What is no number is counted, and the first such
+//! place is named. Where several columns hold numbers, the one named `performance` is
 //! meant, as `campaign export` writes it; without such a one none is guessed.
 
 use serde_json::Value;
@@ -10,7 +11,8 @@ use serde_json::Value;
 /// What was found.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Column {
-    /// Its name, or its number where there is no header; `None` where there is nothing but numbers.
+    /// Its name, or its number where there is no header; `None` where there is nothing but
+    /// numbers.
     pub(crate) name: Option<String>,
     /// The numbers, in the order of the file.
     pub(crate) values: Vec<f64>,
@@ -20,7 +22,8 @@ pub(crate) struct Column {
     pub(crate) first_skipped: Option<String>,
 }
 
-/// Reads the column `wanted` (a name, or a number from 1), or the only one with numbers. The error is a reason for the user.
+/// Reads the column `wanted` (a name, or a number from 1), or the only one with numbers. The error
+/// is a reason for the user.
 pub(crate) fn read(text: &str, wanted: Option<&str>) -> Result<Column, String> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     match text.trim_start().chars().next() {
@@ -32,8 +35,12 @@ pub(crate) fn read(text: &str, wanted: Option<&str>) -> Result<Column, String> {
 }
 
 impl Column {
-    /// From cells, each with where it is. The text of a cell that is no number says what is there instead.
-    fn new(name: Option<String>, cells: impl Iterator<Item = (String, Result<f64, String>)>) -> Result<Self, String> {
+    /// From cells, each with where it is. The text of a cell that is no number says what is there
+    /// instead.
+    fn new(
+        name: Option<String>,
+        cells: impl Iterator<Item = (String, Result<f64, String>)>,
+    ) -> Result<Self, String> {
         let mut column = Self { name, values: Vec::new(), skipped: 0, first_skipped: None };
         for (place, cell) in cells {
             match cell {
@@ -48,16 +55,20 @@ impl Column {
             return Ok(column);
         }
         let what = column.name.map_or("it".to_owned(), |name| format!("column {name}"));
-        Err(column
-            .first_skipped
-            .map_or(format!("{what} holds no number"), |first| format!("{what} holds no number ({first})")))
+        Err(column.first_skipped.map_or(format!("{what} holds no number"), |first| {
+            format!("{what} holds no number ({first})")
+        }))
     }
 }
 
 fn array(text: &str, wanted: Option<&str>) -> Result<Column, String> {
-    let values: Vec<Value> =
-        serde_json::from_str(text).map_err(|error| format!("it starts as a JSON array: {error}"))?;
-    let placed = values.into_iter().enumerate().map(|(i, value)| (format!("element {}", i + 1), value)).collect();
+    let values: Vec<Value> = serde_json::from_str(text)
+        .map_err(|error| format!("it starts as a JSON array: {error}"))?;
+    let placed = values
+        .into_iter()
+        .enumerate()
+        .map(|(i, value)| (format!("element {}", i + 1), value))
+        .collect();
     json(placed, wanted)
 }
 
@@ -66,7 +77,10 @@ fn lines_of_json(text: &str, wanted: Option<&str>) -> Result<Column, String> {
     for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty()) {
         let value = serde_json::from_str(line).map_err(|error| {
             let column = error.column();
-            format!("line {number} is no JSON ({} at column {column}); one object a line is expected", kind(&error))
+            format!(
+                "line {number} is no JSON ({} at column {column}); one object a line is expected",
+                kind(&error)
+            )
         })?;
         values.push((format!("line {number}"), value));
     }
@@ -78,23 +92,27 @@ fn kind(error: &serde_json::Error) -> &'static str {
     if error.is_eof() { "it ends early" } else { "syntax error" }
 }
 
-/// Numbers as they are; of objects the wanted key, or the only one that holds a number in the first object.
+/// Numbers as they are; of objects the wanted key, or the only one that holds a number in the first
+/// object.
 fn json(values: Vec<(String, Value)>, wanted: Option<&str>) -> Result<Column, String> {
     let first = values.iter().find_map(|(_, value)| value.as_object());
     let key = match (wanted, first) {
         (None, None) => None,
         (Some(key), None) => {
-            return Err(format!("it holds no objects, so it has no column {key}; leave out --column"));
+            return Err(format!(
+                "it holds no objects, so it has no column {key}; leave out --column"
+            ));
         }
         (Some(key), Some(object)) => {
             let known = values.iter().any(|(_, value)| value.get(key).is_some());
             let keys: Vec<&str> = object.keys().map(String::as_str).collect();
-            known
-                .then_some(Some(key))
-                .ok_or_else(|| format!("no object has a key {key}; the first has {}", list(&keys)))?
+            known.then_some(Some(key)).ok_or_else(|| {
+                format!("no object has a key {key}; the first has {}", list(&keys))
+            })?
         }
         (None, Some(object)) => {
-            let numeric: Vec<&str> = object.iter().filter(|(_, v)| v.is_number()).map(|(k, _)| k.as_str()).collect();
+            let numeric: Vec<&str> =
+                object.iter().filter(|(_, v)| v.is_number()).map(|(k, _)| k.as_str()).collect();
             Some(only(&numeric)?)
         }
     };
@@ -106,7 +124,9 @@ fn json(values: Vec<(String, Value)>, wanted: Option<&str>) -> Result<Column, St
         let number = cell.and_then(Value::as_f64);
         (
             place.clone(),
-            number.ok_or_else(|| cell.map_or("the key is missing".to_owned(), |cell| shortened(&cell.to_string()))),
+            number.ok_or_else(|| {
+                cell.map_or("the key is missing".to_owned(), |cell| shortened(&cell.to_string()))
+            }),
         )
     });
     Column::new(key.map(str::to_owned), cells)
@@ -118,7 +138,9 @@ fn table(text: &str, wanted: Option<&str>) -> Result<Column, String> {
         .zip(text.lines())
         .filter(|(_, line)| !line.trim().is_empty() && !line.trim_start().starts_with('#'))
         .collect();
-    let (Some(first), second) = (lines.first(), lines.get(1)) else { return Err("it holds comments only".to_owned()) };
+    let (Some(first), second) = (lines.first(), lines.get(1)) else {
+        return Err("it holds comments only".to_owned());
+    };
     let separator = separator(first.1, second.map_or(first.1, |line| line.1));
     let rows: Vec<(usize, Vec<String>)> =
         lines.iter().map(|(number, line)| (*number, cells(line, separator))).collect();
@@ -127,12 +149,17 @@ fn table(text: &str, wanted: Option<&str>) -> Result<Column, String> {
     // A header is a first row without numbers, above rows that have some.
     let headed = rows.len() > 1 && rows[0].1.iter().all(|cell| number(Some(cell)).is_none());
     let (header, body) = if headed { (Some(&rows[0].1), &rows[1..]) } else { (None, &rows[..]) };
-    let named =
-        |index: usize| header.and_then(|header| header.get(index)).cloned().unwrap_or_else(|| (index + 1).to_string());
+    let named = |index: usize| {
+        header
+            .and_then(|header| header.get(index))
+            .cloned()
+            .unwrap_or_else(|| (index + 1).to_string())
+    };
     let index = match wanted {
         Some(wanted) => {
             let by_name = header.and_then(|header| header.iter().position(|name| name == wanted));
-            let by_number = wanted.parse().ok().filter(|n| (1..=width).contains(n)).map(|n: usize| n - 1);
+            let by_number =
+                wanted.parse().ok().filter(|n| (1..=width).contains(n)).map(|n: usize| n - 1);
             by_name.or(by_number).ok_or_else(|| match header {
                 Some(header) => {
                     format!(
@@ -144,8 +171,9 @@ fn table(text: &str, wanted: Option<&str>) -> Result<Column, String> {
             })?
         }
         None => {
-            let numeric: Vec<usize> =
-                (0..width).filter(|&i| body.iter().any(|(_, row)| number(row.get(i)).is_some())).collect();
+            let numeric: Vec<usize> = (0..width)
+                .filter(|&i| body.iter().any(|(_, row)| number(row.get(i)).is_some()))
+                .collect();
             let names: Vec<String> = numeric.iter().map(|&i| named(i)).collect();
             let chosen = only(&names.iter().map(String::as_str).collect::<Vec<_>>())?;
             names.iter().position(|name| name == chosen).map_or(0, |at| numeric[at])
@@ -156,7 +184,9 @@ fn table(text: &str, wanted: Option<&str>) -> Result<Column, String> {
         let value = number(cell);
         (
             format!("line {line}"),
-            value.ok_or_else(|| cell.map_or("the column is missing".to_owned(), |cell| shortened(cell))),
+            value.ok_or_else(|| {
+                cell.map_or("the column is missing".to_owned(), |cell| shortened(cell))
+            }),
         )
     });
     Column::new((width > 1 || header.is_some()).then(|| named(index)), cells)
@@ -171,8 +201,8 @@ enum Separator {
     LineEnd,
 }
 
-/// The first of tab, semicolon and comma that occurs as often in both of the first two rows; else the first that occurs in
-/// either; else blanks, if they make as many cells in both.
+/// The first of tab, semicolon and comma that occurs as often in both of the first two rows; else
+/// the first that occurs in either; else blanks, if they make as many cells in both.
 fn separator(first: &str, second: &str) -> Separator {
     let count = |line: &str, separator| cells(line, separator).len();
     let candidates = ['\t', ';', ','].map(Separator::Character);
@@ -182,8 +212,8 @@ fn separator(first: &str, second: &str) -> Separator {
     found.or([Separator::Blanks].iter().find(regular)).copied().unwrap_or(Separator::LineEnd)
 }
 
-/// The cells of a line, trimmed, without the quotes around them; `""` inside quotes is one quote. A quote that is not closed ends
-/// with the line.
+/// The cells of a line, trimmed, without the quotes around them; `""` inside quotes is one quote. A
+/// quote that is not closed ends with the line.
 fn cells(line: &str, separator: Separator) -> Vec<String> {
     let mut cells = vec![String::new()];
     let mut inside = false;
@@ -195,7 +225,9 @@ fn cells(line: &str, separator: Separator) -> Vec<String> {
             '"' if inside && characters.peek() == Some(&'"') => cell.extend(characters.next()),
             '"' if inside || cell.trim().is_empty() => inside = !inside,
             c if inside => cell.push(c),
-            c if matches!(separator, Separator::Character(s) if s == c) => cells.push(String::new()),
+            c if matches!(separator, Separator::Character(s) if s == c) => {
+                cells.push(String::new())
+            }
             c if matches!(separator, Separator::Blanks) && c.is_whitespace() => {
                 if !cell.is_empty() {
                     cells.push(String::new());
@@ -216,7 +248,10 @@ fn only<'a>(names: &[&'a str]) -> Result<&'a str, String> {
         [] => Err("no column holds a number".to_owned()),
         [name] => Ok(name),
         names if names.contains(&PERFORMANCE) => Ok(PERFORMANCE),
-        _ => Err(format!("several columns hold numbers: choose one of {} with --column", list(names))),
+        _ => Err(format!(
+            "several columns hold numbers: choose one of {} with --column",
+            list(names)
+        )),
     }
 }
 
@@ -254,7 +289,10 @@ mod tests {
     fn one_number_a_line_needs_no_choice() {
         let column = read("# packets/s\n1.5\n\n2e3\n-3\n", None).unwrap();
         assert_eq!((column.name, column.values), (None, vec![1.5, 2000.0, -3.0]));
-        assert_eq!(read("packets per second\n1\n2\n", None).unwrap().name.as_deref(), Some("packets per second"));
+        assert_eq!(
+            read("packets per second\n1\n2\n", None).unwrap().name.as_deref(),
+            Some("packets per second")
+        );
     }
 
     #[test]
@@ -266,13 +304,20 @@ mod tests {
                 + "\n"
                 + &["b", "2"].join(separator);
             let column = read(&text, None).unwrap();
-            assert_eq!((column.name.as_deref(), column.values), (Some("pps"), vec![1.5, 2.0]), "{separator:?}");
+            assert_eq!(
+                (column.name.as_deref(), column.values),
+                (Some("pps"), vec![1.5, 2.0]),
+                "{separator:?}"
+            );
         }
     }
 
     #[test]
     fn quotes_may_hold_the_separator_and_a_byte_order_mark_is_no_part_of_a_name() {
-        assert_eq!(values("\u{feff}\"pps\",who\n\"1.5\",\"a, \"\"b\"\"\"\n2,c\n", Some("pps")), [1.5, 2.0]);
+        assert_eq!(
+            values("\u{feff}\"pps\",who\n\"1.5\",\"a, \"\"b\"\"\"\n2,c\n", Some("pps")),
+            [1.5, 2.0]
+        );
     }
 
     #[test]
@@ -294,7 +339,10 @@ mod tests {
             reason("run,pps\n1,10\n", None),
             "several columns hold numbers: choose one of run, pps with --column"
         );
-        assert_eq!(reason("1 2\n3 4", None), "several columns hold numbers: choose one of 1, 2 with --column");
+        assert_eq!(
+            reason("1 2\n3 4", None),
+            "several columns hold numbers: choose one of 1, 2 with --column"
+        );
         assert_eq!(
             reason("{\"run\":1,\"pps\":2}", None),
             "several columns hold numbers: choose one of pps, run with --column"
@@ -314,19 +362,31 @@ mod tests {
         assert_eq!((column.values, column.skipped), (vec![10.0, 13.0], 2));
         assert_eq!(column.first_skipped.as_deref(), Some("line 3: n/a"));
         let ragged = read("a,b\nx,1\ny\nz,3\n", None).unwrap();
-        assert_eq!((ragged.skipped, ragged.first_skipped.as_deref()), (1, Some("line 3: the column is missing")));
+        assert_eq!(
+            (ragged.skipped, ragged.first_skipped.as_deref()),
+            (1, Some("line 3: the column is missing"))
+        );
     }
 
     #[test]
     fn json_comes_as_lines_or_as_an_array() {
         assert_eq!(values("[1, 2.5, null, 3]", None), [1.0, 2.5, 3.0]);
-        assert_eq!(read("[1, null]", None).unwrap().first_skipped.as_deref(), Some("element 2: null"));
+        assert_eq!(
+            read("[1, null]", None).unwrap().first_skipped.as_deref(),
+            Some("element 2: null")
+        );
         assert_eq!(values("[{\"pps\":1},{\"pps\":2}]", None), [1.0, 2.0]);
         assert_eq!(values("{\"a\":1,\"pps\":5}\n\n{\"a\":2,\"pps\":6}\n", Some("pps")), [5.0, 6.0]);
         assert_eq!(values("{\"who\":\"a\",\"pps\":5}\n{\"who\":\"b\"}\n", None), [5.0]);
         assert_eq!(reason("{\"a\":1}", Some("b")), "no object has a key b; the first has a");
-        assert_eq!(reason("[1]", Some("b")), "it holds no objects, so it has no column b; leave out --column");
-        assert!(reason("{\"a\":1}\n{\"a\":", None).starts_with("line 2 is no JSON (it ends early at column 5)"));
+        assert_eq!(
+            reason("[1]", Some("b")),
+            "it holds no objects, so it has no column b; leave out --column"
+        );
+        assert!(
+            reason("{\"a\":1}\n{\"a\":", None)
+                .starts_with("line 2 is no JSON (it ends early at column 5)")
+        );
     }
 
     #[test]

@@ -20,9 +20,11 @@ pub(crate) enum Format {
 struct Row {
     number: u64,
     purpose: Purpose,
-    /// The kernel's number of the context of each thread, for a profile of its parts one after the other; `None` unpinned.
+    /// The kernel's number of the context of each thread, for a profile of its parts one after the
+    /// other; `None` unpinned.
     cpus: Option<Vec<u32>>,
-    /// Of which instances the parts of a profile are copies; `None` where the workload ran as a whole.
+    /// Of which instances the parts of a profile are copies; `None` where the workload ran as a
+    /// whole.
     #[serde(skip_serializing_if = "Option::is_none")]
     instances: Option<Vec<usize>>,
     windows: f64,
@@ -50,8 +52,9 @@ pub(super) fn document(info: &CampaignInfo, records: &[Record]) -> impl Serializ
 
 /// RFC 4180, one thread's context after the other separated by blanks, empty where there is none.
 pub(super) fn csv(info: &CampaignInfo, records: &[Record]) -> String {
-    let mut text =
-        String::from("number,purpose,cpus,windows,value,performance,duration_s,spread,elapsed_s,error,retry\n");
+    let mut text = String::from(
+        "number,purpose,cpus,windows,value,performance,duration_s,spread,elapsed_s,error,retry\n",
+    );
     for row in rows(info, records) {
         let number = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
         let word = |value: serde_json::Value| value.as_str().unwrap_or_default().to_owned();
@@ -90,8 +93,12 @@ fn rows(info: &CampaignInfo, records: &[Record]) -> Vec<Row> {
             purpose: record.trial.purpose,
             cpus: match &record.trial.setting {
                 Setting::Unpinned => None,
-                Setting::Pinned(assignment) => Some(assignment.leaves().iter().filter_map(cpu).collect()),
-                Setting::Profile(parts) => Some(parts.iter().flat_map(|part| &part.leaves).filter_map(cpu).collect()),
+                Setting::Pinned(assignment) => {
+                    Some(assignment.leaves().iter().filter_map(cpu).collect())
+                }
+                Setting::Profile(parts) => {
+                    Some(parts.iter().flat_map(|part| &part.leaves).filter_map(cpu).collect())
+                }
             },
             instances: match &record.trial.setting {
                 Setting::Profile(parts) => Some(parts.iter().map(|part| part.instance).collect()),
@@ -113,7 +120,11 @@ fn rows(info: &CampaignInfo, records: &[Record]) -> Vec<Row> {
 }
 
 fn quoted(text: &str) -> String {
-    if text.contains(['"', ',', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
+    if text.contains(['"', ',', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.to_owned()
+    }
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! A characterization for the terminal: a table per level, at most 80 columns wide for eight benchmarks and 105 for those of a host.
+//! A characterization for the terminal: a table per level, at most 80 columns wide for eight
+//! benchmarks and 105 for those of a host.
 
 use pinwise_characterization::{Characterization, Remote, SensitivityClass, Slowdown};
 use pinwise_testbed::{WorkingSets, figures};
@@ -10,7 +11,8 @@ const CELL: usize = 8;
 pub(super) fn text(characterization: &Characterization) -> String {
     let mut text = String::new();
     // Writing to a string cannot fail.
-    let _ = writeln!(text, "{}: {}", characterization.machine, characterization.fingerprint.summary);
+    let _ =
+        writeln!(text, "{}: {}", characterization.machine, characterization.fingerprint.summary);
     levels(&mut text, characterization);
     if let Some(found) = &characterization.working_sets {
         caches(&mut text, found);
@@ -24,12 +26,23 @@ pub(super) fn text(characterization: &Characterization) -> String {
 
 fn levels(text: &mut String, characterization: &Characterization) {
     for reference in &characterization.references {
-        let kind = reference.core_kind.as_ref().map(|kind| format!(" of {kind} cores")).unwrap_or_default();
+        let kind = reference
+            .core_kind
+            .as_ref()
+            .map(|kind| format!(" of {kind} cores"))
+            .unwrap_or_default();
         for level in &reference.levels {
-            let caches =
-                if level.caches.is_empty() { String::new() } else { format!(", shares {}", level.caches.join(", ")) };
+            let caches = if level.caches.is_empty() {
+                String::new()
+            } else {
+                format!(", shares {}", level.caches.join(", "))
+            };
             let plural = if level.contexts == 1 { "" } else { "s" };
-            let _ = writeln!(text, "level {:<8} {} other context{plural}{caches}{kind}", level.name, level.contexts);
+            let _ = writeln!(
+                text,
+                "level {:<8} {} other context{plural}{caches}{kind}",
+                level.name, level.contexts
+            );
         }
         for absent in &reference.absent {
             let _ = writeln!(text, "no level {:<5} {}{kind}", absent.name, absent.reason);
@@ -43,7 +56,9 @@ fn caches(text: &mut String, found: &WorkingSets) {
     for cache in &found.caches {
         let declared = cache.declared.map_or("not told".into(), figures::bytes);
         let seen = match cache.effective {
-            Some(seen) => format!("{:>8} seen, {} ns a load", figures::bytes(seen.bytes), short(seen.ns)),
+            Some(seen) => {
+                format!("{:>8} seen, {} ns a load", figures::bytes(seen.bytes), short(seen.ns))
+            }
             None => "nothing seen".into(),
         };
         let remark = if cache.disagrees() { ": not as declared" } else { "" };
@@ -51,7 +66,8 @@ fn caches(text: &mut String, found: &WorkingSets) {
     }
     if let Some(largest) = found.curve.last() {
         let size = figures::bytes(largest.bytes);
-        let _ = writeln!(text, "  beyond {size:>4} at most           {} ns a load", short(largest.ns));
+        let _ =
+            writeln!(text, "  beyond {size:>4} at most           {} ns a load", short(largest.ns));
     }
 }
 
@@ -93,11 +109,17 @@ fn tables(text: &mut String, characterization: &Characterization) {
         }
     }
     for (place, kind) in places {
-        let here = |row: &&Slowdown| (row.place.as_str(), row.core_kind.as_deref()) == (place, kind);
-        let most = characterization.slowdowns.iter().filter(here).map(|row| row.count).max().unwrap_or(0);
+        let here =
+            |row: &&Slowdown| (row.place.as_str(), row.core_kind.as_deref()) == (place, kind);
+        let most =
+            characterization.slowdowns.iter().filter(here).map(|row| row.count).max().unwrap_or(0);
         let plural = if most == 1 { "" } else { "s" };
         let on = kind.map(|kind| format!(" on {kind}")).unwrap_or_default();
-        let _ = write!(text, "\nslowdown of the row by {most} stressor{plural} of the column, {place}{on}\n{:9}", "");
+        let _ = write!(
+            text,
+            "\nslowdown of the row by {most} stressor{plural} of the column, {place}{on}\n{:9}",
+            ""
+        );
         for benchmark in &characterization.benchmarks {
             let _ = write!(text, "{:>CELL$.CELL$}", benchmark.name);
         }
@@ -105,18 +127,23 @@ fn tables(text: &mut String, characterization: &Characterization) {
         for reference in &characterization.benchmarks {
             let _ = write!(text, "{:<9}", reference.name);
             for stressor in &characterization.benchmarks {
-                let row =
-                    characterization.slowdowns.iter().filter(here).find(|row| {
-                        (row.count, &row.reference, &row.stressor) == (most, &reference.name, &stressor.name)
-                    });
+                let row = characterization.slowdowns.iter().filter(here).find(|row| {
+                    (row.count, &row.reference, &row.stressor)
+                        == (most, &reference.name, &stressor.name)
+                });
                 let mark = |row: &Slowdown| if row.steady { "" } else { "*" };
-                let cell = row.map_or("?".into(), |row| format!("{:.2}{}", row.slowdown, mark(row)));
+                let cell =
+                    row.map_or("?".into(), |row| format!("{:.2}{}", row.slowdown, mark(row)));
                 let _ = write!(text, "{cell:>CELL$}");
             }
             text.push('\n');
         }
-        let shown: Vec<&Slowdown> =
-            characterization.slowdowns.iter().filter(here).filter(|row| row.count == most).collect();
+        let shown: Vec<&Slowdown> = characterization
+            .slowdowns
+            .iter()
+            .filter(here)
+            .filter(|row| row.count == most)
+            .collect();
         text.push_str(&certainty(&shown));
     }
 }
@@ -126,10 +153,15 @@ fn certainty(rows: &[&Slowdown]) -> String {
     let mut text = String::new();
     let half = |row: &Slowdown| Some((row.high? - row.low?) / 2.0);
     let sure = rows.iter().filter(|row| row.low.is_some_and(|low| low > 1.0)).count();
-    let widest = rows.iter().filter_map(|row| Some((half(row)?, row))).max_by(|one, other| one.0.total_cmp(&other.0));
+    let widest = rows
+        .iter()
+        .filter_map(|row| Some((half(row)?, row)))
+        .max_by(|one, other| one.0.total_cmp(&other.0));
     let rounds = rows.first().map_or(0, |row| row.rounds.len());
     text.push_str(&match widest {
-        Some((half, _)) if half < 0.005 => format!("  95 % intervals: below \u{b1}0.005, {rounds} rounds\n"),
+        Some((half, _)) if half < 0.005 => {
+            format!("  95 % intervals: below \u{b1}0.005, {rounds} rounds\n")
+        }
         Some((half, row)) => format!(
             "  95 % intervals: \u{b1}{half:.2} at most ({} beside {}), {rounds} rounds\n",
             row.reference, row.stressor
@@ -152,7 +184,10 @@ fn findings(text: &mut String, characterization: &Characterization) {
     }
     let _ = writeln!(text, "\ncritical resources");
     if findings.critical.is_empty() {
-        let _ = writeln!(text, "  none: no benchmark is slowed down by 5 % or more by those that use the same");
+        let _ = writeln!(
+            text,
+            "  none: no benchmark is slowed down by 5 % or more by those that use the same"
+        );
     }
     for row in &findings.critical {
         let (level, resource, slowdown) = (&row.level, &row.resource, row.slowdown);
@@ -170,7 +205,9 @@ fn findings(text: &mut String, characterization: &Characterization) {
             SensitivityClass::High => "high",
         };
         let by = match (&row.stressor, &row.place) {
-            (Some(stressor), Some(place)) => format!(", {:.2} times beside {stressor} ({place})", row.most),
+            (Some(stressor), Some(place)) => {
+                format!(", {:.2} times beside {stressor} ({place})", row.most)
+            }
             _ => String::new(),
         };
         let _ = writeln!(text, "  {:<9}{class}{by}", row.benchmark);
@@ -178,7 +215,9 @@ fn findings(text: &mut String, characterization: &Characterization) {
     co_runners(text, characterization);
     if let Some(remote) = &findings.remote {
         others(text, remote);
-        let alone = findings.local.map_or("nothing below the whole machine".into(), |kind| kind.name().to_lowercase());
+        let alone = findings
+            .local
+            .map_or("nothing below the whole machine".into(), |kind| kind.name().to_lowercase());
         let _ = writeln!(text, "  smallest to look at alone: {alone}");
     }
     // With two contexts there are as few assignments as contents: nothing to save, nothing to say.
@@ -187,7 +226,11 @@ fn findings(text: &mut String, characterization: &Characterization) {
         let _ = writeln!(
             text,
             "  {}: for {} tasks {} contents of a core\n  instead of {} assignments ({:.1} times)",
-            if local { "one core at a time is enough" } else { "if one core at a time were enough" },
+            if local {
+                "one core at a time is enough"
+            } else {
+                "if one core at a time were enough"
+            },
             scope.tasks,
             figures::group(&scope.core_local),
             figures::group(&scope.assignments),
@@ -201,7 +244,8 @@ fn co_runners(text: &mut String, characterization: &Characterization) {
     let heading = text.len();
     for row in &characterization.findings.co_runners {
         let all: Vec<&String> = row.low.iter().chain(&row.moderate).chain(&row.high).collect();
-        let minded: Vec<&str> = row.high.iter().chain(&row.moderate).rev().map(String::as_str).collect();
+        let minded: Vec<&str> =
+            row.high.iter().chain(&row.moderate).rev().map(String::as_str).collect();
         if let (Some(best), false) = (all.first(), minded.is_empty()) {
             let worst = row.high.last().or(row.moderate.last()).map_or("", String::as_str);
             let harmless = row.low.len();
@@ -220,7 +264,8 @@ fn co_runners(text: &mut String, characterization: &Characterization) {
 }
 
 fn others(text: &mut String, remote: &Remote) {
-    let list = |names: &[String]| if names.is_empty() { "none".to_owned() } else { names.join(" ") };
+    let list =
+        |names: &[String]| if names.is_empty() { "none".to_owned() } else { names.join(" ") };
     let _ = writeln!(text, "\nother cores");
     let _ = writeln!(text, "  do not matter to      {}", list(&remote.independent));
     if !remote.dependent.is_empty() {

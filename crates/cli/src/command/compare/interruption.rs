@@ -6,8 +6,9 @@ use pinwise_campaign::{CampaignId, NewCampaign};
 use pinwise_report::{Files, shell};
 use std::path::Path;
 
-/// What there is where the user ended a search, `done` of them having ended before, how to see it, and what to do: what compares them is made last, so that
-/// there is nothing to go on with but that search by itself.
+/// What there is where the user ended a search, `done` of them having ended before, how to see it,
+/// and what to do: what compares them is made last, so that there is nothing to go on with but that
+/// search by itself.
 pub(super) fn searches_kept(
     done: usize,
     begun: Option<(CampaignId, usize)>,
@@ -15,7 +16,8 @@ pub(super) fn searches_kept(
     new: &NewCampaign,
 ) -> String {
     let flag = Files { plan: None, store: named }.flag();
-    let again = format!("nothing is compared yet, and a comparison begins anew: {}", shell(&new.command));
+    let again =
+        format!("nothing is compared yet, and a comparison begins anew: {}", shell(&new.command));
     let searches = if done == 1 { "search is" } else { "searches are" };
     let ended = format!("{done} {searches} kept, see: pinwise campaign list{flag}");
     let this = begun.map(|(CampaignId(id), measurements)| {
@@ -52,7 +54,8 @@ mod tests {
             question: serde_json::Value::Null,
             seed: 1,
         };
-        let again = "nothing is compared yet, and a comparison begins anew: pinwise compare -- './a b'";
+        let again =
+            "nothing is compared yet, and a comparison begins anew: pinwise compare -- './a b'";
         let told = |done, begun, named| searches_kept(done, begun, named, &new);
         assert_eq!(told(0, None, None), "nothing is kept");
         assert_eq!(
@@ -61,7 +64,10 @@ mod tests {
                 "of this search 20 measurements are kept, go on with it alone: pinwise campaign resume 1 --store 'a b.db'; {again}"
             )
         );
-        assert_eq!(told(1, None, None), format!("1 search is kept, see: pinwise campaign list; {again}"));
+        assert_eq!(
+            told(1, None, None),
+            format!("1 search is kept, see: pinwise campaign list; {again}")
+        );
         assert_eq!(
             told(2, Some((CampaignId(7), 1)), None),
             format!(

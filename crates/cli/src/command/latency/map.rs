@@ -1,17 +1,20 @@
-//! The matrix, drawn: numbers where they fit, else one digit for each pair, else nothing; shaded where colour is allowed.
+//! The matrix, drawn: numbers where they fit, else one digit for each pair, else nothing; shaded
+//! where colour is allowed.
 //!
-//! Rows and columns are in the order of the implied tree, so that groups are blocks along the diagonal.
+//! Rows and columns are in the order of the implied tree, so that groups are blocks along the
+//! diagonal.
 
 use super::Document;
 use pinwise_testbed::figures;
 use pinwise_topology::{LatencyLevels, Oddity};
 use std::fmt::Write as _;
 
-/// Backgrounds from the nearest to the farthest, of the 256 colours of terminals; the text on them is white.
+/// Backgrounds from the nearest to the farthest, of the 256 colours of terminals; the text on them
+/// is white.
 const SHADES: [u8; 8] = [22, 28, 64, 100, 136, 130, 124, 88];
 
-/// Draws the matrix of `document` in at most `width` columns, and says what its signs mean where they are no latencies; `None` where
-/// it does not fit. Every line ends in a newline.
+/// Draws the matrix of `document` in at most `width` columns, and says what its signs mean where
+/// they are no latencies; `None` where it does not fit. Every line ends in a newline.
 pub(super) fn map(
     document: &Document,
     levels: &LatencyLevels,
@@ -20,18 +23,21 @@ pub(super) fn map(
 ) -> Option<(String, &'static str)> {
     let order = levels.order(&document.contexts);
     let label = order.iter().map(|&index| document.contexts[index].0.to_string().len()).max()?;
-    let cells: Vec<Vec<String>> =
-        order.iter().map(|&from| order.iter().map(|&to| sign(document, from, to)).collect()).collect();
+    let cells: Vec<Vec<String>> = order
+        .iter()
+        .map(|&from| order.iter().map(|&to| sign(document, from, to)).collect())
+        .collect();
     let cell = cells.iter().flatten().map(String::len).max().unwrap_or(1).max(label) + 1;
     let numbers = 2 + label + order.len() * cell <= width;
     // A digit has to tell levels apart.
     if !numbers && (document.levels.len() > 9 || 3 + label + order.len() > width) {
         return None;
     }
-    let shaded = |from: usize, to: usize, text: &str| match document.matrix[from][to].filter(|_| colour) {
-        Some(value) => format!("\x1b[97;48;5;{}m{text}\x1b[0m", SHADES[shade(levels, value)]),
-        None => text.to_owned(),
-    };
+    let shaded =
+        |from: usize, to: usize, text: &str| match document.matrix[from][to].filter(|_| colour) {
+            Some(value) => format!("\x1b[97;48;5;{}m{text}\x1b[0m", SHADES[shade(levels, value)]),
+            None => text.to_owned(),
+        };
     let mut text = String::new();
     if numbers {
         let _ = write!(text, "  {:label$}", "");
@@ -47,7 +53,9 @@ pub(super) fn map(
             let known = document.matrix[from][to].or(document.matrix[to][from]).is_some();
             let plain = match (numbers, from != to && known) {
                 (true, _) => format!("{sign:>cell$}"),
-                (false, true) => (levels.together(document.contexts[from], document.contexts[to]) + 1).to_string(),
+                (false, true) => (levels.together(document.contexts[from], document.contexts[to])
+                    + 1)
+                .to_string(),
                 (false, false) => sign.clone(),
             };
             text += &shaded(from, to, &plain);
@@ -65,8 +73,10 @@ pub(super) fn map(
 /// What stands for a direction: its latency, or a sign for none.
 fn sign(document: &Document, from: usize, to: usize) -> String {
     let ends = (document.contexts[from], document.contexts[to]);
-    let impossible =
-        document.oddities.iter().any(|odd| matches!(odd, Oddity::Impossible { from, to, .. } if (*from, *to) == ends));
+    let impossible = document
+        .oddities
+        .iter()
+        .any(|odd| matches!(odd, Oddity::Impossible { from, to, .. } if (*from, *to) == ends));
     match document.matrix[from][to] {
         _ if from == to => "-".into(),
         _ if impossible => "!".into(),

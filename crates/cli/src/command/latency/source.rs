@@ -31,10 +31,13 @@ impl Source {
     pub(super) fn read(path: &Path) -> anyhow::Result<Self> {
         let what = || path.display().to_string();
         let mut text = String::new();
-        let read = File::open(path).and_then(|file| file.take(LARGEST_FILE).read_to_string(&mut text));
+        let read =
+            File::open(path).and_then(|file| file.take(LARGEST_FILE).read_to_string(&mut text));
         read.map_err(no_input).with_context(what)?;
-        let name = path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        Self::parse(name, &text).map_err(|reason| Usage(format!("{}: {reason}", path.display())).into())
+        let name =
+            path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        Self::parse(name, &text)
+            .map_err(|reason| Usage(format!("{}: {reason}", path.display())).into())
     }
 
     fn parse(name: String, text: &str) -> Result<Self, String> {
@@ -42,8 +45,9 @@ impl Source {
         match text.trim_start().chars().next() {
             Some('#') => Ok(Self::Mct(MctFile::parse(text).map_err(told)?)),
             Some('{') => {
-                let document: Document = serde_json::from_str(text)
-                    .map_err(|error| format!("{error}; expected what 'pinwise latency --json' prints"))?;
+                let document: Document = serde_json::from_str(text).map_err(|error| {
+                    format!("{error}; expected what 'pinwise latency --json' prints")
+                })?;
                 let matrix = document.latencies().map_err(told)?;
                 let Document { name, pairs, tsc_ghz, seconds, warnings, .. } = document;
                 Ok(Self::Json { name, matrix, pairs, tsc_ghz, seconds, warnings })
@@ -87,7 +91,10 @@ mod tests {
     #[test]
     fn files_that_are_none_say_what_was_expected() {
         let refuse = |text: &str| Source::parse("x".into(), text).map(|_| ()).unwrap_err();
-        assert!(refuse("{}").contains("missing field `name`") && refuse("{}").contains("pinwise latency --json"));
+        assert!(
+            refuse("{}").contains("missing field `name`")
+                && refuse("{}").contains("pinwise latency --json")
+        );
         let short = r#"{"name":"x","unit":"ns","contexts":[0,1],"matrix":[[null]]}"#;
         assert!(refuse(short).contains("1 values for 2 contexts; expected 4"));
         assert!(refuse("#name").contains("line 1: expected '#NAME #HWCs"));

@@ -1,4 +1,5 @@
-//! What people read: the matrix, the levels, how they compare, how far measurements spread, and what to doubt.
+//! What people read: the matrix, the levels, how they compare, how far measurements spread, and
+//! what to doubt.
 
 use super::map::map;
 use super::{Document, Level, Pair};
@@ -11,19 +12,29 @@ use std::time::Duration;
 
 /// A thread that waits for its CPU for a larger share of the time was not alone.
 const WAITED: f64 = 0.01;
-/// The middle half of the batches on a line spreads less than this, relative to their median, where nothing disturbs.
+/// The middle half of the batches on a line spreads less than this, relative to their median, where
+/// nothing disturbs.
 const SPREAD: f64 = 0.1;
 /// Directions that are shown one by one.
 const SHOWN: usize = 12;
 /// Groups of a level, contradictions and oddities that are shown.
 const FEW: usize = 4;
 
-pub(super) fn text(document: &Document, found: &LatencyLevels, width: usize, colour: bool) -> String {
+pub(super) fn text(
+    document: &Document,
+    found: &LatencyLevels,
+    width: usize,
+    colour: bool,
+) -> String {
     let unit = document.unit;
     let n = document.contexts.len();
     let mut text = format!("{}: {n} contexts", document.name);
     if let Some(seconds) = document.seconds {
-        let _ = write!(text, ", measured in {}", figures::duration(Duration::from_secs_f64(seconds.clamp(0.0, 1e9))));
+        let _ = write!(
+            text,
+            ", measured in {}",
+            figures::duration(Duration::from_secs_f64(seconds.clamp(0.0, 1e9)))
+        );
     }
     let _ = writeln!(text, "\nlatency of a cache line, one way, in {unit}; rows write first\n");
     match map(document, found, width, colour) {
@@ -32,7 +43,10 @@ pub(super) fn text(document: &Document, found: &LatencyLevels, width: usize, col
             text += legend;
         }
         None => {
-            let _ = writeln!(text, "  {n} x {n} are too many for {width} columns; --json has all of them");
+            let _ = writeln!(
+                text,
+                "  {n} x {n} are too many for {width} columns; --json has all of them"
+            );
         }
     }
     text += "\nlevels that the latencies imply, nearest first\n";
@@ -95,7 +109,8 @@ fn size(level: &Level) -> String {
         Some(size) => format!("{} x {size}", level.groups.len()),
         None => {
             let sizes = level.groups.iter().map(CpuSet::len);
-            let (low, high) = sizes.fold((usize::MAX, 0), |(low, high), size| (low.min(size), high.max(size)));
+            let (low, high) =
+                sizes.fold((usize::MAX, 0), |(low, high), size| (low.min(size), high.max(size)));
             format!("{} x {low} to {high}", level.groups.len())
         }
     }
@@ -128,18 +143,35 @@ fn notes(text: &mut String, document: &Document) {
     let show = |value| figures::latency(unit, value);
     for (number, level) in (1..).zip(&document.levels) {
         if !level.classes.is_empty() {
-            let classes: Vec<String> =
-                level.classes.iter().map(|class| format!("{} ({} pairs)", show(class.median), class.pairs)).collect();
+            let classes: Vec<String> = level
+                .classes
+                .iter()
+                .map(|class| format!("{} ({} pairs)", show(class.median), class.pairs))
+                .collect();
             let classes = classes.join(", ");
-            let _ = writeln!(text, "level {number} has distances that group nothing, as hops have: {classes} {unit}");
+            let _ = writeln!(
+                text,
+                "level {number} has distances that group nothing, as hops have: {classes} {unit}"
+            );
         }
-        let told = level.contradictions.iter().map(|(a, b, value)| format!("{} and {}: {}", a.0, b.0, show(*value)));
+        let told = level
+            .contradictions
+            .iter()
+            .map(|(a, b, value)| format!("{} and {}: {}", a.0, b.0, show(*value)));
         list(text, &format!("level {number} is contradicted by"), told, unit);
     }
     let told = document.oddities.iter().map(|oddity| match oddity {
-        Oddity::Impossible { from, to, value } => format!("{} to {}: {value}, left out", from.0, to.0),
+        Oddity::Impossible { from, to, value } => {
+            format!("{} to {}: {value}, left out", from.0, to.0)
+        }
         Oddity::Asymmetric { from, to, low, high } => {
-            format!("{} to {}: {}, back {}, the lower counts", from.0, to.0, show(*low), show(*high))
+            format!(
+                "{} to {}: {}, back {}, the lower counts",
+                from.0,
+                to.0,
+                show(*low),
+                show(*high)
+            )
         }
     });
     list(text, "odd values", told, unit);
@@ -150,17 +182,26 @@ fn list(text: &mut String, what: &str, items: impl Iterator<Item = String>, unit
     if items.is_empty() {
         return;
     }
-    let more = if items.len() > FEW { format!("; and {} more", items.len() - FEW) } else { String::new() };
+    let more =
+        if items.len() > FEW { format!("; and {} more", items.len() - FEW) } else { String::new() };
     let _ = writeln!(text, "{what} ({unit}): {}{more}", items[..items.len().min(FEW)].join("; "));
 }
 
 fn comparison(text: &mut String, document: &Document) {
     let Some(agrees) = document.agrees else { return };
     text.push('\n');
-    text.push_str(if agrees { "agrees with what is declared\n" } else { "DIFFERS from what is declared\n" });
+    text.push_str(if agrees {
+        "agrees with what is declared\n"
+    } else {
+        "DIFFERS from what is declared\n"
+    });
     for check in &document.header {
         let verdict = if check.agrees { "agrees" } else { "differs" };
-        let _ = writeln!(text, "  {}: {}; latencies imply {}: {verdict}", check.what, check.declared, check.implied);
+        let _ = writeln!(
+            text,
+            "  {}: {}; latencies imply {}: {verdict}",
+            check.what, check.declared, check.implied
+        );
     }
     for (number, level) in (1..).zip(&document.levels) {
         let Some(difference) = &level.difference else { continue };
@@ -178,7 +219,8 @@ fn comparison(text: &mut String, document: &Document) {
 }
 
 fn hidden(unseen: &DeclaredGroups, unit: LatencyUnit) -> String {
-    let middle = |value: Option<f64>| value.map_or("?".into(), |value| figures::latency(unit, value));
+    let middle =
+        |value: Option<f64>| value.map_or("?".into(), |value| figures::latency(unit, value));
     format!(
         "{} ({} groups) does not show: median {} {unit} inside, {} {unit} to its neighbours",
         kinds(&unseen.kinds),
@@ -210,11 +252,25 @@ fn spread(pairs: &[Pair]) -> String {
             };
             let ends = [pair.from.0.to_string(), pair.to.0.to_string()];
             let quantiles = [q05, q25, median, q75, q95].map(show);
-            let rest = [pair.batches.to_string(), format!("{lines} ({})", pair.lines.len()), percent(pair.spread)];
+            let rest = [
+                pair.batches.to_string(),
+                format!("{lines} ({})", pair.lines.len()),
+                percent(pair.spread),
+            ];
             ends.into_iter().chain(quantiles).chain(rest).collect()
         });
-        let titles =
-            ["from", "to", "5 %", "25 %", "median", "75 %", "95 %", "batches", "medians of lines", "IQR in a line"];
+        let titles = [
+            "from",
+            "to",
+            "5 %",
+            "25 %",
+            "median",
+            "75 %",
+            "95 %",
+            "batches",
+            "medians of lines",
+            "IQR in a line",
+        ];
         return text + &table(&titles, &[], rows.collect());
     }
     let mut sorted: Vec<&Pair> = pairs.iter().collect();
@@ -273,7 +329,10 @@ pub(super) fn warnings(latencies: &Latencies) -> Vec<String> {
         .map(|direction| format!("{} to {}", direction.from.0, direction.to.0))
         .collect();
     if !missing.is_empty() {
-        warnings.push(format!("no time to measure {}; try again on a quieter machine", missing.join(", ")));
+        warnings.push(format!(
+            "no time to measure {}; try again on a quieter machine",
+            missing.join(", ")
+        ));
     }
     warnings
 }

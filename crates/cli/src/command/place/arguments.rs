@@ -13,9 +13,10 @@ use std::time::Duration;
 
 /// Find where each thread of a program should run, and how good that is.
 ///
-/// Without arguments it places the built-in packet pipelines on this machine, in under a minute. The program's own
-/// affinities are put back on every way out. With --machine ultrasparc-t2 the built-in programs run on a cycle-level model of
-/// that processor instead, in virtual time; the same command gives the same result on every machine.
+/// Without arguments it places the built-in packet pipelines on this machine, in under a minute.
+/// The program's own affinities are put back on every way out. With --machine ultrasparc-t2 the
+/// built-in programs run on a cycle-level model of that processor instead, in virtual time; the
+/// same command gives the same result on every machine.
 #[derive(Args)]
 #[command(after_help = "Metrics:
   stdout:REGEX  stderr:REGEX  file:PATH:REGEX  cmd:COMMAND (with --pick)  prom:URL#SERIES
@@ -60,7 +61,8 @@ pub(crate) struct Place {
     #[command(flatten, next_help_heading = "Strategy blackbox")]
     pub(super) blackbox: BlackBoxArguments,
 
-    /// When pinning wins, pin the running program as the plan says; the pins stay when pinwise has ended.
+    /// When pinning wins, pin the running program as the plan says; the pins stay when pinwise has
+    /// ended.
     #[arg(long, help_heading = "Target")]
     pub(crate) apply: bool,
     /// Write the plan here [default: beside the store].
@@ -83,7 +85,8 @@ enum Strategy {
     Exhaustive,
     /// Hill climbing from the best of a random start.
     Climb,
-    /// A predictor learned on the way steers the draws, and the bound comes from these: fewer measurements.
+    /// A predictor learned on the way steers the draws, and the bound comes from these: fewer
+    /// measurements.
     Guided,
     /// Profile pieces of the workload, predict every assignment, measure the most promising.
     Blackbox,
@@ -97,11 +100,13 @@ enum BoundMethod {
     Profile,
 }
 
-/// What a search that profiles instances on this machine may take where nothing is said: an experiment takes seconds.
+/// What a search that profiles instances on this machine may take where nothing is said: an
+/// experiment takes seconds.
 pub(crate) const PROFILING: Duration = Duration::from_secs(300);
 
 impl Place {
-    /// The request with every default decided. `program` is this executable, which runs the built-in workloads.
+    /// The request with every default decided. `program` is this executable, which runs the
+    /// built-in workloads.
     pub(crate) fn request(&self, program: &str) -> Result<Request, Usage> {
         if self.apply && self.subject.attached().is_none() {
             return Err(Usage(
@@ -112,7 +117,8 @@ impl Place {
             self.blackbox.refuse()?;
         }
         let mut request = self.subject.request("place", program, &self.search)?;
-        if let (Strategy::Blackbox, None, Subject::Launched(_)) = (self.strategy, self.search.budget, &request.subject)
+        if let (Strategy::Blackbox, None, Subject::Launched(_)) =
+            (self.strategy, self.search.budget, &request.subject)
         {
             request.question.budget = Budget::Time(PROFILING);
         }
@@ -157,7 +163,8 @@ pub(super) mod tests {
 
     /// What `place WORDS` asks.
     pub(in crate::command::place) fn request(words: &[&str]) -> Result<Request, String> {
-        let line = Line::try_parse_from([&["place"], words].concat()).map_err(|error| error.to_string())?;
+        let line = Line::try_parse_from([&["place"], words].concat())
+            .map_err(|error| error.to_string())?;
         line.place.request("/bin/pinwise").map_err(|error| error.to_string())
     }
 
@@ -171,7 +178,11 @@ pub(super) mod tests {
 
     #[test]
     fn built_in_programs_run_side_by_side_here_too() {
-        let Subject::Launched(command) = request(&["--workload", "intadd:3+intmul"]).unwrap().subject else { panic!() };
+        let Subject::Launched(command) =
+            request(&["--workload", "intadd:3+intmul"]).unwrap().subject
+        else {
+            panic!()
+        };
         assert_eq!(command[2], "intadd:3+intmul:2");
     }
 
@@ -179,7 +190,10 @@ pub(super) mod tests {
     fn profiling_on_this_machine_has_more_time() {
         let budget = |words: &[&str]| request(words).unwrap().question.budget;
         assert_eq!(budget(&["--strategy", "blackbox"]), Budget::Time(PROFILING));
-        assert_eq!(budget(&["--strategy", "blackbox", "--budget", "40s"]), Budget::Time(Duration::from_secs(40)));
+        assert_eq!(
+            budget(&["--strategy", "blackbox", "--budget", "40s"]),
+            Budget::Time(Duration::from_secs(40))
+        );
         let model = ["--strategy", "blackbox", "--machine", "ultrasparc-t2"];
         assert_eq!(budget(&model), Budget::Measurements(4000));
     }
@@ -220,7 +234,9 @@ pub(super) mod tests {
         assert_eq!((simulation.program.as_str(), simulation.instances), ("hash1_Mem", 8));
         assert_eq!(asked.question.budget, Budget::Measurements(4000));
         assert!(is_simulated(&serde_json::to_value(&asked).unwrap()));
-        assert!(!is_simulated(&serde_json::to_value(request(&["--machine", "host"]).unwrap()).unwrap()));
+        assert!(!is_simulated(
+            &serde_json::to_value(request(&["--machine", "host"]).unwrap()).unwrap()
+        ));
         for (words, says) in [
             (&["--", "true"][..], "only the built-in programs"),
             (&["--pid", "1"], "only the built-in programs"),
@@ -234,7 +250,11 @@ pub(super) mod tests {
         }
         for workload in ["hash2", "hash1_L1:0"] {
             let here = request(&["--workload", workload]).unwrap_err();
-            assert_eq!(here, model(&["--workload", workload]).unwrap_err(), "refused alike, before anything starts");
+            assert_eq!(
+                here,
+                model(&["--workload", workload]).unwrap_err(),
+                "refused alike, before anything starts"
+            );
         }
         let error = request(&["--machine", "8x2x4"]).unwrap_err();
         assert!(error.contains("ultrasparc-t2") && error.contains("host"), "{error}");

@@ -1,4 +1,5 @@
-//! The part of `pinwise place` that is about `--strategy blackbox`: what is typed, and what there is to know before the first experiment.
+//! The part of `pinwise place` that is about `--strategy blackbox`: what is typed, and what there
+//! is to know before the first experiment.
 
 use super::search::fraction;
 use super::testbed::Bed;
@@ -13,34 +14,43 @@ use pinwise_testbed::{MeasureError, figures};
 use pinwise_topology::{Alike, CpuSet, Domain, DomainKind, Fingerprint, Machine, SharingTree};
 use std::time::Duration;
 
-/// Starting two programs for an experiment on this machine takes about so long, until they run steadily, where that was not
-/// measured yet.
+/// Starting two programs for an experiment on this machine takes about so long, until they run
+/// steadily, where that was not measured yet.
 pub(super) const STARTING: Duration = Duration::from_secs(3);
 /// Share of a budget of time that profiling may take.
 const PROFILE_SHARE: f64 = 0.6;
-/// Where one instance alone has as many assignments, the search says itself that there is no profile.
+/// Where one instance alone has as many assignments, the search says itself that there is no
+/// profile.
 const MOST_SAID: f64 = 1e6;
 
 /// How the strategy goes about it.
 #[derive(Args)]
 pub(crate) struct BlackBoxArguments {
-    /// Make at most this share of the experiments, chosen on the way; all of one instance alone and 20 of a thread beside others are made
-    /// in any case, and below 100% never more than 800 of the latter; 100% makes all, as published [default: 10%].
+    /// Make at most this share of the experiments, chosen on the way; all of one instance alone
+    /// and 20 of a thread beside others are made in any case, and below 100% never more than
+    /// 800 of the latter; 100% makes all, as published [default: 10%].
     #[arg(long, value_name = "PERCENT", value_parser = share)]
     profile: Option<f64>,
-    /// Measure so many assignments: what is predicted best, then in turn the best predicted of those whose instances are spread over domains,
-    /// and of all [default: as many as may be the best, by how far predictions are off].
+    /// Measure so many assignments: what is predicted best, then in turn the best predicted of
+    /// those whose instances are spread over domains, and of all [default: as many as may be
+    /// the best, by how far predictions are off].
     #[arg(long, value_name = "N", value_parser = top)]
     top: Option<usize>,
-    /// Threads interfere within a domain of this level: Core, L2, … [default: what characterize found here, else the outermost of at most
-    /// 8 contexts].
+    /// Threads interfere within a domain of this level: Core, L2, … [default: what characterize
+    /// found here, else the outermost of at most 8 contexts].
     #[arg(long, value_name = "LEVEL", value_parser = level)]
     core_local: Option<DomainKind>,
     /// Say how many experiments profiling takes, and how long; measure nothing.
     #[arg(long)]
     pub(super) dry_run: bool,
-    /// With --dry-run: an application with threads of these roles instead of a program, on any machine that topo knows.
-    #[arg(long, value_name = "ROLE,ROLE,…[:INSTANCES]", requires = "dry_run", conflicts_with = "subject")]
+    /// With --dry-run: an application with threads of these roles instead of a program, on any
+    /// machine that topo knows.
+    #[arg(
+        long,
+        value_name = "ROLE,ROLE,…[:INSTANCES]",
+        requires = "dry_run",
+        conflicts_with = "subject"
+    )]
     pub(super) roles: Option<String>,
 }
 
@@ -54,7 +64,9 @@ impl BlackBoxArguments {
             (self.dry_run, "--dry-run"),
         ];
         match given.iter().find(|(given, _)| *given) {
-            Some((_, name)) => Err(Usage(format!("{name} is about profiling: add --strategy blackbox"))),
+            Some((_, name)) => {
+                Err(Usage(format!("{name} is about profiling: add --strategy blackbox")))
+            }
             None => Ok(()),
         }
     }
@@ -82,17 +94,21 @@ pub(crate) fn decide(profile: &mut Profile, store: Option<&Store>, fingerprint: 
         ));
         None
     };
-    let characterized = store.and_then(|store| store.characterization(fingerprint).unwrap_or_else(unread));
+    let characterized =
+        store.and_then(|store| store.characterization(fingerprint).unwrap_or_else(unread));
     // Nothing is decided by an excerpt.
     let characterized = characterized.filter(|kept| kept.whole);
     profile.core_local = characterized.and_then(|kept| kept.characterization.findings.local);
-    let because =
-        if profile.core_local.is_some() { "found by characterize" } else { "the usual one; characterize finds out" };
+    let because = if profile.core_local.is_some() {
+        "found by characterize"
+    } else {
+        "the usual one; characterize finds out"
+    };
     profile.core_local_because = because.to_owned();
 }
 
-/// What a sharing tree calls a level: of levels whose domains have the same contexts only one is there, and a domain of one context is
-/// that context.
+/// What a sharing tree calls a level: of levels whose domains have the same contexts only one is
+/// there, and a domain of one context is that context.
 pub(super) fn merged(machine: &Machine, level: DomainKind) -> DomainKind {
     fn find(domain: &Domain, level: DomainKind) -> Option<&CpuSet> {
         let here = (domain.kind == level).then_some(&domain.cpus);
@@ -104,12 +120,23 @@ pub(super) fn merged(machine: &Machine, level: DomainKind) -> DomainKind {
     if leaves.any(|leaf| tree.around(leaf).iter().any(|(kind, _)| *kind == level)) {
         return level;
     }
-    let number = [DomainKind::L2, DomainKind::L3, DomainKind::L4].iter().position(|cache| *cache == level);
-    let cache =
-        || machine.caches.iter().find(|cache| number.is_some_and(|number| usize::from(cache.level) == number + 2));
-    let Some(cpus) = find(&machine.root, level).or_else(|| cache().map(|cache| &cache.cpus)) else { return level };
+    let number =
+        [DomainKind::L2, DomainKind::L3, DomainKind::L4].iter().position(|cache| *cache == level);
+    let cache = || {
+        machine
+            .caches
+            .iter()
+            .find(|cache| number.is_some_and(|number| usize::from(cache.level) == number + 2))
+    };
+    let Some(cpus) = find(&machine.root, level).or_else(|| cache().map(|cache| &cache.cpus)) else {
+        return level;
+    };
     let cpus = cpus.intersection(&machine.allowed);
-    let around = tree.leaves().iter().position(|leaf| cpus.contains(*leaf)).map(|leaf| tree.around(leaf as u32));
+    let around = tree
+        .leaves()
+        .iter()
+        .position(|leaf| cpus.contains(*leaf))
+        .map(|leaf| tree.around(leaf as u32));
     let same = |(_, leaves): &&(DomainKind, std::ops::Range<u32>)| leaves.len() == cpus.len();
     match around.as_ref().and_then(|around| around.iter().find(same)) {
         Some((kind, _)) => *kind,
@@ -118,8 +145,8 @@ pub(super) fn merged(machine: &Machine, level: DomainKind) -> DomainKind {
     }
 }
 
-/// Refuses what has no profile, and says what profiling will take; as much of it is done as the budget has time for. `name` is the
-/// workload's, for the user.
+/// Refuses what has no profile, and says what profiling will take; as much of it is done as the
+/// budget has time for. `name` is the workload's, for the user.
 pub(crate) fn prepare(request: &mut Request, bed: &Bed, name: &str) -> anyhow::Result<()> {
     let testbed = bed.testbed();
     let (machine, workload) = (testbed.machine(), testbed.workload());
@@ -138,10 +165,13 @@ pub(crate) fn prepare(request: &mut Request, bed: &Bed, name: &str) -> anyhow::R
     question.profile.core_local = question.profile.core_local.map(|level| merged(machine, level));
     let tree = SharingTree::new(machine, question.alike);
     // Where this fails, the search says so in a moment.
-    let Ok(local) = core_local(&tree, workload.threads.len(), &question.profile, question.per_context) else {
+    let Ok(local) =
+        core_local(&tree, workload.threads.len(), &question.profile, question.per_context)
+    else {
         return Ok(());
     };
-    let count = ExperimentCount::new(&tree, &cast, &local).map_err(|error| Usage(error.to_string()))?;
+    let count =
+        ExperimentCount::new(&tree, &cast, &local).map_err(|error| Usage(error.to_string()))?;
     let base = decimal(&count.base);
     let Some(entries) = count.slowdown.filter(|_| base < MOST_SAID) else { return Ok(()) };
     let seconds = |experiments: f64| time(experiments * each.as_secs_f64());
@@ -164,7 +194,8 @@ pub(crate) fn prepare(request: &mut Request, bed: &Bed, name: &str) -> anyhow::R
     let slowdown = Profiling::allowed(question.profile.share, base, entries);
     let all = base + slowdown as f64;
     let here = bed.simulating().map(|each| time(all * each.as_secs_f64()));
-    let whose = here.map_or(String::new(), |here| format!(" of the model's time, at most about {here} here"));
+    let whose = here
+        .map_or(String::new(), |here| format!(" of the model's time, at most about {here} here"));
     output::aside(&format!(
         "note: at most {}, {}{whose}: {} of one instance alone, {} of a thread beside others",
         experiments(&all.to_string()),
@@ -189,7 +220,8 @@ pub(super) fn decimal(count: &BigUint) -> f64 {
 pub(super) fn time(seconds: f64) -> String {
     const HOUR: f64 = 3600.0;
     const YEAR: f64 = 365.25 * 24.0 * HOUR;
-    let figure = |value: f64| if value < 10.0 { format!("{value:.1}") } else { format!("{value:.0}") };
+    let figure =
+        |value: f64| if value < 10.0 { format!("{value:.1}") } else { format!("{value:.0}") };
     match seconds {
         seconds if seconds < HOUR => figures::duration(std::time::Duration::from_secs_f64(seconds)),
         seconds if seconds < 48.0 * HOUR => format!("{} hours", figure(seconds / HOUR)),
@@ -208,12 +240,16 @@ fn share(text: &str) -> Result<f64, String> {
 }
 
 fn top(text: &str) -> Result<usize, String> {
-    text.parse().ok().filter(|top| (1..=1000).contains(top)).ok_or("expected a number from 1 to 1000".into())
+    text.parse()
+        .ok()
+        .filter(|top| (1..=1000).contains(top))
+        .ok_or("expected a number from 1 to 1000".into())
 }
 
 fn level(text: &str) -> Result<DomainKind, String> {
-    serde_json::from_value(serde_json::Value::String(text.to_lowercase()))
-        .map_err(|_| "expected a level that `pinwise topo` shows, such as Core, L2 or Package".into())
+    serde_json::from_value(serde_json::Value::String(text.to_lowercase())).map_err(|_| {
+        "expected a level that `pinwise topo` shows, such as Core, L2 or Package".into()
+    })
 }
 
 #[cfg(test)]
@@ -222,7 +258,10 @@ mod tests {
 
     #[test]
     fn times_are_in_the_units_of_the_published_table() {
-        assert_eq!([19_698.0, 214_732.0, 1_455_552.0].map(time), ["5.5 hours", "2.5 days", "17 days"]);
+        assert_eq!(
+            [19_698.0, 214_732.0, 1_455_552.0].map(time),
+            ["5.5 hours", "2.5 days", "17 days"]
+        );
         assert_eq!([208.3e-6, 0.5].map(time), ["208 µs", "500 ms"]);
         assert_eq!(time(2.8e31), "9e23 years");
     }
@@ -232,12 +271,27 @@ mod tests {
         let named = |shape: &str, level| merged(&Machine::from_shape(shape).unwrap(), level);
         assert_eq!(named("2x4x2", DomainKind::Core), DomainKind::Core);
         assert_eq!(named("4x1", DomainKind::Core), DomainKind::Pu, "of one context");
-        assert_eq!(named("2x4x2", DomainKind::L3), DomainKind::L3, "one that is not there is refused by its own name");
+        assert_eq!(
+            named("2x4x2", DomainKind::L3),
+            DomainKind::L3,
+            "one that is not there is refused by its own name"
+        );
         let mut machine = Machine::from_shape("2x4x2").unwrap();
         let core = machine.root.children[0].children[0].cpus.clone();
         let (level, kind) = (2, pinwise_topology::CacheKind::Unified);
-        machine.caches.push(pinwise_topology::Cache { level, kind, size: None, line: None, ways: None, cpus: core });
-        assert_eq!(merged(&machine, DomainKind::L2), DomainKind::Core, "a cache of a core's contexts");
+        machine.caches.push(pinwise_topology::Cache {
+            level,
+            kind,
+            size: None,
+            line: None,
+            ways: None,
+            cpus: core,
+        });
+        assert_eq!(
+            merged(&machine, DomainKind::L2),
+            DomainKind::Core,
+            "a cache of a core's contexts"
+        );
         let mut hybrid = Machine::from_shape("l2:2 core:2 pu:2").unwrap();
         hybrid.allowed = CpuSet::parse_list("0,1,4-7").unwrap();
         assert_eq!(merged(&hybrid, DomainKind::L2), DomainKind::L2, "of one core, and of two");
@@ -249,6 +303,11 @@ mod tests {
             (share("100%"), share("10%"), level("core"), level("L2")),
             (Ok(1.0), Ok(0.1), Ok(DomainKind::Core), Ok(DomainKind::L2))
         );
-        assert!(share("0%").is_err() && share("200%").is_err() && level("Socket").is_err() && top("0").is_err());
+        assert!(
+            share("0%").is_err()
+                && share("200%").is_err()
+                && level("Socket").is_err()
+                && top("0").is_err()
+        );
     }
 }

@@ -16,7 +16,8 @@ pub(crate) fn changed(info: &CampaignInfo, request: &Request, bed: &Bed) -> Opti
     };
     let (mut machine, began_on) = (placed_on(now.machine()), placed_on(&before.machine));
     // The description is the campaign's own. What its name says of it is another digest since.
-    if matches!(&request.subject, Subject::Simulated(simulation) if simulation.model.description.is_some()) {
+    if matches!(&request.subject, Subject::Simulated(simulation) if simulation.model.description.is_some())
+    {
         machine.name.clone_from(&began_on.name);
     }
     if machine != began_on {
@@ -55,16 +56,22 @@ mod tests {
     use pinwise_campaign::{CampaignId, CampaignState, NewCampaign};
     use pinwise_simulator::Processor;
 
-    /// The campaign has the description itself: that its digest is another one since does not make it another machine. Of a built-in model the name
-    /// is all there is.
+    /// The campaign has the description itself: that its digest is another one since does not make
+    /// it another machine. Of a built-in model the name is all there is.
     #[test]
     fn a_campaign_on_a_described_processor_goes_on_whatever_its_digest_was() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("mine.toml");
-        let text = Processor::description("ultrasparc-t2").unwrap().replacen("latency = 195", "latency = 196", 1);
+        let text = Processor::description("ultrasparc-t2").unwrap().replacen(
+            "latency = 195",
+            "latency = 196",
+            1,
+        );
         std::fs::write(&path, text).unwrap();
         for (machine, goes_on) in [(path.to_str().unwrap(), true), ("ultrasparc-t2", false)] {
-            let request = arguments::tests::request(&["--machine", machine, "--workload", "intadd:1"]).unwrap();
+            let request =
+                arguments::tests::request(&["--machine", machine, "--workload", "intadd:1"])
+                    .unwrap();
             let bed = open(&request, &Interrupt::default()).unwrap();
             let mut info = CampaignInfo {
                 id: CampaignId(1),

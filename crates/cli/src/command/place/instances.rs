@@ -1,13 +1,18 @@
-//! A built-in workload on this machine, whose instances can also be run apart: what BlackBox profiles.
+//! A built-in workload on this machine, whose instances can also be run apart: what BlackBox
+//! profiles.
 //!
-//! A profile runs as two processes: the watched instance alone in one, those that stress it in the other, so that
-//! what the first prints is what the watched instance does. The workload as a whole is ended before, or it would be company too, and
-//! started again when it is to be measured as a whole. Threads of several programs are told apart as on a model: the number in a thread's name is
-//! that of its instance, and its role has its program's name before it. Where nothing is profiled it is the program that was started, and nothing else.
+//! A profile runs as two processes: the watched instance alone in one, those that stress it in the
+//! other, so that what the first prints is what the watched instance does. The workload as a whole
+//! is ended before, or it would be company too, and started again when it is to be measured as a
+//! whole. Threads of several programs are told apart as on a model: the number in a thread's name
+//! is that of its instance, and its role has its program's name before it. Where nothing is
+//! profiled it is the program that was started, and nothing else.
 
 use crate::output::Interrupted;
 use pinwise_host::{LiveTestbed, Pid};
-use pinwise_testbed::{Effort, MeasureError, Measurement, Met, Piece, Retry, Setting, Testbed, Thread, Unit, Workload};
+use pinwise_testbed::{
+    Effort, MeasureError, Measurement, Met, Piece, Retry, Setting, Testbed, Thread, Unit, Workload,
+};
 use pinwise_topology::{Assignment, CpuSet, Machine};
 use pinwise_workloads::{Program, Workload as Programs};
 use std::collections::BTreeMap;
@@ -16,7 +21,8 @@ use std::time::{Duration, Instant};
 /// Starts a workload; and what the user should know of how they are measured.
 pub(super) type Start = Box<dyn Fn(&Programs) -> anyhow::Result<(LiveTestbed, Vec<String>)>>;
 
-/// The share of a window that threads which are not watched are measured for: only their places matter.
+/// The share of a window that threads which are not watched are measured for: only their places
+/// matter.
 const GLANCE: f64 = 0.05;
 
 /// See the module.
@@ -58,7 +64,8 @@ impl Instances {
         })
     }
 
-    /// How long an experiment of a profile with windows of `window` takes, about: two programs are started for it.
+    /// How long an experiment of a profile with windows of `window` takes, about: two programs are
+    /// started for it.
     pub(super) fn experiment(&self, window: Duration) -> Duration {
         self.starting + self.alone(window)
     }
@@ -90,9 +97,11 @@ impl Instances {
     }
 
     fn begin(&self, programs: &Programs) -> Result<LiveTestbed, MeasureError> {
-        (self.start)(programs).map(|(bed, _)| bed).map_err(|error| match error.is::<Interrupted>() {
-            true => MeasureError::interrupted(),
-            false => MeasureError::new(Retry::Same, format!("{error:#}")),
+        (self.start)(programs).map(|(bed, _)| bed).map_err(|error| {
+            match error.is::<Interrupted>() {
+                true => MeasureError::interrupted(),
+                false => MeasureError::new(Retry::Same, format!("{error:#}")),
+            }
         })
     }
 
@@ -101,8 +110,11 @@ impl Instances {
             Some(running) => running,
             None => self.begin(&self.programs)?,
         };
-        if told_apart(whole.workload(), self.programs.programs(), &self.programs).threads != self.workload.threads {
-            let message = format!("{} has other threads than when it was first started", self.workload.name);
+        if told_apart(whole.workload(), self.programs.programs(), &self.programs).threads
+            != self.workload.threads
+        {
+            let message =
+                format!("{} has other threads than when it was first started", self.workload.name);
             return Err(MeasureError::new(Retry::Never, message));
         }
         Ok(self.whole.insert(whole))
@@ -130,15 +142,24 @@ impl Instances {
         measured
     }
 
-    /// Starts a process with these pieces, and says where its threads go: its n-th instance is the n-th piece.
+    /// Starts a process with these pieces, and says where its threads go: its n-th instance is the
+    /// n-th piece.
     fn pieces(&self, pieces: &[Piece]) -> Result<(LiveTestbed, Assignment), MeasureError> {
         let all = self.programs.programs();
-        let missing = || MeasureError::new(Retry::Other, "a piece of an instance that the workload does not have");
-        let programs = pieces.iter().map(|piece| all.get(piece.instance).copied().ok_or_else(missing));
+        let missing = || {
+            MeasureError::new(
+                Retry::Other,
+                "a piece of an instance that the workload does not have",
+            )
+        };
+        let programs =
+            pieces.iter().map(|piece| all.get(piece.instance).copied().ok_or_else(missing));
         let programs = programs.collect::<Result<Vec<Program>, _>>()?;
-        let named = Programs::new(programs).map_err(|error| MeasureError::new(Retry::Other, error.to_string()))?;
+        let named = Programs::new(programs)
+            .map_err(|error| MeasureError::new(Retry::Other, error.to_string()))?;
         let process = self.begin(&named)?;
-        let places = self.places(&told_apart(process.workload(), named.programs(), &self.programs), pieces)?;
+        let places =
+            self.places(&told_apart(process.workload(), named.programs(), &self.programs), pieces)?;
         Ok((process, places))
     }
 
@@ -146,26 +167,33 @@ impl Instances {
         let place = |thread: &Thread| {
             let piece = pieces.get(thread.instance)?;
             let members = self.workload.members(piece.instance);
-            let place = members.iter().position(|member| self.workload.threads[*member].role == thread.role)?;
+            let place = members
+                .iter()
+                .position(|member| self.workload.threads[*member].role == thread.role)?;
             piece.leaves.get(place).copied()
         };
         let leaves: Option<Vec<u32>> = process.threads.iter().map(place).collect();
         let expected: usize = pieces.iter().map(|piece| piece.leaves.len()).sum();
         leaves.filter(|leaves| leaves.len() == expected).map(Assignment::new).ok_or_else(|| {
-            let message = format!("{} threads run where {expected} were expected", process.threads.len());
+            let message =
+                format!("{} threads run where {expected} were expected", process.threads.len());
             MeasureError::new(Retry::Same, message)
         })
     }
 }
 
-/// The threads of a process that runs `programs`, as a part of `whole`: where that is of several programs, which is whose.
+/// The threads of a process that runs `programs`, as a part of `whole`: where that is of several
+/// programs, which is whose.
 fn told_apart(process: &Workload, programs: &[Program], whole: &Programs) -> Workload {
     let mut workload = process.clone();
     if whole.parts().len() > 1 {
         for thread in &mut workload.threads {
             let Some((front, stage)) = thread.name.split_once('-') else { continue };
-            let number = front.trim_start_matches(|letter: char| !letter.is_ascii_digit()).parse().ok();
-            let Some((number, program)) = number.and_then(|number: usize| Some((number, programs.get(number)?))) else {
+            let number =
+                front.trim_start_matches(|letter: char| !letter.is_ascii_digit()).parse().ok();
+            let Some((number, program)) =
+                number.and_then(|number: usize| Some((number, programs.get(number)?)))
+            else {
                 continue;
             };
             (thread.role, thread.instance) = (format!("{program}-{stage}"), number);
@@ -199,7 +227,8 @@ impl Testbed for Instances {
     }
 
     fn met(&self) -> Met {
-        let notes = self.whole.as_ref().map_or_else(|| self.met.clone(), |whole| self.met_with(whole));
+        let notes =
+            self.whole.as_ref().map_or_else(|| self.met.clone(), |whole| self.met_with(whole));
         Met { others: None, notes }
     }
 }
@@ -211,7 +240,8 @@ mod tests {
     /// `role instance` of threads that the host knows by their names alone.
     fn roles(names: &[&str], programs: &str, whole: &str) -> Vec<String> {
         let thread = |name: &&str| Thread { name: (*name).into(), role: "?".into(), instance: 0 };
-        let process = Workload { name: "pinwise".into(), threads: names.iter().map(thread).collect() };
+        let process =
+            Workload { name: "pinwise".into(), threads: names.iter().map(thread).collect() };
         let [programs, whole] = [programs, whole].map(|text| Programs::parse(text).unwrap());
         let told = told_apart(&process, programs.programs(), &whole).threads;
         told.into_iter().map(|thread| format!("{} {}", thread.role, thread.instance)).collect()
@@ -221,8 +251,15 @@ mod tests {
     fn threads_of_several_programs_are_told_apart_as_on_a_model() {
         let names = ["ipfwd0-R", "ipfwd1-R", "flow2-T", "pinwise"];
         let whole = "intadd+intmul+stateful";
-        assert_eq!(roles(&names, whole, whole), ["intadd-R 0", "intmul-R 1", "stateful-T 2", "? 0"]);
+        assert_eq!(
+            roles(&names, whole, whole),
+            ["intadd-R 0", "intmul-R 1", "stateful-T 2", "? 0"]
+        );
         assert_eq!(roles(&["flow0-P"], "stateful", whole), ["stateful-P 0"], "started alone");
-        assert_eq!(roles(&["ipfwd1-R"], "intadd:2", "intadd:2"), ["? 0"], "of one program: as the host names them");
+        assert_eq!(
+            roles(&["ipfwd1-R"], "intadd:2", "intadd:2"),
+            ["? 0"],
+            "of one program: as the host names them"
+        );
     }
 }

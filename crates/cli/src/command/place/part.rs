@@ -1,13 +1,18 @@
-//! One part of a campaign: from where it begins or is resumed until it ends, is interrupted or killed.
+//! One part of a campaign: from where it begins or is resumed until it ends, is interrupted or
+//! killed.
 
 use super::Bed;
 use crate::interrupt::Interrupt;
 use crate::output::{self, crowded};
 use crate::progress::Progress;
-use pinwise_campaign::{CampaignId, CampaignInfo, Ending, Record, Store, StoreError, Strategy, run};
+use pinwise_campaign::{
+    CampaignId, CampaignInfo, Ending, Record, Store, StoreError, Strategy, run,
+};
 use pinwise_host::CrowdWatch;
 use pinwise_placement::Budget;
-use pinwise_testbed::{CrowdShare, Effort, MeasureError, Measurement, Met, Setting, Testbed, Time, Unit, Workload};
+use pinwise_testbed::{
+    CrowdShare, Effort, MeasureError, Measurement, Met, Setting, Testbed, Time, Unit, Workload,
+};
 use pinwise_topology::Machine;
 use std::cell::Cell;
 use std::time::Instant;
@@ -34,9 +39,10 @@ pub(crate) fn measure(
     let start = Instant::now();
     let clock = || start.elapsed();
     let mut watched = Watched::new(bed);
-    let (ending, records) = run(store, info.id, strategy, &mut watched, &clock, &|| interrupt.came(), &mut |record| {
-        progress.observe(record);
-    })?;
+    let (ending, records) =
+        run(store, info.id, strategy, &mut watched, &clock, &|| interrupt.came(), &mut |record| {
+            progress.observe(record);
+        })?;
     progress.finish();
     output::note_all(bed.notes().iter().filter(|note| !before.contains(note)));
     Ok(Measured { ending, records, notes: notes(store, info.id)? })
@@ -48,7 +54,10 @@ pub(crate) fn notes(store: &Store, id: CampaignId) -> Result<Vec<String>, StoreE
 }
 
 /// What the measurements of several campaigns met, of all together, each once.
-pub(crate) fn notes_of(store: &Store, ids: impl IntoIterator<Item = CampaignId>) -> Result<Vec<String>, StoreError> {
+pub(crate) fn notes_of(
+    store: &Store,
+    ids: impl IntoIterator<Item = CampaignId>,
+) -> Result<Vec<String>, StoreError> {
     let met: Vec<Vec<Met>> = ids.into_iter().map(|id| store.met(id)).collect::<Result<_, _>>()?;
     Ok(told(met.concat()))
 }
@@ -68,14 +77,16 @@ fn told(parts: Vec<Met>) -> Vec<String> {
 pub(crate) struct Watched<'a> {
     bed: &'a mut Bed,
     watch: Option<CrowdWatch>,
-    /// What was last known of others: of a program that has ended meanwhile it is what was known while it ran.
+    /// What was last known of others: of a program that has ended meanwhile it is what was known
+    /// while it ran.
     others: Cell<Option<CrowdShare>>,
 }
 
 impl<'a> Watched<'a> {
     /// From now on.
     pub(crate) fn new(bed: &'a mut Bed) -> Self {
-        let watch = bed.pids().and_then(|pids| CrowdWatch::begin(&bed.testbed().machine().allowed, &pids));
+        let watch =
+            bed.pids().and_then(|pids| CrowdWatch::begin(&bed.testbed().machine().allowed, &pids));
         Self { bed, watch, others: Cell::default() }
     }
 }
@@ -115,7 +126,10 @@ impl Testbed for Watched<'_> {
         self.bed.testbed_mut().seek(number);
     }
 
-    fn measure_all(&mut self, trials: &[(Setting, Effort)]) -> Vec<Result<Measurement, MeasureError>> {
+    fn measure_all(
+        &mut self,
+        trials: &[(Setting, Effort)],
+    ) -> Vec<Result<Measurement, MeasureError>> {
         self.bed.testbed_mut().measure_all(trials)
     }
 }
@@ -134,7 +148,11 @@ mod tests {
             met.iter().map(part).collect()
         };
         assert_eq!(told(parts(&[(0.1, &[]), (0.2, &[])])), Vec::<String>::new());
-        let told = told(parts(&[(0.1, &["a thread came", "x"]), (3.9, &["a thread came"]), (0.0, &["y"])]));
+        let told = told(parts(&[
+            (0.1, &["a thread came", "x"]),
+            (3.9, &["a thread came"]),
+            (0.0, &["y"]),
+        ]));
         assert!(told[0].contains("other programs took 13.3 % of the contexts' time"), "{told:?}");
         assert_eq!(told[1..], ["a thread came", "x", "y"]);
     }

@@ -30,7 +30,8 @@ struct Document {
     base_published: String,
     slowdown_published: String,
     experiments_published: String,
-    /// Threads of one role interchangeable, and only layouts that there are threads for; `null` where there are too many.
+    /// Threads of one role interchangeable, and only layouts that there are threads for; `null`
+    /// where there are too many.
     base: String,
     slowdown: Option<usize>,
     experiments: Option<String>,
@@ -63,7 +64,8 @@ struct Paper {
 impl Place {
     /// Says what profiling would take.
     pub(super) fn rehearse(&self) -> anyhow::Result<()> {
-        let Paper { machine, workload, per_context, seconds_each, simulated, here } = self.subject_on_paper()?;
+        let Paper { machine, workload, per_context, seconds_each, simulated, here } =
+            self.subject_on_paper()?;
         let tree = SharingTree::new(&machine, Alike::ByStructure);
         let store = self.store.open_existing()?;
         let mut profile = self.blackbox.profile();
@@ -73,13 +75,16 @@ impl Place {
         let local = core_local(&tree, workload.threads.len(), &profile, per_context)
             .map_err(|error| Usage(SearchError::Local(error).to_string()))?;
         let room = PerContext::AtMost(local.per_context());
-        Space::new(tree.clone(), workload.threads.len(), room).map_err(|error| Usage(error.to_string()))?;
-        let count = ExperimentCount::new(&tree, &cast, &local).map_err(|error| Usage(error.to_string()))?;
+        Space::new(tree.clone(), workload.threads.len(), room)
+            .map_err(|error| Usage(error.to_string()))?;
+        let count =
+            ExperimentCount::new(&tree, &cast, &local).map_err(|error| Usage(error.to_string()))?;
         let seconds = |experiments: &BigUint| decimal(experiments) * seconds_each;
         let published = &count.base_published + &count.slowdown_published;
         let needed = count.needed();
         let base = decimal(&count.base);
-        let slowdown_reduced = count.slowdown.map(|entries| Profiling::allowed(profile.share, base, entries));
+        let slowdown_reduced =
+            count.slowdown.map(|entries| Profiling::allowed(profile.share, base, entries));
         let reduced = slowdown_reduced.map(|slowdown| &count.base + slowdown);
         let document = Document {
             machine: machine.name.clone(),
@@ -143,10 +148,13 @@ impl Place {
                 let named = self.built_in().unwrap_or_default();
                 // What runs here is what the model has by the same names.
                 let named = super::subject::built_in(named)?;
-                let modelled = |name| Pipeline::named(name).with_context(|| format!("there is no model of {name}"));
+                let modelled = |name| {
+                    Pipeline::named(name).with_context(|| format!("there is no model of {name}"))
+                };
                 let programs = named.programs().iter().map(|program| modelled(program.name()));
                 let programs: Vec<Pipeline> = programs.collect::<anyhow::Result<_>>()?;
-                let machine = pinwise_host::machine().context("cannot read this machine's topology")?;
+                let machine =
+                    pinwise_host::machine().context("cannot read this machine's topology")?;
                 Ok(Paper {
                     machine: allowed(machine, cpus)?,
                     workload: Pipeline::workload(&programs),
@@ -170,14 +178,17 @@ fn application(text: &str) -> Result<Workload, Usage> {
     let count = instances.parse().ok().filter(|instances| (1..=1024).contains(instances));
     let roles: Vec<&str> = roles.split(',').map(str::trim).collect();
     let (Some(instances), false) = (count, roles.iter().any(|role| role.is_empty())) else {
-        return Err(Usage(format!("--roles {text}: expected names of roles and a number of instances, as R,P,T:8")));
+        return Err(Usage(format!(
+            "--roles {text}: expected names of roles and a number of instances, as R,P,T:8"
+        )));
     };
     let thread = |(instance, role): (usize, &&str)| Thread {
         name: format!("{role}{instance}"),
         role: (*role).to_owned(),
         instance,
     };
-    let threads = (0..instances).flat_map(|instance| roles.iter().map(move |role| thread((instance, role))));
+    let threads =
+        (0..instances).flat_map(|instance| roles.iter().map(move |role| thread((instance, role))));
     Ok(Workload { name: text.to_owned(), threads: threads.collect() })
 }
 
@@ -195,7 +206,8 @@ fn text(document: &Document, sizes: &str, simulated: bool) -> String {
         // Writing to a string cannot fail.
         let _ = writeln!(text, "{name:<13} {value}");
     };
-    let Document { machine, contexts, workload, threads, core_local, core_local_because, .. } = document;
+    let Document { machine, contexts, workload, threads, core_local, core_local_because, .. } =
+        document;
     line("machine", format!("{machine}: {}", figures::counted(*contexts as u64, "context")));
     line(
         "core-local",
@@ -203,9 +215,15 @@ fn text(document: &Document, sizes: &str, simulated: bool) -> String {
             "{core_local} ({core_local_because}): threads on other {core_local}s are taken not to interfere; one has {sizes}"
         ),
     );
-    let programs =
-        if document.applications > 1 { format!(" of {} applications", document.applications) } else { String::new() };
-    line("workload", format!("{workload}: {}{programs}", figures::counted(*threads as u64, "thread")));
+    let programs = if document.applications > 1 {
+        format!(" of {} applications", document.applications)
+    } else {
+        String::new()
+    };
+    line(
+        "workload",
+        format!("{workload}: {}{programs}", figures::counted(*threads as u64, "thread")),
+    );
     let count = |base: &str, slowdown: &str, all: &str, seconds: f64| {
         let [base, slowdown] = [base, slowdown].map(figures::group);
         format!(
@@ -241,10 +259,14 @@ fn text(document: &Document, sizes: &str, simulated: bool) -> String {
         line("--profile", format!("{share}: at most {at_most}"));
     }
     let each = time(document.seconds_each);
-    line("time", format!("{each} per experiment{}", if simulated { ", of the model's time" } else { "" }));
+    line(
+        "time",
+        format!("{each} per experiment{}", if simulated { ", of the model's time" } else { "" }),
+    );
     if let Some(here) = document.seconds_each_here {
         let all = document.experiments_reduced.as_ref().and_then(|all| all.parse::<f64>().ok());
-        let all = all.map(|all| format!(", {} for --profile", time(all * here))).unwrap_or_default();
+        let all =
+            all.map(|all| format!(", {} for --profile", time(all * here))).unwrap_or_default();
         line("", format!("at most about {} of this machine's{all}", time(here)));
     }
     text

@@ -8,40 +8,48 @@ use pinwise_testbed::figures;
 use pinwise_topology::SharingTree;
 use std::time::Duration;
 
-/// The budget that may do, where `spent` went before the first measurement: into a run, of a program that is started anew.
+/// The budget that may do, where `spent` went before the first measurement: into a run, of a
+/// program that is started anew.
 pub(super) fn remedy(request: &Request, bed: &Bed, spent: Duration) -> Option<String> {
     let (enough, each) = enough(request, bed, spent)?;
     Some(outcome::budget_for(enough, Some(each), spent))
 }
 
-/// How many measurements a verdict takes, about, and how long each; `spent` is what getting to know the program took.
+/// How many measurements a verdict takes, about, and how long each; `spent` is what getting to know
+/// the program took.
 fn enough(request: &Request, bed: &Bed, spent: Duration) -> Option<(u64, Duration)> {
     let tree = SharingTree::new(bed.testbed().machine(), request.question.alike);
     let search = Search::new(&request.question, &tree, bed.testbed().workload()).ok()?;
     let each = match bed {
         Bed::Rerun(_) => spent,
-        // A period that was stretched to a number that comes slowly: a window begins with one and ends with the next, and what settles takes until the
-        // one before.
-        Bed::Live(bed, _) if bed.period() > request.period => bed.each().max(2 * bed.period() * 4 / 5),
+        // A period that was stretched to a number that comes slowly: a window begins with one and
+        // ends with the next, and what settles takes until the one before.
+        Bed::Live(bed, _) if bed.period() > request.period => {
+            bed.each().max(2 * bed.period() * 4 / 5)
+        }
         Bed::Live(bed, _) => bed.each(),
         Bed::Instances(_) | Bed::Simulated(_) => request.period,
     };
     Some((search.enough(), each))
 }
 
-/// That what is left of a budget of time has no room for the measurements of a verdict, before the first of them: of a number that comes once a second,
-/// say, or of long runs. `spent` is what getting to know the program took.
+/// That what is left of a budget of time has no room for the measurements of a verdict, before the
+/// first of them: of a number that comes once a second, say, or of long runs. `spent` is what
+/// getting to know the program took.
 pub(crate) fn too_few(request: &Request, bed: &Bed, spent: Duration) -> Option<String> {
     let Budget::Time(left) = request.question.budget else { return None };
     // Of a model it is its own time.
-    let (enough, each) = enough(request, bed, spent).filter(|_| !matches!(bed, Bed::Simulated(_)))?;
-    no_room(left, enough, each).map(|why| format!("{why}, and {}", outcome::budget_for(enough, Some(each), spent)))
+    let (enough, each) =
+        enough(request, bed, spent).filter(|_| !matches!(bed, Bed::Simulated(_)))?;
+    no_room(left, enough, each)
+        .map(|why| format!("{why}, and {}", outcome::budget_for(enough, Some(each), spent)))
 }
 
 /// That `left` has no room for `enough` measurements of `each`.
 fn no_room(left: Duration, enough: u64, each: Duration) -> Option<String> {
     let fits = (left.as_secs_f64() / each.as_secs_f64()) as u64;
-    let told = || format!("the budget has room for about {}", figures::counted(fits, "measurement"));
+    let told =
+        || format!("the budget has room for about {}", figures::counted(fits, "measurement"));
     (fits < enough).then(told)
 }
 
@@ -51,10 +59,15 @@ mod tests {
 
     #[test]
     fn a_budget_without_room_for_a_verdict_is_told_before_the_first_measurement() {
-        let room = |left, each| no_room(Duration::from_millis(left), 50, Duration::from_millis(each));
+        let room =
+            |left, each| no_room(Duration::from_millis(left), 50, Duration::from_millis(each));
         assert_eq!(room(60_000, 1200), None);
         let told = "the budget has room for about 48 measurements";
-        assert_eq!(room(60_000, 1250).as_deref(), Some(told), "of a number that comes once a second");
+        assert_eq!(
+            room(60_000, 1250).as_deref(),
+            Some(told),
+            "of a number that comes once a second"
+        );
         assert_eq!(room(100, 1250).as_deref(), Some(told.replace("48", "0").as_str()));
     }
 }

@@ -15,9 +15,10 @@ pub(crate) struct SearchArguments {
     /// Of every interval and of the bound.
     #[arg(long, value_name = "P", default_value = "0.95", value_parser = confidence)]
     confidence: f64,
-    /// Measurements (600) or time (90s, 5m); by default 30 s for a built-in workload (5 min for BlackBox), 1 min for a program that is
-    /// re-pinned, 5 min for one that is started anew, 4,000 measurements on a model. A time is for everything, from starting the program to the last
-    /// confirming measurement, and is exceeded by one measurement at most.
+    /// Measurements (600) or time (90s, 5m); by default 30 s for a built-in workload (5 min for
+    /// BlackBox), 1 min for a program that is re-pinned, 5 min for one that is started anew,
+    /// 4,000 measurements on a model. A time is for everything, from starting the program to the
+    /// last confirming measurement, and is exceeded by one measurement at most.
     #[arg(long, value_name = "N|TIME", value_parser = budget)]
     pub(crate) budget: Option<Budget>,
     /// Repeat until intervals are this narrow (half-width).
@@ -71,7 +72,10 @@ pub(crate) fn fraction(text: &str) -> Result<f64, String> {
 
 /// A probability from one half up to, not including, one.
 pub(crate) fn confidence(text: &str) -> Result<f64, String> {
-    fraction(text).ok().filter(|value| *value >= 0.5).ok_or("expected a confidence such as 0.95 or 95%".into())
+    fraction(text)
+        .ok()
+        .filter(|value| *value >= 0.5)
+        .ok_or("expected a confidence such as 0.95 or 95%".into())
 }
 
 /// `600` measurements, or a time.
@@ -79,7 +83,9 @@ fn budget(text: &str) -> Result<Budget, String> {
     match text.parse::<u64>() {
         Ok(0) => Err("a budget of 0 measures nothing".into()),
         Ok(measurements) => Ok(Budget::Measurements(measurements)),
-        Err(_) => time(text).map(Budget::Time).map_err(|_| "expected measurements (600) or a time (90s, 5m)".into()),
+        Err(_) => time(text)
+            .map(Budget::Time)
+            .map_err(|_| "expected measurements (600) or a time (90s, 5m)".into()),
     }
 }
 
@@ -111,7 +117,9 @@ mod tests {
         assert_eq!(budget("5m"), Ok(Budget::Time(Duration::from_secs(300))));
         assert!(budget("0").is_err() && budget("soon").is_err() && budget("-3s").is_err());
         assert_eq!(fraction("2.5%"), Ok(0.025));
-        assert!(fraction("250%").is_err() && fraction("NaN").is_err() && confidence("0.3").is_err());
+        assert!(
+            fraction("250%").is_err() && fraction("NaN").is_err() && confidence("0.3").is_err()
+        );
         assert_eq!(time("50ms"), Ok(Duration::from_millis(50)));
         assert!(time("50").is_err() && time("infs").is_err());
     }

@@ -12,14 +12,17 @@ use pinwise_simulator::{Processor, Window};
 /// Which processor is simulated, and for how long.
 #[derive(Args)]
 pub(crate) struct SimulationArguments {
-    /// Where the program runs: host, or a simulated processor that runs the built-in workloads, a built-in one or what a TOML file describes
-    /// (a path with a / or NAME.toml; `pinwise topo ultrasparc-t2 --description` prints one to start from).
+    /// Where the program runs: host, or a simulated processor that runs the built-in workloads, a
+    /// built-in one or what a TOML file describes (a path with a / or NAME.toml; `pinwise topo
+    /// ultrasparc-t2 --description` prints one to start from).
     #[arg(long, value_name = "MACHINE", default_value = "host", value_parser = Simulated)]
     machine: String,
-    /// Cycles in which a measurement counts packets, after a quarter as many that pass before; by default more for aho-corasick [default: 100000].
+    /// Cycles in which a measurement counts packets, after a quarter as many that pass before; by
+    /// default more for aho-corasick [default: 100000].
     #[arg(long, value_name = "N", value_parser = whole::<u64>(1000..=1_000_000_000))]
     cycles: Option<u64>,
-    /// Average each measurement over so many windows, each from another random start; two and more become up to 16 where they differ [default: 3].
+    /// Average each measurement over so many windows, each from another random start; two and more
+    /// become up to 16 where they differ [default: 3].
     #[arg(long, value_name = "N", value_parser = whole::<u32>(1..=1000))]
     starts: Option<u32>,
 }
@@ -44,13 +47,15 @@ impl SimulationArguments {
         MachineArgument { machine: self.machine.clone() }
     }
 
-    /// `workload` (`NAME` or `NAME:INSTANCES`, two where not said; several joined by `+`) on `model`.
+    /// `workload` (`NAME` or `NAME:INSTANCES`, two where not said; several joined by `+`) on
+    /// `model`.
     pub(crate) fn of(&self, model: &Model, workload: &str) -> Result<Simulation, Usage> {
         let parts = built_in(workload)?.parts().into_iter();
         let mut programs: Vec<(String, usize)> =
             parts.map(|(program, count)| (program.name().to_owned(), count)).collect();
         let (program, instances) = programs.remove(0);
-        let named = std::iter::once((&program, instances)).chain(programs.iter().map(|(name, count)| (name, *count)));
+        let named = std::iter::once((&program, instances))
+            .chain(programs.iter().map(|(name, count)| (name, *count)));
         // A name that the model does not know is refused when the model is opened.
         let pipelines: Vec<Pipeline> = named
             .filter_map(|(name, count)| Pipeline::named(name).map(|pipeline| vec![pipeline; count]))
@@ -77,7 +82,8 @@ mod tests {
         let command = SimulationArguments::augment_args(clap::Command::new("place"));
         let Window { cycles, starts } = Window::of(&[Pipeline::Hash1L1]);
         for (id, default) in [("cycles", cycles), ("starts", u64::from(starts))] {
-            let argument = command.get_arguments().find(|argument| argument.get_id() == id).unwrap();
+            let argument =
+                command.get_arguments().find(|argument| argument.get_id() == id).unwrap();
             let help = argument.get_help().unwrap().to_string();
             assert!(help.ends_with(&format!("[default: {default}]")), "{help}");
         }

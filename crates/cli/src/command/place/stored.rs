@@ -17,8 +17,9 @@ pub(crate) struct StoredSearch {
     pub(crate) outcome: Outcome,
 }
 
-/// Places the program of `request` in a campaign of its own, without a word of it. An interrupted one is kept where it has a measurement; `named`
-/// is the store, where later commands have to name it.
+/// Places the program of `request` in a campaign of its own, without a word of it. An interrupted
+/// one is kept where it has a measurement; `named` is the store, where later commands have to name
+/// it.
 pub(crate) fn search_stored(
     request: Request,
     store: &mut Store,
@@ -48,15 +49,20 @@ pub(crate) fn search_stored(
         }
         Ending::Interrupted => {
             store.conclude(id, CampaignState::Stopped, None)?;
-            let (id, kept, flag) = (id.0, kept(records.len()), Files { plan: None, store: named }.flag());
-            let next = format!("go on with that placement with: pinwise campaign resume {id}{flag}");
-            Err(Interrupted(format!("interrupted: what was pinned is as it was; {kept} in campaign {id}, {next}"))
-                .into())
+            let (id, kept, flag) =
+                (id.0, kept(records.len()), Files { plan: None, store: named }.flag());
+            let next =
+                format!("go on with that placement with: pinwise campaign resume {id}{flag}");
+            Err(Interrupted(format!(
+                "interrupted: what was pinned is as it was; {kept} in campaign {id}, {next}"
+            ))
+            .into())
         }
         Ending::Failed(reason) => {
             store.conclude(id, CampaignState::Stopped, None)?;
             let kept = format!("{} in campaign {}", kept(records.len()), id.0);
-            let again = bed.measures_a_total().then(|| format!("; with --counter: {}", again(&info.new)));
+            let again =
+                bed.measures_a_total().then(|| format!("; with --counter: {}", again(&info.new)));
             anyhow::bail!("{reason} ({kept}{})", again.unwrap_or_default())
         }
     }

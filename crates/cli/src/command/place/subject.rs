@@ -23,8 +23,8 @@ pub(crate) struct SubjectArguments {
     /// The program and its arguments; its standard input is empty (/dev/null).
     #[arg(last = true, value_name = "CMD")]
     command: Vec<String>,
-    /// A program that ships with pinwise, with its number of instances (default 2); pinwise workload --list names them. Several run side
-    /// by side: NAME:4+NAME:4.
+    /// A program that ships with pinwise, with its number of instances (default 2); pinwise
+    /// workload --list names them. Several run side by side: NAME:4+NAME:4.
     #[arg(long, value_name = "NAME[:INSTANCES]")]
     workload: Option<String>,
     /// A running process; may be repeated.
@@ -84,7 +84,8 @@ const DEFAULT_WORKLOAD: &str = "hash1_L1:2";
 /// What the built-in workloads print, read with the program's own clock.
 pub(crate) const WORKLOAD_METRIC: &str = r"stdout:packets=(?<value>\d+) seconds=(?<seconds>[\d.]+)";
 
-/// The built-in programs that `named` means: `NAME:INSTANCES`, two where it does not say, several joined by `+`.
+/// The built-in programs that `named` means: `NAME:INSTANCES`, two where it does not say, several
+/// joined by `+`.
 pub(super) fn built_in(named: &str) -> Result<Workload, Usage> {
     let counted = |one: &str| if one.contains(':') { one.to_owned() } else { format!("{one}:2") };
     let all: Vec<String> = named.split('+').map(counted).collect();
@@ -92,9 +93,14 @@ pub(super) fn built_in(named: &str) -> Result<Workload, Usage> {
 }
 
 impl SubjectArguments {
-    /// The request with every default decided. `program` is this executable, which runs the built-in workloads.
-    /// `command` is what was typed.
-    pub(crate) fn request(&self, command: &str, program: &str, search: &SearchArguments) -> Result<Request, Usage> {
+    /// The request with every default decided. `program` is this executable, which runs the
+    /// built-in workloads. `command` is what was typed.
+    pub(crate) fn request(
+        &self,
+        command: &str,
+        program: &str,
+        search: &SearchArguments,
+    ) -> Result<Request, Usage> {
         if let Some(model) = self.simulation.model(command)? {
             return self.simulated(&model, search);
         }
@@ -150,7 +156,8 @@ impl SubjectArguments {
         })
     }
 
-    /// The request for a program on a simulated processor. Refused is what only makes sense for a real one.
+    /// The request for a program on a simulated processor. Refused is what only makes sense for a
+    /// real one.
     fn simulated(&self, simulated: &Model, search: &SearchArguments) -> Result<Request, Usage> {
         let model = &simulated.name;
         let unusable = [
@@ -172,7 +179,9 @@ impl SubjectArguments {
             )));
         }
         if search.per_context.is_some_and(|most| most != 1) {
-            return Err(Usage(format!("on the model {model} a context runs one thread: leave --per-context out")));
+            return Err(Usage(format!(
+                "on the model {model} a context runs one thread: leave --per-context out"
+            )));
         }
         let workload = self.workload.as_deref().unwrap_or(DEFAULT_WORKLOAD);
         let simulation = self.simulation.of(simulated, workload)?;
@@ -219,6 +228,8 @@ impl SubjectArguments {
         if !self.pid.is_empty() {
             return Some(Subject::Pids(self.pid.iter().map(|pid| pid.0).collect()));
         }
-        self.tree.map(|pid| Subject::Tree(pid.0)).or_else(|| self.cgroup.clone().map(Subject::Cgroup))
+        self.tree
+            .map(|pid| Subject::Tree(pid.0))
+            .or_else(|| self.cgroup.clone().map(Subject::Cgroup))
     }
 }

@@ -5,10 +5,12 @@ use crate::interrupt::Interrupt;
 use crate::output::{Interrupted, Usage};
 use crate::request::{Request, Selected, Simulation, Subject};
 use anyhow::Context;
-use pinwise_host::metric::{Interpretation, Metric, MetricError, MetricOptions, MetricSpec, Pattern};
+use pinwise_host::metric::{
+    Interpretation, Metric, MetricError, MetricOptions, MetricSpec, Pattern,
+};
 use pinwise_host::{
-    Choice, Launch, LiveOptions, LiveTestbed, Output, Pid, RerunOptions, RerunTestbed, RunMetric, Scope, Stream,
-    Streams, Target, TargetError, process,
+    Choice, Launch, LiveOptions, LiveTestbed, Output, Pid, RerunOptions, RerunTestbed, RunMetric,
+    Scope, Stream, Streams, Target, TargetError, process,
 };
 use pinwise_simulator::{Processor, SimulatedTestbed, Window};
 use pinwise_testbed::{Effort, MeasureError, Setting, Testbed, Unit, figures};
@@ -49,7 +51,8 @@ impl Bed {
         }
     }
 
-    /// On which CPUs the threads may run by themselves, by name; a program that is started anew inherits ours.
+    /// On which CPUs the threads may run by themselves, by name; a program that is started anew
+    /// inherits ours.
     pub(crate) fn affinities(&self) -> BTreeMap<String, CpuSet> {
         match self {
             Self::Live(bed, _) => bed.affinities(),
@@ -84,7 +87,8 @@ impl Bed {
         matches!(self, Self::Live(bed, _) if bed.measures_a_total())
     }
 
-    /// How long an experiment of a profile takes, about, and whether that is time of a model; `None` where there can be none.
+    /// How long an experiment of a profile takes, about, and whether that is time of a model;
+    /// `None` where there can be none.
     pub(super) fn experiment(&self, request: &Request) -> Option<(Duration, bool)> {
         match (self, &request.subject) {
             (Self::Simulated(_), Subject::Simulated(simulation)) => {
@@ -96,8 +100,9 @@ impl Bed {
         }
     }
 
-    /// How long this machine takes, about, for a measurement of the whole workload on a model: as long as one that is made for that, of which
-    /// nothing is kept. `None` for a program on this machine.
+    /// How long this machine takes, about, for a measurement of the whole workload on a model: as
+    /// long as one that is made for that, of which nothing is kept. `None` for a program on
+    /// this machine.
     pub(super) fn simulating(&self) -> Option<Duration> {
         let Self::Simulated(bed) = self else { return None };
         let begin = Instant::now();
@@ -138,7 +143,8 @@ pub(crate) fn open(request: &Request, interrupt: &Interrupt) -> anyhow::Result<B
     let program = std::env::current_exe().context("cannot find this program's own file")?;
     if let Some(workload) = request.subject.as_built_in(&program) {
         let program = program.to_string_lossy().into_owned();
-        let request = Request { subject: Subject::built_in(&program, &workload), ..request.clone() };
+        let request =
+            Request { subject: Subject::built_in(&program, &workload), ..request.clone() };
         let start = start(request, program, interrupt.clone());
         return Ok(Bed::Instances(Box::new(Instances::new(workload, start)?)));
     }
@@ -151,25 +157,28 @@ fn whole(request: &Request, interrupt: &Interrupt) -> anyhow::Result<Bed> {
     let machine = allowed(machine, request.cpus.as_deref())?;
     let metric: MetricSpec = request.metric.parse().map_err(usage)?;
     let pattern = |text: &String| Pattern::new(text).map_err(usage);
-    let counter = |counter: bool| if counter { Interpretation::Counter } else { Interpretation::Value };
+    let counter =
+        |counter: bool| if counter { Interpretation::Counter } else { Interpretation::Value };
     let usual = MetricOptions::default();
     let options = MetricOptions {
-        patience: request
-            .deadline
-            .map_or(usual.patience, |end| usual.patience.min(end.saturating_duration_since(Instant::now()))),
+        patience: request.deadline.map_or(usual.patience, |end| {
+            usual.patience.min(end.saturating_duration_since(Instant::now()))
+        }),
         until: request.deadline,
         pick: request.reading.pick.as_ref().map(pattern).transpose()?,
         interpretation: request.reading.counter.map(counter),
         lower_is_better: request.reading.lower_is_better,
         unit: request.reading.unit.clone(),
     };
-    let choice = Choice::new(request.include.as_deref(), request.exclude.as_deref()).map_err(usage)?;
+    let choice =
+        Choice::new(request.include.as_deref(), request.exclude.as_deref()).map_err(usage)?;
     let choice = choice.known(request.affinities.keys().cloned());
     if let Subject::Rerun(command) = &request.subject {
         let metric = whole_run(&metric, &options)?;
         let limits = RerunOptions { choice, limit: request.limit, remove: request.remove.clone() };
         let bed =
-            RerunTestbed::new(launch(command, request), &machine, metric, limits, interrupt.flag()).map_err(told)?;
+            RerunTestbed::new(launch(command, request), &machine, metric, limits, interrupt.flag())
+                .map_err(told)?;
         return Ok(Bed::Rerun(Box::new(bed)));
     }
     let (mut target, mut streams) = match (&request.subject, scope(&request.subject)) {
@@ -186,7 +195,12 @@ fn whole(request: &Request, interrupt: &Interrupt) -> anyhow::Result<Bed> {
     };
     let metric = take_up(&metric, &options, &mut target, &mut streams, interrupt)?;
     let mut notes = metric.notes;
-    let mut options = LiveOptions { choice, period: request.period, floor: request.floor, ..LiveOptions::default() };
+    let mut options = LiveOptions {
+        choice,
+        period: request.period,
+        floor: request.floor,
+        ..LiveOptions::default()
+    };
     // A fifth settles; the rest has to be as long as the metric needs.
     let least = metric.shortest_window * 5 / 4;
     if least > options.period {
@@ -194,7 +208,8 @@ fn whole(request: &Request, interrupt: &Interrupt) -> anyhow::Result<Bed> {
         notes.push(format!("--period is {needed} instead of {asked}: the metric needs it"));
         options.period = least;
     }
-    let bed = LiveTestbed::new(target, &machine, metric.meter, options, interrupt.flag()).map_err(told)?;
+    let bed = LiveTestbed::new(target, &machine, metric.meter, options, interrupt.flag())
+        .map_err(told)?;
     Ok(Bed::Live(Box::new(bed), notes))
 }
 
@@ -225,7 +240,8 @@ pub(crate) fn scope(subject: &Subject) -> Option<Scope> {
     }
 }
 
-/// Takes up the metric. Where the program has ended, that is what the user is told: the silence of the metric follows from it.
+/// Takes up the metric. Where the program has ended, that is what the user is told: the silence of
+/// the metric follows from it.
 fn take_up(
     metric: &MetricSpec,
     options: &MetricOptions,
@@ -260,9 +276,14 @@ fn take_up(
         std::thread::sleep(Duration::from_millis(5));
     }
     if let Err(end) = target.check() {
-        let unmatched = matches!(error, MetricError::Closed { numbers: 0, .. }) && target.finished();
+        let unmatched =
+            matches!(error, MetricError::Closed { numbers: 0, .. }) && target.finished();
         let told = told(end);
-        return Err(if unmatched { told.context(format!("--metric '{metric}' matched no line")) } else { told });
+        return Err(if unmatched {
+            told.context(format!("--metric '{metric}' matched no line"))
+        } else {
+            told
+        });
     }
     let over = options.until.is_some_and(|until| Instant::now() >= until);
     let missing = match error {
@@ -289,7 +310,10 @@ fn told(error: TargetError) -> anyhow::Error {
 }
 
 fn nothing_measured() -> Interrupted {
-    Interrupted("interrupted before the first measurement: the program's affinities are as they were".into())
+    Interrupted(
+        "interrupted before the first measurement: the program's affinities are as they were"
+            .into(),
+    )
 }
 
 fn launch(command: &[String], request: &Request) -> Launch {
@@ -297,7 +321,11 @@ fn launch(command: &[String], request: &Request) -> Launch {
     Launch {
         program: words.next().map(Into::into).unwrap_or_default(),
         arguments: words.map(Into::into).collect(),
-        environment: request.environment.iter().map(|(name, value)| (name.into(), value.into())).collect(),
+        environment: request
+            .environment
+            .iter()
+            .map(|(name, value)| (name.into(), value.into()))
+            .collect(),
         stdout: request.output.clone().map_or_else(Output::default, Output::File),
         ..Launch::default()
     }
@@ -323,7 +351,8 @@ pub(crate) fn ready(selected: &Selected) -> anyhow::Result<Bed> {
     let machine = allowed(processor.machine(), selected.cpus.as_deref())?;
     let window = Window { cycles: simulation.cycles, starts: simulation.starts };
     let alone = selected.alone.clone();
-    let bed = SimulatedTestbed::of_ready(processor, machine, programs, alone, window, selected.mix.seed);
+    let bed =
+        SimulatedTestbed::of_ready(processor, machine, programs, alone, window, selected.mix.seed);
     Ok(Bed::Simulated(Box::new(bed.map_err(usage)?)))
 }
 
@@ -340,10 +369,15 @@ pub(crate) fn allowed(mut machine: Machine, cpus: Option<&str>) -> anyhow::Resul
         let wanted = CpuSet::parse_list(list).map_err(usage)?;
         let missing = wanted.difference(&machine.allowed);
         if wanted.is_empty() {
-            return Err(Usage(format!("--cpus names no CPU; allowed are {}", machine.allowed)).into());
+            return Err(
+                Usage(format!("--cpus names no CPU; allowed are {}", machine.allowed)).into()
+            );
         }
         if !missing.is_empty() {
-            let message = format!("--cpus {list}: not allowed here: {missing}; allowed are {}", machine.allowed);
+            let message = format!(
+                "--cpus {list}: not allowed here: {missing}; allowed are {}",
+                machine.allowed
+            );
             return Err(Usage(message).into());
         }
         // Before anything else is said of the question: there is none.
@@ -365,7 +399,8 @@ fn whole_run(metric: &MetricSpec, options: &MetricOptions) -> anyhow::Result<Run
         MetricSpec::Stdout(pattern) => (Stream::Stdout, pattern),
         MetricSpec::Stderr(pattern) => (Stream::Stderr, pattern),
         other => {
-            let message = format!("--per-run takes runtime, stdout:REGEX or stderr:REGEX, not {other}");
+            let message =
+                format!("--per-run takes runtime, stdout:REGEX or stderr:REGEX, not {other}");
             return Err(Usage(message).into());
         }
     };

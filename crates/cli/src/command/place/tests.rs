@@ -43,7 +43,10 @@ fn a_metric_that_was_a_total_is_answered_with_the_command_that_measures_its_rate
         ),
         (&["pinwise", "place", "--pid", "7"], "--pid 7 --counter"),
     ] {
-        let new = NewCampaign { command: command.iter().map(ToString::to_string).collect(), ..campaign(2, &request) };
+        let new = NewCampaign {
+            command: command.iter().map(ToString::to_string).collect(),
+            ..campaign(2, &request)
+        };
         let told = again(&new);
         assert!(told.starts_with("pinwise place --") && told.ends_with(meant), "{told}");
     }

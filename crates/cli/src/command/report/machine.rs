@@ -11,21 +11,25 @@ use pinwise_topology::Fingerprint;
 use serde::Serialize;
 use std::path::PathBuf;
 
-/// Write what characterize found of a machine as one HTML page: a heat map of slowdowns for each sharing level.
+/// Write what characterize found of a machine as one HTML page: a heat map of slowdowns for each
+/// sharing level.
 ///
-/// The latest whole characterization in the store of this machine, or of a model; where there is none, the latest excerpt (of some benchmarks or
-/// stressors, or of a busy machine), named as such. It is the page that `pinwise characterize --html` writes while it measures.
+/// The latest whole characterization in the store of this machine, or of a model; where there is
+/// none, the latest excerpt (of some benchmarks or stressors, or of a busy machine), named as such.
+/// It is the page that `pinwise characterize --html` writes while it measures.
 #[derive(Args)]
 #[command(after_help = "Examples:
   pinwise report characterization --html page.html            of this machine
   pinwise report characterization --machine ultrasparc-t2     of a model")]
 pub(super) struct OfMachine {
-    /// Whose: host, or a processor that is simulated, a built-in one or what a TOML file describes (a path with a / or NAME.toml)
+    /// Whose: host, or a processor that is simulated, a built-in one or what a TOML file describes
+    /// (a path with a / or NAME.toml)
     #[arg(long, value_name = "MACHINE", default_value = "host", value_parser = Simulated)]
     machine: String,
     #[command(flatten)]
     store: StoreArguments,
-    /// The file to write [default: pinwise-characterization.html in this directory, with a number behind it where that is another machine's]
+    /// The file to write [default: pinwise-characterization.html in this directory, with a number
+    /// behind it where that is another machine's]
     #[arg(short, long, visible_alias = "html", value_name = "FILE")]
     output: Option<PathBuf>,
     /// Print one JSON document
@@ -50,7 +54,9 @@ impl OfMachine {
     pub(super) fn run(self) -> anyhow::Result<()> {
         let fingerprint = match self.machine.as_str() {
             "host" => Fingerprint::of(&pinwise_host::machine()?),
-            name => Fingerprint::of(&Simulated::named(name, "report characterization")?.processor()?.machine()),
+            name => Fingerprint::of(
+                &Simulated::named(name, "report characterization")?.processor()?.machine(),
+            ),
         };
         let store = self.store.open_existing()?;
         let kept = store.map(|store| store.characterization(&fingerprint)).transpose()?.flatten();
@@ -62,7 +68,14 @@ impl OfMachine {
         let found = kept.characterization;
         if self.json {
             let (id, kept, excerpt, bytes) = (kept.id, kept.at, !kept.whole, page.len());
-            return output::print_json(&Document { id, machine: found.machine, kept, excerpt, file, bytes });
+            return output::print_json(&Document {
+                id,
+                machine: found.machine,
+                kept,
+                excerpt,
+                file,
+                bytes,
+            });
         }
         output::print(&format!(
             "{}: {}, {}{} with {}, {} kB\n",
@@ -81,8 +94,11 @@ impl OfMachine {
             Ok(path) => path,
             Err(error) => return error,
         };
-        let machine =
-            if self.machine == "host" { String::new() } else { format!(" --machine {}", quoted(&self.machine)) };
+        let machine = if self.machine == "host" {
+            String::new()
+        } else {
+            format!(" --machine {}", quoted(&self.machine))
+        };
         let flag = Files { plan: None, store: self.store.named() }.flag();
         Usage(format!(
             "{} holds no characterization of {}, or one of another version's form: make one with pinwise characterize{machine}{flag}",

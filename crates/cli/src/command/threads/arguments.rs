@@ -17,11 +17,14 @@ use std::time::Duration;
 
 /// Find how many threads a program should run
 ///
-/// The program is started for a moment with one number of threads after another, which takes its place in the arguments. Each probe begins when the worker threads exist and work, and tells how they spend their time: waiting for each other (LOCK), voluntary
-/// context switches (VCX_RATE), migrations (MIGR_RATE), and how much of the machine is busy (CPU_UTIL). Every probe is ended with all it
-/// has started. docs/THREADS.md tells how the answer is found.
+/// The program is started for a moment with one number of threads after another, which takes its
+/// place in the arguments. Each probe begins when the worker threads exist and work, and tells how
+/// they spend their time: waiting for each other (LOCK), voluntary context switches (VCX_RATE),
+/// migrations (MIGR_RATE), and how much of the machine is busy (CPU_UTIL). Every probe is ended
+/// with all it has started. docs/THREADS.md tells how the answer is found.
 #[derive(Args)]
-// The parser takes the place of n for the end of a line; an escape sequence without effect, which goes where no colours go, keeps it.
+// The parser takes the place of n for the end of a line; an escape sequence without effect, which
+// goes where no colours go, keeps it.
 #[command(after_help = "Examples:
   pinwise threads -- pigz -p {\x1b[0mn} -k -c big.file
   pinwise threads --env OMP_NUM_THREADS -- ./solver input
@@ -65,7 +68,8 @@ pub(crate) struct Asked {
                 (CPUs or CPU time of a control group), or cmd:COMMAND with {\x1b[0mn} in it"
     )]
     pub(super) set: Option<Setter>,
-    /// With --set: a process that runs already; in the end the number that a command has set stays, limits are as they were
+    /// With --set: a process that runs already; in the end the number that a command has set
+    /// stays, limits are as they were
     #[arg(long, value_name = "PID", requires = "set", conflicts_with_all = ["command", "env"])]
     pub(super) pid: Option<i32>,
     /// How many threads it makes for n, where that is not n or a few more: 1+4n, 1+(n-1)
@@ -75,16 +79,20 @@ pub(crate) struct Asked {
     /// How the number is found
     #[arg(long, value_enum, default_value = "survey", help_heading = "Search")]
     pub(super) method: Method,
-    /// The fewest threads; as --max and --step it counts n itself where each n makes one thread [default: 1; for the published search --step]
+    /// The fewest threads; as --max and --step it counts n itself where each n makes one thread
+    /// [default: 1; for the published search --step]
     #[arg(long, value_name = "N", help_heading = "Search")]
     pub(super) min: Option<u32>,
-    /// The most threads [default: twice the contexts the program may use, or what its CPU quota is worth (for the published search three times that); those of n = 2 at least]
+    /// The most threads [default: twice the contexts the program may use, or what its CPU quota is
+    /// worth (for the published search three times that); those of n = 2 at least]
     #[arg(long, value_name = "N", help_heading = "Search")]
     pub(super) max: Option<u32>,
-    /// So many more each time [default: 1; for the published search a third of the contexts, at least 2]
+    /// So many more each time [default: 1; for the published search a third of the contexts, at
+    /// least 2]
     #[arg(long, value_name = "N", help_heading = "Search")]
     pub(super) step: Option<u32>,
-    /// All probes of a survey take no longer; of tune, everything together [default: 2m; of a survey on a model about 4.2 % of the program's run]
+    /// All probes of a survey take no longer; of tune, everything together [default: 2m; of a
+    /// survey on a model about 4.2 % of the program's run]
     #[arg(long, value_name = "TIME", value_parser = time, help_heading = "Search")]
     pub(super) budget: Option<Duration>,
     /// How often a sweep tries each number [default: 3]
@@ -93,17 +101,20 @@ pub(crate) struct Asked {
     /// Share of the best speed that fewer threads may cost
     #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = fraction, help_heading = "Search")]
     pub(super) within: f64,
-    /// What is to be least; energy and edp (energy times time) take the processor's counters of energy (RAPL)
+    /// What is to be least; energy and edp (energy times time) take the processor's counters of
+    /// energy (RAPL)
     #[arg(long, value_enum, default_value = "time", help_heading = "Search")]
     pub(super) objective: Least,
     /// How long the threads are watched in a probe
     #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = time, help_heading = "Search")]
     pub(super) probe: Duration,
-    /// What counts as high for the published search, a file as in docs/THREADS.md [default: in proportion to the model of the paper's machine]
+    /// What counts as high for the published search, a file as in docs/THREADS.md [default: in
+    /// proportion to the model of the paper's machine]
     #[arg(long, value_name = "FILE", help_heading = "Search")]
     pub(super) thresholds: Option<PathBuf>,
 
-    /// What its progress is; without one: whole runs where these are short, instructions, or the time its threads have a CPU
+    /// What its progress is; without one: whole runs where these are short, instructions, or the
+    /// time its threads have a CPU
     #[arg(long, value_name = "METRIC", help_heading = "Progress")]
     pub(super) metric: Option<String>,
     /// The number in what the metric delivers: a regular expression with one group
@@ -121,11 +132,12 @@ pub(crate) struct Asked {
     /// What to call the unit; of a counter what it counts (chunks is shown as chunks/s)
     #[arg(long, help_heading = "Progress")]
     pub(super) unit: Option<String>,
-    /// Let each probe run to its end and take the time (a program that ends within a probe is measured so anyway)
+    /// Let each probe run to its end and take the time (a program that ends within a probe is
+    /// measured so anyway)
     #[arg(long, conflicts_with = "metric", help_heading = "Progress")]
     pub(super) whole_run: bool,
-    /// Its work comes in so many equal pieces (files, frames, blocks), dealt out to the threads: a survey then counts how they divide at the
-    /// end of a run, which no probe of a moment sees
+    /// Its work comes in so many equal pieces (files, frames, blocks), dealt out to the threads: a
+    /// survey then counts how they divide at the end of a run, which no probe of a moment sees
     #[arg(long, value_name = "N", value_parser = whole::<u32>(1..=1_000_000), help_heading = "Progress")]
     pub(super) pieces: Option<u32>,
 
@@ -138,7 +150,8 @@ pub(crate) struct Asked {
 
     #[command(flatten, next_help_heading = "Model")]
     pub(super) machine: MachineArgument,
-    /// On a model: the program, one of those of the Thread Reinforcer paper (ferret, canneal, ammp, …)
+    /// On a model: the program, one of those of the Thread Reinforcer paper (ferret, canneal,
+    /// ammp, …)
     #[arg(long, value_name = "NAME", help_heading = "Model")]
     pub(super) workload: Option<String>,
     /// On a model: the seed; the same one gives the same search
@@ -149,7 +162,8 @@ pub(crate) struct Asked {
 /// Where a probe begins, and what is to be done after it.
 #[derive(Args, Clone, Default)]
 pub(crate) struct Edges {
-    /// A line of the program's output that ends its initialization [default: its threads exist and work]
+    /// A line of the program's output that ends its initialization [default: its threads exist and
+    /// work]
     #[arg(long, value_name = "REGEX", value_parser = regex, conflicts_with = "pid", help_heading = "Target")]
     pub(crate) after: Option<Regex>,
     #[command(flatten)]
@@ -191,7 +205,8 @@ pub(super) enum Least {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Method {
-    /// By how fast the program gets on: scalability laws weighed by what was seen, probes where they tell most
+    /// By how fast the program gets on: scalability laws weighed by what was seen, probes where
+    /// they tell most
     Survey,
     /// The published one (Thread Reinforcer): rising numbers, by profiles alone
     Reinforcer,
@@ -222,7 +237,10 @@ impl Asked {
             )
             .into());
         }
-        Ok(Some(Power::open(Path::new(POWERCAP)).context("--objective takes the power of the processor")?))
+        Ok(Some(
+            Power::open(Path::new(POWERCAP))
+                .context("--objective takes the power of the processor")?,
+        ))
     }
 
     /// The metric, where one is given, and there.
@@ -245,7 +263,9 @@ impl Asked {
                 (self.unit.is_some(), "--unit"),
             ];
             return match given.iter().find(|(given, _)| *given) {
-                Some((_, what)) => Err(Usage(format!("{what} without a metric to read: add --metric"))),
+                Some((_, what)) => {
+                    Err(Usage(format!("{what} without a metric to read: add --metric")))
+                }
                 None => Ok(None),
             };
         };
@@ -269,7 +289,13 @@ impl Asked {
 /// A regular expression, or why it is none in one line: the crate draws the place over several.
 fn regex(text: &str) -> Result<Regex, String> {
     let reason = |error: regex::Error| {
-        error.to_string().lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned()
+        error
+            .to_string()
+            .lines()
+            .last()
+            .unwrap_or_default()
+            .trim_start_matches("error: ")
+            .to_owned()
     };
     Regex::new(text).map_err(reason)
 }
@@ -296,7 +322,10 @@ mod tests {
 
     #[test]
     fn sizes_have_prefixes() {
-        assert_eq!((size("5000"), size("1G"), size("64MiB")), (Ok(5000), Ok(1 << 30), Ok(64 << 20)));
+        assert_eq!(
+            (size("5000"), size("1G"), size("64MiB")),
+            (Ok(5000), Ok(1 << 30), Ok(64 << 20))
+        );
         for text in ["", "G", "1.5G", "-1", "1X", "0", "99999999999T"] {
             assert!(size(text).is_err(), "{text}");
         }

@@ -17,14 +17,16 @@ use std::time::Duration;
 
 /// Calibrate the thresholds of the published search from example programs
 ///
-/// As the paper did with fluidanimate, facesim and blackscholes on small inputs: each program is probed with growing numbers of threads,
-/// and a threshold is where what it shows begins to rise fast. The file goes to stdout, for --thresholds.
+/// As the paper did with fluidanimate, facesim and blackscholes on small inputs: each program is
+/// probed with growing numbers of threads, and a threshold is where what it shows begins to rise
+/// fast. The file goes to stdout, for --thresholds.
 #[derive(Args)]
 #[command(after_help = "Examples:
   pinwise threads calibrate --locks './a {\x1b[0mn}' --switches './b {\x1b[0mn}' --parallelism './c {\x1b[0mn}' > my.toml
   pinwise threads calibrate --machine opteron-24 > opteron.toml")]
 pub(crate) struct Calibrate {
-    /// A program whose threads wait for locks and migrate, the more the more there are; a shell command
+    /// A program whose threads wait for locks and migrate, the more the more there are; a shell
+    /// command
     #[arg(long, value_name = "COMMAND")]
     locks: Option<String>,
     /// One whose threads switch voluntarily
@@ -36,7 +38,8 @@ pub(crate) struct Calibrate {
     /// The most threads [default: three times the contexts, as in the paper]
     #[arg(long, value_name = "N")]
     max: Option<u32>,
-    /// The step of the searches that the thresholds are for [default: a third of the contexts, at least 2]
+    /// The step of the searches that the thresholds are for [default: a third of the contexts, at
+    /// least 2]
     #[arg(long, value_name = "N", value_parser = whole::<u32>(2..=1024))]
     step: Option<u32>,
     /// Each number is probed so often, and the mean is taken
@@ -49,8 +52,8 @@ pub(crate) struct Calibrate {
     machine: MachineArgument,
 }
 
-/// The paper's examples, in the order of the roles, and how much of an iteration's work their small inputs have: fluidanimate's
-/// particles, simlarge to native (300,000 to 500,000), for all three.
+/// The paper's examples, in the order of the roles, and how much of an iteration's work their small
+/// inputs have: fluidanimate's particles, simlarge to native (300,000 to 500,000), for all three.
 const EXAMPLES: [&str; 3] = ["fluidanimate", "facesim", "blackscholes"];
 const SMALL: f64 = 0.6;
 
@@ -60,7 +63,8 @@ impl Calibrate {
         let commands = [&self.locks, &self.switches, &self.parallelism];
         let on_host = self.machine.machine == "host";
         let (contexts, curves, from) = if on_host {
-            let Some(commands) = commands.into_iter().cloned().collect::<Option<Vec<String>>>() else {
+            let Some(commands) = commands.into_iter().cloned().collect::<Option<Vec<String>>>()
+            else {
                 return Err(Usage(
                     "three examples are needed: add --locks, --switches and --parallelism, each with {n} in it".into(),
                 )
@@ -72,7 +76,11 @@ impl Calibrate {
             let curves = commands.iter().map(|command| {
                 let words = ["sh", "-c", command].map(str::to_owned).to_vec();
                 let recipe = Recipe::new(words, &[], None).map_err(usage)?;
-                let options = ProbeOptions { contexts, limit: Duration::from_secs(60), ..ProbeOptions::default() };
+                let options = ProbeOptions {
+                    contexts,
+                    limit: Duration::from_secs(60),
+                    ..ProbeOptions::default()
+                };
                 let prober = LinuxProber::new(Subject::Anew(recipe), options, interrupt.flag())?;
                 self.curve(prober, contexts, |threads| threads)
             });
@@ -91,10 +99,17 @@ impl Calibrate {
                 output::aside(&format!("note: {shared}"));
             }
             let curves = EXAMPLES.map(|name| self.modelled(&platform, name, &interrupt));
-            (contexts, curves.into_iter().collect::<anyhow::Result<Vec<Curve>>>()?, EXAMPLES.join(", "))
+            (
+                contexts,
+                curves.into_iter().collect::<anyhow::Result<Vec<Curve>>>()?,
+                EXAMPLES.join(", "),
+            )
         };
-        let [locks, switches, parallelism] = curves.as_slice() else { anyhow::bail!("an example has no curve") };
-        let found: Thresholds = calibrate(self.span(contexts), contexts, locks, switches, parallelism)?;
+        let [locks, switches, parallelism] = curves.as_slice() else {
+            anyhow::bail!("an example has no curve")
+        };
+        let found: Thresholds =
+            calibrate(self.span(contexts), contexts, locks, switches, parallelism)?;
         let steps = self.span(contexts).step;
         output::print(&format!(
             "# Thresholds for steps of {steps} threads on {contexts} contexts ({}), from {from}.\n{}",
@@ -113,12 +128,14 @@ impl Calibrate {
     fn numbers(&self, contexts: u32) -> Vec<u32> {
         let Span { max, step, .. } = self.span(contexts);
         let half = (step / 2).max(1);
-        let mut numbers: Vec<u32> = std::iter::once(1).chain((half..=max).step_by(half as usize)).collect();
+        let mut numbers: Vec<u32> =
+            std::iter::once(1).chain((half..=max).step_by(half as usize)).collect();
         numbers.dedup();
         numbers
     }
 
-    /// Four numbers at least tell where something begins to rise fast: of VCX_RATE up to as many threads as contexts, of MIGR_RATE from there on.
+    /// Four numbers at least tell where something begins to rise fast: of VCX_RATE up to as many
+    /// threads as contexts, of MIGR_RATE from there on.
     fn check(&self, contexts: u32) -> Result<(), Usage> {
         let numbers = self.numbers(contexts);
         let within = numbers.iter().filter(|&&threads| threads <= contexts).count();
@@ -138,15 +155,26 @@ impl Calibrate {
         Ok(())
     }
 
-    fn modelled(&self, platform: &Platform, name: &str, interrupt: &Interrupt) -> anyhow::Result<Curve> {
+    fn modelled(
+        &self,
+        platform: &Platform,
+        name: &str,
+        interrupt: &Interrupt,
+    ) -> anyhow::Result<Curve> {
         let mut program = Program::built_in(name)?;
         program.fitted.work_ms *= SMALL;
-        let prober = ModelProber::new(platform.clone(), program.clone(), 1000).cancelled_by(interrupt.flag());
+        let prober = ModelProber::new(platform.clone(), program.clone(), 1000)
+            .cancelled_by(interrupt.flag());
         self.curve(prober, platform.contexts() as u32, |threads| program.parameter(threads))
     }
 
     /// Profiles with each of the numbers, the mean of the rounds.
-    fn curve<P: Prober>(&self, prober: P, contexts: u32, convert: impl Fn(u32) -> u32) -> anyhow::Result<Curve> {
+    fn curve<P: Prober>(
+        &self,
+        prober: P,
+        contexts: u32,
+        convert: impl Fn(u32) -> u32,
+    ) -> anyhow::Result<Curve> {
         let mut prober = Observed::new(prober, Objective::Time);
         let mean = |prober: &mut Observed<P>, threads: u32| -> Result<Profile, MeasureError> {
             let rounds = f64::from(self.rounds);
@@ -160,8 +188,11 @@ impl Calibrate {
             }
             Ok(sum)
         };
-        let points: Result<Vec<(u32, Profile)>, MeasureError> =
-            self.numbers(contexts).into_iter().map(|threads| Ok((threads, mean(&mut prober, threads)?))).collect();
+        let points: Result<Vec<(u32, Profile)>, MeasureError> = self
+            .numbers(contexts)
+            .into_iter()
+            .map(|threads| Ok((threads, mean(&mut prober, threads)?)))
+            .collect();
         prober.finish();
         points.map(Curve).map_err(|error| told(error, prober.probes.len()))
     }

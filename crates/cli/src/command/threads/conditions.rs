@@ -18,17 +18,20 @@ const BUDGET: Duration = Duration::from_secs(120);
 const ROUNDS: u32 = 3;
 
 impl Asked {
-    /// What is searched and how, on so many contexts. `convert` is the program's Convert(), `threads` how many threads it makes for its parameter.
+    /// What is searched and how, on so many contexts. `convert` is the program's Convert(),
+    /// `threads` how many threads it makes for its parameter.
     pub(super) fn conditions(
         &self,
         contexts: u32,
         convert: impl Fn(u32) -> u32,
         threads: impl Fn(u32) -> u32,
     ) -> anyhow::Result<Conditions> {
-        let (published, is_published) = (Span::published_on(contexts), self.method == Method::Reinforcer);
+        let (published, is_published) =
+            (Span::published_on(contexts), self.method == Method::Reinforcer);
         let step = self.step.unwrap_or(if is_published { published.step } else { 1 });
         // Where one n makes more than that there are two at least to choose from.
-        let most = || self.min.unwrap_or(1).max(self.most(contexts)).max(standing(2, &convert, &threads));
+        let most =
+            || self.min.unwrap_or(1).max(self.most(contexts)).max(standing(2, &convert, &threads));
         let max = self.max.unwrap_or_else(most);
         let min = self.min.unwrap_or(if is_published { step.min(max).max(1) } else { 1 });
         let span = Span { min, max, step };
@@ -39,14 +42,18 @@ impl Asked {
             let n = convert(span.max);
             let made = [n, n + 1].map(|n| format!("n = {n} makes {}", threads(n)));
             let (Span { min, max, .. }, made) = (span, made.join(", "));
-            return Err(
-                Usage(format!("no n makes {min} to {max} threads: {made}; --min and --max count threads")).into()
-            );
+            return Err(Usage(format!(
+                "no n makes {min} to {max} threads: {made}; --min and --max count threads"
+            ))
+            .into());
         }
         let budget = self.budget();
         if self.method == Method::Survey && self.probe > budget {
             let (probe, budget) = (figures::duration(self.probe), figures::duration(budget));
-            return Err(Usage(format!("--probe {probe} is longer than --budget {budget}: not one probe fits")).into());
+            return Err(Usage(format!(
+                "--probe {probe} is longer than --budget {budget}: not one probe fits"
+            ))
+            .into());
         }
         if self.rounds.is_some() && self.method != Method::Sweep {
             let method = self.method.name();
@@ -78,9 +85,8 @@ impl Asked {
         }
         let thresholds = match &self.thresholds {
             None => Thresholds::scaled(span.step, contexts),
-            Some(path) => {
-                read_thresholds(path).with_context(|| format!("cannot read thresholds from {}", path.display()))?
-            }
+            Some(path) => read_thresholds(path)
+                .with_context(|| format!("cannot read thresholds from {}", path.display()))?,
         };
         let (method, rounds, tolerance) = (self.method, self.rounds.unwrap_or(ROUNDS), self.within);
         let (window, whole_runs) = (self.probe, false);
@@ -119,7 +125,8 @@ impl Asked {
         self.budget.unwrap_or(BUDGET)
     }
 
-    /// The most that makes sense where nothing is said: more than there are contexts cannot be granted, but may be started.
+    /// The most that makes sense where nothing is said: more than there are contexts cannot be
+    /// granted, but may be started.
     fn most(&self, contexts: u32) -> u32 {
         match self.method {
             _ if self.grants() => contexts,
@@ -165,6 +172,9 @@ mod tests {
         let refused = read(&sound.replace("delta_lock = 8.26", "delta_lock = nan")).unwrap_err();
         assert!(refused.starts_with("delta_lock = NaN is no threshold"), "{refused}");
         let refused = read(&sound.replace("lock = 41.3\n", "")).unwrap_err();
-        assert!(refused.contains("missing field `lock`; it needs lock, delta_lock, delta_vcx_rate"), "{refused}");
+        assert!(
+            refused.contains("missing field `lock`; it needs lock, delta_lock, delta_vcx_rate"),
+            "{refused}"
+        );
     }
 }

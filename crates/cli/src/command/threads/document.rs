@@ -38,7 +38,8 @@ pub(crate) struct Document {
     /// Of the published search.
     pub(super) thresholds: Option<Thresholds>,
     pub(super) monitor: Option<MonitorRow>,
-    /// Share of the contexts' time that other programs took during the probes, where it is worth a word.
+    /// Share of the contexts' time that other programs took during the probes, where it is worth a
+    /// word.
     pub(super) others: Option<f64>,
     /// The program came into another phase between two probes.
     pub(super) shift: Option<Shift>,
@@ -134,7 +135,8 @@ pub(super) struct MonitorRow {
     pub(super) refused: Vec<RefusedRow>,
     /// Of the probes by that layer, watching over the program's own CPU time.
     pub(super) overhead: Option<f64>,
-    /// From one look at the threads to the next, in seconds, where looks cost too much to make them every 10 ms: the longest of all probes.
+    /// From one look at the threads to the next, in seconds, where looks cost too much to make
+    /// them every 10 ms: the longest of all probes.
     pub(super) stretched: Option<f64>,
     /// Records that were dropped.
     pub(super) lost: u64,
@@ -170,7 +172,11 @@ impl MonitorRow {
                 })
                 .collect(),
             overhead: (ran > 0.0).then(|| watching / ran),
-            stretched: seen.iter().filter_map(|seen| seen.activity.stretched).max().map(|pace| pace.as_secs_f64()),
+            stretched: seen
+                .iter()
+                .filter_map(|seen| seen.activity.stretched)
+                .max()
+                .map(|pace| pace.as_secs_f64()),
             lost: seen.iter().map(|seen| seen.activity.lost).sum(),
         })
     }
@@ -230,7 +236,8 @@ impl Document {
 
     /// The same with the standard error, where it is known, as a share.
     pub(crate) fn readings(&self) -> Vec<(u32, f64, Option<f64>)> {
-        let share = |row: &ProbeRow, rate: f64| row.error.filter(|_| rate > 0.0).map(|error| error / rate);
+        let share =
+            |row: &ProbeRow, rate: f64| row.error.filter(|_| rate > 0.0).map(|error| error / rate);
         self.probes
             .iter()
             .filter_map(|row| row.performance.map(|rate| (row.parameter, rate, share(row, rate))))
@@ -342,7 +349,10 @@ mod tests {
                 threads: vec![thread(200, None)],
                 stretched: None,
                 lost: 1,
-                overhead: Overhead { watching: Duration::from_millis(watching), ..Overhead::default() },
+                overhead: Overhead {
+                    watching: Duration::from_millis(watching),
+                    ..Overhead::default()
+                },
             },
             initialization: Duration::ZERO,
             drift: None,
@@ -355,7 +365,10 @@ mod tests {
         assert_eq!((row.layer, row.overhead, row.lost), ("proc", Some(0.05), 3));
         assert_eq!(MonitorRow::of(&seen[..1], &[]).unwrap().overhead, Some(0.5));
         let told = watched_otherwise(&seen).unwrap();
-        assert!(told.starts_with("1 of 3 probes was watched by ebpf, the later ones by proc: "), "{told}");
+        assert!(
+            told.starts_with("1 of 3 probes was watched by ebpf, the later ones by proc: "),
+            "{told}"
+        );
         assert_eq!(watched_otherwise(&seen[1..]), None);
     }
 

@@ -1,15 +1,17 @@
 //! A search with a program on this machine.
 
 use super::arguments::{Asked, Edges, Method};
-use super::document::{Document, MonitorRow, ProbeRow, Remains, SeenRow, ThreadRow, rows, watched_otherwise};
+use super::document::{
+    Document, MonitorRow, ProbeRow, Remains, SeenRow, ThreadRow, rows, watched_otherwise,
+};
 use super::observed::{Conditions, Observed};
 use super::{Answer, leave, told, usage};
 use crate::interrupt::Interrupt;
 use crate::output::{self, Usage, crowd, crowded};
 use anyhow::Context as _;
 use pinwise_host::{
-    Activity, CrowdShare, LinuxProber, Lookout, Pid, ProbeError, ProbeOptions, ProgressSource, Quota, Recipe, Seen,
-    Setter, Subject, TargetError, process,
+    Activity, CrowdShare, LinuxProber, Lookout, Pid, ProbeError, ProbeOptions, ProgressSource,
+    Quota, Recipe, Seen, Setter, Subject, TargetError, process,
 };
 use pinwise_testbed::{Measure, MeasureError, Prober, figures};
 use pinwise_threads::Formula;
@@ -17,7 +19,8 @@ use pinwise_topology::{CpuSet, Machine};
 use std::io;
 use std::time::{Duration, Instant};
 
-/// Searches, and keeps hold of a program that goes on running. The probes of a search that fails are printed, as `json` says.
+/// Searches, and keeps hold of a program that goes on running. The probes of a search that fails
+/// are printed, as `json` says.
 pub(crate) fn search(
     asked: &Asked,
     edges: &Edges,
@@ -32,17 +35,22 @@ pub(crate) fn search(
     let (command, env, output) = (asked.command.clone(), &asked.env, edges.files.output.clone());
     let subject = match (&asked.set, asked.pid) {
         (Some(set), Some(pid)) => Subject::Running(Pid(pid), set.clone()),
-        (Some(set), None) => Subject::Launched(Recipe::fixed(command, env, output).map_err(usage)?, set.clone()),
+        (Some(set), None) => {
+            Subject::Launched(Recipe::fixed(command, env, output).map_err(usage)?, set.clone())
+        }
         (None, _) => Subject::Anew(Recipe::new(command, env, output).map_err(usage)?),
     };
     if asked.set.is_some() && asked.whole_run {
-        return Err(
-            Usage("--whole-run starts the program anew for each number, --set does not: leave one out".into()).into()
-        );
+        return Err(Usage(
+            "--whole-run starts the program anew for each number, --set does not: leave one out"
+                .into(),
+        )
+        .into());
     }
     let name = asked.pid.map_or_else(|| asked.command.join(" "), |pid| format!("process {pid}"));
     let machine = pinwise_host::machine().context("cannot read this machine's topology")?;
-    let Usable { contexts, note: limit, .. } = usable(&machine, asked.pid.map(Pid)).map_err(usage)?;
+    let Usable { contexts, note: limit, .. } =
+        usable(&machine, asked.pid.map(Pid)).map_err(usage)?;
     let formula = asked.threads_per_n.clone().unwrap_or_else(Formula::identity);
     let (convert, threads) = (|threads| formula.parameter(threads), |n| formula.threads(n));
     let mut conditions = asked.conditions(contexts, convert, threads)?;
@@ -54,7 +62,8 @@ pub(crate) fn search(
         None if asked.whole_run => ProgressSource::Runs,
         None => ProgressSource::Counters,
     };
-    // What watching needs is prepared and kept: on a busy machine that takes seconds, and the budget is for probes.
+    // What watching needs is prepared and kept: on a busy machine that takes seconds, and the
+    // budget is for probes.
     let mut lookout = Lookout::new().context("cannot list the machine's processes")?;
     let begin = Instant::now();
     let survey = conditions.method == Method::Survey;
@@ -62,7 +71,8 @@ pub(crate) fn search(
         let threads = asked.threads_per_n.clone();
         let options = ProbeOptions {
             contexts,
-            threads: threads.map(|formula| Box::new(move |n| formula.threads(n)) as pinwise_host::Threads),
+            threads: threads
+                .map(|formula| Box::new(move |n| formula.threads(n)) as pinwise_host::Threads),
             after: edges.after.clone(),
             limit,
             progress,
@@ -71,14 +81,19 @@ pub(crate) fn search(
             until: survey.then(|| begin + asked.budget()),
             power: power.clone(),
         };
-        let prober = LinuxProber::new(subject.clone(), options, interrupt.flag())?.watched_by(lookout.clone());
+        let prober = LinuxProber::new(subject.clone(), options, interrupt.flag())?
+            .watched_by(lookout.clone());
         Ok::<_, ProbeError>(Observed::new(prober, objective))
     };
     let mut notes: Vec<String> = limit.into_iter().collect();
     let mut progress = progress;
-    if survey && matches!(subject, Subject::Anew(_)) && !matches!(progress, ProgressSource::Metric(..)) {
+    if survey
+        && matches!(subject, Subject::Anew(_))
+        && !matches!(progress, ProgressSource::Metric(..))
+    {
         // Whole runs are worth it where some fit into the time.
-        let limit = if asked.whole_run { asked.limit } else { SHORT.min(asked.budget() / FEWEST_RUNS) };
+        let limit =
+            if asked.whole_run { asked.limit } else { SHORT.min(asked.budget() / FEWEST_RUNS) };
         let mut trial = prober(ProgressSource::Runs, limit, &lookout)?;
         let candidates = conditions.span.candidates(convert, threads);
         let within = candidates.iter().rev().find(|&&threads| threads <= contexts);
@@ -88,14 +103,22 @@ pub(crate) fn search(
         lookout = trial.inner.lookout().clone();
         match (ran, trial.inner.error()) {
             (Ok(probe), _) => {
-                let run = probe.progress.map_or(probe.cost, |progress| Duration::from_secs_f64(1.0 / progress.rate));
-                // A single run does not tell how much it may be off; several do, where the time allows.
+                let run = probe
+                    .progress
+                    .map_or(probe.cost, |progress| Duration::from_secs_f64(1.0 / progress.rate));
+                // A single run does not tell how much it may be off; several do, where the time
+                // allows.
                 let affordable = asked.budget().as_secs_f64() / (run.as_secs_f64() * SOME_PROBES);
-                conditions.window = conditions.window.max(run.mul_f64(affordable.floor().clamp(1.0, SEVERAL_RUNS)));
+                conditions.window =
+                    conditions.window.max(run.mul_f64(affordable.floor().clamp(1.0, SEVERAL_RUNS)));
                 conditions.whole_runs = true;
                 progress = ProgressSource::Runs;
                 if !asked.whole_run {
-                    notes.push(format!("a run takes {}: {}", figures::duration(run), whole_runs(asked.pieces)));
+                    notes.push(format!(
+                        "a run takes {}: {}",
+                        figures::duration(run),
+                        whole_runs(asked.pieces)
+                    ));
                 }
             }
             (Err(_), Some(ProbeError::Long { .. })) if !asked.whole_run => {}
@@ -114,9 +137,12 @@ pub(crate) fn search(
     };
     let (mut prober, mut found) = search(progress, &conditions, &lookout)?;
     // A program that ends within a probe is short enough for whole runs.
-    if let Some(ProbeError::Short { ran, .. }) = prober.inner.error().filter(|_| asked.metric.is_none()) {
+    if let Some(ProbeError::Short { ran, .. }) =
+        prober.inner.error().filter(|_| asked.metric.is_none())
+    {
         let ran = figures::duration(*ran);
-        notes.push(format!("the program ended by itself after {ran}: {}", whole_runs(asked.pieces)));
+        notes
+            .push(format!("the program ended by itself after {ran}: {}", whole_runs(asked.pieces)));
         conditions.whole_runs = true;
         lookout = prober.inner.lookout().clone();
         (prober, found) = search(ProgressSource::Runs, &conditions, &lookout)?;
@@ -168,7 +194,11 @@ pub(crate) fn search(
 }
 
 /// Leaves a process that goes on running with the number that was found; what to tell about it.
-pub(super) fn settle(asked: &Asked, prober: &mut LinuxProber, parameter: u32) -> anyhow::Result<Option<String>> {
+pub(super) fn settle(
+    asked: &Asked,
+    prober: &mut LinuxProber,
+    parameter: u32,
+) -> anyhow::Result<Option<String>> {
     prober.settle(parameter)?;
     Ok(asked.pid.map(|_| match &asked.set {
         Some(Setter::Command(_)) => format!("n = {parameter} is set now"),
@@ -198,7 +228,9 @@ fn whole_runs(pieces: Option<u32>) -> String {
 fn failed(error: MeasureError, because: Option<&ProbeError>, probes: usize) -> anyhow::Error {
     match because {
         Some(ProbeError::Target(TargetError::NoProcess(_))) => usage(&error).into(),
-        Some(ProbeError::Target(TargetError::Launch { cause, .. })) if cause.kind() == io::ErrorKind::NotFound => {
+        Some(ProbeError::Target(TargetError::Launch { cause, .. }))
+            if cause.kind() == io::ErrorKind::NotFound =>
+        {
             usage(&error).into()
         }
         _ => told(error, probes),
@@ -210,13 +242,15 @@ fn failed(error: MeasureError, because: Option<&ProbeError>, probes: usize) -> a
 pub(crate) struct Usable {
     /// Contexts, by its affinity and the quota of its control group.
     pub(crate) contexts: u32,
-    /// By its affinity alone: what programs count that decide by themselves how many threads to start.
+    /// By its affinity alone: what programs count that decide by themselves how many threads to
+    /// start.
     pub(crate) allowed: u32,
     /// What to know where these are not all the machine has.
     note: Option<String>,
 }
 
-/// What the program may keep busy. One that is started has the limits of pinwise; the process `pid`, which runs already, its own.
+/// What the program may keep busy. One that is started has the limits of pinwise; the process
+/// `pid`, which runs already, its own.
 pub(crate) fn usable(machine: &Machine, pid: Option<Pid>) -> Result<Usable, TargetError> {
     let cpus = match pid {
         Some(pid) => process::allowed(pid).map_err(|_| TargetError::NoProcess(pid))?,
@@ -235,7 +269,11 @@ fn within(machine: &Machine, cpus: &CpuSet, quota: Option<&Quota>) -> Usable {
             quota.group.display(),
             quota.contexts
         );
-        return Usable { contexts: quota.contexts.ceil().max(1.0) as u32, allowed, note: Some(note) };
+        return Usable {
+            contexts: quota.contexts.ceil().max(1.0) as u32,
+            allowed,
+            note: Some(note),
+        };
     }
     let note = (allowed < all).then(|| {
         format!(
@@ -251,8 +289,11 @@ fn disturbances(seen: &[Seen], others: &[CrowdShare]) -> Vec<String> {
     let mut notes = Vec::new();
     notes.extend(crowded(others, "probes", ", of which more threads get a larger share"));
     // By whatever layer each was watched.
-    let sum = |of: fn(&Activity) -> Duration| seen.iter().map(|seen| of(&seen.activity).as_secs_f64()).sum::<f64>();
-    let watching = sum(|activity| activity.overhead.total()) / sum(Activity::ran).max(f64::MIN_POSITIVE);
+    let sum = |of: fn(&Activity) -> Duration| {
+        seen.iter().map(|seen| of(&seen.activity).as_secs_f64()).sum::<f64>()
+    };
+    let watching =
+        sum(|activity| activity.overhead.total()) / sum(Activity::ran).max(f64::MIN_POSITIVE);
     if watching >= WATCHING_NOTABLE && seen.iter().any(|seen| seen.disturbed) {
         notes.push(format!(
             "watching took {} of the program's CPU time, which slows it down and not with every n alike: a longer --probe is watched for less",
@@ -311,7 +352,10 @@ mod tests {
         let bound = of(&all, 2.5);
         assert_eq!((bound.contexts, bound.allowed), (3, 8));
         let note = bound.note.unwrap();
-        assert!(note.contains("2.5 of the 8 contexts") && note.contains("starts 8 unless it is told n"), "{note}");
+        assert!(
+            note.contains("2.5 of the 8 contexts") && note.contains("starts 8 unless it is told n"),
+            "{note}"
+        );
         assert_eq!(of(&all, 0.3).contexts, 1);
         // One that grants more than the affinity does not matter; the affinity does.
         let half: CpuSet = all.iter().take(4).collect();

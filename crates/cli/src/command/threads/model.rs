@@ -13,7 +13,12 @@ use pinwise_testbed::Unit;
 use pinwise_topology::DomainKind;
 use std::time::Duration;
 
-pub(super) fn search(asked: &Asked, edges: &Edges, interrupt: &Interrupt, json: bool) -> anyhow::Result<Document> {
+pub(super) fn search(
+    asked: &Asked,
+    edges: &Edges,
+    interrupt: &Interrupt,
+    json: bool,
+) -> anyhow::Result<Document> {
     let machine = &asked.machine.machine;
     let unusable = [
         (!asked.command.is_empty(), "-- CMD"),
@@ -42,8 +47,8 @@ pub(super) fn search(asked: &Asked, edges: &Edges, interrupt: &Interrupt, json: 
         ))
         .into());
     };
-    let program =
-        Program::built_in(name).map_err(|error| Usage(format!("{error}{}", did_you_mean(name, Program::names()))))?;
+    let program = Program::built_in(name)
+        .map_err(|error| Usage(format!("{error}{}", did_you_mean(name, Program::names()))))?;
     let (platform, shared) = platform(&asked.machine)?;
     let contexts = platform.contexts() as u32;
     let (convert, threads) = (|threads| program.parameter(threads), |n| program.threads(n));
@@ -68,7 +73,9 @@ pub(super) fn search(asked: &Asked, edges: &Edges, interrupt: &Interrupt, json: 
     }
     let unit = Unit::rate("x sequential");
     let found = match found {
-        Ok(found) => Answer { advice: found.advice.map(|advice| advice.over_sequential(speedup)), ..found },
+        Ok(found) => {
+            Answer { advice: found.advice.map(|advice| advice.over_sequential(speedup)), ..found }
+        }
         Err(error) => {
             let remains = Remains {
                 program: name.clone(),
@@ -83,7 +90,8 @@ pub(super) fn search(asked: &Asked, edges: &Edges, interrupt: &Interrupt, json: 
             return Err(told(error, remains.probes.len()));
         }
     };
-    let mut document = Document::new(name.clone(), machine.clone(), contexts, &conditions, found, probes);
+    let mut document =
+        Document::new(name.clone(), machine.clone(), contexts, &conditions, found, probes);
     document.unit = Some(unit);
     document.notes.extend(conditions.pieces.map(|pieces| {
         format!("the description says that a run has {pieces} equal pieces, and the survey counts how they divide, as with --pieces {pieces}")
@@ -94,13 +102,19 @@ pub(super) fn search(asked: &Asked, edges: &Edges, interrupt: &Interrupt, json: 
 }
 
 /// The machine as the model has it, and what to know where its cores have several contexts.
-pub(super) fn platform(machine: &MachineArgument) -> anyhow::Result<(Platform, Option<&'static str>)> {
+pub(super) fn platform(
+    machine: &MachineArgument,
+) -> anyhow::Result<(Platform, Option<&'static str>)> {
     if machine.machine == "opteron-24" {
         return Ok((Platform::opteron_24(), None));
     }
     let most = Platform::MOST_CONTEXTS;
-    let too_large =
-        || Usage(format!("machine '{}' has more than the {most} contexts that are modelled", machine.machine));
+    let too_large = || {
+        Usage(format!(
+            "machine '{}' has more than the {most} contexts that are modelled",
+            machine.machine
+        ))
+    };
     let loaded = machine.load()?;
     let platform = Platform::new(&loaded).ok_or_else(too_large)?;
     let shared = loaded.domains(DomainKind::Core).any(|core| core.cpus.len() > 1);

@@ -7,12 +7,17 @@ use pinwise_testbed::figures;
 use pinwise_threads::{Cap, Shift, Sign, standing};
 
 /// What to know about an answer that is the largest n of several, `most`, and might be larger.
-pub(super) fn cut_off(parameter: u32, most: Option<u32>, conditions: &Conditions) -> Option<String> {
+pub(super) fn cut_off(
+    parameter: u32,
+    most: Option<u32>,
+    conditions: &Conditions,
+) -> Option<String> {
     let bound = conditions.bound.filter(|_| most == Some(parameter))?;
     Some(format!("n = {parameter} is the most that {bound}"))
 }
 
-/// What to know where the program makes no more threads from some number on. Of a survey that is believed where the greatest number showed it.
+/// What to know where the program makes no more threads from some number on. Of a survey that is
+/// believed where the greatest number showed it.
 pub(super) fn capped(
     answer: &Answer,
     conditions: &Conditions,
@@ -35,7 +40,9 @@ pub(super) fn capped(
     let thread = figures::counted(u64::from(most), "thread");
     let counts = match conditions.method {
         Method::Reinforcer => String::new(),
-        Method::Survey | Method::Sweep => format!("; these count as n = {fewest}, the fewest that make them"),
+        Method::Survey | Method::Sweep => {
+            format!("; these count as n = {fewest}, the fewest that make them")
+        }
     };
     let doubt = if follows { "" } else { ", or {n} is not where it takes its number of threads" };
     Some(format!(
@@ -59,7 +66,8 @@ pub(super) fn translated(
         }
     };
     let made = [first, last].map(&threads);
-    let from = |from: u32, to: u32| if from == to { from.to_string() } else { format!("{from} to {to}") };
+    let from =
+        |from: u32, to: u32| if from == to { from.to_string() } else { format!("{from} to {to}") };
     let counted = if standing(last, convert, threads) == last { "n" } else { "threads" };
     (made != [first, last]).then(|| {
         format!(
@@ -73,7 +81,9 @@ pub(super) fn translated(
 /// What to know where the program came into another phase.
 pub(super) fn shifted(shift: &Shift) -> String {
     let what = match shift.sign {
-        Sign::Progress => format!("its progress was {} of what it was", figures::percent(1.0 + shift.change)),
+        Sign::Progress => {
+            format!("its progress was {} of what it was", figures::percent(1.0 + shift.change))
+        }
         Sign::CpuUtil => format!("CPU_UTIL was {:+.0} points off", shift.change),
         Sign::Lock => format!("LOCK was {:+.0} points off", shift.change),
     };

@@ -27,11 +27,13 @@ pub(super) struct Conditions {
     pub(super) objective: Objective,
     /// What all probes of a survey may take.
     pub(super) budget: Duration,
-    /// What a run has to get done, of which they may take a share; in units of progress times a second.
+    /// What a run has to get done, of which they may take a share; in units of progress times a
+    /// second.
     pub(super) work: Option<f64>,
     /// All probes are of one run of the program.
     pub(super) goes_on: bool,
-    /// The threads that probes see tell whether the program makes more for a greater number: it is started anew with each.
+    /// The threads that probes see tell whether the program makes more for a greater number: it is
+    /// started anew with each.
     pub(super) counted: bool,
 }
 

@@ -13,7 +13,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 impl Asked {
-    /// Decides what progress is so that it can be compared between placements: a metric, or whole runs.
+    /// Decides what progress is so that it can be compared between placements: a metric, or whole
+    /// runs.
     pub(crate) fn for_placing(mut self) -> Result<Self, Usage> {
         match self.machine.machine.as_str() {
             "host" => {}
@@ -32,7 +33,9 @@ impl Asked {
             }
         }
         if self.objective != Least::Time {
-            return Err(Usage("placements are compared by time: --objective is for pinwise threads".into()));
+            return Err(Usage(
+                "placements are compared by time: --objective is for pinwise threads".into(),
+            ));
         }
         if self.set.as_ref().is_some_and(Setter::counts_contexts) {
             return Err(Usage(
@@ -62,7 +65,8 @@ impl Asked {
         self.within
     }
 
-    /// The threads that the search for the number counts for `n`: a first one that waits is none, where each n makes one.
+    /// The threads that the search for the number counts for `n`: a first one that waits is none,
+    /// where each n makes one.
     pub(crate) fn threads(&self, n: u32) -> u32 {
         let formula = self.threads_per_n.clone().unwrap_or_else(Formula::identity);
         standing(n, |threads| formula.parameter(threads), |n| formula.threads(n)).max(1)
@@ -91,8 +95,11 @@ impl Asked {
     /// The command line of the program, as a shell takes it.
     pub(crate) fn typed(&self) -> String {
         // The place of the number needs no quotes.
-        let plain = |word: &str| quoted(&word.replace(Number::PLACE, "n")) == word.replace(Number::PLACE, "n");
-        let words = self.command.iter().map(|word| if plain(word) { word.clone() } else { quoted(word) });
+        let plain = |word: &str| {
+            quoted(&word.replace(Number::PLACE, "n")) == word.replace(Number::PLACE, "n")
+        };
+        let words =
+            self.command.iter().map(|word| if plain(word) { word.clone() } else { quoted(word) });
         words.collect::<Vec<_>>().join(" ")
     }
 
@@ -110,14 +117,21 @@ impl Asked {
             return Ok(None);
         }
         let (command, env) = (self.command.clone(), &self.env);
-        let recipe = if self.is_set() { Recipe::fixed(command, env, None) } else { Recipe::new(command, env, None) };
+        let recipe = if self.is_set() {
+            Recipe::fixed(command, env, None)
+        } else {
+            Recipe::new(command, env, None)
+        };
         recipe.map(Some).map_err(usage)
     }
 
     /// The request to place `subject` with the progress that was asked for.
     pub(crate) fn request(&self, subject: Subject, budget: Budget) -> Request {
         Request {
-            question: Question { alike: Alike::ExceptNuma, ..Question::new(StrategyName::Auto, budget) },
+            question: Question {
+                alike: Alike::ExceptNuma,
+                ..Question::new(StrategyName::Auto, budget)
+            },
             subject,
             environment: BTreeMap::new(),
             output: None,

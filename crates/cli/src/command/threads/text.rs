@@ -21,7 +21,11 @@ pub(super) fn result(document: &Document, width: usize) -> String {
     let chosen = document.probes.iter().find(|row| row.parameter == document.parameter);
     let mut facts = vec![("stopped", document.why.clone())];
     let answer = document.advice.as_ref().map(|advice| (advice.threads, advice.between.0));
-    facts.extend(answer.and_then(|(n, fewest)| open(n, fewest, document.contexts)).map(|open| ("open", open)));
+    facts.extend(
+        answer
+            .and_then(|(n, fewest)| open(n, fewest, document.contexts))
+            .map(|open| ("open", open)),
+    );
     if let Some(row) = chosen {
         facts.push(("critical", critical(&row.roles)));
     }
@@ -49,20 +53,30 @@ pub(super) fn result(document: &Document, width: usize) -> String {
     text
 }
 
-/// How threads were watched: the layer, what it gives and lacks, what it cost, and why it is no better one.
+/// How threads were watched: the layer, what it gives and lacks, what it cost, and why it is no
+/// better one.
 pub(crate) fn watched(document: &Document) -> Option<String> {
     let monitor = document.monitor.as_ref()?;
-    let overhead = monitor.overhead.map_or("none".into(), |share| format!("{:.2} %", share * 100.0));
+    let overhead =
+        monitor.overhead.map_or("none".into(), |share| format!("{:.2} %", share * 100.0));
     let stretched = monitor.stretched.map_or(String::new(), |pace| {
-        format!("; looks up to {} apart, to cost no more", figures::duration(Duration::from_secs_f64(pace)))
+        format!(
+            "; looks up to {} apart, to cost no more",
+            figures::duration(Duration::from_secs_f64(pace))
+        )
     });
-    let lost = if monitor.lost > 0 { format!("; {} records were lost", monitor.lost) } else { String::new() };
+    let lost = if monitor.lost > 0 {
+        format!("; {} records were lost", monitor.lost)
+    } else {
+        String::new()
+    };
     let better: Vec<String> = monitor
         .refused
         .iter()
         .map(|refused| format!("{} ({}: {})", refused.layer, refused.reason, refused.remedy))
         .collect();
-    let better = if better.is_empty() { String::new() } else { format!("; refused: {}", better.join(", ")) };
+    let better =
+        if better.is_empty() { String::new() } else { format!("; refused: {}", better.join(", ")) };
     Some(format!(
         "{}: {}; not: {}; it took {overhead} of the program's CPU time{stretched}{lost}{better}",
         monitor.layer, monitor.gives, monitor.lacks
@@ -71,23 +85,32 @@ pub(crate) fn watched(document: &Document) -> Option<String> {
 
 /// The probes, and what follows from them.
 pub(crate) fn probed(document: &Document) -> String {
-    let threads = if document.threads == 1 { "1 thread".into() } else { format!("{} threads", document.threads) };
+    let threads = if document.threads == 1 {
+        "1 thread".into()
+    } else {
+        format!("{} threads", document.threads)
+    };
     let answer = match &document.advice {
         Some(advice) => advice.to_string(),
         None => format!("n = {} ({threads})", document.parameter),
     };
     let answer = headline(&answer, document.others);
-    format!("{}\n\n{answer}\n\n", probes(&document.probes, document.unit.as_ref(), document.method).trim_fmt())
+    format!(
+        "{}\n\n{answer}\n\n",
+        probes(&document.probes, document.unit.as_ref(), document.method).trim_fmt()
+    )
 }
 
-/// What is not known of an answer of more threads than contexts: as many as contexts or fewer may be enough, `fewest` (95 %) at least.
+/// What is not known of an answer of more threads than contexts: as many as contexts or fewer may
+/// be enough, `fewest` (95 %) at least.
 fn open(n: u32, fewest: u32, contexts: u32) -> Option<String> {
     let why = "the probes do not tell them apart";
     (fewest <= contexts && contexts < n)
         .then(|| format!("fewer threads, down to n = {fewest}, may do as well: {why} from n = {n}"))
 }
 
-/// The answer with what qualifies it: `others`, the share of the contexts' time that was not the program's to have, where that is much.
+/// The answer with what qualifies it: `others`, the share of the contexts' time that was not the
+/// program's to have, where that is much.
 fn headline(answer: &str, others: Option<f64>) -> String {
     format!("{answer}{}", output::beside(others))
 }
@@ -127,7 +150,8 @@ impl Line<'_> {
         known.then(|| self.mean(|row| row.performance.unwrap_or_default()))
     }
 
-    /// Its standard error, relative: what one probe tells of itself, or what several show. `None` where nothing got done.
+    /// Its standard error, relative: what one probe tells of itself, or what several show. `None`
+    /// where nothing got done.
     fn error(&self) -> Option<f64> {
         let mean = self.performance().filter(|&mean| mean > 0.0)?;
         let [row] = &self.rows[..] else {
@@ -254,7 +278,8 @@ mod tests {
     fn probed(rate: f64, error: Option<f64>) -> ProbeRow {
         let progress = Some(Progress { rate, error, measure: Measure::CpuTime });
         let profile = Profile { lock: 0.0, vcx_rate: 0.0, migr_rate: 0.0, cpu_util: 0.0 };
-        let probe = Probe { parameter: 2, threads: 2, profile, progress, cost: Duration::from_millis(100) };
+        let probe =
+            Probe { parameter: 2, threads: 2, profile, progress, cost: Duration::from_millis(100) };
         rows(vec![(probe, Vec::new())]).remove(0)
     }
 

@@ -13,8 +13,14 @@ impl Beds {
         self.0.iter().any(|(open, _)| *open == n)
     }
 
-    /// The program with `n`; `known` are the threads that have places. One that goes on running has one number at a time: the others end.
-    pub(super) fn get(&mut self, crew: &mut Crew<'_>, n: Option<u32>, known: &[String]) -> anyhow::Result<&mut Bed> {
+    /// The program with `n`; `known` are the threads that have places. One that goes on running has
+    /// one number at a time: the others end.
+    pub(super) fn get(
+        &mut self,
+        crew: &mut Crew<'_>,
+        n: Option<u32>,
+        known: &[String],
+    ) -> anyhow::Result<&mut Bed> {
         let place = match self.0.iter().position(|(open, _)| *open == n) {
             Some(place) => place,
             None => {

@@ -12,7 +12,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// A program that goes on running is watched for so many windows at a time: it is started, or told its number, anew for few.
+/// A program that goes on running is watched for so many windows at a time: it is started, or told
+/// its number, anew for few.
 const WINDOWS: f64 = 4.0;
 
 /// The program of a search.
@@ -33,7 +34,8 @@ pub(super) struct Crew<'a> {
 }
 
 impl<'a> Crew<'a> {
-    /// `prober` is the one that found the number; `default` what the user says of the program's own.
+    /// `prober` is the one that found the number; `default` what the user says of the program's
+    /// own.
     pub(super) fn new(
         asked: &'a Asked,
         files: &'a Files,
@@ -46,10 +48,15 @@ impl<'a> Crew<'a> {
         let cpus = usable(&pinwise_host::machine()?, asked.process().map(Pid))
             .map_err(|error| Usage(error.to_string()))?
             .allowed;
-        let by_variable = !asked.is_set() && recipe.as_ref().is_some_and(|recipe| !recipe.in_words());
+        let by_variable =
+            !asked.is_set() && recipe.as_ref().is_some_and(|recipe| !recipe.in_words());
         let begun = prober.begun_with().filter(|_| asked.is_set());
-        let own = begun.and_then(|threads| Some((threads, parameter_of(threads, prober.settled_with())?)));
-        let (default, note) = match (default.map(|default| (default, None)).or_else(|| own.map(inferred)), begun) {
+        let own = begun
+            .and_then(|threads| Some((threads, parameter_of(threads, prober.settled_with())?)));
+        let (default, note) = match (
+            default.map(|default| (default, None)).or_else(|| own.map(inferred)),
+            begun,
+        ) {
             (Some((default, note)), _) => (Some(default), note),
             (None, _) if by_variable => (None, None),
             (None, begun) => {
@@ -94,7 +101,8 @@ impl<'a> Crew<'a> {
         self.request_of(Some(n), time)
     }
 
-    /// As [`Crew::request`]; without a number as nobody decides it. A program that goes on running is given the number.
+    /// As [`Crew::request`]; without a number as nobody decides it. A program that goes on running
+    /// is given the number.
     fn request_of(&mut self, n: Option<u32>, time: Duration) -> anyhow::Result<Request> {
         let subject = match (&self.recipe, self.asked.is_set()) {
             (_, true) => {
@@ -110,7 +118,11 @@ impl<'a> Crew<'a> {
             }
             (Some(recipe), false) => {
                 let words = recipe.words(n.unwrap_or(self.cpus));
-                if self.asked.whole_run() { Subject::Rerun(words) } else { Subject::Launched(words) }
+                if self.asked.whole_run() {
+                    Subject::Rerun(words)
+                } else {
+                    Subject::Launched(words)
+                }
             }
             (None, false) => return Err(Usage("there is no program".into()).into()),
         };
@@ -123,8 +135,14 @@ impl<'a> Crew<'a> {
             let recipe = self.recipe.as_ref();
             recipe.map_or_else(|| path.clone(), |recipe| recipe.path(path, n.unwrap_or(self.cpus)))
         };
-        let (output, remove) = (self.files.output.as_ref().map(path), self.files.remove.iter().map(path).collect());
-        Ok(Request { environment, output, remove, ..self.asked.request(subject, Budget::Time(time)) })
+        let (output, remove) =
+            (self.files.output.as_ref().map(path), self.files.remove.iter().map(path).collect());
+        Ok(Request {
+            environment,
+            output,
+            remove,
+            ..self.asked.request(subject, Budget::Time(time))
+        })
     }
 
     /// The program with `n`, ready to be measured; `known` are the threads that have places.
@@ -135,7 +153,8 @@ impl<'a> Crew<'a> {
         place::open(&request, self.interrupt).map_err(Interrupted::told_amid)
     }
 
-    /// How long it is measured at a time, where it is started or told its number for few measurements.
+    /// How long it is measured at a time, where it is started or told its number for few
+    /// measurements.
     pub(super) fn effort(&self) -> Effort {
         Effort { windows: if self.starts_anew() { 1.0 } else { WINDOWS } }
     }
@@ -163,10 +182,9 @@ impl<'a> Crew<'a> {
     /// Gives a program that goes on running the number for good; what to tell about it.
     pub(super) fn settle(&mut self, n: u32) -> anyhow::Result<Option<String>> {
         self.prober.settle(n)?;
-        Ok(self
-            .asked
-            .process()
-            .map(|_| format!("n = {n} is set now; pinwise apply PLAN --pid PID pins as the plan says")))
+        Ok(self.asked.process().map(|_| {
+            format!("n = {n} is set now; pinwise apply PLAN --pid PID pins as the plan says")
+        }))
     }
 }
 
@@ -175,20 +193,23 @@ fn ended(met: Option<&ProbeError>) -> String {
     met.map_or_else(|| "the program has ended".into(), ToString::to_string)
 }
 
-/// What `threads` before the search are taken to say, the number it began with, and how to say otherwise.
+/// What `threads` before the search are taken to say, the number it began with, and how to say
+/// otherwise.
 fn inferred((threads, n): (u32, u32)) -> (u32, Option<String>) {
     let told = "each number that was tried made as many more than itself";
-    let note =
-        format!("its {threads} threads before the search are taken for n = {n}, {told}; --default N says otherwise");
+    let note = format!(
+        "its {threads} threads before the search are taken for n = {n}, {told}; --default N says otherwise"
+    );
     (n, Some(note))
 }
 
-/// The number that makes so many threads, where several were tried and all made as many more than their number; `settled` are those with the threads
-/// each made. `None`: that does not tell.
+/// The number that makes so many threads, where several were tried and all made as many more than
+/// their number; `settled` are those with the threads each made. `None`: that does not tell.
 fn parameter_of(threads: u32, settled: &[(u32, u32)]) -> Option<u32> {
     let more = |&(n, made): &(u32, u32)| i64::from(made) - i64::from(n);
     let first = settled.first()?;
-    let tells = settled.iter().any(|one| one.0 != first.0) && settled.iter().all(|one| more(one) == more(first));
+    let tells = settled.iter().any(|one| one.0 != first.0)
+        && settled.iter().all(|one| more(one) == more(first));
     u32::try_from(i64::from(threads) - more(first)).ok().filter(|&n| tells && n > 0)
 }
 
@@ -203,7 +224,15 @@ mod tests {
         assert_eq!(parameter_of(1, &workers), None, "no number makes one");
         assert_eq!(parameter_of(9, &[(2, 9), (4, 9)]), None, "a pool that keeps the others asleep");
         assert_eq!(parameter_of(11, &[(1, 5), (2, 9)]), None, "several threads for each");
-        assert_eq!(parameter_of(5, &[(2, 3), (4, 5), (8, 12)]), None, "one that made as many is chance");
-        assert_eq!((parameter_of(3, &[(2, 3)]), parameter_of(7, &[])), (None, None), "one number is none to compare");
+        assert_eq!(
+            parameter_of(5, &[(2, 3), (4, 5), (8, 12)]),
+            None,
+            "one that made as many is chance"
+        );
+        assert_eq!(
+            (parameter_of(3, &[(2, 3)]), parameter_of(7, &[])),
+            (None, None),
+            "one number is none to compare"
+        );
     }
 }

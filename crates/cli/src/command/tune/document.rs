@@ -20,7 +20,8 @@ pub(super) struct Placement {
 }
 
 impl Placement {
-    /// How fast it is at best, pinned or not, by its search's own fresh windows; `None` where nothing was measured.
+    /// How fast it is at best, pinned or not, by its search's own fresh windows; `None` where
+    /// nothing was measured.
     pub(super) fn best(&self) -> Option<f64> {
         let outcome = &self.searched.as_ref()?.outcome;
         let pinned = outcome.best.as_ref().map(|best| best.performance.mean);
@@ -33,7 +34,8 @@ impl Placement {
         let n = self.parameter;
         let met = self.searched.iter().flat_map(|searched| &searched.outcome.notes);
         let met = met.map(|note| format!("while n = {n} was placed, {note}"));
-        let reason = self.reason.iter().map(|reason| format!("n = {n} could not be placed: {reason}"));
+        let reason =
+            self.reason.iter().map(|reason| format!("n = {n} could not be placed: {reason}"));
         reason.chain(met).collect()
     }
 }
@@ -117,17 +119,20 @@ impl Document {
         self.placements.iter().find(|placement| placement.parameter == self.n)?.searched.as_ref()
     }
 
-    /// One document: the fields of `threads` and of `place` that answer, and what only both together have.
+    /// One document: the fields of `threads` and of `place` that answer, and what only both
+    /// together have.
     pub(super) fn json(&self) -> Value {
         let unit = &self.finals.unit;
         let contest = &self.finals.contest;
         let way = |&way: &Way| {
-            let mut row = contest.estimate(way).map_or_else(|| json!({}), |estimate| figure(&estimate, unit));
+            let mut row =
+                contest.estimate(way).map_or_else(|| json!({}), |estimate| figure(&estimate, unit));
             row["way"] = json!(way);
             row["parameter"] = json!(self.parameter_of(way));
             row
         };
-        let placed = self.placement().map(|placed| outcome::document(&placed.info, &placed.outcome, None));
+        let placed =
+            self.placement().map(|placed| outcome::document(&placed.info, &placed.outcome, None));
         let of = |field: &str| placed.as_ref().map_or(Value::Null, |placed| placed[field].clone());
         let surveyed = json!(self.surveyed);
         json!({
@@ -246,9 +251,13 @@ mod tests {
 
     #[test]
     fn what_was_not_placed_has_no_unit() {
-        let placement = Placement { parameter: 2, searched: None, reason: Some("it has ended".into()) };
+        let placement =
+            Placement { parameter: 2, searched: None, reason: Some("it has ended".into()) };
         let row = row(&placement);
-        assert!(row["placed"].is_null() && row["unpinned"].is_null() && row["campaign"].is_null(), "{row:#}");
+        assert!(
+            row["placed"].is_null() && row["unpinned"].is_null() && row["campaign"].is_null(),
+            "{row:#}"
+        );
         assert_eq!(unit(&[placement]), None);
     }
 }

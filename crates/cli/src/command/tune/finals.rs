@@ -21,11 +21,14 @@ pub(super) struct Finals {
 }
 
 impl Finals {
-    /// What to know of it: that others kept the machine busy, that it ended before its time, that it had little.
+    /// What to know of it: that others kept the machine busy, that it ended before its time, that
+    /// it had little.
     pub(super) fn notes(&self) -> Vec<String> {
         let rounds = self.contest.rounds();
         let ended = match &self.cut_short {
-            Some(error) => Some(format!("the last comparison ended after {rounds} rounds: {error:#}")),
+            Some(error) => {
+                Some(format!("the last comparison ended after {rounds} rounds: {error:#}"))
+            }
             None if rounds < GOOD_ROUNDS => Some(format!(
                 "the last comparison has {rounds} rounds only, since the time was over, and intervals as wide as that: a longer --budget has more"
             )),
@@ -39,16 +42,21 @@ impl Finals {
         output::crowd(&self.others)
     }
 
-    /// What ends the command after its answer, where the comparison ended before its time: by the user, or by a failure.
+    /// What ends the command after its answer, where the comparison ended before its time: by the
+    /// user, or by a failure.
     pub(super) fn failure(&self) -> Option<anyhow::Error> {
         let error = self.cut_short.as_ref()?;
         let told = format!("{error:#}; what was measured until then is told");
-        Some(if error.is::<Interrupted>() { Interrupted(told).into() } else { anyhow::anyhow!(told) })
+        Some(if error.is::<Interrupted>() {
+            Interrupted(told).into()
+        } else {
+            anyhow::anyhow!(told)
+        })
     }
 }
 
-/// Rounds: as many as there is time for, but no fewer than can tell anything (of two the intervals are wider than what they are about), and no
-/// more than anybody wants.
+/// Rounds: as many as there is time for, but no fewer than can tell anything (of two the intervals
+/// are wider than what they are about), and no more than anybody wants.
 const LEAST_ROUNDS: usize = 3;
 /// One that is cut short is judged from as many rounds on: intervals are wide then, and say so.
 const FEWEST_ROUNDS: usize = 2;
@@ -60,7 +68,8 @@ const CONFIDENCE: f64 = 0.95;
 /// Of the order.
 const SEED: u64 = 1;
 
-/// Measures the ways in rounds for `time`, and three rounds in any case. `searched` has the placement of `n`, where there is one. Error: there is nothing to judge by.
+/// Measures the ways in rounds for `time`, and three rounds in any case. `searched` has the
+/// placement of `n`, where there is one. Error: there is nothing to judge by.
 pub(super) fn measure(
     crew: &mut Crew<'_>,
     n: u32,
@@ -76,7 +85,8 @@ pub(super) fn measure(
     let number = |way| if way == Way::Default { crew.default } else { Some(n) };
     let numbers: Vec<Option<u32>> = ways.iter().map(|&way| number(way)).collect();
     let threads = best.map(|(searched, _)| &searched.info.new.workload.threads);
-    let known: Vec<String> = threads.into_iter().flatten().map(|thread| thread.name.clone()).collect();
+    let known: Vec<String> =
+        threads.into_iter().flatten().map(|thread| thread.name.clone()).collect();
     let setting = |way| match best {
         Some((_, best)) if way == Way::Placed => Setting::Pinned(best.assignment.clone()),
         _ => Setting::Unpinned,
@@ -91,7 +101,8 @@ pub(super) fn measure(
     'rounds: while is_time_for_another(contest.rounds(), begin.elapsed(), time) {
         let mut order: Vec<usize> = (0..ways.len()).collect();
         random.shuffle(&mut order);
-        // Ways with one number after each other, so that a program that goes on running is started once for both.
+        // Ways with one number after each other, so that a program that goes on running is started
+        // once for both.
         let first = numbers[order[0]];
         order.sort_by_key(|&way| numbers[way] != first);
         let mut round = vec![None; ways.len()];
@@ -106,7 +117,9 @@ pub(super) fn measure(
             };
             let mut bed = Watched::new(bed);
             unit.get_or_insert_with(|| bed.unit().clone());
-            if ways[way] == Way::Placed && threads.is_some_and(|threads| *threads != bed.workload().threads) {
+            if ways[way] == Way::Placed
+                && threads.is_some_and(|threads| *threads != bed.workload().threads)
+            {
                 let note = "its threads were others when it was started again: that round has no pinned window";
                 if !notes.iter().any(|known| known == note) {
                     notes.push(note.to_owned());
@@ -132,11 +145,17 @@ pub(super) fn measure(
     }
     match cut_short {
         Some(error) if contest.rounds() < FEWEST_ROUNDS => Err(error),
-        cut_short => Ok(Finals { contest, unit: unit.unwrap_or_else(|| Unit::rate("1/s")), others, cut_short }),
+        cut_short => Ok(Finals {
+            contest,
+            unit: unit.unwrap_or_else(|| Unit::rate("1/s")),
+            others,
+            cut_short,
+        }),
     }
 }
 
-/// Whether another round would end within `time`, if it is as long as those before were; the fewest are made whatever they take.
+/// Whether another round would end within `time`, if it is as long as those before were; the fewest
+/// are made whatever they take.
 fn is_time_for_another(rounds: usize, spent: Duration, time: Duration) -> bool {
     rounds < LEAST_ROUNDS || rounds < MOST_ROUNDS && spent + spent / rounds as u32 <= time
 }
@@ -144,7 +163,10 @@ fn is_time_for_another(rounds: usize, spent: Duration, time: Duration) -> bool {
 /// A window that ends the comparison, as what ends the command.
 fn told(error: MeasureError) -> anyhow::Error {
     if error.interrupted {
-        return Interrupted("interrupted in the last comparison: what was pinned is as it was".into()).into();
+        return Interrupted(
+            "interrupted in the last comparison: what was pinned is as it was".into(),
+        )
+        .into();
     }
     error.into()
 }
@@ -178,7 +200,12 @@ mod tests {
         let busy = finals(3, 8.0);
         assert_eq!(busy.others(), Some(0.8));
         let [crowd, few] = &busy.notes()[..] else { panic!("{:?}", busy.notes()) };
-        assert!(crowd.contains("other programs took 80 % of the contexts' time during the last comparison"), "{crowd}");
+        assert!(
+            crowd.contains(
+                "other programs took 80 % of the contexts' time during the last comparison"
+            ),
+            "{crowd}"
+        );
         assert!(few.contains("has 3 rounds only"), "{few}");
     }
 }

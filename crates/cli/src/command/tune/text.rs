@@ -28,7 +28,8 @@ pub(super) fn result(document: &Document, width: usize) -> String {
         && let Some(best) = &placed.outcome.best
     {
         let new = &placed.info.new;
-        let names: Vec<String> = new.workload.threads.iter().map(|thread| thread.name.clone()).collect();
+        let names: Vec<String> =
+            new.workload.threads.iter().map(|thread| thread.name.clone()).collect();
         let tree = SharingTree::new(&new.machine, new.alike);
         sheet.text.push('\n');
         sheet.text.push_str(&crate::draw::draw_assignment(
@@ -77,7 +78,9 @@ fn head(notes: &[String], surveyed: &threads::Document, trials: &Trials, width: 
         sheet.text.push('\n');
     }
     if let Some(unit) = &trials.unit {
-        sheet.text.push_str("Numbers under policies of placement, measured once each where that was worth most:\n");
+        sheet.text.push_str(
+            "Numbers under policies of placement, measured once each where that was worth most:\n",
+        );
         sheet.text.push_str(&tried(trials, unit));
         sheet.text.push('\n');
     }
@@ -87,8 +90,9 @@ fn head(notes: &[String], surveyed: &threads::Document, trials: &Trials, width: 
 fn tried(trials: &Trials, unit: &Unit) -> String {
     let scale = Scale::new(unit, trials.rows.first().map_or(1.0, |trial| trial.performance));
     let row = |trial: &Trial| {
-        let used =
-            |of: fn(&Footprint) -> u32| trial.footprint.as_ref().map_or("-".to_owned(), |used| of(used).to_string());
+        let used = |of: fn(&Footprint) -> u32| {
+            trial.footprint.as_ref().map_or("-".to_owned(), |used| of(used).to_string())
+        };
         vec![
             trial.parameter.to_string(),
             name(trial.policy).to_owned(),
@@ -99,7 +103,10 @@ fn tried(trials: &Trials, unit: &Unit) -> String {
         ]
     };
     let figure = if unit.reciprocal { "time" } else { "speed" };
-    table(vec!["n", "policy", "threads placed", "cores", "packages", figure], trials.rows.iter().map(row))
+    table(
+        vec!["n", "policy", "threads placed", "cores", "packages", figure],
+        trials.rows.iter().map(row),
+    )
 }
 
 fn placements(placements: &[Placement], unit: &Unit) -> String {
@@ -111,7 +118,9 @@ fn placements(placements: &[Placement], unit: &Unit) -> String {
         let show = |value: Option<f64>| value.map_or("-".to_owned(), |value| scale.show(value));
         vec![
             placement.parameter.to_string(),
-            searched.map_or("-".into(), |searched| searched.info.new.workload.threads.len().to_string()),
+            searched.map_or("-".into(), |searched| {
+                searched.info.new.workload.threads.len().to_string()
+            }),
             outcome.map_or("-".into(), |outcome| figures::count(outcome.cost.measurements)),
             show(outcome.and_then(|outcome| Some(outcome.baseline.as_ref()?.mean))),
             show(outcome.and_then(|outcome| Some(outcome.best.as_ref()?.performance.mean))),
@@ -124,15 +133,33 @@ fn placements(placements: &[Placement], unit: &Unit) -> String {
 
 fn finals(sheet: &mut Sheet, document: &Document) {
     let (contest, compared) = (&document.finals.contest, document.compared());
-    let estimates: Vec<_> = contest.ways().iter().filter_map(|&way| Some((way, contest.estimate(way)?))).collect();
-    let scale = Scale::new(&document.finals.unit, estimates.first().map_or(1.0, |(_, estimate)| estimate.mean));
-    sheet.paragraph("", 0, &format!("On fresh windows, {} rounds in random order (95 % intervals):", contest.rounds()));
+    let estimates: Vec<_> =
+        contest.ways().iter().filter_map(|&way| Some((way, contest.estimate(way)?))).collect();
+    let scale = Scale::new(
+        &document.finals.unit,
+        estimates.first().map_or(1.0, |(_, estimate)| estimate.mean),
+    );
+    sheet.paragraph(
+        "",
+        0,
+        &format!("On fresh windows, {} rounds in random order (95 % intervals):", contest.rounds()),
+    );
     let row = |(way, estimate): &(Way, pinwise_placement::Estimate)| {
-        let over = |other| contest.gain(*way, other).filter(|_| *way != other).map_or(String::new(), shown);
-        vec![compared.name(*way), estimate.value(&scale), scale.range(estimate.low, estimate.high), over(Way::Default)]
+        let over = |other| {
+            contest.gain(*way, other).filter(|_| *way != other).map_or(String::new(), shown)
+        };
+        vec![
+            compared.name(*way),
+            estimate.value(&scale),
+            scale.range(estimate.low, estimate.high),
+            over(Way::Default),
+        ]
     };
     let figure = if document.finals.unit.reciprocal { "time" } else { "speed" };
-    sheet.text.push_str(&table(vec!["", figure, "interval", "over the default"], estimates.iter().map(row)));
+    sheet.text.push_str(&table(
+        vec!["", figure, "interval", "over the default"],
+        estimates.iter().map(row),
+    ));
 }
 
 /// What to do now, with the plan and the command that is to be started, where there are any.
@@ -179,8 +206,13 @@ mod tests {
         let line = format!("  start it  pinwise run '/home/user/my plans/tuned.toml' -- {command}");
         assert!(text.lines().any(|told| told == line), "{text}");
         assert!(!text.contains("environment"), "{text}");
-        assert!(told(Some("p.toml"), Some("./solver input")).contains("(its environment variables"), "no place for n");
-        assert!(told(Some("p.toml"), None).contains("apply it  pinwise apply p.toml --set --pid PID\n"));
+        assert!(
+            told(Some("p.toml"), Some("./solver input")).contains("(its environment variables"),
+            "no place for n"
+        );
+        assert!(
+            told(Some("p.toml"), None).contains("apply it  pinwise apply p.toml --set --pid PID\n")
+        );
         assert!(told(None, Some(command)).contains("plan      none: start"));
     }
 }

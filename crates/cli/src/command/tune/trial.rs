@@ -1,4 +1,5 @@
-//! Numbers under policies of placement, measured where that tells most: which numbers are worth a search for their placement.
+//! Numbers under policies of placement, measured where that tells most: which numbers are worth a
+//! search for their placement.
 
 use super::beds::Beds;
 use super::crew::Crew;
@@ -20,7 +21,8 @@ pub(super) struct Trials {
     pub(super) rows: Vec<Trial>,
     /// What performances are counted in; `None` where nothing was measured.
     pub(super) unit: Option<Unit>,
-    /// What each number that was measured, pinned or not, is believed to do in the best place known for it; empty where none was pinned.
+    /// What each number that was measured, pinned or not, is believed to do in the best place
+    /// known for it; empty where none was pinned.
     values: Vec<(u32, f64)>,
 }
 
@@ -40,7 +42,8 @@ pub(super) struct Trial {
 const MOST_NUMBERS: usize = 12;
 
 impl Trials {
-    /// The numbers whose placement is worth a search: by what is believed since, and where nothing was pinned by the speed unpinned.
+    /// The numbers whose placement is worth a search: by what is believed since, and where nothing
+    /// was pinned by the speed unpinned.
     pub(super) fn shortlist(&self, surveyed: &threads::Document) -> Shortlist {
         if self.values.is_empty() {
             return Shortlist::new(&surveyed.rates(), surveyed.parameter);
@@ -48,8 +51,8 @@ impl Trials {
         Shortlist::believed(&self.values, surveyed.parameter)
     }
 
-    /// Measures what is worth it within `time`. What keeps a number from being measured is noted and does not end this. Error: the user or the program
-    /// ended it.
+    /// Measures what is worth it within `time`. What keeps a number from being measured is noted
+    /// and does not end this. Error: the user or the program ended it.
     pub(super) fn make(
         &mut self,
         crew: &mut Crew<'_>,
@@ -58,20 +61,25 @@ impl Trials {
         notes: &mut Vec<String>,
     ) -> anyhow::Result<()> {
         let first = surveyed.parameter;
-        let rates: Vec<f64> = surveyed.rates().iter().filter(|rate| rate.0 == first).map(|rate| rate.1).collect();
+        let rates: Vec<f64> =
+            surveyed.rates().iter().filter(|rate| rate.0 == first).map(|rate| rate.1).collect();
         if rates.is_empty() {
             return Ok(());
         }
         let rate = rates.iter().sum::<f64>() / rates.len() as f64;
-        let run =
-            if crew.starts_anew() { Duration::try_from_secs_f64(1.0 / rate).ok() } else { surveyed.time_of(first) };
+        let run = if crew.starts_anew() {
+            Duration::try_from_secs_f64(1.0 / rate).ok()
+        } else {
+            surveyed.time_of(first)
+        };
         let Some(run) = run else { return Ok(()) };
         // To start it, to measure it unpinned, and pinned.
         if run > time / 3 {
             return Ok(());
         }
         let mut bench = Bench::new(crew, time, run);
-        // The same window of the same program tells what probes are worth here: they begin and end elsewhere.
+        // The same window of the same program tells what probes are worth here: they begin and end
+        // elsewhere.
         let reference = match bench.measure(first, None) {
             Ok(reference) => reference,
             Err(Failure::Ended(error)) => return Err(error),
@@ -89,7 +97,8 @@ impl Trials {
         let arms: Vec<Arm> = candidates.iter().map(|candidate| candidate.arm).collect();
         let mut tuner = Tuner::new(&arms, surveyed.contexts);
         for (number, rate, error) in surveyed.readings() {
-            let own = |candidate: &Candidate| candidate.number == number && candidate.policy.is_none();
+            let own =
+                |candidate: &Candidate| candidate.number == number && candidate.policy.is_none();
             if let Some(arm) = candidates.iter().position(own) {
                 tuner.observe(arm, rate * scale, error);
             }
@@ -109,11 +118,16 @@ impl Trials {
                 }
                 Err(Failure::Ended(error)) => return Err(error),
                 Err(Failure::Place(reason)) => {
-                    notes.push(format!("n = {number}, {}, was not measured: {reason}", name(policy)));
+                    notes.push(format!(
+                        "n = {number}, {}, was not measured: {reason}",
+                        name(policy)
+                    ));
                     tuner.close(arm);
                 }
                 Err(Failure::Number(reason)) => {
-                    notes.push(format!("n = {number} was tried under no policy of placement: {reason}"));
+                    notes.push(format!(
+                        "n = {number} was tried under no policy of placement: {reason}"
+                    ));
                     let its = |arm: &usize| candidates[*arm].number == number;
                     (0..candidates.len()).filter(its).for_each(|arm| tuner.close(arm));
                 }
@@ -137,18 +151,22 @@ fn believed(tuner: &Tuner, candidates: &[Candidate]) -> Vec<(u32, f64)> {
     let of = |number: u32| {
         let arms = (0..candidates.len()).filter(|&arm| candidates[arm].number == number);
         let measured = arms.clone().any(|arm| tuner.is_measured(arm));
-        measured.then(|| arms.map(|arm| values[arm]).fold(0.0, f64::max)).map(|value| (number, value))
+        measured
+            .then(|| arms.map(|arm| values[arm]).fold(0.0, f64::max))
+            .map(|value| (number, value))
     };
     let numbers: BTreeSet<u32> = candidates.iter().map(|candidate| candidate.number).collect();
     numbers.into_iter().filter_map(of).collect()
 }
 
-/// Numbers that may be the best one placed, with the threads that each is meant to make: those with which a part of the machine is full, and of those that
-/// were probed the fastest.
+/// Numbers that may be the best one placed, with the threads that each is meant to make: those with
+/// which a part of the machine is full, and of those that were probed the fastest.
 fn numbers(crew: &Crew<'_>, surveyed: &threads::Document, tree: &SharingTree) -> Vec<(u32, u32)> {
     let cap = Cap::seen(surveyed.made()).filter(|_| !crew.goes_on()).map(|cap| cap.fewest());
-    let full =
-        boundaries(tree).into_iter().filter(|&threads| surveyed.spans(threads)).map(|threads| crew.number(threads));
+    let full = boundaries(tree)
+        .into_iter()
+        .filter(|&threads| surveyed.spans(threads))
+        .map(|threads| crew.number(threads));
     let full: BTreeSet<u32> = full.filter(|&number| cap.is_none_or(|cap| number <= cap)).collect();
     let mut probed = surveyed.rates();
     probed.sort_by(|(_, one), (_, other)| other.total_cmp(one));
@@ -193,7 +211,8 @@ impl<'a, 'b> Bench<'a, 'b> {
         Self { crew, beds, begin, time, longest, tree: None, unit: None, progress: None, made: 0 }
     }
 
-    /// What a run takes that is this fast, where each measurement is a run: far from what others took, as with an eighth of the threads.
+    /// What a run takes that is this fast, where each measurement is a run: far from what others
+    /// took, as with an eighth of the threads.
     fn run_at(&self, speed: f64) -> Duration {
         let run = || Duration::try_from_secs_f64(1.0 / speed).unwrap_or(Duration::MAX);
         if self.crew.starts_anew() { run() } else { Duration::ZERO }
@@ -209,12 +228,13 @@ impl<'a, 'b> Bench<'a, 'b> {
         let effort = self.crew.effort();
         let begin = Instant::now();
         let was_open = self.beds.has(Some(number));
-        let bed: &mut Bed = self.beds.get(self.crew, Some(number), &[]).map_err(|error| {
-            match error.is::<Interrupted>() || error.is::<Usage>() {
-                true => Failure::Ended(error),
-                false => Failure::Number(format!("{error:#}")),
-            }
-        })?;
+        let bed: &mut Bed =
+            self.beds.get(self.crew, Some(number), &[]).map_err(|error| {
+                match error.is::<Interrupted>() || error.is::<Usage>() {
+                    true => Failure::Ended(error),
+                    false => Failure::Number(format!("{error:#}")),
+                }
+            })?;
         let opened = Instant::now();
         if !was_open {
             self.longest.0 = self.longest.0.max(opened - begin);
@@ -231,14 +251,20 @@ impl<'a, 'b> Bench<'a, 'b> {
         let measured = bed.testbed_mut().measure(&setting, effort);
         self.longest.1 = self.longest.1.max(opened.elapsed());
         self.made += 1;
-        let progress = self.progress.get_or_insert_with(|| Progress::new(Budget::Time(self.time), unit.clone()));
+        let progress = self
+            .progress
+            .get_or_insert_with(|| Progress::new(Budget::Time(self.time), unit.clone()));
         let performance = measured.as_ref().ok().map(|measurement| measurement.performance);
         progress.take(&setting, performance, self.made, self.begin.elapsed());
         (self.tree, self.unit) = (Some(tree), Some(unit));
         match measured {
-            Ok(measurement) if measurement.performance > 0.0 => {
-                Ok(Trial { parameter: number, policy, threads, footprint, performance: measurement.performance })
-            }
+            Ok(measurement) if measurement.performance > 0.0 => Ok(Trial {
+                parameter: number,
+                policy,
+                threads,
+                footprint,
+                performance: measurement.performance,
+            }),
             Ok(_) => Err(Failure::Place("nothing got done".into())),
             Err(error) if error.interrupted => Err(Failure::Ended(Interrupted::amid().into())),
             Err(error) if error.retry == Retry::Never => Err(Failure::Number(error.to_string())),
@@ -247,8 +273,8 @@ impl<'a, 'b> Bench<'a, 'b> {
     }
 }
 
-/// The least that a measurement is expected to take, with the start where the program does not stand ready: a run each, and as long as the longest
-/// start and the longest measurement were.
+/// The least that a measurement is expected to take, with the start where the program does not
+/// stand ready: a run each, and as long as the longest start and the longest measurement were.
 fn least((start, measurement): (Duration, Duration), run: Duration, is_ready: bool) -> Duration {
     let start = if is_ready { Duration::ZERO } else { start.max(run) };
     start.saturating_add(measurement.max(run))
@@ -272,15 +298,23 @@ mod tests {
     fn a_measurement_takes_as_long_as_its_run_is_believed_to_be_and_the_longest_was() {
         let seconds = Duration::from_secs;
         let longest = (seconds(3), seconds(2));
-        assert_eq!((least(longest, seconds(1), true), least(longest, seconds(1), false)), (seconds(2), seconds(5)));
-        assert_eq!(least(longest, seconds(16), false), seconds(32), "a run to get to know its threads, and a run");
+        assert_eq!(
+            (least(longest, seconds(1), true), least(longest, seconds(1), false)),
+            (seconds(2), seconds(5))
+        );
+        assert_eq!(
+            least(longest, seconds(16), false),
+            seconds(32),
+            "a run to get to know its threads, and a run"
+        );
         assert_eq!(least(longest, Duration::MAX, false), Duration::MAX);
     }
 
     #[test]
     fn a_number_is_worth_what_its_best_place_is_and_nothing_where_none_was_measured() {
         let machine = Machine::from_shape("2x2x2").unwrap();
-        let candidates = candidates(&SharingTree::new(&machine, Alike::ExceptNuma), &[(2, 2), (4, 4), (8, 8)]);
+        let candidates =
+            candidates(&SharingTree::new(&machine, Alike::ExceptNuma), &[(2, 2), (4, 4), (8, 8)]);
         let arms: Vec<Arm> = candidates.iter().map(|candidate| candidate.arm).collect();
         let mut tuner = Tuner::new(&arms, 8);
         let place = |number: u32, policy: Option<Policy>| {
@@ -288,7 +322,10 @@ mod tests {
         };
         tuner.observe(place(2, None), 1.0, None);
         tuner.observe(place(8, None), 2.0, None);
-        assert_eq!(believed(&tuner, &candidates).iter().map(|value| value.0).collect::<Vec<_>>(), [2, 8]);
+        assert_eq!(
+            believed(&tuner, &candidates).iter().map(|value| value.0).collect::<Vec<_>>(),
+            [2, 8]
+        );
         tuner.observe(place(4, Some(Policy::Compact)), 6.0, None);
         let values = believed(&tuner, &candidates);
         assert!((values[1].1 / 6.0 - 1.0).abs() < 0.05, "{values:?}");

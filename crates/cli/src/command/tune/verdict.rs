@@ -1,4 +1,5 @@
-//! What the last comparison says, in words: what to do, and why pinning is no part of it where it is not.
+//! What the last comparison says, in words: what to do, and why pinning is no part of it where it
+//! is not.
 
 use super::document::{Placement, shown};
 use crate::output::beside;
@@ -35,7 +36,9 @@ impl Compared<'_> {
             Choice::Default => {
                 let alone = match contest.gain(Way::Number, Way::Default) {
                     Some(gain) => format!(" n = {n} is {} over it.", shown(gain)),
-                    None if self.default == Some(n) => format!(" n = {n}, which was found, is the default."),
+                    None if self.default == Some(n) => {
+                        format!(" n = {n}, which was found, is the default.")
+                    }
                     None => String::new(),
                 };
                 let why = match (contest.ways().len(), contest.gain(Way::Placed, Way::Default)) {
@@ -49,9 +52,13 @@ impl Compared<'_> {
                 };
                 format!("Keep the default: {why}.{alone} {unpinned}")
             }
-            Choice::Number => format!("Run it with n = {n}: {number} over the default{beside}. {unpinned}"),
+            Choice::Number => {
+                format!("Run it with n = {n}: {number} over the default{beside}. {unpinned}")
+            }
             Choice::Fewer => {
-                format!("Run it with n = {n}: fewer threads, and {number} against the default{beside}. {unpinned}")
+                format!(
+                    "Run it with n = {n}: fewer threads, and {number} against the default{beside}. {unpinned}"
+                )
             }
             Choice::Placed => {
                 let alone = match self.rival() {
@@ -77,7 +84,9 @@ impl Compared<'_> {
         let why = match self.contest.gain(Way::Placed, Way::Default) {
             _ if gain.high < 0.0 => ", which is slower".to_owned(),
             _ if gain.low <= 0.0 => ", which may be nothing".to_owned(),
-            Some(whole) if self.rival() != Way::Default => format!(", but {} over the default", shown(whole)),
+            Some(whole) if self.rival() != Way::Default => {
+                format!(", but {} over the default", shown(whole))
+            }
             _ => String::new(),
         };
         format!("Pinning is left out: {} over the same number unpinned{why}.", shown(gain))
@@ -90,7 +99,8 @@ impl Compared<'_> {
             Some(format!("{}: {}", self.name(way), estimate.show(scale)))
         };
         let figures: Vec<String> = self.contest.ways().iter().filter_map(figure).collect();
-        let (rounds, verdict) = (figures::counted(self.contest.rounds() as u64, "round"), self.verdict());
+        let (rounds, verdict) =
+            (figures::counted(self.contest.rounds() as u64, "round"), self.verdict());
         format!(
             "the last comparison of tune, {rounds} of fresh windows in random order: {}. {}",
             figures.join("; "),
@@ -124,7 +134,9 @@ pub(super) fn unplaced(placement: &Placement) -> Option<String> {
 fn unannounced(outcome: &Outcome) -> String {
     let (cost, failure) = (&outcome.cost, &outcome.failure);
     match failure {
-        Some(failure) if cost.classes == 0 => format!("no assignment could be measured, the last since {failure}"),
+        Some(failure) if cost.classes == 0 => {
+            format!("no assignment could be measured, the last since {failure}")
+        }
         _ => format!(
             "the {} of the time for placing, {}, were too few for fresh windows of an assignment, a longer --budget has more",
             figures::counted(cost.measurements, "measurement"),
@@ -143,7 +155,13 @@ mod tests {
         let mut contest = Contest::new(speeds.iter().map(|(way, _)| *way).collect(), 0.95);
         for round in 0..6 {
             let off = |place: usize| 1.0 + 0.001 * f64::from((round + place as i32 * 2) % 3);
-            contest.take(speeds.iter().enumerate().map(|(place, (_, speed))| Some(speed * off(place))).collect());
+            contest.take(
+                speeds
+                    .iter()
+                    .enumerate()
+                    .map(|(place, (_, speed))| Some(speed * off(place)))
+                    .collect(),
+            );
         }
         contest
     }
@@ -151,19 +169,30 @@ mod tests {
     fn told(speeds: &[(Way, f64)], default: Option<u32>, unplaced: Option<&str>) -> String {
         let contest = contest(speeds);
         let choice = contest.choice(false, 0.01);
-        Compared { contest: &contest, choice, n: 3, default, unplaced: unplaced.map(str::to_owned), others: None }
-            .verdict()
+        Compared {
+            contest: &contest,
+            choice,
+            n: 3,
+            default,
+            unplaced: unplaced.map(str::to_owned),
+            others: None,
+        }
+        .verdict()
     }
 
     #[test]
     fn why_pinning_is_no_part_of_the_answer_is_told() {
         use Way::{Default, Number, Placed};
         let same = told(&[(Default, 1.0), (Placed, 1.0)], Some(3), None);
-        assert!(same.contains("n = 3, which was found, is the default. Pinning is left out: "), "{same}");
+        assert!(
+            same.contains("n = 3, which was found, is the default. Pinning is left out: "),
+            "{same}"
+        );
         assert!(same.ends_with("over the same number unpinned, which may be nothing."), "{same}");
         let slower = told(&[(Default, 1.0), (Number, 1.5), (Placed, 1.2)], Some(2), None);
         assert!(
-            slower.starts_with("Run it with n = 3: ") && slower.ends_with("unpinned, which is slower."),
+            slower.starts_with("Run it with n = 3: ")
+                && slower.ends_with("unpinned, which is slower."),
             "{slower}"
         );
         let less = told(&[(Default, 1.0), (Number, 0.8), (Placed, 0.9)], Some(2), None);
@@ -172,7 +201,10 @@ mod tests {
         let none = told(&[(Default, 1.0), (Number, 1.5)], None, Some("they come and go too fast"));
         assert!(none.ends_with("No placement was compared: they come and go too fast."), "{none}");
         let alone = told(&[(Default, 1.0)], Some(3), Some("there was no time"));
-        assert!(alone.starts_with("Keep the default: nothing else was compared with it. "), "{alone}");
+        assert!(
+            alone.starts_with("Keep the default: nothing else was compared with it. "),
+            "{alone}"
+        );
         let unmeasured = told(&[(Default, 1.0), (Number, 1.5)], None, None);
         assert!(unmeasured.contains("Pinning was not compared"), "{unmeasured}");
     }
@@ -187,22 +219,48 @@ mod tests {
             contest.take(vec![Some(1.0), Some(1.01 + off), Some(1.10)]);
         }
         let choice = contest.choice(false, 0.01);
-        let (low, both) = (contest.gain(Number, Default).unwrap().low, contest.gain(Placed, Default).unwrap().low);
+        let (low, both) = (
+            contest.gain(Number, Default).unwrap().low,
+            contest.gain(Placed, Default).unwrap().low,
+        );
         assert!(choice == Choice::Default && low <= 0.0 && both > 0.0, "{choice:?} {low} {both}");
-        let compared = Compared { contest: &contest, choice, n: 3, default: Some(2), unplaced: None, others: None };
+        let compared = Compared {
+            contest: &contest,
+            choice,
+            n: 3,
+            default: Some(2),
+            unplaced: None,
+            others: None,
+        };
         let told = compared.verdict();
         assert!(told.starts_with("Keep the default: n = 3, pinned, is +10.0 % "), "{told}");
-        assert!(told.contains("neither the number nor pinning alone") && !told.contains("nothing that was"), "{told}");
+        assert!(
+            told.contains("neither the number nor pinning alone")
+                && !told.contains("nothing that was"),
+            "{told}"
+        );
     }
 
     #[test]
     fn what_others_took_qualifies_every_verdict_on_a_comparison() {
         use Way::{Default, Number, Placed};
         let of = |speeds: &[f64]| {
-            let contest =
-                contest(&[Default, Number, Placed].into_iter().zip(speeds.iter().copied()).collect::<Vec<_>>());
+            let contest = contest(
+                &[Default, Number, Placed]
+                    .into_iter()
+                    .zip(speeds.iter().copied())
+                    .collect::<Vec<_>>(),
+            );
             let choice = contest.choice(true, 0.01);
-            Compared { contest: &contest, choice, n: 3, default: None, unplaced: None, others: Some(0.89) }.verdict()
+            Compared {
+                contest: &contest,
+                choice,
+                n: 3,
+                default: None,
+                unplaced: None,
+                others: Some(0.89),
+            }
+            .verdict()
         };
         let clause = ", beside others that took 89 % of the contexts' time.";
         for speeds in [[1.0, 1.5, 2.0], [1.0, 1.5, 1.2], [1.0, 1.0, 0.9], [1.0, 0.8, 0.7]] {
@@ -214,13 +272,24 @@ mod tests {
     #[test]
     fn the_note_has_every_way_and_the_verdict() {
         let contest = contest(&[(Way::Default, 1.0), (Way::Number, 1.5), (Way::Placed, 2.0)]);
-        let compared =
-            Compared { contest: &contest, choice: Choice::Placed, n: 3, default: None, unplaced: None, others: None };
+        let compared = Compared {
+            contest: &contest,
+            choice: Choice::Placed,
+            n: 3,
+            default: None,
+            unplaced: None,
+            others: None,
+        };
         let note = compared.note(&Scale::new(&Unit::rate("1/s"), 1.0));
-        assert!(note.starts_with("the last comparison of tune, 6 rounds of fresh windows"), "{note}");
-        for part in
-            ["default: its own number of threads, unpinned: 1.00", "n = 3, unpinned: 1.50", "n = 3, pinned: 2.0"]
-        {
+        assert!(
+            note.starts_with("the last comparison of tune, 6 rounds of fresh windows"),
+            "{note}"
+        );
+        for part in [
+            "default: its own number of threads, unpinned: 1.00",
+            "n = 3, unpinned: 1.50",
+            "n = 3, pinned: 2.0",
+        ] {
             assert!(note.contains(part), "{part}: {note}");
         }
         assert!(note.contains(". Run it with n = 3, pinned: ") && !note.ends_with('.'), "{note}");

@@ -41,7 +41,8 @@ pub(super) enum State {
 }
 
 impl State {
-    const ALL: [Self; 6] = [Self::Unknown, Self::Running, Self::Waiting, Self::Locked, Self::Asleep, Self::Ended];
+    const ALL: [Self; 6] =
+        [Self::Unknown, Self::Running, Self::Waiting, Self::Locked, Self::Asleep, Self::Ended];
 
     /// Where time in this state is summed up; what is not known or over counts as sleep.
     fn sum(self) -> usize {
@@ -54,7 +55,8 @@ impl State {
     }
 }
 
-/// An account that adds up: the time in each state is that from its beginning to its mark. Times are nanoseconds on the monotonic clock.
+/// An account that adds up: the time in each state is that from its beginning to its mark. Times
+/// are nanoseconds on the monotonic clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Account(Words);
 
@@ -73,7 +75,8 @@ impl Account {
 
     /// `None`: it was read while it was written, and does not add up.
     pub(super) fn parse(words: Words) -> Option<Self> {
-        let sum = words[SPENT..VOLUNTARY].iter().try_fold(0u64, |sum, &part| sum.checked_add(part))?;
+        let sum =
+            words[SPENT..VOLUNTARY].iter().try_fold(0u64, |sum, &part| sum.checked_add(part))?;
         let adds_up = (words[MARK] >> 3).checked_sub(words[BEGIN])? == sum;
         let known = (words[MARK] & 7) < State::ALL.len() as u64;
         (adds_up && known).then_some(Self(words))
@@ -98,7 +101,8 @@ impl Account {
 
     /// Which thread it is of.
     pub(super) fn id(&self) -> ThreadId {
-        // The halves of the word are what was shifted into it; the kernel's numbers of threads fit an int.
+        // The halves of the word are what was shifted into it; the kernel's numbers of threads fit
+        // an int.
         let (pid, tid) = ((self.0[ID] >> 32) as i32, self.0[ID] as i32);
         ThreadId { pid: Pid(pid), tid: Tid(tid), start: StartTime(self.0[START] / tick()) }
     }
@@ -119,17 +123,26 @@ impl Account {
         Self(words)
     }
 
-    /// What the thread did until `end`, where it has been in `state` since the last thing that happened to it. `comm`: its name,
-    /// where it still lives.
-    pub(super) fn activity(&self, id: ThreadId, comm: Option<String>, state: State, end: u64) -> ThreadActivity {
+    /// What the thread did until `end`, where it has been in `state` since the last thing that
+    /// happened to it. `comm`: its name, where it still lives.
+    pub(super) fn activity(
+        &self,
+        id: ThreadId,
+        comm: Option<String>,
+        state: State,
+        end: u64,
+    ) -> ThreadActivity {
         let mut words = self.0;
         if state != State::Ended {
             words[state.sum()] += end.saturating_sub(self.since());
         }
-        let [ran, waited, locked, slept] = [SPENT, SPENT + 1, SPENT + 2, SPENT + 3].map(|sum| words[sum]);
+        let [ran, waited, locked, slept] =
+            [SPENT, SPENT + 1, SPENT + 2, SPENT + 3].map(|sum| words[sum]);
         let name = || {
-            let bytes: Vec<u8> = self.0[COMM..].iter().flat_map(|word| word.to_ne_bytes()).collect();
-            String::from_utf8_lossy(bytes.split(|&byte| byte == 0).next().unwrap_or_default()).into_owned()
+            let bytes: Vec<u8> =
+                self.0[COMM..].iter().flat_map(|word| word.to_ne_bytes()).collect();
+            String::from_utf8_lossy(bytes.split(|&byte| byte == 0).next().unwrap_or_default())
+                .into_owned()
         };
         ThreadActivity {
             id,
@@ -207,24 +220,37 @@ mod tests {
         assert_eq!(activity(State::Asleep, None).slept, ns(800));
         let ended = activity(State::Ended, None);
         assert_eq!((ended.elapsed, ended.comm.as_str()), (ns(1_000), "x"));
-        assert_eq!(account.activity(id(), None, State::Running, 1_900).ran, ns(400), "events after the end stay out");
+        assert_eq!(
+            account.activity(id(), None, State::Running, 1_900).ran,
+            ns(400),
+            "events after the end stay out"
+        );
     }
 
     #[test]
     fn a_window_has_what_was_added_in_it() {
         let ns = Duration::from_nanos;
-        // Asleep since 1,400; the window begins at 1,500, it sleeps on to 1,700 and then runs to its end at 2,000.
+        // Asleep since 1,400; the window begins at 1,500, it sleeps on to 1,700 and then runs to
+        // its end at 2,000.
         let earlier = account(1_000, State::Asleep, [300, 0, 0, 100]);
         let later = account(1_000, State::Running, [300, 0, 0, 400]);
-        let seen = later.added(&earlier, State::Asleep, 1_500).activity(id(), None, State::Running, 2_000);
+        let seen =
+            later.added(&earlier, State::Asleep, 1_500).activity(id(), None, State::Running, 2_000);
         assert_eq!((seen.ran, seen.slept, seen.elapsed), (ns(300), ns(200), ns(500)));
         // Nothing happened in it.
-        let quiet = earlier.added(&earlier, State::Asleep, 1_500).activity(id(), None, State::Asleep, 2_000);
+        let quiet = earlier.added(&earlier, State::Asleep, 1_500).activity(
+            id(),
+            None,
+            State::Asleep,
+            2_000,
+        );
         assert_eq!((quiet.ran, quiet.slept, quiet.elapsed), (ns(0), ns(500), ns(500)));
-        // Nothing had ever happened to it before: /proc said that it waits for a lock, and its wake-up says so, too.
+        // Nothing had ever happened to it before: /proc said that it waits for a lock, and its
+        // wake-up says so, too.
         let unknown = Account::begin(id(), 1_000, Duration::ZERO);
         let woken = account(1_000, State::Waiting, [0, 0, 800, 0]);
-        let seen = woken.added(&unknown, State::Locked, 1_500).activity(id(), None, State::Waiting, 2_000);
+        let seen =
+            woken.added(&unknown, State::Locked, 1_500).activity(id(), None, State::Waiting, 2_000);
         assert_eq!((seen.locked, seen.waited, seen.elapsed), (Some(ns(300)), ns(200), ns(500)));
     }
 

@@ -1,4 +1,5 @@
-//! The program in the kernel and what it shares with us: accounts of threads, and the processes that are watched.
+//! The program in the kernel and what it shares with us: accounts of threads, and the processes
+//! that are watched.
 
 use super::account::{Account, Words};
 use super::obstacle::told;
@@ -11,8 +12,10 @@ use std::io;
 use std::time::{Duration, Instant};
 
 /// Built from `bpf/monitor.bpf.c` by `bpf/build.sh`.
-static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("CARGO_MANIFEST_DIR"), "/bpf/monitor.bpf.o"));
-/// Its programs, and the tracepoints they belong to; new threads are caught before anything is said about old ones.
+static OBJECT: &[u8] =
+    aya::include_bytes_aligned!(concat!(env!("CARGO_MANIFEST_DIR"), "/bpf/monitor.bpf.o"));
+/// Its programs, and the tracepoints they belong to; new threads are caught before anything is said
+/// about old ones.
 const PROGRAMS: [(&str, &str); 5] = [
     ("forked", "sched_process_fork"),
     ("replaced", "sched_process_exec"),
@@ -21,7 +24,8 @@ const PROGRAMS: [(&str, &str); 5] = [
     ("switched", "sched_switch"),
 ];
 
-/// An account is half written for some nanoseconds, unless a hypervisor takes the CPU away just then.
+/// An account is half written for some nanoseconds, unless a hypervisor takes the CPU away just
+/// then.
 const PATIENCE: Duration = Duration::from_millis(20);
 
 /// The kernel's side.
@@ -40,8 +44,11 @@ impl Kernel {
             program(&mut bpf, name)?.load(tracepoint, btf)?;
         }
         // The object is a part of this program and has these maps.
-        let mut map = |name: &str| bpf.take_map(name).ok_or(aya::maps::MapError::InvalidName { name: name.into() });
-        let (threads, processes) = (Map::try_from(map("threads")?)?, Map::try_from(map("processes")?)?);
+        let mut map = |name: &str| {
+            bpf.take_map(name).ok_or(aya::maps::MapError::InvalidName { name: name.into() })
+        };
+        let (threads, processes) =
+            (Map::try_from(map("threads")?)?, Map::try_from(map("processes")?)?);
         let missed = Array::try_from(map("lost")?)?;
         Ok(Self { bpf, threads, processes, missed, attached: Vec::new() })
     }
@@ -86,16 +93,19 @@ impl Kernel {
         !self.attached.is_empty()
     }
 
-    /// Has the kernel's side watch what these processes fork, and no others: what they have forked is among them by now.
+    /// Has the kernel's side watch what these processes fork, and no others: what they have forked
+    /// is among them by now.
     pub(super) fn name(&mut self, pids: &HashSet<u32>) -> io::Result<()> {
-        let named: HashSet<u32> = self.processes.keys().collect::<Result<_, _>>().map_err(io::Error::other)?;
+        let named: HashSet<u32> =
+            self.processes.keys().collect::<Result<_, _>>().map_err(io::Error::other)?;
         // Where there is no room new threads are found by looking.
         pids.difference(&named).for_each(|pid| drop(self.processes.insert(pid, 0, 0)));
         named.difference(pids).for_each(|pid| drop(self.processes.remove(pid)));
         Ok(())
     }
 
-    /// An account that adds up: what is written at the moment is read again. `None`: there is none, or it is never whole.
+    /// An account that adds up: what is written at the moment is read again. `None`: there is none,
+    /// or it is never whole.
     pub(super) fn account(&self, tid: u32) -> Option<Account> {
         let begin = Instant::now();
         loop {

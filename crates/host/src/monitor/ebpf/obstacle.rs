@@ -17,7 +17,10 @@ pub(super) fn obstacle() -> Option<Unavailable> {
         return Some(not_permitted());
     }
     if !std::path::Path::new("/sys/kernel/btf/vmlinux").exists() {
-        return obstacle("no type information (/sys/kernel/btf/vmlinux)", "use a kernel with CONFIG_DEBUG_INFO_BTF");
+        return obstacle(
+            "no type information (/sys/kernel/btf/vmlinux)",
+            "use a kernel with CONFIG_DEBUG_INFO_BTF",
+        );
     }
     let namespace = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
     if namespace.as_os_str() != FIRST {
@@ -34,7 +37,11 @@ pub(super) fn obstacle() -> Option<Unavailable> {
 }
 
 fn not_permitted() -> Unavailable {
-    Unavailable::new(Layer::Ebpf, "not permitted", "sudo setcap cap_bpf,cap_perfmon+ep \"$(command -v pinwise)\"")
+    Unavailable::new(
+        Layer::Ebpf,
+        "not permitted",
+        "sudo setcap cap_bpf,cap_perfmon+ep \"$(command -v pinwise)\"",
+    )
 }
 
 /// Why it cannot be, by the kernel's answer.
@@ -45,7 +52,11 @@ pub(super) fn refused(error: &(impl Error + 'static)) -> Unavailable {
     if causes.any(|error| error.downcast_ref::<io::Error>().is_some_and(denied)) {
         return not_permitted();
     }
-    Unavailable::new(Layer::Ebpf, told(error), "use Linux 5.15 or later, with CONFIG_BPF_SYSCALL and CONFIG_BPF_JIT")
+    Unavailable::new(
+        Layer::Ebpf,
+        told(error),
+        "use Linux 5.15 or later, with CONFIG_BPF_SYSCALL and CONFIG_BPF_JIT",
+    )
 }
 
 /// What happened with all its causes, the first line of each.

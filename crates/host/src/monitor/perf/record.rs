@@ -67,7 +67,8 @@ fn parse(record: &[u8]) -> Option<Record> {
         SWITCH_CPU_WIDE if misc & SWITCH_OUT != 0 => {
             What::Switch { next: word(body, 4)?, preempted: misc & PREEMPTED != 0 }
         }
-        // The other half of a switch says nothing new, but where the kernel hides what the one before does.
+        // The other half of a switch says nothing new, but where the kernel hides what the one
+        // before does.
         SWITCH_CPU_WIDE => What::Turn,
         // pid, parent's pid, tid, parent's tid.
         FORK | EXIT => {
@@ -106,13 +107,18 @@ pub(super) mod tests {
 
     /// A record in the kernel's form.
     pub(in crate::monitor::perf) fn bytes(record: &Record) -> Vec<u8> {
-        let words = |words: &[u32]| words.iter().flat_map(|word| word.to_ne_bytes()).collect::<Vec<u8>>();
+        let words =
+            |words: &[u32]| words.iter().flat_map(|word| word.to_ne_bytes()).collect::<Vec<u8>>();
         let (kind, misc, body) = match &record.what {
-            What::Switch { next, preempted } => {
-                (SWITCH_CPU_WIDE, SWITCH_OUT | if *preempted { PREEMPTED } else { 0 }, words(&[*next, *next]))
-            }
+            What::Switch { next, preempted } => (
+                SWITCH_CPU_WIDE,
+                SWITCH_OUT | if *preempted { PREEMPTED } else { 0 },
+                words(&[*next, *next]),
+            ),
             What::Turn => (SWITCH_CPU_WIDE, 0, words(&[1, 1])),
-            What::Fork { parent } => (FORK, 0, words(&[record.pid, *parent, record.tid, *parent, 0, 0])),
+            What::Fork { parent } => {
+                (FORK, 0, words(&[record.pid, *parent, record.tid, *parent, 0, 0]))
+            }
             What::Exit => (EXIT, 0, words(&[record.pid, 1, record.tid, 1, 0, 0])),
             What::Comm(name) => {
                 let mut body = words(&[record.pid, record.tid]);
@@ -124,12 +130,14 @@ pub(super) mod tests {
         };
         let size = (HEADER + body.len() + ID) as u16;
         let header = [&kind.to_ne_bytes()[..], &misc.to_ne_bytes(), &size.to_ne_bytes()].concat();
-        [header, body, words(&[record.pid, record.tid]), record.time.to_ne_bytes().to_vec()].concat()
+        [header, body, words(&[record.pid, record.tid]), record.time.to_ne_bytes().to_vec()]
+            .concat()
     }
 
     fn any_record() -> impl Strategy<Value = Record> {
         let what = prop_oneof![
-            (any::<u32>(), any::<bool>()).prop_map(|(next, preempted)| What::Switch { next, preempted }),
+            (any::<u32>(), any::<bool>())
+                .prop_map(|(next, preempted)| What::Switch { next, preempted }),
             Just(What::Turn),
             any::<u32>().prop_map(|parent| What::Fork { parent }),
             Just(What::Exit),
@@ -166,7 +174,8 @@ pub(super) mod tests {
 
     #[test]
     fn kinds_of_no_interest_are_passed_over() {
-        let switch = Record { time: 5, pid: 1, tid: 2, what: What::Switch { next: 3, preempted: true } };
+        let switch =
+            Record { time: 5, pid: 1, tid: 2, what: What::Switch { next: 3, preempted: true } };
         let mut other = bytes(&switch);
         other[..4].copy_from_slice(&9u32.to_ne_bytes());
         let text = [other, bytes(&switch)].concat();

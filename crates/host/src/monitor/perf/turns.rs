@@ -83,7 +83,8 @@ impl Turns {
         (self.cpu, self.now) = (Some(cpu), Some((Doing::Running, time)));
     }
 
-    /// Records of `cpu` before `time` were lost: nobody knows how long a turn on it went on, nor whether a thread that waited got it.
+    /// Records of `cpu` before `time` were lost: nobody knows how long a turn on it went on, nor
+    /// whether a thread that waited got it.
     fn cut(&mut self, time: u64, cpu: CpuId) {
         let open = match self.now {
             Some((Doing::Running, _)) => self.cpu == Some(cpu),
@@ -100,7 +101,8 @@ impl Turns {
 #[derive(Debug, Default)]
 pub(super) struct Book {
     begin: u64,
-    /// Two are looked for in each record of a switch, and a program has few: a tree is faster than a table there.
+    /// Two are looked for in each record of a switch, and a program has few: a tree is faster than
+    /// a table there.
     pub(super) threads: BTreeMap<u32, Turns>,
     pub(super) lost: u64,
     /// When records of a CPU were lost last.
@@ -146,7 +148,8 @@ impl Book {
                 if self.threads.values().any(|turns| turns.pid == parent && turns.ended.is_none()) {
                     // A new thread waits for its first turn.
                     let now = Some((Doing::Preempted, time));
-                    self.threads.insert(tid, Turns { pid, born: Some(time), now, ..Turns::default() });
+                    self.threads
+                        .insert(tid, Turns { pid, born: Some(time), now, ..Turns::default() });
                 }
             }
             What::Comm(name) => {
@@ -236,7 +239,10 @@ mod tests {
             book.see(CpuId(0), record);
         }
         let born = &book.threads[&20];
-        assert_eq!((born.born, born.ended, born.comm.as_deref()), (Some(110), Some(140), Some("worker")));
+        assert_eq!(
+            (born.born, born.ended, born.comm.as_deref()),
+            (Some(110), Some(140), Some("worker"))
+        );
         assert_eq!((born.ran(500), born.preempted(500)), (Some(ns(21)), ns(10)));
         assert_eq!((book.lost, book.threads.len()), (7, 2));
         assert_eq!(book.threads[&10].ran(500), Some(ns(20)));
@@ -268,8 +274,16 @@ mod tests {
             (Some(ns(10)), 1),
             "the turn that nobody saw end does not count"
         );
-        assert_eq!(ran(12), Some(ns(25)), "the turn that was open when records were lost does not count");
-        assert_eq!((ran(13), book.threads[&13].preempted(200)), (Some(ns(10)), ns(0)), "from the gap on");
+        assert_eq!(
+            ran(12),
+            Some(ns(25)),
+            "the turn that was open when records were lost does not count"
+        );
+        assert_eq!(
+            (ran(13), book.threads[&13].preempted(200)),
+            (Some(ns(10)), ns(0)),
+            "from the gap on"
+        );
         assert_eq!(book.lost, 6);
     }
 

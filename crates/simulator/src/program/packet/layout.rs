@@ -1,7 +1,8 @@
 //! Where the instances of a packet program keep things.
 //!
-//! Everything gets memory of its own, one thing after the other, on lines of the second level. The instances differ in size by no power of
-//! two, so equal places of two instances do not meet in one set of the first level.
+//! Everything gets memory of its own, one thing after the other, on lines of the second level. The
+//! instances differ in size by no power of two, so equal places of two instances do not meet in one
+//! set of the first level.
 
 use super::super::{Address, Region, Ring};
 
@@ -10,8 +11,8 @@ const SLOTS: u32 = 16;
 /// A thread's own variables, and how far apart those are that one block after the other loads.
 const VARIABLES: u64 = 256;
 const VARIABLE: u64 = 8;
-/// Buffers for packets, and bytes of each: enough that one is out of the first level before its turn comes again, as it is
-/// when the interface writes new packets to memory.
+/// Buffers for packets, and bytes of each: enough that one is out of the first level before its
+/// turn comes again, as it is when the interface writes new packets to memory.
 const BUFFERS: u64 = 128;
 const BUFFER: u64 = 1600;
 /// Bytes between entries of a log.
@@ -49,7 +50,9 @@ impl Layout {
     pub(super) fn packets(&mut self, words: u64, distance: u64) -> Vec<Address> {
         let base = self.take(BUFFERS * BUFFER);
         let length = BUFFERS * BUFFER;
-        (0..words).map(|word| Address::Walk { base: base + word * distance, stride: BUFFER, length }).collect()
+        (0..words)
+            .map(|word| Address::Walk { base: base + word * distance, stride: BUFFER, length })
+            .collect()
     }
 
     /// The bytes of packets, one after the other.
@@ -60,7 +63,11 @@ impl Layout {
     /// The words of entries of a log, of one entry after the other.
     pub(super) fn log(&mut self, entries: u64, words: u64) -> Vec<Address> {
         let base = self.take(entries * LOGGED);
-        let word = |word| Address::Walk { base: base + word * 8, stride: LOGGED, length: entries * LOGGED };
+        let word = |word| Address::Walk {
+            base: base + word * 8,
+            stride: LOGGED,
+            length: entries * LOGGED,
+        };
         (0..words).map(word).collect()
     }
 

@@ -17,9 +17,14 @@ impl Head {
     pub(super) fn parse(line: &str) -> Result<Self, String> {
         let words: Vec<&str> = line.split_whitespace().collect();
         let &[name, "#HWCs", contexts, "#Nodes", nodes, "SMT", smt] = words.as_slice() else {
-            return Err("expected '#NAME #HWCs N #Nodes N SMT 0|1', the head of an .mct file".into());
+            return Err(
+                "expected '#NAME #HWCs N #Nodes N SMT 0|1', the head of an .mct file".into()
+            );
         };
-        let name = name.strip_prefix('#').filter(|name| !name.is_empty()).ok_or("expected '#NAME' first")?;
+        let name = name
+            .strip_prefix('#')
+            .filter(|name| !name.is_empty())
+            .ok_or("expected '#NAME' first")?;
         let contexts = contexts.parse().ok().filter(|number| (2..=MOST_CONTEXTS).contains(number));
         let contexts = contexts.ok_or(format!("#HWCs: expected 2 to {MOST_CONTEXTS}"))?;
         let nodes = nodes.parse().ok().filter(|number| (1..=contexts).contains(number));
@@ -45,12 +50,18 @@ impl Head {
         let n = self.contexts;
         let between = || (0..n * n).filter(|cell| cell / n != cell % n);
         let missing = between().find(|&cell| cells[cell].is_none());
-        let first = missing.map_or(String::new(), |cell| format!(" (first missing: {} to {})", cell / n, cell % n));
+        let first = missing.map_or(String::new(), |cell| {
+            format!(" (first missing: {} to {})", cell / n, cell % n)
+        });
         let found = between().filter(|&cell| cells[cell].is_some()).count();
         complete(format!("latencies between contexts{first}"), n * (n - 1), found)
     }
 
-    pub(super) fn memory(&self, line: &str, memory: &mut BTreeMap<CpuId, BTreeMap<usize, f64>>) -> Result<(), String> {
+    pub(super) fn memory(
+        &self,
+        line: &str,
+        memory: &mut BTreeMap<CpuId, BTreeMap<usize, f64>>,
+    ) -> Result<(), String> {
         let (context, node, value) = triple(line, self.contexts, self.nodes)?;
         if value > 0.0 {
             // Contexts are below MOST_CONTEXTS.
@@ -73,5 +84,9 @@ fn triple(line: &str, rows: usize, columns: usize) -> Result<(usize, usize, f64)
             .ok_or(format!("'{word}': expected a number below {bound}"))
     };
     let cycles = value.parse().ok().filter(|value: &f64| value.is_finite() && *value >= 0.0);
-    Ok((index(from, rows)?, index(to, columns)?, cycles.ok_or(format!("'{value}': expected a number of cycles"))?))
+    Ok((
+        index(from, rows)?,
+        index(to, columns)?,
+        cycles.ok_or(format!("'{value}': expected a number of cycles"))?,
+    ))
 }
