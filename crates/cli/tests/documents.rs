@@ -1,5 +1,5 @@
-//! What commands print about one real campaign: the JSON documents that `docs/JSON.md` promises,
-//! and the report.
+//! What commands print about one real campaign: the JSON documents that
+//! `docs/reference/json.md` promises, and the report.
 
 mod support;
 
@@ -234,7 +234,8 @@ fn has(value: &Value, path: &str) -> bool {
 #[test]
 fn every_documented_field_is_in_the_real_document_and_the_other_way_round() {
     let text =
-        fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/JSON.md")).unwrap();
+        fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/json.md"))
+            .unwrap();
     let documents = documents();
     let mut seen = BTreeSet::new();
     for section in text.split("\n## ").skip(1) {

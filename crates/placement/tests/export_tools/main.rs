@@ -1,8 +1,8 @@
 //! What other tools make of an exported plan: the threads or processes end up on the planned CPUs,
 //! or the tool's own reading of the text is the plan. A tool that is not installed is named and
-//! left out; with CI=true that is a failure. docs/EXPORTS.md has the table of tools and versions.
-//! Debian packages: util-linux numactl hwloc gcc systemd dpdk libomp5 likwid openmpi-bin slurmctld
-//! slurmd slurm-client munge.
+//! left out; with CI=true that is a failure. docs/reference/exports.md has the table of tools and
+//! versions. Debian packages: util-linux numactl hwloc gcc systemd dpdk libomp5 likwid openmpi-bin
+//! slurmctld slurmd slurm-client munge.
 
 mod commands;
 mod launchers;

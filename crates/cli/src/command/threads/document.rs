@@ -1,4 +1,4 @@
-//! The answer, as `--json` prints it; docs/JSON.md describes the fields.
+//! The answer, as `--json` prints it; docs/reference/json.md describes the fields.
 
 use super::Answer;
 use super::arguments::Method;

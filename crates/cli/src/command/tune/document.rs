@@ -1,4 +1,4 @@
-//! What was found, and as `--json` prints it; docs/JSON.md describes the fields.
+//! What was found, and as `--json` prints it; docs/reference/json.md describes the fields.
 
 use super::finals::Finals;
 use super::trial::{Trial, Trials};
