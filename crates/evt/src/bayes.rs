@@ -3,7 +3,7 @@
 //! The maximum of the likelihood says little from 50 values: on half the samples it lies at an
 //! infinite end. A prior on the tail index k = -shape settles that: log-normal with median 0.12 and
 //! standard deviation 0.5 in the logarithm, wide enough for everything met in assignment spaces
-//! (docs/BOUND.md), and 1/scale for the scale, which prefers none.
+//! (docs/method/bound.md), and 1/scale for the scale, which prefers none.
 //!
 //! With a = scale/k, the distance from the threshold to the end, the log-likelihood of m
 //! exceedances is -m ln(k a) + (1/k - 1) S(a), S(a) = sum ln(1 - y/a): one sum per a serves every

@@ -37,7 +37,7 @@ pub fn better_fraction(n: u64, confidence: f64) -> Option<f64> {
 ///
 /// Each look is another chance to stop on a bound that is too low by bad luck. Doubling makes few
 /// looks (7 from 500 to 32,000), so that the confidence of the look at which a campaign stops stays
-/// close to the one asked for; a look every 100 runs does not (docs/BOUND.md).
+/// close to the one asked for; a look every 100 runs does not (docs/method/bound.md).
 pub fn looks(start: u64, step: Option<u64>) -> impl Iterator<Item = u64> {
     let next = move |&n: &u64| match step {
         Some(step) => n.checked_add(step.max(1)),

@@ -26,8 +26,8 @@
 //!
 //! With privilege the kernel's records of context switches ([`Layer::Perf`]) tell every turn on a
 //! CPU, and a program in the kernel ([`Layer::Ebpf`]) keeps exact accounts of all of it, the time
-//! at locks included. docs/MONITOR.md compares them. A [`Lookout`] gives them up for a program that
-//! they cost too much; how often that is looked at is a matter of its `Budget`.
+//! at locks included. docs/method/monitor.md compares them. A [`Lookout`] gives them up for a
+//! program that they cost too much; how often that is looked at is a matter of its `Budget`.
 
 mod activity;
 mod budget;

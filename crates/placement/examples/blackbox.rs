@@ -1,4 +1,5 @@
-//! How good BlackBox's choice is, and from how few experiments: the tables of docs/PREDICTION.md.
+//! How good BlackBox's choice is, and from how few experiments: the tables of
+//! docs/method/prediction.md.
 //!
 //! `cargo run --release -p pinwise-placement --example blackbox -- DIR [PROGRAM…]`, by default on
 //! the nine IPFwd programs of the paper, with 6 and 24 threads on the simulated UltraSPARC T2. What

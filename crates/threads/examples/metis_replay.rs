@@ -1,6 +1,6 @@
 //! Number of threads and placement from a quarter of the cells of the published Metis tables,
 //! scored against all of them: `cargo run --release -p pinwise-threads --example metis_replay`.
-//! Prints what docs/SCALABILITY.md holds.
+//! Prints what docs/method/scalability.md holds.
 
 mod metis;
 

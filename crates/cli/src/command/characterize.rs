@@ -31,7 +31,7 @@ const STRESSORS: u16 = 8;
 /// sharing level the machine has, in growing number, each until its accumulated rate is within the
 /// MAIV of the steady one (FAME). The result is the slowdown tables, the critical resources, who is
 /// sensitive, whom to run beside whom, and whether other cores matter. It is kept with the
-/// machine's fingerprint. docs/CHARACTERIZATION.md tells how.
+/// machine's fingerprint. docs/method/characterization.md explains the method.
 #[derive(Args)]
 #[command(after_help = "Examples:
   pinwise characterize                                    this machine

@@ -26,7 +26,7 @@ use std::path::PathBuf;
 /// Two threads of pinwise's own pass a cache line to and fro with compare-and-swap, between each
 /// pair of contexts, in both directions, on fresh pages and several lines of each; 16 ms for a
 /// pair. A latency is one way: half a round trip. The levels are found from the latencies alone,
-/// then held against those that the machine declares. docs/LATENCY.md tells how.
+/// then held against those that the machine declares. docs/method/latency.md explains the method.
 #[derive(Args)]
 #[command(after_help = "Examples:
   pinwise latency                                this machine

@@ -46,8 +46,8 @@ use trial::Trials;
 /// measured in turn, on fresh windows: only these are announced. Where pinning or the number does
 /// not help beyond its interval the plan leaves it out. All of it ends by --budget where that is
 /// long enough for the least that it takes: some windows or runs with two numbers, one to get to
-/// know the program with each that is placed, and three rounds of the last comparison. docs/TUNE.md
-/// tells more.
+/// know the program with each that is placed, and three rounds of the last comparison.
+/// docs/method/tune.md explains the method.
 #[derive(Args)]
 // The parser takes the place of n for the end of a line; an escape sequence without effect, which
 // goes where no colours go, keeps it.

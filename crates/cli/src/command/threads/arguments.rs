@@ -21,7 +21,7 @@ use std::time::Duration;
 /// place in the arguments. Each probe begins when the worker threads exist and work, and tells how
 /// they spend their time: waiting for each other (LOCK), voluntary context switches (VCX_RATE),
 /// migrations (MIGR_RATE), and how much of the machine is busy (CPU_UTIL). Every probe is ended
-/// with all it has started. docs/THREADS.md tells how the answer is found.
+/// with all it has started. docs/method/threads.md explains the search.
 #[derive(Args)]
 // The parser takes the place of n for the end of a line; an escape sequence without effect, which
 // goes where no colours go, keeps it.
@@ -108,8 +108,8 @@ pub(crate) struct Asked {
     /// How long the threads are watched in a probe
     #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = time, help_heading = "Search")]
     pub(super) probe: Duration,
-    /// What counts as high for the published search, a file as in docs/THREADS.md [default: in
-    /// proportion to the model of the paper's machine]
+    /// What counts as high for the published search, a file as in docs/method/threads.md [default:
+    /// in proportion to the model of the paper's machine]
     #[arg(long, value_name = "FILE", help_heading = "Search")]
     pub(super) thresholds: Option<PathBuf>,
 
