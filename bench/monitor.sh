@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What watching a program costs it, by layer: the table in docs/BENCHMARKS.md. Four programs whose threads wait for each other, five minutes in all.
+# What watching a program costs it, by layer: the table in docs/lab/benchmarks.md. Four programs whose threads wait for each other, five minutes in all.
 # chosen: as `pinwise threads` does, the best layer that is allowed, given up where it costs the program too much.
 # Usage: bench/monitor.sh [locks|queue|barrier|tokens …] [proc|perf|ebpf|chosen …]      ROUNDS=50 windows of WINDOW=200 ms for each way
 # As root, or with cap_bpf and cap_perfmon; ways that are not allowed are left out and named.

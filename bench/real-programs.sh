@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Places real programs on this machine and prints what docs/BENCHMARKS.md quotes: best, unpinned, gain, measurements and time.
+# Places real programs on this machine and prints what docs/lab/benchmarks.md quotes: best, unpinned, gain, measurements and time.
 # Usage: bench/real-programs.sh [built-in|dpdk|redis|memcached|pigz …]     (all of them without arguments, about six minutes)
 # Needs: cargo build --release --bins --examples, and the Debian packages that ./test installs. Everything is bounded and on loopback.
 set -euo pipefail

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # How many threads real programs should run on this machine: what each method of `pinwise threads` answers, how long it takes, and how much
-# speed the answer loses against a full sweep. Prints the table that docs/BENCHMARKS.md quotes.
+# speed the answer loses against a full sweep. Prints the table that docs/lab/benchmarks.md quotes.
 # Usage: bench/threads.sh [pigz|pbzip2|xz|zstd|ffmpeg|x264|sysbench-cpu|sysbench-threads|memcached|openmp …]   (all without arguments)
 # Needs: cargo build --release --bins --examples, python3, gcc and the programs' Debian packages; those that are absent are left out.
 # METHODS: what is compared with the sweep. BUDGET: what a survey may take. ROUNDS: how often the sweep tries each number. WINDOW: so long

@@ -3,9 +3,9 @@
 //! One SQLite file holds any number of campaigns; `schema.sql` describes its tables, which are
 //! meant to be asked with the `sqlite3` shell too. It runs in write-ahead mode with
 //! `synchronous=FULL`: each append ends in an `fsync`, so that a record survives the death of the
-//! process and of the machine, at a fraction of a millisecond each (docs/BENCHMARKS.md), or more
-//! where the disk is busy. Measurements that repeat bit for bit, those of virtual time, survive the
-//! process alone ([`Store::sync_each`]). Processes may share a file; a writer waits for another
+//! process and of the machine, at a fraction of a millisecond each (docs/lab/benchmarks.md), or
+//! more where the disk is busy. Measurements that repeat bit for bit, those of virtual time,
+//! survive the process alone ([`Store::sync_each`]). Processes may share a file; a writer waits for another
 //! one's commit. A campaign itself has one writer, see [`Store::claim`].
 
 mod campaign;

@@ -1,6 +1,6 @@
 //! `pinwise place` on real programs: a packet forwarder, two key-value stores, a compressor, and
 //! the workloads that ship with pinwise. What is checked is that it measures, concludes, and leaves
-//! everything as it was; how fast is a matter of docs/BENCHMARKS.md.
+//! everything as it was; how fast is a matter of docs/lab/benchmarks.md.
 
 mod support;
 

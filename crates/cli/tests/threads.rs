@@ -1,7 +1,7 @@
 //! `pinwise threads` on real programs: compressors, an OpenMP program, and programs that cannot be
 //! probed. What is checked is that it measures, answers within what was asked, ends what it
-//! started, and says in one line what went wrong; how good the answers are is a matter of docs/
-//! BENCHMARKS.md.
+//! started, and says in one line what went wrong; how good the answers are is a matter of
+//! docs/lab/benchmarks.md.
 
 mod support;
 

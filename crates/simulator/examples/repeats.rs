@@ -1,4 +1,4 @@
-//! How well measurements of one assignment repeat: the table of docs/SIMULATOR.md.
+//! How well measurements of one assignment repeat: the table of docs/lab/simulator.md.
 //!
 //!     cargo run --release -p pinwise-simulator --example repeats
 //!

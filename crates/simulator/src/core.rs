@@ -2,7 +2,7 @@
 //!
 //! In a cycle, every pipe picks one instruction of a ready strand; where pipes pick for the same
 //! unit, one of them picks again; then the divide unit and the port of the cache, if they can,
-//! start what waits for them. The rules are explained in docs/SIMULATOR.md.
+//! start what waits for them. The rules are explained in docs/lab/simulator.md.
 //!
 //! [`Core::cycle`] does that and nothing else, cycle by cycle. [`Core::event`] does it in the
 //! cycles in which a unit is needed, and lets each pipe by itself get from one of them to the next

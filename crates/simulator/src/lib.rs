@@ -3,7 +3,7 @@
 //! A [`Processor`] is a description: levels of sharing, units, caches, memory, read from a text. A
 //! [`Program`] is a small stream of typed instructions; a [`Job`] is the programs that run together
 //! and the rings between them. A [`Chip`] is a processor with a job on it; it runs for so many
-//! cycles and says what every thread has done. docs/SIMULATOR.md explains the model.
+//! cycles and says what every thread has done. docs/lab/simulator.md explains the model.
 //!
 //! ```
 //! use pinwise_simulator::program::Microbenchmark;

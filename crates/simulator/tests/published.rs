@@ -6,7 +6,7 @@ use pinwise_simulator::characterization::{self, Experiment, Figure};
 use pinwise_simulator::program::Microbenchmark;
 use std::path::{Path, PathBuf};
 
-/// Sets of start offsets. docs/FIDELITY.md has more.
+/// Sets of start offsets. docs/lab/fidelity.md has more.
 const SETS: usize = 2;
 
 fn published(name: &str) -> Option<String> {

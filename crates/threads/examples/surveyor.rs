@@ -1,6 +1,6 @@
-//! The search that looks at speed on the modelled machine, beside the published one: `cargo run
-//! --release -p pinwise-threads --example surveyor`. Prints the table of docs/FIDELITY-THREADS.md;
-//! with names of programs, their rows. Deterministic by its seeds.
+//! The search that looks at speed, compared with the published one on the modelled machine: `cargo
+//! run --release -p pinwise-threads --example surveyor`. Prints the table of
+//! docs/lab/fidelity-threads.md; with names of programs, their rows. Deterministic by its seeds.
 
 #[allow(dead_code)]
 mod published;

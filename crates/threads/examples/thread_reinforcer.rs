@@ -1,5 +1,5 @@
 //! The published search on the model, program by program, beside what the paper reports; as
-//! Markdown, for docs/FIDELITY-THREADS.md: `cargo run --release -p pinwise-threads --example
+//! Markdown, for docs/lab/fidelity-threads.md: `cargo run --release -p pinwise-threads --example
 //! thread_reinforcer`.
 
 #[allow(dead_code)]

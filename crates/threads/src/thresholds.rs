@@ -34,7 +34,7 @@ pub struct Thresholds {
 
 impl Thresholds {
     /// As calibrated on the model of the paper's machine from the paper's three examples
-    /// (docs/FIDELITY-THREADS.md), for steps of 8 threads on 24 contexts.
+    /// (docs/lab/fidelity-threads.md), for steps of 8 threads on 24 contexts.
     pub const OPTERON_24: Self = Self {
         lock: 41.3,
         delta_lock: 8.26,

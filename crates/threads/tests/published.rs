@@ -10,7 +10,7 @@ use pinwise_threads::Thresholds;
 use std::error::Error;
 
 /// The paper's choices that the model's search does not make, with reasons in
-/// docs/FIDELITY-THREADS.md.
+/// docs/lab/fidelity-threads.md.
 const DIFFERENT: [&str; 4] = ["art", "fma3d", "gafort", "swim"];
 
 #[test]

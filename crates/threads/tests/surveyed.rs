@@ -1,6 +1,5 @@
-//! The search that looks at speed on modelled programs of five kinds: what it chooses is held
-//! against whole runs, and what it takes against what it may take. docs/FIDELITY-THREADS.md has all
-//! sixteen.
+//! The search that looks at speed, on modelled programs of five kinds: its choice is compared with
+//! whole runs, and its cost with its limit. docs/lab/fidelity-threads.md has all sixteen programs.
 
 #[path = "../examples/sweep/mod.rs"]
 #[allow(dead_code)]

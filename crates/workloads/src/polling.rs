@@ -15,7 +15,7 @@
 //! there fills its ring within microseconds and stands still for the rest. On a CPU of its own this
 //! costs a system call per ringful, about a nanosecond a packet.
 //!
-//! The policy was chosen by measurement; see docs/WORKLOADS.md.
+//! The policy was chosen by measurement; see docs/reference/workloads.md.
 
 use crate::pipeline::RING;
 use std::hint;

@@ -2,10 +2,10 @@
 //! possible performance is known.
 //!
 //! `cargo run --release -p pinwise-placement --example certificates -- DIR` prints, in Markdown,
-//! the tables of docs/CERTIFICATES.md: workloads on paper, programs on the simulated UltraSPARC T2,
-//! both together, and workloads of which no published method tells anything. After DIR follow the
-//! names of studies and strategies to be done alone. Every campaign is kept in DIR when it ends and
-//! not made again. Seeds are fixed: the same text comes out again.
+//! the tables of docs/lab/certificates.md: workloads on paper, programs on the simulated UltraSPARC
+//! T2, both together, and workloads that no published method describes. Name studies and strategies
+//! after DIR to run only these. Each campaign is stored in DIR when it ends and is not run again.
+//! Seeds are fixed, so a second run prints the same text.
 
 mod beyond;
 mod campaign;

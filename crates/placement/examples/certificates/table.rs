@@ -1,4 +1,4 @@
-//! The tables of docs/CERTIFICATES.md.
+//! The tables of docs/lab/certificates.md.
 
 use crate::campaign::{EARLY, Run, WITHIN};
 use crate::workloads::{Case, Group, NOISES};

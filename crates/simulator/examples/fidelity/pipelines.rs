@@ -188,7 +188,7 @@ fn comparison(all: &[Figures]) -> String {
     }
     text + "\n*Derived*: printed are the differences of naive, Linux-like and optimal, in packets/s and in percent, of naive where they are gains. \
             Which evenly spread assignments a paper calls balanced or Linux-like, with six threads on eight cores, it does not say: here those \
-            count that share the cores they use evenly, be it all threads in one. The programs are rebuilt from what is said of them ([SIMULATOR.md](SIMULATOR.md)).\n"
+            count that share the cores they use evenly, be it all threads in one. The programs are rebuilt from what is said of them ([simulator.md](simulator.md)).\n"
 }
 
 /// Whether the cores in use hold equal numbers of threads, and the pipes of each core do, to within

@@ -24,7 +24,7 @@
 //! | `stateful` | 634 instructions: 6 multiplications (hash), loads and stores in a table of 512 KiB (lock, record) |
 //!
 //! **Where the numbers come from.** Those of R, T and the nine IPFwd variants were chosen to come
-//! near the throughputs and differences that the studies print; docs/FIDELITY.md has both, and
+//! near the throughputs and differences that the studies print; docs/lab/fidelity.md has both, and
 //! where they differ. Those of the last three are counted on the programs that ship with pinwise,
 //! instruction by instruction on x86-64, with cachegrind (`crates/workloads/examples/process.rs`):
 //! the instructions per packet; the mean length of payloads and headers of their generated packets;

@@ -14,7 +14,7 @@ pub struct Window {
 
 impl Window {
     /// What makes measurements of one instance each of `programs` agree within 0.5 %
-    /// (docs/SIMULATOR.md has the figures): three times 100,000 cycles. The packets of
+    /// (docs/lab/simulator.md has the figures): three times 100,000 cycles. The packets of
     /// [`Pipeline::AhoCorasick`] are long, and differ by more than the others'; it takes three
     /// times 600,000 cycles in all its instances together, and 200,000 at least: shorter ones
     /// need so many more starts that they take longer.
