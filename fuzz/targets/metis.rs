@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use pinwise_testbed::MetisTable;
+use pinwise_measure::MetisTable;
 
 fuzz_target!(|text: &str| {
     let Ok(table) = MetisTable::parse(text) else { return };

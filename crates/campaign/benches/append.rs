@@ -2,7 +2,7 @@
 //! that will hold the store (`TMPDIR` names it); the time is that of the disk's flush.
 
 use pinwise_campaign::{CampaignId, NewCampaign, Purpose, Record, Store, Trial};
-use pinwise_testbed::{Effort, Measurement, Setting, Unit, Workload};
+use pinwise_measure::{Effort, Measurement, Setting, Unit, Workload};
 use pinwise_topology::{Alike, Assignment, Machine};
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! A small campaign and a deterministic strategy and testbed, for the tests of this crate.
 
 use crate::{NewCampaign, Purpose, Record, Step, Strategy, Trial};
-use pinwise_testbed::{
+use pinwise_measure::{
     Effort, MeasureError, Measurement, Retry, Setting, Testbed, Thread, Unit, Workload,
 };
 use pinwise_topology::{Alike, Assignment, Machine};

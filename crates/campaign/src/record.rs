@@ -1,6 +1,6 @@
 //! One trial and what came of it.
 
-use pinwise_testbed::{Effort, MeasureError, Measurement, Setting};
+use pinwise_measure::{Effort, MeasureError, Measurement, Setting};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 

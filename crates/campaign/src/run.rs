@@ -5,7 +5,7 @@ mod ahead;
 use crate::store::assignment_text;
 use crate::{CampaignId, CampaignState, Record, Store, StoreError, Trial};
 use ahead::Ahead;
-use pinwise_testbed::{MeasureError, Measurement, Met, Retry, Testbed, Time};
+use pinwise_measure::{MeasureError, Measurement, Met, Retry, Testbed, Time};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 

@@ -22,7 +22,7 @@ pub use error::StoreError;
 use error::explain;
 pub(crate) use error::unusable;
 use file::{FORMAT, FORMAT_WITH_PROFILES, connect};
-use pinwise_testbed::Setting;
+use pinwise_measure::Setting;
 pub(crate) use row::assignment_text;
 use row::{campaign_row, record_row, text, word};
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior};

@@ -2,7 +2,7 @@
 
 use crate::execute::{Conditions, Task, run_all};
 use crate::plan::{Experiment, Plan};
-use pinwise_testbed::{Bench, MeasureError};
+use pinwise_measure::{Bench, MeasureError};
 use pinwise_topology::Random;
 use std::time::Duration;
 

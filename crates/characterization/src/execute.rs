@@ -7,7 +7,7 @@
 
 use crate::characterization::{Characterization, Runs};
 use crate::plan::{Experiment, Plan};
-use pinwise_testbed::{Bench, Fame, MeasureError, Pace, Retry};
+use pinwise_measure::{Bench, Fame, MeasureError, Pace, Retry};
 use pinwise_topology::{Fingerprint, Random};
 use serde::{Deserialize, Serialize};
 use std::sync::Mutex;

@@ -6,7 +6,7 @@
 //! its interval excludes 1 as well.
 
 use crate::{Arranged, Level, Reference, Scope, Slowdown, scope};
-use pinwise_testbed::Microbenchmark;
+use pinwise_measure::Microbenchmark;
 use pinwise_topology::{DomainKind, Machine};
 use serde::{Deserialize, Serialize};
 

@@ -8,7 +8,7 @@
 //!
 //! * [`Plan`] (pure): which sets of programs to run where, from the machine's tree of sharing
 //!   levels.
-//! * [`execute()`]: runs the plan on a [`pinwise_testbed::Bench`], in rounds, in random order, with
+//! * [`execute()`]: runs the plan on a [`pinwise_measure::Bench`], in rounds, in random order, with
 //!   runs alone in between.
 //! * [`estimate()`]: how long that takes.
 //! * [`Characterization`]: the result, with intervals, noise and warnings; it is kept and read

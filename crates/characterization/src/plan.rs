@@ -14,7 +14,7 @@
 //! 1 to 3).
 
 use crate::level::{self, Absent, Level};
-use pinwise_testbed::{Microbenchmark, Seat};
+use pinwise_measure::{Microbenchmark, Seat};
 use pinwise_topology::{Alike, Machine, SharingTree};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! A bench with known answers: what is planned, run and concluded must be what was put in.
 
 use pinwise_characterization::{Characterization, Conditions, Plan, SensitivityClass, execute};
-use pinwise_testbed::{Bench, Fame, MeasureError, Microbenchmark, Pace, PaceUnit, Retry, Seat};
+use pinwise_measure::{Bench, Fame, MeasureError, Microbenchmark, Pace, PaceUnit, Retry, Seat};
 use pinwise_topology::{Alike, DomainKind, Fingerprint, Machine, Random, SharingTree};
 use std::sync::Mutex;
 use std::time::Duration;

@@ -8,9 +8,9 @@ use comfy_table::{CellAlignment, Table, presets};
 use pinwise_campaign::{
     CampaignId, CampaignInfo, CampaignState, KeptCharacterization, Record, Store,
 };
+use pinwise_measure::figures::{self, Scale};
 use pinwise_placement::{Comparison, Judge, Judged, Row, Standing, Verdict, sentence};
 use pinwise_report::{Files, against, caveat, is_simulated, loses, lost, standing};
-use pinwise_testbed::figures::{self, Scale};
 use pinwise_topology::SharingTree;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -233,7 +233,7 @@ fn document(
         let assignment = row.assignment.as_ref().map(|assignment| {
             let threads = info.new.workload.threads.iter().enumerate();
             let placed =
-                |(index, thread): (usize, &pinwise_testbed::Thread)| json!({"thread": thread.name, "cpu": tree.leaves()[assignment.leaf(index)].0});
+                |(index, thread): (usize, &pinwise_measure::Thread)| json!({"thread": thread.name, "cpu": tree.leaves()[assignment.leaf(index)].0});
             threads.map(placed).collect::<Vec<Value>>()
         });
         json!({

@@ -6,9 +6,9 @@ mod sheet;
 pub(crate) use document::document;
 
 use pinwise_campaign::{CampaignInfo, CampaignState};
+use pinwise_measure::figures::{self, Scale};
 use pinwise_placement::{Advice, Best, Bound, Budget, Cost, Forecast, Outcome, Question, Search};
 use pinwise_report::{Files, is_simulated, notes, quoted};
-use pinwise_testbed::figures::{self, Scale};
 use pinwise_topology::{CpuId, SharingTree};
 use sheet::INDENT;
 pub(crate) use sheet::Sheet;

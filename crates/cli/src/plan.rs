@@ -102,7 +102,7 @@ pub(crate) fn identity(store: &Store, info: &CampaignInfo) -> String {
 
 /// What tells a campaign apart but the name of its store, which may have another by now.
 fn number_and_begin(info: &CampaignInfo) -> (String, String) {
-    let begun = pinwise_testbed::figures::date(info.started);
+    let begun = pinwise_measure::figures::date(info.started);
     (format!("campaign {} of ", info.id.0), format!(", begun {begun} ({})", info.started))
 }
 
@@ -221,8 +221,8 @@ pub(crate) fn wanted(plan: &Plan) -> Vec<(String, CpuSet)> {
 mod tests {
     use super::*;
     use pinwise_campaign::NewCampaign;
+    use pinwise_measure::{Unit, Workload};
     use pinwise_placement::{Budget, Question, StrategyName};
-    use pinwise_testbed::{Unit, Workload};
     use pinwise_topology::{Alike, Machine};
 
     /// What `place` was asked.

@@ -3,9 +3,9 @@
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use pinwise_campaign::Record;
+use pinwise_measure::figures::{self, Scale};
+use pinwise_measure::{Setting, Unit};
 use pinwise_placement::Budget;
-use pinwise_testbed::figures::{self, Scale};
-use pinwise_testbed::{Setting, Unit};
 use std::time::Duration;
 
 /// The line.

@@ -6,10 +6,10 @@ use crate::output;
 use crate::request::Selected;
 use comfy_table::{CellAlignment, Table, presets};
 use pinwise_campaign::{CampaignInfo, KeptCharacterization, Record};
+use pinwise_measure::figures::{self, Scale};
 use pinwise_placement::{DrawnMix, MixOutcome, MixSearch, PlacedMix};
 use pinwise_prediction::Cast;
 use pinwise_report::{Files, Selection};
-use pinwise_testbed::figures::{self, Scale};
 use pinwise_topology::{Assignment, SharingTree};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -209,7 +209,7 @@ impl Told<'_> {
 
     /// Every program's rate alone.
     fn alone(&self) -> Vec<(String, String)> {
-        let packets = pinwise_testbed::Unit::rate("packets/s");
+        let packets = pinwise_measure::Unit::rate("packets/s");
         let mut alone: Vec<(String, String)> = Vec::new();
         for (name, rate) in self.names.iter().zip(&self.selected.alone) {
             if alone.iter().all(|(known, _)| known != name) {

@@ -9,7 +9,7 @@
 use crate::process;
 use crate::sys;
 use crate::thread::Pid;
-pub use pinwise_testbed::CrowdShare;
+pub use pinwise_measure::CrowdShare;
 use pinwise_topology::{CpuId, CpuSet};
 use rustix::thread::ClockId;
 use std::io;

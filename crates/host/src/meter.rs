@@ -1,7 +1,7 @@
 //! What is measured while a program runs.
 
 use crate::metric::growth::Growth;
-use pinwise_testbed::{MeasureError, Measurement, Unit};
+use pinwise_measure::{MeasureError, Measurement, Unit};
 use std::time::Duration;
 
 /// Measures the performance of a running program over a window.

@@ -54,7 +54,7 @@ use crate::thread::Pid;
 use crate::{Meter, Streams};
 use arrivals::{Lines, MatchingLines};
 use growth::Growth;
-use pinwise_testbed::{MeasureError, Measurement, Retry, Unit};
+use pinwise_measure::{MeasureError, Measurement, Retry, Unit};
 use probe::{Found, Known};
 use reading::Summary;
 use source::Source;

@@ -13,7 +13,7 @@
 //!
 //! Time is the CPU time of the thread, read from the kernel before and after each repetition of a
 //! few milliseconds: what other programs take away from a context does not count as slowdown. It
-//! disturbs all the same, and is reported ([`pinwise_testbed::Pace::share`]).
+//! disturbs all the same, and is reported ([`pinwise_measure::Pace::share`]).
 //!
 //! The threads stay in the ordinary scheduling class. A real-time class would keep others away, and
 //! the machine would not answer while all its contexts spin.

@@ -17,7 +17,7 @@ use crate::ledger::Ledger;
 use crate::role::{self, Found};
 use crate::roster::{Roster, Scope};
 use crate::thread::{Pid, Stat, ThreadId, Tid};
-use pinwise_testbed::Thread;
+use pinwise_measure::Thread;
 use pinwise_topology::CpuSet;
 use std::collections::{BTreeMap, HashSet};
 use std::io;

@@ -45,7 +45,7 @@ use crate::guardian::Guardian;
 use crate::monitor::{Lookout, Unavailable};
 use crate::power::Power;
 use crate::thread::Pid;
-use pinwise_testbed::{MeasureError, Part, Probe, Prober, Unit};
+use pinwise_measure::{MeasureError, Part, Probe, Prober, Unit};
 use seen::unseen;
 use session::{Limits, Session};
 use std::sync::Arc;

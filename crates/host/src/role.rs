@@ -14,7 +14,7 @@
 //! whole application: `pigz#3` is the fourth. A name means the same thread in every run as long as
 //! the program creates its threads in one order.
 
-use pinwise_testbed::Thread;
+use pinwise_measure::Thread;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A thread as it was found.

@@ -13,7 +13,7 @@ use crate::demand::{Demand, Look};
 use crate::role::{self, Found};
 use crate::roster::Roster;
 use crate::thread::{Account, Stat, ThreadId};
-use pinwise_testbed::Thread;
+use pinwise_measure::Thread;
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::time::{Duration, Instant};

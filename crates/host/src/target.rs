@@ -12,7 +12,7 @@ use crate::roster::{Changes, Roster, Scope};
 use crate::stream::Streams;
 use crate::survey::{HARDLY_RUNS, Surveyed, same_crew, survey};
 use crate::thread::{Pid, ThreadId};
-use pinwise_testbed::MeasureError;
+use pinwise_measure::MeasureError;
 use pinwise_topology::{Alike, CpuSet, Machine, SharingTree};
 use std::collections::HashMap;
 use std::io;

@@ -7,12 +7,12 @@
 //! processor from what the full tables predict best) is kept in DIR and not measured again.
 //! Everything is seeded: the same text comes out again.
 
+use pinwise_measure::{Effort, Setting, Testbed};
 use pinwise_prediction::{
     BaseSpace, BlackBox, Cast, Entry, Experiment, Local, Placed, Predictor, Profiling,
 };
 use pinwise_simulator::program::Pipeline;
 use pinwise_simulator::{Processor, SimulatedTestbed, Window};
-use pinwise_testbed::{Effort, Setting, Testbed};
 use pinwise_topology::{
     Alike, Assignment, DomainKind, Machine, PerContext, Random, SharingTree, Space,
 };

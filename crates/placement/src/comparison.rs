@@ -9,7 +9,7 @@ pub use row::{Judged, Loss, Row, Standing, Verdict};
 use crate::judge::{Judge, Round, Seat};
 use crate::lineup::{Entry, Lineup};
 use pinwise_campaign::Record;
-use pinwise_testbed::{Setting, Unit};
+use pinwise_measure::{Setting, Unit};
 use pinwise_topology::Assignment;
 use serde::{Deserialize, Serialize};
 use view::{View, judged};
@@ -197,7 +197,7 @@ mod tests {
     use crate::statistics::mean;
     use crate::{Claim, Contender};
     use pinwise_campaign::{Step, Strategy};
-    use pinwise_testbed::{MeasureError, Measurement, Retry};
+    use pinwise_measure::{MeasureError, Measurement, Retry};
     use pinwise_topology::Random;
     use std::time::Duration;
 

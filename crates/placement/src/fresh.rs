@@ -8,7 +8,7 @@
 use crate::Estimate;
 use crate::statistics::{Ratio, estimate, mean, ratio, variance};
 use pinwise_campaign::{Purpose, Record};
-use pinwise_testbed::Setting;
+use pinwise_measure::Setting;
 use pinwise_topology::Assignment;
 use std::collections::BTreeMap;
 

@@ -20,7 +20,7 @@ use crate::lineup::Lineup;
 use crate::search::tally::settled;
 use crate::statistics::mean;
 use pinwise_campaign::{Purpose, Record, Step, Strategy, Trial};
-use pinwise_testbed::{Effort, Retry, Setting};
+use pinwise_measure::{Effort, Retry, Setting};
 use pinwise_topology::{Assignment, Random};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

@@ -21,8 +21,8 @@ use crate::search::tally::settled;
 use crate::statistics::{estimate, mean, ratio};
 use crate::{Bound, Budget, Estimate, Question, StrategyName};
 use pinwise_campaign::{Purpose, Record, Step, Strategy, Trial};
+use pinwise_measure::{Effort, Piece, Setting, Workload};
 use pinwise_prediction::Cast;
-use pinwise_testbed::{Effort, Piece, Setting, Workload};
 use pinwise_topology::{PerContext, Random, SharingTree, Space, SpaceError};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
@@ -315,7 +315,7 @@ impl Strategy for MixSearch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pinwise_testbed::{Measurement, Thread};
+    use pinwise_measure::{Measurement, Thread};
     use pinwise_topology::{Alike, Machine};
     use std::time::Duration;
 

@@ -11,8 +11,8 @@ use crate::statistics::{estimate, mean, t_quantile, variance};
 use crate::{Bound, Forecast, Question};
 use num_bigint::BigUint;
 use pinwise_campaign::{Purpose, Record};
-use pinwise_testbed::figures::{self, Scale};
-use pinwise_testbed::{Setting, Unit, Workload};
+use pinwise_measure::figures::{self, Scale};
+use pinwise_measure::{Setting, Unit, Workload};
 use pinwise_topology::{Assignment, Space};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeSet;
@@ -397,7 +397,7 @@ impl Drift {
 mod tests {
     use super::*;
     use pinwise_campaign::Trial;
-    use pinwise_testbed::{Effort, MeasureError, Measurement};
+    use pinwise_measure::{Effort, MeasureError, Measurement};
 
     #[test]
     fn without_a_gain_the_width_of_its_interval_decides() {

@@ -11,7 +11,7 @@ pub use error::PlanError;
 use error::malformed;
 
 use crate::{Advice, Estimate, Outcome};
-use pinwise_testbed::{Unit, Workload};
+use pinwise_measure::{Unit, Workload};
 use pinwise_topology::{CpuSet, Fingerprint, SharingTree};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashSet};
@@ -160,7 +160,7 @@ impl Plan {
         outcome: &Outcome,
     ) -> Option<Self> {
         let best = outcome.best.as_ref()?;
-        let place = |(thread, &leaf): (&pinwise_testbed::Thread, &u32)| {
+        let place = |(thread, &leaf): (&pinwise_measure::Thread, &u32)| {
             let cpu = *tree.leaves().get(leaf as usize)?;
             Some(PlannedThread {
                 name: thread.name.clone(),

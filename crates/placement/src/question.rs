@@ -103,7 +103,7 @@ pub struct Question {
     #[serde(default)]
     pub profile: Profile,
     /// Whether the testbed can run instances of the workload by themselves
-    /// ([`pinwise_testbed::Testbed::profiles`]): what they do alone bounds what they do
+    /// ([`pinwise_measure::Testbed::profiles`]): what they do alone bounds what they do
     /// together.
     #[serde(default)]
     pub pieces: bool,

@@ -2,10 +2,10 @@
 
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
+use pinwise_measure::{Thread, Workload};
 use pinwise_prediction::{
     BaseSpace, BaseTable, BlackBox, Cast, Compiled, Local, Predictor, SlowdownTable,
 };
-use pinwise_testbed::{Thread, Workload};
 use pinwise_topology::{Alike, DomainKind, Machine, PerContext, Random, SharingTree, Space};
 
 fn main() {

@@ -9,10 +9,10 @@
 //! who shares their pipe and core. Where there are four, threads are taken to interfere
 //! within a pipe: 12 kinds of threads have 9.9 million entries within a core.
 
+use pinwise_measure::{Contention, Demand, Disturbance, Effort, Testbed, Thread, Workload};
 use pinwise_prediction::{
     BaseSpace, BaseTable, BlackBox, Cast, Experiment, Local, Placed, Progress, SlowdownTable,
 };
-use pinwise_testbed::{Contention, Demand, Disturbance, Effort, Testbed, Thread, Workload};
 use pinwise_topology::{Alike, DomainKind, Machine, PerContext, Random, SharingTree, Space};
 use std::error::Error;
 

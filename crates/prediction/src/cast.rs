@@ -5,7 +5,7 @@
 //! paper tells every thread of an instance apart; where two threads of an instance have one role,
 //! that is more experiments than needed.
 
-use pinwise_testbed::Workload;
+use pinwise_measure::Workload;
 use std::collections::BTreeMap;
 
 /// A workload seen as applications, their instances, and kinds of threads.
@@ -122,7 +122,7 @@ impl Cast {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use pinwise_testbed::Thread;
+    use pinwise_measure::Thread;
 
     /// Instances by the roles of their threads: `"RPT RPT WW"`.
     pub(crate) fn workload(instances: &str) -> Workload {

@@ -2,7 +2,7 @@
 
 use crate::{BaseSpace, Cast, Layouts, Local};
 use num_bigint::BigUint;
-use pinwise_testbed::{Piece, Setting};
+use pinwise_measure::{Piece, Setting};
 use pinwise_topology::{SharingTree, SpaceError};
 
 /// Some instances on chosen contexts, the rest of the machine free; what is measured is the

@@ -7,7 +7,7 @@ use crate::question::{Files, quoted};
 use askama::Template;
 use pinwise_campaign::KeptCharacterization;
 use pinwise_characterization::{Characterization, SensitivityClass, Slowdown};
-use pinwise_testbed::{PaceUnit, WorkingSet, WorkingSets, figures};
+use pinwise_measure::{PaceUnit, WorkingSet, WorkingSets, figures};
 use pinwise_topology::{Fingerprint, Machine};
 
 /// Shades of the style sheet, of which the first stands for no slowdown.

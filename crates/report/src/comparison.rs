@@ -12,9 +12,9 @@ use crate::page::{ReportError, Shell};
 use crate::question::{Files, is_simulated};
 use askama::Template;
 use pinwise_campaign::{CampaignInfo, KeptCharacterization, Purpose, Record};
+use pinwise_measure::Setting;
+use pinwise_measure::figures::{self, Scale};
 use pinwise_placement::{Comparison, Loss, Row, Standing, Verdict};
-use pinwise_testbed::Setting;
-use pinwise_testbed::figures::{self, Scale};
 use pinwise_topology::Assignment;
 use std::collections::BTreeMap;
 

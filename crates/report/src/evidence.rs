@@ -1,7 +1,7 @@
 //! The records of a campaign, sorted by what each can show.
 
 use pinwise_campaign::{Purpose, Record};
-use pinwise_testbed::Setting;
+use pinwise_measure::Setting;
 use pinwise_topology::Assignment;
 use std::collections::HashMap;
 use std::time::Duration;

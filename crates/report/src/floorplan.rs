@@ -6,8 +6,8 @@
 //! fit a telephone.
 
 use askama::Template;
-use pinwise_testbed::Thread;
-use pinwise_testbed::figures;
+use pinwise_measure::Thread;
+use pinwise_measure::figures;
 use pinwise_topology::{Assignment, CacheKind, CpuId, Domain, DomainKind, Machine};
 
 /// One thread where it runs.

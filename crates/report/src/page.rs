@@ -9,9 +9,9 @@ use crate::question::{self, Files, Row};
 use crate::{drift, ecdf, progress, repetitions, tail};
 use askama::Template;
 use pinwise_campaign::{CampaignInfo, CampaignState, KeptCharacterization, Record};
+use pinwise_measure::Setting;
+use pinwise_measure::figures::{self, Scale};
 use pinwise_placement::{Best, Outcome, Question};
-use pinwise_testbed::Setting;
-use pinwise_testbed::figures::{self, Scale};
 use pinwise_topology::{Assignment, CpuId, SharingTree};
 
 /// Why there is no page.

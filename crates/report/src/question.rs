@@ -2,8 +2,8 @@
 
 use crate::evidence::Evidence;
 use pinwise_campaign::{CampaignInfo, CampaignState};
+use pinwise_measure::figures::{self, Scale};
 use pinwise_placement::{Advice, Budget, Outcome, Question};
-use pinwise_testbed::figures::{self, Scale};
 use pinwise_topology::SharingTree;
 use std::path::Path;
 

@@ -7,9 +7,9 @@ use crate::chart::{Axis, Chart, Ink, Series, Shape};
 use crate::evidence::Evidence;
 use crate::figure::{Figure, Table};
 use pinwise_campaign::Purpose;
+use pinwise_measure::Setting;
+use pinwise_measure::figures::{self, Scale};
 use pinwise_placement::{Best, Estimate, Outcome};
-use pinwise_testbed::Setting;
-use pinwise_testbed::figures::{self, Scale};
 
 /// More rows than this would not be told apart at 400 px; the table of ties has them all.
 const TIES_SHOWN: usize = 4;

@@ -9,9 +9,9 @@ use crate::page::{ReportError, Shell};
 use crate::question::Files;
 use askama::Template;
 use pinwise_campaign::{CampaignInfo, KeptCharacterization};
+use pinwise_measure::Thread;
+use pinwise_measure::figures::{self, Scale};
 use pinwise_placement::{MixOutcome, PlacedMix};
-use pinwise_testbed::Thread;
-use pinwise_testbed::figures::{self, Scale};
 use pinwise_topology::{Assignment, SharingTree};
 
 /// Selections that the chart has room for; the table has all.

@@ -7,9 +7,9 @@ use crate::evidence::Evidence;
 use crate::figure::{Figure, Table};
 use crate::page::{EXACT, PREDICTED};
 use pinwise_evt::{Curve, Estimate, Options, Plots, Point, Sample, estimate, plots};
+use pinwise_measure::Unit;
+use pinwise_measure::figures::{self, Scale};
 use pinwise_placement::{Outcome, Question};
-use pinwise_testbed::Unit;
-use pinwise_testbed::figures::{self, Scale};
 
 /// Points of a curve that can be told apart on paper.
 const POINTS: usize = 400;

@@ -4,9 +4,9 @@ mod synthetic;
 
 use pinwise_campaign::CampaignState;
 use pinwise_evt::Method;
+use pinwise_measure::{Piece, Unit};
 use pinwise_placement::{Advice, DrawnMix, Estimate, MixOutcome, PlacedMix};
 use pinwise_report::{Files, ReportError, Selection, page, selection_page};
-use pinwise_testbed::{Piece, Unit};
 use pinwise_topology::Assignment;
 use serde_json::Value;
 use synthetic::{HOSTILE, Plot, Synthetic, campaign, exact, hostile};

@@ -4,8 +4,8 @@
 //! Whole runs give the speed-up, a probe of 100 ms gives what the search for a number of threads
 //! sees.
 
+use pinwise_measure::Prober;
 use pinwise_scheduler::{ModelProber, Nanos, Platform, Program, run};
-use pinwise_testbed::Prober;
 use std::time::Duration;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

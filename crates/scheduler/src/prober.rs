@@ -6,7 +6,7 @@ use crate::platform::Platform;
 use crate::program::Program;
 use crate::simulation::Simulation;
 use crate::time::Nanos;
-use pinwise_testbed::{
+use pinwise_measure::{
     Measure, MeasureError, Part, Probe, Prober, Profile, Progress, Retry, mark_critical,
 };
 use std::collections::BTreeMap;

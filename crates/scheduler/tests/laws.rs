@@ -1,11 +1,11 @@
 //! Laws that hold for any program on any machine, whatever was fitted.
 
+use pinwise_measure::Prober;
 use pinwise_scheduler::{
     Costs, Daemons, Fitted, ForkJoin, Ledger, Nanos, Pipeline, Platform, Program, Simulation,
     Stage, Structure,
 };
 use pinwise_scheduler::{ModelProber, run, speedup};
-use pinwise_testbed::Prober;
 use pinwise_topology::Machine;
 use proptest::prelude::*;
 use std::time::Duration;

@@ -2,9 +2,9 @@
 
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
+use pinwise_measure::{Effort, Setting, Testbed};
 use pinwise_simulator::program::{Microbenchmark, Pipeline};
 use pinwise_simulator::{Job, Pace, Placed, Processor, SimulatedTestbed, Unplaced, Window};
-use pinwise_testbed::{Effort, Setting, Testbed};
 use pinwise_topology::{Assignment, Random};
 
 fn main() {

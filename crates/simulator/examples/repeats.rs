@@ -5,9 +5,9 @@
 //! Two instances of each program in every 60th of their 1,526 assignments, 16 measurements of the
 //! default length each, from different random starts.
 
+use pinwise_measure::{Effort, Setting, Testbed};
 use pinwise_simulator::program::Pipeline;
 use pinwise_simulator::{Processor, SimulatedTestbed, Window};
-use pinwise_testbed::{Effort, Setting, Testbed};
 use pinwise_topology::{Alike, PerContext, SharingTree, Space};
 use std::error::Error;
 

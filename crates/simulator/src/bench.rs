@@ -20,7 +20,7 @@
 
 use crate::program::{Job, Microbenchmark as Program, Region};
 use crate::{Chip, Pace as Stepping, Placed, Processor};
-use pinwise_testbed::{Bench, Fame, MeasureError, Microbenchmark, Pace, PaceUnit, Retry, Seat};
+use pinwise_measure::{Bench, Fame, MeasureError, Microbenchmark, Pace, PaceUnit, Retry, Seat};
 use pinwise_topology::{Alike, DomainKind, Machine, Random, SharingTree};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

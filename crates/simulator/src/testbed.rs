@@ -35,7 +35,7 @@ pub use window::Window;
 
 use crate::program::Pipeline;
 use crate::{Counters, Pace, Placed, PlacementError, Processor, Unplaced};
-use pinwise_testbed::{
+use pinwise_measure::{
     Effort, MeasureError, Measurement, Piece, Retry, Setting, Testbed, Time, Unit, Workload,
 };
 use pinwise_topology::{Alike, CpuId, Machine, Random, SharingTree, balanced};

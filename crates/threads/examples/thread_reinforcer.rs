@@ -5,8 +5,8 @@
 #[allow(dead_code)]
 mod published;
 
+use pinwise_measure::{Part, Prober};
 use pinwise_scheduler::{ModelProber, Platform, Program};
-use pinwise_testbed::{Part, Prober};
 use pinwise_threads::Thresholds;
 use published::{Published, RUNS, SEARCHES, SEED, WINDOW};
 use std::error::Error;

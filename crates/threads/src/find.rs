@@ -1,7 +1,7 @@
 //! A search, driven.
 
 use crate::{Choice, Next, Reinforcer};
-use pinwise_testbed::{MeasureError, Probe, Prober, Progress, Retry};
+use pinwise_measure::{MeasureError, Probe, Prober, Progress, Retry};
 use std::time::Duration;
 
 /// One probe of a search.
@@ -89,7 +89,7 @@ pub fn find(
 mod tests {
     use super::*;
     use crate::{Formula, Reason, Span, Thresholds};
-    use pinwise_testbed::{Part, Profile};
+    use pinwise_measure::{Part, Profile};
 
     /// Keeps as many contexts busy as it has threads.
     struct Busy;

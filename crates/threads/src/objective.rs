@@ -1,6 +1,6 @@
 //! What is to be great: speed, or speed and energy together.
 
-use pinwise_testbed::Unit;
+use pinwise_measure::Unit;
 use serde::{Deserialize, Serialize};
 
 /// What a search maximises.

@@ -36,7 +36,7 @@
 
 use crate::Thresholds;
 use crate::span::{Span, SpanError};
-use pinwise_testbed::Profile;
+use pinwise_measure::Profile;
 use serde::{Deserialize, Serialize};
 
 /// Why the search ended.

@@ -24,7 +24,7 @@
 //! the same part of its run each time: what comes later than a probe's end nobody has seen.
 
 use crate::Attempt;
-use pinwise_testbed::Probe;
+use pinwise_measure::Probe;
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, FisherSnedecor};
 use std::collections::BTreeMap;
@@ -193,7 +193,7 @@ impl Cut {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pinwise_testbed::{Measure, Profile, Progress};
+    use pinwise_measure::{Measure, Profile, Progress};
     use pinwise_topology::Random;
     use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! A search that looks at speed, driven.
 
 use crate::{Advice, Attempt, Sample, Step, SurveyError, Surveyor};
-use pinwise_testbed::{MeasureError, Prober};
+use pinwise_measure::{MeasureError, Prober};
 use std::time::Duration;
 
 /// What a search found, and how.

@@ -11,7 +11,7 @@ use crate::Attempt;
 use crate::advice::Advice;
 use crate::belief::normal;
 use crate::cap::Cap;
-use pinwise_testbed::{MeasureError, Prober, Retry};
+use pinwise_measure::{MeasureError, Prober, Retry};
 use pinwise_topology::Random;
 use std::time::Duration;
 
@@ -157,7 +157,7 @@ fn draws(rates: &[Vec<f64>]) -> Option<Vec<Vec<f64>>> {
 mod tests {
     use super::*;
     use crate::advice::Interval;
-    use pinwise_testbed::{Measure, Part, Probe, Profile, Progress};
+    use pinwise_measure::{Measure, Part, Probe, Profile, Progress};
 
     /// Speeds by parameter; each later round is slower, as on a machine that others begin to use.
     struct Recorded(Vec<(u32, f64)>, u32);

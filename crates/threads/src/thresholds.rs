@@ -12,7 +12,7 @@
 //! VCX_RATE; figure 8 never asks for it, and there is none here.
 
 use crate::Span;
-use pinwise_testbed::Profile;
+use pinwise_measure::Profile;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 

@@ -1,7 +1,7 @@
 //! A program that comes into another phase while it is searched, on the model of a scheduler.
 
+use pinwise_measure::{MeasureError, Part, Probe, Prober};
 use pinwise_scheduler::{ModelProber, Platform, Program};
-use pinwise_testbed::{MeasureError, Part, Probe, Prober};
 use pinwise_threads::{Shift, Sweep, sweep};
 use std::time::Duration;
 

@@ -10,7 +10,7 @@
 
 use super::finite;
 use crate::{Strategy, Trial};
-use pinwise_testbed::{Effort, MeasureError, Measurement, Met, Retry, Setting, Testbed, Time};
+use pinwise_measure::{Effort, MeasureError, Measurement, Met, Retry, Setting, Testbed, Time};
 use std::collections::VecDeque;
 use std::time::Duration;
 

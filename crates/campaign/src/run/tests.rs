@@ -1,7 +1,7 @@
 use super::*;
 use crate::fixture::{Curious, Scripted, campaign};
 use crate::{NewCampaign, Purpose};
-use pinwise_testbed::{Disturbance, Effort, Met, Replay, Setting, Time, Unit, Workload};
+use pinwise_measure::{Disturbance, Effort, Met, Replay, Setting, Time, Unit, Workload};
 use pinwise_topology::{Assignment, Machine};
 use std::collections::VecDeque;
 use tempfile::TempDir;

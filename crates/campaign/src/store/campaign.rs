@@ -1,6 +1,6 @@
 //! A campaign without its records.
 
-use pinwise_testbed::{Unit, Workload};
+use pinwise_measure::{Unit, Workload};
 use pinwise_topology::{Alike, Machine};
 use serde::{Deserialize, Serialize};
 

@@ -88,7 +88,7 @@ impl Store {
 mod tests {
     use super::*;
     use pinwise_characterization::{Conditions, Plan, execute};
-    use pinwise_testbed::{Bench, Fame, MeasureError, Microbenchmark, Pace, PaceUnit, Retry, Seat};
+    use pinwise_measure::{Bench, Fame, MeasureError, Microbenchmark, Pace, PaceUnit, Retry, Seat};
     use pinwise_topology::Machine;
     use rusqlite::Connection;
     use std::time::Duration;

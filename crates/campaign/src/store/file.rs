@@ -14,7 +14,7 @@ const APPLICATION_ID: i32 = 0x7069_6e77;
 /// The version of the schema of a new store.
 pub(super) const FORMAT: i32 = 1;
 
-/// The version of a store that holds profiles ([`pinwise_testbed::Setting::Profile`]), which those
+/// The version of a store that holds profiles ([`pinwise_measure::Setting::Profile`]), which those
 /// who know only [`FORMAT`] cannot read. A store becomes one with its first profile; the tables are
 /// the same.
 pub(super) const FORMAT_WITH_PROFILES: i32 = 2;

@@ -3,7 +3,7 @@
 
 use super::row::text;
 use super::{CampaignId, Store, StoreError};
-use pinwise_testbed::Met;
+use pinwise_measure::Met;
 use rusqlite::TransactionBehavior;
 
 impl Store {

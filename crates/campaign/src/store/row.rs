@@ -3,7 +3,7 @@
 
 use super::{CampaignId, CampaignInfo, NewCampaign};
 use crate::{Purpose, Record, Trial};
-use pinwise_testbed::{Effort, MeasureError, Measurement, Piece, Setting};
+use pinwise_measure::{Effort, MeasureError, Measurement, Piece, Setting};
 use pinwise_topology::Assignment;
 use rusqlite::Row;
 use serde::Serialize;

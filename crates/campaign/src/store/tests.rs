@@ -1,7 +1,7 @@
 use super::*;
 use crate::fixture::campaign;
 use crate::{Purpose, Trial};
-use pinwise_testbed::{CrowdShare, Effort, MeasureError, Measurement, Met, Piece, Retry, Setting};
+use pinwise_measure::{CrowdShare, Effort, MeasureError, Measurement, Met, Piece, Retry, Setting};
 use pinwise_topology::Assignment;
 use proptest::prelude::*;
 use std::os::unix::fs::PermissionsExt;

@@ -14,9 +14,9 @@ use export::Format;
 use pinwise_campaign::{
     CampaignId, CampaignInfo, CampaignState, Listing, Record, Store, StoreError,
 };
+use pinwise_measure::figures;
 use pinwise_placement::{Outcome, Question, Search};
 use pinwise_report::{Files, shell};
-use pinwise_testbed::figures;
 use pinwise_topology::SharingTree;
 use serde::{Deserialize, Serialize};
 use std::path::Path;

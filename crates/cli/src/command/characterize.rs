@@ -14,8 +14,8 @@ use pinwise_characterization::{
     Characterization, Conditions, Plan, PlanError, Reference, estimate, execute,
 };
 use pinwise_host::HostBench;
+use pinwise_measure::{Bench, Fame, MeasureError, figures};
 use pinwise_simulator::ModelBench;
-use pinwise_testbed::{Bench, Fame, MeasureError, figures};
 use pinwise_topology::Fingerprint;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -225,7 +225,7 @@ fn measure(
     plan: &Plan,
     conditions: Conditions,
     fingerprint: Fingerprint,
-) -> Result<Characterization, pinwise_testbed::MeasureError> {
+) -> Result<Characterization, pinwise_measure::MeasureError> {
     let runs = plan.runs(conditions.rounds) as u64;
     // Redrawn at most four times a second: drawing costs time on the machine under test.
     let bar = ProgressBar::with_draw_target(Some(runs), ProgressDrawTarget::stderr_with_hz(4));

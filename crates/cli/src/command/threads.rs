@@ -23,7 +23,7 @@ use arguments::{Action, Method};
 use document::Remains;
 use notes::{capped, cut_off, shifted, translated};
 use observed::{Conditions, Observed};
-use pinwise_testbed::{MeasureError, Prober, Retry, figures};
+use pinwise_measure::{MeasureError, Prober, Retry, figures};
 use pinwise_threads::{
     Advice, Attempt, Found, Question, Reinforcer, Shift, SurveyFailure, Surveyor, Sweep, find,
     survey, sweep,
@@ -259,7 +259,7 @@ fn usage(error: impl std::fmt::Display) -> Usage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pinwise_testbed::{Measure, Part, Probe, Profile, Progress};
+    use pinwise_measure::{Measure, Part, Probe, Profile, Progress};
     use pinwise_threads::{Objective, Span, Thresholds};
     use std::time::Duration;
 

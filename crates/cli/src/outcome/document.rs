@@ -1,9 +1,9 @@
 //! An outcome as a JSON document.
 
 use pinwise_campaign::CampaignInfo;
+use pinwise_measure::Unit;
 use pinwise_placement::{Best, Estimate, Finalist, Forecast, Outcome};
 use pinwise_report::{is_simulated, notes};
-use pinwise_testbed::Unit;
 use pinwise_topology::{Assignment, SharingTree};
 use serde_json::{Value, json};
 use std::path::Path;

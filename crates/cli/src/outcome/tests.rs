@@ -1,7 +1,7 @@
 use super::*;
 use pinwise_campaign::{CampaignId, NewCampaign};
+use pinwise_measure::{Thread, Unit, Workload};
 use pinwise_placement::{Drift, Estimate};
-use pinwise_testbed::{Thread, Unit, Workload};
 use pinwise_topology::{Alike, Assignment, Machine};
 use serde_json::Value;
 use std::path::Path;

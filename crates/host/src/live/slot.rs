@@ -4,7 +4,7 @@ use super::LiveTestbed;
 use crate::roster::Changes;
 use crate::target::pause;
 use crate::thread::{Stat, ThreadId};
-use pinwise_testbed::{MeasureError, Retry};
+use pinwise_measure::{MeasureError, Retry};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 

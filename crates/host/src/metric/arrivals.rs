@@ -7,7 +7,7 @@ use super::rhythm::WITHIN_A_BLOCK;
 use super::source::{Failure, Sample, Source, sleep_until};
 use super::tail::FileLines;
 use crate::stream::{Line, quotable};
-use pinwise_testbed::{MeasureError, Retry};
+use pinwise_measure::{MeasureError, Retry};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 

@@ -5,8 +5,8 @@ use super::arrivals::read_dated;
 use super::reading::Summary;
 use super::source::{Source, sleep_until};
 use super::window::Window;
-use pinwise_testbed::figures::duration;
-use pinwise_testbed::{MeasureError, Retry};
+use pinwise_measure::figures::duration;
+use pinwise_measure::{MeasureError, Retry};
 use std::time::{Duration, Instant};
 
 /// The rate of a counter over a window: read at its begin and its end, and in between where reading

@@ -6,8 +6,8 @@ use super::growth::Growth;
 use super::reading::{Interpretation, Reading, Summary, mean};
 use super::source::sleep_until;
 use super::window::Window;
-use pinwise_testbed::figures::duration;
-use pinwise_testbed::{MeasureError, Retry};
+use pinwise_measure::figures::duration;
+use pinwise_measure::{MeasureError, Retry};
 use std::time::{Duration, Instant};
 
 /// Measures with arrivals: the rate of a counter between the first and the last in the window, the

@@ -4,7 +4,7 @@
 //! (or another quantity, such as a latency); performance is its mean. Everything here is a pure
 //! function of readings.
 
-use pinwise_testbed::{MeasureError, Retry};
+use pinwise_measure::{MeasureError, Retry};
 
 /// One number and when it was true, in seconds on any clock that does not jump.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -2,7 +2,7 @@
 
 use super::reading::Interpretation;
 use crate::stream::quotable;
-use pinwise_testbed::{MeasureError, Retry};
+use pinwise_measure::{MeasureError, Retry};
 use std::time::{Duration, Instant};
 
 /// One number from a program, and the program's own time where it tells it.

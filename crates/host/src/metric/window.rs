@@ -2,7 +2,7 @@
 
 use super::arrivals::Arrival;
 use super::reading::{Reading, Summary, rate};
-use pinwise_testbed::MeasureError;
+use pinwise_measure::MeasureError;
 use std::time::{Duration, Instant};
 
 /// Readings since the window began, on the program's clock where it tells it, otherwise by arrival.

@@ -5,7 +5,7 @@ use super::load::{Load, Program, REPETITION};
 use super::run::{self, Run};
 use super::{Kind, curve, kernel};
 use crate::sys;
-use pinwise_testbed::{
+use pinwise_measure::{
     Bench, Fame, MeasureError, Microbenchmark, Pace, PaceUnit, Retry, Seat, WorkingSets,
 };
 use pinwise_topology::{Alike, CpuId, CpuSet, DomainKind, Machine, Random, SharingTree};

@@ -17,7 +17,7 @@ use super::chase::Chain;
 use super::kernel;
 use super::load::timed;
 use super::pages::BLOCK;
-use pinwise_testbed::{EffectiveCache, WorkingSet, WorkingSets};
+use pinwise_measure::{EffectiveCache, WorkingSet, WorkingSets};
 use pinwise_topology::{CpuId, Machine, Random};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};

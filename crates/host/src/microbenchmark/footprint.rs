@@ -17,7 +17,7 @@
 //! Where the kernel tells no size (some virtual machines, some boards), common ones are assumed; a
 //! third level that is not told is taken not to exist.
 
-use pinwise_testbed::WorkingSets;
+use pinwise_measure::WorkingSets;
 use pinwise_topology::{Cache, CpuId, Machine};
 
 const KIB: usize = 1 << 10;
@@ -105,7 +105,7 @@ impl Footprint {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pinwise_testbed::{EffectiveCache, WorkingSet};
+    use pinwise_measure::{EffectiveCache, WorkingSet};
 
     fn of(machine: &Machine, available: Option<usize>) -> Footprint {
         Footprint::new(machine, CpuId(0), 2, available)

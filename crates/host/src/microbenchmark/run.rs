@@ -14,7 +14,7 @@
 
 use super::kernel;
 use super::load::{Load, Program, timed};
-use pinwise_testbed::{Fame, MeasureError, Pace, Retry};
+use pinwise_measure::{Fame, MeasureError, Pace, Retry};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};

@@ -2,7 +2,7 @@
 
 use crate::monitor::{Activity, ThreadActivity};
 use crate::role::{Found, name};
-use pinwise_testbed::{Part, mark_critical};
+use pinwise_measure::{Part, mark_critical};
 use std::collections::HashMap;
 use std::time::Duration;
 

@@ -3,8 +3,8 @@
 use crate::metric::MetricError;
 use crate::power::PowerError;
 use crate::target::TargetError;
-use pinwise_testbed::figures::duration;
-use pinwise_testbed::{MeasureError, Retry};
+use pinwise_measure::figures::duration;
+use pinwise_measure::{MeasureError, Retry};
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;

@@ -10,7 +10,7 @@ use crate::metric::{Metric, MetricOptions, MetricSpec};
 use crate::monitor::{Activity, Layer, Lookout, Monitor};
 use crate::process;
 use crate::roster::Scope;
-use pinwise_testbed::{Measure, MeasureError, Progress, Unit};
+use pinwise_measure::{Measure, MeasureError, Progress, Unit};
 use std::cell::RefCell;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};

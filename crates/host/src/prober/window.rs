@@ -4,7 +4,7 @@ use super::halves::{Drift, join};
 use crate::crowd::CrowdShare;
 use crate::monitor::Activity;
 use crate::sys::Usage;
-use pinwise_testbed::{Measure, Profile, Progress, Unit};
+use pinwise_measure::{Measure, Profile, Progress, Unit};
 use std::time::Duration;
 
 /// A watched run of which watching took less than this share is a run like any other.

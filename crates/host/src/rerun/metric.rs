@@ -2,7 +2,7 @@
 
 use crate::launch::{Launch, Output};
 use crate::metric::Pattern;
-use pinwise_testbed::{MeasureError, Retry, Unit};
+use pinwise_measure::{MeasureError, Retry, Unit};
 
 /// Which output of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

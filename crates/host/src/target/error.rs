@@ -3,8 +3,8 @@
 use crate::affinity::AffinityError;
 use crate::guardian::GuardianError;
 use crate::thread::Pid;
-use pinwise_testbed::figures::duration;
-use pinwise_testbed::{MeasureError, Retry};
+use pinwise_measure::figures::duration;
+use pinwise_measure::{MeasureError, Retry};
 use pinwise_topology::CpuSet;
 use std::io;
 use std::path::PathBuf;

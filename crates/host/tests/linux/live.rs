@@ -6,7 +6,7 @@ use pinwise_host::{
     Choice, HARDLY_RUNS, Launch, LiveOptions, LiveTestbed, Pid, Scope, Target, TargetError, Tid,
     affinity, process,
 };
-use pinwise_testbed::{Effort, Retry, Setting, Testbed};
+use pinwise_measure::{Effort, Retry, Setting, Testbed};
 use pinwise_topology::{Assignment, CpuSet};
 use rustix::process::{Pid as RawPid, Signal, kill_process, setpriority_process};
 use std::io::{BufRead, BufReader};

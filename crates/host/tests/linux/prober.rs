@@ -6,7 +6,7 @@ use pinwise_host::{
     Layer, LinuxProber, Lookout, Power, ProbeError, ProbeOptions, ProgressSource, Recipe, Scope,
     Setter, Subject,
 };
-use pinwise_testbed::{Measure, Prober};
+use pinwise_measure::{Measure, Prober};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};

@@ -5,7 +5,7 @@
 //! program under test (`__program`). Each program ends by itself after half a minute.
 
 use pinwise_host::{Meter, Pid, Tid, affinity, process};
-use pinwise_testbed::{MeasureError, Measurement, Unit};
+use pinwise_measure::{MeasureError, Measurement, Unit};
 use pinwise_topology::{CpuSet, Machine};
 use std::io::Write;
 use std::process::{Child, Command, Stdio};

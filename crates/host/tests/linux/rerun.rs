@@ -4,7 +4,7 @@ use crate::live::launch;
 use crate::programs::*;
 use pinwise_host::metric::Pattern;
 use pinwise_host::{Choice, Launch, RerunOptions, RerunTestbed, RunMetric, Stream, process};
-use pinwise_testbed::{Effort, Retry, Setting, Testbed, Unit};
+use pinwise_measure::{Effort, Retry, Setting, Testbed, Unit};
 use pinwise_topology::Assignment;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -139,7 +139,7 @@ fn a_run_beyond_the_limit_or_the_users_patience_is_ended() {
     let options = RerunOptions { limit: Duration::from_millis(300), ..RerunOptions::default() };
     let error =
         RerunTestbed::new(launch("spin 1"), &machine(), RunMetric::Runtime, options, never());
-    let error = pinwise_testbed::MeasureError::from(error.err().unwrap());
+    let error = pinwise_measure::MeasureError::from(error.err().unwrap());
     assert!(error.message.contains("ran longer than the limit of 300 ms and was ended"), "{error}");
     assert_eq!(error.retry, Retry::Other);
 
@@ -156,7 +156,7 @@ fn a_run_beyond_the_limit_or_the_users_patience_is_ended() {
         RerunOptions::default(),
         cancelled,
     );
-    assert!(pinwise_testbed::MeasureError::from(error.err().unwrap()).interrupted);
+    assert!(pinwise_measure::MeasureError::from(error.err().unwrap()).interrupted);
     user.join().unwrap();
     let left: Vec<_> =
         process::all().unwrap().into_iter().filter(|&pid| is_spinner_of_ours(pid)).collect();

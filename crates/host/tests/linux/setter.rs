@@ -3,7 +3,7 @@
 
 use crate::programs::{Program, enough_cpus, masks, never, until};
 use pinwise_host::{LinuxProber, Pid, ProbeOptions, Setter, Subject, affinity};
-use pinwise_testbed::Prober;
+use pinwise_measure::Prober;
 use pinwise_topology::CpuSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -3,7 +3,7 @@
 
 use crate::kept::Kept;
 use crate::workloads::{Bed, Case, Group, NOISES, best_on_paper, space};
-use pinwise_testbed::{Contention, Demand, Disturbance};
+use pinwise_measure::{Contention, Demand, Disturbance};
 use pinwise_topology::{Alike, CoreKind, CpuId, CpuSet, Machine, PerContext, Random, SharingTree};
 
 /// Seeds of their demands, used for nothing else.

@@ -3,8 +3,8 @@
 use crate::workloads::{Bed, Case};
 use pinwise_campaign::{Record, Step, Strategy};
 use pinwise_evt::Method;
+use pinwise_measure::{Setting, Testbed};
 use pinwise_placement::{Budget, Outcome, Question, Search, StrategyName};
-use pinwise_testbed::{Setting, Testbed};
 use pinwise_topology::{Assignment, PerContext};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

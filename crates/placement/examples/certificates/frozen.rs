@@ -5,10 +5,10 @@
 //! at every repetition: chance in the simulation becomes part of the truth, and noise is added as
 //! on paper. Each assignment is simulated once, whichever campaign asks.
 
-use pinwise_simulator::SimulatedTestbed;
-use pinwise_testbed::{
+use pinwise_measure::{
     Disturbance, Effort, MeasureError, Measurement, Setting, Testbed, Time, Unit, Workload,
 };
+use pinwise_simulator::SimulatedTestbed;
 use pinwise_topology::Machine;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

@@ -2,8 +2,8 @@
 
 use crate::campaign::Run;
 use crate::workloads::Case;
+use pinwise_measure::{Effort, Testbed};
 use pinwise_prediction::{Cast, Compiled, Local, Predictor, Profiling, draw};
-use pinwise_testbed::{Effort, Testbed};
 use pinwise_topology::{Assignment, PerContext, Random, Space};
 use std::collections::BTreeSet;
 

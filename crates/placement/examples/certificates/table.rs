@@ -2,7 +2,7 @@
 
 use crate::campaign::{EARLY, Run, WITHIN};
 use crate::workloads::{Case, Group, NOISES};
-use pinwise_testbed::{Testbed, figures};
+use pinwise_measure::{Testbed, figures};
 use statrs::distribution::{Beta, ContinuousCDF};
 
 /// A wider claim that is counted too.

@@ -2,13 +2,13 @@
 
 use crate::frozen::Frozen;
 use crate::kept::Kept;
-use pinwise_prediction::{Predictor, draw};
-use pinwise_simulator::program::Pipeline;
-use pinwise_simulator::{Processor, SimulatedTestbed, Window};
-use pinwise_testbed::{
+use pinwise_measure::{
     Contention, Crowding, Demand, Disturbance, Effort, MeasureError, Measurement, Setting, Testbed,
     Time, Unit, Workload,
 };
+use pinwise_prediction::{Predictor, draw};
+use pinwise_simulator::program::Pipeline;
+use pinwise_simulator::{Processor, SimulatedTestbed, Window};
 use pinwise_topology::{Alike, Assignment, Machine, PerContext, Random, SharingTree, Space};
 
 /// One workload.

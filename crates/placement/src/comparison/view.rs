@@ -5,7 +5,7 @@ use crate::Estimate;
 use crate::judge::{Round, Seat};
 use crate::lineup::{Claim, Lineup};
 use crate::statistics::{estimate, mean, ratio};
-use pinwise_testbed::Setting;
+use pinwise_measure::Setting;
 
 /// What the rounds of a verdict show of one seat.
 pub(super) struct View<'a> {

@@ -1,7 +1,7 @@
 //! The program as it was found: before anything was pinned, in the placement that it had by then.
 
 use super::{Advice, Drift, Outcome};
-use pinwise_testbed::figures;
+use pinwise_measure::figures;
 
 impl Outcome {
     /// How the program did as it was found beside the unpinned windows after, found / unpinned - 1,
@@ -75,7 +75,7 @@ impl Outcome {
 #[cfg(test)]
 mod tests {
     use crate::{Best, Estimate, Outcome, Question};
-    use pinwise_testbed::{Unit, Workload};
+    use pinwise_measure::{Unit, Workload};
     use pinwise_topology::{Assignment, Space};
 
     #[test]

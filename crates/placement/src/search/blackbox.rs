@@ -18,8 +18,8 @@ use crate::search::tally::Tally;
 use crate::statistics::t_quantile;
 use crate::{Profile, Question};
 use pinwise_campaign::Purpose;
+use pinwise_measure::{Setting, Workload};
 use pinwise_prediction::{BlackBox, Cast, Entry, Local, Predicted, Predictor, Profiling, Progress};
-use pinwise_testbed::{Setting, Workload};
 use pinwise_topology::{DomainKind, SharingTree};
 
 /// How many are measured before the scatter of predictions is known.

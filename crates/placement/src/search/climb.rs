@@ -14,7 +14,7 @@ use crate::search::explorer::{Explorer, Next, View, pinned};
 use crate::search::tally::Tally;
 use crate::statistics::mean;
 use pinwise_campaign::{Purpose, Trial};
-use pinwise_testbed::Workload;
+use pinwise_measure::Workload;
 use pinwise_topology::{Assignment, PerContext, Space};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -3,7 +3,7 @@
 use crate::search::tally::Tally;
 use crate::{Forecast, Question};
 use pinwise_campaign::{Purpose, Trial};
-use pinwise_testbed::{Effort, Setting};
+use pinwise_measure::{Effort, Setting};
 use pinwise_topology::{Assignment, Random, Space};
 
 /// What an explorer may look at.

@@ -5,8 +5,8 @@
 //! ([`Colocation`]). The one with the smaller error steers; favourites are sought by both, since
 //! two models that are wrong are wrong in different places.
 
+use pinwise_measure::Workload;
 use pinwise_prediction::{Cast, Colocation, Fitted, Learned, Pipeline, Predictor, Walk, draw};
-use pinwise_testbed::Workload;
 use pinwise_topology::{Assignment, Random, Space};
 use std::collections::BTreeMap;
 

@@ -11,7 +11,7 @@ use crate::Bound;
 use crate::search::explorer::{Explorer, Next, View, pinned};
 use crate::search::solo::Solo;
 use pinwise_campaign::Purpose;
-use pinwise_testbed::figures::percent;
+use pinwise_measure::figures::percent;
 
 /// Draws between two looks at the budget; each batch carries its own baseline and reference
 /// windows.
@@ -89,7 +89,7 @@ mod tests {
     use crate::search::solo::tests::{filled, question, space, workload};
     use crate::{Budget, Question, StrategyName};
     use pinwise_campaign::Record;
-    use pinwise_testbed::Measurement;
+    use pinwise_measure::Measurement;
     use pinwise_topology::Random;
     use std::time::Duration;
 

@@ -7,8 +7,8 @@ use crate::search::explorer::{pinned, trial};
 use crate::search::tally::Tally;
 use crate::statistics::{mean, t_quantile, variance};
 use pinwise_campaign::{Purpose, Trial};
-use pinwise_testbed::Setting;
-use pinwise_testbed::figures::percent;
+use pinwise_measure::Setting;
+use pinwise_measure::figures::percent;
 use pinwise_topology::{Assignment, Random};
 
 /// Rounds before anything is concluded.
@@ -148,7 +148,7 @@ mod tests {
     use super::*;
     use crate::{Budget, StrategyName};
     use pinwise_campaign::Record;
-    use pinwise_testbed::{Effort, Measurement};
+    use pinwise_measure::{Effort, Measurement};
     use std::time::Duration;
 
     #[test]

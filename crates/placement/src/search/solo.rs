@@ -19,8 +19,8 @@ use crate::statistics::{mean, squares, t_quantile};
 use crate::{Budget, Question};
 use num_bigint::BigUint;
 use pinwise_campaign::Purpose;
+use pinwise_measure::{Setting, Workload};
 use pinwise_prediction::{BaseSpace, Cast, Experiment, Placed};
-use pinwise_testbed::{Setting, Workload};
 use pinwise_topology::{PerContext, Space};
 
 /// Windows of each assignment.
@@ -216,7 +216,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::{Budget, StrategyName};
     use pinwise_campaign::Record;
-    use pinwise_testbed::{MeasureError, Measurement, Retry, Thread};
+    use pinwise_measure::{MeasureError, Measurement, Retry, Thread};
     use pinwise_topology::{Alike, Machine, SharingTree};
     use std::time::Duration;
 

@@ -2,7 +2,7 @@
 
 use crate::statistics::{mean, squares, t_quantile};
 use pinwise_campaign::{Purpose, Record, TRIES};
-use pinwise_testbed::{Retry, Setting};
+use pinwise_measure::{Retry, Setting};
 use pinwise_topology::Assignment;
 use std::collections::BTreeMap;
 
@@ -250,7 +250,7 @@ fn relative_squares(windows: &[f64]) -> f64 {
 mod tests {
     use super::*;
     use pinwise_campaign::Trial;
-    use pinwise_testbed::{Effort, MeasureError, Measurement};
+    use pinwise_measure::{Effort, MeasureError, Measurement};
     use std::time::Duration;
 
     fn record(leaf: u32, outcome: Result<f64, Retry>) -> Record {

@@ -4,8 +4,8 @@ mod case;
 
 use case::{Case, question, scattered, small};
 use pinwise_campaign::{Ending, NewCampaign, Purpose, Record, Step, Store, Strategy, TRIES};
+use pinwise_measure::{Retry, Testbed, Unit};
 use pinwise_placement::{Advice, Budget, Outcome, Question, Search, StrategyName};
-use pinwise_testbed::{Retry, Testbed, Unit};
 use pinwise_topology::{Assignment, PerContext, Random, Space};
 use std::time::Duration;
 
@@ -174,7 +174,7 @@ fn assignments_that_cannot_run_are_left_out_and_counted() {
     );
     for (class, _) in small().population.iter().filter(|(_, performance)| *performance <= 60.0) {
         let tried = records.iter().filter(|record| {
-            record.trial.setting == pinwise_testbed::Setting::Pinned(class.clone())
+            record.trial.setting == pinwise_measure::Setting::Pinned(class.clone())
                 && matches!(&record.outcome, Err(error) if error.retry == Retry::Other)
         });
         assert!(tried.count() <= 1, "an assignment that cannot run is tried once");

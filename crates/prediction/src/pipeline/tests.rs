@@ -1,7 +1,7 @@
 use super::*;
 use crate::Change;
 use crate::cast::tests::workload;
-use pinwise_testbed::{Contention, Crowding, Demand, Disturbance, Effort, Setting, Testbed};
+use pinwise_measure::{Contention, Crowding, Demand, Disturbance, Effort, Setting, Testbed};
 use pinwise_topology::{
     Alike, Assignment, CoreKind, CpuId, CpuSet, Machine, PerContext, Random, Space,
 };

@@ -7,10 +7,10 @@ use pinwise_campaign::{
     CampaignId, CampaignInfo, CampaignState, NewCampaign, Purpose, Record, Trial,
 };
 use pinwise_evt::{Method, Options, Sample, estimate};
+use pinwise_measure::{Effort, MeasureError, Measurement, Retry, Setting, Thread, Unit, Workload};
 use pinwise_placement::{
     Advice, Best, Bound, Budget, Cost, Drift, Estimate, Outcome, Question, StrategyName,
 };
-use pinwise_testbed::{Effort, MeasureError, Measurement, Retry, Setting, Thread, Unit, Workload};
 use pinwise_topology::{Alike, Assignment, Machine, Random};
 use std::time::Duration;
 

@@ -1,9 +1,9 @@
 //! The nine variants of IPFwd: every assignment of two instances, and what is lost by the worst, a
 //! random and a balanced one.
 
+use pinwise_measure::{Effort, Setting, Testbed};
 use pinwise_simulator::program::Pipeline;
 use pinwise_simulator::{Processor, SimulatedTestbed, Window};
-use pinwise_testbed::{Effort, Setting, Testbed};
 use pinwise_topology::{Alike, Assignment, DomainKind, PerContext, SharingTree, Space};
 use std::error::Error;
 use std::fmt::Write;

@@ -41,7 +41,7 @@ mod layout;
 
 use super::{Address, Job, Program, Side, Step};
 use layout::Layout;
-use pinwise_testbed::{Thread, Workload};
+use pinwise_measure::{Thread, Workload};
 
 /// A packet-processing program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,6 +1,6 @@
 //! The Metis tables as something to search in: a cell is an arm, measuring it is looking it up.
 
-use pinwise_testbed::{MetisProgram, MetisTable};
+use pinwise_measure::{MetisProgram, MetisTable};
 use pinwise_threads::{Arm, Objective, Tuner};
 use pinwise_topology::Random;
 use std::error::Error;

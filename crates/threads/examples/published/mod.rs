@@ -1,7 +1,7 @@
 //! The Thread Reinforcer paper's programs on the model, beside what the paper reports of them.
 
+use pinwise_measure::Prober;
 use pinwise_scheduler::{ModelProber, Nanos, Platform, Program, Simulation, speedup};
-use pinwise_testbed::Prober;
 use pinwise_threads::{Curve, Found, Reason, Reinforcer, Span, Thresholds, calibrate, find};
 use std::error::Error;
 use std::path::PathBuf;
@@ -137,7 +137,7 @@ pub(crate) fn curve(platform: &Platform, name: &str) -> Result<Curve, Box<dyn Er
     let program = small_input(name)?;
     let mut points = Vec::new();
     for threads in std::iter::once(1).chain((4..=Span::PUBLISHED.max).step_by(4)) {
-        let mut sum = pinwise_testbed::Profile::default();
+        let mut sum = pinwise_measure::Profile::default();
         for seed in 0..RUNS {
             let mut prober = ModelProber::new(platform.clone(), program.clone(), 1000 + seed);
             let seen = prober.probe(program.parameter(threads), WINDOW)?.profile;

@@ -2,7 +2,7 @@
 
 use clap::ValueEnum;
 use pinwise_campaign::{CampaignInfo, Purpose, Record};
-use pinwise_testbed::{Retry, Setting};
+use pinwise_measure::{Retry, Setting};
 use pinwise_topology::SharingTree;
 use serde::Serialize;
 

@@ -2,7 +2,7 @@
 //! benchmarks and 105 for those of a host.
 
 use pinwise_characterization::{Characterization, Remote, SensitivityClass, Slowdown};
-use pinwise_testbed::{WorkingSets, figures};
+use pinwise_measure::{WorkingSets, figures};
 use std::fmt::Write as _;
 
 /// Columns of a table's cell.

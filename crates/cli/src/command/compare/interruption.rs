@@ -39,7 +39,7 @@ pub(super) fn interrupted(kept: &str) -> Interrupted {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pinwise_testbed::{Unit, Workload};
+    use pinwise_measure::{Unit, Workload};
     use pinwise_topology::{Alike, Machine};
 
     #[test]

@@ -5,7 +5,7 @@
 //! diagonal.
 
 use super::Document;
-use pinwise_testbed::figures;
+use pinwise_measure::figures;
 use pinwise_topology::{LatencyLevels, Oddity};
 use std::fmt::Write as _;
 

@@ -10,7 +10,7 @@
 
 use crate::output::Interrupted;
 use pinwise_host::{LiveTestbed, Pid};
-use pinwise_testbed::{
+use pinwise_measure::{
     Effort, MeasureError, Measurement, Met, Piece, Retry, Setting, Testbed, Thread, Unit, Workload,
 };
 use pinwise_topology::{Assignment, CpuSet, Machine};

@@ -9,10 +9,10 @@ use pinwise_campaign::{
     CampaignId, CampaignInfo, Ending, Record, Store, StoreError, Strategy, run,
 };
 use pinwise_host::CrowdWatch;
-use pinwise_placement::Budget;
-use pinwise_testbed::{
+use pinwise_measure::{
     CrowdShare, Effort, MeasureError, Measurement, Met, Setting, Testbed, Time, Unit, Workload,
 };
+use pinwise_placement::Budget;
 use pinwise_topology::Machine;
 use std::cell::Cell;
 use std::time::Instant;

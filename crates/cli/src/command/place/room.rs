@@ -3,8 +3,8 @@
 use super::Bed;
 use crate::outcome;
 use crate::request::Request;
+use pinwise_measure::figures;
 use pinwise_placement::{Budget, Search};
-use pinwise_testbed::figures;
 use pinwise_topology::SharingTree;
 use std::time::Duration;
 

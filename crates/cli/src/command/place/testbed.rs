@@ -12,8 +12,8 @@ use pinwise_host::{
     Choice, Launch, LiveOptions, LiveTestbed, Output, Pid, RerunOptions, RerunTestbed, RunMetric,
     Scope, Stream, Streams, Target, TargetError, process,
 };
+use pinwise_measure::{Effort, MeasureError, Setting, Testbed, Unit, figures};
 use pinwise_simulator::{Processor, SimulatedTestbed, Window};
-use pinwise_testbed::{Effort, MeasureError, Setting, Testbed, Unit, figures};
 use pinwise_topology::{CpuSet, Fingerprint, Machine};
 use std::cell::Cell;
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
 use super::*;
-use pinwise_testbed::{Thread, Unit, Workload};
+use pinwise_measure::{Thread, Unit, Workload};
 use pinwise_topology::{Alike, Machine};
 
 /// A campaign for a program of so many threads on two contexts that are alike.

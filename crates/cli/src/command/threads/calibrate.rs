@@ -10,8 +10,8 @@ use crate::output::{self, Usage};
 use anyhow::Context as _;
 use clap::Args;
 use pinwise_host::{LinuxProber, ProbeOptions, Recipe, Subject};
+use pinwise_measure::{MeasureError, Prober, Profile};
 use pinwise_scheduler::{ModelProber, Platform, Program};
-use pinwise_testbed::{MeasureError, Prober, Profile};
 use pinwise_threads::{Curve, Objective, Span, Thresholds, calibrate};
 use std::time::Duration;
 

@@ -4,7 +4,7 @@ use super::Answer;
 use super::arguments::Method;
 use super::observed::Conditions;
 use pinwise_host::{Activity, Drift, Pid, Seen, ThreadActivity, Tid, Unavailable};
-use pinwise_testbed::{Measure, Part, Probe, Unit};
+use pinwise_measure::{Measure, Part, Probe, Unit};
 use pinwise_threads::{Advice, Shift, Span, Thresholds};
 use serde::Serialize;
 use std::time::Duration;

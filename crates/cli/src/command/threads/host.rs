@@ -13,7 +13,7 @@ use pinwise_host::{
     Activity, CrowdShare, LinuxProber, Lookout, Pid, ProbeError, ProbeOptions, ProgressSource,
     Quota, Recipe, Seen, Setter, Subject, TargetError, process,
 };
-use pinwise_testbed::{Measure, MeasureError, Prober, figures};
+use pinwise_measure::{Measure, MeasureError, Prober, figures};
 use pinwise_threads::Formula;
 use pinwise_topology::{CpuSet, Machine};
 use std::io;

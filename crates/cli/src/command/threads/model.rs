@@ -8,8 +8,8 @@ use crate::interrupt::Interrupt;
 use crate::machine::MachineArgument;
 use crate::name::did_you_mean;
 use crate::output::Usage;
+use pinwise_measure::Unit;
 use pinwise_scheduler::{ModelProber, Platform, Program, Structure};
-use pinwise_testbed::Unit;
 use pinwise_topology::DomainKind;
 use std::time::Duration;
 

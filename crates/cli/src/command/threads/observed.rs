@@ -2,7 +2,7 @@
 
 use super::arguments::Method;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use pinwise_testbed::{MeasureError, Part, Probe, Prober, Progress, Retry};
+use pinwise_measure::{MeasureError, Part, Probe, Prober, Progress, Retry};
 use pinwise_threads::{Objective, Span, Thresholds};
 use std::time::Duration;
 

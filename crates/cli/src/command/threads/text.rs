@@ -3,8 +3,8 @@
 use super::document::{Document, ProbeRow, Remains};
 use crate::output;
 use comfy_table::{CellAlignment, Table, presets};
-use pinwise_testbed::figures::{self, Scale};
-use pinwise_testbed::{Part, Unit};
+use pinwise_measure::figures::{self, Scale};
+use pinwise_measure::{Part, Unit};
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -273,7 +273,7 @@ fn wrapped(text: &mut String, name: &str, fact: &str, width: usize) {
 mod tests {
     use super::*;
     use crate::command::threads::document::rows;
-    use pinwise_testbed::{Measure, Probe, Profile, Progress};
+    use pinwise_measure::{Measure, Probe, Profile, Progress};
 
     fn probed(rate: f64, error: Option<f64>) -> ProbeRow {
         let progress = Some(Progress { rate, error, measure: Measure::CpuTime });

@@ -4,8 +4,8 @@ use super::beds::Beds;
 use super::crew::Crew;
 use crate::command::place::{StoredSearch, Watched};
 use crate::output::{self, Interrupted};
+use pinwise_measure::{CrowdShare, MeasureError, Retry, Setting, Testbed, Unit};
 use pinwise_placement::{Contest, Way};
-use pinwise_testbed::{CrowdShare, MeasureError, Retry, Setting, Testbed, Unit};
 use pinwise_topology::Random;
 use std::time::{Duration, Instant};
 

@@ -5,10 +5,10 @@ use super::trial::{Trial, Trials, name};
 use crate::command::threads;
 use crate::outcome::Sheet;
 use comfy_table::{CellAlignment, Table, presets};
+use pinwise_measure::Unit;
+use pinwise_measure::figures::{self, Scale};
 use pinwise_placement::{Choice, Number, Way};
 use pinwise_report::quoted;
-use pinwise_testbed::Unit;
-use pinwise_testbed::figures::{self, Scale};
 use pinwise_topology::{Footprint, SharingTree};
 use std::path::Path;
 

@@ -3,8 +3,8 @@
 
 use super::document::{Placement, shown};
 use crate::output::beside;
+use pinwise_measure::figures::{self, Scale};
 use pinwise_placement::{Choice, Contest, Outcome, Way};
-use pinwise_testbed::figures::{self, Scale};
 
 /// What was compared, and what follows.
 pub(super) struct Compared<'a> {
@@ -148,7 +148,7 @@ fn unannounced(outcome: &Outcome) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pinwise_testbed::Unit;
+    use pinwise_measure::Unit;
 
     /// Six rounds of the ways with these speeds, each a little off.
     fn contest(speeds: &[(Way, f64)]) -> Contest {
