@@ -174,18 +174,21 @@ fn go(
     }
 }
 
-/// A testbed promises finite performance. One that breaks the promise must not poison means, or be
-/// stored as NULL.
-fn finite(measurement: Measurement) -> Result<Measurement, MeasureError> {
-    if measurement.performance.is_finite() {
-        Ok(measurement)
-    } else {
-        let message = format!(
-            "the metric gave {}, which is no performance; check --metric",
-            measurement.performance
-        );
-        Err(MeasureError::new(Retry::Same, message))
+/// The sizes of performance that arithmetic can handle, beside 0. The square of the ratio of any
+/// two is a number; beyond them means and spreads overflow.
+const SIZES: std::ops::RangeInclusive<f64> = 1e-75..=1e75;
+
+/// Refuses a performance or a spread that arithmetic cannot handle: no number, infinite, or extreme
+/// (see [`SIZES`]).
+fn in_range(measurement: Measurement) -> Result<Measurement, MeasureError> {
+    let fits = |value: f64| value == 0.0 || SIZES.contains(&value.abs());
+    let spread = measurement.spread.unwrap_or(0.0);
+    if fits(measurement.performance) && spread <= *SIZES.end() {
+        return Ok(measurement);
     }
+    let value = if fits(measurement.performance) { spread } else { measurement.performance };
+    let message = format!("the metric gave {value:e}, which is no performance; check --metric");
+    Err(MeasureError::new(Retry::Same, message))
 }
 
 fn mismatch(id: CampaignId, record: &Record, proposed: Option<&Trial>) -> StoreError {

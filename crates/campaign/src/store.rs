@@ -5,8 +5,8 @@
 //! `synchronous=FULL`: each append ends in an `fsync`, so that a record survives the death of the
 //! process and of the machine, at a fraction of a millisecond each (docs/lab/benchmarks.md), or
 //! more where the disk is busy. Measurements that repeat bit for bit, those of virtual time,
-//! survive the process alone ([`Store::sync_each`]). Processes may share a file; a writer waits for another
-//! one's commit. A campaign itself has one writer, see [`Store::claim`].
+//! survive the process alone ([`Store::sync_each`]). Processes may share a file; a writer waits for
+//! another one's commit. A campaign itself has one writer, see [`Store::claim`].
 
 mod campaign;
 mod characterization;
@@ -14,6 +14,7 @@ mod error;
 mod file;
 mod part;
 mod row;
+mod unmoved;
 
 use crate::{Claim, Record};
 pub use campaign::{CampaignId, CampaignInfo, CampaignState, NewCampaign};
@@ -27,12 +28,15 @@ pub(crate) use row::assignment_text;
 use row::{campaign_row, record_row, text, word};
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
 use std::path::{Path, PathBuf};
+use unmoved::Inode;
 
 /// A SQLite file of campaigns.
 #[derive(Debug)]
 pub struct Store {
     connection: Connection,
     path: PathBuf,
+    /// The file that was opened, to notice when the path names another one.
+    inode: Option<Inode>,
     /// The version of its schema.
     format: i32,
 }
@@ -59,7 +63,8 @@ impl Store {
             })?;
         }
         let connection = connect(path).map_err(|error| explain(path, &error))?;
-        let mut store = Self { connection, path: path.to_owned(), format: FORMAT };
+        let inode = Inode::of(path);
+        let mut store = Self { connection, path: path.to_owned(), inode, format: FORMAT };
         store.prepare()?;
         Ok(store)
     }
@@ -215,7 +220,8 @@ impl Store {
                     record.elapsed.as_secs_f64(),
                 ))
                 .map(drop)
-        })
+        })?;
+        self.check_unmoved()
     }
 
     /// Notes where the campaign stands, and its conclusion where there is one.
@@ -233,7 +239,8 @@ impl Store {
                     (id.0, word(&state), conclusion),
                 )
                 .map(drop)
-        })
+        })?;
+        self.check_unmoved()
     }
 
     /// Whether a table is there that not every store has.

@@ -8,7 +8,7 @@
 //! measured at once, and whether or not what was foreseen came. Where time is real nothing is
 //! measured ahead.
 
-use super::finite;
+use super::in_range;
 use crate::{Strategy, Trial};
 use pinwise_measure::{Effort, MeasureError, Measurement, Met, Retry, Setting, Testbed, Time};
 use std::collections::VecDeque;
@@ -46,7 +46,7 @@ impl<'a> Ahead<'a> {
         let Time::Virtual { width } = self.testbed.time() else {
             self.testbed.seek(number);
             let start = self.ended.unwrap_or_else(self.clock);
-            let outcome = self.testbed.measure(&trial.setting, trial.effort).and_then(finite);
+            let outcome = self.testbed.measure(&trial.setting, trial.effort).and_then(in_range);
             let end = (self.clock)();
             self.ended = Some(end);
             return (outcome, end.saturating_sub(start));
@@ -63,7 +63,7 @@ impl<'a> Ahead<'a> {
             ))
         };
         let outcome =
-            self.made.pop_front().map_or_else(missing, |(_, outcome)| outcome.and_then(finite));
+            self.made.pop_front().map_or_else(missing, |(_, outcome)| outcome.and_then(in_range));
         self.number += 1;
         let took = outcome.as_ref().map_or(Duration::ZERO, |measured| measured.duration);
         (outcome, took)

@@ -205,14 +205,34 @@ fn a_dead_testbed_and_an_interruption_leave_no_record() {
     assert_eq!(with_answer(Err(MeasureError::interrupted())), (Ending::Interrupted, vec![]));
 }
 
+fn measured(performance: f64, spread: Option<f64>) -> Measurement {
+    Measurement { performance, duration: Duration::from_millis(1), spread }
+}
+
 #[test]
-fn a_performance_that_is_no_number_is_a_failure_tried_again() {
-    let answer =
-        Measurement { performance: f64::NAN, duration: Duration::from_millis(1), spread: None };
-    let (ending, records) = with_answer(Ok(answer));
-    assert!(matches!(ending, Ending::Finished(_)));
-    assert_eq!(records.len(), 20 * TRIES);
-    assert!(records.iter().all(|record| record.outcome.is_err()));
+fn a_performance_that_arithmetic_cannot_handle_is_a_failure_tried_again() {
+    for answer in [
+        measured(f64::NAN, None),
+        measured(f64::INFINITY, None),
+        measured(1e308, None),
+        measured(-1e308, None),
+        measured(1e-320, None),
+        measured(1.0, Some(1e300)),
+        measured(1.0, Some(f64::NAN)),
+    ] {
+        let (ending, records) = with_answer(Ok(answer.clone()));
+        assert!(matches!(ending, Ending::Finished(_)), "{answer:?}");
+        assert_eq!(records.len(), 20 * TRIES, "{answer:?}");
+        assert!(records.iter().all(|record| record.outcome.is_err()), "{answer:?}");
+    }
+}
+
+#[test]
+fn a_performance_of_nothing_or_below_is_one() {
+    for performance in [0.0, -5.0, 1e-75, 1e75] {
+        let (_, records) = with_answer(Ok(measured(performance, Some(0.0))));
+        assert!(records.iter().all(|record| record.outcome.is_ok()), "{performance}");
+    }
 }
 
 /// A testbed in virtual time that fails now and then, and how many trials it was given at a time.

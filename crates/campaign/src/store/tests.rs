@@ -219,6 +219,38 @@ fn a_full_disk_keeps_what_was_acknowledged() {
     assert_eq!(Store::open(&path).unwrap().records(id).unwrap().len() as u64, acknowledged);
 }
 
+/// Removes the file and its journal, as `rm pinwise.db*` does.
+fn remove(path: &Path) {
+    for suffix in ["", "-wal", "-shm"] {
+        let mut name = path.as_os_str().to_owned();
+        name.push(suffix);
+        let _ = std::fs::remove_file(name);
+    }
+}
+
+#[test]
+fn a_store_that_is_removed_or_replaced_meanwhile_is_rescued_and_ends_the_campaign() {
+    for replaced in [false, true] {
+        let (_folder, path) = folder();
+        let mut store = Store::open(&path).unwrap();
+        let id = store.create(&campaign()).unwrap();
+        store.append(id, &record(0, 1.0)).unwrap();
+        remove(&path);
+        if replaced {
+            Store::open(&path).unwrap();
+        }
+        let error = store.append(id, &record(1, 2.0)).unwrap_err().to_string();
+        assert!(error.contains("was removed or replaced"), "{error}");
+        let copy = format!("{}.rescued-{}", path.display(), std::process::id());
+        assert!(error.contains(&copy), "{error}");
+        let rescued = Store::open(Path::new(&copy)).unwrap();
+        assert_eq!(rescued.records(id).unwrap(), [record(0, 1.0), record(1, 2.0)]);
+        // The end of a campaign is written, too.
+        remove(Path::new(&copy));
+        assert!(store.conclude(id, CampaignState::Finished, None).is_err());
+    }
+}
+
 #[test]
 fn a_read_only_store_can_be_read() {
     let (_folder, path) = folder();

@@ -1,0 +1,55 @@
+//! Whether the path of a store still names the file that is open.
+//!
+//! SQLite goes on writing to a file that was removed, and every write succeeds. The measurements
+//! are gone when the process ends. So each write is followed by one `stat` of the path. When the
+//! file is gone, the store is copied to a new name and the campaign ends with an error.
+
+use super::error::unusable;
+use super::{Store, StoreError};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Device and inode: which file a path names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Inode(u64, u64);
+
+impl Inode {
+    /// The file that `path` names now.
+    pub(super) fn of(path: &Path) -> Option<Self> {
+        fs::metadata(path).ok().map(|found| Self(found.dev(), found.ino()))
+    }
+}
+
+impl Store {
+    /// Fails if the file was removed or replaced since it was opened.
+    ///
+    /// # Errors
+    /// [`StoreError::Unusable`]. It names the copy that holds all that was recorded.
+    pub(super) fn check_unmoved(&mut self) -> Result<(), StoreError> {
+        if self.inode.is_none() || Inode::of(&self.path) == self.inode {
+            return Ok(());
+        }
+        let what = "was removed or replaced while pinwise wrote to it";
+        let copy = rescue_path(&self.path);
+        let reason = match self.copy_to(&copy) {
+            Ok(()) => format!(
+                "{what}; everything recorded is in {}: rename it, or give it with --store",
+                copy.display()
+            ),
+            Err(error) => format!("{what}; what was recorded is lost ({error}): start again"),
+        };
+        Err(unusable(&self.path, reason))
+    }
+
+    fn copy_to(&self, copy: &Path) -> rusqlite::Result<()> {
+        self.connection.execute("VACUUM INTO ?", [copy.to_string_lossy()]).map(drop)
+    }
+}
+
+/// `pinwise.db` becomes `pinwise.db.rescued-PID`.
+fn rescue_path(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".rescued-{}", std::process::id()));
+    name.into()
+}
