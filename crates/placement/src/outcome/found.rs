@@ -45,6 +45,11 @@ impl Outcome {
     pub fn qualification(&self) -> Option<String> {
         let (apart, found, unpinned) = (self.found_apart()?, self.as_found?, self.baseline?);
         let [windows, after] = [found.n, unpinned.n].map(|n| figures::count(n as u64));
+        if unpinned.mean == 0.0 {
+            return Some(format!(
+                "The metric stood still: as found the program made progress, unpinned afterwards none ({windows} and {after} windows).                  It may have stopped."
+            ));
+        }
         let drifted = |drift: &Drift| drift.significant && (drift.change > 0.0) == (apart < 0.0);
         let ending = if self.drift.as_ref().is_some_and(drifted) {
             ", or what changed meanwhile made the difference".to_owned()
@@ -116,5 +121,7 @@ mod tests {
         let (gain, low, high) = outcome(1.0, 100.0).gain_as_found().unwrap();
         assert_eq!((gain, low, high), (119.0, 114.0 / 6.0 - 1.0, f64::INFINITY));
         assert_eq!((outcome(0.0, 100.0).gain_as_found(), empty.gain_as_found()), (None, None));
+        let stopped = outcome(100.0, 0.0).qualification().unwrap();
+        assert!(stopped.contains("The metric stood still"), "{stopped}");
     }
 }
