@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use pinwise_simulator::Processor;
+use pinwise_processor::Processor;
 
 fuzz_target!(|text: &str| {
     match Processor::parse(text) {

@@ -5,7 +5,7 @@ use crate::output::{self, Usage};
 use anyhow::Context as _;
 use clap::Args;
 use clap::builder::{PossibleValue, TypedValueParser};
-use pinwise_simulator::Processor;
+use pinwise_processor::Processor;
 use pinwise_topology::{Machine, Snapshot};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsStr;

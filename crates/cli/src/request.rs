@@ -3,7 +3,7 @@
 
 use crate::machine::Model;
 use pinwise_placement::{Lineup, MixQuestion, Question};
-use pinwise_simulator::program::Pipeline;
+use pinwise_processor::program::Pipeline;
 use pinwise_topology::CpuSet;
 use pinwise_workloads::Workload;
 use serde::{Deserialize, Serialize};

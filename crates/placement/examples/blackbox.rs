@@ -11,8 +11,8 @@ use pinwise_measure::{Effort, Setting, Testbed};
 use pinwise_prediction::{
     BaseSpace, BlackBox, Cast, Entry, Experiment, Local, Placed, Predictor, Profiling,
 };
-use pinwise_simulator::program::Pipeline;
-use pinwise_simulator::{Processor, SimulatedTestbed, Window};
+use pinwise_processor::program::Pipeline;
+use pinwise_processor::{Processor, SimulatedTestbed, Window};
 use pinwise_topology::{
     Alike, Assignment, DomainKind, Machine, PerContext, Random, SharingTree, Space,
 };

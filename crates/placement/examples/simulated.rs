@@ -10,8 +10,8 @@
 use pinwise_campaign::{Record, Step, Strategy};
 use pinwise_measure::{Disturbance, Effort, Replay, Setting, Testbed};
 use pinwise_placement::{Budget, Outcome, Question, Search, StrategyName};
-use pinwise_simulator::program::Pipeline;
-use pinwise_simulator::{Processor, SimulatedTestbed, Window};
+use pinwise_processor::program::Pipeline;
+use pinwise_processor::{Processor, SimulatedTestbed, Window};
 use pinwise_topology::{Alike, Assignment, PerContext, SharingTree, Space};
 use std::error::Error;
 use std::time::Duration;

@@ -15,7 +15,7 @@ use pinwise_characterization::{
 };
 use pinwise_host::HostBench;
 use pinwise_measure::{Bench, Fame, MeasureError, figures};
-use pinwise_simulator::ModelBench;
+use pinwise_processor::ModelBench;
 use pinwise_topology::Fingerprint;
 use serde::Serialize;
 use std::path::PathBuf;

@@ -5,7 +5,7 @@ use crate::outline::{Entry, Outline, runs};
 use crate::output::{self, Usage};
 use clap::Args;
 use pinwise_measure::figures;
-use pinwise_simulator::Processor;
+use pinwise_processor::Processor;
 use pinwise_topology::{Alike, CpuId, CpuSet, DomainKind, Machine, SharingTree};
 use serde::Serialize;
 use std::fmt::Write as _;

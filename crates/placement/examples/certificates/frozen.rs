@@ -8,7 +8,7 @@
 use pinwise_measure::{
     Disturbance, Effort, MeasureError, Measurement, Setting, Testbed, Time, Unit, Workload,
 };
-use pinwise_simulator::SimulatedTestbed;
+use pinwise_processor::SimulatedTestbed;
 use pinwise_topology::Machine;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

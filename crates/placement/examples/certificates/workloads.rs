@@ -7,8 +7,8 @@ use pinwise_measure::{
     Time, Unit, Workload,
 };
 use pinwise_prediction::{Predictor, draw};
-use pinwise_simulator::program::Pipeline;
-use pinwise_simulator::{Processor, SimulatedTestbed, Window};
+use pinwise_processor::program::Pipeline;
+use pinwise_processor::{Processor, SimulatedTestbed, Window};
 use pinwise_topology::{Alike, Assignment, Machine, PerContext, Random, SharingTree, Space};
 
 /// One workload.

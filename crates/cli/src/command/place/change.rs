@@ -54,7 +54,7 @@ mod tests {
     use crate::command::place::{arguments, open};
     use crate::interrupt::Interrupt;
     use pinwise_campaign::{CampaignId, CampaignState, NewCampaign};
-    use pinwise_simulator::Processor;
+    use pinwise_processor::Processor;
 
     /// The campaign has the description itself: that its digest is another one since does not make
     /// it another machine. Of a built-in model the name is all there is.

@@ -10,7 +10,7 @@ use num_bigint::BigUint;
 use pinwise_measure::{MeasureError, Thread, Workload, figures};
 use pinwise_placement::{SearchError, core_local};
 use pinwise_prediction::{Build, Cast, ExperimentCount, Local, Profiling};
-use pinwise_simulator::program::Pipeline;
+use pinwise_processor::program::Pipeline;
 use pinwise_topology::{Alike, Fingerprint, Machine, PerContext, SharingTree, Space};
 use serde::Serialize;
 use std::collections::BTreeSet;

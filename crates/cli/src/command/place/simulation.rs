@@ -6,8 +6,8 @@ use crate::number::whole;
 use crate::output::Usage;
 use crate::request::Simulation;
 use clap::Args;
-use pinwise_simulator::program::Pipeline;
-use pinwise_simulator::{Processor, Window};
+use pinwise_processor::program::Pipeline;
+use pinwise_processor::{Processor, Window};
 
 /// Which processor is simulated, and for how long.
 #[derive(Args)]

@@ -13,7 +13,7 @@ use pinwise_host::{
     Scope, Stream, Streams, Target, TargetError, process,
 };
 use pinwise_measure::{Effort, MeasureError, Setting, Testbed, Unit, figures};
-use pinwise_simulator::{Processor, SimulatedTestbed, Window};
+use pinwise_processor::{Processor, SimulatedTestbed, Window};
 use pinwise_topology::{CpuSet, Fingerprint, Machine};
 use std::cell::Cell;
 use std::collections::BTreeMap;

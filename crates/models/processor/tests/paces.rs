@@ -1,8 +1,8 @@
 //! Skipping idle cycles and rows of instructions gives exactly what stepping through every cycle
 //! gives, for any programs on any contexts of any processor.
 
-use pinwise_simulator::program::{Address, Pipeline, Region, Ring, Side, Step};
-use pinwise_simulator::{
+use pinwise_processor::program::{Address, Pipeline, Region, Ring, Side, Step};
+use pinwise_processor::{
     AfterLoad, Arbitration, Chip, Counters, Job, Pace, Placed, Processor, Program,
 };
 use proptest::prelude::*;

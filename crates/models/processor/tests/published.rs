@@ -1,9 +1,9 @@
 //! The simulator against every figure of V. Čakarević et al., MICRO 2009. Needs the published
 //! figures beside the shared data.
 
-use pinwise_simulator::Processor;
-use pinwise_simulator::characterization::{self, Experiment, Figure};
-use pinwise_simulator::program::Microbenchmark;
+use pinwise_processor::Processor;
+use pinwise_processor::characterization::{self, Experiment, Figure};
+use pinwise_processor::program::Microbenchmark;
 use std::path::{Path, PathBuf};
 
 /// Sets of start offsets. docs/lab/fidelity.md has more.
@@ -11,7 +11,7 @@ const SETS: usize = 2;
 
 fn published(name: &str) -> Option<String> {
     let shared = std::env::var_os("PINWISE_SHARED_DATA").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../../shared/data"),
         PathBuf::from,
     );
     let path = shared.join("../published").join(name);

@@ -12,8 +12,8 @@
 //! says more about a long one.
 //!
 //! ```
-//! use pinwise_simulator::Program;
-//! use pinwise_simulator::program::{Address, Side, Step};
+//! use pinwise_processor::Program;
+//! use pinwise_processor::program::{Address, Side, Step};
 //!
 //! // A consumer: waits for an item of ring 0, reads it, works 25 ± 6 blocks on it, hands the slot back.
 //! let consumer = Program::new(vec![

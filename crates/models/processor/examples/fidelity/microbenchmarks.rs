@@ -1,8 +1,8 @@
 //! The microbenchmarks of V. Čakarević et al., MICRO 2009: Table 2 and figures 2 to 5.
 
-use pinwise_simulator::Processor;
-use pinwise_simulator::characterization::{self, Experiment, Figure, Spread};
-use pinwise_simulator::program::Microbenchmark;
+use pinwise_processor::Processor;
+use pinwise_processor::characterization::{self, Experiment, Figure, Spread};
+use pinwise_processor::program::Microbenchmark;
 use std::error::Error;
 use std::fmt::Write;
 use std::fs;

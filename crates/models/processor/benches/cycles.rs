@@ -3,8 +3,8 @@
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
 use pinwise_measure::{Effort, Setting, Testbed};
-use pinwise_simulator::program::{Microbenchmark, Pipeline};
-use pinwise_simulator::{Job, Pace, Placed, Processor, SimulatedTestbed, Unplaced, Window};
+use pinwise_processor::program::{Microbenchmark, Pipeline};
+use pinwise_processor::{Job, Pace, Placed, Processor, SimulatedTestbed, Unplaced, Window};
 use pinwise_topology::{Assignment, Random};
 
 fn main() {

@@ -6,8 +6,8 @@
 //! cycles and says what every thread has done. docs/lab/simulator.md explains the model.
 //!
 //! ```
-//! use pinwise_simulator::program::Microbenchmark;
-//! use pinwise_simulator::{Chip, Job, Pace, Placed, Processor};
+//! use pinwise_processor::program::Microbenchmark;
+//! use pinwise_processor::{Chip, Job, Pace, Placed, Processor};
 //!
 //! let processor = Processor::model("ultrasparc-t2")?;
 //! // Two threads of additions in one pipe: each fetches every other cycle.

@@ -1,13 +1,13 @@
 //! How well measurements of one assignment repeat: the table of docs/lab/simulator.md.
 //!
-//!     cargo run --release -p pinwise-simulator --example repeats
+//!     cargo run --release -p pinwise-processor --example repeats
 //!
 //! Two instances of each program in every 60th of their 1,526 assignments, 16 measurements of the
 //! default length each, from different random starts.
 
 use pinwise_measure::{Effort, Setting, Testbed};
-use pinwise_simulator::program::Pipeline;
-use pinwise_simulator::{Processor, SimulatedTestbed, Window};
+use pinwise_processor::program::Pipeline;
+use pinwise_processor::{Processor, SimulatedTestbed, Window};
 use pinwise_topology::{Alike, PerContext, SharingTree, Space};
 use std::error::Error;
 

@@ -2,8 +2,8 @@
 //! random and a balanced one.
 
 use pinwise_measure::{Effort, Setting, Testbed};
-use pinwise_simulator::program::Pipeline;
-use pinwise_simulator::{Processor, SimulatedTestbed, Window};
+use pinwise_processor::program::Pipeline;
+use pinwise_processor::{Processor, SimulatedTestbed, Window};
 use pinwise_topology::{Alike, Assignment, DomainKind, PerContext, SharingTree, Space};
 use std::error::Error;
 use std::fmt::Write;

@@ -4,7 +4,7 @@
 use std::error::Error;
 
 /// What `thread_reinforcer` of `pinwise-threads` prints.
-const PAGE: &str = include_str!("../../../../docs/lab/fidelity-threads.md");
+const PAGE: &str = include_str!("../../../../../docs/lab/fidelity-threads.md");
 /// Where its table of choices begins, and what the last line of it says.
 const BEGIN: &str = "The search's choice, *not fitted*:";
 const END: &str = "for the paper's reason.";
