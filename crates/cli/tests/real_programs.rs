@@ -185,7 +185,7 @@ fn a_running_memcached_is_placed_and_left_as_it_was() {
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = Arc::clone(&stop);
     let load = thread::spawn(move || {
-        support::load::memcached(port, 8, Duration::from_secs(120), &stopped)
+        pinwise_synthetic::load::memcached(port, 8, Duration::from_secs(120), &stopped)
     });
     thread::sleep(Duration::from_millis(300));
     let before = affinities(memcached.pid());

@@ -5,29 +5,23 @@
 //! started anew for each run, a simulated processor, a recorded population: all are testbeds. The
 //! trait sits below everything that implements it; strategies and campaigns sit above.
 
-mod contention;
 mod fame;
 pub mod figures;
 mod measurement;
 mod met;
-mod metis;
 mod microbenchmark;
 mod part;
 mod probe;
-mod replay;
 mod workload;
 
-pub use contention::{Contention, Crowding, Demand};
 pub use fame::Fame;
 pub use measurement::{MeasureError, Measurement, Retry, Unit};
 pub use met::{CrowdShare, Met};
-pub use metis::{ImpossibleRun, MetisError, MetisProgram, MetisRun, MetisTable};
 pub use microbenchmark::{
     Bench, EffectiveCache, Microbenchmark, Pace, PaceUnit, Seat, WorkingSet, WorkingSets,
 };
 pub use part::{Part, mark_critical};
 pub use probe::{Measure, Probe, Prober, Profile, Progress};
-pub use replay::{Disturbance, Replay};
 pub use workload::{Piece, Thread, Workload};
 
 use pinwise_topology::{Assignment, Machine};

@@ -1,8 +1,9 @@
 //! BlackBox on a processor on paper, where every performance is known.
 
 use pinwise_campaign::{Purpose, Record, Step, Strategy};
-use pinwise_measure::{Contention, Demand, Disturbance, Setting, Testbed};
+use pinwise_measure::{Setting, Testbed};
 use pinwise_placement::{Budget, Outcome, Profile, Question, Search, SearchError, StrategyName};
+use pinwise_synthetic::{Contention, Demand, Disturbance};
 use pinwise_topology::{Alike, DomainKind, Machine, PerContext, SharingTree, Space};
 use std::time::Duration;
 

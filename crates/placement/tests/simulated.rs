@@ -2,14 +2,15 @@
 //! their optimum, and its bound holds.
 //!
 //! Two cores of the UltraSPARC T2 have 515 different assignments of six threads;
-//! `examples/simulated.rs` does the same with all eight cores and all programs, which takes
+//! The example `simulated` of the lab does the same with all eight cores and all programs, which takes
 //! minutes.
 
 use pinwise_campaign::{Record, Step, Strategy};
-use pinwise_measure::{Disturbance, Effort, Replay, Setting, Testbed};
+use pinwise_measure::{Effort, Setting, Testbed};
 use pinwise_placement::{Budget, Outcome, Question, Search, StrategyName};
 use pinwise_processor::program::Pipeline;
 use pinwise_processor::{Processor, SimulatedTestbed, Window};
+use pinwise_synthetic::{Disturbance, Replay};
 use pinwise_topology::{Alike, Assignment, CpuId, PerContext, SharingTree, Space};
 use std::time::Duration;
 

@@ -1,7 +1,8 @@
 use super::*;
 use crate::fixture::{Curious, Scripted, campaign};
 use crate::{NewCampaign, Purpose};
-use pinwise_measure::{Disturbance, Effort, Met, Replay, Setting, Time, Unit, Workload};
+use pinwise_measure::{Effort, Met, Setting, Time, Unit, Workload};
+use pinwise_synthetic::{Disturbance, Replay};
 use pinwise_topology::{Assignment, Machine};
 use std::collections::VecDeque;
 use tempfile::TempDir;

@@ -1,8 +1,9 @@
 //! A store of campaigns that repeat exactly, for transcripts: their testbeds look performances up.
 
 use pinwise_campaign::{CampaignState, Ending, NewCampaign, Record, Store, run};
-use pinwise_measure::{Disturbance, Replay, Thread, Unit, Workload};
+use pinwise_measure::{Thread, Unit, Workload};
 use pinwise_placement::{Budget, Question, Search, StrategyName};
+use pinwise_synthetic::{Disturbance, Replay};
 use pinwise_topology::{Machine, PerContext, Random, SharingTree, Snapshot, Space};
 use std::cell::Cell;
 use std::fs;

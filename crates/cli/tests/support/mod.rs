@@ -3,7 +3,6 @@
 #![allow(dead_code, reason = "every test binary uses its own part")]
 
 pub(crate) mod campaigns;
-pub(crate) mod load;
 pub(crate) mod source;
 
 use std::collections::BTreeMap;

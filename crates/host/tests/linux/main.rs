@@ -1,7 +1,5 @@
 //! Real programs on this machine, end to end. See [`programs`] for how the test binary plays them.
 
-#[path = "../../examples/overhead/contention.rs"]
-mod contention;
 mod live;
 mod monitor;
 mod prober;
@@ -41,7 +39,7 @@ fn __program() {
         )),
         ["flood"] => flood(),
         ["contend", kind] | ["contend", kind, _] => {
-            let counter = contention::start(kind).expect("a kind of contention");
+            let counter = pinwise_synthetic::waiting::start(kind).expect("a kind of contention");
             std::thread::sleep(programs::LIFE);
             drop(counter);
         }

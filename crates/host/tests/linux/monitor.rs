@@ -3,9 +3,9 @@
 //! Two layers watch the same program at the same time, so that they differ by what they do and not
 //! by what the program or the machine did meanwhile.
 
-use crate::contention::KINDS;
 use crate::programs::{PROGRAM, Program, arguments};
 use pinwise_host::{Activity, Layer, Lookout, Monitor, MonitorError, Pid, Scope, ThreadActivity};
+use pinwise_synthetic::waiting::KINDS;
 use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;

@@ -1,8 +1,9 @@
 //! Populations whose truth is known.
 
 use pinwise_campaign::{Record, Step, Strategy, TRIES};
-use pinwise_measure::{Disturbance, Replay, Retry, Testbed, Thread, Unit, Workload};
+use pinwise_measure::{Retry, Testbed, Thread, Unit, Workload};
 use pinwise_placement::{Budget, Outcome, Question, Search, StrategyName};
+use pinwise_synthetic::{Disturbance, Replay};
 use pinwise_topology::{Alike, Assignment, Machine, PerContext, Random, SharingTree, Space};
 use std::time::Duration;
 

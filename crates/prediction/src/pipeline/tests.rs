@@ -1,7 +1,8 @@
 use super::*;
 use crate::Change;
 use crate::cast::tests::workload;
-use pinwise_measure::{Contention, Crowding, Demand, Disturbance, Effort, Setting, Testbed};
+use pinwise_measure::{Effort, Setting, Testbed};
+use pinwise_synthetic::{Contention, Crowding, Demand, Disturbance};
 use pinwise_topology::{
     Alike, Assignment, CoreKind, CpuId, CpuSet, Machine, PerContext, Random, Space,
 };

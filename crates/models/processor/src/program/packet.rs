@@ -26,7 +26,7 @@
 //! **Where the numbers come from.** Those of R, T and the nine IPFwd variants were chosen to come
 //! near the throughputs and differences that the studies print; docs/lab/fidelity.md has both, and
 //! where they differ. Those of the last three are counted on the programs that ship with pinwise,
-//! instruction by instruction on x86-64, with cachegrind (`crates/workloads/examples/process.rs`):
+//! instruction by instruction on x86-64, with cachegrind (`lab/examples/process.rs`):
 //! the instructions per packet; the mean length of payloads and headers of their generated packets;
 //! 12 KiB of transitions, because with a cache like the T2's (8 KiB, 4 ways) 0.37 transitions per
 //! byte are missed. The table of `stateful` is that of 4,096 active flows, 128 bytes each with lock

@@ -1,0 +1,85 @@
+//! Workloads of which no published method tells anything, on paper: instances with two threads of
+//! one role, more threads than contexts, cores of two kinds.
+
+use crate::kept::Kept;
+use crate::workloads::{Bed, Case, Group, NOISES, best_on_paper, space};
+use pinwise_synthetic::{Contention, Demand, Disturbance};
+use pinwise_topology::{Alike, CoreKind, CpuId, CpuSet, Machine, PerContext, Random, SharingTree};
+
+/// Seeds of their demands, used for nothing else.
+const SEEDS: u64 = 3000;
+
+const PIPELINE: &[&str] = &["R", "P", "T"];
+const TWO_WORKERS: &[&str] = &["R", "W", "W", "T"];
+
+/// Three workloads of each sort, one with each amount of noise.
+pub(crate) fn beyond(kept: &Kept) -> Vec<Case> {
+    let numbers: Vec<usize> = (0..9).collect();
+    crate::each(&numbers, |number| case(*number, kept))
+}
+
+fn case(number: usize, kept: &Kept) -> Case {
+    let shape = |shape: &str| Machine::from_shape(shape).expect("a valid shape");
+    let (group, machine, roles, instances) = match number {
+        0..3 => (Group::Workers, shape("8x2x4"), TWO_WORKERS, [6, 4, 2][number]),
+        3 => (Group::Crowded, shape("2x2x4"), PIPELINE, 8),
+        4 => (Group::Crowded, shape("2x2x2"), PIPELINE, 4),
+        5 => (Group::Crowded, shape("2x2"), PIPELINE, 2),
+        _ => (Group::Hybrid, hybrid(), PIPELINE, [6, 4, 2][number % 3]),
+    };
+    let mut random = Random::new(SEEDS + number as u64);
+    let mut between = |low: f64, high: f64| low + (high - low) * random.unit();
+    let mut each = |low: f64, high: f64| (0..3).map(|_| between(low, high)).collect::<Vec<f64>>();
+    let time = each(0.6, 1.6);
+    let levels = SharingTree::new(&machine, Alike::ByStructure).around(0).len();
+    let mut burden = vec![each(0.05, 0.4), each(0.0, 0.15), each(0.0, 0.006)];
+    // The last is that of the whole machine.
+    burden.drain(1..4 - levels);
+    let demand = Demand {
+        time,
+        burden,
+        distance: each(0.0, 0.12)[0],
+        near: levels - 2,
+        cap: None,
+        needle: None,
+    };
+    let slow = between(0.5, 0.8);
+    let (threads, contexts) = (roles.len() * instances, machine.allowed.len());
+    let speeds: &[f64] = if group == Group::Hybrid { &[1.0, slow] } else { &[1.0] };
+    let bed = Contention::new(machine, instances, roles, demand, Disturbance::default())
+        .with_speeds(speeds);
+    let per_context = if threads > contexts { PerContext::Any } else { PerContext::AtMost(1) };
+    let space = space(&bed, per_context);
+    let key = format!("beyond-{number}");
+    let (optimum, known) = kept.get(&format!("{key}-optimum"), || best_on_paper(&bed, &space));
+    Case {
+        key,
+        name: format!("{threads} threads on {contexts} contexts, {}", group.name()),
+        group,
+        // Not with the size, which goes down in each sort.
+        noise: NOISES[(number + number / 3) % 3],
+        bed: Bed::Paper(Box::new(bed)),
+        tree: space.tree().clone(),
+        space,
+        optimum,
+        known,
+    }
+}
+
+/// Six fast cores of two contexts, and eight slow ones of one, four of which share a cache.
+fn hybrid() -> Machine {
+    let mut machine = Machine::from_shape("l2:8 pu:4").expect("a valid shape");
+    let is_slow = |cpu: u32| cpu >= 24;
+    let cpus = |slow: bool| -> CpuSet {
+        (0..32).filter(|cpu| is_slow(*cpu) == slow && (slow || cpu % 4 < 2)).map(CpuId).collect()
+    };
+    let kind =
+        |name: &str, slow| CoreKind { name: name.to_owned(), cpus: cpus(slow), capacity: None };
+    machine.kinds = vec![kind("performance", false), kind("efficiency", true)];
+    machine
+        .contexts
+        .iter_mut()
+        .for_each(|context| context.kind = usize::from(is_slow(context.cpu.0)));
+    machine.allowed = cpus(false).union(&cpus(true));
+    machine
+}

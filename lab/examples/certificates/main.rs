@@ -1,0 +1,179 @@
+//! How often a certificate is right, and what it costs: every strategy on workloads whose best
+//! possible performance is known.
+//!
+//! `cargo run --release -p pinwise-lab --example certificates -- DIR` prints, in Markdown,
+//! the tables of docs/lab/certificates.md: workloads on paper, programs on the simulated UltraSPARC
+//! T2, both together, and workloads that no published method describes. Name studies and strategies
+//! after DIR to run only these. Each campaign is stored in DIR when it ends and is not run again.
+//! Seeds are fixed, so a second run prints the same text.
+
+mod beyond;
+mod campaign;
+mod frozen;
+mod kept;
+mod published;
+mod table;
+mod workloads;
+
+use campaign::{Run, WAYS};
+use kept::Kept;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use table::Results;
+use workloads::{Case, Group};
+
+const STUDIES: [&str; 3] = ["paper", "simulated", "beyond"];
+const BLACKBOX: &str = "blackbox";
+
+/// Workloads, and by strategy its campaigns on each.
+struct Study {
+    cases: Vec<Case>,
+    columns: Vec<(String, Vec<Vec<Run>>)>,
+}
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args().skip(1);
+    let folder = arguments.next().map(PathBuf::from);
+    let named: Vec<String> = arguments.collect();
+    let strategies: Vec<&str> = WAYS.iter().map(|way| way.name).chain([BLACKBOX]).collect();
+    let is_known = |name: &String| STUDIES.iter().chain(&strategies).any(|known| known == name);
+    let Some(folder) = folder.filter(|_| named.iter().all(is_known)) else {
+        eprintln!("usage: certificates DIR [{}|{}]…", STUDIES.join("|"), strategies.join("|"));
+        return ExitCode::from(2);
+    };
+    let kept = match Kept::open(folder.clone()) {
+        Ok(kept) => kept,
+        Err(error) => {
+            eprintln!("{}: {error}: name a folder that can be written", folder.display());
+            return ExitCode::FAILURE;
+        }
+    };
+    // Those named; all where none is.
+    let of = |all: &[&str]| -> Vec<String> {
+        let some: Vec<String> =
+            named.iter().filter(|name| all.contains(&name.as_str())).cloned().collect();
+        if some.is_empty() { all.iter().map(|name| (*name).to_owned()).collect() } else { some }
+    };
+    let (chosen, strategies) = (of(&STUDIES), of(&strategies));
+    let mut judged: Vec<Study> = Vec::new();
+    for name in STUDIES.iter().filter(|name| chosen.iter().any(|chosen| chosen == *name)) {
+        let (title, cases) = match *name {
+            "paper" => ("On paper", workloads::on_paper(&kept)),
+            "simulated" => ("Simulated", workloads::simulated(&kept)),
+            _ => ("What no published method does", beyond::beyond(&kept)),
+        };
+        println!("\n### {title}");
+        let study = Study::of(cases, &strategies, &kept);
+        study.print();
+        if *name != "beyond" {
+            judged.push(study);
+        }
+        if *name == "simulated" && judged.len() > 1 {
+            println!("\n### On paper and simulated");
+            table::strategies(&together(&judged), &[]);
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+/// The results of all studies, by strategy.
+fn together(studies: &[Study]) -> Vec<Results<'_>> {
+    let mut all = studies.iter().map(Study::results);
+    let mut together = all.next().unwrap_or_default();
+    for other in all {
+        together.iter_mut().zip(other).for_each(|(results, other)| results.runs.extend(other.runs));
+    }
+    together
+}
+
+impl Study {
+    /// The campaigns of the strategies named.
+    fn of(mut cases: Vec<Case>, strategies: &[String], kept: &Kept) -> Self {
+        let is_chosen = |name: &str| strategies.iter().any(|strategy| strategy == name);
+        let mut columns: Vec<(String, Vec<Vec<Run>>)> = Vec::new();
+        for way in WAYS.iter().filter(|way| is_chosen(way.name)) {
+            let mut runs: Vec<Vec<Run>> = vec![Vec::new(); cases.len()];
+            for seed in 0..way.campaigns {
+                let name = |case: &Case| format!("{}-{}-{seed}", case.key, way.name);
+                let one = each(&cases, |case| kept.get(&name(case), || Run::of(case, way, seed)));
+                runs.iter_mut().zip(one).for_each(|(runs, run)| runs.push(run));
+                eprintln!("{}, seed {seed}: done on {} workloads", way.name, cases.len());
+            }
+            columns.push((way.name.to_owned(), runs));
+        }
+        if is_chosen(BLACKBOX) {
+            let run = |case: &Case| {
+                kept.get(&format!("{}-{BLACKBOX}", case.key), || published::blackbox(case))
+            };
+            let runs: Vec<Result<Vec<Run>, String>> = each(&cases, run);
+            for (case, refused) in cases
+                .iter()
+                .zip(&runs)
+                .filter_map(|(case, runs)| Some((case, runs.as_ref().err()?)))
+            {
+                println!("\n{BLACKBOX} refuses {}: {refused}.", case.name);
+            }
+            for (index, finalists) in published::FINALISTS.iter().enumerate() {
+                let one = |runs: &Result<Vec<Run>, String>| {
+                    runs.iter().map(|runs| runs[index].clone()).collect()
+                };
+                columns
+                    .push((format!("{BLACKBOX}, top {finalists}"), runs.iter().map(one).collect()));
+            }
+        }
+        let long = |case: &Case| {
+            let search = case.is_simulated() && !case.is_enumerated();
+            if search {
+                kept.get(&format!("{}-long", case.key), || Run::long(case)).most
+            } else {
+                0.0
+            }
+        };
+        let long = each(&cases, long);
+        for (number, case) in cases.iter_mut().enumerate() {
+            let runs = columns.iter().flat_map(|(_, runs)| &runs[number]);
+            case.settle(runs.map(|run| run.most).fold(long[number], f64::max));
+        }
+        Self { cases, columns }
+    }
+
+    fn results(&self) -> Vec<Results<'_>> {
+        let of = |(name, runs)| Results { name, runs: self.cases.iter().zip(runs).collect() };
+        self.columns
+            .iter()
+            .map(|(name, runs)| (name.as_str(), runs.iter().map(Vec::as_slice)))
+            .map(of)
+            .collect()
+    }
+
+    fn print(&self) {
+        let results = self.results();
+        println!();
+        table::workloads(&self.cases, &results);
+        let mut groups: Vec<Group> = Group::ALL.to_vec();
+        groups.retain(|group| self.cases.iter().any(|case| case.group == *group));
+        table::strategies(&results, &groups);
+    }
+}
+
+/// What `of` gives for every item, in order, on all processors.
+pub(crate) fn each<T: Sync, R: Send>(items: &[T], of: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut done = Vec::new();
+        while let Some((index, item)) =
+            Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|n| Some((n, items.get(n)?)))
+        {
+            done.push((index, of(item)));
+        }
+        done
+    };
+    let processors = std::thread::available_parallelism().map_or(1, |processors| processors.get());
+    let mut all: Vec<(usize, R)> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..processors).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().flat_map(|worker| worker.join().expect("no campaign panics")).collect()
+    });
+    all.sort_by_key(|(index, _)| *index);
+    all.into_iter().map(|(_, result)| result).collect()
+}

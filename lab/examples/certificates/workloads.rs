@@ -1,0 +1,409 @@
+//! Workloads whose best possible performance is known, or as good as known.
+
+use crate::frozen::Frozen;
+use crate::kept::Kept;
+use pinwise_measure::{Effort, MeasureError, Measurement, Setting, Testbed, Time, Unit, Workload};
+use pinwise_prediction::{Predictor, draw};
+use pinwise_processor::program::Pipeline;
+use pinwise_processor::{Processor, SimulatedTestbed, Window};
+use pinwise_synthetic::{Contention, Crowding, Demand, Disturbance};
+use pinwise_topology::{Alike, Assignment, Machine, PerContext, Random, SharingTree, Space};
+
+/// One workload.
+pub(crate) struct Case {
+    /// What its results are kept under.
+    pub(crate) key: String,
+    pub(crate) name: String,
+    pub(crate) group: Group,
+    pub(crate) noise: f64,
+    pub(crate) bed: Bed,
+    pub(crate) tree: SharingTree,
+    pub(crate) space: Space,
+    pub(crate) optimum: f64,
+    /// How the optimum is known.
+    pub(crate) known: String,
+}
+
+/// Which workloads are reported together.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Group {
+    /// On paper; looked at while constants were chosen.
+    Seen,
+    /// On paper, of a structure that nobody had looked at when constants were chosen.
+    HeldOut,
+    /// With a needle for its optimum.
+    Needle,
+    /// Programs on the simulated processor.
+    Simulated,
+    /// On paper, with two threads of one role in an instance.
+    Workers,
+    /// On paper, with more threads than contexts.
+    Crowded,
+    /// On paper, on cores of two kinds.
+    Hybrid,
+}
+
+impl Group {
+    pub(crate) const ALL: [Self; 7] = [
+        Self::Seen,
+        Self::HeldOut,
+        Self::Needle,
+        Self::Simulated,
+        Self::Workers,
+        Self::Crowded,
+        Self::Hybrid,
+    ];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Seen => "seen",
+            Self::HeldOut => "held out",
+            Self::Needle => "needle",
+            Self::Simulated => "simulated",
+            Self::Workers => "two workers each",
+            Self::Crowded => "more threads than contexts",
+            Self::Hybrid => "unlike cores",
+        }
+    }
+}
+
+/// A workload to measure, whose truth can be asked for.
+pub(crate) enum Bed {
+    Paper(Box<Contention>),
+    Simulated(Frozen),
+}
+
+impl Bed {
+    /// What an assignment does, without noise; 0 where it cannot run.
+    pub(crate) fn truth(&self, leaves: &[u32]) -> f64 {
+        match self {
+            Self::Paper(bed) => bed.truth(leaves),
+            Self::Simulated(bed) => {
+                bed.truth(&Setting::Pinned(Assignment::new(leaves.to_vec())), 0).unwrap_or_default()
+            }
+        }
+    }
+}
+
+/// Without disturbance, as if it were a prediction: what annealing goes by.
+struct Truth<'a>(&'a Contention);
+
+impl Predictor for Truth<'_> {
+    fn predict(&self, leaves: &[u32]) -> f64 {
+        self.0.truth(leaves)
+    }
+}
+
+const ROLES: [&str; 3] = ["R", "P", "T"];
+/// Workloads on paper whose threads burden each other by a sum; whose threads do so otherwise; and
+/// those held out, otherwise again.
+const SUMS: usize = 28;
+const SEEN: usize = 42;
+const HELD_OUT: usize = 21;
+/// Seeds of the workloads held out, used for nothing else.
+const UNUSED: u64 = 2042;
+pub(crate) const NOISES: [f64; 3] = [0.0, 0.002, 0.01];
+/// Annealings of a workload that cannot be enumerated.
+const RESTARTS: u64 = 6;
+const STEPS: usize = 150_000;
+/// Spaces up to this size are enumerated.
+const ENUMERABLE: u32 = 10_000;
+const ENUMERATED: &str = "enumerated";
+
+/// Workloads on paper: demands drawn from fixed seeds, noise 0, 0.2 and 1 % in turn. Most have 24
+/// threads on an 8x2x4 processor, every seventh 6 and every seventh 12; number 9 has a needle for
+/// its optimum and number 20 a capped link. From [`SUMS`] on threads crowd each other otherwise,
+/// from [`SEEN`] on in ways that were not looked at before.
+pub(crate) fn on_paper(kept: &Kept) -> Vec<Case> {
+    let numbers: Vec<usize> = (0..SEEN + HELD_OUT).collect();
+    crate::each(&numbers, |number| Case::on_paper(*number, kept))
+}
+
+/// Which of the simulated workloads has a capped link, and which a needle for its optimum.
+const CAPPED: usize = 12;
+const NEEDLE: usize = 20;
+/// How the best with a needle is known.
+const APART: &str = "every instance on a core of its own";
+
+/// Programs on the simulated UltraSPARC T2: each of the twelve in two instances, some in four and
+/// eight, and mixes, each program with its instances. Noise 0, 0.2 and 1 % in turn, on top of the
+/// simulation's own chance.
+pub(crate) fn simulated(kept: &Kept) -> Vec<Case> {
+    const MIXES: [&[(Pipeline, usize)]; 12] = [
+        &[(Pipeline::Hash1L1, 2)],
+        &[(Pipeline::HashNL1, 1), (Pipeline::IntMul, 1)],
+        &[(Pipeline::Hash1L2, 4)],
+        &[(Pipeline::HashNMem, 4)],
+        &[(Pipeline::Stateful, 4)],
+        &[(Pipeline::AhoCorasick, 4)],
+        &[(Pipeline::Hash1L1, 2), (Pipeline::IntMul, 2)],
+        &[(Pipeline::HashNL2, 2), (Pipeline::IntAdd, 2)],
+        &[(Pipeline::Hash1Mem, 4)],
+        &[(Pipeline::Hash1L1, 4), (Pipeline::IntMul, 4)],
+        &[(Pipeline::PacketAnalyzer, 8)],
+        &[(Pipeline::AhoCorasick, 8)],
+    ];
+    let pairs = Pipeline::ALL.into_iter().map(|program| vec![(program, 2)]);
+    let numbered: Vec<(usize, Vec<(Pipeline, usize)>)> =
+        pairs.chain(MIXES.map(<[_]>::to_vec)).enumerate().collect();
+    crate::each(&numbered, |(number, mix)| Case::simulated(*number, mix, kept))
+}
+
+impl Case {
+    fn on_paper(number: usize, kept: &Kept) -> Self {
+        let seed = match number {
+            ..SUMS => 1000 + number as u64,
+            SUMS..SEEN => 1042 + (number - SUMS) as u64,
+            _ => UNUSED + (number - SEEN) as u64,
+        };
+        let mut random = Random::new(seed);
+        let mut between = |low: f64, high: f64| low + (high - low) * random.unit();
+        let mut each =
+            |low: f64, high: f64| (0..3).map(|_| between(low, high)).collect::<Vec<f64>>();
+        let time = each(0.6, 1.6);
+        let burden = vec![each(0.05, 0.4), each(0.0, 0.15), each(0.0, 0.006)];
+        let distance = each(0.0, 0.12)[0];
+        let instances = match number % 7 {
+            3 => 2,
+            5 => 4,
+            _ => 8,
+        };
+        let mut demand = Demand { time, burden, distance, near: 1, cap: None, needle: None };
+        let machine = Machine::from_shape("8x2x4").expect("a valid shape");
+        let bed = |demand: &Demand| {
+            Contention::new(
+                machine.clone(),
+                instances,
+                &ROLES,
+                demand.clone(),
+                Disturbance::default(),
+            )
+        };
+        let space = space(&bed(&demand), PerContext::AtMost(1));
+        let (key, mut name) = (format!("paper-{number}"), format!("{} threads", 3 * instances));
+        let (mut group, mut crowding) = (Group::Seen, Crowding::Sum);
+        match number {
+            9 => {
+                demand.needle = Some(1.12);
+                group = Group::Needle;
+                name.push_str(", needle");
+            }
+            20 => {
+                let free: f64 =
+                    kept.get(&format!("{key}-free"), || best_on_paper(&bed(&demand), &space).0);
+                demand.cap = Some(0.9 * free);
+                name.push_str(", capped link");
+            }
+            ..SUMS => {}
+            SUMS..SEEN if number.is_multiple_of(2) => {
+                crowding = Crowding::Full { free: each(0.05, 0.5)[0] };
+                name.push_str(", felt when full");
+            }
+            SUMS..SEEN => {
+                crowding = Crowding::Clash { clash: each(0.05, 0.3)[0] };
+                name.push_str(", worse together");
+            }
+            _ if number.is_multiple_of(2) => {
+                (group, crowding) = (Group::HeldOut, Crowding::Queue { full: each(0.8, 2.0)[0] });
+                name.push_str(", queueing, held out");
+            }
+            _ => {
+                (group, crowding) =
+                    (Group::HeldOut, Crowding::Greatest { rest: each(0.0, 0.3)[0] });
+                name.push_str(", the greatest counts, held out");
+            }
+        }
+        let bed = bed(&demand).crowded(crowding);
+        let (optimum, known) = kept.get(&format!("{key}-optimum"), || {
+            let (best, known) = best_on_paper(&bed, &space);
+            if group != Group::Needle {
+                return (best, known);
+            }
+            let needle = needle(&bed, instances);
+            (best.max(needle), format!("{APART}, {:+.1} %", 100.0 * (needle / best - 1.0)))
+        });
+        let (noise, tree) = (NOISES[number / 3 % 3], space.tree().clone());
+        Self {
+            key,
+            name,
+            group,
+            noise,
+            bed: Bed::Paper(Box::new(bed)),
+            tree,
+            space,
+            optimum,
+            known,
+        }
+    }
+
+    fn simulated(number: usize, mix: &[(Pipeline, usize)], kept: &Kept) -> Self {
+        let programs: Vec<Pipeline> = mix
+            .iter()
+            .flat_map(|(program, instances)| std::iter::repeat_n(*program, *instances))
+            .collect();
+        let processor = Processor::model("ultrasparc-t2").expect("it is built in");
+        let (machine, window) = (processor.machine(), Window::of(&programs));
+        let bed = SimulatedTestbed::new(processor, machine, programs, window, 1).expect("it fits");
+        let space = space(&bed, PerContext::AtMost(1));
+        let name: Vec<String> = mix
+            .iter()
+            .map(|(program, instances)| format!("{}:{instances}", program.name()))
+            .collect();
+        let (key, mut name) = (format!("simulated-{number}"), name.join("+"));
+        let mut group = Group::Simulated;
+        let mut frozen = Frozen::new(bed);
+        if number == NEEDLE {
+            group = Group::Needle;
+            name.push_str(", needle");
+            frozen = frozen.with_needle(1.12);
+        }
+        let (mut optimum, known): (f64, String) = kept.get(&format!("{key}-optimum"), || {
+            let truth =
+                |class| frozen.truth(&Setting::Pinned(class), 0).expect("all can be simulated");
+            if space.count() <= ENUMERABLE.into() {
+                return (space.classes().map(truth).fold(0.0, f64::max), ENUMERATED.to_owned());
+            }
+            let apart = alike_on_cores(mix.iter().map(|(_, instances)| instances).sum());
+            let apart = apart
+                .filter(|_| group == Group::Needle)
+                .map(|class| truth(space.canonical(&class)));
+            (apart.fold(0.0, f64::max), APART.to_owned())
+        });
+        if number == CAPPED {
+            name.push_str(", capped link");
+            frozen = frozen.capped(0.9 * optimum);
+            optimum *= 0.9;
+        }
+        let (noise, tree) = (NOISES[number % 3], space.tree().clone());
+        Self { key, name, group, noise, bed: Bed::Simulated(frozen), tree, space, optimum, known }
+    }
+
+    /// The testbed; `seed` is of its noise.
+    pub(crate) fn testbed(&self, seed: u64) -> Bed {
+        self.bed.disturbed(Disturbance { noise: self.noise, seed, ..Disturbance::default() })
+    }
+
+    /// Without noise.
+    pub(crate) fn quiet(&self) -> Bed {
+        self.bed.disturbed(Disturbance::default())
+    }
+
+    /// Takes for the optimum the `most` that any campaign found, where that is more.
+    pub(crate) fn settle(&mut self, most: f64) {
+        if most > self.optimum * (1.0 + 1e-9) {
+            self.known = match 100.0 * (most / self.optimum - 1.0) {
+                by if by.is_finite() => {
+                    format!("found by a campaign, {by:.2} % above {}", self.known)
+                }
+                _ => "the best of all campaigns".to_owned(),
+            };
+            self.optimum = most;
+        }
+    }
+
+    pub(crate) fn is_simulated(&self) -> bool {
+        matches!(self.bed, Bed::Simulated(_))
+    }
+
+    /// Whether the best is known without searching.
+    pub(crate) fn is_enumerated(&self) -> bool {
+        self.known == ENUMERATED
+    }
+}
+
+/// All assignments of the workload of a testbed.
+pub(crate) fn space(bed: &dyn Testbed, per_context: PerContext) -> Space {
+    let tree = SharingTree::new(bed.machine(), Alike::ByStructure);
+    Space::new(tree, bed.workload().threads.len(), per_context).expect("there is room")
+}
+
+/// The best of a space, and how it is known.
+pub(crate) fn best_on_paper(bed: &Contention, space: &Space) -> (f64, String) {
+    let truth = Truth(bed);
+    if space.count() <= ENUMERABLE.into() {
+        let best = space.classes().map(|class| truth.predict(class.leaves())).fold(0.0, f64::max);
+        return (best, ENUMERATED.to_owned());
+    }
+    let anneal =
+        |seed| truth.predict(draw(&truth, space, 1e-5, STEPS, &mut Random::new(seed)).leaves());
+    // Where contexts have any number of threads, annealings end far apart.
+    let restarts = if space.per_context() == PerContext::Any { 8 * RESTARTS } else { RESTARTS };
+    let ends: Vec<f64> = (0..restarts).map(anneal).collect();
+    let best = ends.iter().copied().fold(0.0, f64::max);
+    let reached = ends.iter().filter(|end| **end > best * 0.999).count();
+    (best, format!("annealed, {reached} of {restarts} within 0.1 %"))
+}
+
+/// The best of the assignments in which all instances have a core each, and are alike.
+fn needle(bed: &Contention, instances: usize) -> f64 {
+    alike_on_cores(instances).map(|class| bed.truth(class.leaves())).fold(0.0, f64::max)
+}
+
+/// The assignments in which all instances have a core each, of an 8x2x4 machine, and are alike.
+fn alike_on_cores(instances: usize) -> impl Iterator<Item = Assignment> {
+    let within =
+        SharingTree::new(&Machine::from_shape("2x4").expect("a valid shape"), Alike::ByStructure);
+    let core = Space::new(within, 3, PerContext::AtMost(1)).expect("3 threads on 8 contexts");
+    let everywhere = move |class: Assignment| {
+        let on = |instance: u32| {
+            class.leaves().iter().map(move |leaf| instance * 8 + leaf).collect::<Vec<_>>()
+        };
+        Assignment::new((0..instances as u32).flat_map(on).collect())
+    };
+    core.classes().map(everywhere).collect::<Vec<_>>().into_iter()
+}
+
+impl Testbed for Bed {
+    fn machine(&self) -> &Machine {
+        self.inner().machine()
+    }
+
+    fn workload(&self) -> &Workload {
+        self.inner().workload()
+    }
+
+    fn unit(&self) -> &Unit {
+        self.inner().unit()
+    }
+
+    fn measure(&mut self, setting: &Setting, effort: Effort) -> Result<Measurement, MeasureError> {
+        self.inner_mut().measure(setting, effort)
+    }
+
+    fn profiles(&self) -> bool {
+        true
+    }
+
+    fn time(&self) -> Time {
+        self.inner().time()
+    }
+
+    fn seek(&mut self, number: u64) {
+        self.inner_mut().seek(number);
+    }
+}
+
+impl Bed {
+    fn disturbed(&self, disturbance: Disturbance) -> Self {
+        match self {
+            Self::Paper(bed) => {
+                Self::Paper(Box::new(Contention::clone(bed).disturbed(disturbance)))
+            }
+            Self::Simulated(bed) => Self::Simulated(bed.clone().disturbed(disturbance)),
+        }
+    }
+
+    fn inner(&self) -> &dyn Testbed {
+        match self {
+            Self::Paper(bed) => bed.as_ref(),
+            Self::Simulated(bed) => bed,
+        }
+    }
+
+    fn inner_mut(&mut self) -> &mut dyn Testbed {
+        match self {
+            Self::Paper(bed) => bed.as_mut(),
+            Self::Simulated(bed) => bed,
+        }
+    }
+}

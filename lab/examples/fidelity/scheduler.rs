@@ -1,0 +1,23 @@
+//! The modelled operating system beside the Thread Reinforcer paper: its table of choices, from the
+//! page that holds all of them.
+
+use std::error::Error;
+
+/// What `thread_reinforcer` of `pinwise-threads` prints.
+const PAGE: &str = include_str!("../../../docs/lab/fidelity-threads.md");
+/// Where its table of choices begins, and what the last line of it says.
+const BEGIN: &str = "The search's choice, *not fitted*:";
+const END: &str = "for the paper's reason.";
+
+pub(crate) fn section() -> Result<String, Box<dyn Error>> {
+    let begin = PAGE.find(BEGIN).ok_or("docs/lab/fidelity-threads.md has no table of choices")?;
+    let length = PAGE[begin..]
+        .find(END)
+        .ok_or("docs/lab/fidelity-threads.md: the table of choices has no end")?;
+    let table = &PAGE[begin..begin + length + END.len()];
+    Ok(format!(
+        "## Thread Reinforcer on the modelled operating system\n\n\
+         K. K. Pusukuri, R. Gupta, L. N. Bhuyan, IISWC 2011. Printed by `cargo run --release -p pinwise-lab --example thread_reinforcer`; what was fitted, the \
+         speed-ups, ferret's stages, critical threads, and why choices differ are in [fidelity-threads.md](fidelity-threads.md).\n\n{table}\n"
+    ))
+}

@@ -1,0 +1,201 @@
+//! The published search on the model, program by program, beside what the paper reports; as
+//! Markdown, for docs/lab/fidelity-threads.md: `cargo run --release -p pinwise-lab --example
+//! thread_reinforcer`.
+
+use pinwise_lab::thread_reinforcer::{self, Published, RUNS, SEARCHES, SEED, WINDOW};
+use pinwise_measure::{Part, Prober};
+use pinwise_scheduler::{ModelProber, Platform, Program};
+use pinwise_threads::Thresholds;
+use std::error::Error;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let folder = thread_reinforcer::folder().ok_or("the comparison needs the published figures")?;
+    let platform = Platform::opteron_24();
+    let thresholds = thread_reinforcer::thresholds(&platform)?;
+    println!(
+        "Thresholds, calibrated from fluidanimate, facesim and blackscholes on small inputs:\n"
+    );
+    println!("```toml\n{}```\n", toml::to_string(&thresholds)?);
+    if std::env::args().any(|argument| argument == "--probes") {
+        return probes(&platform, thresholds);
+    }
+    let rows = thread_reinforcer::published(&std::fs::read_to_string(
+        folder.join("thread_reinforcer.csv"),
+    )?)?;
+    // One thread per program; each is deterministic by its seeds.
+    let compared = std::thread::scope(|scope| {
+        let programs: Vec<_> = rows
+            .iter()
+            .map(|row| {
+                scope.spawn(|| {
+                    compare(&platform, thresholds, row).map_err(|error| error.to_string())
+                })
+            })
+            .collect();
+        let results = programs
+            .into_iter()
+            .map(|program| program.join().unwrap_or_else(|_| Err("a panic".to_owned())));
+        results.collect::<Result<Vec<Compared>, String>>()
+    })?;
+    let fitted: String = compared.iter().map(|row| row.fitted.as_str()).collect();
+    let searched: String = compared.iter().map(|row| row.searched.as_str()).collect();
+    let choices = compared.iter().filter(|row| row.same_choice).count();
+    let reasons = compared.iter().filter(|row| row.same_choice && row.same_reason).count();
+    println!("Speed-ups, mean of {RUNS} runs, *fitted* to the published ones:\n");
+    println!(
+        "| program | best: threads, paper | model | speed-up there, paper | model | speed-up at the choice, paper | model |"
+    );
+    println!("| --- | ---: | ---: | ---: | ---: | ---: | ---: |\n{fitted}");
+    println!("The search's choice, *not fitted*:\n");
+    println!(
+        "| program | threads chosen, paper | model, most of {SEARCHES} searches | chosen by | stopped by, paper | model | loss, paper | model | search, paper | model |"
+    );
+    println!("| --- | ---: | ---: | ---: | --- | --- | ---: | ---: | ---: | ---: |\n{searched}");
+    println!(
+        "{choices} of {} choices are the paper's, {reasons} of them for the paper's reason.",
+        rows.len()
+    );
+    ferret(&platform, &std::fs::read_to_string(folder.join("ferret_stages.csv"))?)?;
+    let chosen = |program: &str| {
+        rows.iter()
+            .zip(&compared)
+            .find(|(row, _)| row.program == program)
+            .map(|(_, it)| it.parameter)
+    };
+    critical(&platform, &std::fs::read_to_string(folder.join("parsec_threads.csv"))?, chosen)
+}
+
+/// One program's lines of both tables.
+struct Compared {
+    fitted: String,
+    searched: String,
+    /// What the model's search chooses.
+    parameter: u32,
+    same_choice: bool,
+    same_reason: bool,
+}
+
+fn compare(
+    platform: &Platform,
+    thresholds: Thresholds,
+    row: &Published,
+) -> Result<Compared, Box<dyn Error>> {
+    let program = Program::built_in(&row.program)?;
+    let at = |reported| {
+        thread_reinforcer::speedups(platform, &program, row.parameter(&program, reported))
+    };
+    let ((opt, ..), (there, ..)) = (at(row.opt)?, at(row.found)?);
+    let (n, best) = thread_reinforcer::best(platform, &program)?;
+    let fitted = format!(
+        "| {} | {} | {} ({best:.1}) | {:.1} | {opt:.1} | {:.1} | {there:.1} |\n",
+        row.program,
+        row.opt,
+        row.reported(&program, n),
+        row.opt_speedup,
+        row.found_speedup
+    );
+    let found = thread_reinforcer::choice(platform, &program, thresholds, SEARCHES)?;
+    let chosen = row.reported(&program, found.parameter);
+    let reason = toml::Value::try_from(found.reason)?.to_string().replace('"', "");
+    let (speedup, ..) = thread_reinforcer::speedups(platform, &program, found.parameter)?;
+    let searched = format!(
+        "| {} | {} | {chosen}{} | {} of {SEARCHES} | {} | {reason} | {:.1} % | {:.1} % | {:.1} s | {:.1} s |\n",
+        row.program,
+        row.found,
+        if chosen == row.found { "" } else { " (differs)" },
+        found.times,
+        row.stop,
+        (1.0 - row.found_speedup / row.opt_speedup) * 100.0,
+        (1.0 - speedup / best).max(0.0) * 100.0,
+        row.search_s,
+        found.cost.as_secs_f64(),
+    );
+    let (parameter, same_choice) = (found.parameter, chosen == row.found);
+    Ok(Compared { fitted, searched, parameter, same_choice, same_reason: reason == row.stop })
+}
+
+/// Table IV beside the model: busy (USR and SYS) and LOCK per stage.
+fn ferret(platform: &Platform, table: &str) -> Result<(), Box<dyn Error>> {
+    let program = Program::built_in("ferret")?;
+    println!("\nferret by stage, paper / model: share of its threads' time, and speed-up:\n");
+    println!(
+        "| threads | n | load busy % | vector USR % | vector LOCK % | rank USR % | rank LOCK % | speed-up |"
+    );
+    println!("| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |");
+    for fields in thread_reinforcer::rows(table) {
+        let paper = |index: usize| {
+            fields
+                .get(index)
+                .and_then(|field| field.parse::<f64>().ok())
+                .ok_or("a line is too short")
+        };
+        let n = paper(1)? as u32;
+        let stage = |role| thread_reinforcer::stage(platform, &program, n, role);
+        let ((load, _), (vector, vector_lock), (rank, rank_lock)) =
+            (stage("load")?, stage("vector")?, stage("rank")?);
+        let (speedup, ..) = thread_reinforcer::speedups(platform, &program, n)?;
+        println!(
+            "| {} | {n} | {:.0} / {load:.0} | {} / {vector:.0} | {} / {vector_lock:.0} | {} / {rank:.0} | {} / {rank_lock:.0} | {} / {speedup:.1} |",
+            fields[0],
+            paper(2)? + paper(3)?,
+            fields[9],
+            fields[10],
+            fields[11],
+            fields[12],
+            fields[15],
+        );
+    }
+    Ok(())
+}
+
+/// The critical threads of section II beside those that a probe of the chosen number marks.
+fn critical(
+    platform: &Platform,
+    table: &str,
+    chosen: impl Fn(&str) -> Option<u32>,
+) -> Result<(), Box<dyn Error>> {
+    println!(
+        "\nCritical threads, at the number that the search on the model chooses, and the share of the time they had work to do:\n"
+    );
+    println!("| program | paper | n | model | the others |\n| --- | --- | ---: | --- | --- |");
+    for fields in thread_reinforcer::rows(table) {
+        let [name, _, paper, ..] = fields[..] else { return Err("a line is too short".into()) };
+        let n = chosen(name).ok_or_else(|| format!("{name}: no search for it"))?;
+        let mut prober = ModelProber::new(platform.clone(), Program::built_in(name)?, SEED);
+        prober.probe(n, WINDOW)?;
+        let told = |critical: bool| {
+            let parts = prober.parts().into_iter().filter(|part| part.critical == critical);
+            let told = |part: Part| {
+                format!("{} ({:.0} %)", part.role, ((part.ran + part.waited) * 100.0).min(100.0))
+            };
+            parts.map(told).collect::<Vec<String>>().join(", ")
+        };
+        println!("| {name} | {paper} | {n} | {} | {} |", told(true), told(false));
+    }
+    Ok(())
+}
+
+/// With `--probes`: what each search saw, and nothing else.
+fn probes(platform: &Platform, thresholds: Thresholds) -> Result<(), Box<dyn Error>> {
+    for name in Program::names() {
+        let program = Program::built_in(name)?;
+        println!(
+            "\n{name}\n\n| T | threads | LOCK % | VCX_RATE /s | MIGR_RATE /s | CPU_UTIL % |\n| ---: | ---: | ---: | ---: | ---: | ---: |"
+        );
+        let found = thread_reinforcer::search(platform, &program, thresholds, SEED)?;
+        for attempt in &found.attempts {
+            let seen = attempt.probe.profile;
+            println!(
+                "| {} | {} | {:.1} | {:.0} | {:.0} | {:.1} |",
+                attempt.asked,
+                attempt.probe.threads,
+                seen.lock,
+                seen.vcx_rate,
+                seen.migr_rate,
+                seen.cpu_util
+            );
+        }
+        println!("\nchosen: {} ({:?})", found.choice.threads, found.choice.reason);
+    }
+    Ok(())
+}

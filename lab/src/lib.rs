@@ -1,0 +1,11 @@
+//! What several studies share. The studies themselves are the examples of this crate.
+//!
+//! [`thread_reinforcer`] and [`metis`] read what others published and hold it against pinwise;
+//! [`sweep`] measures the truth on the model of a scheduler, with which searches are compared.
+
+#![forbid(unsafe_code)]
+
+pub mod cells;
+pub mod metis;
+pub mod sweep;
+pub mod thread_reinforcer;

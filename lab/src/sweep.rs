@@ -1,0 +1,133 @@
+//! Whole runs with every number of threads, and the search that looks at speed, on the model.
+
+use pinwise_scheduler::{ModelProber, Platform, Program, Structure, speedup};
+use pinwise_threads::{Question, Span, Surveyed, Surveyor, survey};
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::ops::Range;
+use std::time::Duration;
+
+/// Whole runs are made this long, in seconds of the sequential program, so that creating threads
+/// hardly counts.
+const LENGTH: f64 = 6.0;
+/// Seeds of the runs that a speed is the mean of, where two are enough.
+pub const PAIR: Range<u64> = 500..502;
+
+/// Speed-ups of whole runs by parameter, as far as they were asked for.
+pub struct Sweep {
+    platform: Platform,
+    long: Program,
+    seeds: Range<u64>,
+    speeds: BTreeMap<u32, f64>,
+}
+
+impl Sweep {
+    /// Every number of threads up to 32, every fourth up to 72. Every speed is the mean of runs
+    /// with these `seeds`.
+    ///
+    /// # Errors
+    /// Where the program does not run on the model.
+    pub fn new(
+        platform: &Platform,
+        program: &Program,
+        seeds: Range<u64>,
+    ) -> Result<Self, Box<dyn Error>> {
+        let threads = (1..=32).chain((36..=Span::PUBLISHED.max).step_by(4));
+        Self::at(platform, program, seeds, threads.map(|threads| program.parameter(threads)))
+    }
+
+    /// These parameters, to begin with.
+    ///
+    /// # Errors
+    /// Where the program does not run on the model.
+    pub fn at(
+        platform: &Platform,
+        program: &Program,
+        seeds: Range<u64>,
+        parameters: impl Iterator<Item = u32>,
+    ) -> Result<Self, Box<dyn Error>> {
+        let mut long = program.clone();
+        let times = (LENGTH / program.sequential().seconds()).ceil().max(1.0) as u32;
+        match &mut long.structure {
+            // How a fixed number of pieces ends matters the less the longer they are: as long as
+            // the whole run's.
+            Structure::ForkJoin(shape) if shape.units.is_some() => {
+                long.fitted.work_ms *= whole(program)? / program.sequential().seconds();
+            }
+            Structure::ForkJoin(shape) => shape.iterations *= times,
+            Structure::Pipeline(shape) => shape.items *= times,
+        }
+        let mut sweep = Self { platform: platform.clone(), long, seeds, speeds: BTreeMap::new() };
+        for parameter in parameters {
+            sweep.speed(parameter)?;
+        }
+        Ok(sweep)
+    }
+
+    /// The mean speed-up with `parameter`.
+    ///
+    /// # Errors
+    /// Where the program does not run on the model.
+    pub fn speed(&mut self, parameter: u32) -> Result<f64, Box<dyn Error>> {
+        if let Some(speed) = self.speeds.get(&parameter) {
+            return Ok(*speed);
+        }
+        let runs =
+            self.seeds.clone().map(|seed| speedup(&self.platform, &self.long, parameter, seed));
+        let runs = runs.collect::<Result<Vec<f64>, _>>()?;
+        let speed = runs.iter().sum::<f64>() / runs.len() as f64;
+        self.speeds.insert(parameter, speed);
+        Ok(speed)
+    }
+
+    /// The parameter with the greatest speed-up, and that.
+    pub fn best(&self) -> (u32, f64) {
+        self.fewest(0.0)
+    }
+
+    /// The least parameter that loses at most `tolerance` of the greatest speed-up, and its own.
+    pub fn fewest(&self, tolerance: f64) -> (u32, f64) {
+        let enough = self.speeds.values().copied().fold(0.0, f64::max) * (1.0 - tolerance);
+        let fewest = self.speeds.iter().find(|(_, speed)| **speed >= enough);
+        fewest.map_or((1, 1.0), |(parameter, speed)| (*parameter, *speed))
+    }
+}
+
+/// How long the whole run takes as a sequential program, in seconds.
+///
+/// # Errors
+/// Where the description does not give it.
+pub fn whole(program: &Program) -> Result<f64, Box<dyn Error>> {
+    Ok(program.whole_s.ok_or("a program without the length of its run")?)
+}
+
+/// One search on the model, over the numbers of threads from 1 to the published Tmax, within
+/// [`SHARE`](pinwise_threads::SHARE) of the run.
+///
+/// # Errors
+/// Where the program does not run on the model.
+pub fn survey_model(
+    platform: &Platform,
+    program: &Program,
+    seed: u64,
+) -> Result<Surveyed, Box<dyn Error>> {
+    let span = Span { min: 1, step: 1, ..Span::PUBLISHED };
+    let candidates = span.candidates(|threads| program.parameter(threads), |n| program.threads(n));
+    let mut question =
+        Question::new(candidates, platform.contexts() as u32, Duration::from_millis(100));
+    question.work = program.work_s();
+    if let Structure::ForkJoin(shape) = &program.structure {
+        question.pieces = shape.units;
+    }
+    let mut prober = ModelProber::new(platform.clone(), program.clone(), seed);
+    Ok(survey(Surveyor::new(question)?, &mut prober, |threads| program.parameter(threads))?)
+}
+
+/// The value that a share of `values`, from 0 to 1, do not exceed: one of them, of two in the
+/// middle the upper one.
+pub fn quantile(values: &[f64], share: f64) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let last = sorted.len().saturating_sub(1) as f64;
+    sorted.get((last * share).round() as usize).copied().unwrap_or(f64::NAN)
+}

@@ -1,0 +1,248 @@
+//! The Thread Reinforcer paper's programs on the model, beside what the paper reports of them.
+
+use pinwise_measure::Prober;
+use pinwise_scheduler::{ModelProber, Nanos, Platform, Program, Simulation, speedup};
+use pinwise_threads::{Curve, Found, Reason, Reinforcer, Span, Thresholds, calibrate, find};
+use std::error::Error;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How long a probe takes, as published.
+pub const WINDOW: Duration = Duration::from_millis(100);
+
+/// Runs that a speed-up is the mean of.
+pub const RUNS: u64 = 3;
+
+/// The first seed of the searches.
+pub const SEED: u64 = 1;
+
+/// Searches with consecutive seeds that a reported choice is the most frequent of.
+pub const SEARCHES: u64 = 10;
+
+/// One line of the paper's tables.
+#[derive(Clone, Debug)]
+pub struct Published {
+    /// Its name.
+    pub program: String,
+    /// Its benchmark suite.
+    pub suite: String,
+    /// Threads of the best measured speed-up.
+    pub opt: u32,
+    /// That speed-up.
+    pub opt_speedup: f64,
+    /// Threads that the published search chose.
+    pub found: u32,
+    /// The speed-up with these.
+    pub found_speedup: f64,
+    /// Why it stopped there.
+    pub stop: String,
+    /// Seconds that the search took.
+    pub search_s: f64,
+    /// Seconds of the program with the chosen number of threads.
+    pub parallel_s: f64,
+}
+
+/// The folder of published figures, or `None`, said plainly, where it is absent.
+pub fn folder() -> Option<PathBuf> {
+    let folder = std::env::var_os("PINWISE_SHARED_PUBLISHED").map_or_else(
+        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/published")),
+        PathBuf::from,
+    );
+    if folder.is_dir() {
+        return Some(folder);
+    }
+    eprintln!(
+        "left out: no published figures at {}; set PINWISE_SHARED_PUBLISHED",
+        folder.display()
+    );
+    None
+}
+
+/// Rows of numbers and words, comments and the heading left out.
+pub fn rows(table: &str) -> impl Iterator<Item = Vec<&str>> {
+    table
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .skip(1)
+        .map(|line| line.split(',').collect())
+}
+
+/// All of `thread_reinforcer.csv`.
+///
+/// # Errors
+/// Where a line is too short or a number is none.
+pub fn published(table: &str) -> Result<Vec<Published>, Box<dyn Error>> {
+    rows(table)
+        .map(|fields| {
+            let field = |index: usize| fields.get(index).copied().ok_or("a line is too short");
+            Ok(Published {
+                program: field(0)?.to_owned(),
+                suite: field(1)?.to_owned(),
+                opt: field(2)?.parse()?,
+                opt_speedup: field(3)?.parse()?,
+                found: field(4)?.parse()?,
+                found_speedup: field(5)?.parse()?,
+                stop: field(6)?.to_owned(),
+                search_s: field(7)?.parse()?,
+                parallel_s: field(8)?.parse()?,
+            })
+        })
+        .collect()
+}
+
+impl Published {
+    /// What the paper would report for parameter `n`: all threads of PARSEC programs (its Table
+    /// II), the parameter of the others.
+    pub fn reported(&self, program: &Program, n: u32) -> u32 {
+        if self.suite == "PARSEC" { program.threads(n) } else { n }
+    }
+
+    /// The parameter for a number that the paper reports.
+    pub fn parameter(&self, program: &Program, reported: u32) -> u32 {
+        (1..=reported).rev().find(|&n| self.reported(program, n) <= reported).unwrap_or(1)
+    }
+}
+
+/// Mean speed-up over [`RUNS`] whole runs, and its range.
+///
+/// # Errors
+/// Where the program does not run on the model.
+pub fn speedups(
+    platform: &Platform,
+    program: &Program,
+    n: u32,
+) -> Result<(f64, f64, f64), Box<dyn Error>> {
+    let runs = (0..RUNS)
+        .map(|seed| speedup(platform, program, n, 100 + seed))
+        .collect::<Result<Vec<f64>, _>>()?;
+    let low = runs.iter().copied().fold(f64::INFINITY, f64::min);
+    let high = runs.iter().copied().fold(0.0, f64::max);
+    Ok((runs.iter().sum::<f64>() / runs.len() as f64, low, high))
+}
+
+/// The parameter with the best speed-up, in steps of half a Tstep from 4 to Tmax, and that
+/// speed-up.
+///
+/// # Errors
+/// Where the program does not run on the model.
+pub fn best(platform: &Platform, program: &Program) -> Result<(u32, f64), Box<dyn Error>> {
+    let mut best = (0, 0.0);
+    for threads in (4..=Span::PUBLISHED.max).step_by(4) {
+        let n = program.parameter(threads);
+        let (mean, ..) = speedups(platform, program, n)?;
+        if mean > best.1 * 1.002 {
+            best = (n, mean);
+        }
+    }
+    Ok(best)
+}
+
+/// A program on a smaller input: less work per iteration, everything else alike. The factor is that
+/// of fluidanimate's particles, simlarge to native (300,000 to 500,000), for all three.
+fn small_input(name: &str) -> Result<Program, Box<dyn Error>> {
+    let mut program = Program::built_in(name)?;
+    program.fitted.work_ms *= 0.6;
+    Ok(program)
+}
+
+/// Profiles of a small example by its number of threads: one thread and every half Tstep to Tmax,
+/// the mean of three probes each.
+///
+/// # Errors
+/// Where there is no such program.
+pub fn curve(platform: &Platform, name: &str) -> Result<Curve, Box<dyn Error>> {
+    let program = small_input(name)?;
+    let mut points = Vec::new();
+    for threads in std::iter::once(1).chain((4..=Span::PUBLISHED.max).step_by(4)) {
+        let mut sum = pinwise_measure::Profile::default();
+        for seed in 0..RUNS {
+            let mut prober = ModelProber::new(platform.clone(), program.clone(), 1000 + seed);
+            let seen = prober.probe(program.parameter(threads), WINDOW)?.profile;
+            sum.lock += seen.lock / RUNS as f64;
+            sum.vcx_rate += seen.vcx_rate / RUNS as f64;
+            sum.migr_rate += seen.migr_rate / RUNS as f64;
+            sum.cpu_util += seen.cpu_util / RUNS as f64;
+        }
+        points.push((threads, sum));
+    }
+    Ok(Curve(points))
+}
+
+/// Thresholds from the paper's three examples on small inputs.
+///
+/// # Errors
+/// Where the examples are not calibrated from.
+pub fn thresholds(platform: &Platform) -> Result<Thresholds, Box<dyn Error>> {
+    let [locks, switches, parallelism] =
+        ["fluidanimate", "facesim", "blackscholes"].map(|name| curve(platform, name));
+    Ok(calibrate(Span::PUBLISHED, platform.contexts() as u32, &locks?, &switches?, &parallelism?)?)
+}
+
+/// The published search on the model.
+///
+/// # Errors
+/// Where the search or a probe fails.
+pub fn search(
+    platform: &Platform,
+    program: &Program,
+    thresholds: Thresholds,
+    seed: u64,
+) -> Result<Found, Box<dyn Error>> {
+    let search = Reinforcer::new(Span::PUBLISHED, platform.contexts() as u32, thresholds)?;
+    let mut prober = ModelProber::new(platform.clone(), program.clone(), seed);
+    Ok(find(search, &mut prober, |threads| program.parameter(threads), WINDOW)?)
+}
+
+/// The most frequent choice of several searches.
+#[derive(Clone, Copy, Debug)]
+pub struct Frequent {
+    /// The parameter that gives the chosen number of threads.
+    pub parameter: u32,
+    /// Why those that made it stopped, the most frequent.
+    pub reason: Reason,
+    /// How many made it.
+    pub times: u64,
+    /// What one of them cost in the model's time.
+    pub cost: Duration,
+}
+
+/// What most of `searches` choose, each with its own seed.
+///
+/// # Errors
+/// Where a search fails.
+pub fn choice(
+    platform: &Platform,
+    program: &Program,
+    thresholds: Thresholds,
+    searches: u64,
+) -> Result<Frequent, Box<dyn Error>> {
+    let all = (SEED..SEED + searches).map(|seed| search(platform, program, thresholds, seed));
+    let all = all.collect::<Result<Vec<Found>, _>>()?;
+    let times = |found: &Found| {
+        all.iter().filter(|other| other.choice.threads == found.choice.threads).count()
+    };
+    let same = |found: &Found| all.iter().filter(|other| other.choice == found.choice).count();
+    let most = all.iter().max_by_key(|found| (times(found), same(found))).ok_or("no searches")?;
+    let (times, cost) = (times(most) as u64, most.cost());
+    Ok(Frequent { parameter: most.parameter, reason: most.choice.reason, times, cost })
+}
+
+/// USR, LOCK in percent of the threads of one pipeline stage over a second, once the pipeline is
+/// full.
+///
+/// # Errors
+/// Where the program does not run on the model.
+pub fn stage(
+    platform: &Platform,
+    program: &Program,
+    n: u32,
+    role: &str,
+) -> Result<(f64, f64), Box<dyn Error>> {
+    let mut simulation = Simulation::endless(platform, program, n, SEED)?;
+    simulation.advance(Nanos::from_seconds(2.0))?;
+    let before = simulation.ledger();
+    simulation.advance(Nanos::from_seconds(4.0))?;
+    let account = simulation.ledger().since(&before).role(role);
+    let percent = |part: Nanos| part.seconds() / account.elapsed().seconds() * 100.0;
+    Ok((percent(account.busy()), percent(account.lock)))
+}
