@@ -106,9 +106,11 @@ fn unreadable(path: &Path, now: bool) -> Option<String> {
         Err(error) if error.kind() == io::ErrorKind::NotFound && !now => None,
         Err(error) => Some(because(error)),
         Ok(found) if found.is_dir() => Some(format!("{}: it is a folder", path.display())),
-        // To open a pipe would wait for its other end.
-        Ok(found) if found.is_file() => fs::File::open(path).err().map(because),
-        Ok(_) => None,
+        // A pipe has no content to follow, and a device may have content without end.
+        Ok(found) if !found.is_file() => {
+            Some(format!("{}: it is a pipe, a socket or a device", path.display()))
+        }
+        Ok(_) => fs::File::open(path).err().map(because),
     }
 }
 
@@ -146,6 +148,8 @@ mod tests {
         for (metric, why) in [
             (r"file:/proc:(\d+)", "it is a folder"),
             (r"file:/dev/null/log:(\d+)", "Not a directory"),
+            (r"file:/dev/null:(\d+)", "it is a pipe, a socket or a device"),
+            (r"file:/dev/zero:(\d+)", "it is a pipe, a socket or a device"),
             ("netdev:eth99:tx_packets", "there are only "),
             ("cmd:pinwise-nothing --stat", "there is no program 'pinwise-nothing'"),
         ] {
@@ -163,7 +167,6 @@ mod tests {
         let own = [Pid(std::process::id() as i32)];
         for metric in [
             r"file:/proc/uptime:(\d+)",
-            r"file:/dev/null:(\d+)",
             "netdev:lo:tx_packets",
             "io:rchar",
             "cmd:cat /no/such/file",

@@ -4,12 +4,12 @@
 use crate::fifo::Fifo;
 use crate::stream::Line;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::inotify;
-use std::fs::File;
+use rustix::fs::{OFlags, inotify};
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,6 +23,8 @@ struct Follower {
     open: Option<Open>,
     /// The file existed when following began: what it held then is history.
     skip_present: bool,
+    /// More is there than was read.
+    behind: bool,
 }
 
 #[derive(Debug)]
@@ -44,11 +46,13 @@ const REMEMBERED: usize = 64;
 const LONGEST_STATUS: u64 = 4096;
 /// A line longer than this is taken as it is.
 const LONGEST: usize = 64 * 1024;
+/// The most bytes read at a time: a file without end must not take memory without end.
+const MOST: usize = 4 << 20;
 
 impl Follower {
     fn new(path: PathBuf) -> Self {
         let skip_present = path.exists();
-        Self { path, open: None, skip_present }
+        Self { path, open: None, skip_present, behind: false }
     }
 
     /// The lines that were completed since the last call. No error when the file is not there: it
@@ -65,17 +69,20 @@ impl Follower {
             && open.inode != inode
         {
             // Rotated: what was written before the new file appeared still counts.
-            open.take(&mut lines)?;
+            self.behind = !open.take(&mut lines)?;
+            if self.behind {
+                return Ok(lines);
+            }
             self.open = None;
         }
         let open = match &mut self.open {
             Some(open) => open,
             None => {
                 let offset = if std::mem::take(&mut self.skip_present) { found.len() } else { 0 };
-                self.open.insert(Open::at(File::open(&self.path)?, offset)?)
+                self.open.insert(Open::at(open_file(&self.path)?, offset)?)
             }
         };
-        open.take(&mut lines)?;
+        self.behind = !open.take(&mut lines)?;
         Ok(lines)
     }
 }
@@ -117,7 +124,8 @@ impl Open {
         Ok(!same || (metadata.len() == self.offset && (1..=LONGEST_STATUS).contains(&self.offset)))
     }
 
-    fn take(&mut self, lines: &mut Vec<String>) -> io::Result<()> {
+    /// Reads on, [`MOST`] bytes at most; whether that was all there is.
+    fn take(&mut self, lines: &mut Vec<String>) -> io::Result<bool> {
         let whole = self.rewritten()?;
         if whole {
             self.offset = 0;
@@ -125,11 +133,11 @@ impl Open {
             self.partial.clear();
         }
         let mut buffer = [0; 16 * 1024];
-        loop {
+        let end = self.offset + MOST as u64;
+        let mut all = false;
+        while !all && self.offset < end {
             let read = read_at(&self.file, &mut buffer, self.offset)?;
-            if read == 0 {
-                break;
-            }
+            all = read == 0;
             self.offset += read as u64;
             self.before.extend_from_slice(&buffer[..read]);
             let surplus = self.before.len().saturating_sub(REMEMBERED);
@@ -143,7 +151,7 @@ impl Open {
                 }
             }
         }
-        if whole && !self.partial.is_empty() {
+        if whole && all && !self.partial.is_empty() {
             // A file that is written anew each time need not end in a newline.
             lines.push(String::from_utf8_lossy(&self.partial).into_owned());
             self.partial.clear();
@@ -153,7 +161,19 @@ impl Open {
         let metadata = self.file.metadata()?;
         self.modified = (metadata.mtime(), metadata.mtime_nsec());
         lines.retain(|line| !line.is_empty());
-        Ok(())
+        Ok(all)
+    }
+}
+
+/// Opens a regular file for reading. Anything else is refused; opening a pipe does not wait for its
+/// other end.
+fn open_file(path: &Path) -> io::Result<File> {
+    let flags = OFlags::NONBLOCK.bits().cast_signed();
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    if file.metadata()?.is_file() {
+        Ok(file)
+    } else {
+        Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"))
     }
 }
 
@@ -199,7 +219,9 @@ pub(crate) fn follow(path: &Path) -> io::Result<FileLines> {
             if !forward(&mut follower, &sender) {
                 return;
             }
-            wait(inotify.as_ref(), &path);
+            if !follower.behind {
+                wait(inotify.as_ref(), &path);
+            }
         }
     })?;
     Ok(FileLines { lines, stop })
@@ -238,7 +260,7 @@ fn wait(inotify: Option<&OwnedFd>, path: &Path) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs::{self, OpenOptions};
+    use std::fs;
     use std::io::Write;
 
     fn append(path: &Path, text: &str) {
@@ -312,6 +334,44 @@ mod tests {
             fs::write(&path, text).unwrap();
             assert_eq!(follower.lines().unwrap(), text.lines().collect::<Vec<_>>());
         }
+    }
+
+    #[test]
+    fn what_is_no_regular_file_is_not_waited_for() {
+        let directory = tempfile::tempdir().unwrap();
+        let pipe = directory.path().join("pipe");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).unwrap();
+        for path in [pipe, "/dev/zero".into()] {
+            assert!(follow(&path).is_err(), "{}", path.display());
+        }
+    }
+
+    #[test]
+    fn a_pipe_that_replaces_the_file_gives_no_lines() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log");
+        append(&path, "old\n");
+        let mut follower = Follower::new(path.clone());
+        follower.lines().unwrap();
+        fs::remove_file(&path).unwrap();
+        rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RWXU).unwrap();
+        assert!(follower.lines().is_err());
+        fs::remove_file(&path).unwrap();
+        append(&path, "new\n");
+        assert_eq!(follower.lines().unwrap(), ["new"]);
+    }
+
+    #[test]
+    fn much_is_read_in_parts() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log");
+        let mut follower = Follower::new(path.clone());
+        append(&path, &"0123456\n".repeat(MOST / 8 + 1));
+        assert_eq!((follower.lines().unwrap().len(), follower.behind), (MOST / 8, true));
+        fs::rename(&path, directory.path().join("log.1")).unwrap();
+        append(&path, "new\n");
+        assert_eq!(follower.lines().unwrap(), ["0123456", "new"]);
+        assert!(!follower.behind);
     }
 
     #[test]
