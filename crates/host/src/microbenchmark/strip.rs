@@ -64,8 +64,8 @@ mod tests {
             return;
         }
         let mut strip = Strip::new(BLOCK).unwrap();
-        // SAFETY: the pages of the strip, which nothing else refers to meanwhile.
         let bytes = |strip: &Strip| {
+            // SAFETY: the pages of the strip, which nothing else refers to meanwhile.
             unsafe { std::slice::from_raw_parts(strip.pages.start, BLOCK) }.to_vec()
         };
         strip.at = 5 * PASS;
