@@ -1,7 +1,7 @@
 //! What durability costs: one record appended, on disk when the call returns. Run it on the disk
 //! that will hold the store (`TMPDIR` names it); the time is that of the disk's flush.
 
-use pinwise_campaign::{CampaignId, NewCampaign, Purpose, Record, Store, Trial};
+use pinwise_campaign::{CampaignId, Kind, NewCampaign, Purpose, Record, Store, Trial};
 use pinwise_measure::{Effort, Measurement, Setting, Unit, Workload};
 use pinwise_topology::{Alike, Assignment, Machine};
 use std::time::Duration;
@@ -33,6 +33,8 @@ fn read_1000(bencher: divan::Bencher<'_, '_>) {
 
 fn begin(store: &mut Store) -> CampaignId {
     let new = NewCampaign {
+        kind: Kind::Place,
+        parent: None,
         command: vec!["pinwise".into(), "place".into()],
         machine: Machine::from_shape("8x2x4").unwrap(),
         alike: Alike::ByStructure,
@@ -56,6 +58,7 @@ fn record(number: u64) -> Record {
             performance: 1e6 / 3.0,
             duration: Duration::from_millis(30),
             spread: Some(1e4),
+            detail: None,
         }),
         elapsed: Duration::from_millis(40 * number),
     }

@@ -1,6 +1,6 @@
 //! A small campaign and a deterministic strategy and testbed, for the tests of this crate.
 
-use crate::{NewCampaign, Purpose, Record, Step, Strategy, Trial};
+use crate::{Kind, NewCampaign, Purpose, Record, Step, Strategy, Trial};
 use pinwise_measure::{
     Effort, MeasureError, Measurement, Retry, Setting, Testbed, Thread, Unit, Workload,
 };
@@ -12,6 +12,8 @@ use std::time::Duration;
 pub(crate) fn campaign() -> NewCampaign {
     let thread = |name: &str| Thread { name: name.into(), role: name.into(), instance: 0 };
     NewCampaign {
+        kind: Kind::Place,
+        parent: None,
         command: vec!["pinwise".into(), "place".into()],
         machine: Machine::from_shape("1x2").expect("a valid shape"),
         alike: Alike::ExceptNuma,
@@ -70,6 +72,7 @@ impl Testbed for Scripted {
                 performance: 1.0 / (n as f64 + 3.0),
                 duration: Duration::from_nanos(9_000_007 + n),
                 spread: n.is_multiple_of(2).then(|| (n as f64).sqrt()),
+                detail: None,
             }),
         }
     }

@@ -9,14 +9,16 @@
 mod claim;
 #[cfg(test)]
 mod fixture;
+mod journal;
 mod record;
 mod run;
 mod store;
 
 pub use claim::Claim;
+pub use journal::{Journal, Memory};
 pub use record::{Purpose, Record, Trial};
-pub use run::{Ending, Step, Strategy, TRIES, run};
+pub use run::{Ending, Step, Strategy, TRIES, drive, run};
 pub use store::{
-    CampaignId, CampaignInfo, CampaignState, KeptCharacterization, Listing, NewCampaign, Store,
-    StoreError,
+    CampaignId, CampaignInfo, CampaignState, KeptCharacterization, Kind, Listing, NewCampaign,
+    Parent, Store, StoreError, StoreJournal,
 };

@@ -26,6 +26,8 @@ pub enum Purpose {
     Reference,
     /// Fresh windows for the winner, its rivals and the baseline.
     Final,
+    /// A number of threads, a pair of contexts or a set of microbenchmarks.
+    Probe,
 }
 
 /// What to measure next.

@@ -3,7 +3,7 @@
 mod ahead;
 
 use crate::store::assignment_text;
-use crate::{CampaignId, CampaignState, Record, Store, StoreError, Trial};
+use crate::{CampaignId, Journal, Record, Store, StoreError, Trial};
 use ahead::Ahead;
 use pinwise_measure::{MeasureError, Measurement, Met, Retry, Testbed, Time};
 use serde::{Deserialize, Serialize};
@@ -23,6 +23,8 @@ pub enum Step {
     Measure(Trial),
     /// Nothing more; the reason, as a sentence for the user.
     Stop(String),
+    /// No answer can come of what was measured; why, as a sentence for the user.
+    Fail(String),
 }
 
 /// Proposes the next trial from what is known so far.
@@ -64,8 +66,9 @@ pub enum Ending {
 ///
 /// A failure that another try may mend ([`Retry::Same`]) is recorded and tried again, [`TRIES`]
 /// times in all; one that concerns the setting ([`Retry::Other`]) is recorded and left to the
-/// strategy; one that ends everything ([`Retry::Never`]), like an interruption, says nothing about
-/// the setting and is not recorded: the same trial comes first on resumption.
+/// strategy; so is one that came because the time was over ([`MeasureError::expired`]). One that
+/// ends everything ([`Retry::Never`]), like an interruption, says nothing about the setting and is
+/// not recorded: the same trial comes first on resumption.
 ///
 /// What the testbed meets meanwhile ([`Testbed::met`]) is kept with the campaign, about once a
 /// second and at the end, so that a campaign that is killed and resumed knows what its measurements
@@ -82,32 +85,38 @@ pub fn run(
     stop: &dyn Fn() -> bool,
     observe: &mut dyn FnMut(&Record),
 ) -> Result<(Ending, Vec<Record>), StoreError> {
-    store.get(id)?;
-    let _claim = store.claim(id)?;
-    store.conclude(id, CampaignState::Open, None)?;
+    drive(&mut store.journal(id)?, strategy, testbed, clock, stop, observe)
+}
+
+/// As [`run()`], with the records in any [`Journal`].
+pub fn drive(
+    journal: &mut dyn Journal,
+    strategy: &mut dyn Strategy,
+    testbed: &mut dyn Testbed,
+    clock: &dyn Fn() -> Duration,
+    stop: &dyn Fn() -> bool,
+    observe: &mut dyn FnMut(&Record),
+) -> Result<(Ending, Vec<Record>), StoreError> {
     // What can be measured again bit for bit need not wait for the disk.
-    store.sync_each(testbed.time() == Time::Real)?;
+    journal.sync_each(testbed.time() == Time::Real)?;
     let mut ahead = Ahead::new(testbed, clock);
-    let mut diary =
-        Diary { id, part: store.next_part(id)?, kept: Met::default(), next: Duration::ZERO };
-    let ended = go(store, &mut diary, strategy, &mut ahead, stop, observe)?;
-    diary.keep(store, ahead.met())?;
+    let mut diary = Diary { kept: Met::default(), next: Duration::ZERO };
+    let ended = go(journal, &mut diary, strategy, &mut ahead, stop, observe)?;
+    diary.keep(journal, ahead.met())?;
     Ok(ended)
 }
 
 /// What the part of a campaign that runs now has met, as far as that is in the store.
 struct Diary {
-    id: CampaignId,
-    part: i64,
     kept: Met,
     /// From which [`Record::elapsed`] on it is looked at again.
     next: Duration,
 }
 
 impl Diary {
-    fn keep(&mut self, store: &mut Store, met: Met) -> Result<(), StoreError> {
+    fn keep(&mut self, journal: &mut dyn Journal, met: Met) -> Result<(), StoreError> {
         if met != self.kept {
-            store.keep_met(self.id, self.part, &met)?;
+            journal.keep_met(&met)?;
             self.kept = met;
         }
         Ok(())
@@ -115,25 +124,26 @@ impl Diary {
 }
 
 fn go(
-    store: &mut Store,
+    journal: &mut dyn Journal,
     diary: &mut Diary,
     strategy: &mut dyn Strategy,
     ahead: &mut Ahead<'_>,
     stop: &dyn Fn() -> bool,
     observe: &mut dyn FnMut(&Record),
 ) -> Result<(Ending, Vec<Record>), StoreError> {
-    let id = diary.id;
-    let recorded = store.records(id)?;
+    let id = journal.id();
+    let recorded = journal.records()?;
     diary.next = recorded.last().map_or(Duration::ZERO, |record| record.elapsed) + KEEPING;
     let mut replayed = 0;
     let mut history: Vec<Record> = Vec::with_capacity(recorded.len());
     loop {
         let trial = match strategy.step(&history) {
             Step::Measure(trial) => trial,
-            Step::Stop(_) if replayed < recorded.len() => {
+            Step::Stop(_) | Step::Fail(_) if replayed < recorded.len() => {
                 return Err(mismatch(id, &recorded[replayed], None));
             }
             Step::Stop(reason) => return Ok((Ending::Finished(reason), history)),
+            Step::Fail(reason) => return Ok((Ending::Failed(reason), history)),
         };
         for try_number in 1.. {
             let record = match recorded.get(replayed) {
@@ -147,7 +157,7 @@ fn go(
                         Err(error) if error.interrupted => {
                             return Ok((Ending::Interrupted, history));
                         }
-                        Err(error) if error.retry == Retry::Never => {
+                        Err(error) if error.retry == Retry::Never && !error.expired => {
                             return Ok((Ending::Failed(error.message.clone()), history));
                         }
                         _ => {}
@@ -155,10 +165,10 @@ fn go(
                     let before = history.last().map_or(Duration::ZERO, |record| record.elapsed);
                     let record =
                         Record { number, trial: trial.clone(), outcome, elapsed: before + took };
-                    store.append(id, &record)?;
+                    journal.append(&record)?;
                     observe(&record);
                     if record.elapsed >= diary.next {
-                        diary.keep(store, ahead.met())?;
+                        diary.keep(journal, ahead.met())?;
                         diary.next = record.elapsed + KEEPING;
                     }
                     record

@@ -12,20 +12,23 @@ mod campaign;
 mod characterization;
 mod error;
 mod file;
+mod journal;
 mod part;
 mod row;
 mod unmoved;
 
 use crate::{Claim, Record};
-pub use campaign::{CampaignId, CampaignInfo, CampaignState, NewCampaign};
+pub use campaign::{CampaignId, CampaignInfo, CampaignState, Kind, NewCampaign, Parent};
 pub use characterization::KeptCharacterization;
 pub use error::StoreError;
 use error::explain;
 pub(crate) use error::unusable;
-use file::{FORMAT, FORMAT_WITH_PROFILES, connect};
-use pinwise_measure::Setting;
+use file::{FORMAT, connect};
+pub use journal::StoreJournal;
+use pinwise_measure::{Unit, Workload};
 pub(crate) use row::assignment_text;
-use row::{campaign_row, record_row, text, word};
+use row::{campaign_row, record_row, retry_text, text, word};
+use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
 use std::path::{Path, PathBuf};
 use unmoved::Inode;
@@ -76,7 +79,11 @@ impl Store {
 
     /// Begins a campaign.
     pub fn create(&mut self, campaign: &NewCampaign) -> Result<CampaignId, StoreError> {
+        let parent = campaign.parent.as_ref();
+        let step = parent.map_or(Value::Null, |parent| Value::Text(parent.step.clone()));
+        let parent = parent.map_or(Value::Null, |parent| Value::Integer(parent.id.0));
         let texts = [
+            campaign.kind.name().to_owned(),
             text(&campaign.command),
             text(&campaign.machine),
             word(&campaign.alike),
@@ -87,15 +94,56 @@ impl Store {
         ];
         self.sql(|connection| {
             connection.execute(
-                "INSERT INTO campaign (command, machine, alike, workload, unit, question, seed) VALUES (?, ?, ?, ?, ?, ?, ?)",
-                texts,
+                "INSERT INTO campaign (kind, command, machine, alike, workload, unit, question, seed, parent, step)
+                 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                rusqlite::params_from_iter(
+                    texts.map(Value::Text).into_iter().chain([parent, step]),
+                ),
             )?;
             Ok(CampaignId(connection.last_insert_rowid()))
         })
     }
 
-    /// Removes a campaign with its records, for good. Refused while a process adds records to it.
+    /// Corrects what was not known of a campaign before its first measurement: its threads and what
+    /// performance is counted in.
+    pub fn learn(
+        &mut self,
+        id: CampaignId,
+        workload: &Workload,
+        unit: &Unit,
+    ) -> Result<(), StoreError> {
+        let (workload, unit) = (text(workload), text(unit));
+        self.sql(|connection| {
+            connection
+                .execute(
+                    "UPDATE campaign SET workload = ?2, unit = ?3 WHERE id = ?1",
+                    (id.0, workload, unit),
+                )
+                .map(drop)
+        })
+    }
+
+    /// The parts of a campaign, oldest first.
+    pub fn parts(&self, id: CampaignId) -> Result<Vec<CampaignInfo>, StoreError> {
+        if self.format < FORMAT {
+            return Ok(Vec::new());
+        }
+        let ids = self.read(|connection| {
+            let mut statement =
+                connection.prepare("SELECT id FROM campaign WHERE parent = ? ORDER BY id")?;
+            statement
+                .query_map([id.0], |row| row.get(0).map(CampaignId))?
+                .collect::<Result<Vec<_>, _>>()
+        })?;
+        ids.into_iter().map(|id| self.get(id)).collect()
+    }
+
+    /// Removes a campaign with its parts and all records, for good. Refused while a process adds
+    /// records to one of them.
     pub fn delete(&mut self, id: CampaignId) -> Result<(), StoreError> {
+        for part in self.parts(id)? {
+            self.delete(part.id)?;
+        }
         self.get(id)?;
         let _claim = self.claim(id)?;
         let parts = self.has_table("part")?;
@@ -135,13 +183,25 @@ impl Store {
     pub fn get(&self, id: CampaignId) -> Result<CampaignInfo, StoreError> {
         let info = self.read(|connection| {
             connection
-                .query_row(&format!("{CAMPAIGN} WHERE id = ?"), [id.0], campaign_row)
+                .query_row(&format!("{} WHERE id = ?", self.campaigns()), [id.0], campaign_row)
                 .optional()
         })?;
         match info {
             Some(info) => self.with_running(info),
             None => Err(self.no_campaign(id)?),
         }
+    }
+
+    /// What [`campaign_row`] reads, of this store's format.
+    fn campaigns(&self) -> String {
+        // As upgrade.sql has it.
+        let kind = "CASE WHEN json_type(question, '$.lineup') IS NOT NULL THEN 'compare'
+            WHEN json_type(question, '$.alone') IS NOT NULL THEN 'select' ELSE 'place' END, NULL, NULL";
+        let kind = if self.format < FORMAT { kind } else { "kind, parent, step" };
+        format!(
+            "SELECT id, started, command, machine, alike, workload, unit, question, seed, state, conclusion,
+             (SELECT count(*) FROM record WHERE campaign = campaign.id), {kind} FROM campaign"
+        )
     }
 
     fn no_campaign(&self, id: CampaignId) -> Result<StoreError, StoreError> {
@@ -173,10 +233,13 @@ impl Store {
 
     /// Its records, in order.
     pub fn records(&self, id: CampaignId) -> Result<Vec<Record>, StoreError> {
+        let detail = if self.format < FORMAT { "NULL" } else { "detail" };
         self.read(|connection| {
             let mut statement = connection.prepare(
-                "SELECT number, purpose, assignment, windows, performance, duration_s, spread, error, retry, elapsed_s
-                 FROM record WHERE campaign = ? ORDER BY number",
+                &format!(
+                    "SELECT number, purpose, assignment, windows, performance, duration_s, spread, error, retry,
+                     elapsed_s, {detail} FROM record WHERE campaign = ? ORDER BY number"
+                ),
             )?;
             statement.query_map([id.0], record_row)?.collect()
         })
@@ -193,18 +256,11 @@ impl Store {
     pub fn append(&mut self, id: CampaignId, record: &Record) -> Result<(), StoreError> {
         let measured = record.outcome.as_ref().ok();
         let failed = record.outcome.as_ref().err();
-        if matches!(record.trial.setting, Setting::Profile(_)) && self.format < FORMAT_WITH_PROFILES
-        {
-            self.sql(|connection| {
-                connection.pragma_update(None, "user_version", FORMAT_WITH_PROFILES)
-            })?;
-            self.format = FORMAT_WITH_PROFILES;
-        }
         self.sql(|connection| {
             connection
                 .prepare_cached(
                     "INSERT INTO record (campaign, number, purpose, assignment, windows, performance, duration_s, spread,
-                     error, retry, elapsed_s) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                     error, retry, detail, elapsed_s) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 )?
                 .execute((
                     id.0,
@@ -216,7 +272,8 @@ impl Store {
                     measured.map(|measurement| measurement.duration.as_secs_f64()),
                     measured.and_then(|measurement| measurement.spread),
                     failed.map(|error| &error.message),
-                    failed.map(|error| word(&error.retry)),
+                    failed.map(retry_text),
+                    measured.and_then(|measurement| measurement.detail.as_ref()).map(text),
                     record.elapsed.as_secs_f64(),
                 ))
                 .map(drop)
@@ -264,9 +321,6 @@ impl Store {
         act(&self.connection).map_err(|error| explain(&self.path, &error))
     }
 }
-
-const CAMPAIGN: &str = "SELECT id, started, command, machine, alike, workload, unit, question, seed, state, conclusion,
-    (SELECT count(*) FROM record WHERE campaign = campaign.id) FROM campaign";
 
 #[cfg(test)]
 mod tests;

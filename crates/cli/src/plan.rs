@@ -244,6 +244,8 @@ mod tests {
         CampaignInfo {
             id: CampaignId(3),
             new: NewCampaign {
+                kind: pinwise_campaign::Kind::Place,
+                parent: None,
                 command: ["pinwise", "place", "--budget", "5s", "--", "./a b"]
                     .map(String::from)
                     .to_vec(),

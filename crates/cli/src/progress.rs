@@ -51,7 +51,7 @@ impl Progress {
             let seen = match setting {
                 Setting::Unpinned => Some(&mut self.baseline),
                 Setting::Pinned(_) => Some(&mut self.best),
-                Setting::Profile(_) => None,
+                _ => None,
             };
             if let Some(seen) = seen {
                 *seen = seen.max(performance);

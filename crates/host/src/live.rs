@@ -224,7 +224,7 @@ impl LiveTestbed {
                 }
                 Setting::Pinned(assignment) if quiet == 0 => self.pin(assignment)?,
                 Setting::Pinned(_) => Vec::new(),
-                Setting::Profile(_) => return Err(MeasureError::no_profiles(self.target.name())),
+                other => return Err(MeasureError::unsupported(self.target.name(), other)),
             };
             looks += 1;
             let changes = self.target.look_at_threads()?;
@@ -440,5 +440,5 @@ fn joined(first: &Measurement, rest: &Measurement) -> Measurement {
     let duration = first.duration + rest.duration;
     let share = first.duration.as_secs_f64() / duration.as_secs_f64().max(f64::MIN_POSITIVE);
     let performance = share * first.performance + (1.0 - share) * rest.performance;
-    Measurement { performance, duration, spread: rest.spread.or(first.spread) }
+    Measurement { performance, duration, spread: rest.spread.or(first.spread), detail: None }
 }

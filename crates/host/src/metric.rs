@@ -307,7 +307,12 @@ impl Meter for Converted {
             return Err(MeasureError::new(Retry::Same, why));
         };
         self.error = performance.error();
-        Ok(Measurement { performance: performance.value, duration, spread: performance.spread })
+        Ok(Measurement {
+            performance: performance.value,
+            duration,
+            spread: performance.spread,
+            detail: None,
+        })
     }
 
     fn error(&self) -> Option<f64> {

@@ -184,7 +184,7 @@ impl RerunTestbed {
         let assignment = match setting {
             Setting::Pinned(assignment) => assignment,
             Setting::Unpinned => return Ok(Vec::new()),
-            Setting::Profile(_) => return Err(MeasureError::no_profiles(&self.workload.name)),
+            other => return Err(MeasureError::unsupported(&self.workload.name, other)),
         };
         let threads = &self.workload.threads;
         if assignment.threads() != threads.len() {
@@ -384,7 +384,7 @@ impl Testbed for RerunTestbed {
         let mean = performances.iter().sum::<f64>() / n;
         let squares: f64 = performances.iter().map(|value| (value - mean).powi(2)).sum();
         let spread = (performances.len() > 1).then(|| (squares / (n - 1.0)).sqrt());
-        Ok(Measurement { performance: mean, duration, spread })
+        Ok(Measurement { performance: mean, duration, spread, detail: None })
     }
 
     fn met(&self) -> Met {

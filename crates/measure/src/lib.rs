@@ -15,7 +15,7 @@ mod probe;
 mod workload;
 
 pub use fame::Fame;
-pub use measurement::{MeasureError, Measurement, Retry, Unit};
+pub use measurement::{Detail, MeasureError, Measurement, Retry, Unit};
 pub use met::{CrowdShare, Met};
 pub use microbenchmark::{
     Bench, EffectiveCache, Microbenchmark, Pace, PaceUnit, Seat, WorkingSet, WorkingSets,
@@ -24,10 +24,10 @@ pub use part::{Part, mark_critical};
 pub use probe::{Measure, Probe, Prober, Profile, Progress};
 pub use workload::{Piece, Thread, Workload};
 
-use pinwise_topology::{Assignment, Machine};
+use pinwise_topology::{Assignment, CpuId, Machine};
 use serde::{Deserialize, Serialize};
 
-/// How the threads are placed while performance is measured.
+/// What is run while performance is measured, and where.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Setting {
@@ -40,6 +40,30 @@ pub enum Setting {
     /// are profiled with; see [`Testbed::profiles`]. A testbed of ready instances counts all of
     /// them.
     Profile(Vec<Piece>),
+    /// The program run with another number of threads.
+    Threads(ThreadCount),
+    /// No workload: the latency between two contexts, written from the first.
+    Pair(CpuId, CpuId),
+    /// No workload: microbenchmarks, each alone on its context.
+    Benchmarks(Seating),
+}
+
+/// A program with a number of threads, and where they run.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ThreadCount {
+    /// n: what the program is started with, or told while it runs. `None`: its own default.
+    pub n: Option<u32>,
+    /// Where the threads that this makes run. `None`: unpinned.
+    pub placed: Option<Assignment>,
+}
+
+/// Microbenchmarks that run together.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Seating {
+    /// The benchmarks and their contexts. The first is the one that is measured.
+    pub seats: Vec<Seat>,
+    /// The seed of start offsets and memory.
+    pub seed: u64,
 }
 
 /// How long to measure.

@@ -1,5 +1,7 @@
 //! A measured performance, and what can go wrong while measuring.
 
+use crate::Setting;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -51,6 +53,28 @@ pub struct Measurement {
     pub duration: Duration,
     /// Standard deviation of the parts the window consists of, where there were several.
     pub spread: Option<f64>,
+    /// What else the testbed observed, stored with the record. `None` where there is nothing else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<Detail>,
+}
+
+/// What a testbed observed besides performance, as the testbed's own type serializes it.
+///
+/// Campaigns store it without knowing the type. Whoever made the campaign reads it back.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Detail(serde_json::Value);
+
+impl Detail {
+    /// The detail that stands for `value`; `None` where it cannot be serialized.
+    pub fn of(value: &impl Serialize) -> Option<Self> {
+        serde_json::to_value(value).ok().map(Self)
+    }
+
+    /// The value back. Error: it is of another type.
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
+        T::deserialize(&self.0)
+    }
 }
 
 /// Whether another try makes sense.
@@ -95,6 +119,19 @@ impl MeasureError {
              simulated processor (--machine ultrasparc-t2)"
         );
         Self::new(Retry::Never, message)
+    }
+
+    /// The testbed of the workload `name` has no way to measure `setting`.
+    pub fn unsupported(name: &str, setting: &Setting) -> Self {
+        match setting {
+            Setting::Profile(_) => Self::no_profiles(name),
+            _ => Self::new(Retry::Never, format!("{name} has no way to measure {setting:?}")),
+        }
+    }
+
+    /// The time for all measurements ended before this one did.
+    pub fn expired(message: impl Into<String>) -> Self {
+        Self { expired: true, ..Self::new(Retry::Never, message) }
     }
 
     /// The run was asked to stop.

@@ -245,6 +245,7 @@ mod tests {
                 performance,
                 duration: Duration::ZERO,
                 spread: None,
+                detail: None,
             });
             records.push(Record {
                 number: records.len() as u64,

@@ -53,7 +53,7 @@ impl Fresh {
             Setting::Pinned(assignment) => {
                 self.candidates.entry(assignment.clone()).or_default().push(performance);
             }
-            Setting::Profile(_) => {}
+            _ => {}
         }
     }
 

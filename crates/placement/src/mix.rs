@@ -355,7 +355,12 @@ mod tests {
         while let Step::Measure(trial) = search.step(&records) {
             let Setting::Profile(pieces) = &trial.setting else { panic!("{trial:?}") };
             let performance = speedup(pieces) * noise();
-            let outcome = Ok(Measurement { performance, duration: Duration::ZERO, spread: None });
+            let outcome = Ok(Measurement {
+                performance,
+                duration: Duration::ZERO,
+                spread: None,
+                detail: None,
+            });
             records.push(Record {
                 number: records.len() as u64,
                 trial,

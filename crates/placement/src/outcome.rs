@@ -413,9 +413,12 @@ mod tests {
             let (setting, purpose) = (Setting::Unpinned, Purpose::Baseline);
             let trial = Trial { setting, purpose, effort: Effort::default() };
             let outcome = match performance {
-                Some(performance) => {
-                    Ok(Measurement { performance, duration: Duration::ZERO, spread: None })
-                }
+                Some(performance) => Ok(Measurement {
+                    performance,
+                    duration: Duration::ZERO,
+                    spread: None,
+                    detail: None,
+                }),
                 None => Err(MeasureError::interrupted()),
             };
             Record { number: 0, trial, outcome, elapsed: Duration::ZERO }

@@ -250,7 +250,7 @@ impl Search {
         let failed = match &trial.setting {
             Setting::Unpinned => self.tally.baseline_failed,
             Setting::Pinned(assignment) => self.tally.failed(assignment),
-            Setting::Profile(_) => false,
+            _ => false,
         };
         failed && trial.purpose != Purpose::Final
     }

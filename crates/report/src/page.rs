@@ -361,7 +361,7 @@ fn fits(
     let (threads, contexts) = (info.new.workload.threads.len(), leaves.len());
     let recorded = records.iter().filter_map(|record| match &record.trial.setting {
         Setting::Pinned(assignment) => Some(assignment),
-        Setting::Unpinned | Setting::Profile(_) => None,
+        _ => None,
     });
     let announced = outcome.best.iter().chain(&outcome.ties).map(|best| &best.assignment);
     let misfit = |assignment: &Assignment| {

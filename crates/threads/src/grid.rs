@@ -94,7 +94,7 @@ mod tests {
         assert_eq!(boundaries(&tree("4x12x2")), [1, 2, 12, 24, 48, 96]);
         assert_eq!(boundaries(&tree("2")), [2]);
         assert_eq!(boundaries(&tree("package:1 l3:4 core:4 pu:2")), [1, 2, 4, 8, 16, 32]);
-        assert_eq!(boundaries(&tree("1")), []);
+        assert_eq!(boundaries(&tree("1")), Vec::<u32>::new());
     }
 
     #[test]

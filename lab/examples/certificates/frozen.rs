@@ -114,7 +114,12 @@ impl Testbed for Frozen {
         let truth = self.truth(setting, start)?;
         let mut random = self.disturbance.chance(number)?;
         let performance = self.disturbance.disturbed(truth, number, effort, &mut random);
-        Ok(Measurement { performance, duration: Duration::from_millis(1), spread: None })
+        Ok(Measurement {
+            performance,
+            duration: Duration::from_millis(1),
+            spread: None,
+            detail: None,
+        })
     }
 
     fn profiles(&self) -> bool {

@@ -237,10 +237,11 @@ impl Testbed for Contention {
                     parts.iter().flat_map(|part| part.leaves.iter().copied()).collect();
                 self.rates(&leaves).first().copied().unwrap_or(0.0)
             }
+            other => return Err(MeasureError::unsupported(&self.workload.name, other)),
         };
         let mut random = self.disturbance.chance(number)?;
         let performance = self.disturbance.disturbed(truth, number, effort, &mut random);
-        Ok(Measurement { performance, duration: WINDOW, spread: None })
+        Ok(Measurement { performance, duration: WINDOW, spread: None, detail: None })
     }
 
     fn profiles(&self) -> bool {

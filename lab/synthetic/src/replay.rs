@@ -100,7 +100,7 @@ impl Replay {
                     )
                 })
             }
-            Setting::Profile(_) => Err(MeasureError::no_profiles(&self.workload.name)),
+            other => Err(MeasureError::unsupported(&self.workload.name, other)),
         }
     }
 }
@@ -124,7 +124,7 @@ impl Testbed for Replay {
         let mut random = self.disturbance.chance(number)?;
         let truth = self.truth(setting, &mut random)?;
         let performance = self.disturbance.disturbed(truth, number, effort, &mut random);
-        Ok(Measurement { performance, duration: WINDOW, spread: None })
+        Ok(Measurement { performance, duration: WINDOW, spread: None, detail: None })
     }
 
     fn time(&self) -> Time {

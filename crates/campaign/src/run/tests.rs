@@ -207,7 +207,7 @@ fn a_dead_testbed_and_an_interruption_leave_no_record() {
 }
 
 fn measured(performance: f64, spread: Option<f64>) -> Measurement {
-    Measurement { performance, duration: Duration::from_millis(1), spread }
+    Measurement { performance, duration: Duration::from_millis(1), spread, detail: None }
 }
 
 #[test]

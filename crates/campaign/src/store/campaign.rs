@@ -9,9 +9,61 @@ use serde::{Deserialize, Serialize};
 #[serde(transparent)]
 pub struct CampaignId(pub i64);
 
+/// The question that a campaign answers. It decides which type its question, its conclusion and
+/// the details of its records have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// Where each thread runs.
+    Place,
+    /// How strategies compare.
+    Compare,
+    /// Which of the ready programs run together.
+    Select,
+    /// How many threads.
+    Threads,
+    /// How many threads, and where.
+    Tune,
+    /// Numbers of threads under policies of placement, as a part of [`Kind::Tune`].
+    Policies,
+    /// What programs on shared hardware do to each other.
+    Characterize,
+    /// Core-to-core latency.
+    Latency,
+}
+
+impl Kind {
+    /// The word for it in the store, in JSON and in lists: `place`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Place => "place",
+            Self::Compare => "compare",
+            Self::Select => "select",
+            Self::Threads => "threads",
+            Self::Tune => "tune",
+            Self::Policies => "policies",
+            Self::Characterize => "characterize",
+            Self::Latency => "latency",
+        }
+    }
+}
+
+/// Of which campaign another one is a part.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Parent {
+    /// The campaign.
+    pub id: CampaignId,
+    /// Which of its steps the part is, unique among its parts: `place n=4`.
+    pub step: String,
+}
+
 /// What is known of a campaign before its first measurement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NewCampaign {
+    /// What is asked.
+    pub kind: Kind,
+    /// The campaign that it is a part of, where it is one.
+    pub parent: Option<Parent>,
     /// The command line that asked, for people and for resuming.
     pub command: Vec<String>,
     /// The machine assignments refer to.
@@ -22,7 +74,7 @@ pub struct NewCampaign {
     pub workload: Workload,
     /// What performance is counted in.
     pub unit: Unit,
-    /// The question, as its answerer's own type serializes it; opaque here.
+    /// The question, as the type of its kind serializes it; opaque here.
     pub question: serde_json::Value,
     /// The seed of all its randomness.
     pub seed: u64,
@@ -55,6 +107,6 @@ pub struct CampaignInfo {
     pub running: bool,
     /// How many records it has.
     pub records: u64,
-    /// The conclusion, as its answerer's own type serializes it, once there is one.
+    /// The conclusion, as the type of its kind serializes it, once there is one.
     pub conclusion: Option<serde_json::Value>,
 }

@@ -11,13 +11,12 @@ use std::time::{Duration, Instant};
 /// `pinw`, in the header of every store: how `file` and we tell it from other SQLite files.
 const APPLICATION_ID: i32 = 0x7069_6e77;
 
-/// The version of the schema of a new store.
-pub(super) const FORMAT: i32 = 1;
+/// The version of the schema.
+pub(super) const FORMAT: i32 = 3;
 
-/// The version of a store that holds profiles ([`pinwise_measure::Setting::Profile`]), which those
-/// who know only [`FORMAT`] cannot read. A store becomes one with its first profile; the tables are
-/// the same.
-pub(super) const FORMAT_WITH_PROFILES: i32 = 2;
+/// The oldest version that can be read. Formats 1 and 2 have no kinds, parents and details. They
+/// are upgraded where they may be written, and read as they are elsewhere.
+const OLDEST: i32 = 1;
 
 /// How long a writer waits for another process's commit.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
@@ -44,6 +43,7 @@ impl Store {
             })?;
         }
         self.check_format()?;
+        self.upgrade()?;
         self.sql(|connection| {
             let mode: String =
                 connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
@@ -75,14 +75,37 @@ impl Store {
                 "is a database, but not a store of pinwise; name another file with --store",
             ));
         }
-        if !(FORMAT..=FORMAT_WITH_PROFILES).contains(&format) {
+        if !(OLDEST..=FORMAT).contains(&format) {
             let reason = format!(
-                "was written by another version of pinwise (format {format}, this one knows {FORMAT} to {FORMAT_WITH_PROFILES}); \
-                 use that version, or another file with --store"
+                "was written by another version of pinwise (format {format}, this one knows \
+                 {OLDEST} to {FORMAT}); use that version, or another file with --store"
             );
             return Err(unusable(&self.path, reason));
         }
         self.format = format;
+        Ok(())
+    }
+
+    /// Brings an older store to this format, where it may be written.
+    fn upgrade(&mut self) -> Result<(), StoreError> {
+        if self.format == FORMAT
+            || self.sql(|connection| connection.is_readonly(rusqlite::MAIN_DB))?
+        {
+            return Ok(());
+        }
+        self.sql(|connection| {
+            let transaction =
+                connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            // Another process may have been faster.
+            let format: i32 =
+                transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
+            if format < FORMAT {
+                transaction.execute_batch(include_str!("upgrade.sql"))?;
+                transaction.pragma_update(None, "user_version", FORMAT)?;
+            }
+            transaction.commit()
+        })?;
+        self.format = FORMAT;
         Ok(())
     }
 }

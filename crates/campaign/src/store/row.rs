@@ -1,10 +1,12 @@
 //! How campaigns and records stand in the rows of the store: plain columns and words where someone
 //! may want to query them, JSON text elsewhere.
 
-use super::{CampaignId, CampaignInfo, NewCampaign};
+use super::{CampaignId, CampaignInfo, NewCampaign, Parent};
 use crate::{Purpose, Record, Trial};
-use pinwise_measure::{Effort, MeasureError, Measurement, Piece, Setting};
-use pinwise_topology::Assignment;
+use pinwise_measure::{
+    Effort, MeasureError, Measurement, Piece, Seat, Seating, Setting, ThreadCount,
+};
+use pinwise_topology::{Assignment, CpuId};
 use rusqlite::Row;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -13,11 +15,25 @@ use std::time::Duration;
 /// How a record's `assignment` column says that nobody pinned.
 const UNPINNED: &str = "unpinned";
 
+/// How its `retry` column says that the time for all measurements was over.
+const EXPIRED: &str = "expired";
+/// How a number of threads begins; the program's own is [`DEFAULT`].
+const NUMBER: &str = "n=";
+const DEFAULT: &str = "default";
+/// How microbenchmarks on contexts begin, and what comes before their seed.
+const SEATS: &str = "seats ";
+const SEED: &str = " seed ";
+
 pub(super) fn campaign_row(row: &Row<'_>) -> rusqlite::Result<CampaignInfo> {
     Ok(CampaignInfo {
         id: CampaignId(row.get(0)?),
         started: row.get(1)?,
         new: NewCampaign {
+            kind: worded(row, 12)?,
+            parent: match row.get::<_, Option<i64>>(13)? {
+                Some(id) => Some(Parent { id: CampaignId(id), step: row.get(14)? }),
+                None => None,
+            },
             command: parsed(row, 2)?,
             machine: parsed(row, 3)?,
             alike: worded(row, 4)?,
@@ -41,11 +57,16 @@ pub(super) fn record_row(row: &Row<'_>) -> rusqlite::Result<Record> {
         Duration::try_from_secs_f64(value).map_err(|error| malformed(column, error))
     };
     let outcome = match row.get::<_, Option<String>>(7)? {
+        Some(message) if row.get::<_, String>(8)? == EXPIRED => Err(MeasureError::expired(message)),
         Some(message) => Err(MeasureError::new(worded(row, 8)?, message)),
         None => Ok(Measurement {
             performance: row.get(4)?,
             duration: seconds(5, row.get(5)?)?,
             spread: row.get(6)?,
+            detail: match row.get::<_, Option<String>>(10)? {
+                Some(_) => Some(parsed(row, 10)?),
+                None => None,
+            },
         }),
     };
     Ok(Record {
@@ -60,6 +81,11 @@ pub(super) fn record_row(row: &Row<'_>) -> rusqlite::Result<Record> {
     })
 }
 
+/// Whether another try makes sense, as the `retry` column says it.
+pub(super) fn retry_text(error: &MeasureError) -> String {
+    if error.expired { EXPIRED.to_owned() } else { word(&error.retry) }
+}
+
 /// A setting as the `assignment` column holds it.
 pub(crate) fn assignment_text(setting: &Setting) -> String {
     match setting {
@@ -69,10 +95,38 @@ pub(crate) fn assignment_text(setting: &Setting) -> String {
             let part = |part: &Piece| format!("{}:{}", part.instance, leaves_text(&part.leaves));
             parts.iter().map(part).collect::<Vec<_>>().join(" ")
         }
+        Setting::Threads(ThreadCount { n, placed }) => {
+            let n = n.map_or_else(|| DEFAULT.to_owned(), |n| n.to_string());
+            let placed = placed.as_ref().map(|placed| format!(" {}", leaves_text(placed.leaves())));
+            format!("{NUMBER}{n}{}", placed.unwrap_or_default())
+        }
+        Setting::Pair(from, to) => format!("{}>{}", from.0, to.0),
+        Setting::Benchmarks(Seating { seats, seed }) => {
+            let seat = |seat: &Seat| format!("{}={}", seat.leaf, seat.benchmark);
+            let seats: Vec<String> = seats.iter().map(seat).collect();
+            format!("{SEATS}{}{SEED}{seed}", seats.join(" "))
+        }
     }
 }
 
 fn setting(text: &str) -> Result<Setting, std::num::ParseIntError> {
+    if let Some(rest) = text.strip_prefix(NUMBER) {
+        let (n, placed) = rest.split_once(' ').map_or((rest, None), |(n, on)| (n, Some(on)));
+        let n = if n == DEFAULT { None } else { Some(n.parse()?) };
+        let placed = placed.map(leaves).transpose()?.map(Assignment::new);
+        return Ok(Setting::Threads(ThreadCount { n, placed }));
+    }
+    if let Some((seats, seed)) = text.strip_prefix(SEATS).and_then(|rest| rest.rsplit_once(SEED)) {
+        let seat = |text: &str| {
+            let (leaf, benchmark) = text.split_once('=').unwrap_or((text, ""));
+            Ok(Seat { leaf: leaf.parse()?, benchmark: benchmark.parse()? })
+        };
+        let seats = seats.split(' ').map(seat).collect::<Result<_, _>>()?;
+        return Ok(Setting::Benchmarks(Seating { seats, seed: seed.parse()? }));
+    }
+    if let Some((from, to)) = text.split_once('>') {
+        return Ok(Setting::Pair(CpuId(from.parse()?), CpuId(to.parse()?)));
+    }
     if text == UNPINNED {
         return Ok(Setting::Unpinned);
     }

@@ -1,8 +1,11 @@
 use super::*;
 use crate::fixture::campaign;
 use crate::{Purpose, Trial};
-use pinwise_measure::{CrowdShare, Effort, MeasureError, Measurement, Met, Piece, Retry, Setting};
-use pinwise_topology::Assignment;
+use pinwise_measure::{
+    CrowdShare, Detail, Effort, MeasureError, Measurement, Met, Piece, Retry, Seat, Seating,
+    Setting, ThreadCount,
+};
+use pinwise_topology::{Assignment, CpuId};
 use proptest::prelude::*;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Barrier;
@@ -23,7 +26,12 @@ fn record(number: u64, performance: f64) -> Record {
             purpose: Purpose::Sample,
             effort: Effort::default(),
         },
-        outcome: Ok(Measurement { performance, duration: Duration::from_millis(30), spread: None }),
+        outcome: Ok(Measurement {
+            performance,
+            duration: Duration::from_millis(30),
+            spread: None,
+            detail: None,
+        }),
         elapsed: Duration::from_millis(40 * (number + 1)),
     }
 }
@@ -75,30 +83,111 @@ fn a_deleted_campaign_is_gone_and_its_number_is_not_used_again() {
 }
 
 #[test]
-fn a_store_with_profiles_tells_versions_that_cannot_read_them() {
+fn every_kind_of_setting_and_what_else_was_observed_comes_back() {
     let (_folder, path) = folder();
-    let version = |store: &Store| -> i32 {
-        store.connection.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap()
-    };
     let mut store = Store::open(&path).unwrap();
     let id = store.create(&campaign()).unwrap();
-    store.append(id, &record(0, 1.0)).unwrap();
-    assert_eq!(version(&store), FORMAT, "a store without profiles stays readable for all");
     let part = |instance, leaves: &[u32]| Piece { instance, leaves: leaves.to_vec() };
-    for (number, parts) in
-        [(1, vec![part(0, &[0, 8, 16])]), (2, vec![part(1, &[3]), part(0, &[0, 1, 2])])]
-    {
-        let trial = Trial {
-            setting: Setting::Profile(parts),
-            purpose: Purpose::Profile,
-            effort: Effort::default(),
-        };
-        let made = Record { trial, ..record(number, 2.0) };
+    let threads = |n, placed: Option<&[u32]>| {
+        let placed = placed.map(|leaves| Assignment::new(leaves.to_vec()));
+        Setting::Threads(ThreadCount { n, placed })
+    };
+    let seat = |leaf, benchmark| Seat { leaf, benchmark };
+    let settings = [
+        (Setting::Unpinned, "unpinned"),
+        (Setting::Pinned(Assignment::new(vec![0, 3, 1])), "0,3,1"),
+        (Setting::Profile(vec![part(0, &[0, 8, 16])]), "0:0,8,16"),
+        (Setting::Profile(vec![part(1, &[3]), part(0, &[0, 1, 2])]), "1:3 0:0,1,2"),
+        (threads(Some(4), None), "n=4"),
+        (threads(None, None), "n=default"),
+        (threads(Some(2), Some(&[0, 5])), "n=2 0,5"),
+        (Setting::Pair(CpuId(3), CpuId(0)), "3>0"),
+        (
+            Setting::Benchmarks(Seating { seats: vec![seat(0, 3), seat(8, 1)], seed: u64::MAX }),
+            "seats 0=3 8=1 seed 18446744073709551615",
+        ),
+    ];
+    let detail = Detail::of(&serde_json::json!({ "locked": 0.25, "threads": ["a", "b"] }));
+    for (number, (setting, text)) in settings.into_iter().enumerate() {
+        assert_eq!(assignment_text(&setting), text);
+        let trial = Trial { setting, purpose: Purpose::Probe, effort: Effort::default() };
+        let mut made = Record { trial, ..record(number as u64, 2.0) };
+        if let Ok(measurement) = &mut made.outcome {
+            measurement.detail = detail.clone().filter(|_| number % 2 == 0);
+        }
         store.append(id, &made).unwrap();
         assert_eq!(Store::open(&path).unwrap().records(id).unwrap().last(), Some(&made));
     }
-    assert_eq!(version(&store), FORMAT_WITH_PROFILES);
-    assert_eq!(assignment_text(&store.records(id).unwrap()[2].trial.setting), "1:3 0:0,1,2");
+    let late = Record { outcome: Err(MeasureError::expired("over")), ..record(9, 0.0) };
+    store.append(id, &late).unwrap();
+    assert_eq!(store.records(id).unwrap().last(), Some(&late));
+}
+
+#[test]
+fn a_store_of_the_versions_before_is_upgraded_and_read_where_it_may_not_be_written() {
+    let (folder, path) = folder();
+    let old = |path: &Path| {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let store = Connection::open(path).unwrap();
+        store.execute_batch(include_str!("schema.sql")).unwrap();
+        store
+            .execute_batch(
+                "ALTER TABLE campaign DROP COLUMN kind; ALTER TABLE campaign DROP COLUMN parent;
+                 ALTER TABLE campaign DROP COLUMN step; ALTER TABLE record DROP COLUMN detail;
+                 PRAGMA user_version = 2; PRAGMA application_id = 1885957751;",
+            )
+            .unwrap();
+        for question in ["{}", r#"{"lineup":{}}"#, r#"{"alone":[1.0]}"#] {
+            let NewCampaign { command, machine, alike, workload, unit, .. } = campaign();
+            let texts =
+                [text(&command), text(&machine), word(&alike), text(&workload), text(&unit)];
+            let texts = texts.into_iter().chain([question.to_owned(), "7".to_owned()]);
+            store
+                .execute(
+                    "INSERT INTO campaign (command, machine, alike, workload, unit, question, seed)
+                     VALUES (?, ?, ?, ?, ?, ?, ?)",
+                    rusqlite::params_from_iter(texts),
+                )
+                .unwrap();
+        }
+        store
+            .execute(
+                "INSERT INTO record (campaign, number, purpose, assignment, windows, performance,
+                 duration_s, elapsed_s) VALUES (1, 0, 'sample', '0,1', 1, 2, 1, 1)",
+                [],
+            )
+            .unwrap();
+    };
+    let kinds = [Kind::Place, Kind::Compare, Kind::Select];
+    let read = |store: &Store| {
+        let campaigns = store.list().unwrap().campaigns;
+        assert_eq!(campaigns.iter().map(|info| info.new.kind).collect::<Vec<_>>(), kinds);
+        assert_eq!(store.records(CampaignId(1)).unwrap().len(), 1);
+        assert!(store.parts(CampaignId(1)).unwrap().is_empty());
+    };
+    old(&path);
+    let connection = Connection::open_with_flags(
+        format!("file:{}?immutable=1", path.display()),
+        rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY | rusqlite::OpenFlags::SQLITE_OPEN_URI,
+    );
+    let connection = connection.unwrap();
+    let mut fixed = Store { connection, path: path.clone(), format: FORMAT, inode: None };
+    fixed.prepare().unwrap();
+    assert_eq!(fixed.format, 2);
+    read(&fixed);
+    drop(fixed);
+
+    let mut store = Store::open(&path).unwrap();
+    assert_eq!(store.format, FORMAT);
+    read(&store);
+    let parent = Parent { id: CampaignId(1), step: "place n=4".into() };
+    let part = NewCampaign { kind: Kind::Place, parent: Some(parent), ..campaign() };
+    let id = store.create(&part).unwrap();
+    assert_eq!(store.get(id).unwrap().new, part);
+    assert_eq!(store.parts(CampaignId(1)).unwrap().len(), 1);
+    store.delete(CampaignId(1)).unwrap();
+    assert!(store.get(id).is_err(), "a part goes with its campaign");
+    drop(folder);
 }
 
 #[test]
@@ -175,9 +264,9 @@ fn a_file_that_is_not_ours_is_refused_and_left_as_it_was() {
 fn a_newer_store_is_refused() {
     let (_folder, path) = folder();
     let store = Store::open(&path).unwrap();
-    store.connection.pragma_update(None, "user_version", FORMAT_WITH_PROFILES + 1).unwrap();
+    store.connection.pragma_update(None, "user_version", FORMAT + 1).unwrap();
     drop(store);
-    assert!(reason(&path).contains("format 3, this one knows 1 to 2"), "{}", reason(&path));
+    assert!(reason(&path).contains("format 4, this one knows 1 to 3"), "{}", reason(&path));
 }
 
 #[test]
@@ -368,7 +457,7 @@ proptest! {
             outcome: if failed {
                 Err(MeasureError::new(Retry::Other, message))
             } else {
-                Ok(Measurement { performance, duration: Duration::from_nanos(duration), spread })
+                Ok(Measurement { performance, duration: Duration::from_nanos(duration), spread, detail: None })
             },
             elapsed: Duration::from_nanos(elapsed),
         };

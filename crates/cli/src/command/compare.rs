@@ -12,7 +12,7 @@ use anyhow::Context;
 use clap::Args;
 use interruption::{interrupted, searches_kept};
 use pinwise_campaign::{
-    CampaignId, CampaignInfo, CampaignState, Ending, NewCampaign, Purpose, Store,
+    CampaignId, CampaignInfo, CampaignState, Ending, Kind, NewCampaign, Purpose, Store,
 };
 use pinwise_evt::Method;
 use pinwise_measure::figures;
@@ -150,7 +150,8 @@ impl Compare {
         }
         output::aside("everything beside everything");
         let compared = Compared { request, lineup };
-        let new = NewCampaign { question: serde_json::to_value(&compared)?, ..new };
+        let new =
+            NewCampaign { kind: Kind::Compare, question: serde_json::to_value(&compared)?, ..new };
         let id = store.create(&new)?;
         let info = store.get(id)?;
         judge(&mut store, &info, &compared, bed, &interrupt, self.store.named(), self.json)

@@ -31,7 +31,7 @@ use crate::output::{self, Interrupted, Usage};
 use crate::plan::{self, PlanArgument};
 use crate::request::Request;
 use anyhow::Context;
-use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Ending, NewCampaign, Store};
+use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Ending, Kind, NewCampaign, Store};
 use pinwise_host::{Ended, Pinner, Scope};
 use pinwise_measure::figures;
 use pinwise_placement::{Advice, Budget, Origin, Outcome, Plan, Search, SearchError, StrategyName};
@@ -116,6 +116,8 @@ pub(crate) fn prepare(
         workload.name = name.to_owned();
     }
     let new = NewCampaign {
+        kind: Kind::Place,
+        parent: None,
         command: std::env::args().collect(),
         machine: bed.testbed().machine().clone(),
         alike: request.question.alike,

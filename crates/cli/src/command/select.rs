@@ -8,7 +8,7 @@ use crate::request::{Selected, Simulation, Subject};
 use crate::selection;
 use anyhow::Context;
 use clap::Args;
-use pinwise_campaign::{CampaignInfo, CampaignState, Ending, NewCampaign, Store};
+use pinwise_campaign::{CampaignInfo, CampaignState, Ending, Kind, NewCampaign, Store};
 use pinwise_measure::{Effort, Setting, Testbed};
 use pinwise_placement::{Budget, MixError, MixQuestion, MixSearch};
 use pinwise_processor::program::Pipeline;
@@ -99,6 +99,8 @@ impl Select {
         let mut workload = bed.testbed().workload().clone();
         workload.name = self.workload;
         let new = NewCampaign {
+            kind: Kind::Select,
+            parent: None,
             command: std::env::args().collect(),
             machine,
             alike: Alike::ByStructure,

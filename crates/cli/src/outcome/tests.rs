@@ -1,5 +1,5 @@
 use super::*;
-use pinwise_campaign::{CampaignId, NewCampaign};
+use pinwise_campaign::{CampaignId, Kind, NewCampaign};
 use pinwise_measure::{Thread, Unit, Workload};
 use pinwise_placement::{Drift, Estimate};
 use pinwise_topology::{Alike, Assignment, Machine};
@@ -12,6 +12,8 @@ fn campaign(unit: Unit) -> CampaignInfo {
     CampaignInfo {
         id: CampaignId(7),
         new: NewCampaign {
+            kind: Kind::Place,
+            parent: None,
             command: vec!["pinwise".into(), "place".into()],
             machine: Machine::from_shape("2x2").unwrap(),
             alike: Alike::ByStructure,

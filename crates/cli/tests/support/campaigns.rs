@@ -1,6 +1,6 @@
 //! A store of campaigns that repeat exactly, for transcripts: their testbeds look performances up.
 
-use pinwise_campaign::{CampaignState, Ending, NewCampaign, Record, Store, run};
+use pinwise_campaign::{CampaignState, Ending, Kind, NewCampaign, Record, Store, run};
 use pinwise_measure::{Thread, Unit, Workload};
 use pinwise_placement::{Budget, Question, Search, StrategyName};
 use pinwise_synthetic::{Disturbance, Replay};
@@ -93,6 +93,8 @@ impl Made {
         );
         let id = store
             .create(&NewCampaign {
+                kind: Kind::Place,
+                parent: None,
                 command: vec!["pinwise".into(), "place".into()],
                 machine,
                 alike: question.alike,

@@ -177,6 +177,7 @@ impl SimulatedTestbed {
                     .flat_map(|(number, part)| vec![weight(number, part); part.leaves.len()]);
                 (Cow::Owned(unplaced), leaves, weights.collect())
             }
+            other => return Err(MeasureError::unsupported(&self.workload.name, other)),
         };
         let contexts =
             leaves.iter().map(|&leaf| self.context(leaf)).collect::<Option<Vec<usize>>>();
@@ -212,7 +213,7 @@ impl SimulatedTestbed {
             return Err(MeasureError::new(Retry::Never, message));
         }
         let duration = Duration::from_secs_f64(self.seconds(cycles * rates.len() as u64));
-        Ok(Measurement { performance: mean, duration, spread })
+        Ok(Measurement { performance: mean, duration, spread, detail: None })
     }
 
     /// Packets per second of all threads, each times its weight, from one start.

@@ -103,7 +103,12 @@ mod tests {
         let mut random = Random::new(1);
         for (number, class) in space.classes().enumerate() {
             let performance = 100.0 * (1.0 - random.unit() * random.unit());
-            let outcome = Ok(Measurement { performance, duration: Duration::ZERO, spread: None });
+            let outcome = Ok(Measurement {
+                performance,
+                duration: Duration::ZERO,
+                spread: None,
+                detail: None,
+            });
             let (trial, elapsed) = (pinned(&class, Purpose::Sample), Duration::ZERO);
             tally.learn(&Record { number: number as u64, trial, outcome, elapsed });
         }

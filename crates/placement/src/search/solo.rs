@@ -243,8 +243,12 @@ pub(crate) mod tests {
     }
 
     fn learn(tally: &mut Tally, setting: &Setting, performance: Option<f64>) {
-        let measured =
-            |performance| Measurement { performance, duration: Duration::ZERO, spread: None };
+        let measured = |performance| Measurement {
+            performance,
+            duration: Duration::ZERO,
+            spread: None,
+            detail: None,
+        };
         tally.learn(&Record {
             number: 0,
             trial: trial(setting.clone(), Purpose::Profile),

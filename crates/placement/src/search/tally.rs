@@ -105,6 +105,8 @@ impl Tally {
                 self.noise.0 += relative_squares(&class.windows) - before;
                 self.noise.1 += if class.windows.len() > 1 { 1.0 } else { 0.0 };
             }
+            // Other questions' settings say nothing of assignments.
+            _ => {}
         }
     }
 
@@ -266,6 +268,7 @@ mod tests {
                     performance,
                     duration: Duration::ZERO,
                     spread: None,
+                    detail: None,
                 })
                 .map_err(|retry| MeasureError::new(retry, "failed")),
             elapsed: Duration::ZERO,

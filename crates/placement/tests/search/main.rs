@@ -3,7 +3,7 @@
 mod case;
 
 use case::{Case, question, scattered, small};
-use pinwise_campaign::{Ending, NewCampaign, Purpose, Record, Step, Store, Strategy, TRIES};
+use pinwise_campaign::{Ending, Kind, NewCampaign, Purpose, Record, Step, Store, Strategy, TRIES};
 use pinwise_measure::{Retry, Testbed, Unit};
 use pinwise_placement::{Advice, Budget, Outcome, Question, Search, StrategyName};
 use pinwise_topology::{Assignment, PerContext, Random, Space};
@@ -424,6 +424,8 @@ fn a_search_killed_at_any_moment_and_resumed_gives_the_same_outcome() {
     let folder = tempfile::tempdir().unwrap();
     let mut store = Store::open(&folder.path().join("pinwise.db")).unwrap();
     let new = NewCampaign {
+        kind: Kind::Place,
+        parent: None,
         command: vec!["pinwise".into(), "place".into()],
         machine: case.machine.clone(),
         alike: question.alike,

@@ -4,7 +4,7 @@
 #![allow(dead_code)]
 
 use pinwise_campaign::{
-    CampaignId, CampaignInfo, CampaignState, NewCampaign, Purpose, Record, Trial,
+    CampaignId, CampaignInfo, CampaignState, Kind, NewCampaign, Purpose, Record, Trial,
 };
 use pinwise_evt::{Method, Options, Sample, estimate};
 use pinwise_measure::{Effort, MeasureError, Measurement, Retry, Setting, Thread, Unit, Workload};
@@ -167,6 +167,8 @@ pub(crate) fn campaign(plot: &Plot<'_>) -> Synthetic {
         id: CampaignId(12),
         started: 1_795_231_081,
         new: NewCampaign {
+            kind: Kind::Place,
+            parent: None,
             command: command.map(str::to_owned).to_vec(),
             machine,
             alike: Alike::ByStructure,
@@ -198,7 +200,12 @@ impl Maker {
         self.record(
             setting,
             purpose,
-            Ok(Measurement { performance, duration: Duration::from_millis(40), spread: None }),
+            Ok(Measurement {
+                performance,
+                duration: Duration::from_millis(40),
+                spread: None,
+                detail: None,
+            }),
         );
         performance
     }

@@ -99,10 +99,18 @@ fn rows(info: &CampaignInfo, records: &[Record]) -> Vec<Row> {
                 Setting::Profile(parts) => {
                     Some(parts.iter().flat_map(|part| &part.leaves).filter_map(cpu).collect())
                 }
+                Setting::Threads(count) => count
+                    .placed
+                    .as_ref()
+                    .map(|placed| placed.leaves().iter().filter_map(cpu).collect()),
+                Setting::Pair(from, to) => Some(vec![from.0, to.0]),
+                Setting::Benchmarks(seating) => {
+                    Some(seating.seats.iter().filter_map(|seat| cpu(&seat.leaf)).collect())
+                }
             },
             instances: match &record.trial.setting {
                 Setting::Profile(parts) => Some(parts.iter().map(|part| part.instance).collect()),
-                Setting::Unpinned | Setting::Pinned(_) => None,
+                _ => None,
             },
             windows: record.trial.effort.windows,
             value: measured

@@ -46,6 +46,8 @@ mod tests {
     fn an_interrupted_comparison_says_what_is_kept_and_how_to_go_on() {
         let store = Some(Path::new("a b.db"));
         let new = NewCampaign {
+            kind: pinwise_campaign::Kind::Compare,
+            parent: None,
             command: ["pinwise", "compare", "--", "./a b"].map(String::from).to_vec(),
             machine: Machine::from_shape("2").unwrap(),
             alike: Alike::ByStructure,

@@ -53,7 +53,7 @@ mod tests {
     use super::*;
     use crate::command::place::{arguments, open};
     use crate::interrupt::Interrupt;
-    use pinwise_campaign::{CampaignId, CampaignState, NewCampaign};
+    use pinwise_campaign::{CampaignId, CampaignState, Kind, NewCampaign};
     use pinwise_processor::Processor;
 
     /// The campaign has the description itself: that its digest is another one since does not make
@@ -76,6 +76,8 @@ mod tests {
             let mut info = CampaignInfo {
                 id: CampaignId(1),
                 new: NewCampaign {
+                    kind: Kind::Place,
+                    parent: None,
                     command: Vec::new(),
                     machine: bed.testbed().machine().clone(),
                     alike: request.question.alike,

@@ -218,7 +218,7 @@ impl Testbed for Instances {
     fn measure(&mut self, setting: &Setting, effort: Effort) -> Result<Measurement, MeasureError> {
         match setting {
             Setting::Profile(pieces) => self.profile(pieces, effort),
-            Setting::Unpinned | Setting::Pinned(_) => self.whole()?.measure(setting, effort),
+            _ => self.whole()?.measure(setting, effort),
         }
     }
 

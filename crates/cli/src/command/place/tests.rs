@@ -6,6 +6,8 @@ use pinwise_topology::{Alike, Machine};
 fn campaign(threads: usize, request: &Request) -> NewCampaign {
     let thread = |number| Thread { name: format!("t{number}"), role: "t".into(), instance: 0 };
     NewCampaign {
+        kind: Kind::Place,
+        parent: None,
         command: Vec::new(),
         machine: Machine::from_shape("2").unwrap(),
         alike: Alike::ByStructure,
@@ -44,6 +46,8 @@ fn a_metric_that_was_a_total_is_answered_with_the_command_that_measures_its_rate
         (&["pinwise", "place", "--pid", "7"], "--pid 7 --counter"),
     ] {
         let new = NewCampaign {
+            kind: Kind::Place,
+            parent: None,
             command: command.iter().map(ToString::to_string).collect(),
             ..campaign(2, &request)
         };

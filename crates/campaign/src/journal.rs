@@ -1,0 +1,58 @@
+//! Where the records of one campaign go.
+
+use crate::{CampaignId, Record, StoreError};
+use pinwise_measure::Met;
+
+/// The records of one campaign, as [`crate::drive`] reads and adds to them.
+///
+/// A [`crate::StoreJournal`] is on disk. [`Memory`] is for a testbed of one's own, and for tests.
+pub trait Journal {
+    /// The number by which messages name the campaign.
+    fn id(&self) -> CampaignId;
+
+    /// The records so far, in order.
+    fn records(&self) -> Result<Vec<Record>, StoreError>;
+
+    /// Adds a record. It is durable when this returns, as far as the journal can make it so.
+    fn append(&mut self, record: &Record) -> Result<(), StoreError>;
+
+    /// Replaces what is stored of the disturbances since this journal was opened.
+    fn keep_met(&mut self, met: &Met) -> Result<(), StoreError>;
+
+    /// Whether each record has to survive a loss of power. Measurements that repeat bit for bit
+    /// need not.
+    fn sync_each(&mut self, each: bool) -> Result<(), StoreError>;
+}
+
+/// Records in memory.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Memory {
+    /// The records, in order.
+    pub records: Vec<Record>,
+    /// What disturbed them.
+    pub met: Met,
+}
+
+impl Journal for Memory {
+    fn id(&self) -> CampaignId {
+        CampaignId(0)
+    }
+
+    fn records(&self) -> Result<Vec<Record>, StoreError> {
+        Ok(self.records.clone())
+    }
+
+    fn append(&mut self, record: &Record) -> Result<(), StoreError> {
+        self.records.push(record.clone());
+        Ok(())
+    }
+
+    fn keep_met(&mut self, met: &Met) -> Result<(), StoreError> {
+        self.met = met.clone();
+        Ok(())
+    }
+
+    fn sync_each(&mut self, _: bool) -> Result<(), StoreError> {
+        Ok(())
+    }
+}

@@ -1,0 +1,50 @@
+//! One campaign of a store, open for new records.
+
+use super::{CampaignId, CampaignState, Store, StoreError};
+use crate::{Claim, Journal, Record};
+use pinwise_measure::Met;
+
+/// A campaign of a [`Store`] that this process adds records to. No other process can meanwhile.
+#[derive(Debug)]
+pub struct StoreJournal<'a> {
+    store: &'a mut Store,
+    id: CampaignId,
+    /// The part of the campaign that begins now: it ends with this journal.
+    part: i64,
+    // Held for its lock.
+    _claim: Claim,
+}
+
+impl Store {
+    /// Opens a campaign for new records, and notes that it is open. The caller notes how it ended
+    /// ([`Store::conclude`]). Errors: no such campaign; another process adds records to it.
+    pub fn journal(&mut self, id: CampaignId) -> Result<StoreJournal<'_>, StoreError> {
+        self.get(id)?;
+        let claim = self.claim(id)?;
+        self.conclude(id, CampaignState::Open, None)?;
+        let part = self.next_part(id)?;
+        Ok(StoreJournal { store: self, id, part, _claim: claim })
+    }
+}
+
+impl Journal for StoreJournal<'_> {
+    fn id(&self) -> CampaignId {
+        self.id
+    }
+
+    fn records(&self) -> Result<Vec<Record>, StoreError> {
+        self.store.records(self.id)
+    }
+
+    fn append(&mut self, record: &Record) -> Result<(), StoreError> {
+        self.store.append(self.id, record)
+    }
+
+    fn keep_met(&mut self, met: &Met) -> Result<(), StoreError> {
+        self.store.keep_met(self.id, self.part, met)
+    }
+
+    fn sync_each(&mut self, each: bool) -> Result<(), StoreError> {
+        self.store.sync_each(each)
+    }
+}
