@@ -4,7 +4,8 @@ use crate::execute::Conditions;
 use crate::plan::{Experiment, Plan};
 use crate::statistics::{estimate, quantile, variance};
 use crate::{Findings, Reference};
-use pinwise_measure::{Bench, Microbenchmark, Pace, PaceUnit, WorkingSets, figures};
+use pinwise_figures as figures;
+use pinwise_measure::{Bench, Microbenchmark, Pace, PaceUnit, WorkingSets};
 use pinwise_topology::Fingerprint;
 use serde::{Deserialize, Serialize};
 

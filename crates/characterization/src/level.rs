@@ -86,7 +86,7 @@ fn caches(machine: &Machine, cpus: &CpuSet) -> Vec<String> {
         cache.kind != CacheKind::Instruction && cache.cpus.intersection(&machine.allowed) == *cpus
     };
     let name = |cache: &pinwise_topology::Cache| match cache.size {
-        Some(size) => format!("L{} {}", cache.level, pinwise_measure::figures::bytes(size)),
+        Some(size) => format!("L{} {}", cache.level, pinwise_figures::bytes(size)),
         None => format!("L{}", cache.level),
     };
     machine.caches.iter().filter(shared).map(name).collect()

@@ -1,16 +1,16 @@
 //! How a comparison is told: by `compare` at its end, and by `campaign show` at any time after.
 
 use crate::command::place;
-use crate::outcome::Sheet;
 use crate::output;
 use crate::request::Compared;
 use comfy_table::{CellAlignment, Table, presets};
 use pinwise_campaign::{
     CampaignId, CampaignInfo, CampaignState, KeptCharacterization, Record, Store,
 };
-use pinwise_measure::figures::{self, Scale};
 use pinwise_placement::{Comparison, Judge, Judged, Row, Standing, Verdict, sentence};
-use pinwise_report::{Files, against, caveat, is_simulated, loses, lost, standing};
+use pinwise_present::Sheet;
+use pinwise_present::figures::{self, Scale};
+use pinwise_present::{Files, against, caveat, is_simulated, loses, lost, standing};
 use pinwise_topology::SharingTree;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;

@@ -3,7 +3,7 @@
 
 use crate::output::Usage;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use pinwise_report::quoted;
+use pinwise_present::quoted;
 use std::ffi::OsString;
 
 /// Commands that take a program and its arguments behind `--`.

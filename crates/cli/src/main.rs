@@ -3,14 +3,12 @@
 
 mod command;
 mod comparison;
-mod draw;
 mod hint;
 mod interrupt;
 mod machine;
 mod name;
 mod number;
 mod outcome;
-mod outline;
 mod output;
 mod plan;
 mod progress;

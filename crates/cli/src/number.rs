@@ -1,7 +1,7 @@
 //! Numbers on the command line.
 
 use pinwise_host::Pid;
-use pinwise_measure::figures::count;
+use pinwise_present::figures::count;
 use std::ops::RangeInclusive;
 
 /// Reads a whole number of `range`; what is refused is told the range in words.

@@ -1,397 +1,296 @@
-//! How an outcome is told: by `place` at its end, and by `campaign show` at any time after.
+//! An outcome as a JSON document.
 
-mod document;
-mod sheet;
+use pinwise_campaign::CampaignInfo;
+use pinwise_measure::Unit;
+use pinwise_placement::{Best, Estimate, Finalist, Forecast, Outcome};
+use pinwise_present::{is_simulated, notes};
+use pinwise_topology::{Assignment, SharingTree};
+use serde_json::{Value, json};
+use std::path::Path;
 
-pub(crate) use document::document;
-
-use pinwise_campaign::{CampaignInfo, CampaignState};
-use pinwise_measure::figures::{self, Scale};
-use pinwise_placement::{Advice, Best, Bound, Budget, Cost, Forecast, Outcome, Question, Search};
-use pinwise_report::{Files, is_simulated, notes, quoted};
-use pinwise_topology::{CpuId, SharingTree};
-use sheet::INDENT;
-pub(crate) use sheet::Sheet;
-use std::time::Duration;
-
-/// Rivals beyond this many are counted, not listed.
-const RIVALS_SHOWN: usize = 8;
-
-/// The outcome as text, for a terminal `width` columns wide; ends in a newline.
-pub(crate) fn tell(
+/// The outcome as one JSON document; the fields are a contract.
+pub(crate) fn document(
     info: &CampaignInfo,
     outcome: &Outcome,
-    files: Files<'_>,
-    width: usize,
-) -> String {
+    plan: Option<&Path>,
+) -> serde_json::Value {
     let tree = SharingTree::new(&info.new.machine, info.new.alike);
-    let mut sheet = Sheet { text: String::new(), width };
+    let unit = &outcome.unit;
+    let figure = |estimate: &Estimate| {
+        let [low, high] = unit.interval(estimate.low, estimate.high);
+        json!({
+            "performance": unit.quantity(estimate.mean),
+            "low": low,
+            "high": high,
+            "n": estimate.n,
+            "confidence": estimate.confidence,
+            "unit": unit.name,
+        })
+    };
+    let cpus = |assignment: &Assignment| -> Vec<Value> {
+        let threads = info.new.workload.threads.iter().enumerate();
+        let cpu = |index: usize| tree.leaves()[assignment.leaf(index)].0;
+        threads.map(|(index, thread)| json!({"thread": thread.name, "cpu": cpu(index)})).collect()
+    };
+    let placed = |best: &Best| {
+        let mut figure = figure(&best.performance);
+        figure["assignment"] = json!(cpus(&best.assignment));
+        figure
+    };
+    let gain = |(mean, low, high)| json!({"mean": mean, "low": finite(low), "high": finite(high)});
+    // A model is in no placement before it is placed.
     let simulated = is_simulated(&info.new.question);
-    if simulated {
-        let machine = &info.new.machine.name;
-        sheet.paragraph(
-            "",
-            0,
-            &format!(
-                "Simulated on a model of {machine}: performances and times are those of the model, and unpinned means balanced over cores and \
-                 pipes, which threads end up together being left to chance."
-            ),
-        );
+    let bound = &outcome.bound;
+    let shown =
+        |performance: Option<f64>| performance.map(|performance| unit.quantity(performance));
+    // As with `pinwise bound --minimize`: the lowest value is the low end, whichever direction is
+    // better.
+    let (mut low, mut high) = (shown(bound.upb_low), shown(bound.upb_high));
+    if unit.reciprocal {
+        (low, high) = (high, low);
     }
-    sheet.paragraph("", 0, &verdict(info, outcome, &tree));
-    for note in notes(info, outcome) {
-        sheet.paragraph("", 0, &note);
-    }
-    sheet.text.push('\n');
-    if let Some(best) = outcome.best.as_ref().or(outcome.so_far.as_ref()) {
-        let names: Vec<String> =
-            info.new.workload.threads.iter().map(|thread| thread.name.clone()).collect();
-        let machine = &info.new.machine;
-        sheet.paragraph("", 0, heading(outcome, simulated));
-        sheet.text.push_str(&crate::draw::draw_assignment(
-            machine,
-            tree.leaves(),
-            &names,
-            &best.assignment,
-            width,
-        ));
-        sheet.text.push('\n');
-    }
-    evidence(&mut sheet, info, outcome, &tree, files);
-    sheet.text.push('\n');
-    next(&mut sheet, info, outcome, files);
-    sheet.text
-}
-
-/// The answer in a sentence. A model has no operating system: balanced placements stand for its
-/// default.
-fn verdict(info: &CampaignInfo, outcome: &Outcome, tree: &SharingTree) -> String {
-    // A verdict on what was measured: nothing bounds what BlackBox did not look at but its own
-    // profile.
-    let few = outcome.forecast.is_some();
-    let verdict = match outcome.advice {
-        Advice::Pin if is_simulated(&info.new.question) => {
-            "Pin: the best assignment beats balanced placements, which are the default of the model."
-        }
-        Advice::Pin if outcome.beats_as_found() => {
-            "Pin: the best assignment beats the operating system's own placement."
-        }
-        Advice::Pin => {
-            "Pin: the best assignment beats the unpinned windows, though not the placement in which the program was found."
-        }
-        Advice::KeepDefault if few => {
-            "Keep the default: none of the assignments measured is better than leaving the threads unpinned."
-        }
-        Advice::KeepDefault => {
-            "Keep the default: no assignment is better than leaving the threads unpinned."
-        }
-        Advice::Undecided if outcome.best.is_none() && info.state != CampaignState::Finished => {
-            "Undecided so far: no assignment has had fresh windows yet."
-        }
-        Advice::Undecided if outcome.cost.classes == 0 && outcome.cost.failed > 0 => {
-            "Undecided: no assignment could be measured."
-        }
-        Advice::Undecided if outcome.best.is_none() => {
-            let remedy = enough(info, outcome, tree).unwrap_or_else(|| "raise --budget".to_owned());
-            return format!(
-                "Undecided: the budget ended before an assignment had fresh windows: {remedy}."
-            );
-        }
-        Advice::Undecided if outcome.baseline.is_none() => {
-            "Undecided: the program was not measured unpinned."
-        }
-        Advice::Undecided => {
-            "Undecided: the measurements do not tell the best assignment from the default."
-        }
-    };
-    verdict.to_owned()
-}
-
-/// What to call the best assignment: it may have done worse than the program without it, beyond the
-/// intervals.
-fn heading(outcome: &Outcome, simulated: bool) -> &'static str {
-    if outcome.best.is_none() {
-        "The assignment that leads so far, without fresh windows yet:"
-    } else if outcome.gain.is_some_and(|(_, _, high)| high < 0.0) {
-        "The best assignment measured, which did worse than unpinned:"
-    } else if !simulated && outcome.is_worse_than_found() {
-        "The best assignment measured, which did worse than the program as it was found:"
-    } else {
-        "The best assignment found:"
-    }
-}
-
-/// The budget that may do, where measurements go on taking as long as they did: more than what did
-/// not.
-fn enough(info: &CampaignInfo, outcome: &Outcome, tree: &SharingTree) -> Option<String> {
-    let question: Question = serde_json::from_value(info.new.question.clone()).ok()?;
-    let search = Search::new(&question, tree, &info.new.workload).ok()?;
-    let each = outcome.cost.time.checked_div(outcome.cost.measurements.try_into().ok()?)?;
-    let enough = search.enough().max(outcome.cost.measurements.saturating_mul(2));
-    // Getting to know the program takes a measurement or more.
-    Some(budget_for(enough, matches!(question.budget, Budget::Time(_)).then_some(each), each))
-}
-
-/// What budget so many measurements take, and so much time each where it is one in time, of which
-/// `spent` goes into getting to know the program.
-pub(crate) fn budget_for(measurements: u64, each: Option<Duration>, spent: Duration) -> String {
-    let about = figures::counted(measurements, "measurement");
-    let Some(each) = each else {
-        return format!("a verdict takes at least about {about}: --budget {measurements}");
-    };
-    let seconds = each.as_secs_f64() * measurements as f64 + spent.as_secs_f64();
-    let budget = match seconds {
-        seconds if seconds <= 120.0 => format!("{:.0}s", (seconds / 10.0).ceil() * 10.0),
-        seconds => format!("{:.0}m", (seconds / 60.0).ceil()),
-    };
-    format!(
-        "a verdict takes at least about {about}, {} each: --budget {budget}",
-        figures::duration(each)
-    )
-}
-
-fn evidence(
-    sheet: &mut Sheet,
-    info: &CampaignInfo,
-    outcome: &Outcome,
-    tree: &SharingTree,
-    files: Files<'_>,
-) {
-    let typical = outcome.best.as_ref().map(|best| best.performance.mean);
-    let typical = typical.or(outcome.so_far.as_ref().map(|so_far| so_far.performance.mean));
-    let typical = typical.or(outcome.baseline.map(|baseline| baseline.mean)).or(outcome.bound.upb);
-    let typical = typical.or(outcome.as_found.map(|found| found.mean));
-    let scale = Scale::new(&outcome.unit, typical.unwrap_or(1.0));
-    match &outcome.best {
-        Some(best) => sheet.line("best", &best.performance.show(&scale)),
-        None => sheet.line("best", "none"),
-    }
-    if let Some(so_far) = &outcome.so_far {
-        let performance = so_far.performance.show(&scale);
-        sheet.line(
-            "so far",
-            &format!("{performance}, by the windows it leads in, which overstate it"),
-        );
-    }
-    match &outcome.baseline {
-        Some(baseline) => sheet.line("unpinned", &baseline.show(&scale)),
-        None => sheet.line("unpinned", "not measured"),
-    }
-    if let Some(found) = outcome.as_found.as_ref().filter(|_| !is_simulated(&info.new.question)) {
-        sheet.line("as found", &format!("{}, before anything was pinned", found.show(&scale)));
-    }
-    if let Some((gain, low, high)) = outcome.gain {
-        let [gain, low, high] = [gain, low, high].map(figures::change);
-        let confidence = figures::percent(outcome.bound.confidence);
-        sheet.line("gain", &format!("{gain} ({confidence} interval {low} to {high})"));
-    }
-    for (index, rival) in outcome.ties.iter().take(RIVALS_SHOWN).enumerate() {
-        let label = if index == 0 { "ties" } else { "" };
-        sheet.line(
-            label,
-            &format!("{}, {}", place(rival, tree, info), rival.performance.show(&scale)),
-        );
-    }
-    if outcome.ties.len() > RIVALS_SHOWN {
-        let more = outcome.ties.len() - RIVALS_SHOWN;
-        sheet.line(
-            "",
-            &format!("and {more} more: pinwise campaign show {} --json{}", info.id.0, files.flag()),
-        );
-    }
+    let mut document = json!({
+        "campaign": info.id,
+        "advice": outcome.advice,
+        "machine": info.new.machine.name,
+        "simulated": simulated,
+        "workload": info.new.workload.name,
+        "threads": info.new.workload.threads,
+        "unit": unit.name,
+        "lower_is_better": unit.reciprocal,
+        "best": outcome.best.as_ref().map(placed),
+        "so_far": outcome.so_far.as_ref().map(placed),
+        "baseline": outcome.baseline.as_ref().map(figure),
+        "as_found": outcome.as_found.as_ref().map(figure),
+        "found_apart": outcome.found_apart().filter(|_| !simulated),
+        "gain": outcome.gain.map(gain),
+        "gain_as_found": outcome.gain_as_found().filter(|_| !simulated).map(gain),
+        "ties": outcome.ties.iter().map(placed).collect::<Vec<_>>(),
+        "assignments": outcome.assignments,
+        "upb": shown(bound.upb),
+        "upb_low": low,
+        "upb_high": high,
+        "gap": bound.gap,
+        "gap_high": bound.gap_high,
+        "certified": pinwise_present::certified(info, bound).is_some_and(|(certified, _)| certified),
+        "confidence": bound.confidence,
+        "method": bound.method,
+        "n": bound.n,
+        "diagnostics": bound.notes,
+        "drift": outcome.drift,
+        "notes": notes(info, outcome),
+        "measurements": outcome.cost.measurements,
+        "failed": outcome.cost.failed,
+        "failure": outcome.failure,
+        "classes": outcome.cost.classes,
+        "seconds": outcome.cost.time.as_secs_f64(),
+        "strategy": outcome.strategy,
+        "stopped_because": outcome.stopped_because,
+        "seed": info.new.seed,
+        "plan": plan,
+    });
+    // Only where predictions are what it was searched by.
     if let Some(forecast) = &outcome.forecast {
-        predicted(sheet, forecast, &scale);
+        document["forecast"] = forecasted(forecast, unit, &cpus);
     }
-    // To the digits of the best: rounded to fewer, it may read as below it.
-    let best = outcome.best.as_ref().map(|best| &best.performance);
-    sheet.line(
-        "bound",
-        &bound(&outcome.bound, &best.map_or(scale.clone(), |best| best.telling(&scale))),
-    );
-    if let Some((certified, within)) = certified(info, &outcome.bound) {
-        let [within, confidence] = [within, outcome.bound.confidence].map(figures::percent);
-        let text = if certified {
-            format!("certified: within {within} of the best possible, {confidence} confidence")
-        } else {
-            format!("{within} asked for, not reached")
-        };
-        sheet.line("", &text);
-    }
-    for note in &outcome.bound.notes {
-        sheet.line("", note);
-    }
-    let model = if is_simulated(&info.new.question) { " of the model's time" } else { "" };
-    sheet.line("cost", &format!("{}{model}", cost(&outcome.cost, &outcome.assignments)));
-    if let Some(failure) = &outcome.failure {
-        sheet.line("failed", &format!("the last: {failure}"));
-    }
-    sheet.line("strategy", &outcome.strategy);
-    sheet.line("stopped", &outcome.stopped_because);
+    document
 }
 
-/// What the best predicted was predicted to do, how far predictions were off, and what they rest
-/// on.
-fn predicted(sheet: &mut Sheet, forecast: &Forecast, scale: &Scale) {
-    if let Some(first) = forecast.finalists.first() {
-        let by = if forecast.measured < forecast.slowdown {
-            format!(" ({} if all were profiled)", scale.range(first.low, first.high))
-        } else {
-            String::new()
-        };
-        sheet.line(
-            "predicted",
-            &format!("{} at best{by}", scale.telling(first.low, first.high).show(first.predicted)),
-        );
-    }
-    if let Some(gap) = forecast.gap() {
-        sheet.line("", &proven(gap, forecast.first_is_best()));
-    }
-    if let Some((ratio, spread)) = forecast.ratio() {
-        let n = forecast.finalists.iter().filter(|finalist| finalist.measured.is_some()).count();
-        sheet.line(
-            "",
-            &format!(
-                "measured / predicted is {ratio:.3} ± {spread:.3} (standard deviation) over the {n} measured by prediction"
-            ),
-        );
-    }
-    let base = figures::counted(forecast.base as u64, "experiment");
-    let [measured, slowdown] =
-        [forecast.measured, forecast.slowdown].map(|count| figures::count(count as u64));
-    sheet.line(
-        "profile",
-        &format!("{base} with one instance, {measured} of {slowdown} with a thread beside others"),
-    );
-    sheet.line("", &forecast.ended);
-    if forecast.checked > 0 {
-        let error = figures::percent(forecast.error);
-        let (held, checked) = (forecast.held, forecast.checked);
-        sheet.line(
-            "",
-            &format!("of {checked} entries forecast before they were measured {held} fell into their 95 % intervals; error {error} (rms)"),
-        );
-    }
-}
-
-/// How near the best of all predictions that one is which is told.
-fn proven(gap: f64, is_best: bool) -> String {
-    if is_best {
-        return "the best predicted of all assignments: proven".to_owned();
-    }
-    format!(
-        "proven to be within {} of the best predicted of all assignments",
-        figures::percent(gap.max(1e-4))
-    )
-}
-
-fn bound(bound: &Bound, scale: &Scale) -> String {
-    let confidence = figures::percent(bound.confidence);
-    match (bound.upb, bound.upb_high) {
-        (_, Some(high)) if bound.method == "exact" => {
-            let gap = gap(bound.gap_high, "at most");
-            format!(
-                "no assignment is better than {} with {confidence} confidence{gap}",
-                scale.show(high)
-            )
-        }
-        (_, Some(high)) if bound.method == "cap" => {
-            format!(
-                "nothing exceeds {}, the cap as given{}",
-                scale.show(high),
-                gap(bound.gap_high, "at most")
-            )
-        }
-        (Some(point), Some(high)) => format!(
-            "the best possible is about {}, at most {} with {confidence} confidence ({}, n = {}){}",
-            scale.show(point),
-            scale.show(high),
-            bound.method,
-            figures::count(bound.n as u64),
-            gap(bound.gap_high, "at most")
-        ),
-        (Some(point), None) => format!(
-            "the best possible is about {}, with no upper end to the interval ({}, n = {}){}",
-            scale.show(point),
-            bound.method,
-            figures::count(bound.n as u64),
-            gap(bound.gap, "about")
-        ),
-        (None, _) => "none".to_owned(),
-    }
-}
-
-/// Whether the upper end of the gap is what was asked for, and what that is; `None` where nothing
-/// is claimed of the gap.
-fn certified(info: &CampaignInfo, bound: &Bound) -> Option<(bool, f64)> {
-    let question: Question = serde_json::from_value(info.new.question.clone()).ok()?;
-    Some((bound.gap_high? <= question.within, question.within))
-}
-
-fn gap(gap: Option<f64>, how: &str) -> String {
-    gap.map_or(String::new(), |gap| format!(": the gap is {how} {}", figures::percent(gap)))
-}
-
-fn cost(cost: &Cost, assignments: &str) -> String {
-    let failed = if cost.failed > 0 {
-        format!(" ({} failed)", figures::count(cost.failed))
-    } else {
-        String::new()
+fn forecasted(forecast: &Forecast, unit: &Unit, cpus: &dyn Fn(&Assignment) -> Vec<Value>) -> Value {
+    let finalist = |finalist: &Finalist| {
+        let [low, high] = unit.interval(finalist.low, finalist.high);
+        json!({
+            "assignment": cpus(&finalist.assignment),
+            "predicted": unit.quantity(finalist.predicted),
+            "low": low,
+            "high": high,
+            "measured": finalist.measured.map(|measured| unit.quantity(measured)),
+        })
     };
-    format!(
-        "{}{failed} of {} of {} different assignment{} in {}",
-        figures::counted(cost.measurements, "measurement"),
-        figures::count(cost.classes),
-        figures::group(assignments),
-        if assignments == "1" { "" } else { "s" },
-        figures::duration(cost.time)
-    )
+    json!({
+        "core_local": forecast.core_local,
+        "core_local_because": forecast.because,
+        "base": forecast.base,
+        "slowdown": forecast.slowdown,
+        "slowdown_measured": forecast.measured,
+        "ended": forecast.ended,
+        "checked": forecast.checked,
+        "held": forecast.held,
+        "error": forecast.error,
+        "ratio": forecast.ratio().map(|(mean, spread)| json!({"mean": mean, "spread": spread})),
+        "gap": forecast.gap().and_then(finite),
+        "exact": forecast.exact,
+        "finalists": forecast.finalists.iter().map(finalist).collect::<Vec<_>>(),
+    })
 }
 
-/// Commands stand on lines of their own, so that they can be copied.
-fn next(sheet: &mut Sheet, info: &CampaignInfo, outcome: &Outcome, files: Files<'_>) {
-    let mut commands = Vec::new();
-    if let Some(plan) = files.plan
-        && outcome.advice == Advice::Pin
-    {
-        let plan = quoted(&plan.to_string_lossy());
-        // The plan of a simulated processor fits no machine of ours.
-        if !is_simulated(&info.new.question) {
-            commands.push((
-                "pin the threads of a running process:",
-                format!("pinwise apply {plan} --pid PID"),
-            ));
-            commands.push(("start the program pinned:", format!("pinwise run {plan} -- CMD")));
-        }
-        commands.push((
-            "say it to taskset, OpenMP, DPDK, systemd, …:",
-            format!("pinwise export {plan} --to FORMAT"),
-        ));
-    }
-    commands.push((
-        "see every measurement on a page:",
-        format!("pinwise report {}{}", info.id.0, files.flag()),
-    ));
-    for (index, (what, command)) in commands.iter().enumerate() {
-        sheet.line(if index == 0 { "next" } else { "" }, what);
-        sheet.text.push_str(&format!("{:INDENT$}  {command}\n", ""));
-    }
-}
-
-/// An assignment in one line: the threads on each used context, by the kernel's numbers.
-fn place(best: &Best, tree: &SharingTree, info: &CampaignInfo) -> String {
-    let mut cpus: Vec<(CpuId, Vec<&str>)> = Vec::new();
-    for (thread, found) in info.new.workload.threads.iter().enumerate() {
-        let cpu = tree.leaves()[best.assignment.leaf(thread)];
-        match cpus.iter_mut().find(|(known, _)| *known == cpu) {
-            Some((_, names)) => names.push(&found.name),
-            None => cpus.push((cpu, vec![&found.name])),
-        }
-    }
-    cpus.sort_by_key(|(cpu, _)| *cpu);
-    let texts: Vec<String> =
-        cpus.iter().map(|(cpu, names)| format!("{}:{}", cpu.0, names.join("+"))).collect();
-    texts.join(" ")
+/// JSON has no infinities.
+fn finite(value: f64) -> Option<f64> {
+    value.is_finite().then_some(value)
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+    use pinwise_campaign::{CampaignId, CampaignState, NewCampaign};
+    use pinwise_measure::{Thread, Workload};
+    use pinwise_placement::{Advice, Bound, Cost};
+    use pinwise_topology::{Alike, Machine};
+    use std::time::Duration;
+
+    fn campaign(unit: Unit) -> CampaignInfo {
+        let thread = |name: &str| Thread { name: name.into(), role: "r".into(), instance: 0 };
+        CampaignInfo {
+            id: CampaignId(7),
+            new: NewCampaign {
+                command: vec!["pinwise".into(), "place".into()],
+                machine: Machine::from_shape("2x2").unwrap(),
+                alike: Alike::ByStructure,
+                workload: Workload {
+                    name: "service".into(),
+                    threads: vec![thread("rx"), thread("tx")],
+                },
+                unit,
+                question: Value::Null,
+                seed: 1,
+            },
+            started: 0,
+            state: CampaignState::Finished,
+            conclusion: None,
+            records: 240,
+            running: false,
+        }
+    }
+
+    fn figure(mean: f64, half: f64) -> Estimate {
+        Estimate {
+            mean,
+            low: mean - half,
+            high: mean + half,
+            n: 12,
+            confidence: 0.95,
+            spread: half,
+        }
+    }
+
+    fn best(leaves: [u32; 2], mean: f64) -> Best {
+        Best {
+            assignment: Assignment::new(leaves.to_vec()),
+            performance: figure(mean, mean / 100.0),
+        }
+    }
+
+    fn outcome(unit: Unit, mean: f64) -> Outcome {
+        Outcome {
+            advice: Advice::Pin,
+            unit,
+            best: Some(best([0, 1], mean)),
+            baseline: Some(figure(mean * 0.8, mean / 20.0)),
+            so_far: None,
+            as_found: None,
+            gain: Some((0.25, 0.2, 0.3)),
+            ties: vec![best([0, 2], mean * 0.999)],
+            bound: Bound {
+                upb: Some(mean),
+                upb_low: Some(mean),
+                upb_high: Some(mean * 1.02),
+                gap: Some(0.0),
+                gap_high: Some(0.02),
+                confidence: 0.95,
+                method: "exact".into(),
+                n: 2,
+                notes: vec!["every assignment was measured: the bound rests on noise alone".into()],
+            },
+            assignments: "2".into(),
+            drift: None,
+            notes: Vec::new(),
+            cost: Cost { measurements: 240, failed: 3, classes: 2, time: Duration::from_secs(12) },
+            failure: Some("thread 125 may not run on CPU 3".into()),
+            strategy: "exhaustive: the 2 assignments fit the budget 3 times over".into(),
+            stopped_because: "12 fresh windows each are precise to 1.0 %".into(),
+            forecast: None,
+        }
+    }
+
+    #[test]
+    fn one_measurement_of_a_cost_has_no_interval() {
+        let unit = Unit::cost("s");
+        let mut once = outcome(unit.clone(), 0.5);
+        let alone =
+            Estimate { low: f64::NEG_INFINITY, high: f64::INFINITY, n: 1, ..figure(0.5, 0.0) };
+        once.baseline = Some(alone);
+        let told = document(&campaign(unit), &once, None);
+        assert_eq!([&told["baseline"]["low"], &told["baseline"]["high"]], [&Value::Null; 2]);
+        assert_eq!([&told["best"]["low"], &told["best"]["high"]], [1.0 / 0.505, 1.0 / 0.495]);
+    }
+
+    #[test]
+    fn the_document_of_a_cost_has_its_ends_in_order() {
+        let unit = Unit::cost("s");
+        let document = document(&campaign(unit.clone()), &outcome(unit, 0.5), None);
+        let number = |path: &str| document.pointer(path).and_then(Value::as_f64).unwrap();
+        assert!(
+            number("/best/low") < number("/best/performance")
+                && number("/best/performance") < number("/best/high")
+        );
+        assert_eq!((number("/upb_low"), number("/upb_high")), (1.0 / 0.51, 2.0));
+        assert_eq!(document["lower_is_better"], true);
+    }
+
+    #[test]
+    fn what_leads_before_there_are_fresh_windows_is_not_the_best() {
+        let unit = Unit::rate("packets/s");
+        let so_far = Outcome {
+            advice: Advice::Undecided,
+            best: None,
+            so_far: Some(best([0, 3], 1.5e6)),
+            gain: None,
+            ties: Vec::new(),
+            ..outcome(unit.clone(), 1.72e6)
+        };
+        let told = document(&campaign(unit), &so_far, None);
+        assert_eq!(
+            (&told["best"], &told["so_far"]["performance"]),
+            (&Value::Null, &serde_json::json!(1.5e6))
+        );
+        assert_eq!(told["so_far"]["assignment"][1]["cpu"], 3);
+    }
+
+    #[test]
+    fn how_the_program_was_found_is_a_field_where_it_differs() {
+        let unit = Unit::rate("packets/s");
+        let info = campaign(unit.clone());
+        // 1.38 unpinned; the best is 1.72.
+        let found = |mean: f64| Outcome {
+            as_found: Some(figure(mean, 2e4)),
+            ..outcome(unit.clone(), 1.72e6)
+        };
+        let fields = |outcome: &Outcome| {
+            let document = document(&info, outcome, None);
+            ["found_apart", "gain_as_found"].map(|field| document[field].clone())
+        };
+        let [apart, gain] = fields(&found(1.6e6));
+        assert!(
+            apart.as_f64().is_some_and(|apart| (apart - (1.6 / 1.376 - 1.0)).abs() < 1e-9),
+            "{apart}"
+        );
+        assert!(
+            gain["mean"] == 1.72e6 / 1.6e6 - 1.0 && gain["low"].is_f64() && gain["high"].is_f64(),
+            "{gain}"
+        );
+        assert_eq!(fields(&found(1.4e6))[0], Value::Null);
+        assert_eq!(fields(&outcome(unit.clone(), 1.72e6)), [Value::Null, Value::Null]);
+        let model = CampaignInfo {
+            new: NewCampaign {
+                question: serde_json::json!({ "subject": { "simulated": {} } }),
+                ..info.new.clone()
+            },
+            ..info.clone()
+        };
+        assert_eq!(
+            document(&model, &found(1.6e6), None)["found_apart"],
+            Value::Null,
+            "a model is not found in a placement"
+        );
+    }
+}

@@ -2,7 +2,7 @@
 
 use anyhow::Context;
 use pinwise_host::CrowdShare;
-use pinwise_measure::figures;
+use pinwise_present::figures;
 use std::fmt;
 use std::fs;
 use std::io::{self, Write};

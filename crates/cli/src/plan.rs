@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use clap::Args;
 use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Store};
 use pinwise_placement::{Outcome, Plan};
-use pinwise_report::shell;
+use pinwise_present::shell;
 use pinwise_topology::CpuSet;
 use serde::Deserialize;
 use std::fs::{self, OpenOptions};
@@ -102,7 +102,7 @@ pub(crate) fn identity(store: &Store, info: &CampaignInfo) -> String {
 
 /// What tells a campaign apart but the name of its store, which may have another by now.
 fn number_and_begin(info: &CampaignInfo) -> (String, String) {
-    let begun = pinwise_measure::figures::date(info.started);
+    let begun = pinwise_present::figures::date(info.started);
     (format!("campaign {} of ", info.id.0), format!(", begun {begun} ({})", info.started))
 }
 

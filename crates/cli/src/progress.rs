@@ -3,9 +3,9 @@
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use pinwise_campaign::Record;
-use pinwise_measure::figures::{self, Scale};
 use pinwise_measure::{Setting, Unit};
 use pinwise_placement::Budget;
+use pinwise_present::figures::{self, Scale};
 use std::time::Duration;
 
 /// The line.

@@ -1,15 +1,16 @@
 //! How a selection is told: by `select` at its end, and by `campaign show` at any time after.
 
-use crate::draw::draw_assignment;
-use crate::outcome::Sheet;
 use crate::output;
 use crate::request::Selected;
 use comfy_table::{CellAlignment, Table, presets};
 use pinwise_campaign::{CampaignInfo, KeptCharacterization, Record};
-use pinwise_measure::figures::{self, Scale};
 use pinwise_placement::{DrawnMix, MixOutcome, MixSearch, PlacedMix};
 use pinwise_prediction::Cast;
-use pinwise_report::{Files, Selection};
+use pinwise_present::Files;
+use pinwise_present::Sheet;
+use pinwise_present::draw_assignment;
+use pinwise_present::figures::{self, Scale};
+use pinwise_report::Selection;
 use pinwise_topology::{Assignment, SharingTree};
 use serde_json::{Value, json};
 use std::path::Path;

@@ -387,7 +387,7 @@ fn what_a_campaign_met_before_it_was_killed_stays_with_its_answer() {
     let parts = met().into_iter().filter_map(|part| part.others);
     let [taken, of] =
         parts.fold([0.0, 0.0], |[taken, of], part| [taken + part.taken, of + part.of]);
-    let told = format!("other programs took {} of", pinwise_measure::figures::percent(taken / of));
+    let told = format!("other programs took {} of", pinwise_present::figures::percent(taken / of));
     assert!(told_in(&answer, &told), "{told}: {answer:#}");
     let page = folder.path().join("page.html");
     json(&on_store(&["report", "1", "--json", "-o", page.to_str().unwrap()]));

@@ -4,7 +4,7 @@ use crate::guardian::{Entry, Guardian, MARK, marked};
 use crate::stream::{Streams, Tail, follow};
 use crate::target::TargetError;
 use crate::thread::Pid;
-use pinwise_measure::figures::duration;
+use pinwise_figures::duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid as RawPid, PidfdFlags, Signal, WaitId, WaitIdOptions};
 use rustix::process::{getpgid, kill_process, kill_process_group, pidfd_open, waitid};

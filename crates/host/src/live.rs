@@ -17,7 +17,7 @@ use crate::process;
 use crate::survey::{Surveyed, averaged, same_crew};
 use crate::target::{Target, TargetError, common_contexts, pause};
 use crate::thread::{Pid, ThreadId};
-use pinwise_measure::figures::counted;
+use pinwise_figures::counted;
 use pinwise_measure::{
     Effort, MeasureError, Measurement, Met, Retry, Setting, Testbed, Thread, Unit, Workload,
 };

@@ -22,7 +22,7 @@ use crate::survey::{look_at, worth_placing};
 use crate::target::{TargetError, common_contexts};
 use crate::thread::{ThreadId, Tid};
 use metric::{no_match, quiet};
-use pinwise_measure::figures::duration;
+use pinwise_figures::duration;
 use pinwise_measure::{
     Effort, MeasureError, Measurement, Met, Retry, Setting, Testbed, Thread, Unit, Workload,
 };

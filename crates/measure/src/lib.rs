@@ -6,7 +6,6 @@
 //! trait sits below everything that implements it; strategies and campaigns sit above.
 
 mod fame;
-pub mod figures;
 mod measurement;
 mod met;
 mod microbenchmark;

@@ -7,7 +7,7 @@ use crate::search::tally::{Guess, Tally};
 use crate::statistics::estimate;
 use crate::{Estimate, Question};
 use pinwise_evt::{Method, Options, Sample};
-use pinwise_measure::figures::percent;
+use pinwise_figures::percent;
 use pinwise_topology::Assignment;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;

@@ -11,7 +11,7 @@ use crate::statistics::{estimate, mean, t_quantile, variance};
 use crate::{Bound, Forecast, Question};
 use num_bigint::BigUint;
 use pinwise_campaign::{Purpose, Record};
-use pinwise_measure::figures::{self, Scale};
+use pinwise_figures::{self as figures, Scale};
 use pinwise_measure::{Setting, Unit, Workload};
 use pinwise_topology::{Assignment, Space};
 use serde::{Deserialize, Deserializer, Serialize};

@@ -34,7 +34,7 @@ pub use error::SearchError;
 use explorer::{Next, View, pinned, trial};
 use num_bigint::BigUint;
 use pinwise_campaign::{Purpose, Record, Step, Strategy, Trial};
-use pinwise_measure::figures::{duration, percent};
+use pinwise_figures::{duration, percent};
 use pinwise_measure::{Setting, Unit, Workload};
 use pinwise_topology::{Assignment, PerContext, Random, SharingTree, Space};
 use plan::{Approach, narrow_space};

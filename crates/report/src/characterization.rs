@@ -3,11 +3,12 @@
 
 use crate::figure::Table;
 use crate::page::{ReportError, STYLE};
-use crate::question::{Files, quoted};
 use askama::Template;
 use pinwise_campaign::KeptCharacterization;
 use pinwise_characterization::{Characterization, SensitivityClass, Slowdown};
-use pinwise_measure::{PaceUnit, WorkingSet, WorkingSets, figures};
+use pinwise_measure::{PaceUnit, WorkingSet, WorkingSets};
+use pinwise_present::figures;
+use pinwise_present::{Files, quoted};
 use pinwise_topology::{Fingerprint, Machine};
 
 /// Shades of the style sheet, of which the first stands for no slowdown.

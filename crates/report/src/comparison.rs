@@ -9,96 +9,17 @@ use crate::characterization::Sharing;
 use crate::chart::{Axis, Chart, Ink, Series, Shape};
 use crate::figure::{Figure, Table};
 use crate::page::{ReportError, Shell};
-use crate::question::{Files, is_simulated};
 use askama::Template;
 use pinwise_campaign::{CampaignInfo, KeptCharacterization, Purpose, Record};
 use pinwise_measure::Setting;
-use pinwise_measure::figures::{self, Scale};
 use pinwise_placement::{Comparison, Loss, Row, Standing, Verdict};
+use pinwise_present::figures::{self, Scale};
+use pinwise_present::{Files, caveat, is_simulated, loses, lost, standing};
 use pinwise_topology::Assignment;
 use std::collections::BTreeMap;
 
 /// Losses by which measurements are counted: those of figure 14, and one closer.
 const REACHED: [f64; 4] = [0.10, 0.05, 0.025, 0.01];
-
-/// `at most 3.1 %` where a loss may be none, else `2.0 % to 3.1 %`; of what is a gain beyond doubt
-/// both ends, `-3.1 % to -2.0 %`.
-pub fn lost(loss: &Loss) -> String {
-    let high = figures::percent(loss.high);
-    match loss.low > 0.0 || loss.high < 0.0 {
-        true => format!("{} to {high}", figures::percent(loss.low)),
-        false => format!("at most {high}"),
-    }
-}
-
-/// `2.5 %`; `none` where there is no share of what got nothing done.
-pub fn loses(loss: &Loss) -> String {
-    if loss.estimate.is_finite() { figures::percent(loss.estimate) } else { "none".to_owned() }
-}
-
-/// Where the fresh windows contradict the choice of the best known, that they do; then what they
-/// were too few or too noisy to tell, and how many would do. `None` where everything is told.
-pub fn caveat(comparison: &Comparison, simulated: bool) -> Option<String> {
-    let sentences = [contradiction(comparison), unclear(comparison, simulated)];
-    sentences.into_iter().flatten().reduce(|all, next| format!("{all} {next}"))
-}
-
-fn contradiction(comparison: &Comparison) -> Option<String> {
-    let better = comparison.contradiction()?;
-    let how = match comparison.is_idle() {
-        true => "while the former got nothing done".to_owned(),
-        false => figures::change(-better.loss.estimate),
-    };
-    let doubt = if better.standing == Standing::Better || comparison.is_idle() {
-        ""
-    } else {
-        ", as did every other way"
-    };
-    Some(format!(
-        "No best is known: {} led in the windows that were to choose it, and the fresh ones contradict them: {} does better in them, {how}{doubt}. \
-         Windows were too noisy or the machine changed meanwhile; which is best stays open until they are repeated, on a quieter machine or with more \
-         --rounds.",
-        comparison.best().map_or("", |best| best.name.as_str()),
-        better.name
-    ))
-}
-
-/// What losses are taken against, in a sentence: what the fresh windows contradict is not called
-/// the best.
-pub fn against(comparison: &Comparison) -> String {
-    match (comparison.contradiction(), comparison.best()) {
-        (Some(_), Some(led)) => format!("{} (which led before)", led.name),
-        _ => "the best known".to_owned(),
-    }
-}
-
-/// What a way is beside the others, in a word or two.
-pub fn standing(comparison: &Comparison, row: &Row) -> &'static str {
-    match row.standing {
-        Standing::Best if comparison.contradiction().is_some() => "led before",
-        Standing::Best => "best known",
-        Standing::Tied => "not told apart",
-        Standing::Worse => "",
-        Standing::Better => "better",
-    }
-}
-
-fn unclear(comparison: &Comparison, simulated: bool) -> Option<String> {
-    let unclear = comparison.unclear()?;
-    let who = match unclear.rows.as_slice() {
-        [one] => format!("{} may be as good as {} or lose", one.name, against(comparison)),
-        rows => {
-            format!("{} ways may each be as good as {} or lose", rows.len(), against(comparison))
-        }
-    };
-    let longer = if simulated { "--cycles" } else { "--period" };
-    Some(format!(
-        "Not told apart: {who} up to {}. At this noise about --rounds {} would tell losses of {}, fewer with longer windows ({longer}).",
-        figures::percent(unclear.high),
-        unclear.rounds,
-        figures::percent(comparison.within),
-    ))
-}
 
 /// The page of a comparison: a complete HTML document that needs nothing else. `searches` are the
 /// records of the campaigns in which its ways searched, by name.

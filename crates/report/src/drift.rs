@@ -4,8 +4,8 @@ use crate::chart::{Axis, Chart, Ink, Series, Shape};
 use crate::evidence::Evidence;
 use crate::figure::{Figure, Table};
 use pinwise_campaign::Purpose;
-use pinwise_measure::figures::{self, Scale};
 use pinwise_placement::Outcome;
+use pinwise_present::figures::{self, Scale};
 
 /// The figure.
 pub(crate) fn figure(evidence: &Evidence<'_>, outcome: &Outcome, scale: &Scale) -> Figure {

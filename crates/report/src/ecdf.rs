@@ -4,8 +4,8 @@ use crate::chart::{Axis, Chart, Ink, Series, Shape};
 use crate::evidence::Evidence;
 use crate::figure::{Figure, Table};
 use crate::page::EXACT;
-use pinwise_measure::figures::{self, Scale};
 use pinwise_placement::Outcome;
+use pinwise_present::figures::{self, Scale};
 
 /// Steps drawn below the top; the top, which the bound rests on, is drawn in full.
 const STEPS: usize = 300;

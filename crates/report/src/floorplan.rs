@@ -7,7 +7,7 @@
 
 use askama::Template;
 use pinwise_measure::Thread;
-use pinwise_measure::figures;
+use pinwise_present::figures;
 use pinwise_topology::{Assignment, CacheKind, CpuId, Domain, DomainKind, Machine};
 
 /// One thread where it runs.

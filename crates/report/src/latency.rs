@@ -8,7 +8,7 @@ use crate::characterization::HEAT_STYLE;
 use crate::figure::Table;
 use crate::page::{ReportError, STYLE};
 use askama::Template;
-use pinwise_measure::figures;
+use pinwise_present::figures;
 use pinwise_topology::{DomainKind, LatencyLevels, LatencyMatrix};
 use std::fmt::Write as _;
 

@@ -36,8 +36,7 @@ mod selection;
 mod tail;
 
 pub use characterization::{characterization_mark, characterization_page};
-pub use comparison::{against, caveat, comparison_page, loses, lost, standing};
+pub use comparison::comparison_page;
 pub use latency::latency_page;
 pub use page::{ReportError, page};
-pub use question::{Files, is_simulated, notes, quoted, shell};
 pub use selection::{Selection, selection_page};

@@ -5,13 +5,14 @@ use crate::chart::Chart;
 use crate::evidence::Evidence;
 use crate::figure::{Figure, Table};
 use crate::floorplan::{self, Block};
-use crate::question::{self, Files, Row};
+use crate::question::{self, Row};
 use crate::{drift, ecdf, progress, repetitions, tail};
 use askama::Template;
 use pinwise_campaign::{CampaignInfo, CampaignState, KeptCharacterization, Record};
 use pinwise_measure::Setting;
-use pinwise_measure::figures::{self, Scale};
 use pinwise_placement::{Best, Outcome, Question};
+use pinwise_present::figures::{self, Scale};
+use pinwise_present::{Files, is_simulated};
 use pinwise_topology::{Assignment, CpuId, SharingTree};
 
 /// Why there is no page.
@@ -88,7 +89,7 @@ pub fn page(
     let document = Document {
         info,
         outcome,
-        simulated: question::is_simulated(&info.new.question),
+        simulated: is_simulated(&info.new.question),
         verdict: question::verdict(info, outcome, &scale),
         facts: facts(outcome, &scale),
         state: state(info),

@@ -6,8 +6,8 @@ use crate::figure::{Figure, Table};
 use crate::tail::Look;
 use pinwise_campaign::Purpose;
 use pinwise_measure::Setting;
-use pinwise_measure::figures::{self, Scale};
 use pinwise_placement::Outcome;
+use pinwise_present::figures::{self, Scale};
 
 /// More single measurements than this are thinned; the lowest and highest of each run of neighbours
 /// stay.

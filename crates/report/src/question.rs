@@ -2,10 +2,10 @@
 
 use crate::evidence::Evidence;
 use pinwise_campaign::{CampaignInfo, CampaignState};
-use pinwise_measure::figures::{self, Scale};
 use pinwise_placement::{Advice, Budget, Outcome, Question};
+use pinwise_present::figures::{self, Scale};
+use pinwise_present::{Files, notes, quoted, shell};
 use pinwise_topology::SharingTree;
-use std::path::Path;
 
 /// A term and what it is.
 pub(crate) type Row = (&'static str, String);
@@ -95,20 +95,6 @@ pub(crate) fn failures(evidence: &Evidence<'_>) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Whether a stored question is about a program on a simulated processor: then its performances and
-/// times are those of a model.
-pub fn is_simulated(question: &serde_json::Value) -> bool {
-    question.pointer("/subject/simulated").is_some()
-}
-
-/// What to know beside the verdict, in sentences. Whoever tells an outcome tells these, and nothing
-/// else of the kind: the terminal, JSON, the page and the plan.
-pub fn notes(info: &CampaignInfo, outcome: &Outcome) -> Vec<String> {
-    // A model is in no placement before it is placed.
-    let qualification = outcome.qualification().filter(|_| !is_simulated(&info.new.question));
-    qualification.into_iter().chain(outcome.doubts()).collect()
-}
-
 /// The verdict: a heading and a sentence.
 pub(crate) fn verdict(
     info: &CampaignInfo,
@@ -163,24 +149,6 @@ fn compared(outcome: &Outcome, scale: &Scale) -> (&'static str, String) {
     }
 }
 
-/// Where later commands find what they need.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Files<'a> {
-    /// The plan, if one was written.
-    pub plan: Option<&'a Path>,
-    /// The store, where it has to be named.
-    pub store: Option<&'a Path>,
-}
-
-impl Files<'_> {
-    /// What a command line needs to find the store: nothing, or ` --store FILE`.
-    pub fn flag(&self) -> String {
-        self.store.map_or_else(String::new, |store| {
-            format!(" --store {}", quoted(&store.to_string_lossy()))
-        })
-    }
-}
-
 /// What to do next: a command and what it does.
 pub(crate) fn next(
     info: &CampaignInfo,
@@ -211,28 +179,4 @@ pub(crate) fn next(
         "writes every measurement behind this page",
     ));
     commands
-}
-
-/// The words as a shell takes them.
-pub fn shell(words: &[String]) -> String {
-    words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
-}
-
-/// One word as a shell takes it.
-pub fn quoted(word: &str) -> String {
-    let plain = !word.is_empty()
-        && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c));
-    if plain { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_command_can_be_pasted_into_a_shell() {
-        let words =
-            ["place", "--metric", r"stdout:Tx-pps: +(\d+)", "--", "it's", ""].map(str::to_owned);
-        assert_eq!(shell(&words), r"place --metric 'stdout:Tx-pps: +(\d+)' -- 'it'\''s' ''");
-    }
 }

@@ -8,8 +8,8 @@ use crate::evidence::Evidence;
 use crate::figure::{Figure, Table};
 use pinwise_campaign::Purpose;
 use pinwise_measure::Setting;
-use pinwise_measure::figures::{self, Scale};
 use pinwise_placement::{Best, Estimate, Outcome};
+use pinwise_present::figures::{self, Scale};
 
 /// More rows than this would not be told apart at 400 px; the table of ties has them all.
 const TIES_SHOWN: usize = 4;

@@ -6,12 +6,12 @@ use crate::chart::{Axis, Chart, Ink, Series, Shape};
 use crate::figure::{Figure, Table};
 use crate::floorplan::{self, Block};
 use crate::page::{ReportError, Shell};
-use crate::question::Files;
 use askama::Template;
 use pinwise_campaign::{CampaignInfo, KeptCharacterization};
 use pinwise_measure::Thread;
-use pinwise_measure::figures::{self, Scale};
 use pinwise_placement::{MixOutcome, PlacedMix};
+use pinwise_present::Files;
+use pinwise_present::figures::{self, Scale};
 use pinwise_topology::{Assignment, SharingTree};
 
 /// Selections that the chart has room for; the table has all.

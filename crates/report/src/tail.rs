@@ -8,8 +8,8 @@ use crate::figure::{Figure, Table};
 use crate::page::{EXACT, PREDICTED};
 use pinwise_evt::{Curve, Estimate, Options, Plots, Point, Sample, estimate, plots};
 use pinwise_measure::Unit;
-use pinwise_measure::figures::{self, Scale};
 use pinwise_placement::{Outcome, Question};
+use pinwise_present::figures::{self, Scale};
 
 /// Points of a curve that can be told apart on paper.
 const POINTS: usize = 400;

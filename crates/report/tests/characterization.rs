@@ -5,7 +5,8 @@ mod synthetic;
 
 use pinwise_campaign::KeptCharacterization;
 use pinwise_characterization::Characterization;
-use pinwise_report::{Files, characterization_mark, characterization_page, page};
+use pinwise_present::Files;
+use pinwise_report::{characterization_mark, characterization_page, page};
 use std::path::Path;
 use synthetic::{Plot, campaign};
 

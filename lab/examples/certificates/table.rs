@@ -2,7 +2,8 @@
 
 use crate::campaign::{EARLY, Run, WITHIN};
 use crate::workloads::{Case, Group, NOISES};
-use pinwise_measure::{Testbed, figures};
+use pinwise_figures as figures;
+use pinwise_measure::Testbed;
 use statrs::distribution::{Beta, ContinuousCDF};
 
 /// A wider claim that is counted too.

@@ -8,8 +8,8 @@ use clap::Args;
 use pinwise_host::{
     AffinityError, Ended, Ledger, Pid, Pinned, Pinner, Released, Scope, TargetError, Tid, process,
 };
-use pinwise_measure::figures::counted;
 use pinwise_placement::{Number, Plan};
+use pinwise_present::figures::counted;
 use pinwise_topology::CpuSet;
 use serde::Serialize;
 use signal_hook::consts::{SIGINT, SIGTERM};

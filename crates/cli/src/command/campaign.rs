@@ -14,9 +14,9 @@ use export::Format;
 use pinwise_campaign::{
     CampaignId, CampaignInfo, CampaignState, Listing, Record, Store, StoreError,
 };
-use pinwise_measure::figures;
 use pinwise_placement::{Outcome, Question, Search};
-use pinwise_report::{Files, shell};
+use pinwise_present::figures;
+use pinwise_present::{Files, shell};
 use pinwise_topology::SharingTree;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -303,7 +303,7 @@ fn show(one: &One) -> anyhow::Result<()> {
     if one.json {
         return print_json(&crate::outcome::document(&info, &outcome, files.plan));
     }
-    print(&crate::outcome::tell(&info, &outcome, files, crate::output::width()))
+    print(&pinwise_present::outcome_text(&info, &outcome, files, crate::output::width()))
 }
 
 /// One line for a campaign whose `part` ("its answer") another version of pinwise wrote in another

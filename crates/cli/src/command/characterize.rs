@@ -14,7 +14,8 @@ use pinwise_characterization::{
     Characterization, Conditions, Plan, PlanError, Reference, estimate, execute,
 };
 use pinwise_host::HostBench;
-use pinwise_measure::{Bench, Fame, MeasureError, figures};
+use pinwise_measure::{Bench, Fame, MeasureError};
+use pinwise_present::figures;
 use pinwise_processor::ModelBench;
 use pinwise_topology::Fingerprint;
 use serde::Serialize;

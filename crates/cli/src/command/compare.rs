@@ -15,13 +15,13 @@ use pinwise_campaign::{
     CampaignId, CampaignInfo, CampaignState, Ending, Kind, NewCampaign, Purpose, Store,
 };
 use pinwise_evt::Method;
-use pinwise_measure::figures;
 use pinwise_placement::{
     Budget, Claim, Comparison, Contender, Entry, Judge, Lineup, Outcome, Question, Search,
     StrategyName,
 };
 use pinwise_prediction::Cast;
-use pinwise_report::Files;
+use pinwise_present::Files;
+use pinwise_present::figures;
 use pinwise_topology::{Assignment, PerContext, Random, SharingTree, Space, balanced};
 use std::path::Path;
 use std::time::Instant;

@@ -11,7 +11,7 @@ use crate::output::{self, Interrupted, Usage};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use pinwise_host::{Latencies, LatencyError, Quantiles};
-use pinwise_measure::figures;
+use pinwise_present::figures;
 use pinwise_topology::{
     CpuId, CpuSet, DeclaredGroups, Difference, DomainKind, HeaderCheck, LatencyClass,
     LatencyComparison, LatencyLevels, LatencyMatrix, LatencyUnit, Machine, Oddity,

@@ -33,9 +33,9 @@ use crate::request::Request;
 use anyhow::Context;
 use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Ending, Kind, NewCampaign, Store};
 use pinwise_host::{Ended, Pinner, Scope};
-use pinwise_measure::figures;
 use pinwise_placement::{Advice, Budget, Origin, Outcome, Plan, Search, SearchError, StrategyName};
-use pinwise_report::{Files, is_simulated, shell};
+use pinwise_present::figures;
+use pinwise_present::{Files, is_simulated, shell};
 use pinwise_topology::{Fingerprint, SharingTree};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
@@ -318,7 +318,12 @@ fn tell(store: &Store, id: CampaignId, told: &Told, plan: Option<&Path>) -> anyh
     if told.json {
         output::print_json(&outcome::document(&info, &outcome, plan))
     } else {
-        output::print(&outcome::tell(&info, &outcome, told.files(plan), output::width()))
+        output::print(&pinwise_present::outcome_text(
+            &info,
+            &outcome,
+            told.files(plan),
+            output::width(),
+        ))
     }
 }
 
@@ -338,7 +343,7 @@ fn keep_plan(
         campaign: Some(plan::identity(store, info)),
         advice: outcome.advice,
         simulated: is_simulated(&info.new.question),
-        notes: pinwise_report::notes(info, outcome),
+        notes: pinwise_present::notes(info, outcome),
     });
     match wanted {
         Some(path) => plan::write(path, &plan).map(|()| Some(path.to_owned())),

@@ -7,7 +7,7 @@ use crate::output::{self, Usage};
 use clap::Args;
 use num_bigint::BigUint;
 use pinwise_evt::{better_fraction, capture_probability};
-use pinwise_measure::figures;
+use pinwise_present::figures;
 use pinwise_topology::{Alike, PerContext, SharingTree, Space as Assignments};
 use serde::Serialize;
 use std::fmt::Write as _;

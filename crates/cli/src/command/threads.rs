@@ -23,7 +23,8 @@ use arguments::{Action, Method};
 use document::Remains;
 use notes::{capped, cut_off, shifted, translated};
 use observed::{Conditions, Observed};
-use pinwise_measure::{MeasureError, Prober, Retry, figures};
+use pinwise_measure::{MeasureError, Prober, Retry};
+use pinwise_present::figures;
 use pinwise_threads::{
     Advice, Attempt, Found, Question, Reinforcer, Shift, SurveyFailure, Surveyor, Sweep, find,
     survey, sweep,

@@ -1,10 +1,9 @@
 //! `pinwise topo`: the machine and its sharing levels, as a tree.
 
 use crate::machine::LookedAt;
-use crate::outline::{Entry, Outline, runs};
 use crate::output::{self, Usage};
 use clap::Args;
-use pinwise_measure::figures;
+use pinwise_present::{Entry, Outline, figures, runs};
 use pinwise_processor::Processor;
 use pinwise_topology::{Alike, CpuId, CpuSet, DomainKind, Machine, SharingTree};
 use serde::Serialize;

@@ -6,7 +6,7 @@
 use super::number;
 use super::pattern::Pattern;
 use super::source::{Failure, Sample, Source, last_line};
-use pinwise_measure::figures::duration;
+use pinwise_figures::duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process_group, setpriority_pgrp};
 use std::io::{self, Read};

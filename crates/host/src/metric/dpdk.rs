@@ -2,7 +2,7 @@
 //! SOCK_SEQPACKET, one packet a question (`/ethdev/stats,0`), one an answer.
 
 use super::source::{Failure, Sample, Source};
-use pinwise_measure::figures::duration;
+use pinwise_figures::duration;
 use rustix::io::Errno;
 use rustix::net::{
     self, AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, sockopt,

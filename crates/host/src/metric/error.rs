@@ -1,6 +1,6 @@
 //! What can be wrong with a metric.
 
-use pinwise_measure::figures::{counted, duration};
+use pinwise_figures::{counted, duration};
 use std::time::Duration;
 
 /// Why performance cannot be read. One line each: what, why, what to do.

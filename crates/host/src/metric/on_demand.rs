@@ -5,7 +5,7 @@ use super::arrivals::read_dated;
 use super::reading::Summary;
 use super::source::{Source, sleep_until};
 use super::window::Window;
-use pinwise_measure::figures::duration;
+use pinwise_figures::duration;
 use pinwise_measure::{MeasureError, Retry};
 use std::time::{Duration, Instant};
 

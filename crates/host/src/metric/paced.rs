@@ -6,7 +6,7 @@ use super::growth::Growth;
 use super::reading::{Interpretation, Reading, Summary, mean};
 use super::source::sleep_until;
 use super::window::Window;
-use pinwise_measure::figures::duration;
+use pinwise_figures::duration;
 use pinwise_measure::{MeasureError, Retry};
 use std::time::{Duration, Instant};
 

@@ -10,7 +10,7 @@ use super::paced::Paced;
 use super::reading::{Interpretation, RISES_OF_A_COUNTER, interpret};
 use super::rhythm::{Rhythm, WITHIN_A_BLOCK, rhythm};
 use super::source::{Failure, Source, sleep_until};
-use pinwise_measure::figures::duration;
+use pinwise_figures::duration;
 use std::time::{Duration, Instant};
 
 /// What is known about the metric beforehand.

@@ -3,7 +3,7 @@
 use crate::metric::MetricError;
 use crate::power::PowerError;
 use crate::target::TargetError;
-use pinwise_measure::figures::duration;
+use pinwise_figures::duration;
 use pinwise_measure::{MeasureError, Retry};
 use std::io;
 use std::path::PathBuf;

@@ -11,7 +11,8 @@ use crate::stream::Streams;
 use crate::sys::{self, Counter, Event, Usage};
 use crate::target::TargetError;
 use crate::thread::{Pid, Stat};
-use pinwise_measure::{MeasureError, figures};
+use pinwise_figures as figures;
+use pinwise_measure::MeasureError;
 use rustix::process::{
     Pid as RawPid, Resource, Rlimit, Signal, WaitId, WaitIdOptions, prlimit, waitid,
 };

@@ -3,7 +3,7 @@
 use crate::affinity::AffinityError;
 use crate::guardian::GuardianError;
 use crate::thread::Pid;
-use pinwise_measure::figures::duration;
+use pinwise_figures::duration;
 use pinwise_measure::{MeasureError, Retry};
 use pinwise_topology::CpuSet;
 use std::io;

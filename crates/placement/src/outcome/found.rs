@@ -1,7 +1,7 @@
 //! The program as it was found: before anything was pinned, in the placement that it had by then.
 
 use super::{Advice, Drift, Outcome};
-use pinwise_measure::figures;
+use pinwise_figures as figures;
 
 impl Outcome {
     /// How the program did as it was found beside the unpinned windows after, found / unpinned - 1,

@@ -9,7 +9,7 @@
 use crate::search::FINALISTS;
 use crate::search::explorer::{Explorer, Next, View, pinned};
 use pinwise_campaign::Purpose;
-use pinwise_measure::figures::{counted, percent};
+use pinwise_figures::{counted, percent};
 use pinwise_topology::{Assignment, Space};
 use std::collections::BTreeSet;
 

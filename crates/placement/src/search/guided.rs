@@ -33,8 +33,8 @@ use crate::search::model::{Model, Modeler};
 use crate::search::solo::{Alone, Solo};
 use crate::search::tally::Tally;
 use pinwise_campaign::{Purpose, Trial};
+use pinwise_figures::percent;
 use pinwise_measure::Workload;
-use pinwise_measure::figures::percent;
 use pinwise_topology::{Assignment, Space};
 use std::collections::BTreeSet;
 

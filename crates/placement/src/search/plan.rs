@@ -12,8 +12,8 @@ use crate::search::sample::Sample;
 use crate::search::solo::Solo;
 use crate::{Question, StrategyName};
 use num_bigint::BigUint;
+use pinwise_figures::{counted, group};
 use pinwise_measure::Workload;
-use pinwise_measure::figures::{counted, group};
 use pinwise_topology::{PerContext, SharingTree, Space};
 use std::collections::VecDeque;
 

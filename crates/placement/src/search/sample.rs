@@ -11,7 +11,7 @@ use crate::Bound;
 use crate::search::explorer::{Explorer, Next, View, pinned};
 use crate::search::solo::Solo;
 use pinwise_campaign::Purpose;
-use pinwise_measure::figures::percent;
+use pinwise_figures::percent;
 
 /// Draws between two looks at the budget; each batch carries its own baseline and reference
 /// windows.

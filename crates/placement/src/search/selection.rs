@@ -7,8 +7,8 @@ use crate::search::explorer::{pinned, trial};
 use crate::search::tally::Tally;
 use crate::statistics::{mean, t_quantile, variance};
 use pinwise_campaign::{Purpose, Trial};
+use pinwise_figures::percent;
 use pinwise_measure::Setting;
-use pinwise_measure::figures::percent;
 use pinwise_topology::{Assignment, Random};
 
 /// Rounds before anything is concluded.

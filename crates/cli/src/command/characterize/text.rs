@@ -2,7 +2,8 @@
 //! benchmarks and 105 for those of a host.
 
 use pinwise_characterization::{Characterization, Remote, SensitivityClass, Slowdown};
-use pinwise_measure::{WorkingSets, figures};
+use pinwise_measure::WorkingSets;
+use pinwise_present::figures;
 use std::fmt::Write as _;
 
 /// Columns of a table's cell.

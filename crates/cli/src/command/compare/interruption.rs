@@ -3,7 +3,7 @@
 use crate::command::place;
 use crate::output::Interrupted;
 use pinwise_campaign::{CampaignId, NewCampaign};
-use pinwise_report::{Files, shell};
+use pinwise_present::{Files, shell};
 use std::path::Path;
 
 /// What there is where the user ended a search, `done` of them having ended before, how to see it,

@@ -5,7 +5,7 @@
 //! diagonal.
 
 use super::Document;
-use pinwise_measure::figures;
+use pinwise_present::figures;
 use pinwise_topology::{LatencyLevels, Oddity};
 use std::fmt::Write as _;
 

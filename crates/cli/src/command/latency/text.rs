@@ -5,7 +5,7 @@ use super::map::map;
 use super::{Document, Level, Pair};
 use comfy_table::{CellAlignment, Table, presets};
 use pinwise_host::{DirectedLatency, Latencies, Quantiles};
-use pinwise_measure::figures::{self, percent};
+use pinwise_present::figures::{self, percent};
 use pinwise_topology::{CpuSet, DeclaredGroups, DomainKind, LatencyLevels, LatencyUnit, Oddity};
 use std::fmt::Write as _;
 use std::time::Duration;

@@ -153,7 +153,7 @@ impl Place {
 pub(super) mod tests {
     use super::*;
     use clap::Parser;
-    use pinwise_report::is_simulated;
+    use pinwise_present::is_simulated;
 
     #[derive(Parser)]
     struct Line {

@@ -8,9 +8,10 @@ use crate::request::Request;
 use clap::Args;
 use num_bigint::BigUint;
 use pinwise_campaign::{Store, StoreError};
-use pinwise_measure::{MeasureError, figures};
+use pinwise_measure::MeasureError;
 use pinwise_placement::{Budget, Profile, core_local};
 use pinwise_prediction::{Cast, ExperimentCount, Profiling};
+use pinwise_present::figures;
 use pinwise_topology::{Alike, CpuSet, Domain, DomainKind, Fingerprint, Machine, SharingTree};
 use std::time::Duration;
 

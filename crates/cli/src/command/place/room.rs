@@ -1,10 +1,9 @@
 //! Whether a budget has room for the measurements of a verdict, and which one has.
 
 use super::Bed;
-use crate::outcome;
 use crate::request::Request;
-use pinwise_measure::figures;
 use pinwise_placement::{Budget, Search};
+use pinwise_present::figures;
 use pinwise_topology::SharingTree;
 use std::time::Duration;
 
@@ -12,7 +11,7 @@ use std::time::Duration;
 /// program that is started anew.
 pub(super) fn remedy(request: &Request, bed: &Bed, spent: Duration) -> Option<String> {
     let (enough, each) = enough(request, bed, spent)?;
-    Some(outcome::budget_for(enough, Some(each), spent))
+    Some(pinwise_present::budget_for(enough, Some(each), spent))
 }
 
 /// How many measurements a verdict takes, about, and how long each; `spent` is what getting to know
@@ -42,7 +41,7 @@ pub(crate) fn too_few(request: &Request, bed: &Bed, spent: Duration) -> Option<S
     let (enough, each) =
         enough(request, bed, spent).filter(|_| !matches!(bed, Bed::Simulated(_)))?;
     no_room(left, enough, each)
-        .map(|why| format!("{why}, and {}", outcome::budget_for(enough, Some(each), spent)))
+        .map(|why| format!("{why}, and {}", pinwise_present::budget_for(enough, Some(each), spent)))
 }
 
 /// That `left` has no room for `enough` measurements of `each`.

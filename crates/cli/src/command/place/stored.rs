@@ -6,7 +6,7 @@ use crate::output::{self, Interrupted};
 use crate::request::Request;
 use pinwise_campaign::{CampaignInfo, CampaignState, Ending, Store};
 use pinwise_placement::{Outcome, Search};
-use pinwise_report::Files;
+use pinwise_present::Files;
 use pinwise_topology::SharingTree;
 use std::path::Path;
 use std::time::Instant;

@@ -12,7 +12,8 @@ use pinwise_host::{
     Choice, Launch, LiveOptions, LiveTestbed, Output, Pid, RerunOptions, RerunTestbed, RunMetric,
     Scope, Stream, Streams, Target, TargetError, process,
 };
-use pinwise_measure::{Effort, MeasureError, Setting, Testbed, Unit, figures};
+use pinwise_measure::{Effort, MeasureError, Setting, Testbed, Unit};
+use pinwise_present::figures;
 use pinwise_processor::{Processor, SimulatedTestbed, Window};
 use pinwise_topology::{CpuSet, Fingerprint, Machine};
 use std::cell::Cell;

@@ -6,7 +6,7 @@ use super::usage;
 use crate::output::{Usage, read_input};
 use anyhow::Context as _;
 use pinwise_host::Setter;
-use pinwise_measure::figures;
+use pinwise_present::figures;
 use pinwise_threads::{Objective, Span, Thresholds, standing};
 use std::path::Path;
 use std::time::Duration;

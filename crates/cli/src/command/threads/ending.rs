@@ -1,7 +1,7 @@
 //! Why a search ended, and what its answer rests on.
 
 use super::observed::Conditions;
-use pinwise_measure::figures;
+use pinwise_present::figures;
 use pinwise_threads::{Advice, Ended, Reason, SHARE, Surveyed};
 
 /// Why a survey ended, in a word and in a line, with what the answer rests on.

@@ -13,7 +13,8 @@ use pinwise_host::{
     Activity, CrowdShare, LinuxProber, Lookout, Pid, ProbeError, ProbeOptions, ProgressSource,
     Quota, Recipe, Seen, Setter, Subject, TargetError, process,
 };
-use pinwise_measure::{Measure, MeasureError, Prober, figures};
+use pinwise_measure::{Measure, MeasureError, Prober};
+use pinwise_present::figures;
 use pinwise_threads::Formula;
 use pinwise_topology::{CpuSet, Machine};
 use std::io;

@@ -3,7 +3,7 @@
 use super::Answer;
 use super::arguments::Method;
 use super::observed::Conditions;
-use pinwise_measure::figures;
+use pinwise_present::figures;
 use pinwise_threads::{Cap, Shift, Sign, standing};
 
 /// What to know about an answer that is the largest n of several, `most`, and might be larger.

@@ -6,7 +6,7 @@ use crate::output::Usage;
 use crate::request::{Reading, Request, Subject};
 use pinwise_host::{Recipe, Setter};
 use pinwise_placement::{Budget, Number, Question, StrategyName};
-use pinwise_report::quoted;
+use pinwise_present::quoted;
 use pinwise_threads::{Formula, standing};
 use pinwise_topology::Alike;
 use std::collections::BTreeMap;

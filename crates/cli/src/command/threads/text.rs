@@ -3,8 +3,8 @@
 use super::document::{Document, ProbeRow, Remains};
 use crate::output;
 use comfy_table::{CellAlignment, Table, presets};
-use pinwise_measure::figures::{self, Scale};
 use pinwise_measure::{Part, Unit};
+use pinwise_present::figures::{self, Scale};
 use std::fmt::Write as _;
 use std::time::Duration;
 

@@ -3,12 +3,12 @@
 use super::document::{Document, Placement, Remains, shown, unit};
 use super::trial::{Trial, Trials, name};
 use crate::command::threads;
-use crate::outcome::Sheet;
 use comfy_table::{CellAlignment, Table, presets};
 use pinwise_measure::Unit;
-use pinwise_measure::figures::{self, Scale};
 use pinwise_placement::{Choice, Number, Way};
-use pinwise_report::quoted;
+use pinwise_present::Sheet;
+use pinwise_present::figures::{self, Scale};
+use pinwise_present::quoted;
 use pinwise_topology::{Footprint, SharingTree};
 use std::path::Path;
 
@@ -32,7 +32,7 @@ pub(super) fn result(document: &Document, width: usize) -> String {
             new.workload.threads.iter().map(|thread| thread.name.clone()).collect();
         let tree = SharingTree::new(&new.machine, new.alike);
         sheet.text.push('\n');
-        sheet.text.push_str(&crate::draw::draw_assignment(
+        sheet.text.push_str(&pinwise_present::draw_assignment(
             &new.machine,
             tree.leaves(),
             &names,

@@ -3,8 +3,8 @@
 
 use super::document::{Placement, shown};
 use crate::output::beside;
-use pinwise_measure::figures::{self, Scale};
 use pinwise_placement::{Choice, Contest, Outcome, Way};
+use pinwise_present::figures::{self, Scale};
 
 /// What was compared, and what follows.
 pub(super) struct Compared<'a> {

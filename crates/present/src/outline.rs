@@ -6,42 +6,45 @@ use std::collections::BTreeMap;
 
 /// A domain and those that hold the same contexts, outermost first.
 #[derive(Clone, Debug)]
-pub(crate) struct Outline {
-    pub(crate) chain: Vec<Entry>,
-    pub(crate) cpus: CpuSet,
-    pub(crate) children: Vec<Outline>,
+pub struct Outline {
+    /// The domains with exactly these contexts, outermost first.
+    pub chain: Vec<Entry>,
+    /// The contexts.
+    pub cpus: CpuSet,
+    /// The nodes below, in tree order.
+    pub children: Vec<Outline>,
 }
 
 /// One domain of a chain, or a cache that is no domain of its own (first-level and instruction
 /// caches).
 #[derive(Clone, Debug)]
-pub(crate) struct Entry {
+pub struct Entry {
     /// `Package`, `L1d`, `PU`.
-    pub(crate) name: String,
+    pub name: String,
     /// Number in tree order among domains of its kind (`L#`).
-    pub(crate) logical: u32,
+    pub logical: u32,
     /// The kernel's number (`P#`), where it has one.
-    pub(crate) os_index: Option<u32>,
+    pub os_index: Option<u32>,
     /// Bytes, for a cache.
-    pub(crate) size: Option<u64>,
+    pub size: Option<u64>,
     /// For a core of a hybrid machine, its kind.
-    pub(crate) core_kind: Option<String>,
+    pub core_kind: Option<String>,
 }
 
 impl Outline {
     /// The outline of what `within` has of the machine; `None` where that is nothing.
-    pub(crate) fn of(machine: &Machine, within: &CpuSet) -> Option<Self> {
+    pub fn of(machine: &Machine, within: &CpuSet) -> Option<Self> {
         let mut numbers = BTreeMap::new();
         Builder { machine, within, numbers: &mut numbers }.build(&machine.root)
     }
 
     /// The context, of a node that is a single one.
-    pub(crate) fn context(&self) -> Option<CpuId> {
+    pub fn context(&self) -> Option<CpuId> {
         if self.children.is_empty() { self.cpus.first() } else { None }
     }
 
     /// Whether two nodes differ in nothing but their numbers.
-    pub(crate) fn alike(&self, other: &Self) -> bool {
+    pub fn alike(&self, other: &Self) -> bool {
         let same = |a: &Entry, b: &Entry| {
             (&a.name, a.size, &a.core_kind) == (&b.name, b.size, &b.core_kind)
         };
@@ -143,7 +146,7 @@ impl Builder<'_> {
 }
 
 /// Runs of alike neighbours: where each begins, and how many.
-pub(crate) fn runs<T>(items: &[T], alike: impl Fn(&T, &T) -> bool) -> Vec<&[T]> {
+pub fn runs<T>(items: &[T], alike: impl Fn(&T, &T) -> bool) -> Vec<&[T]> {
     items.chunk_by(|a, b| alike(a, b)).collect()
 }
 

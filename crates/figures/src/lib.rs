@@ -3,7 +3,7 @@
 //!
 //! The one place where the terminal and the report take them from, so that both say the same.
 
-use crate::Unit;
+use pinwise_measure::Unit;
 use pinwise_topology::LatencyUnit;
 use std::time::Duration;
 

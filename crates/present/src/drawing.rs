@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 
 /// Draws `assignment` of the threads `names` to the contexts `tree_leaves` of `machine`, `width`
 /// columns wide where names allow it. Every line ends in a newline.
-pub(crate) fn draw_assignment(
+pub fn draw_assignment(
     machine: &Machine,
     tree_leaves: &[CpuId],
     names: &[String],

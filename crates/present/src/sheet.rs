@@ -1,27 +1,30 @@
 //! Text for a terminal: labelled values, broken at its width.
 
 /// Columns before a value: two, the label, one.
-pub(super) const INDENT: usize = 12;
+pub(crate) const INDENT: usize = 12;
 
 /// Lines are not broken into less than this, however narrow the terminal.
 const LEAST_WIDTH: usize = 30;
 
 /// Text that grows line by line.
-pub(crate) struct Sheet {
-    pub(crate) text: String,
-    pub(crate) width: usize,
+#[derive(Clone, Debug)]
+pub struct Sheet {
+    /// What is written so far; every line ends in a newline.
+    pub text: String,
+    /// Columns of the terminal.
+    pub width: usize,
 }
 
 impl Sheet {
     /// `label value`; what does not fit on the line hangs below the value.
-    pub(crate) fn line(&mut self, label: &str, value: &str) {
+    pub fn line(&mut self, label: &str, value: &str) {
         self.paragraph(&format!("  {label:<9} "), INDENT, value);
     }
 
     /// Words after `start`, broken at the width, with `indent` columns before all lines but the
     /// first. A word too long for a line is left whole: it is a path or a placement, which
     /// someone may want to copy.
-    pub(crate) fn paragraph(&mut self, start: &str, indent: usize, words: &str) {
+    pub fn paragraph(&mut self, start: &str, indent: usize, words: &str) {
         let width = self.width.max(INDENT + LEAST_WIDTH);
         let mut line = start.to_owned();
         let mut fresh = true;

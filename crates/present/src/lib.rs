@@ -1,0 +1,23 @@
+//! What the terminal, the page and plans say in the same words.
+//!
+//! Everything here turns values into text. [`figures`] writes numbers; [`Sheet`] breaks text at the
+//! width of a terminal; [`draw_assignment`] draws threads on a machine; [`shell`] quotes commands.
+//! The other functions write the sentences about an outcome or a comparison, so that no two outputs
+//! describe one result differently.
+
+#![forbid(unsafe_code)]
+
+mod comparison;
+mod drawing;
+mod outcome;
+mod outline;
+mod sheet;
+mod shell;
+
+pub use comparison::{against, caveat, loses, lost, standing};
+pub use drawing::draw_assignment;
+pub use outcome::{budget_for, certified, is_simulated, notes, outcome_text};
+pub use outline::{Entry, Outline, runs};
+pub use pinwise_figures as figures;
+pub use sheet::Sheet;
+pub use shell::{Files, quoted, shell};

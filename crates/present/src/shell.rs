@@ -1,0 +1,45 @@
+//! Commands that the reader can paste into a shell.
+
+use std::path::Path;
+
+/// Where later commands find what they need.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Files<'a> {
+    /// The plan, if one was written.
+    pub plan: Option<&'a Path>,
+    /// The store, where it has to be named.
+    pub store: Option<&'a Path>,
+}
+
+impl Files<'_> {
+    /// What a command line needs to find the store: nothing, or ` --store FILE`.
+    pub fn flag(&self) -> String {
+        self.store.map_or_else(String::new, |store| {
+            format!(" --store {}", quoted(&store.to_string_lossy()))
+        })
+    }
+}
+
+/// The words as a shell takes them.
+pub fn shell(words: &[String]) -> String {
+    words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
+}
+
+/// One word as a shell takes it.
+pub fn quoted(word: &str) -> String {
+    let plain = !word.is_empty()
+        && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c));
+    if plain { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_can_be_pasted_into_a_shell() {
+        let words =
+            ["place", "--metric", r"stdout:Tx-pps: +(\d+)", "--", "it's", ""].map(str::to_owned);
+        assert_eq!(shell(&words), r"place --metric 'stdout:Tx-pps: +(\d+)' -- 'it'\''s' ''");
+    }
+}
