@@ -30,9 +30,10 @@ pub(crate) fn section(published: &Path) -> Result<String, Box<dyn Error>> {
 
     let mut text = format!(
         "## Microbenchmarks\n\n\
-         V. Čakarević et al., MICRO 2009. Each experiment ran with {SETS} sets of start offsets (0 to 999 cycles), Dcache beside more than it has room for \
-         with 64; the column is the slowdown of the mean rate over the sets, the range is over the sets. Caches are loaded by the benchmarks themselves before the measurement, which covers at \
-         least five passes through every array.\n\n\
+         V. Čakarević et al., MICRO 2009. Each experiment ran with {SETS} sets of start offsets (0 to 999\n\
+         cycles), or 64 where more `Dcache` run together than fit. A slowdown is the one of the mean rate\n\
+         over the sets; the range is over the sets. The benchmarks load the caches themselves before the\n\
+         measurement, which covers at least five passes through every array.\n\n\
          ### Cycles per instruction in isolation (Table 2)\n\n\
          | benchmark | paper | simulated | difference |\n|---|---:|---:|---:|\n"
     );
@@ -45,11 +46,14 @@ pub(crate) fn section(published: &Path) -> Result<String, Box<dyn Error>> {
             difference(cpi, published)
         )?;
     }
-    text += "\n### Slowdown beside other benchmarks (figures 2 to 5)\n\n\
-             *pipe*, *core*, *chip*: the others run in the same pipe, in the other pipe of the core, on another core; where more \
-             run in a pipe than fit, the rest is in the other pipe. ~: the paper gives no number but \"negligible\", \"no slowdown\" \
-             or \"up to\". Verdict: *yes* within 5 %, *no* otherwise; figures that contradict others of the paper have the reason.\n\n\
-             | reference | beside | paper | simulated | range | difference | agrees | source |\n|---|---|---:|---:|---:|---:|---|---|\n";
+    text += "\n### Slowdown with other benchmarks (figures 2 to 5)\n\
+             \n\
+             *pipe*, *core*, *chip*: the others run in the same pipe, in the other pipe of the core, or on\n\
+             another core. If a pipe is full, the rest runs in the other pipe. ~: the paper gives no number but\n\
+             \"negligible\", \"no slowdown\" or \"up to\". *agrees*: *yes* within 5 %. A *no* that contradicts other\n\
+             figures of the paper has the reason.\n\
+             \n\
+             | reference | with | paper | simulated | range | difference | agrees | source |\n|---|---|---:|---:|---:|---:|---|---|\n";
     let mut count = [0; 3];
     for (figure, spread) in figures.iter().zip(&beside) {
         let Experiment { reference, stressor, count: copies, .. } = figure.experiment;

@@ -46,11 +46,15 @@ pub(crate) fn section() -> Result<String, Box<dyn Error>> {
         assignments.iter().map(|assignment| is_balanced(&tree, assignment)).collect();
     let mut text = format!(
         "## Packet pipelines\n\n\
-         Two instances of each variant of IPFwd, six threads, in each of their {} different assignments; {REPEATS} windows of {} cycles \
-         each, from different starts. *Loss*: how much less than the best. *Naive*: each thread on a context drawn by chance, so that an assignment \
-         counts as often as there are ways to make it. *Balanced*: the numbers of threads in the cores that \
-         are used differ by at most one, and so do those in the pipes of a core ({} assignments, whose mean counts likewise). \
-         *Repeats*: standard deviation of one window, from the {REPEATS} of every assignment.\n\n\
+         Two instances of each variant of IPFwd, six threads, in each of their {} different assignments; {REPEATS}\n\
+         windows of {} cycles each, from different starts.\n\
+         \n\
+         - *Loss*: how much less than the best.\n\
+         - *Naive*: each thread on a random context, so an assignment counts as often as there are ways to\n\
+           make it.\n\
+         - *Balanced*: the numbers of threads in the used cores differ by at most one, and so do those in the\n\
+         \x20 pipes of a core ({} assignments; their mean counts likewise).\n\
+         - *Repeats*: the standard deviation of one window, from the {REPEATS} of every assignment.\n\n\
          | program | best, M packets/s | worst: loss | naive, mean: loss | balanced, best: loss | balanced, mean: loss | balanced, worst: loss | repeats |\n\
          |---|---:|---:|---:|---:|---:|---:|---:|\n",
         assignments.len(),
@@ -166,7 +170,7 @@ fn comparison(all: &[Figures]) -> String {
         ("balanced, worst", "up to 45 % (intadd)", nine, uneven, "BlackBox, section 5.1"),
     ];
     let mut text =
-        "\nThe papers give no table of these, but figures of single programs and ranges:\n\n\
+        "\nThe papers print no table of these, only figures of single programs and ranges:\n\n\
          | two instances | papers | of | here | source |\n|---|---|---|---|---|\n"
             .to_owned();
     for (figure, papers, programs, value, source) in rows {
@@ -186,9 +190,11 @@ fn comparison(all: &[Figures]) -> String {
         };
         text += &format!("| {figure} | {papers} | {of} | {here} | {source} |\n");
     }
-    text + "\n*Derived*: printed are the differences of naive, Linux-like and optimal, in packets/s and in percent, of naive where they are gains. \
-            Which evenly spread assignments a paper calls balanced or Linux-like, with six threads on eight cores, it does not say: here those \
-            count that share the cores they use evenly, be it all threads in one. The programs are rebuilt from what is said of them ([simulator.md](simulator.md)).\n"
+    text + "\n*Derived*: the papers print the differences between naive, Linux-like and optimal, in packets/s and\n\
+            in percent, as gains over naive where they are gains. They do not say which evenly spread\n\
+            assignments count as balanced or Linux-like with six threads on eight cores. Here an assignment\n\
+            counts if it shares the used cores evenly, even with all threads in one. The programs are rebuilt\n\
+            from the papers' descriptions ([simulator.md](simulator.md)).\n"
 }
 
 /// Whether the cores in use hold equal numbers of threads, and the pipes of each core do, to within

@@ -17,7 +17,8 @@ pub(crate) fn section() -> Result<String, Box<dyn Error>> {
     let table = &PAGE[begin..begin + length + END.len()];
     Ok(format!(
         "## Thread Reinforcer on the modelled operating system\n\n\
-         K. K. Pusukuri, R. Gupta, L. N. Bhuyan, IISWC 2011. Printed by `cargo run --release -p pinwise-lab --example thread_reinforcer`; what was fitted, the \
-         speed-ups, ferret's stages, critical threads, and why choices differ are in [fidelity-threads.md](fidelity-threads.md).\n\n{table}\n"
+         K. K. Pusukuri, R. Gupta, L. N. Bhuyan, IISWC 2011. `cargo run --release -p pinwise-lab --example\n\
+         thread_reinforcer` prints this table. [fidelity-threads.md](fidelity-threads.md) has what was\n\
+         fitted, the speed-ups, the stages of ferret, critical threads, and why choices differ.\n\n{table}\n"
     ))
 }
