@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use pinwise_host::metric::{MetricSpec, Pattern, Selector};
+use pinwise_metric::{MetricSpec, Pattern, Selector};
 
 fuzz_target!(|text: &str| {
     let _ = text.parse::<MetricSpec>();

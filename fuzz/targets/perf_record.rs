@@ -4,7 +4,7 @@
 use libfuzzer_sys::fuzz_target;
 
 // The parser is no part of the library's interface.
-#[path = "../../crates/host/src/monitor/perf/record.rs"]
+#[path = "../../crates/monitor/src/perf/record.rs"]
 mod record;
 
 fuzz_target!(|bytes: &[u8]| {

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use pinwise_host::metric::Selector;
+use pinwise_metric::Selector;
 
 fuzz_target!(|text: &str| {
     let (selector, page) = text.split_once('\n').unwrap_or((text, ""));

@@ -6,8 +6,8 @@
 //! Prints what was decided, then, over up to 100 windows in 5 s: the median and quartiles of the
 //! performance, and how many measurements a second were made.
 
-use pinwise_host::metric::{MetricOptions, MetricSpec, Pattern};
-use pinwise_host::{Pid, Streams};
+use pinwise_linux::{Pid, Streams};
+use pinwise_metric::{MetricOptions, MetricSpec, Pattern};
 use std::time::{Duration, Instant};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

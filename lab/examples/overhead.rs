@@ -20,7 +20,8 @@
 //! overhead --program KIND                                     one of the programs
 //! ```
 
-use pinwise_host::{Activity, Layer, Lookout, Monitor, Pid, Scope};
+use pinwise_linux::{Pid, Scope};
+use pinwise_monitor::{Activity, Layer, Lookout, Monitor};
 use pinwise_synthetic::waiting::{self, KINDS};
 use rustix::thread::ClockId;
 use std::error::Error;

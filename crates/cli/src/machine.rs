@@ -59,14 +59,14 @@ impl MachineArgument {
             Source::Recorded(path, snapshot) => {
                 usage(Machine::from_snapshot(&snapshot)).with_context(|| path.display().to_string())
             }
-            Source::Host => Ok(pinwise_host::machine()?),
+            Source::Host => Ok(pinwise_linux::machine()?),
         }
     }
 
     /// The files the machine is read from. Error: it is not read from files of `/sys`.
     pub(crate) fn snapshot(&self) -> anyhow::Result<Snapshot> {
         match self.source()? {
-            Source::Host => Ok(pinwise_host::capture(Path::new("/"))?),
+            Source::Host => Ok(pinwise_linux::capture(Path::new("/"))?),
             Source::Recorded(_, snapshot) => Ok(snapshot),
             _ => Err(Usage(format!(
                 "--record: '{}' is not made of recorded files; use host",
@@ -86,7 +86,7 @@ impl MachineArgument {
         }
         let path = PathBuf::from(name);
         if path.is_dir() {
-            let snapshot = pinwise_host::capture(&path)?;
+            let snapshot = pinwise_linux::capture(&path)?;
             return Ok(Source::Recorded(path, snapshot));
         }
         if name.ends_with(DESCRIPTION) {

@@ -72,8 +72,8 @@ enum Command {
 
 fn main() -> ExitCode {
     // The guardian is this program started again; it must do nothing else first.
-    if std::env::args_os().nth(1).is_some_and(|word| word == pinwise_host::GUARDIAN_ARGUMENT) {
-        pinwise_host::guardian_main();
+    if std::env::args_os().nth(1).is_some_and(|word| word == pinwise_linux::GUARDIAN_ARGUMENT) {
+        pinwise_linux::guardian_main();
         return ExitCode::SUCCESS;
     }
     let words = words();

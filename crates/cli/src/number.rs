@@ -1,6 +1,6 @@
 //! Numbers on the command line.
 
-use pinwise_host::Pid;
+use pinwise_linux::Pid;
 use pinwise_present::figures::count;
 use std::ops::RangeInclusive;
 

@@ -1,7 +1,7 @@
 //! What every command says the same way: results on stdout, errors on one line, exit codes.
 
 use anyhow::Context;
-use pinwise_host::CrowdShare;
+use pinwise_monitor::CrowdShare;
 use pinwise_present::figures;
 use std::fmt;
 use std::fs;

@@ -180,8 +180,8 @@ pub(crate) fn write(path: &Path, plan: &Plan) -> anyhow::Result<()> {
 
 /// Checks that a plan is for this machine. What differs is an error, or with `force` a warning.
 pub(crate) fn check(plan: &Plan, force: bool) -> anyhow::Result<()> {
-    let machine = pinwise_host::machine()?;
-    let mut differences = plan.differences(&pinwise_host::fingerprint(&machine));
+    let machine = pinwise_linux::machine()?;
+    let mut differences = plan.differences(&pinwise_linux::fingerprint(&machine));
     let cannot = plan.cpus().difference(&machine.allowed);
     if !cannot.is_empty() {
         differences
@@ -212,7 +212,7 @@ pub(crate) fn named(names: &[&str]) -> String {
     }
 }
 
-/// Threads and their CPUs, as [`pinwise_host::Pinner`] wants them.
+/// Threads and their CPUs, as [`pinwise_linux::Pinner`] wants them.
 pub(crate) fn wanted(plan: &Plan) -> Vec<(String, CpuSet)> {
     plan.threads.iter().map(|thread| (thread.name.clone(), thread.cpus.clone())).collect()
 }

@@ -5,7 +5,7 @@ use crate::output::{self, Usage};
 use crate::plan::{self, PlanArgument};
 use anyhow::Context as _;
 use clap::Args;
-use pinwise_host::{
+use pinwise_linux::{
     AffinityError, Ended, Ledger, Pid, Pinned, Pinner, Released, Scope, TargetError, Tid, process,
 };
 use pinwise_placement::{Number, Plan};
@@ -130,7 +130,7 @@ impl Apply {
                 "note: the plan is for n = {n}; the program keeps the number it has: add --set to run: {command}"
             )),
             Some(command) => {
-                pinwise_host::set_number(self.pid, command, n)?;
+                pinwise_programs::set_number(self.pid, command, n)?;
                 output::aside(&format!("note: n = {n} is set, by: {command}"));
             }
             None => output::aside(&format!(

@@ -13,7 +13,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use pinwise_characterization::{
     Characterization, Conditions, Plan, PlanError, Reference, estimate, execute,
 };
-use pinwise_host::HostBench;
+use pinwise_hardware::HostBench;
 use pinwise_measure::{Bench, Fame, MeasureError};
 use pinwise_present::figures;
 use pinwise_processor::ModelBench;
@@ -117,8 +117,8 @@ impl Characterize {
         let begin = Instant::now();
         let (bench, fingerprint): (Box<dyn Bench>, Fingerprint) = match self.machine.as_str() {
             "host" => {
-                let machine = pinwise_host::machine()?;
-                let fingerprint = pinwise_host::fingerprint(&machine);
+                let machine = pinwise_linux::machine()?;
+                let fingerprint = pinwise_linux::fingerprint(&machine);
                 let mut bench = HostBench::new(machine, interrupt.flag())?;
                 // A misspelt name is told before anything is measured.
                 self.plan(&bench)?;

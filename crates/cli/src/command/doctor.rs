@@ -3,7 +3,7 @@
 use crate::output;
 use clap::Args;
 use comfy_table::{ContentArrangement, Table, presets};
-use pinwise_host::doctor::{Check, examine};
+use pinwise_hardware::doctor::{Check, examine};
 use serde::Serialize;
 
 /// Say what this machine allows and what is missing, with the remedy for each lack.
@@ -29,7 +29,7 @@ struct Document {
 
 impl Doctor {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let machine = pinwise_host::machine()?;
+        let machine = pinwise_linux::machine()?;
         // Nothing is changed that would have to be put back: Ctrl-C simply ends the process.
         let checks = examine(&machine, &|| false).unwrap_or_default();
         if self.json {

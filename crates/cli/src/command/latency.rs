@@ -10,7 +10,7 @@ use crate::machine::MachineArgument;
 use crate::output::{self, Interrupted, Usage};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use pinwise_host::{Latencies, LatencyError, Quantiles};
+use pinwise_hardware::{Latencies, LatencyError, Quantiles};
 use pinwise_present::figures;
 use pinwise_topology::{
     CpuId, CpuSet, DeclaredGroups, Difference, DomainKind, HeaderCheck, LatencyClass,
@@ -160,7 +160,7 @@ impl Latency {
     fn declared(&self) -> anyhow::Result<Option<Machine>> {
         match (&self.machine, &self.from) {
             (Some(name), _) => Ok(Some(MachineArgument { machine: name.clone() }.load()?)),
-            (None, None) => Ok(Some(pinwise_host::machine()?)),
+            (None, None) => Ok(Some(pinwise_linux::machine()?)),
             (None, Some(_)) => Ok(None),
         }
     }
@@ -168,7 +168,7 @@ impl Latency {
     /// Measures this machine. `declared` may describe it in other words, but not be another
     /// machine: what was measured here would be held against levels that it does not have.
     fn measure(&self, declared: Option<&Machine>) -> anyhow::Result<Document> {
-        let host = pinwise_host::machine()?;
+        let host = pinwise_linux::machine()?;
         if let (Some(name), Some(other)) = (&self.machine, declared)
             && other.online() != host.online()
         {

@@ -32,7 +32,7 @@ use crate::plan::{self, PlanArgument};
 use crate::request::Request;
 use anyhow::Context;
 use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Ending, Kind, NewCampaign, Store};
-use pinwise_host::{Ended, Pinner, Scope};
+use pinwise_linux::{Ended, Pinner, Scope};
 use pinwise_placement::{Advice, Budget, Origin, Outcome, Plan, Search, SearchError, StrategyName};
 use pinwise_present::figures;
 use pinwise_present::{Files, is_simulated, shell};

@@ -5,7 +5,7 @@ use crate::output::Usage;
 use crate::plan::{self, PlanArgument};
 use anyhow::Context as _;
 use clap::Args;
-use pinwise_host::{Ended, Pid, Pinner, Scope};
+use pinwise_linux::{Ended, Pid, Pinner, Scope};
 use pinwise_placement::{Number, Plan};
 use rustix::process::Signal;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};

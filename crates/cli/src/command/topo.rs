@@ -53,7 +53,7 @@ impl Topo {
         let machine = asked.load()?;
         let recorded = match &self.record {
             Some(directory) => {
-                Some((directory, pinwise_host::record(&asked.snapshot()?, directory)?))
+                Some((directory, pinwise_linux::record(&asked.snapshot()?, directory)?))
             }
             None => None,
         };

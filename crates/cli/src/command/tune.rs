@@ -296,7 +296,7 @@ fn plan(
     finals: &finals::Finals,
 ) -> anyhow::Result<Option<Plan>> {
     let Some(n) = parameter else { return Ok(None) };
-    let fingerprint = pinwise_host::fingerprint(&pinwise_host::machine()?);
+    let fingerprint = pinwise_linux::fingerprint(&pinwise_linux::machine()?);
     let placed = match (&winner.searched, choice) {
         (Some(StoredSearch { info, outcome }), Choice::Placed) => {
             let tree = SharingTree::new(&info.new.machine, info.new.alike);

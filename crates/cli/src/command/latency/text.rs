@@ -4,7 +4,7 @@
 use super::map::map;
 use super::{Document, Level, Pair};
 use comfy_table::{CellAlignment, Table, presets};
-use pinwise_host::{DirectedLatency, Latencies, Quantiles};
+use pinwise_hardware::{DirectedLatency, Latencies, Quantiles};
 use pinwise_present::figures::{self, percent};
 use pinwise_topology::{CpuSet, DeclaredGroups, DomainKind, LatencyLevels, LatencyUnit, Oddity};
 use std::fmt::Write as _;

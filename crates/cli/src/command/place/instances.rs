@@ -9,10 +9,11 @@
 //! profiled it is the program that was started, and nothing else.
 
 use crate::output::Interrupted;
-use pinwise_host::{LiveTestbed, Pid};
+use pinwise_linux::Pid;
 use pinwise_measure::{
     Effort, MeasureError, Measurement, Met, Piece, Retry, Setting, Testbed, Thread, Unit, Workload,
 };
+use pinwise_programs::LiveTestbed;
 use pinwise_topology::{Assignment, CpuSet, Machine};
 use pinwise_workloads::{Program, Workload as Programs};
 use std::collections::BTreeMap;

@@ -8,10 +8,10 @@ use crate::progress::Progress;
 use pinwise_campaign::{
     CampaignId, CampaignInfo, Ending, Record, Store, StoreError, Strategy, run,
 };
-use pinwise_host::CrowdWatch;
 use pinwise_measure::{
     CrowdShare, Effort, MeasureError, Measurement, Met, Setting, Testbed, Time, Unit, Workload,
 };
+use pinwise_monitor::CrowdWatch;
 use pinwise_placement::Budget;
 use pinwise_topology::Machine;
 use std::cell::Cell;

@@ -155,7 +155,7 @@ impl Place {
                 let programs = named.programs().iter().map(|program| modelled(program.name()));
                 let programs: Vec<Pipeline> = programs.collect::<anyhow::Result<_>>()?;
                 let machine =
-                    pinwise_host::machine().context("cannot read this machine's topology")?;
+                    pinwise_linux::machine().context("cannot read this machine's topology")?;
                 Ok(Paper {
                     machine: allowed(machine, cpus)?,
                     workload: Pipeline::workload(&programs),

@@ -8,7 +8,7 @@ use crate::number;
 use crate::output::Usage;
 use crate::request::{Reading, Request, Subject};
 use clap::{ArgGroup, Args};
-use pinwise_host::Pid;
+use pinwise_linux::Pid;
 use pinwise_placement::Budget;
 use pinwise_topology::Alike;
 use pinwise_workloads::Workload;

@@ -5,16 +5,12 @@ use crate::interrupt::Interrupt;
 use crate::output::{Interrupted, Usage};
 use crate::request::{Request, Selected, Simulation, Subject};
 use anyhow::Context;
-use pinwise_host::metric::{
-    Interpretation, Metric, MetricError, MetricOptions, MetricSpec, Pattern,
-};
-use pinwise_host::{
-    Choice, Launch, LiveOptions, LiveTestbed, Output, Pid, RerunOptions, RerunTestbed, RunMetric,
-    Scope, Stream, Streams, Target, TargetError, process,
-};
+use pinwise_linux::{Choice, Launch, Output, Pid, Scope, Streams, Target, TargetError, process};
 use pinwise_measure::{Effort, MeasureError, Setting, Testbed, Unit};
+use pinwise_metric::{Interpretation, Metric, MetricError, MetricOptions, MetricSpec, Pattern};
 use pinwise_present::figures;
 use pinwise_processor::{Processor, SimulatedTestbed, Window};
+use pinwise_programs::{LiveOptions, LiveTestbed, RerunOptions, RerunTestbed, RunMetric, Stream};
 use pinwise_topology::{CpuSet, Fingerprint, Machine};
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -131,7 +127,7 @@ impl Bed {
     pub(crate) fn fingerprint(&self) -> Fingerprint {
         match self {
             Self::Simulated(bed) => Fingerprint::of(bed.machine()),
-            bed => pinwise_host::fingerprint(bed.testbed().machine()),
+            bed => pinwise_linux::fingerprint(bed.testbed().machine()),
         }
     }
 }
@@ -154,7 +150,7 @@ pub(crate) fn open(request: &Request, interrupt: &Interrupt) -> anyhow::Result<B
 
 /// A program on this machine, as a whole.
 fn whole(request: &Request, interrupt: &Interrupt) -> anyhow::Result<Bed> {
-    let machine = pinwise_host::machine().context("cannot read this machine's topology")?;
+    let machine = pinwise_linux::machine().context("cannot read this machine's topology")?;
     let machine = allowed(machine, request.cpus.as_deref())?;
     let metric: MetricSpec = request.metric.parse().map_err(usage)?;
     let pattern = |text: &String| Pattern::new(text).map_err(usage);

@@ -54,7 +54,7 @@ struct Document {
 impl OfMachine {
     pub(super) fn run(self) -> anyhow::Result<()> {
         let fingerprint = match self.machine.as_str() {
-            "host" => Fingerprint::of(&pinwise_host::machine()?),
+            "host" => Fingerprint::of(&pinwise_linux::machine()?),
             name => Fingerprint::of(
                 &Simulated::named(name, "report characterization")?.processor()?.machine(),
             ),

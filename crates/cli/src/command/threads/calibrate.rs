@@ -9,8 +9,8 @@ use crate::number::whole;
 use crate::output::{self, Usage};
 use anyhow::Context as _;
 use clap::Args;
-use pinwise_host::{LinuxProber, ProbeOptions, Recipe, Subject};
 use pinwise_measure::{MeasureError, Prober, Profile};
+use pinwise_programs::{LinuxProber, ProbeOptions, Recipe, Subject};
 use pinwise_scheduler::{ModelProber, Platform, Program};
 use pinwise_threads::{Curve, Objective, Span, Thresholds, calibrate};
 use std::time::Duration;
@@ -70,7 +70,8 @@ impl Calibrate {
                 )
                 .into());
             };
-            let machine = pinwise_host::machine().context("cannot read this machine's topology")?;
+            let machine =
+                pinwise_linux::machine().context("cannot read this machine's topology")?;
             let contexts = machine.allowed.len() as u32;
             self.check(contexts)?;
             let curves = commands.iter().map(|command| {

@@ -3,8 +3,10 @@
 use super::Answer;
 use super::arguments::Method;
 use super::observed::Conditions;
-use pinwise_host::{Activity, Drift, Pid, Seen, ThreadActivity, Tid, Unavailable};
+use pinwise_linux::{Pid, Tid};
 use pinwise_measure::{Measure, Part, Probe, Unit};
+use pinwise_monitor::{Activity, ThreadActivity, Unavailable};
+use pinwise_programs::{Drift, Seen};
 use pinwise_threads::{Advice, Shift, Span, Thresholds};
 use serde::Serialize;
 use std::time::Duration;
@@ -305,7 +307,8 @@ impl Document {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pinwise_host::{Layer, Overhead, StartTime, ThreadId};
+    use pinwise_linux::{StartTime, ThreadId};
+    use pinwise_monitor::{Layer, Overhead};
 
     fn thread(elapsed: u64, locked: Option<u64>) -> ThreadActivity {
         let part = |share: u64| Duration::from_millis(elapsed * share / 10);

@@ -9,12 +9,13 @@ use super::{Answer, leave, told, usage};
 use crate::interrupt::Interrupt;
 use crate::output::{self, Usage, crowd, crowded};
 use anyhow::Context as _;
-use pinwise_host::{
-    Activity, CrowdShare, LinuxProber, Lookout, Pid, ProbeError, ProbeOptions, ProgressSource,
-    Quota, Recipe, Seen, Setter, Subject, TargetError, process,
-};
+use pinwise_linux::{Pid, TargetError, process};
 use pinwise_measure::{Measure, MeasureError, Prober};
+use pinwise_monitor::{Activity, CrowdShare, Lookout, Quota};
 use pinwise_present::figures;
+use pinwise_programs::{
+    LinuxProber, ProbeError, ProbeOptions, ProgressSource, Recipe, Seen, Setter, Subject,
+};
 use pinwise_threads::Formula;
 use pinwise_topology::{CpuSet, Machine};
 use std::io;
@@ -49,7 +50,7 @@ pub(crate) fn search(
         .into());
     }
     let name = asked.pid.map_or_else(|| asked.command.join(" "), |pid| format!("process {pid}"));
-    let machine = pinwise_host::machine().context("cannot read this machine's topology")?;
+    let machine = pinwise_linux::machine().context("cannot read this machine's topology")?;
     let Usable { contexts, note: limit, .. } =
         usable(&machine, asked.pid.map(Pid)).map_err(usage)?;
     let formula = asked.threads_per_n.clone().unwrap_or_else(Formula::identity);
@@ -73,7 +74,7 @@ pub(crate) fn search(
         let options = ProbeOptions {
             contexts,
             threads: threads
-                .map(|formula| Box::new(move |n| formula.threads(n)) as pinwise_host::Threads),
+                .map(|formula| Box::new(move |n| formula.threads(n)) as pinwise_programs::Threads),
             after: edges.after.clone(),
             limit,
             progress,

@@ -5,9 +5,10 @@ use crate::command::threads::{Asked, Files, usable};
 use crate::interrupt::Interrupt;
 use crate::output::{Interrupted, Usage};
 use crate::request::{Request, Subject};
-use pinwise_host::{LinuxProber, Pid, ProbeError, Recipe, process};
+use pinwise_linux::{Pid, process};
 use pinwise_measure::Effort;
 use pinwise_placement::Budget;
+use pinwise_programs::{LinuxProber, ProbeError, Recipe};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -45,7 +46,7 @@ impl<'a> Crew<'a> {
     ) -> anyhow::Result<Self> {
         let recipe = asked.recipe()?;
         // A program that counts CPUs sees its affinity, and no quota.
-        let cpus = usable(&pinwise_host::machine()?, asked.process().map(Pid))
+        let cpus = usable(&pinwise_linux::machine()?, asked.process().map(Pid))
             .map_err(|error| Usage(error.to_string()))?
             .allowed;
         let by_variable =
@@ -148,7 +149,7 @@ impl<'a> Crew<'a> {
     /// The program with `n`, ready to be measured; `known` are the threads that have places.
     pub(super) fn open(&mut self, n: Option<u32>, known: &[String]) -> anyhow::Result<Bed> {
         let mut request = self.request_of(n, Duration::ZERO)?;
-        let allowed = pinwise_host::machine()?.allowed;
+        let allowed = pinwise_linux::machine()?.allowed;
         request.affinities = known.iter().map(|name| (name.clone(), allowed.clone())).collect();
         place::open(&request, self.interrupt).map_err(Interrupted::told_amid)
     }

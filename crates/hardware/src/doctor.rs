@@ -1,0 +1,113 @@
+//! What this machine allows and what it lacks, for measuring and moving threads; each lack with its
+//! remedy.
+//!
+//! Every check reads something (a file, the answer to a system call), and judges it in a function
+//! of its own that takes the text or number and is tested on recorded ones. "Not ok" means that
+//! something pinwise can use is missing or that something makes measurements worse; pinwise works
+//! without all of it unless the detail says otherwise.
+
+mod machine;
+mod noise;
+pub(crate) mod permission;
+mod system;
+
+use pinwise_topology::Machine;
+use serde::Serialize;
+
+/// One thing that was looked at.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Check {
+    /// What it is about, in two or three words.
+    pub name: &'static str,
+    /// Nothing is missing.
+    pub ok: bool,
+    /// What was found.
+    pub detail: String,
+    /// What to do, with the command, sysctl or capability; only where something is to be done.
+    pub remedy: Option<String>,
+}
+
+impl Check {
+    fn ok(name: &'static str, detail: impl Into<String>) -> Self {
+        Self { name, ok: true, detail: detail.into(), remedy: None }
+    }
+
+    fn missing(name: &'static str, detail: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { name, ok: false, detail: detail.into(), remedy: Some(remedy.into()) }
+    }
+}
+
+/// Looks at everything; takes about a second, most of it for the noise of repeated measurements.
+/// `cancelled` is asked at least every 20 ms and ends the examination early; `None` then.
+pub fn examine(machine: &Machine, cancelled: &dyn Fn() -> bool) -> Option<Vec<Check>> {
+    let mut checks = vec![
+        permission::affinity(),
+        permission::fifo(),
+        permission::capabilities(),
+        permission::hardware_counters(),
+        permission::software_events(),
+        permission::tracefs(),
+        permission::bpf(),
+        permission::monitor(),
+        machine::allowed(machine),
+        machine::offline(machine),
+        machine::smt(machine),
+        system::governor(),
+        system::turbo(),
+        system::numa_balancing(machine.numa.len()),
+        system::quota(),
+        system::huge_pages(),
+        system::clock(),
+        system::load(machine.allowed.len()),
+    ];
+    checks.extend(noise::checks(&machine.allowed, cancelled)?);
+    Some(checks)
+}
+
+/// The trimmed text of a small file of the kernel; `None` where it is not there or not readable.
+fn read(path: impl AsRef<std::path::Path>) -> Option<String> {
+    std::fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_is_looked_at_once_and_every_lack_has_a_remedy() {
+        let mut machine = Machine::from_shape("1x1x1").unwrap();
+        machine.allowed = pinwise_linux::sys::affinity(0).unwrap();
+        let checks = examine(&machine, &|| false).unwrap();
+        let names: Vec<&str> = checks.iter().map(|check| check.name).collect();
+        assert_eq!(
+            names,
+            [
+                "setting affinity",
+                "SCHED_FIFO",
+                "capabilities",
+                "hardware counters",
+                "software events",
+                "trace events",
+                "eBPF",
+                "monitor",
+                "allowed contexts",
+                "offline contexts",
+                "SMT",
+                "frequency governor",
+                "turbo",
+                "NUMA balancing",
+                "CPU quota",
+                "huge pages",
+                "clock source",
+                "load",
+                "steal time",
+                "repeatability",
+            ]
+        );
+        for check in checks {
+            assert_eq!(check.ok, check.remedy.is_none(), "{check:?}");
+            assert!(!check.detail.is_empty() && !check.detail.contains('\n'), "{check:?}");
+            println!("{check:?}");
+        }
+    }
+}

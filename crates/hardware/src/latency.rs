@@ -1,0 +1,401 @@
+//! Core-to-core latency, measured.
+//!
+//! Two threads, each confined to a context, pass one cache line to and fro with compare-and-swap;
+//! neither ever sleeps. The latency is half a round trip. What is varied, because each of it
+//! changes the answer:
+//!
+//! * *direction*: the *writer* touches the page first, which puts it on its NUMA node, and takes
+//!   the time; then the roles change;
+//! * *address*: for each direction [`PAGES`] pages fresh from the kernel, [`LINES`] lines of each:
+//!   physical addresses decide which slice of the last-level cache, or which home agent, a line
+//!   belongs to;
+//! * *time*: [`BATCHES`] batches of round trips for each line, each long enough ([`BATCH`]) for the
+//!   clock not to count and short enough for most to see no interrupt. Their distribution is kept,
+//!   not one figure.
+//!
+//! Before each direction the pair plays for [`WARM_UP`], and on until four batches in a row agree:
+//! by then both have left power saving states and reached their frequency. A direction ends after
+//! [`LONGEST`], whatever is missing then. The order of pairs is random, so that a change of
+//! frequency over the run does not look like structure.
+//!
+//! Threads that wait for their CPU (a busy machine) measure the scheduler. The kernel's own account
+//! of that wait is part of the result.
+
+mod page;
+mod ping_pong;
+
+use page::Page;
+use ping_pong::{Follower, Leader, Signals, lines};
+use pinwise_linux::{
+    affinity::{self, AffinityError},
+    sys::time_stamp,
+    thread::Tid,
+};
+use pinwise_topology::{CpuId, CpuSet, LatencyMatrix, LatencyUnit, Random};
+use serde::{Deserialize, Serialize};
+use std::io;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+/// Fresh pages for each direction of a pair.
+const PAGES: usize = 2;
+/// Lines of each page that are tried.
+const LINES: usize = 4;
+/// Batches of round trips on each line, after one that is thrown away.
+const BATCHES: usize = 8;
+/// What a batch is to take.
+const BATCH: Duration = Duration::from_micros(40);
+/// How long a pair plays before it is measured.
+const WARM_UP: Duration = Duration::from_millis(4);
+/// How long it plays at most before it is measured, where batches never agree.
+const LONGEST_WARM_UP: Duration = Duration::from_millis(50);
+/// The longest that one direction of a pair takes.
+const LONGEST: Duration = Duration::from_secs(5);
+
+/// Why latencies could not be measured.
+#[derive(Debug, thiserror::Error)]
+pub enum LatencyError {
+    /// Nothing to measure between.
+    #[error(
+        "latency is measured between contexts, and only {0} may be used here; allow two or more (taskset, cpuset, --cpus)"
+    )]
+    TooFew(usize),
+    /// A measuring thread could not be put on its context.
+    #[error(transparent)]
+    Affinity(#[from] AffinityError),
+    /// No thread or no memory.
+    #[error("cannot measure latencies: {0}")]
+    System(#[from] io::Error),
+    /// Asked to stop.
+    #[error("interrupted")]
+    Interrupted,
+    /// A result that is no matrix.
+    #[error(transparent)]
+    Matrix(#[from] pinwise_topology::LatencyError),
+}
+
+/// The latencies between some contexts.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Latencies {
+    /// The contexts, ascending.
+    pub contexts: Vec<CpuId>,
+    /// Both directions of each pair.
+    pub directions: Vec<DirectedLatency>,
+    /// Ticks of the time stamp counter in a nanosecond, where there is one that does not stop or
+    /// change (x86).
+    pub tsc_ghz: Option<f64>,
+    /// How long it took.
+    pub elapsed: Duration,
+}
+
+/// The latency from one context to another.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DirectedLatency {
+    /// The writer: the first to touch the pages.
+    pub from: CpuId,
+    /// The other.
+    pub to: CpuId,
+    /// For each line its batches, in nanoseconds one way. Fewer than planned where time ran out.
+    pub lines: Vec<Vec<f64>>,
+    /// The share of the time that the thread which waited longer was ready to run and did not get
+    /// its CPU.
+    pub waited: f64,
+}
+
+/// Quantiles of a sample, nearest rank.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Quantiles {
+    /// 5 %.
+    pub q05: f64,
+    /// 25 %.
+    pub q25: f64,
+    /// 50 %.
+    pub median: f64,
+    /// 75 %.
+    pub q75: f64,
+    /// 95 %.
+    pub q95: f64,
+}
+
+impl Quantiles {
+    /// Those of `values`; `None` of none.
+    pub fn of(mut values: Vec<f64>) -> Option<Self> {
+        values.sort_by(f64::total_cmp);
+        let last = values.len().checked_sub(1)?;
+        let at = |q: f64| values[(q * last as f64).round() as usize];
+        Some(Self { q05: at(0.05), q25: at(0.25), median: at(0.5), q75: at(0.75), q95: at(0.95) })
+    }
+}
+
+impl DirectedLatency {
+    /// Of all batches on all lines, in nanoseconds; `None` where time ran out before the first.
+    pub fn quantiles(&self) -> Option<Quantiles> {
+        Quantiles::of(self.lines.concat())
+    }
+
+    /// The medians of the lines, ascending: how much the address matters.
+    pub fn line_medians(&self) -> Vec<f64> {
+        let mut medians: Vec<f64> = self
+            .lines
+            .iter()
+            .filter_map(|line| Quantiles::of(line.clone()))
+            .map(|line| line.median)
+            .collect();
+        medians.sort_by(f64::total_cmp);
+        medians
+    }
+
+    /// The spread that the address does not explain: the middle half of the batches, each relative
+    /// to the median of its line. `None` where time ran out before the first.
+    pub fn spread(&self) -> Option<f64> {
+        let relative = self.lines.iter().flat_map(|line| {
+            let median = Quantiles::of(line.clone()).map_or(f64::NAN, |quantiles| quantiles.median);
+            line.iter().map(move |batch| batch / median)
+        });
+        Quantiles::of(relative.collect()).map(|quantiles| quantiles.q75 - quantiles.q25)
+    }
+
+    /// How many batches there are.
+    pub fn batches(&self) -> usize {
+        self.lines.iter().map(Vec::len).sum()
+    }
+}
+
+impl Latencies {
+    /// Pairs of `contexts`, and how long measuring them takes on a quiet machine.
+    pub fn estimate(contexts: usize) -> (usize, Duration) {
+        let pairs = contexts * contexts.saturating_sub(1) / 2;
+        // Threads are made and ended in less than a millisecond.
+        let direction =
+            WARM_UP + BATCH * (PAGES * LINES * (BATCHES + 1)) as u32 + Duration::from_millis(1);
+        (pairs, direction * 2 * pairs as u32)
+    }
+
+    /// Measures between all pairs of `contexts`, one pair after the other. `progress` hears how
+    /// many pairs are done; a set `cancelled` ends it within milliseconds. Threads are this
+    /// function's own: no other affinity changes.
+    pub fn measure(
+        contexts: &CpuSet,
+        cancelled: &AtomicBool,
+        progress: &mut dyn FnMut(usize),
+    ) -> Result<Self, LatencyError> {
+        let contexts: Vec<CpuId> = contexts.iter().collect();
+        if contexts.len() < 2 {
+            return Err(LatencyError::TooFew(contexts.len()));
+        }
+        let mut pairs: Vec<(CpuId, CpuId)> = contexts
+            .iter()
+            .enumerate()
+            .flat_map(|(index, &a)| contexts[index + 1..].iter().map(move |&b| (a, b)))
+            .collect();
+        Random::new(1).shuffle(&mut pairs);
+        let (begin, ticks) = (Instant::now(), time_stamp());
+        let mut directions = Vec::with_capacity(2 * pairs.len());
+        for (done, (a, b)) in pairs.into_iter().enumerate() {
+            progress(done);
+            directions.push(direction(a, b, cancelled)?);
+            directions.push(direction(b, a, cancelled)?);
+        }
+        let elapsed = begin.elapsed();
+        let ticks = ticks.zip(time_stamp()).filter(|_| steady_counter());
+        let tsc_ghz =
+            ticks.map(|(first, last)| last.wrapping_sub(first) as f64 / elapsed.as_nanos() as f64);
+        directions.sort_by_key(|direction| (direction.from, direction.to));
+        Ok(Self { contexts, directions, tsc_ghz, elapsed })
+    }
+
+    /// The medians as a matrix, in nanoseconds. Error: more contexts than a matrix may have.
+    pub fn matrix(&self) -> Result<LatencyMatrix, LatencyError> {
+        let n = self.contexts.len();
+        let mut cells = vec![None; n * n];
+        for direction in &self.directions {
+            let index = |cpu| self.contexts.binary_search(&cpu);
+            if let (Ok(from), Ok(to)) = (index(direction.from), index(direction.to)) {
+                cells[from * n + to] = direction.quantiles().map(|quantiles| quantiles.median);
+            }
+        }
+        Ok(LatencyMatrix::new(self.contexts.clone(), LatencyUnit::Ns, cells)?)
+    }
+}
+
+/// Whether the time stamp counter runs at one rate in all power states.
+fn steady_counter() -> bool {
+    let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let flags = text.lines().find(|line| line.starts_with("flags")).unwrap_or_default();
+    ["constant_tsc", "nonstop_tsc"]
+        .iter()
+        .all(|flag| flags.split_whitespace().any(|word| word == *flag))
+}
+
+/// One direction of one pair.
+fn direction(
+    from: CpuId,
+    to: CpuId,
+    cancelled: &AtomicBool,
+) -> Result<DirectedLatency, LatencyError> {
+    // The first page is for warming up.
+    let pages = (0..=PAGES).map(|_| Page::map()).collect::<io::Result<Vec<Page>>>()?;
+    let signals = Signals::new(cancelled, Instant::now() + LONGEST);
+    let (led, followed) = std::thread::scope(|scope| {
+        let follower =
+            spawn(scope, to, &signals, || Follower::new(&signals).follow(&lines(&pages)))?;
+        let leader = spawn(scope, from, &signals, || Leader::new(&signals).lead(&lines(&pages)))
+            .inspect_err(|_| signals.stop());
+        let followed = follower
+            .join()
+            .unwrap_or_else(|_| Err(io::Error::other("a measuring thread died").into()));
+        let led = leader?
+            .join()
+            .unwrap_or_else(|_| Err(io::Error::other("a measuring thread died").into()));
+        Ok::<_, LatencyError>((led, followed))
+    })?;
+    let ((lines, waited), (_, follower_waited)) = (led?, followed?);
+    if signals.cancelled() {
+        return Err(LatencyError::Interrupted);
+    }
+    Ok(DirectedLatency { from, to, lines, waited: waited.max(follower_waited) })
+}
+
+type Worker<'scope, T> = std::thread::ScopedJoinHandle<'scope, Result<(T, f64), LatencyError>>;
+
+/// Runs `work` on a context; what it returns, and the share of the time it waited for its CPU.
+fn spawn<'scope, 'env, T: Send + 'scope>(
+    scope: &'scope std::thread::Scope<'scope, 'env>,
+    cpu: CpuId,
+    signals: &'scope Signals<'_>,
+    work: impl FnOnce() -> T + Send + 'scope,
+) -> io::Result<Worker<'scope, T>> {
+    std::thread::Builder::new().name("latency".into()).spawn_scoped(scope, move || {
+        let this = Tid(rustix::thread::gettid().as_raw_nonzero().get());
+        affinity::set(this, &CpuSet::from_iter([cpu])).inspect_err(|_| signals.stop())?;
+        let (begin, before) = (Instant::now(), run_delay());
+        let result = work();
+        let waited =
+            run_delay().saturating_sub(before).as_secs_f64() / begin.elapsed().as_secs_f64();
+        Ok((result, waited.min(1.0)))
+    })
+}
+
+/// How long the calling thread has been ready to run without running; 0 where the kernel does not
+/// say.
+fn run_delay() -> Duration {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    text.split_ascii_whitespace()
+        .nth(1)
+        .and_then(|field| field.parse().ok())
+        .map(Duration::from_nanos)
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pinwise_linux::sys;
+
+    fn two() -> Option<CpuSet> {
+        let allowed = sys::affinity(0).unwrap();
+        let two: CpuSet = allowed.iter().take(2).collect();
+        if two.len() < 2 {
+            eprintln!("left out: latency needs two contexts, and {allowed} is allowed");
+            return None;
+        }
+        Some(two)
+    }
+
+    #[test]
+    fn both_directions_of_a_pair_are_measured_and_nothing_else_is_moved() {
+        let Some(two) = two() else { return };
+        let before = sys::affinity(0).unwrap();
+        let mut heard = Vec::new();
+        let latencies =
+            Latencies::measure(&two, &AtomicBool::new(false), &mut |done| heard.push(done))
+                .unwrap();
+        assert_eq!(sys::affinity(0).unwrap(), before);
+        assert_eq!(heard, [0]);
+        let cpus: Vec<CpuId> = two.iter().collect();
+        let ends: Vec<(CpuId, CpuId)> =
+            latencies.directions.iter().map(|d| (d.from, d.to)).collect();
+        assert_eq!(ends, [(cpus[0], cpus[1]), (cpus[1], cpus[0])]);
+        for direction in &latencies.directions {
+            // On a busy machine time may run out before all lines are through.
+            assert!(
+                direction.lines.len() <= PAGES * LINES
+                    && direction.batches() <= PAGES * LINES * BATCHES
+            );
+            assert!((0.0..=1.0).contains(&direction.waited));
+            let Some(quantiles) = direction.quantiles() else { continue };
+            assert!(
+                quantiles.q05 > 0.0
+                    && quantiles.q05 <= quantiles.median
+                    && quantiles.median <= quantiles.q95
+            );
+            assert!(direction.line_medians().is_sorted());
+        }
+        let matrix = latencies.matrix().unwrap();
+        assert_eq!(matrix.contexts(), cpus);
+        assert_eq!(
+            matrix.get(0, 1),
+            latencies.directions[0].quantiles().map(|quantiles| quantiles.median)
+        );
+        assert!(
+            latencies.tsc_ghz.is_none_or(|ghz| (0.1..10.0).contains(&ghz)),
+            "{:?}",
+            latencies.tsc_ghz
+        );
+    }
+
+    #[test]
+    fn one_context_is_too_few_and_one_that_is_not_there_is_named() {
+        let measure = |cpus: &str| {
+            Latencies::measure(
+                &CpuSet::parse_list(cpus).unwrap(),
+                &AtomicBool::new(false),
+                &mut |_| {},
+            )
+            .unwrap_err()
+        };
+        assert!(matches!(measure("0"), LatencyError::TooFew(1)));
+        let first = sys::affinity(0).unwrap().first().unwrap().0;
+        // Whichever of the two threads it is, the other does not wait for it.
+        let error = measure(&format!("{first},8191"));
+        assert!(
+            matches!(error, LatencyError::Affinity(_)) && error.to_string().contains("CPU 8191"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_cancelled_measurement_ends_at_once() {
+        let Some(two) = two() else { return };
+        let done = Latencies::measure(&two, &AtomicBool::new(true), &mut |_| {});
+        assert!(matches!(done, Err(LatencyError::Interrupted)));
+    }
+
+    #[test]
+    fn the_cost_is_known_before() {
+        assert_eq!(Latencies::estimate(2), (1, Duration::from_micros(15_760)));
+        assert_eq!(Latencies::estimate(64).0, 2016);
+        assert!(Latencies::estimate(256).1 < Duration::from_secs(600));
+        assert_eq!(Latencies::estimate(0), (0, Duration::ZERO));
+    }
+
+    #[test]
+    fn lines_that_differ_are_no_unsteadiness() {
+        let lines = vec![vec![50.0, 50.0, 50.5], vec![70.0, 70.0, 70.7]];
+        let direction = DirectedLatency { from: CpuId(0), to: CpuId(1), lines, waited: 0.0 };
+        assert_eq!(direction.line_medians(), [50.0, 70.0]);
+        assert!(direction.spread().unwrap() < 0.011 && direction.batches() == 6);
+        assert_eq!(direction.quantiles().unwrap().q75, 70.0);
+        assert_eq!(DirectedLatency { lines: vec![], ..direction }.spread(), None);
+    }
+
+    #[test]
+    fn quantiles_are_of_the_nearest_rank() {
+        let quantiles = Quantiles::of((0..=100).rev().map(f64::from).collect()).unwrap();
+        assert_eq!(
+            quantiles,
+            Quantiles { q05: 5.0, q25: 25.0, median: 50.0, q75: 75.0, q95: 95.0 }
+        );
+        assert_eq!(Quantiles::of(vec![]), None);
+    }
+}

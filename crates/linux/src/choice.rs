@@ -1,0 +1,159 @@
+//! Which threads the user wants placed, by name, and why the others are left alone.
+
+use regex::Regex;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Names of threads to place, and not to. A name is the one that is shown: the comm, `comm#2` where
+/// several share it. A pattern that matches anywhere in it matches, as with grep.
+#[derive(Clone, Debug, Default)]
+pub struct Choice {
+    include: Option<Regex>,
+    exclude: Option<Regex>,
+    known: BTreeSet<String>,
+}
+
+/// A pattern for thread names that is none.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{text}' is no regular expression for thread names: {reason}")]
+pub struct ChoiceError {
+    text: String,
+    reason: String,
+}
+
+/// Why a thread is left alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Why {
+    /// It wants less than [`crate::HARDLY_RUNS`] of a CPU.
+    HardlyRuns,
+    /// Its name is not among those to place.
+    NotIncluded,
+    /// Its name is among those not to place.
+    Excluded,
+    /// It runs, and was not placed when the campaign was begun.
+    Unknown,
+}
+
+impl Choice {
+    /// Only threads whose names `include` matches, and of these none that `exclude` matches.
+    ///
+    /// # Errors
+    /// A text that is no regular expression.
+    pub fn new(include: Option<&str>, exclude: Option<&str>) -> Result<Self, ChoiceError> {
+        let compiled = |text: &str| {
+            Regex::new(text).map_err(|error| {
+                // The last line has the reason; those before it draw the pattern.
+                let reason = error
+                    .to_string()
+                    .lines()
+                    .last()
+                    .unwrap_or_default()
+                    .trim_start_matches("error: ")
+                    .to_owned();
+                ChoiceError { text: text.into(), reason }
+            })
+        };
+        let (include, exclude) =
+            (include.map(compiled).transpose()?, exclude.map(compiled).transpose()?);
+        Ok(Self { include, exclude, known: BTreeSet::new() })
+    }
+
+    /// Exactly the threads of these names, as long as there are any: those of a campaign that is
+    /// resumed. Which threads run enough was decided when it was begun; one about the limit
+    /// would be judged otherwise every other time.
+    #[must_use]
+    pub fn known(self, names: impl IntoIterator<Item = String>) -> Self {
+        Self { known: names.into_iter().collect(), ..self }
+    }
+
+    /// Why a thread that `runs`, or does not, is to be left alone; nothing where it is to be
+    /// placed.
+    pub fn why_not(&self, name: &str, runs: bool) -> Option<Why> {
+        if self.include.as_ref().is_some_and(|include| !include.is_match(name)) {
+            Some(Why::NotIncluded)
+        } else if self.exclude.as_ref().is_some_and(|exclude| exclude.is_match(name)) {
+            Some(Why::Excluded)
+        } else if self.known.contains(name) {
+            None
+        } else if !runs {
+            Some(Why::HardlyRuns)
+        } else {
+            (!self.known.is_empty()).then_some(Why::Unknown)
+        }
+    }
+}
+
+/// One line for each reason: `threads not placed, since each uses less than 1 % of a CPU:
+/// eal-intr-thread, mc-worker (4 of them)`.
+pub fn told<'a>(left_alone: impl Iterator<Item = (Why, &'a str)>) -> Vec<String> {
+    let mut reasons: BTreeMap<Why, BTreeMap<&str, usize>> = BTreeMap::new();
+    for (why, comm) in left_alone {
+        *reasons.entry(why).or_default().entry(comm).or_default() += 1;
+    }
+    let line = |(why, comms): (Why, BTreeMap<&str, usize>)| {
+        let reason = match why {
+            Why::HardlyRuns => {
+                format!("since each uses less than {:.0} % of a CPU", crate::HARDLY_RUNS * 100.0)
+            }
+            Why::NotIncluded => "since --include does not name them".to_owned(),
+            Why::Excluded => "since --exclude names them".to_owned(),
+            Why::Unknown => "since they were not when the campaign was begun".to_owned(),
+        };
+        let count = |(comm, count): (&str, usize)| {
+            if count > 1 { format!("{comm} ({count} of them)") } else { comm.into() }
+        };
+        let names: Vec<String> = comms.into_iter().map(count).collect();
+        format!("threads not placed, {reason}: {}", names.join(", "))
+    };
+    reasons.into_iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exclusion_goes_before_inclusion_and_neither_makes_a_sleeper_run() {
+        let choice = Choice::new(Some("worker|^main$"), Some("#0$")).unwrap();
+        assert_eq!(choice.why_not("rte-worker-1", true), None);
+        assert_eq!(choice.why_not("rte-worker-1", false), Some(Why::HardlyRuns));
+        assert_eq!(choice.why_not("worker#0", true), Some(Why::Excluded));
+        assert_eq!(choice.why_not("maintenance", true), Some(Why::NotIncluded));
+        assert_eq!(Choice::default().why_not("anything", true), None);
+    }
+
+    #[test]
+    fn a_resumed_campaign_places_the_threads_it_was_begun_with_and_no_others() {
+        let choice = Choice::default().known(["worker".to_owned(), "main".to_owned()]);
+        assert_eq!(choice.why_not("worker", true), None);
+        assert_eq!(
+            choice.why_not("main", false),
+            None,
+            "about the limit it hardly runs every other time"
+        );
+        assert_eq!(choice.why_not("log", true), Some(Why::Unknown));
+        assert_eq!(choice.why_not("log", false), Some(Why::HardlyRuns));
+    }
+
+    #[test]
+    fn a_pattern_that_is_none_is_named_with_the_reason_on_one_line() {
+        let error = Choice::new(None, Some("worker(")).unwrap_err().to_string();
+        assert_eq!(error, "'worker(' is no regular expression for thread names: unclosed group");
+    }
+
+    #[test]
+    fn those_left_alone_are_listed_by_reason_and_once_per_name() {
+        let left = [
+            (Why::HardlyRuns, "telemetry-v1"),
+            (Why::Excluded, "log"),
+            (Why::HardlyRuns, "mc-worker"),
+            (Why::HardlyRuns, "eal-intr-thread"),
+            (Why::HardlyRuns, "mc-worker"),
+        ];
+        let lines = [
+            "threads not placed, since each uses less than 1 % of a CPU: eal-intr-thread, mc-worker (2 of them), telemetry-v1",
+            "threads not placed, since --exclude names them: log",
+        ];
+        assert_eq!(told(left.into_iter()), lines);
+        assert!(told(std::iter::empty()).is_empty());
+    }
+}

@@ -1,0 +1,377 @@
+//! Puts a program's affinities, and the limits that were set for it, back whatever happens to
+//! pinwise.
+//!
+//! *Problem*: `kill -9` runs no destructor. A thread that pinwise confined stays confined, for
+//! good.
+//!
+//! *Method*: before the first thread is pinned a second process is started from the same program
+//! file. It leaves the session (no Ctrl-C or hangup reaches it), ignores SIGTERM, and reads a pipe
+//! whose other end only pinwise holds. Every thread is entered with its original mask *before* it
+//! is pinned: the write has returned, so the pipe keeps the entry even if pinwise dies at the next
+//! instruction. When pinwise goes, in whatever way, the kernel closes the pipe; the guardian reads
+//! the rest and the end of file, restores, and ends. The ordinary way out is the same: drop the
+//! [`Guardian`] and it waits for the other process. One path for all cases, used every time.
+//!
+//! What is restored: every entered thread that still lives (same number, same start time); then
+//! threads and child processes that were created meanwhile and inherited a pin, recognised by a
+//! mask of one CPU in a process that began with more, get their process's mask; again until two
+//! looks show nothing new. A process that was confined as a whole gets its mask back with all
+//! threads that have less. Files of control groups get the text they had. Programs that pinwise
+//! launched are ended first by SIGTERM, after two seconds by SIGKILL: nobody reads their output any
+//! more. A program launched at the very moment of the kill is found by a mark in its environment.
+//!
+//! *Limits*: whoever kills the guardian and pinwise together (a cgroup killed as a whole) leaves
+//! threads pinned. The guardian is not called pinwise, so `killall -9 pinwise` does not find it,
+//! and when it alone is killed pinwise starts another at the next step. A thread that confines
+//! itself to one CPU while it is pinned by us cannot be told from one that inherited it. The kernel
+//! remembers that a mask was set: when its cgroup's cpuset grows later, a thread that was restored
+//! keeps to its original CPUs where one that was never touched would spread.
+
+mod launched;
+
+use launched::Launched;
+pub(crate) use launched::marked;
+
+use crate::fifo::Fifo;
+use crate::process;
+use crate::sys;
+use crate::thread::{Pid, StartTime, Stat, ThreadId, Tid};
+use crate::{AffinityError, affinity};
+use pinwise_topology::CpuSet;
+use rustix::process::Signal;
+use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
+use std::fs;
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// The hidden argument with which pinwise starts itself as the guardian.
+pub const ARGUMENT: &str = "__guardian";
+/// The environment variable that marks a launched program.
+pub(crate) const MARK: &str = "PINWISE_RUN";
+/// What the guardian is called in process lists, so that `killall pinwise` leaves it alone.
+const NAME: &str = "affinity-guard";
+/// What it prints when signals can no longer end it.
+const READY: &str = "guardian ready";
+/// No restoring takes longer; a program that creates threads without pause would keep it busy for
+/// ever.
+const RESTORING: Duration = Duration::from_millis(900);
+
+/// What the guardian is told, one JSON document per line.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Entry {
+    /// A process whose threads will be pinned, with the mask its first thread had.
+    Process {
+        /// The process.
+        pid: Pid,
+        /// When it started.
+        start: StartTime,
+        /// The mask to put back.
+        mask: CpuSet,
+    },
+    /// A thread that will be pinned, with the mask it had.
+    Thread {
+        /// The thread.
+        id: ThreadId,
+        /// The mask to put back.
+        mask: CpuSet,
+    },
+    /// A process that will be confined to some of the CPUs of this mask, with all threads it has or
+    /// creates.
+    Confined {
+        /// The process.
+        pid: Pid,
+        /// When it started.
+        start: StartTime,
+        /// The mask to put back.
+        mask: CpuSet,
+    },
+    /// A file of a control group that will be written, with its text.
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The text to put back.
+        text: String,
+    },
+    /// A program with this mark in its environment is about to be started.
+    Launching {
+        /// The value of the environment variable.
+        mark: String,
+    },
+    /// It has been, as the leader of its own process group.
+    Launched {
+        /// The process.
+        pid: Pid,
+    },
+    /// It has ended and was waited for: its number may mean another process from now on.
+    Ended {
+        /// The process.
+        pid: Pid,
+    },
+}
+
+/// The guardian cannot be kept: nothing may be pinned.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "cannot keep the process that would restore affinities after a kill, so nothing is pinned: {0}"
+)]
+pub struct GuardianError(#[from] io::Error);
+
+/// Holds the guardian process; dropping it restores everything and ends launched programs.
+#[derive(Debug)]
+pub struct Guardian {
+    child: Child,
+    entries: Vec<Entry>,
+}
+
+impl Guardian {
+    /// Starts the guardian process and waits until no signal but SIGKILL can end it.
+    pub fn start() -> Result<Self, GuardianError> {
+        Ok(Self { child: spawn()?, entries: Vec::new() })
+    }
+
+    /// Tells the guardian; when this returns, what was told outlives this process. A guardian that
+    /// was killed is replaced.
+    pub fn tell(&mut self, entries: &[Entry]) -> Result<(), GuardianError> {
+        self.entries.extend_from_slice(entries);
+        if self.child.try_wait()?.is_none() && write(&mut self.child, entries).is_ok() {
+            return Ok(());
+        }
+        self.child = spawn()?;
+        Ok(write(&mut self.child, &self.entries)?)
+    }
+
+    /// What a file said when it was entered; `None`: it was not.
+    pub fn file(&self, wanted: &Path) -> Option<String> {
+        self.entries.iter().find_map(|entry| match entry {
+            Entry::File { path, text } if path == wanted => Some(text.clone()),
+            _ => None,
+        })
+    }
+
+    /// The mask a process had when it was entered as one that is confined; `None`: it was not.
+    pub fn confined(&self, wanted: Pid) -> Option<CpuSet> {
+        self.entries.iter().find_map(|entry| match entry {
+            Entry::Confined { pid, mask, .. } if *pid == wanted => Some(mask.clone()),
+            _ => None,
+        })
+    }
+
+    /// Whether a thread is entered with a mask of its own.
+    pub fn entered(&self, tid: Tid) -> bool {
+        self.entries.iter().any(|entry| matches!(entry, Entry::Thread { id, .. } if id.tid == tid))
+    }
+
+    /// The number of the guardian process.
+    pub fn pid(&self) -> Pid {
+        // Process numbers are positive ints.
+        Pid(self.child.id() as i32)
+    }
+}
+
+impl Drop for Guardian {
+    fn drop(&mut self) {
+        drop(self.child.stdin.take());
+        if !self.child.wait().is_ok_and(|status| status.success()) {
+            restore(&self.entries);
+        }
+    }
+}
+
+fn spawn() -> io::Result<Child> {
+    // Not by path: the program file may have been replaced since (a new build, a package update).
+    let mut child = Command::new("/proc/self/exe")
+        .arg0(NAME)
+        .arg(ARGUMENT)
+        .current_dir("/")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()?;
+    let lines = child.stdout.take().map(|stdout| BufReader::new(stdout).lines());
+    if lines.is_some_and(|mut lines| lines.any(|line| line.is_ok_and(|line| line == READY))) {
+        return Ok(child);
+    }
+    let status = child.wait()?;
+    Err(io::Error::other(format!("the guardian process ended at its start ({status})")))
+}
+
+fn write(child: &mut Child, entries: &[Entry]) -> io::Result<()> {
+    let mut text = Vec::new();
+    for entry in entries {
+        serde_json::to_writer(&mut text, entry)?;
+        text.push(b'\n');
+    }
+    let pipe = child.stdin.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
+    pipe.write_all(&text)
+}
+
+/// The guardian process, from start to end. The program calls it first thing when its first
+/// argument is [`ARGUMENT`].
+pub fn guardian_main() {
+    sys::ignore_signals();
+    // Fails only where this process already leads a session.
+    let _ = rustix::process::setsid();
+    let _ = rustix::thread::set_name(c"affinity-guard");
+    // Restoring must not wait behind the very threads that are crowded on one CPU; where not
+    // allowed, it may.
+    let _punctual = Fifo::raise();
+    if writeln!(io::stdout(), "{READY}").is_err() {
+        return;
+    }
+    let mut entries = Vec::new();
+    // A line without its end was never relied on: the thread in it is not pinned yet.
+    for line in io::stdin().lock().lines().map_while(Result::ok) {
+        entries.extend(serde_json::from_str(&line).ok());
+    }
+    restore(&entries);
+}
+
+/// Does what the guardian promises.
+fn restore(entries: &[Entry]) {
+    let launched = Launched::in_entries(entries);
+    launched.signal(Signal::TERM);
+    restore_files(entries);
+    restore_affinities(entries);
+    launched.end();
+}
+
+fn restore_files(entries: &[Entry]) {
+    for entry in entries {
+        if let Entry::File { path, text } = entry {
+            // Nothing written is no write; a line without a word empties the file. The group may be
+            // gone.
+            let _ = fs::write(path, if text.is_empty() { "\n" } else { text });
+        }
+    }
+}
+
+fn restore_affinities(entries: &[Entry]) {
+    for entry in entries {
+        if let Entry::Thread { id, mask } = entry
+            && id.alive()
+        {
+            // A thread that is gone needs nothing; a refusal cannot be helped here.
+            let _ = affinity::set(id.tid, mask);
+        }
+    }
+    release_heirs(entries);
+}
+
+/// Releases threads and child processes of the entered processes that nobody entered and that
+/// inherited a pin.
+pub(crate) fn release_heirs(entries: &[Entry]) {
+    let entered: HashSet<Tid> = entries
+        .iter()
+        .filter_map(|entry| if let Entry::Thread { id, .. } = entry { Some(id.tid) } else { None })
+        .collect();
+    type Release = fn(Tid, &CpuSet) -> Result<(), AffinityError>;
+    let processes: Vec<(Pid, &CpuSet, Release)> = entries
+        .iter()
+        .filter_map(|entry| {
+            let (pid, start, mask, release) = match entry {
+                Entry::Process { pid, start, mask } => {
+                    (pid, start, mask, release_inherited as Release)
+                }
+                Entry::Confined { pid, start, mask } => {
+                    (pid, start, mask, release_confined as Release)
+                }
+                _ => return None,
+            };
+            Stat::read(*pid, pid.main())
+                .is_ok_and(|stat| stat.start == *start)
+                .then_some((*pid, mask, release))
+        })
+        .collect();
+    let deadline = Instant::now() + RESTORING;
+    let mut looked_at = entered;
+    let mut quiet = 0;
+    while quiet < 2 && Instant::now() < deadline {
+        let everything = process::all().unwrap_or_default();
+        let mut found = false;
+        for &(pid, mask, release) in &processes {
+            let family = std::iter::once(pid).chain(process::descendants(&[pid], &everything));
+            for tid in family.flat_map(|pid| process::threads(pid).unwrap_or_default()) {
+                if looked_at.insert(tid) {
+                    found = true;
+                    let _ = release(tid, mask);
+                }
+            }
+        }
+        quiet = if found { 0 } else { quiet + 1 };
+    }
+}
+
+/// Gives a thread that nobody entered the mask of its process where it inherited a pin: threads are
+/// only ever pinned to one CPU.
+pub(crate) fn release_inherited(tid: Tid, process: &CpuSet) -> Result<(), AffinityError> {
+    if process.len() > 1 && affinity::get(tid)?.len() == 1 {
+        affinity::set(tid, process)
+    } else {
+        Ok(())
+    }
+}
+
+/// Gives a thread of a process that was confined the process's mask, where it has some of it only.
+fn release_confined(tid: Tid, process: &CpuSet) -> Result<(), AffinityError> {
+    let now = affinity::get(tid)?;
+    if now != *process && now.difference(process).is_empty() {
+        affinity::set(tid, process)
+    } else {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_are_one_line_each_and_come_back_as_they_were() {
+        let id = ThreadId { pid: Pid(7), tid: Tid(8), start: StartTime(9) };
+        let mask = CpuSet::parse_list("0,9000").unwrap();
+        let entries = [
+            Entry::Process { pid: Pid(7), start: StartTime(9), mask: mask.clone() },
+            Entry::Thread { id, mask },
+            Entry::Launching { mark: "1-2\n3".into() },
+            Entry::File { path: "/sys/fs/cgroup/a b/cpu.max".into(), text: "max 100000\n".into() },
+        ];
+        for entry in entries {
+            let line = serde_json::to_string(&entry).unwrap();
+            assert!(!line.contains('\n'));
+            assert_eq!(serde_json::from_str::<Entry>(&line).unwrap(), entry);
+        }
+    }
+
+    #[test]
+    fn files_say_again_what_they_said() {
+        let folder = tempfile::tempdir().unwrap();
+        let (quota, cpus) = (folder.path().join("cpu.max"), folder.path().join("cpuset.cpus"));
+        fs::write(&quota, "200000 100000").unwrap();
+        fs::write(&cpus, "0").unwrap();
+        let entry =
+            |path: &Path, text: &str| Entry::File { path: path.to_owned(), text: text.into() };
+        restore(&[
+            entry(&quota, "max 100000\n"),
+            entry(&cpus, ""),
+            entry(&folder.path().join("gone/x"), "1"),
+        ]);
+        assert_eq!(fs::read_to_string(&quota).unwrap(), "max 100000\n");
+        assert_eq!(fs::read_to_string(&cpus).unwrap(), "\n", "an empty one inherits again");
+    }
+
+    #[test]
+    fn a_program_whose_launch_was_cut_short_is_found_by_its_mark() {
+        let mark = format!("test-{}", std::process::id());
+        let mut child = Command::new("sleep").arg("30").env(MARK, &mark).spawn().unwrap();
+        restore(&[Entry::Launching { mark }]);
+        let status = child.wait().unwrap();
+        assert_eq!(
+            std::os::unix::process::ExitStatusExt::signal(&status),
+            Some(Signal::TERM.as_raw())
+        );
+    }
+}

@@ -1,0 +1,242 @@
+//! Starting a program, and how it ended.
+
+use crate::guardian::{Entry, Guardian, MARK, marked};
+use crate::stream::{Streams, Tail, follow};
+use crate::target::TargetError;
+use crate::thread::Pid;
+use pinwise_figures::duration;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid as RawPid, PidfdFlags, Signal, WaitId, WaitIdOptions};
+use rustix::process::{getpgid, kill_process, kill_process_group, pidfd_open, waitid};
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// How long a program may take to end after SIGTERM.
+pub(crate) const GRACE: Duration = Duration::from_secs(2);
+
+/// What to do about a program that did all it had to, while it should have gone on.
+const WHOLE_RUNS: &str = "; a program that runs to its end is measured by whole runs: --metric runtime, or --per-run for a number that it prints";
+
+/// Where a launched program's output goes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Output {
+    /// To us: a meter may read it, and its last line explains a failure.
+    #[default]
+    Read,
+    /// Nowhere.
+    Null,
+    /// To a file, made or emptied first.
+    File(PathBuf),
+}
+
+/// A program to start.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Launch {
+    /// The program, found on PATH.
+    pub program: OsString,
+    /// Its arguments.
+    pub arguments: Vec<OsString>,
+    /// Environment variables set on top of ours.
+    pub environment: Vec<(OsString, OsString)>,
+    /// Where it runs; here by default.
+    pub directory: Option<PathBuf>,
+    /// What it reads; nothing by default.
+    pub stdin: Option<PathBuf>,
+    /// Where its standard output goes.
+    pub stdout: Output,
+    /// Where its standard error goes.
+    pub stderr: Output,
+}
+
+/// A launched program. Until [`Running::wait`] its number, also as a process group, means nothing
+/// else, even when it has ended.
+#[derive(Debug)]
+pub struct Running {
+    /// The process.
+    pub child: Child,
+    /// The end of its standard error.
+    pub stderr: Option<Tail>,
+    /// The end of its standard output.
+    pub stdout: Option<Tail>,
+    /// When it began to run, a moment after its exec.
+    pub begin: Instant,
+    /// What is in its environment and in that of everything it starts.
+    mark: String,
+}
+
+impl Running {
+    /// The number of the process, and of its process group.
+    pub fn pid(&self) -> Pid {
+        // Process numbers are positive ints.
+        Pid(self.child.id() as i32)
+    }
+
+    /// Begins to read what is piped.
+    pub fn streams(&mut self) -> io::Result<Streams> {
+        let mut streams = Streams::default();
+        if let Some(pipe) = self.child.stdout.take() {
+            let (lines, tail) = follow(pipe)?;
+            streams.stdout = Some(lines);
+            self.stdout = Some(tail);
+        }
+        if let Some(pipe) = self.child.stderr.take() {
+            let (lines, tail) = follow(pipe)?;
+            streams.stderr = Some(lines);
+            self.stderr = Some(tail);
+        }
+        Ok(streams)
+    }
+
+    /// Its exit status, once it has ended; its number stays its own.
+    pub fn status(&self) -> Option<ExitStatus> {
+        let pid = RawPid::from_raw(self.pid().0)?;
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        let status = waitid(WaitId::Pid(pid), options).ok()??;
+        // The form of wait(2): the status in the second byte, a signal in the first.
+        Some(ExitStatus::from_raw(match status.exit_status() {
+            Some(code) => (code & 0xff) << 8,
+            None => status.terminating_signal().unwrap_or_default(),
+        }))
+    }
+
+    /// What to say about its end; many programs complain on their standard output.
+    pub fn ended(&self, name: &str, status: ExitStatus) -> TargetError {
+        let last = [&self.stderr, &self.stdout].into_iter().find_map(|tail| tail.as_ref()?.last());
+        let last = last.map(|line| format!("; its last line was: {line}")).unwrap_or_default();
+        let remedy = if status.success() { WHOLE_RUNS } else { "" };
+        TargetError::Ended {
+            name: name.into(),
+            how: format!(" ({status}) {} after its start", duration(self.begin.elapsed())),
+            last: format!("{last}{remedy}"),
+        }
+    }
+
+    /// A handle on its end.
+    pub fn exit(&self) -> io::Result<Exit> {
+        Exit::of(self.pid())
+    }
+
+    /// Ends it, its process group, and what it has started that left the group: asks, and after a
+    /// while does not ask.
+    pub fn end(&self) {
+        let Some(group) = RawPid::from_raw(self.pid().0) else { return };
+        let strangers = || {
+            let in_group = |pid: RawPid| getpgid(Some(pid)).is_ok_and(|its| its == group);
+            marked(std::slice::from_ref(&self.mark)).into_iter().filter(move |&pid| !in_group(pid))
+        };
+        if self.status().is_none() {
+            let _ = kill_process_group(group, Signal::TERM);
+            for pid in strangers() {
+                let _ = kill_process(pid, Signal::TERM);
+            }
+            let _ = self.exit().and_then(|exit| exit.within(GRACE));
+        }
+        let _ = kill_process_group(group, Signal::KILL);
+        let begin = Instant::now();
+        // One that has been killed shows no environment any more; one that is created meanwhile is
+        // found the next time.
+        while begin.elapsed() < GRACE {
+            let left: Vec<RawPid> = strangers().collect();
+            if left.is_empty() {
+                break;
+            }
+            for pid in left {
+                let _ = kill_process(pid, Signal::KILL);
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Gives its number up.
+    pub fn wait(&mut self) -> io::Result<ExitStatus> {
+        self.child.wait()
+    }
+}
+
+/// Becomes readable when a process ends.
+#[derive(Debug)]
+pub struct Exit(OwnedFd);
+
+impl Exit {
+    /// Of a process that has not been waited for.
+    pub fn of(pid: Pid) -> io::Result<Self> {
+        let pid = RawPid::from_raw(pid.0).ok_or(io::ErrorKind::InvalidInput)?;
+        Ok(Self(pidfd_open(pid, PidfdFlags::empty())?))
+    }
+
+    /// Waits for the end, at most for `time`; answers whether it has come.
+    pub fn within(&self, time: Duration) -> io::Result<bool> {
+        let timeout =
+            Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };
+        match poll(&mut [PollFd::new(&self.0, PollFlags::IN)], Some(&timeout)) {
+            Ok(ready) => Ok(ready > 0),
+            Err(rustix::io::Errno::INTR) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl Launch {
+    /// The program's name.
+    pub fn name(&self) -> String {
+        Path::new(&self.program).file_name().unwrap_or(&self.program).to_string_lossy().into_owned()
+    }
+
+    /// Starts it as the leader of its own process group, so that Ctrl-C reaches only us and its
+    /// children end with it. The guardian learns of it before and after.
+    pub fn start(&self, guardian: &mut Guardian) -> Result<Running, TargetError> {
+        let failed = |cause| TargetError::Launch {
+            program: self.program.to_string_lossy().into_owned(),
+            cause,
+        };
+        let mark = mark();
+        let mut command = Command::new(&self.program);
+        command
+            .args(&self.arguments)
+            .envs(self.environment.iter().map(|(name, value)| (name, value)));
+        command.env(MARK, &mark).process_group(0);
+        if let Some(directory) = &self.directory {
+            command.current_dir(directory);
+        }
+        command.stdin(match &self.stdin {
+            Some(path) => File::open(path).map_err(failed)?.into(),
+            None => Stdio::null(),
+        });
+        command
+            .stdout(stdio(&self.stdout).map_err(failed)?)
+            .stderr(stdio(&self.stderr).map_err(failed)?);
+        guardian.tell(&[Entry::Launching { mark: mark.clone() }])?;
+        let child = command.spawn().map_err(failed)?;
+        let running = Running { child, stderr: None, stdout: None, begin: Instant::now(), mark };
+        // Where the guardian cannot be told it finds the program by its mark.
+        guardian.tell(&[Entry::Launched { pid: running.pid() }])?;
+        Ok(running)
+    }
+}
+
+fn stdio(output: &Output) -> io::Result<Stdio> {
+    Ok(match output {
+        Output::Read => Stdio::piped(),
+        Output::Null => Stdio::null(),
+        Output::File(path) => File::create(path)?.into(),
+    })
+}
+
+/// Different for every launch on this machine.
+fn mark() -> String {
+    static LAUNCHES: AtomicU64 = AtomicU64::new(0);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    format!(
+        "{}-{}-{}",
+        std::process::id(),
+        LAUNCHES.fetch_add(1, Ordering::Relaxed),
+        now.as_nanos()
+    )
+}

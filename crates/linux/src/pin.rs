@@ -1,0 +1,392 @@
+//! Pinning a program's threads by name while they come and go.
+//!
+//! Names are those of [`crate::role`]: comm and order of creation. Both settle only as a program
+//! starts up: a new thread carries its creator's comm until it gives itself one, and `pigz` becomes
+//! `pigz#0` when the second appears. So names are worked out again whenever something changed, and
+//! a thread moves when its name says so.
+//!
+//! A new thread inherits the affinity of the one that created it: a thread that is not to be pinned
+//! and appears with the CPUs of a pinned one gets its process's own affinity back, as it would have
+//! without us.
+//!
+//! Limit: between two looks (1 ms while threads appear, then up to 20 ms) a new thread runs where
+//! its creator is pinned.
+
+use crate::affinity::{self, AffinityError};
+use crate::ledger::Ledger;
+use crate::role::{self, Found};
+use crate::roster::{Roster, Scope};
+use crate::thread::{Pid, Stat, ThreadId, Tid};
+use pinwise_measure::Thread;
+use pinwise_topology::CpuSet;
+use std::collections::{BTreeMap, HashSet};
+use std::io;
+use std::time::{Duration, Instant};
+
+/// Between looks while something changes.
+const SHORTEST: Duration = Duration::from_millis(1);
+/// Between looks when nothing has changed for long; also how often other processes are looked for.
+const LONGEST: Duration = Duration::from_millis(20);
+/// A thread of age t that was not asked for its comm for t/8 is asked again, at the latest after
+/// this.
+const RENAMED: Duration = Duration::from_millis(250);
+
+/// Whether threads that have ended count when others of their comm are numbered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// They do: every run of a program that is watched from its start has the same names, however
+    /// its threads end.
+    Count,
+    /// They do not: in a program that is met while it runs, a worker that is created again has the
+    /// name of the one before.
+    Forgotten,
+}
+
+/// Threads to pin, by name, in a program that runs.
+#[derive(Debug)]
+pub struct Pinner {
+    roster: Roster,
+    wanted: Vec<(String, CpuSet)>,
+    ended: Ended,
+    ledger: Option<Ledger>,
+    seen: Vec<Seen>,
+    /// For which of the wanted names there was a thread.
+    found: HashSet<usize>,
+    interval: Duration,
+    looked_for_processes: Instant,
+}
+
+/// A thread that was seen.
+#[derive(Debug)]
+pub struct Seen {
+    /// Which thread.
+    pub id: ThreadId,
+    /// Its name as the kernel has it.
+    pub comm: String,
+    process: usize,
+    /// It has not ended.
+    pub alive: bool,
+    /// It appeared since the last look.
+    new: bool,
+    since: Instant,
+    /// When it was asked for its comm.
+    asked: Instant,
+    /// Which of the wanted names it has; it was put there, or was refused and told so.
+    place: Option<usize>,
+}
+
+/// A thread that was found and pinned, or refused.
+#[derive(Debug)]
+pub struct Pinned {
+    /// Its name in the plan.
+    pub name: String,
+    /// Which thread.
+    pub tid: Tid,
+    /// Where it is to run.
+    pub cpus: CpuSet,
+    /// Why it is not there.
+    pub result: Result<(), AffinityError>,
+}
+
+impl Pinner {
+    /// For the threads of a program. Error: `/proc` or the cgroup cannot be read.
+    pub fn new(scope: Scope, wanted: Vec<(String, CpuSet)>, ended: Ended) -> io::Result<Self> {
+        let roster = Roster::new(scope)?;
+        let mut pinner = Self {
+            roster,
+            wanted,
+            ended,
+            ledger: None,
+            seen: Vec::new(),
+            found: HashSet::new(),
+            interval: SHORTEST,
+            looked_for_processes: Instant::now(),
+        };
+        let first = pinner.roster.threads().map(|(member, id)| (id, member.root)).collect();
+        pinner.meet(first);
+        // Whatever their affinity is now, it is not inherited from a thread that we pinned.
+        pinner.seen.iter_mut().for_each(|seen| seen.new = false);
+        Ok(pinner)
+    }
+
+    /// Has the affinities that pins replace noted before, so that they can be given back.
+    pub fn noting(self, ledger: Ledger) -> Self {
+        Self { ledger: Some(ledger), ..self }
+    }
+
+    /// Pins what has appeared or changed its name since the last look; gives these threads. About
+    /// 20 us where nothing has.
+    ///
+    /// # Errors
+    /// `/proc` or the cgroup cannot be read, or a replaced affinity not be noted. A thread that is
+    /// refused is no error, it is told once.
+    pub fn look(&mut self) -> io::Result<Vec<Pinned>> {
+        let now = Instant::now();
+        let changes = if self.interval >= LONGEST || now - self.looked_for_processes >= LONGEST {
+            self.looked_for_processes = now;
+            self.roster.look()?
+        } else {
+            self.roster.look_at_threads()
+        };
+        let gone: HashSet<ThreadId> = changes.gone.into_iter().collect();
+        self.seen
+            .iter_mut()
+            .filter(|seen| gone.contains(&seen.id))
+            .for_each(|seen| seen.alive = false);
+        if self.ended == Ended::Forgotten {
+            self.seen.retain(|seen| seen.alive);
+        }
+        let new: Vec<(ThreadId, usize)> = changes
+            .new
+            .iter()
+            .filter_map(|id| Some((*id, self.roster.member(id.pid)?.root)))
+            .collect();
+        let came_or_went = !new.is_empty() || !gone.is_empty();
+        self.meet(new);
+        let changed = self.ask_for_names(now) || came_or_went;
+        self.interval = if changed { SHORTEST } else { (self.interval * 5 / 4).min(LONGEST) };
+        self.place()
+    }
+
+    /// After how long to look again: short while threads appear.
+    pub fn interval(&self) -> Duration {
+        self.interval
+    }
+
+    /// The names for which no thread was pinned or refused yet.
+    pub fn missing(&self) -> Vec<&str> {
+        let missing = |(index, (name, _))| (!self.found.contains(&index)).then_some(name);
+        self.wanted
+            .iter()
+            .map(|(name, cpus)| (name.as_str(), cpus))
+            .enumerate()
+            .filter_map(missing)
+            .collect()
+    }
+
+    /// Whether every process has ended.
+    pub fn ended(&self) -> bool {
+        self.roster.members().is_empty()
+    }
+
+    /// The threads that have a name, in the order of creation, and their names.
+    pub fn seen(&self) -> (&[Seen], Vec<Thread>) {
+        let found: Vec<Found<'_>> = self
+            .seen
+            .iter()
+            .map(|seen| Found { comm: &seen.comm, process: seen.process })
+            .collect();
+        let names = role::name(&found);
+        (&self.seen, names)
+    }
+
+    fn meet(&mut self, new: Vec<(ThreadId, usize)>) {
+        let since = Instant::now();
+        self.seen.extend(new.into_iter().map(|(id, process)| {
+            let comm = Stat::read(id.pid, id.tid).map(|stat| stat.comm).unwrap_or_default();
+            Seen { id, comm, process, alive: true, new: true, since, asked: since, place: None }
+        }));
+    }
+
+    /// Asks threads for their comm, the young ones often; answers whether one has changed.
+    fn ask_for_names(&mut self, now: Instant) -> bool {
+        let mut changed = false;
+        for seen in self.seen.iter_mut().filter(|seen| seen.alive) {
+            if now - seen.asked >= ((seen.asked - seen.since) / 8).min(RENAMED)
+                && let Ok(stat) = Stat::read(seen.id.pid, seen.id.tid)
+            {
+                seen.asked = now;
+                changed |= stat.comm != seen.comm;
+                seen.comm = stat.comm;
+            }
+        }
+        changed
+    }
+
+    /// What the next look would do to the threads that are there now, without doing it: each with
+    /// the CPUs it may use now.
+    pub fn preview(&self) -> Vec<(Pinned, CpuSet)> {
+        let moves = self.moves().into_iter().filter_map(|(index, wanted)| {
+            let (name, cpus) = self.wanted[wanted?].clone();
+            let tid = self.seen[index].id.tid;
+            let (now, result) = affinity::get(tid)
+                .map_or_else(|error| (CpuSet::new(), Err(error)), |now| (now, Ok(())));
+            Some((Pinned { name, tid, cpus, result }, now))
+        });
+        moves.collect()
+    }
+
+    /// The living threads that are not where their name says, and which of the wanted names they
+    /// have.
+    fn moves(&self) -> Vec<(usize, Option<usize>)> {
+        if self.wanted.is_empty() {
+            return Vec::new();
+        }
+        let (_, names) = self.seen();
+        let named = names.iter().zip(&self.seen).enumerate().filter(|(_, (_, seen))| seen.alive);
+        let wanted = |name: &str| self.wanted.iter().position(|(wanted, _)| wanted == name);
+        let moves = named.filter_map(|(index, (thread, seen))| match wanted(&thread.name) {
+            wanted if wanted.is_some() => (wanted != seen.place).then_some((index, wanted)),
+            none => (seen.place.is_some() || seen.new && self.inherited(seen.id.tid))
+                .then_some((index, none)),
+        });
+        moves.collect()
+    }
+
+    /// Notes the affinities of threads that are about to be pinned for the first time.
+    fn note(&mut self, moves: &[(usize, Option<usize>)]) -> io::Result<()> {
+        let Some(ledger) = &self.ledger else { return Ok(()) };
+        let mut replaced: BTreeMap<Pid, Vec<(ThreadId, CpuSet)>> = BTreeMap::new();
+        for &(index, wanted) in moves {
+            let Seen { id, place, .. } = self.seen[index];
+            // One that is gone will not be pinned.
+            if wanted.is_some()
+                && place.is_none()
+                && let Ok(mask) = affinity::get(id.tid)
+            {
+                replaced.entry(id.pid).or_default().push((id, mask));
+            }
+        }
+        for (pid, threads) in replaced {
+            if let Some(member) = self.roster.member(pid) {
+                ledger.note(member, &threads)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn place(&mut self) -> io::Result<Vec<Pinned>> {
+        let moves = self.moves();
+        self.note(&moves)?;
+        let mut news = Vec::new();
+        for (index, wanted) in moves {
+            let id = self.seen[index].id;
+            match wanted {
+                Some(wanted) => {
+                    let (name, cpus) = self.wanted[wanted].clone();
+                    let result = affinity::set(id.tid, &cpus);
+                    if matches!(result, Err(AffinityError::Gone(_))) {
+                        continue;
+                    }
+                    self.found.insert(wanted);
+                    news.push(Pinned { name, tid: id.tid, cpus, result });
+                }
+                None => {
+                    if let Some(member) = self.roster.member(id.pid) {
+                        // It has ended, or its process may not be touched: then it was not pinned
+                        // by us either.
+                        let _ = affinity::set(id.tid, &member.mask);
+                    }
+                }
+            }
+            self.seen[index].place = wanted;
+        }
+        self.seen.iter_mut().for_each(|seen| seen.new = false);
+        Ok(news)
+    }
+
+    /// Whether a thread has exactly the CPUs that a pinned one has.
+    fn inherited(&self, tid: Tid) -> bool {
+        let used = || self.seen.iter().filter_map(|seen| self.wanted.get(seen.place?));
+        affinity::get(tid).is_ok_and(|own| used().any(|(_, cpus)| *cpus == own))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::Killed;
+    use std::process::{Command, Stdio};
+
+    /// A shell that waits for a line.
+    fn program() -> (Killed, Pid) {
+        let mut command = Command::new("sh");
+        let child = command
+            .args(["-c", "echo started; read -r line"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
+        let mut child = child.spawn().unwrap();
+        let pid = Pid(child.id() as i32);
+        let mut line = String::new();
+        std::io::BufRead::read_line(
+            &mut std::io::BufReader::new(child.stdout.take().unwrap()),
+            &mut line,
+        )
+        .unwrap();
+        (Killed(child), pid)
+    }
+
+    #[test]
+    fn threads_are_pinned_by_name_and_those_not_found_are_known() {
+        let (_child, pid) = program();
+        let mine = affinity::get(pid.main()).unwrap();
+        let one: CpuSet = mine.first().into_iter().collect();
+        let wanted = vec![("sh".to_owned(), one.clone()), ("nobody".to_owned(), one.clone())];
+        let mut pinner = Pinner::new(Scope::Trees(vec![pid]), wanted, Ended::Forgotten).unwrap();
+        let news = pinner.look().unwrap();
+        assert_eq!(news.len(), 1);
+        assert_eq!((news[0].name.as_str(), news[0].tid), ("sh", pid.main()));
+        assert!(news[0].result.is_ok());
+        assert_eq!(affinity::get(pid.main()).unwrap(), one);
+        assert_eq!(pinner.missing(), ["nobody"]);
+        assert!(pinner.look().unwrap().is_empty(), "nothing new, nothing done");
+        assert!(!pinner.ended());
+    }
+
+    #[test]
+    fn a_refused_thread_is_told_once() {
+        let (_child, pid) = program();
+        let none: CpuSet = [pinwise_topology::CpuId(8191)].into_iter().collect();
+        let mut pinner =
+            Pinner::new(Scope::Trees(vec![pid]), vec![("sh".to_owned(), none)], Ended::Forgotten)
+                .unwrap();
+        let news = pinner.look().unwrap();
+        assert!(matches!(news[0].result, Err(AffinityError::Excluded { .. })));
+        assert!(pinner.look().unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_child_does_not_inherit_the_pin_of_its_parent() {
+        let mut command = Command::new("sh");
+        let child = command
+            .args(["-c", "read -r line; sleep 10 & wait"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null());
+        let mut child = Killed(child.spawn().unwrap());
+        let pid = Pid(child.0.id() as i32);
+        let mine = affinity::get(pid.main()).unwrap();
+        let one: CpuSet = mine.first().into_iter().collect();
+        let mut pinner =
+            Pinner::new(Scope::Trees(vec![pid]), vec![("sh".to_owned(), one)], Ended::Forgotten)
+                .unwrap();
+        assert_eq!(pinner.look().unwrap().len(), 1);
+        std::io::Write::write_all(&mut child.0.stdin.take().unwrap(), b"go\n").unwrap();
+        // The child appears when the shell gets to it; bounded by 10 s.
+        for _ in 0..1000 {
+            pinner.look().unwrap();
+            if let Some(born) = pinner.roster.members().iter().find(|member| member.pid != pid) {
+                assert_eq!(affinity::get(born.pid.main()).unwrap(), mine);
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        panic!("no child");
+    }
+
+    #[test]
+    fn a_program_that_ended_has_no_processes() {
+        let (child, pid) = program();
+        let mut pinner =
+            Pinner::new(Scope::Trees(vec![pid]), Vec::new(), Ended::Forgotten).unwrap();
+        drop(child);
+        // A process that was killed may take a moment to go; bounded by 10 s.
+        for _ in 0..1000 {
+            pinner.look().unwrap();
+            if pinner.ended() {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        panic!("still there");
+    }
+}

@@ -1,0 +1,303 @@
+//! The processes and threads of a target, as they come and go.
+//!
+//! A target is one process or several, with the children they create while they are watched, or
+//! everything in a cgroup. Polling `/proc` misses threads that live for less than the time between
+//! two looks; those are too short to place anyway.
+
+use crate::affinity;
+use crate::births::Births;
+use crate::process;
+use crate::sys;
+use crate::thread::{Pid, StartTime, Stat, ThreadId, Tid};
+use pinwise_topology::CpuSet;
+use std::collections::HashSet;
+use std::fs::File;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Which processes are meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// These, and children they create from now on.
+    Processes(Vec<Pid>),
+    /// These with all their descendants.
+    Trees(Vec<Pid>),
+    /// Every process in this cgroup and those below it: its directory, or its path as in
+    /// `/proc/PID/cgroup`.
+    Cgroup(PathBuf),
+}
+
+/// A process of the target.
+#[derive(Clone, Debug)]
+pub struct Member {
+    /// Its number.
+    pub pid: Pid,
+    pub(crate) start: StartTime,
+    /// Which of the processes that the user named it is or descends from.
+    pub(crate) root: usize,
+    /// On which CPUs it may run as far as anyone but us decides.
+    pub(crate) mask: CpuSet,
+    /// In the order of creation.
+    pub threads: Vec<ThreadId>,
+    /// The directory of its threads, which tells how many there are; `None` where it is not kept
+    /// open.
+    pub(crate) task: Option<Arc<File>>,
+    /// How many links it had before the threads were listed: two more than there were threads.
+    pub(crate) links: usize,
+}
+
+impl Member {
+    /// Whether it has more threads or fewer than when they were listed.
+    fn changed(&self) -> bool {
+        // What is left of the last one is an exit status, which counts as a thread.
+        self.links() != self.links || self.threads.len() == 1 && process::ended(self.pid)
+    }
+
+    /// 0 where it has ended.
+    fn links(&self) -> usize {
+        let directory = match &self.task {
+            Some(task) => rustix::fs::fstat(task),
+            None => rustix::fs::stat(format!("/proc/{}/task", self.pid)),
+        };
+        directory.map_or(0, |directory| directory.st_nlink as usize)
+    }
+}
+
+/// Of so many processes the directory is kept open: a process may have 1,024 files open, unless
+/// told otherwise.
+const KEPT: usize = 64;
+
+/// What a look found, compared with the look before.
+#[derive(Clone, Debug, Default)]
+pub struct Changes {
+    /// Threads that have appeared.
+    pub new: Vec<ThreadId>,
+    /// Threads that have ended.
+    pub gone: Vec<ThreadId>,
+}
+
+/// The processes and threads of a target.
+#[derive(Debug)]
+pub struct Roster {
+    scope: Scope,
+    members: Vec<Member>,
+    /// Processes that exist and are no members.
+    strangers: HashSet<Pid>,
+    births: Births,
+}
+
+impl Roster {
+    /// Takes the first look.
+    pub fn new(scope: Scope) -> io::Result<Self> {
+        let (births, strangers) = (Births::default(), HashSet::new());
+        let mut roster = Self { scope, members: Vec::new(), strangers, births };
+        let everything = process::all()?;
+        match roster.scope.clone() {
+            Scope::Processes(roots) => {
+                roots.iter().enumerate().for_each(|(root, &pid)| roster.join(pid, root, None))
+            }
+            Scope::Trees(roots) => {
+                for (root, &pid) in roots.iter().enumerate() {
+                    roster.join(pid, root, None);
+                    for pid in process::descendants(&[pid], &everything) {
+                        roster.join(pid, root, None);
+                    }
+                }
+            }
+            Scope::Cgroup(cgroup) => {
+                process::in_cgroup(&cgroup)?.into_iter().for_each(|pid| roster.join(pid, 0, None))
+            }
+        }
+        roster.members.sort_by_key(|member| (member.root, member.start, member.pid));
+        let members: HashSet<Pid> = roster.members.iter().map(|member| member.pid).collect();
+        roster.strangers = everything.into_iter().filter(|pid| !members.contains(pid)).collect();
+        roster.look_at_threads();
+        Ok(roster)
+    }
+
+    /// Looks again: 20 us for a process of ten threads, and 0.1 ms per hundred processes of the
+    /// machine.
+    pub fn look(&mut self) -> io::Result<Changes> {
+        let listed = match &self.scope {
+            Scope::Cgroup(cgroup) => match process::in_cgroup(cgroup) {
+                // The cgroup is removed when its last process has ended.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+                listed => listed?,
+            },
+            Scope::Processes(_) | Scope::Trees(_) => process::all()?,
+        };
+        let members: HashSet<Pid> = self.members.iter().map(|member| member.pid).collect();
+        for &pid in listed.iter().filter(|pid| !members.contains(pid)) {
+            match self.scope {
+                Scope::Cgroup(_) => self.join(pid, 0, None),
+                _ if self.strangers.contains(&pid) => {}
+                _ => {
+                    let parent = Stat::read(pid, pid.main()).ok().map(|stat| stat.parent);
+                    let parent = self.members.iter().find(|member| Some(member.pid) == parent);
+                    match parent.map(|parent| (parent.root, parent.mask.clone())) {
+                        Some((root, mask)) => self.join(pid, root, Some(mask)),
+                        None => drop(self.strangers.insert(pid)),
+                    }
+                }
+            }
+        }
+        let listed: HashSet<Pid> = listed.into_iter().collect();
+        self.strangers.retain(|pid| listed.contains(pid));
+        Ok(self.look_at_threads())
+    }
+
+    /// Finds what [`look`](Self::look) finds, and lists the machine's processes only where
+    /// something was created.
+    pub fn look_if_born(&mut self) -> io::Result<()> {
+        // Into a cgroup processes are also moved.
+        if self.births.any() || matches!(self.scope, Scope::Cgroup(_)) {
+            self.look()?;
+        } else {
+            self.look_at_threads();
+        }
+        Ok(())
+    }
+
+    /// Finds what [`look_at_threads`](Self::look_at_threads) finds, but for a thread that took the
+    /// place of one that ended; lists only where the number of threads is another: 2 us for a
+    /// process that stays as it is.
+    pub fn glance(&mut self) {
+        if self.members.iter().any(Member::changed) {
+            self.look_at_threads();
+        }
+    }
+
+    /// The processes, as of the last look.
+    pub fn members(&self) -> &[Member] {
+        &self.members
+    }
+
+    /// The threads with their processes, as of the last look.
+    pub fn threads(&self) -> impl Iterator<Item = (&Member, ThreadId)> {
+        self.members.iter().flat_map(|member| member.threads.iter().map(move |&id| (member, id)))
+    }
+
+    /// CPU time of the processes that are members now, since each began.
+    pub fn cpu_time(&self) -> Duration {
+        self.members.iter().filter_map(|member| sys::cpu_time(member.pid.0).ok()).sum()
+    }
+
+    /// The process a thread belongs to.
+    pub(crate) fn member(&self, pid: Pid) -> Option<&Member> {
+        self.members.iter().find(|member| member.pid == pid)
+    }
+
+    /// A child created by a pinned thread inherits the pin; then its parent's mask is what it would
+    /// have.
+    fn join(&mut self, pid: Pid, root: usize, parent: Option<CpuSet>) {
+        let (Ok(stat), Ok(own)) = (Stat::read(pid, pid.main()), affinity::get(pid.main())) else {
+            return;
+        };
+        let mask = match parent {
+            Some(parent) if own.len() == 1 && parent.len() > 1 => parent,
+            _ => own,
+        };
+        let task = (self.members.len() < KEPT)
+            .then(|| File::open(format!("/proc/{pid}/task")).ok())
+            .flatten();
+        let (task, threads) = (task.map(Arc::new), Vec::new());
+        self.members.push(Member { pid, start: stat.start, root, mask, threads, task, links: 0 });
+    }
+
+    /// Looks at the threads of the processes known so far: 10 us for a process of ten.
+    pub fn look_at_threads(&mut self) -> Changes {
+        let mut changes = Changes::default();
+        for member in &mut self.members {
+            member.links = member.links();
+            let listed = process::threads(member.pid).unwrap_or_default();
+            let known: HashSet<Tid> = member.threads.iter().map(|id| id.tid).collect();
+            let still: HashSet<Tid> = listed.iter().copied().collect();
+            changes.gone.extend(member.threads.extract_if(.., |id| !still.contains(&id.tid)));
+            for tid in listed.into_iter().filter(|tid| !known.contains(tid)) {
+                if let Ok(stat) = Stat::read(member.pid, tid)
+                    && !stat.dead()
+                {
+                    let id = ThreadId { pid: member.pid, tid, start: stat.start };
+                    member.threads.push(id);
+                    changes.new.push(id);
+                }
+            }
+        }
+        self.members.retain(|member| !member.threads.is_empty() && !process::ended(member.pid));
+        changes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Child, Command, Stdio};
+    use std::sync::Barrier;
+    use std::time::Instant;
+
+    fn shell(script: &str) -> (Child, Roster) {
+        let child = Command::new("sh").args(["-c", script]).stdin(Stdio::piped()).spawn().unwrap();
+        let roster = Roster::new(Scope::Processes(vec![Pid(child.id() as i32)])).unwrap();
+        (child, roster)
+    }
+
+    /// Looks until it is so.
+    fn until(roster: &mut Roster, look: impl Fn(&mut Roster), so: impl Fn(&Roster) -> bool) {
+        let begin = Instant::now();
+        while !so(roster) {
+            assert!(begin.elapsed() < Duration::from_secs(20), "{roster:?}");
+            std::thread::sleep(Duration::from_millis(1));
+            look(roster);
+        }
+    }
+
+    #[test]
+    fn a_child_that_begins_is_found_and_a_glance_finds_a_process_that_ends() {
+        let (mut shell, mut roster) = shell("read a; (read b); :");
+        roster.look_if_born().unwrap();
+        assert_eq!(roster.members().len(), 1);
+        let mut lines = shell.stdin.take().unwrap();
+        std::io::Write::write_all(&mut lines, b"\n").unwrap();
+        until(
+            &mut roster,
+            |roster| roster.look_if_born().unwrap(),
+            |roster| roster.members().len() == 2,
+        );
+        drop(lines);
+        // Nobody has waited for it: an exit status is no process.
+        until(&mut roster, Roster::glance, |roster| roster.members().is_empty());
+        shell.wait().unwrap();
+    }
+
+    #[test]
+    fn a_glance_finds_threads_that_begin_and_end() {
+        // So many that other tests of this process do not begin or end as many at the same time.
+        const THREADS: usize = 50;
+        let own = Pid(rustix::process::getpid().as_raw_nonzero().get());
+        let mut roster = Roster::new(Scope::Processes(vec![own])).unwrap();
+        let (begun, ended) =
+            (Arc::new(Barrier::new(THREADS + 1)), Arc::new(Barrier::new(THREADS + 1)));
+        let start = |_| {
+            let (begun, ended) = (begun.clone(), ended.clone());
+            std::thread::spawn(move || {
+                let tid = Tid(rustix::thread::gettid().as_raw_nonzero().get());
+                begun.wait();
+                ended.wait();
+                tid
+            })
+        };
+        let threads: Vec<_> = (0..THREADS).map(start).collect();
+        begun.wait();
+        let before = roster.threads().count();
+        until(&mut roster, Roster::glance, |roster| {
+            roster.threads().count() >= before + THREADS / 2
+        });
+        ended.wait();
+        let tids: HashSet<Tid> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
+        until(&mut roster, Roster::glance, |roster| {
+            !roster.threads().any(|(_, id)| tids.contains(&id.tid))
+        });
+    }
+}

@@ -1,0 +1,177 @@
+//! What a launched program prints.
+//!
+//! A thread per pipe reads to the end, so the program never blocks on a full pipe, keeps the last
+//! lines for messages, and hands every line with the time it was read to whoever holds the
+//! receiver. A dropped receiver costs nothing: the thread goes on reading.
+
+use std::collections::VecDeque;
+use std::io::{self, BufRead, BufReader, Read};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// One line of output, and when it was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// When the line had been read.
+    pub at: Instant,
+    /// The line without its end, bytes that are no UTF-8 replaced; cut after 64 KiB.
+    pub text: String,
+}
+
+/// The lines of a launched program, for a meter that reads them; `None` where the stream is not
+/// piped.
+#[derive(Debug, Default)]
+pub struct Streams {
+    /// Its standard output.
+    pub stdout: Option<Receiver<Line>>,
+    /// Its standard error.
+    pub stderr: Option<Receiver<Line>>,
+}
+
+/// The last lines of a stream, kept for error messages.
+#[derive(Clone, Debug, Default)]
+pub struct Tail(Arc<(Mutex<Last>, Condvar)>);
+
+#[derive(Debug, Default)]
+struct Last {
+    lines: VecDeque<String>,
+    ended: bool,
+}
+
+/// Characters of a line that are quoted in a message.
+const QUOTED: usize = 100;
+/// Enough for a message; a program's usage text is not repeated in full.
+const KEPT: usize = 5;
+/// A line longer than this is cut: a program may print gigabytes without a newline.
+const LONGEST: u64 = 64 * 1024;
+/// Lines waiting for a reader; when it falls behind by more, the newest are dropped rather than
+/// memory filled.
+const WAITING: usize = 65_536;
+/// A program that has ended may still have output in the pipe, and a child of it may hold the pipe
+/// open for ever.
+const DRAINING: Duration = Duration::from_millis(500);
+
+impl Tail {
+    /// The last line that is not blank, as it may stand in a message, once the stream has ended or
+    /// half a second has passed.
+    pub fn last(&self) -> Option<String> {
+        self.wait();
+        self.now()
+    }
+
+    /// The last line so far that is not blank, as it may stand in a message.
+    pub fn now(&self) -> Option<String> {
+        let last = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
+        last.lines.iter().rev().find(|line| !line.trim().is_empty()).map(|line| quotable(line))
+    }
+
+    /// Waits until everything the stream had has been read.
+    pub(crate) fn wait(&self) {
+        let last = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let _ended = self.0.1.wait_timeout_while(last, DRAINING, |last| !last.ended);
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Last)) {
+        change(&mut self.0.0.lock().unwrap_or_else(PoisonError::into_inner));
+        self.0.1.notify_all();
+    }
+}
+
+/// A line of a program as it may stand in a message: what would steer the terminal is written out,
+/// and a long line is cut.
+pub fn quotable(line: &str) -> String {
+    let (mut quoted, mut width) = (String::new(), 0);
+    for character in line.trim().chars() {
+        let before = quoted.len();
+        match character.is_control() {
+            true => quoted.extend(character.escape_default()),
+            false => quoted.push(character),
+        }
+        width += quoted[before..].chars().count();
+        if width > QUOTED {
+            quoted.truncate(before);
+            quoted.push('…');
+            break;
+        }
+    }
+    quoted
+}
+
+/// Reads `pipe` to its end on a thread of its own and gives every line to `take`.
+pub fn each_line(
+    pipe: impl Read + Send + 'static,
+    take: impl FnMut(Line) + Send + 'static,
+) -> io::Result<Tail> {
+    let tail = Tail::default();
+    let kept = tail.clone();
+    thread::Builder::new().name("reader".into()).spawn(move || {
+        read(BufReader::new(pipe), take, &kept);
+        kept.change(|last| last.ended = true);
+    })?;
+    Ok(tail)
+}
+
+/// As [`each_line`], with the lines handed over to a receiver.
+pub fn follow(pipe: impl Read + Send + 'static) -> io::Result<(Receiver<Line>, Tail)> {
+    let (sender, receiver) = sync_channel(WAITING);
+    // Full: the receiver is behind. Disconnected: nobody wants the lines.
+    let tail = each_line(pipe, move |line| drop(sender.try_send(line)))?;
+    Ok((receiver, tail))
+}
+
+fn read(mut pipe: impl BufRead, mut take: impl FnMut(Line), tail: &Tail) {
+    let mut bytes = Vec::new();
+    loop {
+        bytes.clear();
+        // A read error on a pipe we own means that it is gone; there is nobody to tell.
+        match pipe.by_ref().take(LONGEST).read_until(b'\n', &mut bytes) {
+            Ok(0) | Err(_) => return,
+            Ok(_) => {}
+        }
+        let at = Instant::now();
+        let text =
+            String::from_utf8_lossy(bytes.strip_suffix(b"\n").unwrap_or(&bytes)).into_owned();
+        tail.change(|last| {
+            if last.lines.len() == KEPT {
+                last.lines.pop_front();
+            }
+            last.lines.push_back(text.clone());
+        });
+        take(Line { at, text });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_arrives_and_the_last_ones_are_kept() {
+        let text: String = (0..20).map(|line| format!("line {line}\n")).collect();
+        let (lines, tail) = follow(io::Cursor::new(format!("{text}\n"))).unwrap();
+        let lines: Vec<String> = lines.iter().map(|line| line.text).collect();
+        assert_eq!(lines.len(), 21);
+        assert_eq!(lines[19], "line 19");
+        assert_eq!(tail.last().as_deref(), Some("line 19"), "blank lines say nothing");
+    }
+
+    #[test]
+    fn what_is_quoted_does_not_steer_the_terminal() {
+        let (_lines, tail) = follow(&b"\x1b[31mfatal\x1b[0m\x07: \xff\n"[..]).unwrap();
+        assert_eq!(tail.last().as_deref(), Some("\\u{1b}[31mfatal\\u{1b}[0m\\u{7}: \u{fffd}"));
+        let long = quotable(&"ä".repeat(1000));
+        assert!(long.chars().count() == QUOTED + 1 && long.ends_with("ä…"), "{long}");
+        assert!(quotable(&"\x1b".repeat(1000)).len() <= QUOTED + "…".len());
+    }
+
+    #[test]
+    fn a_line_without_end_is_cut_and_a_dropped_receiver_does_not_stop_the_reading() {
+        let (lines, tail) =
+            follow(io::repeat(b'x').take(3 * LONGEST).chain(&b"\nlast\n"[..])).unwrap();
+        assert_eq!(lines.recv().unwrap().text.len(), LONGEST as usize);
+        drop(lines);
+        assert_eq!(tail.last().as_deref(), Some("last"));
+    }
+}

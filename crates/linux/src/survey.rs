@@ -1,0 +1,199 @@
+//! Which threads are worth placing.
+//!
+//! Real programs have threads that hardly run: signal handlers, telemetry, allocator helpers. Each
+//! one placed multiplies the number of assignments and changes nothing, so they are left alone. Who
+//! runs is decided by what a thread would use if it never had to wait ([`crate::demand`]), from the
+//! kernel's own account over a window.
+//!
+//! A thread that hardly got a CPU in the window has shown nothing yet. Where the machine is so
+//! crowded the window is extended until every thread has had some time of its own, or patience
+//! ends.
+
+use crate::demand::{Demand, Look};
+use crate::role::{self, Found};
+use crate::roster::Roster;
+use crate::thread::{Account, Stat, ThreadId};
+use pinwise_measure::Thread;
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::time::{Duration, Instant};
+
+/// A thread that would use a smaller share of a CPU is left alone, unless the others hardly want
+/// more.
+pub const HARDLY_RUNS: f64 = 0.01;
+
+/// Between two looks at every thread.
+const LOOK: Duration = Duration::from_millis(10);
+/// Looking takes at most one part in this of the time: each look at a thousand threads costs some
+/// milliseconds.
+const LOOKING: u32 = 20;
+/// A thread has had its chance when this part of the window was its own, to run or to sleep.
+const CHANCE: u32 = 10;
+/// The window becomes this many times as long at most.
+const EXTENDED: u32 = 10;
+
+/// Whether a thread that would use `share` of a CPU is worth placing beside one that would use
+/// `busiest`: where all hardly run, those are that would use a tenth of what the busiest would.
+pub fn worth_placing(share: f64, busiest: f64) -> bool {
+    share > 0.0 && (share >= HARDLY_RUNS || share >= busiest / 10.0)
+}
+
+/// A thread and how much it ran.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Surveyed {
+    /// Which thread.
+    pub id: ThreadId,
+    /// What to call it.
+    pub thread: Thread,
+    /// Its name as the kernel has it.
+    pub comm: String,
+    /// Which of the processes the user named it belongs to.
+    pub process: usize,
+    /// Share of one CPU it would have used without waiting for one, 0 to 1.
+    pub share: f64,
+    /// Whether it is worth placing.
+    pub runs: bool,
+}
+
+/// A look at one thread.
+pub fn look_at(id: ThreadId, at: Duration) -> io::Result<(Look, String)> {
+    let account = Account::read(id.pid, id.tid)?;
+    let stat = Stat::read(id.pid, id.tid)?;
+    Ok((Look { at, account, runnable: stat.state == 'R' }, stat.comm))
+}
+
+/// Watches every thread for `window` or, on a crowded machine, longer; the answer is in the order
+/// of creation. Threads that appear meanwhile are left to the next survey: they may not have run
+/// long enough to carry a name of their own. `pause` sleeps; `cancelled` ends the survey early.
+pub(crate) fn survey(
+    roster: &mut Roster,
+    window: Duration,
+    pause: &dyn Fn(Duration),
+    cancelled: &dyn Fn() -> bool,
+) -> io::Result<Vec<Surveyed>> {
+    roster.look()?;
+    let begin = Instant::now();
+    let first_look = |(_, id): (_, ThreadId)| {
+        let (look, comm) = look_at(id, begin.elapsed()).ok()?;
+        Some((id, (Demand::from(look), comm)))
+    };
+    let mut demands: HashMap<ThreadId, (Demand, String)> =
+        roster.threads().filter_map(first_look).collect();
+    let mut cost = begin.elapsed();
+    loop {
+        pause(LOOK.max(cost * LOOKING));
+        let looked = Instant::now();
+        // Those that ended leave it.
+        demands.retain(|&id, (demand, name)| {
+            look_at(id, begin.elapsed()).is_ok_and(|(look, comm)| {
+                demand.see(look);
+                *name = comm;
+                true
+            })
+        });
+        cost = looked.elapsed();
+        let elapsed = begin.elapsed();
+        let heard = || demands.values().all(|(demand, _)| demand.own() >= window / CHANCE);
+        if cancelled() || elapsed >= window && (elapsed >= window * EXTENDED || heard()) {
+            break;
+        }
+    }
+    let elapsed = begin.elapsed();
+    roster.look()?;
+    let seen: Vec<(ThreadId, usize, String, f64)> = roster
+        .threads()
+        .filter_map(|(member, id)| {
+            let (demand, comm) = demands.remove(&id)?;
+            Some((id, member.root, comm, demand.share(elapsed)))
+        })
+        .collect();
+    let found: Vec<Found<'_>> =
+        seen.iter().map(|(_, process, comm, _)| Found { comm, process: *process }).collect();
+    let threads = role::name(&found);
+    let busiest = seen.iter().map(|(_, _, _, share)| *share).fold(0.0, f64::max);
+    let named = seen.into_iter().zip(threads);
+    Ok(named
+        .map(|((id, process, comm, share), thread)| Surveyed {
+            id,
+            thread,
+            comm,
+            process,
+            share,
+            runs: worth_placing(share, busiest),
+        })
+        .collect())
+}
+
+/// The later of two surveys with the shares of both averaged: a helper about the limit is judged by
+/// twice the time, and a thread that began to work only in the second still counts.
+pub fn averaged(before: &[Surveyed], mut after: Vec<Surveyed>) -> Vec<Surveyed> {
+    for one in &mut after {
+        if let Some(earlier) = before.iter().find(|earlier| earlier.id == one.id) {
+            one.share = (one.share + earlier.share) / 2.0;
+        }
+    }
+    let busiest = after.iter().map(|one| one.share).fold(0.0, f64::max);
+    after.iter_mut().for_each(|one| one.runs = worth_placing(one.share, busiest));
+    after
+}
+
+/// Whether every thread that runs in one of two surveys exists in the other: none was created or
+/// ended between them.
+pub fn same_crew(one: &[Surveyed], other: &[Surveyed]) -> bool {
+    let exist = |these: &[Surveyed], those: &[Surveyed]| {
+        let ids: HashSet<ThreadId> = those.iter().map(|surveyed| surveyed.id).collect();
+        these.iter().filter(|surveyed| surveyed.runs).all(|surveyed| ids.contains(&surveyed.id))
+    };
+    exist(one, other) && exist(other, one)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::thread::{Pid, StartTime, Tid};
+
+    #[test]
+    fn threads_that_hardly_run_are_left_alone_unless_all_do() {
+        assert!(worth_placing(0.5, 1.0));
+        assert!(worth_placing(0.01, 1.0), "one per cent is the limit");
+        assert!(!worth_placing(0.009, 1.0));
+        assert!(worth_placing(0.004, 0.005), "nobody wants more");
+        assert!(!worth_placing(0.0004, 0.005));
+        assert!(!worth_placing(0.0, 0.0));
+    }
+
+    #[test]
+    fn two_surveys_together_leave_a_helper_alone_and_keep_one_that_began_late() {
+        let one = |tid, share: f64| Surveyed {
+            id: ThreadId { pid: Pid(1), tid: Tid(tid), start: StartTime(0) },
+            thread: Thread { name: String::new(), role: String::new(), instance: 0 },
+            comm: String::new(),
+            process: 0,
+            share,
+            runs: share >= HARDLY_RUNS,
+        };
+        let before = [one(1, 0.9), one(2, 0.006), one(3, 0.0)];
+        let after = averaged(&before, vec![one(1, 1.0), one(2, 0.012), one(3, 0.5), one(4, 0.3)]);
+        assert_eq!(after.iter().map(|one| one.runs).collect::<Vec<_>>(), [true, false, true, true]);
+    }
+
+    #[test]
+    fn a_crew_is_the_same_when_no_runner_came_or_went() {
+        let one = |tid, runs| Surveyed {
+            id: ThreadId { pid: Pid(1), tid: Tid(tid), start: StartTime(0) },
+            thread: Thread { name: String::new(), role: String::new(), instance: 0 },
+            comm: String::new(),
+            process: 0,
+            share: 0.0,
+            runs,
+        };
+        assert!(
+            same_crew(&[one(1, true), one(2, false)], &[one(1, false), one(2, true)]),
+            "about the limit"
+        );
+        assert!(same_crew(&[one(1, true)], &[one(1, true), one(2, false)]), "a helper came");
+        assert!(!same_crew(&[one(1, true)], &[one(1, true), one(2, true)]), "a runner came");
+        assert!(!same_crew(&[one(1, true), one(2, true)], &[one(1, true)]), "a runner went");
+        assert!(!same_crew(&[], &[one(1, true)]), "nothing was surveyed before");
+    }
+}

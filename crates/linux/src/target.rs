@@ -1,0 +1,344 @@
+//! The program under test: launched or attached to, and how its threads are pinned and released.
+
+mod error;
+
+pub use error::TargetError;
+
+use crate::affinity::{self, AffinityError};
+use crate::guardian::{Entry, Guardian, release_inherited};
+use crate::launch::{Launch, Running};
+use crate::process;
+use crate::roster::{Changes, Roster, Scope};
+use crate::stream::Streams;
+use crate::survey::{HARDLY_RUNS, Surveyed, same_crew, survey};
+use crate::thread::{Pid, ThreadId};
+use pinwise_measure::MeasureError;
+use pinwise_topology::{Alike, CpuSet, Machine, SharingTree};
+use std::collections::HashMap;
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// The machine as far as both the target and we may use it, and a set of one context per leaf of
+/// its sharing tree.
+pub fn common_contexts(
+    machine: &Machine,
+    name: &str,
+    theirs: &CpuSet,
+) -> Result<(Machine, Vec<CpuSet>), TargetError> {
+    let mut machine = machine.clone();
+    let common = machine.allowed.intersection(theirs);
+    if common.is_empty() {
+        return Err(TargetError::NoCpu {
+            name: name.into(),
+            theirs: theirs.clone(),
+            ours: machine.allowed,
+        });
+    }
+    machine.allowed = common;
+    let tree = SharingTree::new(&machine, Alike::default());
+    let leaves = tree.leaves().iter().map(|&cpu| [cpu].into_iter().collect()).collect();
+    Ok((machine, leaves))
+}
+
+/// The program under test. When it is dropped its affinities are as they were, and it has ended if
+/// we launched it.
+#[derive(Debug)]
+pub struct Target {
+    name: String,
+    roster: Roster,
+    running: Option<Running>,
+    /// The original mask of every thread that was pinned, as the guardian knows it.
+    pinned: HashMap<ThreadId, CpuSet>,
+    /// The processes the guardian knows.
+    guarded: Vec<Pid>,
+    /// What each process ran when it was steady.
+    programs: HashMap<Pid, PathBuf>,
+    /// `None` only while dropping.
+    guardian: Option<Guardian>,
+}
+
+impl Target {
+    /// Starts a program. The streams that are [`Output::Read`](crate::launch::Output::Read) are for
+    /// the meter.
+    pub fn launch(launch: &Launch) -> Result<(Self, Streams), TargetError> {
+        let mut guardian = Guardian::start()?;
+        let mut running = launch.start(&mut guardian)?;
+        let name = launch.name();
+        let streams = running
+            .streams()
+            .map_err(|cause| TargetError::Launch { program: name.clone(), cause })?;
+        let roster = Roster::new(Scope::Trees(vec![running.pid()]))
+            .map_err(|cause| TargetError::Proc { name: name.clone(), cause })?;
+        let target = Self::new(name, roster, Some(running), guardian);
+        Ok((target, streams))
+    }
+
+    /// Attaches to what already runs.
+    pub fn attach(scope: Scope) -> Result<Self, TargetError> {
+        let name = match &scope {
+            Scope::Processes(pids) | Scope::Trees(pids) => {
+                if let Some(&pid) = pids.iter().find(|&&pid| process::ended(pid)) {
+                    return Err(TargetError::NoProcess(pid));
+                }
+                let names: Vec<String> = pids.iter().map(|&pid| described(pid)).collect();
+                names.join(", ")
+            }
+            Scope::Cgroup(path) => format!("cgroup {}", path.display()),
+        };
+        let roster = Roster::new(scope.clone()).map_err(|cause| match scope {
+            Scope::Cgroup(path) => TargetError::Cgroup { path, cause },
+            Scope::Processes(_) | Scope::Trees(_) => {
+                TargetError::Proc { name: name.clone(), cause }
+            }
+        })?;
+        if roster.members().is_empty() {
+            return Err(TargetError::Empty(name));
+        }
+        Ok(Self::new(name, roster, None, Guardian::start()?))
+    }
+
+    fn new(name: String, roster: Roster, running: Option<Running>, guardian: Guardian) -> Self {
+        Self {
+            name,
+            roster,
+            running,
+            pinned: HashMap::new(),
+            guarded: Vec::new(),
+            programs: HashMap::new(),
+            guardian: Some(guardian),
+        }
+    }
+
+    /// What it is called in messages: the command, or names and numbers of the processes.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its processes, those the user named first.
+    pub fn pids(&self) -> Vec<Pid> {
+        self.roster.members().iter().map(|member| member.pid).collect()
+    }
+
+    /// Watches its threads for `window` or longer, in the order of their creation. Raising
+    /// `cancelled` ends it early.
+    pub fn survey(
+        &mut self,
+        window: Duration,
+        cancelled: &AtomicBool,
+    ) -> Result<Vec<Surveyed>, TargetError> {
+        self.check()?;
+        let stop = || cancelled.load(Ordering::Relaxed);
+        let surveyed = survey(&mut self.roster, window, &|time| pause(time, cancelled), &stop);
+        let surveyed = surveyed.map_err(|cause| self.unreadable(cause))?;
+        self.check()?;
+        Ok(surveyed)
+    }
+
+    /// Surveys until the threads that run in two windows that follow each other exist in both. (Not
+    /// until the same threads run: one that uses about the limit of [`HARDLY_RUNS`] would keep
+    /// us waiting.)
+    pub fn wait_steady(
+        &mut self,
+        window: Duration,
+        patience: Duration,
+        cancelled: &AtomicBool,
+    ) -> Result<Vec<Surveyed>, TargetError> {
+        let begin = Instant::now();
+        let mut previous: Vec<Surveyed> = Vec::new();
+        loop {
+            let surveyed = self.survey(window, cancelled)?;
+            if cancelled.load(Ordering::Relaxed) {
+                return Err(MeasureError::interrupted().into());
+            }
+            let idle = surveyed.iter().all(|one| one.share < HARDLY_RUNS);
+            if !idle && same_crew(&previous, &surveyed) {
+                self.programs = self
+                    .pids()
+                    .into_iter()
+                    .filter_map(|pid| Some((pid, process::program_of(pid)?)))
+                    .collect();
+                return Ok(surveyed);
+            }
+            if begin.elapsed() >= patience {
+                let (name, waited) = (self.name.clone(), patience);
+                return Err(match idle {
+                    true => TargetError::Idle { name, waited },
+                    false => TargetError::Unsteady { name, window: window * 2, waited },
+                });
+            }
+            previous = surveyed;
+        }
+    }
+
+    /// Whether it still runs, and if not, why.
+    ///
+    /// # Errors
+    /// [`TargetError::Ended`]: how it ended, and its last line where it was launched.
+    pub fn check(&mut self) -> Result<(), TargetError> {
+        let name = self.name.clone();
+        if let Some(running) = &self.running
+            && let Some(status) = running.status()
+        {
+            return Err(running.ended(&name, status));
+        }
+        if self.roster.members().iter().all(|member| process::ended(member.pid)) {
+            let how =
+                " or was restarted while it was measured: attach again with its new number".into();
+            return Err(TargetError::Ended { name, how, last: String::new() });
+        }
+        Ok(())
+    }
+
+    /// Whether it was launched and has ended as it should.
+    pub fn finished(&self) -> bool {
+        let status = self.running.as_ref().and_then(Running::status);
+        status.is_some_and(|status| status.success())
+    }
+
+    /// The process that runs another program than when it was steady (exec), and that program.
+    pub fn replaced(&self) -> Option<(Pid, PathBuf)> {
+        self.programs.iter().find_map(|(&pid, before)| {
+            let now = process::program_of(pid)?;
+            (now != *before).then_some((pid, now))
+        })
+    }
+
+    /// Which of the processes that the user named a thread belongs to.
+    pub fn root_of(&self, id: ThreadId) -> Option<usize> {
+        self.roster.member(id.pid).map(|member| member.root)
+    }
+
+    /// Looks for new and gone processes and threads; the new ones that inherited a pin are
+    /// released.
+    pub fn look(&mut self) -> Result<Changes, TargetError> {
+        self.check()?;
+        let changes = self.roster.look().map_err(|cause| self.unreadable(cause))?;
+        self.release(changes)
+    }
+
+    /// As [`Self::look`], for threads of the processes known so far.
+    pub fn look_at_threads(&mut self) -> Result<Changes, TargetError> {
+        self.check()?;
+        let changes = self.roster.look_at_threads();
+        self.release(changes)
+    }
+
+    fn release(&self, changes: Changes) -> Result<Changes, TargetError> {
+        for id in &changes.new {
+            if let Some(member) = self.roster.member(id.pid) {
+                ignore_gone(release_inherited(id.tid, &member.mask))?;
+            }
+        }
+        Ok(changes)
+    }
+
+    /// Pins each thread to its CPUs, in the order given. Answers the threads that were gone.
+    pub fn pin(&mut self, wanted: &[(ThreadId, &CpuSet)]) -> Result<Vec<ThreadId>, TargetError> {
+        let mut gone = Vec::new();
+        let mut entries = Vec::new();
+        for &(id, _) in wanted {
+            if self.pinned.contains_key(&id) {
+                continue;
+            }
+            match affinity::get(id.tid) {
+                Ok(mask) => {
+                    if let Some(member) =
+                        self.roster.member(id.pid).filter(|_| !self.guarded.contains(&id.pid))
+                    {
+                        let (pid, start, mask) = (member.pid, member.start, member.mask.clone());
+                        entries.push(Entry::Process { pid, start, mask });
+                        self.guarded.push(pid);
+                    }
+                    entries.push(Entry::Thread { id, mask: mask.clone() });
+                    self.pinned.insert(id, mask);
+                }
+                Err(AffinityError::Gone(_)) => gone.push(id),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        // Also with nothing to tell: a guardian that was killed is replaced before anything is
+        // pinned.
+        if let Some(guardian) = &mut self.guardian {
+            guardian.tell(&entries)?;
+        }
+        for &(id, cpus) in wanted {
+            match affinity::set(id.tid, cpus) {
+                Ok(()) => {}
+                Err(AffinityError::Gone(_)) => gone.push(id),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(gone)
+    }
+
+    /// Gives every thread its original mask; one that is refused does not keep the others from
+    /// theirs.
+    pub fn unpin(&mut self) -> Result<(), TargetError> {
+        let mut threads: Vec<(ThreadId, &CpuSet)> =
+            self.pinned.iter().map(|(&id, mask)| (id, mask)).collect();
+        threads.sort_by_key(|(id, _)| (id.start, id.tid));
+        let mut done = Ok(());
+        for (id, mask) in threads {
+            done = done.and(ignore_gone(affinity::set(id.tid, mask)));
+        }
+        Ok(done?)
+    }
+
+    /// Forgets threads that have ended.
+    pub fn forget(&mut self, gone: &[ThreadId]) {
+        gone.iter().for_each(|id| drop(self.pinned.remove(id)));
+    }
+
+    /// The mask every process began with, united.
+    pub fn mask(&self) -> CpuSet {
+        let threads = self.roster.threads().filter_map(|(_, id)| affinity::get(id.tid).ok());
+        self.roster
+            .members()
+            .iter()
+            .map(|member| member.mask.clone())
+            .chain(threads)
+            .fold(CpuSet::new(), |all, mask| all.union(&mask))
+    }
+
+    fn unreadable(&self, cause: io::Error) -> TargetError {
+        TargetError::Proc { name: self.name.clone(), cause }
+    }
+}
+
+impl Drop for Target {
+    fn drop(&mut self) {
+        // Restores, and ends a program that we launched.
+        drop(self.guardian.take());
+        if let Some(mut running) = self.running.take() {
+            running.end();
+            let _ = running.wait();
+        }
+    }
+}
+
+fn ignore_gone(done: Result<(), AffinityError>) -> Result<(), AffinityError> {
+    match done {
+        Err(AffinityError::Gone(_)) => Ok(()),
+        done => done,
+    }
+}
+
+/// `redis-server (pid 42)`.
+fn described(pid: Pid) -> String {
+    let comm = crate::thread::Stat::read(pid, pid.main()).map(|stat| stat.comm);
+    comm.map_or_else(|_| format!("process {pid}"), |comm| format!("{comm} (pid {pid})"))
+}
+
+/// Sleeps, looking every 20 ms whether to stop.
+pub fn pause(time: Duration, cancelled: &AtomicBool) {
+    let end = Instant::now() + time;
+    while !cancelled.load(Ordering::Relaxed) {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return;
+        }
+        std::thread::sleep(left.min(Duration::from_millis(20)));
+    }
+}

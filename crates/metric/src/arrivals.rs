@@ -1,0 +1,359 @@
+//! Readings that come when the program has something to say: printed lines, and numbers that are
+//! renewed now and then.
+
+use crate::pattern::Pattern;
+use crate::reading::Interpretation;
+use crate::rhythm::WITHIN_A_BLOCK;
+use crate::source::{Failure, Sample, Source, sleep_until};
+use crate::tail::FileLines;
+use pinwise_linux::{Line, quotable};
+use pinwise_measure::{MeasureError, Retry};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+/// One number, and when it came.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Arrival {
+    pub(crate) sample: Sample,
+    pub(crate) at: Instant,
+}
+
+/// Why no arrival can come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// The source failed; see [`Failure`].
+    Failed(Failure),
+    /// Nothing will ever come: what ended.
+    Closed(String),
+}
+
+impl From<Stop> for MeasureError {
+    fn from(stop: Stop) -> Self {
+        match stop {
+            Stop::Failed(failure) => failure.into(),
+            Stop::Closed(why) => Self::new(Retry::Never, why),
+        }
+    }
+}
+
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+/// Numbers in the order they arrive. Each is given once.
+pub(crate) trait Arrivals: Send {
+    /// The next number, waited for until `deadline`; `None` when none came. `cancelled` is asked at
+    /// least every 20 ms.
+    fn next(
+        &mut self,
+        deadline: Instant,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<Option<Arrival>, Stop>;
+
+    /// Forgets what cannot be dated because nobody was looking.
+    fn resume(&mut self) {}
+
+    /// What was seen instead of a number, for the user.
+    fn seen(&self) -> String;
+}
+
+/// Lines that match a pattern.
+pub(crate) struct MatchingLines {
+    lines: Lines,
+    pattern: Pattern,
+    /// What the lines come from: `the program's stdout`, a path.
+    from: String,
+    count: u64,
+    bytes: u64,
+    last: Option<String>,
+}
+
+/// Where lines come from.
+pub(crate) enum Lines {
+    Stream(Receiver<Line>),
+    File(FileLines),
+}
+
+impl MatchingLines {
+    pub(crate) fn new(lines: Lines, pattern: Pattern, from: String) -> Self {
+        Self { lines, pattern, from, count: 0, bytes: 0, last: None }
+    }
+}
+
+impl Arrivals for MatchingLines {
+    fn next(
+        &mut self,
+        deadline: Instant,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<Option<Arrival>, Stop> {
+        let receiver = match &self.lines {
+            Lines::Stream(receiver) => receiver,
+            Lines::File(file) => &file.lines,
+        };
+        loop {
+            if cancelled() {
+                return Err(Failure::Cancelled.into());
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            match receiver.recv_timeout(left.min(Duration::from_millis(10))) {
+                Ok(Line { at, text }) => {
+                    self.count += 1;
+                    self.bytes += text.len() as u64 + 1;
+                    if let Some(sample) = self.pattern.find(&text) {
+                        return Ok(Some(Arrival { sample, at }));
+                    }
+                    if !text.trim().is_empty() {
+                        self.last = Some(text);
+                    }
+                    if at > deadline {
+                        return Ok(None);
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) if left.is_zero() => return Ok(None),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(Stop::Closed(format!("{} was closed; {}", self.from, self.seen())));
+                }
+            }
+        }
+    }
+
+    fn seen(&self) -> String {
+        match (&self.last, self.count) {
+            (_, 0) => {
+                format!(
+                    "{} said nothing (a program that buffers its output speaks late: try 'stdbuf -oL')",
+                    self.from
+                )
+            }
+            (Some(last), lines) => format!(
+                "{} gave {lines} lines ({} bytes), and '{}' does not match the last: '{}'",
+                self.from,
+                self.bytes,
+                self.pattern,
+                quotable(last)
+            ),
+            (None, lines) => format!(
+                "{} gave {lines} lines ({} bytes), then nothing more",
+                self.from, self.bytes
+            ),
+        }
+    }
+}
+
+/// Several lines that make one report: their numbers added up, at the time of the last. A block
+/// that is torn (because lines were lost, or looking began in its middle) is passed over.
+pub(crate) struct Blocks {
+    pub(crate) inner: Box<dyn Arrivals>,
+    /// Lines in a block.
+    pub(crate) lines: usize,
+    /// Lines further apart belong to different blocks.
+    pub(crate) gap: Duration,
+    pub(crate) collected: Vec<Arrival>,
+}
+
+impl Blocks {
+    pub(crate) fn new(inner: Box<dyn Arrivals>, lines: usize, period: f64) -> Self {
+        Self {
+            inner,
+            lines,
+            gap: Duration::from_secs_f64(period * WITHIN_A_BLOCK),
+            collected: Vec::new(),
+        }
+    }
+}
+
+impl Arrivals for Blocks {
+    fn next(
+        &mut self,
+        deadline: Instant,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<Option<Arrival>, Stop> {
+        while let Some(arrival) = self.inner.next(deadline, cancelled)? {
+            if self
+                .collected
+                .last()
+                .is_some_and(|last| arrival.at.saturating_duration_since(last.at) > self.gap)
+            {
+                self.collected.clear();
+            }
+            self.collected.push(arrival);
+            if self.collected.len() == self.lines {
+                let value = self.collected.drain(..).map(|part| part.sample.value).sum();
+                return Ok(Some(Arrival { sample: Sample { value, ..arrival.sample }, ..arrival }));
+            }
+        }
+        Ok(None)
+    }
+
+    fn resume(&mut self) {
+        self.inner.resume();
+    }
+
+    fn seen(&self) -> String {
+        self.inner.seen()
+    }
+}
+
+/// A source that is asked again and again, and whose number is renewed at times of the program's
+/// choosing: an arrival is a change. A value that stays the same for one and a half periods was
+/// renewed too.
+pub(crate) struct Renewals {
+    pub(crate) source: Box<dyn Source>,
+    pub(crate) interpretation: Interpretation,
+    /// Time between two readings.
+    pub(crate) poll: Duration,
+    /// Time between two renewals, as learned.
+    pub(crate) period: Duration,
+    pub(crate) last: Option<Renewal>,
+    pub(crate) readings: u64,
+}
+
+/// The number that stands now, and since when.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Renewal {
+    value: f64,
+    since: Instant,
+}
+
+impl Renewals {
+    pub(crate) fn new(
+        source: Box<dyn Source>,
+        interpretation: Interpretation,
+        poll: Duration,
+        period: Duration,
+    ) -> Self {
+        Self { source, interpretation, poll, period, last: None, readings: 0 }
+    }
+}
+
+impl Arrivals for Renewals {
+    fn next(
+        &mut self,
+        deadline: Instant,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<Option<Arrival>, Stop> {
+        loop {
+            let arrival = read_dated(&mut *self.source, cancelled)?;
+            let Arrival { sample, at } = arrival;
+            self.readings += 1;
+            let last = *self.last.get_or_insert(Renewal { value: sample.value, since: at });
+            let stood = at.saturating_duration_since(last.since);
+            let unchanged_but_new =
+                self.interpretation == Interpretation::Value && stood >= self.period.mul_f64(1.5);
+            if sample.value != last.value || unchanged_but_new {
+                self.last = Some(Renewal { value: sample.value, since: at });
+                return Ok(Some(arrival));
+            }
+            let now = Instant::now();
+            if now >= deadline {
+                return Ok(None);
+            }
+            sleep_until(deadline.min(now + self.poll), cancelled)?;
+        }
+    }
+
+    fn resume(&mut self) {
+        self.last = None;
+    }
+
+    fn seen(&self) -> String {
+        match self.last {
+            Some(last) => format!("it stayed at {} in {} readings", last.value, self.readings),
+            None => "it was not read".to_owned(),
+        }
+    }
+}
+
+/// A sample, dated at the middle of the time in which it was read.
+pub(crate) fn read_dated(
+    source: &mut dyn Source,
+    cancelled: &dyn Fn() -> bool,
+) -> Result<Arrival, Failure> {
+    let before = Instant::now();
+    let sample = source.read(cancelled)?;
+    Ok(Arrival { sample, at: before + before.elapsed() / 2 })
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use std::sync::mpsc::sync_channel;
+
+    /// Arrivals that are due at given milliseconds after `start`, without waiting for them: an
+    /// arrival beyond the deadline is kept for later.
+    pub(crate) struct Script {
+        pub(crate) start: Instant,
+        pub(crate) arrivals: std::collections::VecDeque<(u64, f64)>,
+    }
+
+    impl Arrivals for Script {
+        fn next(
+            &mut self,
+            deadline: Instant,
+            _: &dyn Fn() -> bool,
+        ) -> Result<Option<Arrival>, Stop> {
+            let Some(&(millis, value)) = self.arrivals.front() else {
+                return Err(Stop::Closed("the script ended".into()));
+            };
+            let at = self.start + Duration::from_millis(millis);
+            if at > deadline {
+                return Ok(None);
+            }
+            self.arrivals.pop_front();
+            Ok(Some(Arrival { sample: Sample { value, seconds: None }, at }))
+        }
+
+        fn seen(&self) -> String {
+            "a script".into()
+        }
+    }
+
+    pub(crate) fn script(arrivals: &[(u64, f64)]) -> Script {
+        Script { start: Instant::now(), arrivals: arrivals.iter().copied().collect() }
+    }
+
+    #[test]
+    fn lines_that_do_not_match_are_counted_and_the_last_is_shown() {
+        let (sender, receiver) = sync_channel(10);
+        for text in ["start", "ops: 5", "warming up"] {
+            sender.send(Line { at: Instant::now(), text: text.into() }).unwrap();
+        }
+        let mut lines = MatchingLines::new(
+            Lines::Stream(receiver),
+            Pattern::new(r"ops: (\d+)").unwrap(),
+            "the program's stdout".into(),
+        );
+        let soon = Instant::now() + Duration::from_millis(5);
+        assert_eq!(lines.next(soon, &|| false).unwrap().unwrap().sample.value, 5.0);
+        assert_eq!(lines.next(soon, &|| false), Ok(None));
+        assert!(
+            lines.seen().contains("3 lines") && lines.seen().contains("warming up"),
+            "{}",
+            lines.seen()
+        );
+        drop(sender);
+        assert!(
+            matches!(lines.next(soon, &|| false), Err(Stop::Closed(why)) if why.contains("the program's stdout was closed"))
+        );
+    }
+
+    #[test]
+    fn the_lines_of_a_block_are_added_up_and_a_torn_block_is_passed_over() {
+        let inner = script(&[
+            (0, 2.0),
+            (1000, 10.0),
+            (1001, 20.0),
+            (2000, 30.0),
+            (2001, 40.0),
+            (3000, 1.0),
+        ]);
+        let far = inner.start + Duration::from_secs(10);
+        let mut blocks = Blocks::new(Box::new(inner), 2, 1.0);
+        assert_eq!(blocks.next(far, &|| false).unwrap().unwrap().sample.value, 30.0);
+        assert_eq!(blocks.next(far, &|| false).unwrap().unwrap().sample.value, 70.0);
+        assert!(blocks.next(far, &|| false).is_err());
+    }
+}

@@ -1,0 +1,326 @@
+//! A command that prints the number.
+//!
+//! A command without shell syntax is started without a shell, which saves a millisecond or two of
+//! each reading.
+
+use crate::number;
+use crate::pattern::Pattern;
+use crate::source::{Failure, Sample, Source, last_line};
+use pinwise_figures::duration;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, Signal, kill_process_group, setpriority_pgrp};
+use std::io::{self, Read};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Runs the command for each reading and picks the number from what it prints.
+pub(crate) struct ShellCommand {
+    pub(crate) command: String,
+    /// Where the number stands; without one the whole output must be the number.
+    pub(crate) pick: Option<Pattern>,
+    /// A command that takes longer is stopped.
+    pub(crate) timeout: Duration,
+}
+
+/// What a command printed, and whether it succeeded.
+struct Output {
+    stdout: Vec<u8>,
+    stderr: Vec<u8>,
+    status: std::process::ExitStatus,
+}
+
+/// Enough for any status page; a command that prints for ever is stopped by its time limit.
+const LONGEST: usize = 16 * 1024 * 1024;
+
+impl Source for ShellCommand {
+    fn read(&mut self, cancelled: &dyn Fn() -> bool) -> Result<Sample, Failure> {
+        let output = self.run(cancelled)?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        let found = match &self.pick {
+            Some(pattern) => pattern.find(&text),
+            None => number::parse(&text).map(|value| Sample { value, seconds: None }),
+        };
+        // A number is a number, whatever the exit code: `grep` in the pipe may have failed on
+        // another file.
+        if let Some(sample) = found {
+            return Ok(sample);
+        }
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        let printed = last_line(&complaint)
+            .or_else(|| last_line(&text))
+            .map_or("nothing".to_owned(), |line| format!("'{line}'"));
+        Err(Failure::on(
+            format_args!("command '{}'", self.command),
+            match (&self.pick, output.status.success()) {
+                (_, false) => format!("{} ({printed})", output.status),
+                (Some(pattern), true) => {
+                    format!(
+                        "'{pattern}' does not match its output ({} bytes, last: {printed})",
+                        text.len()
+                    )
+                }
+                (None, true) => {
+                    format!(
+                        "its output is no number (last: {printed}): say which part is, with --pick REGEX"
+                    )
+                }
+            },
+        ))
+    }
+}
+
+/// Runs a command for what it does. Error: why it did not succeed.
+pub fn run(command: &str, timeout: Duration, cancelled: &dyn Fn() -> bool) -> Result<(), String> {
+    let command = ShellCommand { command: command.into(), pick: None, timeout };
+    let output = match command.run(cancelled) {
+        Ok(output) => output,
+        Err(Failure::Cancelled) => return Err("it was stopped".into()),
+        Err(Failure::Unreadable(why)) => return Err(why),
+    };
+    if output.status.success() {
+        return Ok(());
+    }
+    let last = last_line(&String::from_utf8_lossy(&output.stderr))
+        .map_or(String::new(), |line| format!(": {line}"));
+    Err(format!("command '{}': {}{last}", command.command, output.status))
+}
+
+impl ShellCommand {
+    fn run(&self, cancelled: &dyn Fn() -> bool) -> Result<Output, Failure> {
+        let fail =
+            |error: io::Error| Failure::on(format_args!("command '{}'", self.command), error);
+        // A word that is no program may be a builtin; and where it is neither the shell says so.
+        let direct =
+            words(&self.command).and_then(|(program, arguments)| start(program, arguments).ok());
+        let mut child = match direct {
+            Some(child) => child,
+            None => start("sh", ["-c", &self.command]).map_err(fail)?,
+        };
+        // Where allowed: beside a busy program the reading would take tens of milliseconds
+        // otherwise.
+        if let Some(group) = group(&child) {
+            let _ = setpriority_pgrp(Some(group), -20);
+        }
+        let collected = self.collect(&mut child, cancelled);
+        if collected.is_err() {
+            stop(&mut child);
+        }
+        collected.and_then(|(stdout, stderr)| {
+            Ok(Output { stdout, stderr, status: child.wait().map_err(fail)? })
+        })
+    }
+
+    /// Reads both pipes to their ends, or until the shell is gone and they are empty (it may have
+    /// left a daemon behind that holds them open).
+    fn collect(
+        &self,
+        child: &mut Child,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<(Vec<u8>, Vec<u8>), Failure> {
+        let what = || format!("command '{}'", self.command);
+        let deadline = Instant::now() + self.timeout;
+        let (Some(mut stdout), Some(mut stderr)) = (child.stdout.take(), child.stderr.take())
+        else {
+            return Err(Failure::on(what(), "its output cannot be read"));
+        };
+        let mut texts = (Vec::new(), Vec::new());
+        let mut open = (true, true);
+        let mut buffer = [0; 8192];
+        while open.0 || open.1 {
+            let ready = {
+                let mut fds = Vec::with_capacity(2);
+                if open.0 {
+                    fds.push(PollFd::new(&stdout, PollFlags::IN));
+                }
+                if open.1 {
+                    fds.push(PollFd::new(&stderr, PollFlags::IN));
+                }
+                let slice = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
+                poll(&mut fds, Some(&slice)).map_err(|errno| Failure::on(what(), errno))?;
+                let mut ready = fds.iter().map(|fd| !fd.revents().is_empty());
+                (open.0 && ready.next() == Some(true), open.1 && ready.next() == Some(true))
+            };
+            if ready.0 {
+                open.0 = take(&mut stdout, &mut buffer, &mut texts.0)
+                    .map_err(|error| Failure::on(what(), error))?;
+            }
+            if ready.1 {
+                open.1 = take(&mut stderr, &mut buffer, &mut texts.1)
+                    .map_err(|error| Failure::on(what(), error))?;
+            }
+            if cancelled() {
+                return Err(Failure::Cancelled);
+            }
+            if ready == (false, false) && child.try_wait().is_ok_and(|status| status.is_some()) {
+                break;
+            }
+            if Instant::now() >= deadline {
+                return Err(Failure::on(
+                    what(),
+                    format_args!("still running after {}: stopped", duration(self.timeout)),
+                ));
+            }
+        }
+        Ok(texts)
+    }
+}
+
+/// The program and its arguments, where a shell would do no more than separate them: everything but
+/// letters, digits and a few signs without meaning to it is left to the shell, and so is an
+/// assignment before the program.
+fn words(command: &str) -> Option<(&str, impl Iterator<Item = &str>)> {
+    let plain = |letter: char| letter.is_alphanumeric() || " _-./:,@%+=".contains(letter);
+    let mut words = command.split(' ').filter(|word| !word.is_empty());
+    let program = words.next().filter(|program| !program.contains('='))?;
+    command.chars().all(plain).then_some((program, words))
+}
+
+/// The program of a command without shell syntax, where it is neither a file that can be started
+/// nor one of the shell's own commands.
+pub(crate) fn unknown(command: &str) -> Option<&str> {
+    let (program, _) = words(command)?;
+    let mut shell = Command::new("sh");
+    shell
+        .args(["-c", "command -v \"$1\"", "sh", program])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    // Where there is no shell nothing is known.
+    shell.status().is_ok_and(|status| !status.success()).then_some(program)
+}
+
+/// Starts a program in a process group of its own: what it starts is stopped with it, and a Ctrl-C
+/// on the terminal reaches only us.
+fn start<'a>(program: &str, arguments: impl IntoIterator<Item = &'a str>) -> io::Result<Child> {
+    Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .spawn()
+}
+
+/// Appends what a pipe holds; whether it is still open.
+fn take(pipe: &mut impl Read, buffer: &mut [u8], text: &mut Vec<u8>) -> io::Result<bool> {
+    let read = pipe.read(buffer)?;
+    if text.len() < LONGEST {
+        text.extend_from_slice(&buffer[..read]);
+    }
+    Ok(read > 0)
+}
+
+/// The process group of the command, which has the number of its leader.
+fn group(child: &Child) -> Option<Pid> {
+    i32::try_from(child.id()).ok().and_then(Pid::from_raw)
+}
+
+/// Kills the command with everything it started.
+fn stop(child: &mut Child) {
+    if let Some(group) = group(child) {
+        // Gone already is as good.
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+    let _ = child.wait();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn command(text: &str, pick: Option<&str>) -> ShellCommand {
+        let pick = pick.map(|pick| Pattern::new(pick).unwrap());
+        ShellCommand { command: text.into(), pick, timeout: Duration::from_secs(5) }
+    }
+
+    fn why(text: &str, pick: Option<&str>) -> String {
+        match command(text, pick).read(&|| false) {
+            Err(Failure::Unreadable(why)) => why,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_lone_number_needs_no_pick() {
+        assert_eq!(command("echo 1,234", None).read(&|| false).unwrap().value, 1234.0);
+    }
+
+    #[test]
+    fn a_shell_is_started_only_where_there_is_something_for_it_to_do() {
+        let (program, arguments) = words("redis-cli  -p 6379 info stats").unwrap();
+        assert_eq!(
+            (program, arguments.collect::<Vec<_>>()),
+            ("redis-cli", vec!["-p", "6379", "info", "stats"])
+        );
+        for text in [
+            "a | b",
+            "echo 'a b'",
+            "cat <f",
+            "a;b",
+            "cat *.txt",
+            "A=1 b",
+            "cat ~/f",
+            "echo $A",
+            "a\nb",
+            "",
+        ] {
+            assert!(words(text).is_none(), "{text}");
+        }
+        // A builtin that is no program, and what neither knows.
+        assert!(command("umask", None).read(&|| false).is_ok());
+        let why = why("no-such-program 1", None);
+        assert!(why.contains("127") && why.contains("not found"), "{why}");
+    }
+
+    #[test]
+    fn the_picked_number_is_taken_from_among_others() {
+        let mut source =
+            command("printf 'a:1\\nops:25k\\r\\nb:3\\n'; exit 3", Some(r"^ops:(\d+k)"));
+        assert_eq!(source.read(&|| false).unwrap().value, 25_000.0);
+    }
+
+    #[test]
+    fn what_the_command_complains_about_is_shown() {
+        let why = why("echo 'cannot connect' >&2; exit 7", Some(r"(\d+)"));
+        assert!(why.contains("exit status: 7") && why.contains("cannot connect"), "{why}");
+    }
+
+    #[test]
+    fn an_output_without_the_number_is_shown() {
+        let why = why("echo hello", Some(r"ops:(\d+)"));
+        assert!(why.contains("does not match") && why.contains("hello"), "{why}");
+        let why = self::why("echo hello", None);
+        assert!(why.contains("--pick"), "{why}");
+    }
+
+    #[test]
+    fn a_command_that_hangs_is_stopped_with_its_children() {
+        let directory = tempfile::tempdir().unwrap();
+        let pid = directory.path().join("pid");
+        let mut source = command(&format!("sleep 100 & echo $! > {}; wait", pid.display()), None);
+        source.timeout = Duration::from_millis(300);
+        let failure = source.read(&|| false);
+        assert!(matches!(failure, Err(Failure::Unreadable(why)) if why.contains("300 ms")));
+        let child = std::fs::read_to_string(pid).unwrap();
+        let state =
+            || std::fs::read_to_string(format!("/proc/{}/stat", child.trim())).unwrap_or_default();
+        // The orphan stays a zombie until init reaps it.
+        while !state().is_empty() && !state().contains(") Z ") {
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn a_daemon_left_behind_does_not_hold_up_the_reading() {
+        let mut source = command("sleep 2 & echo 5", None);
+        let began = Instant::now();
+        assert_eq!(source.read(&|| false).unwrap().value, 5.0);
+        assert!(began.elapsed() < Duration::from_secs(2));
+    }
+
+    #[test]
+    fn a_running_command_can_be_interrupted() {
+        assert_eq!(command("sleep 5", None).read(&|| true), Err(Failure::Cancelled));
+    }
+}

@@ -1,0 +1,204 @@
+//! Whether a number that is taken for a rate by its name is a total: one that only ever grows.
+//!
+//! A pure function of readings; the rates and means that are made of them are in
+//! [`reading`](super::reading).
+
+use crate::reading::Reading;
+
+/// Rises of a value, none of its readings below the one before, from which it may be a total: a
+/// rate that warms up has noise too, and falls now and then the nearer it comes to its level.
+const RISES_OF_A_TOTAL: usize = 60;
+
+/// And from which that is worth a word: nine readings in any order only rise in one case of 9! =
+/// 362,880.
+const RISES_OF_A_DOUBT: usize = 8;
+
+/// In so many settings beside the one that it began in.
+const SETTINGS: usize = 2;
+
+/// The share of its growth that a total makes in a third of the time, at least and at most.
+const THIRD: std::ops::RangeInclusive<f64> = 0.2..=0.45;
+
+/// What the interpolation may be off by, as a share of the growth.
+const ROUNDING: f64 = 1e-6;
+
+/// What a value did since it was first read, as long as it only grew.
+///
+/// A total that is taken for a rate by its name tells itself by growing with time, whatever runs
+/// where. A rate that rises while a program warms up nears a level: it grows less and less, be it
+/// towards a level or as the average since its start. Growth that does not slow down is therefore
+/// none of a rate, but one of a load that is raised on and on, of which nothing can be measured
+/// either. A total whose program was fastest at first is not told from a rate by this: it is a
+/// doubt.
+#[derive(Clone, Debug, Default)]
+pub struct Growth {
+    /// Every reading that was another than the one before.
+    rises: Vec<Reading>,
+    fell: bool,
+    /// The setting is another since the last rise.
+    moved: bool,
+    /// Settings in which it rose, beside the first.
+    settings: usize,
+}
+
+impl Growth {
+    /// Takes the next reading into account.
+    pub fn see(&mut self, reading: Reading) {
+        match self.rises.last() {
+            _ if self.fell => {}
+            Some(last) if reading.value < last.value => {
+                *self = Self { fell: true, ..Self::default() }
+            }
+            Some(last) if reading.value == last.value || reading.seconds <= last.seconds => {}
+            _ => {
+                self.rises.push(reading);
+                self.settings += usize::from(std::mem::take(&mut self.moved));
+            }
+        }
+    }
+
+    /// The program runs in another setting from here on.
+    pub fn moved(&mut self) {
+        self.moved = true;
+    }
+
+    /// The first reading and the last, where the value is that of a total: it rose often enough
+    /// without a fall, in several settings, and evenly, without slowing down.
+    pub fn of_a_total(&self) -> Option<(Reading, Reading)> {
+        let (first, last) = (*self.rises.first()?, *self.rises.last()?);
+        let share = |third: f64| {
+            let at = first.seconds + (last.seconds - first.seconds) * third / 3.0;
+            (self.value(at) - first.value) / (last.value - first.value)
+        };
+        let even = || {
+            let (one, two) = (share(1.0), share(2.0));
+            let slows = 1.0 - two < one - ROUNDING;
+            !slows && [one, two - one, 1.0 - two].iter().all(|part| THIRD.contains(part))
+        };
+        let often = self.rises.len() > RISES_OF_A_TOTAL && self.settings >= SETTINGS;
+        (often && even()).then_some((first, last))
+    }
+
+    /// What the user should know where the value may be a total's.
+    pub fn doubt(&self) -> Option<&'static str> {
+        (self.rises.len() > RISES_OF_A_DOUBT && self.of_a_total().is_none()).then_some(
+            "the metric never fell while it was measured: if it is a total, this says nothing of the program, and --counter measures its rate; if \
+             it is a rate, the program was still warming up",
+        )
+    }
+
+    /// The value at a time between the first reading and the last, on the line between its
+    /// neighbours.
+    fn value(&self, seconds: f64) -> f64 {
+        let after = self
+            .rises
+            .partition_point(|reading| reading.seconds <= seconds)
+            .clamp(1, self.rises.len() - 1);
+        let (a, b) = (self.rises[after - 1], self.rises[after]);
+        a.value + (b.value - a.value) * (seconds - a.seconds) / (b.seconds - a.seconds)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// What these readings show, at even times and in settings of ten readings each, if it ever is
+    /// a total, and else in the end.
+    fn growth(values: impl IntoIterator<Item = f64>) -> Growth {
+        let mut growth = Growth::default();
+        for (value, at) in values.into_iter().zip(0..) {
+            if at % 10 == 9 {
+                growth.moved();
+            }
+            growth.see(Reading { value, seconds: f64::from(at) });
+            if growth.of_a_total().is_some() {
+                break;
+            }
+        }
+        growth
+    }
+
+    /// Whether these readings are ever a total's: it is asked after each.
+    fn is_total(values: impl IntoIterator<Item = f64>) -> bool {
+        growth(values).of_a_total().is_some()
+    }
+
+    #[test]
+    fn a_total_is_known_after_sixty_rises_and_not_by_standing_still() {
+        let total = |rises: i32| (0..=rises).map(|at| 1e9 + f64::from(at));
+        assert!(!is_total(total(59)) && is_total(total(60)));
+        // It may stand still for a reading, and does not count then.
+        assert!(is_total(total(60).flat_map(|value| [value, value])));
+        assert!(!is_total([7.0; 100]) && !is_total([]));
+    }
+
+    #[test]
+    fn a_total_is_known_in_several_settings_only() {
+        let mut growth = Growth::default();
+        let mut at = 0;
+        let mut rise = |growth: &mut Growth| {
+            at += 1;
+            growth.see(Reading { value: f64::from(at), seconds: f64::from(at) });
+            growth.of_a_total().is_some()
+        };
+        assert!((0..200).all(|_| !rise(&mut growth)));
+        growth.moved();
+        growth.moved();
+        assert!((0..200).all(|_| !rise(&mut growth)), "it did not rise in the first of the two");
+        growth.moved();
+        assert!(rise(&mut growth));
+    }
+
+    #[test]
+    fn a_program_that_warms_up_is_no_total_however_long_it_takes() {
+        for slowness in [1.0, 5.0, 20.0, 40.0, 60.0, 100.0, 300.0, 1000.0] {
+            // 63 % of the way after so many readings, and so on.
+            let warming = |at: i32| 100.0 - 50.0 * (-f64::from(at) / slowness).exp();
+            assert!(!is_total((0..1000).map(warming)), "{slowness}");
+            // The average since a start so many readings before, half of which it did nothing.
+            let average = |at: i32| 100.0 * (1.0 - slowness / 2.0 / (slowness + f64::from(at)));
+            assert!(!is_total((0..1000).map(average)), "{slowness}");
+        }
+        // All of it at once, between readings that creep.
+        assert!(!is_total((0..200).map(|at| f64::from(at) + if at < 50 { 0.0 } else { 1000.0 })));
+    }
+
+    #[test]
+    fn what_never_fell_is_doubted_until_it_is_known() {
+        let rising = |rises: i32| (0..=rises).map(|at| f64::from(at).sqrt());
+        assert!(growth(rising(7)).doubt().is_none() && growth(rising(8)).doubt().is_some());
+        assert!(growth(rising(500)).doubt().is_some());
+        assert!(growth(rising(500).chain([1.0])).doubt().is_none());
+        assert!(growth((0..100).map(f64::from)).doubt().is_none(), "it is known");
+    }
+
+    proptest! {
+        #[test]
+        fn a_total_is_known_whatever_its_start_where_its_program_becomes_faster_by_half(
+            start in 0.0f64..1e9, mut steps in proptest::collection::vec(1.0f64..1.5, 61..100), rate in 1.0f64..1e6,
+        ) {
+            steps.sort_by(f64::total_cmp);
+            let totals = steps.iter().scan(start, |total, step| { *total += step * rate; Some(*total) });
+            prop_assert!(is_total(totals));
+        }
+
+        #[test]
+        fn a_rate_that_warms_up_is_no_total(
+            start in 0.0f64..0.9, level in 1.0f64..1e9, slowness in 1.0f64..5000.0, readings in 1i32..400,
+        ) {
+            let warming = |at: i32| level * (1.0 - (1.0 - start) * (-f64::from(at) / slowness).exp());
+            prop_assert!(!is_total((0..readings).map(warming)));
+        }
+
+        #[test]
+        fn a_rate_that_fell_once_is_none_however_it_drifts(
+            start in 1.0f64..1e6, drift in 0.001f64..0.1, readings in 70usize..100, at in 0usize..60,
+        ) {
+            let rate = |reading: usize| start * (1.0 + drift * reading as f64);
+            let dip = |reading: usize| if reading == at + 1 { rate(at) * (1.0 - 1e-9) } else { rate(reading) };
+            prop_assert!(is_total((0..readings).map(rate)) && !is_total((0..readings).map(dip)));
+        }
+    }
+}

@@ -1,0 +1,390 @@
+//! Getting to know a metric before measuring with it: does it come at all, is it a counter or a
+//! value, in what rhythm, and what does a reading cost.
+
+use crate::MetricError;
+use crate::arrivals::{Arrival, Arrivals, Blocks, Renewals, Stop, read_dated};
+use crate::growth::Growth;
+use crate::meter::MetricMeter;
+use crate::on_demand::OnDemand;
+use crate::paced::Paced;
+use crate::reading::{Interpretation, RISES_OF_A_COUNTER, interpret};
+use crate::rhythm::{Rhythm, WITHIN_A_BLOCK, rhythm};
+use crate::source::{Failure, Source, sleep_until};
+use pinwise_figures::duration;
+use std::time::{Duration, Instant};
+
+/// What is known about the metric beforehand.
+pub(crate) struct Known<'a> {
+    /// As typed, for messages.
+    pub(crate) metric: &'a str,
+    /// Stated by the user.
+    pub(crate) stated: Option<Interpretation>,
+    /// What the words around the number say.
+    pub(crate) hint: Option<Interpretation>,
+    /// How long to wait for a number.
+    pub(crate) patience: Duration,
+    /// When all waiting ends; `None`: when patience does.
+    pub(crate) until: Option<Instant>,
+}
+
+/// What was found.
+pub(crate) struct Found {
+    pub(crate) meter: Box<dyn MetricMeter>,
+    pub(crate) interpretation: Interpretation,
+    /// For the user: what was decided and why.
+    pub(crate) notes: Vec<String>,
+    /// Windows shorter than this are stretched, to the pace at which numbers come.
+    pub(crate) shortest_window: Duration,
+}
+
+impl Known<'_> {
+    /// `declared` by the source itself, which is more than its name.
+    fn paced(
+        &self,
+        arrivals: Box<dyn Arrivals>,
+        interpretation: Interpretation,
+        declared: bool,
+    ) -> Paced {
+        // A value by its name alone; one that went down is none by its readings.
+        let by_name = self.stated.is_none() && !declared && self.hint.is_some();
+        let growth = by_name.then(|| (Growth::default(), Instant::now()));
+        Paced { arrivals, interpretation, patience: self.patience, growth }
+    }
+
+    /// When patience with a number ends that is waited for since `begin`.
+    fn end(&self, begin: Instant) -> Instant {
+        let end = begin + self.patience;
+        self.until.map_or(end, |until| until.min(end))
+    }
+
+    fn undecided(&self, value: f64, waited: Duration) -> MetricError {
+        MetricError::Undecided { metric: self.metric.into(), value, waited }
+    }
+
+    fn never(&self, waited: Duration, seen: String) -> MetricError {
+        MetricError::NeverRead { metric: self.metric.into(), waited, seen }
+    }
+
+    fn failed(&self, stop: Stop, waited: Duration, numbers: usize) -> MetricError {
+        match stop {
+            Stop::Failed(Failure::Cancelled) => MetricError::Interrupted,
+            Stop::Failed(Failure::Unreadable(why)) => self.never(waited, why),
+            Stop::Closed(reason) => {
+                MetricError::Closed { metric: self.metric.into(), reason, numbers }
+            }
+        }
+    }
+}
+
+/// One line on how a number is understood; nothing where the user said it.
+fn decision(known: &Known<'_>, interpretation: Interpretation) -> Option<String> {
+    let why = match (known.stated, known.hint, interpretation) {
+        (Some(_), _, _) => return None,
+        (_, Some(_), _) => "by its name",
+        (_, _, Interpretation::Counter) => "it only grew",
+        (_, _, Interpretation::Value) => "it went down",
+    };
+    Some(match interpretation {
+        Interpretation::Counter => {
+            format!("read as a counter, its rate is measured ({why}; --gauge if it is none)")
+        }
+        Interpretation::Value => {
+            format!("read as a value, its mean is measured ({why}; --counter if it only grows)")
+        }
+    })
+}
+
+/// Listens to lines until their rhythm and their kind are known.
+pub(crate) fn lines(
+    mut arrivals: Box<dyn Arrivals>,
+    known: &Known<'_>,
+    cancelled: &dyn Fn() -> bool,
+) -> Result<Found, MetricError> {
+    let began = Instant::now();
+    let mut heard: Vec<Arrival> = Vec::new();
+    let mut said = known.stated.or(known.hint);
+    loop {
+        let times: Vec<f64> = heard
+            .iter()
+            .map(|arrival| arrival.at.duration_since(heard[0].at).as_secs_f64())
+            .collect();
+        if let Some(rhythm) = rhythm(&times) {
+            let (lines, period) = match rhythm {
+                Rhythm::Lines { period } => (1, period),
+                Rhythm::Blocks { lines, period } => (lines, period),
+                Rhythm::Buffered { lines, period } => {
+                    let period = Duration::from_secs_f64(period);
+                    return Err(MetricError::Buffered {
+                        metric: known.metric.into(),
+                        lines,
+                        period,
+                    });
+                }
+            };
+            let values = reports(&heard, &times, lines, period);
+            if said.is_none() {
+                said = interpret(&values);
+            }
+            if let Some(interpretation) = said {
+                let mut notes: Vec<String> = decision(known, interpretation).into_iter().collect();
+                let period = Duration::from_secs_f64(period);
+                if lines > 1 {
+                    notes.push(format!(
+                        "{lines} lines each {}: their numbers are added up",
+                        duration(period)
+                    ));
+                    arrivals = Box::new(Blocks::new(arrivals, lines, period.as_secs_f64()));
+                }
+                if period > Duration::from_millis(100) {
+                    notes.push(format!(
+                        "the program speaks every {}: a measurement takes up to {} (a metric that can be asked at any \
+                         time, such as cmd: or prom:, is faster)",
+                        duration(period),
+                        duration(period * 2)
+                    ));
+                }
+                let meter = Box::new(known.paced(arrivals, interpretation, false));
+                return Ok(Found { meter, interpretation, notes, shortest_window: period });
+            }
+            if Instant::now() > known.end(began) && values.windows(2).all(|pair| pair[0] == pair[1])
+            {
+                return Err(known.undecided(values[0], began.elapsed()));
+            }
+        }
+        let asked = Instant::now();
+        match arrivals.next(known.end(asked), cancelled) {
+            Ok(Some(arrival)) => heard.push(arrival),
+            Ok(None) if heard.is_empty() => {
+                return Err(known.never(known.end(began) - began, arrivals.seen()));
+            }
+            Ok(None) => {
+                let (metric, numbers, waited) = (known.metric.into(), heard.len(), began.elapsed());
+                return Err(MetricError::TooFew {
+                    metric,
+                    numbers,
+                    waited,
+                    silent: asked.elapsed(),
+                });
+            }
+            Err(stop) => return Err(known.failed(stop, began.elapsed(), heard.len())),
+        }
+    }
+}
+
+/// The numbers of the complete reports in what was heard; see [`Blocks`].
+fn reports(heard: &[Arrival], times: &[f64], lines: usize, period: f64) -> Vec<f64> {
+    if lines == 1 {
+        return heard.iter().map(|arrival| arrival.sample.value).collect();
+    }
+    let mut starts = vec![0];
+    starts.extend((1..times.len()).filter(|&i| times[i] - times[i - 1] > period * WITHIN_A_BLOCK));
+    starts.push(times.len());
+    let blocks =
+        starts.windows(2).map(|pair| &heard[pair[0]..pair[1]]).filter(|block| block.len() == lines);
+    blocks.map(|block| block.iter().map(|arrival| arrival.sample.value).sum()).collect()
+}
+
+/// The longest pause between two readings while a source is learned.
+const LONGEST_PAUSE: Duration = Duration::from_millis(100);
+/// Changes that show how often a number is renewed.
+const RENEWALS: usize = 4;
+
+/// Reads a source until its kind and the times of its renewal are known.
+pub(crate) fn source(
+    mut source: Box<dyn Source>,
+    known: &Known<'_>,
+    cancelled: &dyn Fn() -> bool,
+) -> Result<Found, MetricError> {
+    let began = Instant::now();
+    let first = first_reading(&mut *source, known, cancelled)?;
+    let mut values = vec![first];
+    // When the number was seen to be another than before.
+    let mut changes: Vec<Instant> = Vec::new();
+    let mut unchanged = 0;
+    let mut cost = Duration::MAX;
+    let mut pause = Duration::from_millis(5);
+    loop {
+        let hint = known.stated.or(source.declared()).or(known.hint);
+        let interpretation = hint.or_else(|| interpret(&values));
+        let enough = match interpretation {
+            // Readings for the cost alone.
+            Some(Interpretation::Counter) if source.exact() => values.len() >= RISES_OF_A_COUNTER,
+            Some(Interpretation::Counter) => changes.len() + 1 >= RISES_OF_A_COUNTER,
+            Some(Interpretation::Value) => {
+                changes.len() >= RENEWALS || Instant::now() > known.end(began)
+            }
+            None => false,
+        };
+        if let Some(interpretation) = interpretation.filter(|_| enough) {
+            let known = Known { hint: source.declared().or(known.hint), ..*known };
+            return Ok(found(source, &known, interpretation, &changes, unchanged, cost));
+        }
+        let expired = known.until.is_some_and(|until| Instant::now() > until);
+        if expired || began.elapsed() > known.patience.max(cost_of(cost) * 20) {
+            let waited = began.elapsed();
+            return Err(match changes.last() {
+                Some(last) => {
+                    let (metric, numbers) = (known.metric.into(), changes.len() + 1);
+                    MetricError::TooFew { metric, numbers, waited, silent: last.elapsed() }
+                }
+                None => known.undecided(first, waited),
+            });
+        }
+        pause = if unchanged > 0 {
+            (pause * 3 / 2).min(LONGEST_PAUSE)
+        } else {
+            pause.max(cost_of(cost))
+        };
+        // A renewal is dated to within a pause: while one is being timed the pauses stay short.
+        if !changes.is_empty() {
+            pause = pause.min(Duration::from_millis(10).max(cost_of(cost) * 4));
+        }
+        sleep_until(Instant::now() + pause, cancelled).map_err(|_| MetricError::Interrupted)?;
+        let asked = Instant::now();
+        match read_dated(&mut *source, cancelled) {
+            Ok(Arrival { sample, at }) => {
+                cost = cost.min(asked.elapsed());
+                if values.last() == Some(&sample.value) {
+                    unchanged += 1;
+                } else {
+                    changes.push(at);
+                }
+                values.push(sample.value);
+            }
+            // One bad reading among good ones (a file caught while it is written) is no reason to
+            // give up.
+            Err(Failure::Unreadable(_)) if Instant::now() <= known.end(began) => {}
+            Err(failure) => {
+                return Err(known.failed(failure.into(), began.elapsed(), values.len()));
+            }
+        }
+    }
+}
+
+/// Zero until a reading was timed.
+fn cost_of(cost: Duration) -> Duration {
+    if cost == Duration::MAX { Duration::ZERO } else { cost }
+}
+
+/// The first reading; failures are taken for a program that is still starting, until patience ends.
+fn first_reading(
+    source: &mut dyn Source,
+    known: &Known<'_>,
+    cancelled: &dyn Fn() -> bool,
+) -> Result<f64, MetricError> {
+    let began = Instant::now();
+    loop {
+        match source.read(cancelled) {
+            Ok(sample) => return Ok(sample.value),
+            Err(Failure::Cancelled) => return Err(MetricError::Interrupted),
+            Err(Failure::Unreadable(why)) if Instant::now() >= known.end(began) => {
+                return Err(known.never(began.elapsed(), why));
+            }
+            Err(Failure::Unreadable(_)) => {
+                sleep_until(Instant::now() + LONGEST_PAUSE, cancelled)
+                    .map_err(|_| MetricError::Interrupted)?;
+            }
+        }
+    }
+}
+
+fn found(
+    source: Box<dyn Source>,
+    known: &Known<'_>,
+    interpretation: Interpretation,
+    changes: &[Instant],
+    unchanged: usize,
+    cost: Duration,
+) -> Found {
+    let (cost, declared) = (cost_of(cost), source.declared().is_some());
+    let mut notes: Vec<String> = decision(known, interpretation).into_iter().collect();
+    if cost > Duration::from_millis(1) {
+        notes.push(format!("a reading of the metric takes {} or more", duration(cost)));
+    }
+    // A reading or two without a change may be the program's doing; a number that is renewed stands
+    // still more often.
+    let on_demand = source.exact() || unchanged * 4 <= changes.len();
+    if interpretation == Interpretation::Counter && on_demand {
+        return Found {
+            meter: Box::new(OnDemand { source }),
+            interpretation,
+            notes,
+            shortest_window: Duration::ZERO,
+        };
+    }
+    // The shortest time between two changes: missed renewals only make the others longer.
+    let period = changes.windows(2).map(|pair| pair[1].duration_since(pair[0])).min();
+    let poll = match period {
+        Some(period) => (period / 20).clamp(Duration::from_millis(1), LONGEST_PAUSE),
+        None => LONGEST_PAUSE,
+    };
+    let poll = poll.max(cost * 4);
+    let period = period.unwrap_or(Duration::from_secs(1));
+    notes.push(match changes.len() {
+        0 => "it did not change while it was watched".to_owned(),
+        _ => {
+            format!("it is renewed about every {}: shorter windows are stretched", duration(period))
+        }
+    });
+    let arrivals = Box::new(Renewals::new(source, interpretation, poll, period));
+    let meter = Box::new(known.paced(arrivals, interpretation, declared));
+    Found { meter, interpretation, notes, shortest_window: period }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arrivals::tests::script;
+    use crate::source::Sample;
+
+    fn known(until: Option<Instant>) -> Known<'static> {
+        let hint = Some(Interpretation::Value);
+        Known { metric: "m", stated: None, hint, patience: Duration::from_secs(10), until }
+    }
+
+    #[test]
+    fn waiting_for_a_number_after_the_first_ends_with_all_waiting() {
+        let script = || script(&[(250, 1.0), (400, 2.0), (550, 3.0), (700, 4.0), (850, 5.0)]);
+        let learn = |until: Option<u64>| {
+            let script = script();
+            let until = until.map(|millis| script.start + Duration::from_millis(millis));
+            lines(Box::new(script), &known(until), &|| false).map(|found| found.interpretation)
+        };
+        assert_eq!(learn(None), Ok(Interpretation::Value));
+        assert!(
+            matches!(learn(Some(300)), Err(MetricError::TooFew { numbers: 1, .. })),
+            "{:?}",
+            learn(Some(300))
+        );
+        assert!(
+            matches!(learn(Some(200)), Err(MetricError::NeverRead { .. })),
+            "{:?}",
+            learn(Some(200))
+        );
+    }
+
+    /// Another number at each reading, of a kind that the source may declare.
+    struct Growing(f64, Option<Interpretation>);
+
+    impl Source for Growing {
+        fn read(&mut self, _: &dyn Fn() -> bool) -> Result<Sample, Failure> {
+            self.0 += 1.0;
+            Ok(Sample { value: self.0, seconds: None })
+        }
+
+        fn declared(&self) -> Option<Interpretation> {
+            self.1
+        }
+    }
+
+    #[test]
+    fn a_value_by_its_name_alone_is_looked_at_and_one_that_the_source_declares_is_not() {
+        let looked_at = |declared: Option<Interpretation>| {
+            let found =
+                source(Box::new(Growing(0.0, declared)), &known(None), &|| false).ok().unwrap();
+            assert_eq!(found.interpretation, Interpretation::Value);
+            found.meter.growth().is_some()
+        };
+        assert!(looked_at(None) && !looked_at(Some(Interpretation::Value)));
+    }
+}

@@ -1,0 +1,77 @@
+//! What is read on demand: a file, a command, a page, a socket.
+
+use crate::reading::Interpretation;
+use pinwise_linux::quotable;
+use pinwise_measure::{MeasureError, Retry};
+use std::time::{Duration, Instant};
+
+/// One number from a program, and the program's own time where it tells it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sample {
+    /// The number.
+    pub value: f64,
+    /// The program's own clock, in seconds.
+    pub seconds: Option<f64>,
+}
+
+/// Why there is no sample.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// The user asked to stop.
+    Cancelled,
+    /// What failed, on what, why.
+    Unreadable(String),
+}
+
+impl Failure {
+    pub(crate) fn on(what: impl std::fmt::Display, why: impl std::fmt::Display) -> Self {
+        Self::Unreadable(format!("{what}: {why}"))
+    }
+}
+
+impl From<Failure> for MeasureError {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Cancelled => Self::interrupted(),
+            Failure::Unreadable(why) => Self::new(Retry::Same, why),
+        }
+    }
+}
+
+/// Something that gives its present number whenever it is asked.
+pub(crate) trait Source: Send {
+    /// Reads the number now. `cancelled` is asked at least every 20 ms.
+    fn read(&mut self, cancelled: &dyn Fn() -> bool) -> Result<Sample, Failure>;
+
+    /// Whether it is a counter, where the source itself says so after a reading (Prometheus types
+    /// do).
+    fn declared(&self) -> Option<Interpretation> {
+        None
+    }
+
+    /// Whether it is known to be exact at every reading, so that a number that stands still is a
+    /// program that stands still.
+    fn exact(&self) -> bool {
+        false
+    }
+}
+
+/// Sleeps until `deadline`; `Err` as soon as `cancelled` says so.
+pub(crate) fn sleep_until(deadline: Instant, cancelled: &dyn Fn() -> bool) -> Result<(), Failure> {
+    const SLICE: Duration = Duration::from_millis(10);
+    loop {
+        if cancelled() {
+            return Err(Failure::Cancelled);
+        }
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Ok(());
+        }
+        std::thread::sleep(left.min(SLICE));
+    }
+}
+
+/// The last line of a text that is not blank, as it may stand in a message.
+pub(crate) fn last_line(text: &str) -> Option<String> {
+    text.lines().rev().find(|line| !line.trim().is_empty()).map(quotable)
+}

@@ -1,0 +1,388 @@
+//! A file that a program writes its progress to: followed like `tail -F`, and read again from its
+//! start when it is replaced, cut short or overwritten.
+
+use pinwise_linux::{Fifo, Line};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{OFlags, inotify};
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::time::Instant;
+
+/// Where a follower stands in a file.
+#[derive(Debug)]
+struct Follower {
+    path: PathBuf,
+    open: Option<Open>,
+    /// The file existed when following began: what it held then is history.
+    skip_present: bool,
+    /// More is there than was read.
+    behind: bool,
+}
+
+#[derive(Debug)]
+struct Open {
+    file: File,
+    inode: (u64, u64),
+    offset: u64,
+    /// The last bytes before `offset`. When the file no longer holds them there, it has been
+    /// written anew.
+    before: Vec<u8>,
+    /// An unfinished line.
+    partial: Vec<u8>,
+    modified: (i64, i64),
+}
+
+/// Bytes that tell a file that grew from one that was overwritten.
+const REMEMBERED: usize = 64;
+/// A longer file is a log, not a status that is written anew.
+const LONGEST_STATUS: u64 = 4096;
+/// A line longer than this is taken as it is.
+const LONGEST: usize = 64 * 1024;
+/// The most bytes read at a time: a file without end must not take memory without end.
+const MOST: usize = 4 << 20;
+
+impl Follower {
+    fn new(path: PathBuf) -> Self {
+        let skip_present = path.exists();
+        Self { path, open: None, skip_present, behind: false }
+    }
+
+    /// The lines that were completed since the last call. No error when the file is not there: it
+    /// may come.
+    fn lines(&mut self) -> io::Result<Vec<String>> {
+        let found = match std::fs::metadata(&self.path) {
+            Ok(found) => found,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
+        let inode = (found.dev(), found.ino());
+        let mut lines = Vec::new();
+        if let Some(open) = &mut self.open
+            && open.inode != inode
+        {
+            // Rotated: what was written before the new file appeared still counts.
+            self.behind = !open.take(&mut lines)?;
+            if self.behind {
+                return Ok(lines);
+            }
+            self.open = None;
+        }
+        let open = match &mut self.open {
+            Some(open) => open,
+            None => {
+                let offset = if std::mem::take(&mut self.skip_present) { found.len() } else { 0 };
+                self.open.insert(Open::at(open_file(&self.path)?, offset)?)
+            }
+        };
+        self.behind = !open.take(&mut lines)?;
+        Ok(lines)
+    }
+}
+
+impl Open {
+    fn at(file: File, offset: u64) -> io::Result<Self> {
+        let metadata = file.metadata()?;
+        let mut before = vec![0; REMEMBERED.min(usize::try_from(offset).unwrap_or(REMEMBERED))];
+        let start = offset - before.len() as u64;
+        let read = read_at(&file, &mut before, start)?;
+        before.truncate(read);
+        let modified = (metadata.mtime(), metadata.mtime_nsec());
+        Ok(Self {
+            file,
+            inode: (metadata.dev(), metadata.ino()),
+            offset,
+            before,
+            partial: Vec::new(),
+            modified,
+        })
+    }
+
+    /// Whether what was read last no longer stands where it stood, or was written once more.
+    fn rewritten(&self) -> io::Result<bool> {
+        let metadata = self.file.metadata()?;
+        let modified = (metadata.mtime(), metadata.mtime_nsec());
+        let touched = self.modified != modified;
+        if metadata.len() < self.offset {
+            return Ok(true);
+        }
+        if !touched {
+            return Ok(false);
+        }
+        let mut now = vec![0; self.before.len()];
+        let read = read_at(&self.file, &mut now, self.offset - self.before.len() as u64)?;
+        let same = now[..read] == self.before[..];
+        // Written, no longer than before, and the same to the last byte: a status file with the
+        // same numbers once more. A long file is a log that somebody touched.
+        Ok(!same || (metadata.len() == self.offset && (1..=LONGEST_STATUS).contains(&self.offset)))
+    }
+
+    /// Reads on, [`MOST`] bytes at most; whether that was all there is.
+    fn take(&mut self, lines: &mut Vec<String>) -> io::Result<bool> {
+        let whole = self.rewritten()?;
+        if whole {
+            self.offset = 0;
+            self.before.clear();
+            self.partial.clear();
+        }
+        let mut buffer = [0; 16 * 1024];
+        let end = self.offset + MOST as u64;
+        let mut all = false;
+        while !all && self.offset < end {
+            let read = read_at(&self.file, &mut buffer, self.offset)?;
+            all = read == 0;
+            self.offset += read as u64;
+            self.before.extend_from_slice(&buffer[..read]);
+            let surplus = self.before.len().saturating_sub(REMEMBERED);
+            self.before.drain(..surplus);
+            for &byte in &buffer[..read] {
+                if matches!(byte, b'\n' | b'\r') || self.partial.len() >= LONGEST {
+                    lines.push(String::from_utf8_lossy(&self.partial).into_owned());
+                    self.partial.clear();
+                } else {
+                    self.partial.push(byte);
+                }
+            }
+        }
+        if whole && all && !self.partial.is_empty() {
+            // A file that is written anew each time need not end in a newline.
+            lines.push(String::from_utf8_lossy(&self.partial).into_owned());
+            self.partial.clear();
+        }
+        // Looked at after reading: what is appended in between shows in the length, and is not
+        // taken for a rewrite.
+        let metadata = self.file.metadata()?;
+        self.modified = (metadata.mtime(), metadata.mtime_nsec());
+        lines.retain(|line| !line.is_empty());
+        Ok(all)
+    }
+}
+
+/// Opens a regular file for reading. Anything else is refused; opening a pipe does not wait for its
+/// other end.
+fn open_file(path: &Path) -> io::Result<File> {
+    let flags = OFlags::NONBLOCK.bits().cast_signed();
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    if file.metadata()?.is_file() {
+        Ok(file)
+    } else {
+        Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"))
+    }
+}
+
+fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    match file.read_at(buffer, offset) {
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => read_at(file, buffer, offset),
+        read => read,
+    }
+}
+
+/// The lines of a file as they appear, from a thread of its own; it ends when this is dropped.
+#[derive(Debug)]
+pub(crate) struct FileLines {
+    pub(crate) lines: Receiver<Line>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Drop for FileLines {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Lines waiting for a meter.
+const WAITING: usize = 65_536;
+
+/// Follows the file at `path`, which need not exist yet.
+pub(crate) fn follow(path: &Path) -> io::Result<FileLines> {
+    let (sender, lines) = sync_channel(WAITING);
+    let stop = Arc::new(AtomicBool::new(false));
+    let (stopped, path) = (Arc::clone(&stop), path.to_owned());
+    // What is in the file now is history, from this moment and not from when the thread gets to
+    // run.
+    let mut follower = Follower::new(path.clone());
+    follower.lines()?;
+    std::thread::Builder::new().name("follow".into()).spawn(move || {
+        // Where allowed: a line is dated when it is seen, and beside spinning threads that would be
+        // up to 15 ms late.
+        let _raised = Fifo::raise();
+        let inotify =
+            inotify::init(inotify::CreateFlags::NONBLOCK | inotify::CreateFlags::CLOEXEC).ok();
+        while !stopped.load(Ordering::Relaxed) {
+            if !forward(&mut follower, &sender) {
+                return;
+            }
+            if !follower.behind {
+                wait(inotify.as_ref(), &path);
+            }
+        }
+    })?;
+    Ok(FileLines { lines, stop })
+}
+
+/// Hands on what is new; false when nobody listens any more. An error (a file made unreadable) may
+/// pass.
+fn forward(follower: &mut Follower, sender: &SyncSender<Line>) -> bool {
+    let lines = follower.lines().unwrap_or_default();
+    let at = Instant::now();
+    lines.into_iter().all(|text| {
+        !matches!(sender.try_send(Line { at, text }), Err(TrySendError::Disconnected(_)))
+    })
+}
+
+/// Waits until the file changes, or 20 ms: a file that is replaced or not there yet, or on a
+/// filesystem without inotify.
+fn wait(inotify: Option<&OwnedFd>, path: &Path) {
+    let slice = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+    let Some(inotify) = inotify else {
+        std::thread::sleep(std::time::Duration::from_millis(2));
+        return;
+    };
+    // The watch is on the inode that has the name now; added again, the same one is only confirmed.
+    let flags = inotify::WatchFlags::MODIFY
+        | inotify::WatchFlags::MOVE_SELF
+        | inotify::WatchFlags::DELETE_SELF;
+    let _ = inotify::add_watch(inotify, path, flags);
+    if poll(&mut [PollFd::new(inotify, PollFlags::IN)], Some(&slice)).is_ok_and(|ready| ready > 0) {
+        let mut buffer = [MaybeUninit::uninit(); 4096];
+        let mut events = inotify::Reader::new(inotify, &mut buffer);
+        while events.next().is_ok() {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::io::Write;
+
+    fn append(path: &Path, text: &str) {
+        OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(path)
+            .unwrap()
+            .write_all(text.as_bytes())
+            .unwrap();
+    }
+
+    #[test]
+    fn only_complete_new_lines_are_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log");
+        append(&path, "old\n");
+        let mut follower = Follower::new(path.clone());
+        assert!(follower.lines().unwrap().is_empty());
+        append(&path, "one\ntw");
+        assert_eq!(follower.lines().unwrap(), ["one"]);
+        append(&path, "o\nthree\n");
+        assert_eq!(follower.lines().unwrap(), ["two", "three"]);
+        assert!(follower.lines().unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_file_that_comes_later_is_read_from_its_start() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log");
+        let mut follower = Follower::new(path.clone());
+        assert!(follower.lines().unwrap().is_empty());
+        append(&path, "first\n");
+        assert_eq!(follower.lines().unwrap(), ["first"]);
+    }
+
+    #[test]
+    fn a_rotated_file_is_read_to_its_end_before_the_new_one() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log");
+        append(&path, "old\n");
+        let mut follower = Follower::new(path.clone());
+        follower.lines().unwrap();
+        append(&path, "last of the old\n");
+        fs::rename(&path, directory.path().join("log.1")).unwrap();
+        append(&path, "first of the new\n");
+        assert_eq!(follower.lines().unwrap(), ["last of the old", "first of the new"]);
+    }
+
+    #[test]
+    fn a_truncated_file_is_read_from_its_start() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log");
+        append(&path, "a long line that was there\n");
+        let mut follower = Follower::new(path.clone());
+        follower.lines().unwrap();
+        fs::write(&path, "short\n").unwrap();
+        assert_eq!(follower.lines().unwrap(), ["short"]);
+    }
+
+    #[test]
+    fn an_overwritten_file_is_read_whole_whether_it_grew_or_not() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("status");
+        fs::write(&path, "ops 999\n").unwrap();
+        let mut follower = Follower::new(path.clone());
+        follower.lines().unwrap();
+        for text in ["ops 1000", "ops 1001", "ops 99", "a\nops 100000"] {
+            // The clock of file times is coarser than this loop.
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            fs::write(&path, text).unwrap();
+            assert_eq!(follower.lines().unwrap(), text.lines().collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn what_is_no_regular_file_is_not_waited_for() {
+        let directory = tempfile::tempdir().unwrap();
+        let pipe = directory.path().join("pipe");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).unwrap();
+        for path in [pipe, "/dev/zero".into()] {
+            assert!(follow(&path).is_err(), "{}", path.display());
+        }
+    }
+
+    #[test]
+    fn a_pipe_that_replaces_the_file_gives_no_lines() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log");
+        append(&path, "old\n");
+        let mut follower = Follower::new(path.clone());
+        follower.lines().unwrap();
+        fs::remove_file(&path).unwrap();
+        rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RWXU).unwrap();
+        assert!(follower.lines().is_err());
+        fs::remove_file(&path).unwrap();
+        append(&path, "new\n");
+        assert_eq!(follower.lines().unwrap(), ["new"]);
+    }
+
+    #[test]
+    fn much_is_read_in_parts() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log");
+        let mut follower = Follower::new(path.clone());
+        append(&path, &"0123456\n".repeat(MOST / 8 + 1));
+        assert_eq!((follower.lines().unwrap().len(), follower.behind), (MOST / 8, true));
+        fs::rename(&path, directory.path().join("log.1")).unwrap();
+        append(&path, "new\n");
+        assert_eq!(follower.lines().unwrap(), ["0123456", "new"]);
+        assert!(!follower.behind);
+    }
+
+    #[test]
+    fn lines_arrive_from_the_thread_and_it_ends_when_dropped() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log");
+        let followed = follow(&path).unwrap();
+        for line in 0..50 {
+            append(&path, &format!("line {line}\n"));
+        }
+        let lines: Vec<String> = followed.lines.iter().take(50).map(|line| line.text).collect();
+        assert_eq!(lines[0], "line 0");
+        assert_eq!(lines[49], "line 49");
+    }
+}

@@ -1,0 +1,123 @@
+//! How the threads of a program spent a window.
+
+use crate::layer::Layer;
+use crate::overhead::Overhead;
+use pinwise_linux::thread::ThreadId;
+use pinwise_topology::CpuId;
+use std::time::Duration;
+
+/// What one thread did while it was watched. `ran + waited + slept = elapsed`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ThreadActivity {
+    /// Which thread.
+    pub id: ThreadId,
+    /// Its name as the kernel has it.
+    pub comm: String,
+    /// For how long its counters were watched.
+    pub elapsed: Duration,
+    /// Time on a CPU.
+    pub ran: Duration,
+    /// Time it waited for a CPU.
+    pub waited: Duration,
+    /// Time it had nothing to do, or waited for something else.
+    pub slept: Duration,
+    /// The part of `slept` in which it waited for another thread; `None` where it may not be seen.
+    pub locked: Option<Duration>,
+    /// How many looks `locked` was estimated from; 0 where it is exact ([`Layer::Ebpf`]) or not
+    /// known.
+    pub looks: u32,
+    /// Times it gave up its CPU to wait for something.
+    pub voluntary: u64,
+    /// Times its CPU was taken from it.
+    pub involuntary: u64,
+    /// Times it went on at another CPU; `None` where the kernel does not tell.
+    pub migrations: Option<u64>,
+    /// The CPU it ran on last; `None` where that was not seen.
+    pub cpu: Option<CpuId>,
+}
+
+/// What all threads of a program did in a window.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Activity {
+    /// How it was watched: whether time at locks is sampled or exact.
+    pub layer: Layer,
+    /// The length of the window.
+    pub elapsed: Duration,
+    /// Every thread that was seen, those that ended last.
+    pub threads: Vec<ThreadActivity>,
+    /// From one look at all threads to the next on average, where looks cost too much to make them
+    /// as often as the layer would: every 10 ms. `None` also where the figures are exact
+    /// without them ([`Layer::Ebpf`]).
+    pub stretched: Option<Duration>,
+    /// What the kernel had to drop because nobody read it in time: records of context switches, or
+    /// threads. The figures are too low where it is not 0.
+    pub lost: u64,
+    /// What watching cost.
+    pub overhead: Overhead,
+}
+
+impl Activity {
+    /// Of a program whose threads all went unseen.
+    pub fn none(elapsed: Duration) -> Self {
+        Self {
+            layer: Layer::Proc,
+            elapsed,
+            threads: Vec::new(),
+            stretched: None,
+            lost: 0,
+            overhead: Overhead::default(),
+        }
+    }
+
+    /// LOCK: the share of all threads' time in which they waited for each other, 0 to 1. `None`: no
+    /// thread shows it.
+    pub fn lock(&self) -> Option<f64> {
+        let seen: Vec<(f64, f64)> = self
+            .threads
+            .iter()
+            .filter_map(|thread| Some((thread.locked?.as_secs_f64(), thread.elapsed.as_secs_f64())))
+            .collect();
+        let (locked, elapsed) =
+            seen.iter().fold((0.0, 0.0), |sum, each| (sum.0 + each.0, sum.1 + each.1));
+        (!seen.is_empty()).then(|| if elapsed > 0.0 { locked / elapsed } else { 0.0 })
+    }
+
+    /// VCX_RATE: voluntary context switches per second.
+    pub fn voluntary_rate(&self) -> f64 {
+        self.rate(self.threads.iter().map(|thread| thread.voluntary).sum())
+    }
+
+    /// Involuntary context switches per second.
+    pub fn involuntary_rate(&self) -> f64 {
+        self.rate(self.threads.iter().map(|thread| thread.involuntary).sum())
+    }
+
+    /// MIGR_RATE: migrations per second. `None`: the kernel does not tell.
+    pub fn migration_rate(&self) -> Option<f64> {
+        let migrations: Option<u64> = self.threads.iter().map(|thread| thread.migrations).sum();
+        migrations.map(|migrations| self.rate(migrations))
+    }
+
+    /// Time of all threads on a CPU.
+    pub fn ran(&self) -> Duration {
+        self.threads.iter().map(|thread| thread.ran).sum()
+    }
+
+    /// What watching cost, as a share of the program's own CPU time. `None`: it used none.
+    pub fn overhead_share(&self) -> Option<f64> {
+        let ran = self.ran().as_secs_f64();
+        (ran > 0.0).then(|| self.overhead.total().as_secs_f64() / ran)
+    }
+
+    /// CPU_UTIL: the share of `contexts` that the program kept busy, 0 to 1.
+    pub fn utilization(&self, contexts: usize) -> f64 {
+        let ran = self.ran().as_secs_f64();
+        let capacity = self.elapsed.as_secs_f64() * contexts as f64;
+        if capacity > 0.0 { (ran / capacity).min(1.0) } else { 0.0 }
+    }
+
+    fn rate(&self, count: u64) -> f64 {
+        let seconds = self.elapsed.as_secs_f64();
+        if seconds > 0.0 { count as f64 / seconds } else { 0.0 }
+    }
+}

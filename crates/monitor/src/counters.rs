@@ -1,0 +1,154 @@
+//! What the kernel counts of one thread, and the files that tell.
+//!
+//! Reading a file that is kept open takes a fifth of the time of opening it anew. A process may
+//! keep only so many open (1,024 unless told otherwise): what is over that is opened for each
+//! reading.
+
+use pinwise_linux::thread::{Account, Stat, ThreadId};
+use rustix::process::{Resource, getrlimit};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+/// Since the thread's start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Counters {
+    pub(super) account: Account,
+    /// Times it gave up its CPU to wait for something.
+    pub(super) voluntary: u64,
+    /// Times its CPU was taken from it.
+    pub(super) involuntary: u64,
+    /// Times it went on at another CPU; `None` where the kernel does not tell
+    /// (`CONFIG_SCHED_DEBUG`).
+    pub(super) migrations: Option<u64>,
+}
+
+/// The files of a thread below `/proc/PID/task/TID`.
+#[derive(Debug)]
+pub(super) struct Files {
+    id: ThreadId,
+    /// In the order of [`NAMES`]; `None` where it is not kept open.
+    kept: [Option<File>; NAMES.len()],
+    keep: bool,
+    text: Vec<u8>,
+}
+
+const NAMES: [&str; 5] = ["syscall", "schedstat", "sched", "status", "stat"];
+const SYSCALL: usize = 0;
+const SCHEDSTAT: usize = 1;
+const SCHED: usize = 2;
+const STATUS: usize = 3;
+const STAT: usize = 4;
+/// Longer than any of them.
+const LONGEST: usize = 8192;
+
+impl Files {
+    /// Of a thread, where `others` are watched already.
+    pub(super) fn new(id: ThreadId, others: usize) -> Self {
+        let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+        let keep = ((others + 1) * NAMES.len()) as u64 <= limit / 2;
+        Self { id, kept: [const { None }; NAMES.len()], keep, text: vec![0; LONGEST] }
+    }
+
+    /// What the thread does now; an error where that may not be seen, or where it has ended.
+    pub(super) fn syscall(&mut self) -> io::Result<&[u8]> {
+        self.read(SYSCALL)
+    }
+
+    /// What the scheduler has accounted to it; an error where it has ended.
+    pub(super) fn account(&mut self) -> io::Result<Account> {
+        match self
+            .read(SCHEDSTAT)
+            .ok()
+            .and_then(|text| Account::parse(std::str::from_utf8(text).ok()?))
+        {
+            Some(account) => Ok(account),
+            // A kernel that does not tell; then its clock ticks.
+            None => Account::read(self.id.pid, self.id.tid),
+        }
+    }
+
+    /// Its counters; an error where it has ended.
+    pub(super) fn counters(&mut self) -> io::Result<Counters> {
+        let account = self.account()?;
+        // One file that has all of them, where there is one: a text as long as that takes as long
+        // as three short ones.
+        if let Ok(sched) = self.read(SCHED)
+            && let (Some(voluntary), Some(involuntary)) =
+                (field(sched, b"nr_voluntary_switches"), field(sched, b"nr_involuntary_switches"))
+        {
+            let migrations = field(sched, b"se.nr_migrations");
+            return Ok(Counters { account, voluntary, involuntary, migrations });
+        }
+        let status = self.read(STATUS)?;
+        let voluntary = field(status, b"voluntary_ctxt_switches").unwrap_or(0);
+        let involuntary = field(status, b"nonvoluntary_ctxt_switches").unwrap_or(0);
+        Ok(Counters { account, voluntary, involuntary, migrations: None })
+    }
+
+    /// Its name, where it ran last, and the rest that is there.
+    pub(super) fn stat(&mut self) -> io::Result<Stat> {
+        Stat::parse(self.read(STAT)?).ok_or_else(|| io::ErrorKind::InvalidData.into())
+    }
+
+    fn read(&mut self, which: usize) -> io::Result<&[u8]> {
+        let length = if let Some(file) = &self.kept[which] {
+            file.read_at(&mut self.text, 0)?
+        } else {
+            let file =
+                File::open(format!("/proc/{}/task/{}/{}", self.id.pid, self.id.tid, NAMES[which]))?;
+            let length = file.read_at(&mut self.text, 0)?;
+            self.kept[which] = self.keep.then_some(file);
+            length
+        };
+        Ok(&self.text[..length])
+    }
+}
+
+/// The number on the line that begins with `name`, blanks and a colon.
+fn field(text: &[u8], name: &[u8]) -> Option<u64> {
+    let value = text.split(|&byte| byte == b'\n').find_map(|line| {
+        let rest = line.strip_prefix(name)?.trim_ascii_start();
+        rest.strip_prefix(b":")
+    })?;
+    std::str::from_utf8(value.trim_ascii()).ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pinwise_linux::thread::{Pid, Tid};
+
+    #[test]
+    fn fields_are_found_by_their_whole_name() {
+        let status = b"Name:\tx\nvoluntary_ctxt_switches:\t150\nnonvoluntary_ctxt_switches:\t545\n";
+        assert_eq!(field(status, b"voluntary_ctxt_switches"), Some(150));
+        assert_eq!(field(status, b"nonvoluntary_ctxt_switches"), Some(545));
+        let sched = b"x (1, #threads: 1)\n-----\nse.nr_migrations              :        7\nnr_switches  :  9\n";
+        assert_eq!(field(sched, b"se.nr_migrations"), Some(7));
+        assert_eq!(field(sched, b"nr_migrations"), None);
+        assert_eq!(field(b"se.nr_migrations : many\n", b"se.nr_migrations"), None);
+    }
+
+    #[test]
+    fn files_tell_the_same_whether_they_are_kept_open_or_not() {
+        let (pid, tid) = (rustix::process::getpid(), rustix::thread::gettid());
+        let (pid, tid) = (Pid(pid.as_raw_nonzero().get()), Tid(tid.as_raw_nonzero().get()));
+        let id = ThreadId { pid, tid, start: Stat::read(pid, tid).unwrap().start };
+        let (mut kept, mut anew) = (Files::new(id, 0), Files::new(id, usize::MAX / 8));
+        for _ in 0..2 {
+            let before = anew.counters().unwrap();
+            let between = kept.counters().unwrap();
+            let after = anew.counters().unwrap();
+            assert!(
+                before.account.ran <= between.account.ran
+                    && between.account.ran <= after.account.ran
+            );
+            assert!((before.voluntary..=after.voluntary).contains(&between.voluntary));
+            assert!(!kept.syscall().unwrap().is_empty());
+        }
+        assert!(kept.kept[SCHEDSTAT].is_some() && anew.kept.iter().all(Option::is_none));
+        let gone = ThreadId { tid: Tid(i32::MAX), ..id };
+        assert!(Files::new(gone, 0).counters().is_err());
+    }
+}

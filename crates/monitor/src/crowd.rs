@@ -1,0 +1,223 @@
+//! What other programs take of the contexts while one is measured: what is left to it is less, and
+//! so is what its speed tells.
+//!
+//! The kernel tells for how long each CPU was busy, in ticks of 10 ms and whoever kept it so, the
+//! hypervisor's other guests included (`/proc/stat`, proc_stat(5)). Others are who is left when the
+//! program and pinwise itself are taken away. Interrupts are nobody's: the kernel does not tell for
+//! whom they were, and may leave those of a program that sends packets out of its time.
+
+use pinwise_linux::{process, sys, thread::Pid};
+pub use pinwise_measure::CrowdShare;
+use pinwise_topology::{CpuId, CpuSet};
+use rustix::thread::ClockId;
+use std::io;
+use std::time::{Duration, Instant};
+
+/// The CPUs that a program may use, and whoever else does.
+#[derive(Clone, Debug)]
+pub struct Crowd(CpuSet);
+
+/// The times at one moment.
+#[derive(Clone, Copy, Debug)]
+pub struct Moment {
+    at: Instant,
+    busy: Duration,
+    own: Duration,
+}
+
+impl Crowd {
+    /// On the CPUs that the calling thread may use.
+    pub fn here() -> io::Result<Self> {
+        sys::affinity(0).map(Self)
+    }
+
+    /// The times now; `None` where the kernel does not tell them.
+    pub fn moment(&self) -> Option<Moment> {
+        let busy = busy(&std::fs::read_to_string("/proc/stat").ok()?, &self.0)?;
+        let own = rustix::time::clock_gettime(ClockId::ProcessCPUTime);
+        let own = Duration::new(own.tv_sec.unsigned_abs(), own.tv_nsec.unsigned_abs() as u32);
+        Some(Moment { at: Instant::now(), busy, own })
+    }
+
+    /// CPU time that others took since `before`, in seconds, while the program took `program`.
+    /// Right on average: of a moment alone it is off by some ticks, and may be below 0.
+    pub fn since(&self, before: Option<Moment>, program: Duration) -> Option<CrowdShare> {
+        self.between(before?, self.moment()?, program)
+    }
+
+    /// `None` where the kernel's times went back: a guest that was moved to another host, or a CPU
+    /// that was taken away and came back.
+    fn between(&self, before: Moment, after: Moment, program: Duration) -> Option<CrowdShare> {
+        let [busy, own] =
+            [after.busy.checked_sub(before.busy)?, after.own.checked_sub(before.own)?];
+        let seconds = after.at.duration_since(before.at).as_secs_f64() * self.0.len() as f64;
+        Some(CrowdShare {
+            taken: busy.as_secs_f64() - own.as_secs_f64() - program.as_secs_f64(),
+            of: seconds,
+        })
+    }
+}
+
+/// What others take while processes are measured that run for long, or are started one after
+/// another.
+#[derive(Clone, Debug)]
+pub struct CrowdWatch {
+    crowd: Crowd,
+    before: Moment,
+    program: Duration,
+}
+
+impl CrowdWatch {
+    /// From now on, on `cpus`, those that the program may use; `pids` are its processes, without
+    /// their children. `None` where the kernel does not tell.
+    pub fn begin(cpus: &CpuSet, pids: &[Pid]) -> Option<Self> {
+        let crowd = Crowd(cpus.clone());
+        Some(Self { before: crowd.moment()?, crowd, program: taken(pids) })
+    }
+
+    /// Until now; `pids` are the program's processes now. `None` where the kernel does not tell, as
+    /// of CPUs that were taken away meanwhile, and where one of the processes has gone, and
+    /// with it what it took.
+    pub fn so_far(&self, pids: &[Pid]) -> Option<CrowdShare> {
+        let there = |pid: &Pid| std::path::Path::new(&format!("/proc/{pid}/stat")).exists();
+        if !pids.iter().all(there) {
+            return None;
+        }
+        self.crowd.since(Some(self.before), taken(pids).checked_sub(self.program)?)
+    }
+}
+
+/// CPU time that these processes took, their descendants, and every child of ours that has ended.
+fn taken(pids: &[Pid]) -> Duration {
+    let children = process::descendants(pids, &process::all().unwrap_or_default());
+    let of = |pid: &Pid| ticks(&std::fs::read(format!("/proc/{pid}/stat")).ok()?);
+    let ticks: u64 = pids.iter().chain(&children).filter_map(of).sum();
+    let second = rustix::param::clock_ticks_per_second().max(1);
+    sys::usage_of_children().cpu + Duration::from_secs_f64(ticks as f64 / second as f64)
+}
+
+/// Ticks that a process and the children it waited for took: fields 14 to 17 of proc_pid_stat(5).
+/// The name before them may hold anything.
+fn ticks(stat: &[u8]) -> Option<u64> {
+    let close = stat.iter().rposition(|&byte| byte == b')')?;
+    let fields = std::str::from_utf8(&stat[close + 1..]).ok()?;
+    let times: Vec<u64> = fields
+        .split_ascii_whitespace()
+        .skip(11)
+        .take(4)
+        .filter_map(|time| time.parse().ok())
+        .collect();
+    (times.len() == 4).then(|| times.iter().sum())
+}
+
+/// For how long these CPUs were busy since boot, interrupts aside; `None` where one of them is not
+/// told of, as while it is offline.
+fn busy(stat: &str, cpus: &CpuSet) -> Option<Duration> {
+    let ticks = |line: &str| -> Option<(CpuId, u64)> {
+        let (number, times) = line.strip_prefix("cpu")?.split_once(' ')?;
+        let times: Vec<u64> =
+            times.split_whitespace().map(str::parse).collect::<Result<_, _>>().ok()?;
+        // user nice system (idle iowait irq softirq) steal; what guests take is contained in the
+        // first two.
+        let busy = [0, 1, 2, 7].into_iter().filter_map(|index| times.get(index)).sum();
+        Some((CpuId(number.parse().ok()?), busy))
+    };
+    let own: Vec<u64> = stat
+        .lines()
+        .filter_map(ticks)
+        .filter(|(cpu, _)| cpus.contains(*cpu))
+        .map(|(_, busy)| busy)
+        .collect();
+    let second = rustix::param::clock_ticks_per_second().max(1);
+    (!own.is_empty() && own.len() == cpus.len())
+        .then(|| Duration::from_secs_f64(own.iter().sum::<u64>() as f64 / second as f64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A program that is killed when the test ends, however that is.
+    struct Killed(std::process::Child);
+
+    impl Drop for Killed {
+        fn drop(&mut self) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+
+    #[test]
+    fn only_the_cpus_that_count_and_only_what_is_not_idle() {
+        let stat = "cpu  9 9 9 9 9 9 9 9 9 9\ncpu0 10 20 30 400 500 6 7 8 9 9\ncpu1 100 0 0 0 0 0 0 0 0 0\ncpu2 1 1 1\nintr 5\n";
+        let of = |list: &str| {
+            busy(stat, &CpuSet::parse_list(list).unwrap()).map(|time| time.as_secs_f64() * 100.0)
+        };
+        let ticks = rustix::param::clock_ticks_per_second() as f64 / 100.0;
+        assert!((of("0").unwrap() * ticks - 68.0).abs() < 1e-6);
+        assert!((of("0-1").unwrap() * ticks - 168.0).abs() < 1e-6);
+        assert_eq!((of("7"), of("0,7"), of("")), (None, None, None));
+        assert_eq!(busy("", &CpuSet::parse_list("0").unwrap()), None);
+    }
+
+    #[test]
+    fn a_process_has_its_own_ticks_and_those_of_children_it_waited_for() {
+        let stat = b"7 (a ) b) S 1 7 7 0 -1 4194560 1 2 3 4 10 20 30 40 20 0 1 0 99 0 0";
+        assert_eq!((ticks(stat), ticks(b"7 (a) S 1"), ticks(b"")), (Some(100), None, None));
+    }
+
+    #[test]
+    fn a_child_counts_while_it_runs_and_when_it_has_ended() {
+        let before = taken(&[]);
+        let script = "ulimit -t 10; while :; do :; done";
+        let child = std::process::Command::new("sh").args(["-c", script]).spawn().unwrap();
+        let mut child = Killed(child);
+        let pid = Pid(child.0.id() as i32);
+        let (long, deadline) =
+            (Duration::from_millis(50), Instant::now() + Duration::from_secs(10));
+        while taken(&[pid]) < before + long {
+            assert!(Instant::now() < deadline, "it took too little");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        child.0.kill().unwrap();
+        child.0.wait().unwrap();
+        assert!(taken(&[]) >= before + long);
+    }
+
+    #[test]
+    fn a_program_that_has_gone_tells_nothing_of_others() {
+        let child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let mut child = Killed(child);
+        let pids = [Pid(child.0.id() as i32)];
+        let Some(watch) = CrowdWatch::begin(&sys::affinity(0).unwrap(), &pids) else { return };
+        assert!(watch.so_far(&pids).is_some());
+        child.0.kill().unwrap();
+        child.0.wait().unwrap();
+        assert_eq!(watch.so_far(&pids), None);
+    }
+
+    #[test]
+    fn times_that_went_back_tell_nothing_of_others() {
+        let crowd = Crowd(CpuSet::parse_list("0-1").unwrap());
+        let (start, second) = (Instant::now(), Duration::from_secs(1));
+        let moment = |at: u32, busy: u32, own: u32| Moment {
+            at: start + second * at,
+            busy: second * busy,
+            own: second * own,
+        };
+        let share = |after: Moment| crowd.between(moment(1, 100, 10), after, second);
+        assert_eq!(share(moment(4, 106, 11)), Some(CrowdShare { taken: 4.0, of: 6.0 }));
+        // What a CPU did since boot is gone; and the others of it are not told of later.
+        assert_eq!((share(moment(4, 99, 11)), share(moment(4, 106, 9))), (None, None));
+    }
+
+    #[test]
+    fn what_the_program_and_we_take_is_not_the_others() {
+        let crowd = Crowd::here().unwrap();
+        let Some(before) = crowd.moment() else { return };
+        let program = Duration::from_secs(1000);
+        let share = crowd.since(Some(before), program).unwrap();
+        assert!(share.taken < 0.0 && share.of >= 0.0, "{share:?}");
+        assert_eq!(crowd.since(None, program), None);
+    }
+}

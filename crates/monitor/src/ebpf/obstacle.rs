@@ -1,0 +1,71 @@
+//! Why the program cannot be put into the kernel, before and after it was tried.
+
+use crate::layer::{Layer, Unavailable};
+use pinwise_linux::capabilities;
+use std::error::Error;
+use std::io;
+
+/// What is known to stand in the way before anything is tried, which takes a tenth of a second.
+pub(super) fn obstacle() -> Option<Unavailable> {
+    /// The kernel gives the first PID namespace this number (`PROC_PID_INIT_INO`).
+    const FIRST: &str = "pid:[4026531836]";
+    let obstacle = |reason, remedy| Some(Unavailable::new(Layer::Ebpf, reason, remedy));
+    if !cfg!(any(target_arch = "x86_64", target_arch = "aarch64")) {
+        return obstacle("not on this architecture", "x86-64 and AArch64 have it");
+    }
+    if !capabilities::permit_bpf(capabilities::effective()) {
+        return Some(not_permitted());
+    }
+    if !std::path::Path::new("/sys/kernel/btf/vmlinux").exists() {
+        return obstacle(
+            "no type information (/sys/kernel/btf/vmlinux)",
+            "use a kernel with CONFIG_DEBUG_INFO_BTF",
+        );
+    }
+    let namespace = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+    if namespace.as_os_str() != FIRST {
+        return obstacle(
+            "the kernel's thread numbers are others than those in this PID namespace",
+            "run pinwise outside of the container, or with --pid=host",
+        );
+    }
+    let lockdown = std::fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default();
+    if lockdown.contains("[confidentiality]") {
+        return obstacle("the kernel is locked down", "boot with lockdown=integrity or without");
+    }
+    None
+}
+
+fn not_permitted() -> Unavailable {
+    Unavailable::new(
+        Layer::Ebpf,
+        "not permitted",
+        "sudo setcap cap_bpf,cap_perfmon+ep \"$(command -v pinwise)\"",
+    )
+}
+
+/// Why it cannot be, by the kernel's answer.
+pub(super) fn refused(error: &(impl Error + 'static)) -> Unavailable {
+    let first: &(dyn Error + 'static) = error;
+    let mut causes = std::iter::successors(Some(first), |&error| error.source());
+    let denied = |error: &io::Error| error.raw_os_error() == Some(libc::EPERM);
+    if causes.any(|error| error.downcast_ref::<io::Error>().is_some_and(denied)) {
+        return not_permitted();
+    }
+    Unavailable::new(
+        Layer::Ebpf,
+        told(error),
+        "use Linux 5.15 or later, with CONFIG_BPF_SYSCALL and CONFIG_BPF_JIT",
+    )
+}
+
+/// What happened with all its causes, the first line of each.
+pub(super) fn told(error: &(impl Error + 'static)) -> String {
+    let first: &(dyn Error + 'static) = error;
+    let first_line = |text: String| text.lines().next().unwrap_or_default().trim().to_owned();
+    let mut lines: Vec<String> = std::iter::successors(Some(first), |&error| error.source())
+        .map(|error| first_line(error.to_string()))
+        .collect();
+    lines.dedup();
+    lines.join(": ")
+}

@@ -1,0 +1,193 @@
+//! Who watches one program over several windows, and gives up a way that costs it too much.
+//!
+//! What the kernel does at each context switch for [`Layer::Perf`] and [`Layer::Ebpf`] costs what
+//! the program's switches make of it, and nothing bounds that; looks come less often where they
+//! cost much. So the first windows tell whether such a layer is for this program.
+
+use crate::activity::Activity;
+use crate::layer::{Layer, Unavailable};
+use crate::monitor::{Monitor, MonitorError, rest};
+use pinwise_linux::Scope;
+use std::io;
+use std::time::Duration;
+
+/// A layer may take this share of the program's CPU time, by what it tells of itself. Measured from
+/// outside it is 0.3 to 1.7 times that: about 2 % at most.
+const MOST: f64 = 0.012;
+/// A program that keeps less than half a CPU busy is taken to keep half a one busy: what watching
+/// takes is not taken from it.
+const IDLE: f64 = 0.5;
+
+/// The ways to watch one program.
+#[derive(Clone, Debug)]
+pub struct Lookout {
+    refused: Vec<Unavailable>,
+    given_up: bool,
+}
+
+impl Lookout {
+    /// Prepares the best layer that is allowed here, which takes a while and is kept: a program
+    /// that runs for a moment would have ended meanwhile.
+    pub fn new() -> io::Result<Self> {
+        let monitor = Monitor::best(Scope::Processes(Vec::new()))?;
+        Ok(Self { refused: monitor.refused().to_vec(), given_up: false })
+    }
+
+    /// A monitor of the processes in `scope` and those they create, by the best layer that is
+    /// allowed here and was not given up.
+    pub fn monitor(&self, scope: Scope) -> io::Result<Monitor> {
+        if !self.given_up {
+            return Monitor::best(scope);
+        }
+        Monitor::with(scope, Layer::Proc).map_err(|error| match error {
+            MonitorError::Threads(error) => error,
+            MonitorError::Unavailable(unavailable) => io::Error::other(unavailable),
+        })
+    }
+
+    /// Better layers than the one in use: those that cannot be used, the best one first, and the
+    /// one that was given up.
+    pub fn refused(&self) -> &[Unavailable] {
+        &self.refused
+    }
+
+    /// Takes in what a window cost. Whether the layer is given up by it: monitors that are handed
+    /// out from now on look at `/proc`. What the watching thread took counts in full; with
+    /// [`Layer::Perf`] it reads the records of all programs' switches, so those of others count by
+    /// that.
+    pub fn take_in(&mut self, seen: &Activity) -> bool {
+        self.judge(seen, seen.overhead.watching + own_switching(seen))
+    }
+
+    /// The same of a stretch that is too short to tell what a window costs: by what was added to
+    /// the context switches in it, which is a part of that.
+    pub fn foresee(&mut self, seen: &Activity) -> bool {
+        self.judge(seen, own_switching(seen))
+    }
+
+    fn judge(&mut self, seen: &Activity, cost: Duration) -> bool {
+        let (ran, idle) = (seen.ran(), seen.elapsed.mul_f64(IDLE));
+        let (time, of) =
+            if ran < idle { (idle, "half a CPU") } else { (ran, "the program's CPU time") };
+        let (time, cost) = (time.as_secs_f64(), cost.as_secs_f64());
+        // Of a window without length nothing is known.
+        if self.given_up || seen.layer == Layer::Proc || time == 0.0 || cost <= MOST * time {
+            return false;
+        }
+        let reason =
+            format!("took {:.2} % of {of}, more than {:.1} %", 100.0 * cost / time, 100.0 * MOST);
+        self.refused.push(Unavailable::new(
+            seen.layer,
+            reason,
+            "proc took its place, which adds nothing to a context switch",
+        ));
+        self.given_up = true;
+        // Else it would go on costing the program what it does.
+        rest(seen.layer);
+        true
+    }
+}
+
+/// What was added to the switches to and from the program's threads: two for each time that one of
+/// them left its CPU, at most. A switch from one of them to another counts twice by that, so up to
+/// as many of others are charged to a program whose threads hand over to each other. The rest of
+/// those are no reason to give a layer up: a burst of them is over when the next window begins.
+fn own_switching(seen: &Activity) -> Duration {
+    let left: u64 = seen.threads.iter().map(|thread| thread.voluntary + thread.involuntary).sum();
+    let share = (2 * left) as f64 / seen.overhead.switches.max(1) as f64;
+    seen.overhead.switching.mul_f64(share.min(1.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::monitor::tests::{activity, thread};
+    use crate::{Overhead, ThreadActivity};
+    use proptest::prelude::*;
+
+    /// A window of a second in which a program ran for so many milliseconds, and watching took so
+    /// many microseconds itself and at context switches.
+    fn window(layer: Layer, ran: u64, watching: u64, switching: u64) -> Activity {
+        let (watching, switching) =
+            (Duration::from_micros(watching), Duration::from_micros(switching));
+        // All switches of the machine are its own.
+        let overhead = Overhead { watching, switching, switches: 1, ..Overhead::default() };
+        let second = Duration::from_secs(1);
+        let busy = ThreadActivity { voluntary: 1, ..thread(second, Duration::from_millis(ran)) };
+        Activity { layer, overhead, ..activity(second, vec![busy]) }
+    }
+
+    #[test]
+    fn what_others_switches_cost_is_no_reason() {
+        let seen = |left: u64, switches: u64| {
+            let mut seen = window(Layer::Ebpf, 1000, 0, 40_000);
+            seen.overhead.switches = switches;
+            seen.threads[0].voluntary = left;
+            seen
+        };
+        assert!(!lookout().foresee(&seen(1_000, 50_000)), "40 ms, of which 1.6 ms at its own");
+        assert!(!lookout().take_in(&seen(1_000, 50_000)));
+        assert!(lookout().foresee(&seen(10_000, 50_000)));
+        assert_eq!(
+            own_switching(&seen(30_000, 50_000)),
+            Duration::from_millis(40),
+            "no more than all"
+        );
+    }
+
+    fn lookout() -> Lookout {
+        Lookout { refused: Vec::new(), given_up: false }
+    }
+
+    #[test]
+    fn a_layer_that_takes_too_much_is_given_up_once_and_the_reason_is_told() {
+        for layer in [Layer::Ebpf, Layer::Perf] {
+            let mut lookout = lookout();
+            assert!(!lookout.take_in(&window(layer, 1000, 9_000, 3_000)), "1.2 % is allowed");
+            assert!(lookout.refused().is_empty());
+            assert!(lookout.take_in(&window(layer, 800, 9_000, 16_200)));
+            let told = format!("{layer}: took 3.15 % of the program's CPU time, more than 1.2 %: ");
+            assert!(
+                lookout.refused()[0].to_string().starts_with(&told),
+                "{}",
+                lookout.refused()[0]
+            );
+            assert!(
+                !lookout.take_in(&window(layer, 800, 9_000, 16_000))
+                    && lookout.refused().len() == 1
+            );
+            assert_eq!(lookout.monitor(Scope::Processes(Vec::new())).unwrap().layer(), Layer::Proc);
+        }
+    }
+
+    #[test]
+    fn a_short_stretch_is_judged_by_its_switches() {
+        let seen = window(Layer::Ebpf, 1000, 100_000, 12_000);
+        assert!(!lookout().foresee(&seen) && lookout().take_in(&seen));
+        assert!(lookout().foresee(&window(Layer::Ebpf, 1000, 0, 12_001)));
+    }
+
+    #[test]
+    fn looks_are_never_given_up_and_what_an_idle_program_has_to_spare_is_not_counted() {
+        assert!(!lookout().take_in(&window(Layer::Proc, 1000, 900_000, 0)));
+        assert!(!lookout().take_in(&window(Layer::Ebpf, 1, 3_500, 2_500)));
+        for ran in [0, 1] {
+            let mut lookout = lookout();
+            assert!(lookout.take_in(&window(Layer::Ebpf, ran, 3_500, 2_501)));
+            assert_eq!(lookout.refused()[0].reason, "took 1.20 % of half a CPU, more than 1.2 %");
+        }
+        let none = Activity { elapsed: Duration::ZERO, ..window(Layer::Ebpf, 0, 3_500, 2_501) };
+        assert!(!lookout().take_in(&none), "of a window without length nothing is known");
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_kept_costs_a_busy_program_no_more_than_its_share(ran in 500u64..2_000, watching in 0u64..50_000, switching in 0u64..50_000) {
+            let seen = window(Layer::Ebpf, ran, watching, switching);
+            let share = seen.overhead_share().unwrap();
+            // On the limit itself rounding decides.
+            prop_assume!((share / MOST - 1.0).abs() > 1e-9);
+            prop_assert_eq!(lookout().take_in(&seen), share > MOST);
+        }
+    }
+}

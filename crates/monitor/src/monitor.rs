@@ -1,0 +1,306 @@
+//! The watcher of one program.
+
+use crate::activity::Activity;
+use crate::budget::Budget;
+#[cfg(feature = "bpf")]
+use crate::ebpf;
+use crate::layer::{Layer, Unavailable};
+use crate::overhead::{self, Overhead};
+use crate::perf;
+use crate::sampling::Sampling;
+use crate::source::{COUNT, Source};
+use pinwise_linux::{Fifo, Roster, Scope, thread::ThreadId};
+use std::collections::HashMap;
+use std::io;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use thiserror::Error;
+
+/// A window that begins so soon after another one was read out begins where that has ended, and has
+/// its last reading for its first.
+const FOLLOWS: Duration = Duration::from_millis(1);
+/// So much longer than wanted the time between two looks is worth telling.
+const NOTABLE: f64 = 1.1;
+
+/// A program that cannot be watched.
+#[derive(Debug, Error)]
+pub enum MonitorError {
+    /// The layer that was asked for cannot be used here.
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
+    /// The program's processes cannot be listed.
+    #[error("cannot list the program's threads: {0}")]
+    Threads(#[from] io::Error),
+}
+
+/// Watches the threads of a program.
+#[derive(Debug)]
+pub struct Monitor {
+    layer: Layer,
+    refused: Vec<Unavailable>,
+    roster: Roster,
+    source: Box<dyn Source>,
+    budget: Budget,
+    /// The end of the last window and when that was read out, which takes a while for many
+    /// threads; `None` where something came after it.
+    ended: Option<(Instant, Instant)>,
+    /// When new processes were looked for last.
+    listed: Instant,
+    /// A window ended in an error: what the source has begun may still be at work.
+    failed: bool,
+}
+
+impl Monitor {
+    /// Of the processes in `scope` and those they create, by the best layer that is allowed here;
+    /// [`Monitor::refused`] tells why it is no better one.
+    pub fn best(scope: Scope) -> io::Result<Self> {
+        let (layer, source, refused) = choose();
+        Self::new(scope, layer, source, refused)
+    }
+
+    /// By the layer that is asked for.
+    pub fn with(scope: Scope, layer: Layer) -> Result<Self, MonitorError> {
+        Ok(Self::new(scope, layer, open(layer)?, Vec::new())?)
+    }
+
+    fn new(
+        scope: Scope,
+        layer: Layer,
+        source: Box<dyn Source>,
+        refused: Vec<Unavailable>,
+    ) -> io::Result<Self> {
+        Ok(Self {
+            layer,
+            refused,
+            roster: Roster::new(scope)?,
+            source,
+            budget: Budget::default(),
+            ended: None,
+            listed: Instant::now(),
+            failed: false,
+        })
+    }
+
+    /// How the program is watched.
+    pub fn layer(&self) -> Layer {
+        self.layer
+    }
+
+    /// Better layers that were tried and cannot be used, the best one first.
+    pub fn refused(&self) -> &[Unavailable] {
+        &self.refused
+    }
+
+    /// Whether any thread is left.
+    pub fn alive(&self) -> bool {
+        !self.roster.members().is_empty()
+    }
+
+    /// From one look to the next, by what the looks of the windows so far cost.
+    pub fn pace(&self) -> Duration {
+        let wanted = self.source.pace();
+        if self.source.stretches() { self.budget.pace(wanted) } else { wanted }
+    }
+
+    /// Takes out of the kernel what stays there between windows, and between monitors, because
+    /// putting it there takes a while. The next window puts it back.
+    pub fn rest(&mut self) -> io::Result<()> {
+        self.ended = None;
+        self.source.rest()
+    }
+
+    /// Watches for `window`, or until `cancelled` says so or no thread is left. `pause` sleeps.
+    /// Where the window before has ended just now this one begins there: nothing between them
+    /// is missed, and nothing is read twice.
+    pub fn watch(
+        &mut self,
+        window: Duration,
+        pause: &dyn Fn(Duration),
+        cancelled: &dyn Fn() -> bool,
+    ) -> io::Result<Activity> {
+        let seen = self.look_on(window, pause, cancelled);
+        self.failed |= seen.is_err();
+        seen
+    }
+
+    fn look_on(
+        &mut self,
+        window: Duration,
+        pause: &dyn Fn(Duration),
+        cancelled: &dyn Fn() -> bool,
+    ) -> io::Result<Activity> {
+        // Without the class looks are late beside busy threads; they are still looks.
+        let _punctual = Fifo::raise();
+        let spent = overhead::own_time();
+        let follows = match self.ended.take() {
+            Some((ended, left))
+                if left.elapsed() < FOLLOWS && self.source.follow(&self.roster)? =>
+            {
+                Some(ended)
+            }
+            _ => None,
+        };
+        let begin = if let Some(ended) = follows {
+            ended
+        } else {
+            self.roster.look_if_born()?;
+            self.source.begin(&self.roster)?;
+            self.listed = Instant::now();
+            self.listed
+        };
+        let mut ran = (begin, self.roster.cpu_time());
+        let mut paid = overhead::own_time();
+        self.budget.charge(paid.saturating_sub(spent));
+        let (mut counted, mut gone) =
+            (if follows.is_some() { COUNT } else { Duration::ZERO }, false);
+        let (mut apart, mut end) = (Duration::ZERO, begin);
+        for number in 0u32.. {
+            if number > 0 {
+                gone |= self.source.glimpse();
+            }
+            let (now, looking) = (Instant::now(), number > 0 || follows.is_none());
+            let at = now - begin;
+            let last = at >= window || cancelled() || !self.alive();
+            // Early in its life a program is counted more often: what a thread does after the last
+            // reading is lost with it.
+            let early = follows.is_none() && self.budget.looks().is_power_of_two();
+            let counting = last || at >= counted || early;
+            if counting {
+                counted = at + COUNT;
+            }
+            // A process that is found at the end has nothing to tell.
+            if now >= self.listed + COUNT && !last {
+                self.listed = now;
+                self.roster.look_if_born()?;
+            } else if gone {
+                self.roster.look_at_threads();
+            } else if number > 0 {
+                self.roster.glance();
+            }
+            if looking {
+                gone = self.source.look(&self.roster, at, counting)?;
+                if counting {
+                    ran = self.earn(ran);
+                }
+                // To sleep and to wake up is part of it.
+                let before = std::mem::replace(&mut paid, overhead::own_time());
+                self.budget.take(paid.saturating_sub(before));
+            }
+            if last {
+                (apart, end) = (at / number.max(1), now);
+                break;
+            }
+            pause(unsteady(self.pace(), number).min(window.saturating_sub(at)));
+        }
+        let elapsed = end - begin;
+        let mut threads = self.source.end(&self.roster)?;
+        let order: HashMap<ThreadId, usize> =
+            self.roster.threads().enumerate().map(|(index, (_, id))| (id, index)).collect();
+        threads.sort_by_key(|thread| order.get(&thread.id).copied().unwrap_or(usize::MAX));
+        self.budget.charge(overhead::own_time().saturating_sub(paid));
+        self.ended = Some((end, Instant::now()));
+        let mut overhead = Overhead {
+            watching: overhead::own_time().saturating_sub(spent),
+            ..Overhead::default()
+        };
+        self.source.charge(&mut overhead);
+        // Looks that are late for another reason are not told, nor those of a layer that is exact
+        // without them.
+        let notable = self.source.pace().mul_f64(NOTABLE);
+        let stretched =
+            (self.layer != Layer::Ebpf && self.pace().min(apart) > notable).then_some(apart);
+        Ok(Activity {
+            layer: self.layer,
+            elapsed,
+            threads,
+            stretched,
+            lost: self.source.lost(),
+            overhead,
+        })
+    }
+
+    /// Tells the budget what CPU time the program has used since a moment at which it had used so
+    /// much; the same of now.
+    fn earn(&mut self, (then, before): (Instant, Duration)) -> (Instant, Duration) {
+        let (now, ran) = (Instant::now(), self.roster.cpu_time());
+        // Processes that have ended meanwhile take theirs with them.
+        self.budget.earn(ran.saturating_sub(before), now - then);
+        (now, ran)
+    }
+}
+
+/// The pause after a look: half to one and a half times `pace`, spread evenly (multiples of the
+/// golden ratio, modulo 1), so that looks do not keep step with a program that has a period of its
+/// own.
+fn unsteady(pace: Duration, number: u32) -> Duration {
+    const GOLDEN: u32 = 0x9e37_79b9;
+    pace.mul_f64(0.5 + f64::from(number.wrapping_mul(GOLDEN)) / f64::from(u32::MAX))
+}
+
+/// The best layer that is allowed here, and why it is no better one.
+pub fn best_layer() -> (Layer, Vec<Unavailable>) {
+    let (layer, source, refused) = choose();
+    put_away(layer, source);
+    (layer, refused)
+}
+
+fn choose() -> (Layer, Box<dyn Source>, Vec<Unavailable>) {
+    let mut refused = Vec::new();
+    for layer in [Layer::Ebpf, Layer::Perf] {
+        match open(layer) {
+            Ok(source) => return (layer, source, refused),
+            Err(unavailable) => refused.push(unavailable),
+        }
+    }
+    (Layer::Proc, Box::new(Sampling::new()), refused)
+}
+
+/// Layers that took time to prepare, from monitors that are gone: who watches one process after
+/// another prepares them once.
+static SPARE: Mutex<Vec<(Layer, Box<dyn Source>)>> = Mutex::new(Vec::new());
+
+/// Prepares a layer.
+fn open(layer: Layer) -> Result<Box<dyn Source>, Unavailable> {
+    let mut spare = SPARE.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(index) = spare.iter().position(|(kept, _)| *kept == layer) {
+        return Ok(spare.swap_remove(index).1);
+    }
+    drop(spare);
+    match layer {
+        Layer::Proc => Ok(Box::new(Sampling::new())),
+        Layer::Perf => Ok(Box::new(perf::Perf::open()?)),
+        #[cfg(feature = "bpf")]
+        Layer::Ebpf => Ok(Box::new(ebpf::Ebpf::open()?)),
+        #[cfg(not(feature = "bpf"))]
+        Layer::Ebpf => Err(Unavailable::new(
+            layer,
+            "not in this build of pinwise",
+            "cargo build --features bpf",
+        )),
+    }
+}
+
+fn put_away(layer: Layer, source: Box<dyn Source>) {
+    if layer != Layer::Proc {
+        SPARE.lock().unwrap_or_else(PoisonError::into_inner).push((layer, source));
+    }
+}
+
+/// Takes a layer out of the kernel that no monitor uses now.
+pub(crate) fn rest(layer: Layer) {
+    let mut spare = SPARE.lock().unwrap_or_else(PoisonError::into_inner);
+    // What cannot be put to rest ends.
+    spare.retain_mut(|(kept, source)| *kept != layer || source.rest().is_ok());
+}
+
+impl Drop for Monitor {
+    fn drop(&mut self) {
+        let source = std::mem::replace(&mut self.source, Box::new(Sampling::new()));
+        if !self.failed {
+            put_away(self.layer, source);
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

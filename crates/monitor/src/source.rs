@@ -1,0 +1,61 @@
+//! What the layers have in common.
+
+use crate::activity::ThreadActivity;
+use crate::overhead::Overhead;
+use pinwise_linux::Roster;
+use std::fmt;
+use std::io;
+use std::time::Duration;
+
+/// Between two looks at what every thread does.
+pub(crate) const LOOK: Duration = Duration::from_millis(10);
+/// Between two looks for new processes, and at files that are slower to read.
+pub(crate) const COUNT: Duration = Duration::from_millis(100);
+
+/// Where the figures of a layer come from, window by window.
+pub(super) trait Source: fmt::Debug + Send {
+    /// Between two looks.
+    fn pace(&self) -> Duration;
+
+    /// Whether looks may come later than that where they cost much.
+    fn stretches(&self) -> bool {
+        true
+    }
+
+    /// A window begins.
+    fn begin(&mut self, roster: &Roster) -> io::Result<()>;
+
+    /// A window begins where the one before has ended: what was read then need not be read again.
+    /// It is not looked at again at that moment. Whether the layer can do that; else the window
+    /// begins anew.
+    fn follow(&mut self, _: &Roster) -> io::Result<bool> {
+        Ok(false)
+    }
+
+    /// The first thing in a look: what each thread does at this moment. Who watches has taken a CPU
+    /// from one of them, and others will soon wait for that one. Whether a thread was found to
+    /// have ended.
+    fn glimpse(&mut self) -> bool {
+        false
+    }
+
+    /// `at` since the window began; `counting` at the looks that may cost more, a tenth of a second
+    /// apart, and at the last one. Whether a thread was found to have ended.
+    fn look(&mut self, roster: &Roster, at: Duration, counting: bool) -> io::Result<bool>;
+
+    /// The window is over.
+    fn end(&mut self, roster: &Roster) -> io::Result<Vec<ThreadActivity>>;
+
+    /// No window will follow soon: nothing of it stays at work in the kernel.
+    fn rest(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// What was dropped in the window.
+    fn lost(&self) -> u64 {
+        0
+    }
+
+    /// Adds what the layer cost at context switches in the window.
+    fn charge(&self, _: &mut Overhead) {}
+}

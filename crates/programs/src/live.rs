@@ -1,0 +1,443 @@
+//! A running program, re-pinned while it runs.
+//!
+//! A measurement is one period: the threads are moved, the first fifth is thrown away, the rest is
+//! measured. 10 ms already rank the best assignments, the slow ones need 30 ms or more, so a period
+//! is 50 ms unless said otherwise. Threads come and go: a placed thread that ended is replaced by
+//! the next one of its name (a server restarts its worker), others that appear run where their
+//! process may.
+
+mod slot;
+
+use pinwise_figures::counted;
+use pinwise_linux::{
+    Fifo, Target, TargetError, affinity,
+    choice::{self, Choice, Why},
+    common_contexts, pause, process,
+    survey::{Surveyed, averaged, same_crew},
+    thread::{Pid, ThreadId},
+};
+use pinwise_measure::{
+    Effort, MeasureError, Measurement, Met, Retry, Setting, Testbed, Thread, Unit, Workload,
+};
+use pinwise_metric::{Growth, Meter};
+use pinwise_topology::{Assignment, CpuSet, Machine, Random};
+use slot::Slot;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// How to measure a running program.
+#[derive(Clone, Debug)]
+pub struct LiveOptions {
+    /// Which threads to place, of those that run.
+    pub choice: Choice,
+    /// Time per measurement at [`Effort`] 1; its first fifth settles.
+    pub period: Duration,
+    /// Abandon a setting that falls below this fraction of the baseline (0.5 for 50 %).
+    pub floor: Option<f64>,
+    /// How long threads are watched to see which of them run; twice, and the answers have to
+    /// agree.
+    pub survey: Duration,
+    /// How long the program may take until it runs steadily and the meter answers.
+    pub patience: Duration,
+}
+
+impl Default for LiveOptions {
+    fn default() -> Self {
+        Self {
+            choice: Choice::default(),
+            period: Duration::from_millis(50),
+            floor: None,
+            survey: Duration::from_millis(300),
+            patience: Duration::from_secs(30),
+        }
+    }
+}
+
+/// More looks than this at a program that creates threads without pause are in vain.
+const LOOKS: usize = 20;
+
+/// A running program as a testbed. Dropping it puts everything back; see [`pinwise_linux::Guardian`] for
+/// every other way out.
+pub struct LiveTestbed {
+    target: Target,
+    meter: Box<dyn Meter>,
+    options: LiveOptions,
+    cancelled: Arc<AtomicBool>,
+    machine: Machine,
+    /// A set of one context per leaf of the sharing tree.
+    leaves: Vec<CpuSet>,
+    workload: Workload,
+    /// Of each thread of the workload before it was pinned for the first time.
+    affinities: Vec<CpuSet>,
+    slots: Vec<Slot>,
+    left_alone: Vec<(Why, String)>,
+    /// Threads that appeared since the survey and have no place.
+    late: Vec<ThreadId>,
+    late_seen: usize,
+    respawned: usize,
+    /// Mean performance of the unpinned windows and their number.
+    baseline: Option<(f64, f64)>,
+    not_punctual: Option<String>,
+    /// The last one.
+    setting: Setting,
+    /// Where [`Self::scatter`] deals to.
+    random: Random,
+    /// How long the meter's first answer took.
+    answered: Duration,
+}
+
+impl LiveTestbed {
+    /// Waits until the program runs steadily and the meter answers, and finds the threads to place.
+    /// Raising `cancelled` ends any wait within 20 ms.
+    pub fn new(
+        mut target: Target,
+        machine: &Machine,
+        mut meter: Box<dyn Meter>,
+        options: LiveOptions,
+        cancelled: Arc<AtomicBool>,
+    ) -> Result<Self, TargetError> {
+        let (surveyed, answered) = first_answer(&mut target, meter.as_mut(), &options, &cancelled)?;
+        let (machine, leaves) = common_contexts(machine, target.name(), &target.mask())?;
+        let mut left_alone = Vec::new();
+        let mut placed = Vec::new();
+        let running: Vec<String> =
+            surveyed.iter().filter(|one| one.runs).map(|one| one.thread.name.clone()).collect();
+        for one in surveyed {
+            match options.choice.why_not(&one.thread.name, one.runs) {
+                Some(why) => left_alone.push((why, one.comm)),
+                None => placed.push(one),
+            }
+        }
+        if placed.is_empty() {
+            return Err(TargetError::NoneChosen {
+                name: target.name().to_owned(),
+                running: running.join(", "),
+            });
+        }
+        let slots = placed
+            .iter()
+            .map(|one| Slot { comm: one.comm.clone(), process: one.process, id: Some(one.id) })
+            .collect();
+        // One that ended since has none, and its place will be filled.
+        let affinities =
+            placed.iter().map(|one| affinity::get(one.id.tid).unwrap_or_default()).collect();
+        let threads: Vec<Thread> = placed.into_iter().map(|one| one.thread).collect();
+        let workload = Workload { name: target.name().to_owned(), threads };
+        Ok(Self {
+            target,
+            meter,
+            options,
+            cancelled,
+            machine,
+            leaves,
+            workload,
+            affinities,
+            slots,
+            left_alone,
+            late: Vec::new(),
+            late_seen: 0,
+            respawned: 0,
+            baseline: None,
+            not_punctual: None,
+            setting: Setting::Unpinned,
+            random: Random::new(0),
+            answered,
+        })
+    }
+
+    /// What the user should know of how it is measured, one line each: threads left alone, what was
+    /// not allowed.
+    pub fn notes(&self) -> Vec<String> {
+        let told = choice::told(self.left_alone.iter().map(|(why, comm)| (*why, comm.as_str())));
+        told.into_iter().chain(self.not_punctual.clone()).collect()
+    }
+
+    /// Threads that came and went.
+    fn changed(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if self.respawned > 0 {
+            let times = counted(self.respawned as u64, "time");
+            notes.push(format!(
+                "placed threads that ended were replaced by new ones of their name {times}"
+            ));
+        }
+        match self.late_seen {
+            0 => {}
+            1 => notes.push(
+                "a thread or child process appeared after the survey; it was not placed".to_owned(),
+            ),
+            late => {
+                notes
+                    .push(format!("{late} threads or child processes appeared after the survey; they were not placed"));
+            }
+        }
+        notes
+    }
+
+    /// Whether the number turned out to be a total, though it is taken for a value by its name:
+    /// then all that was measured with it says nothing.
+    pub fn measures_a_total(&self) -> bool {
+        self.meter.growth().is_some_and(|growth| growth.of_a_total().is_some())
+    }
+
+    /// Time per measurement at [`Effort`] 1, as far as it is up to the testbed.
+    pub fn period(&self) -> Duration {
+        self.options.period
+    }
+
+    /// How long a measurement takes, about, what settles included: a period, or as long as the
+    /// meter's first answer took where its numbers come more slowly.
+    pub fn each(&self) -> Duration {
+        self.options.period.max(self.answered)
+    }
+
+    /// The program's processes.
+    pub fn pids(&self) -> Vec<Pid> {
+        self.target.pids()
+    }
+
+    /// On which CPUs each thread to place may run as far as anyone but us decides, by name.
+    pub fn affinities(&self) -> BTreeMap<String, CpuSet> {
+        self.workload
+            .threads
+            .iter()
+            .map(|thread| thread.name.clone())
+            .zip(self.affinities.iter().cloned())
+            .collect()
+    }
+
+    /// Moves the threads and looks for new ones until two looks show nothing new.
+    fn apply(&mut self, setting: &Setting) -> Result<(), MeasureError> {
+        let mut quiet = 0;
+        let mut looks = 0;
+        let changes = self.target.look()?;
+        self.follow(&changes);
+        self.fill_vacancies()?;
+        while quiet < 2 && looks < LOOKS {
+            let gone = match setting {
+                Setting::Unpinned => {
+                    self.target.unpin()?;
+                    Vec::new()
+                }
+                Setting::Pinned(assignment) if quiet == 0 => self.pin(assignment)?,
+                Setting::Pinned(_) => Vec::new(),
+                other => return Err(MeasureError::unsupported(self.target.name(), other)),
+            };
+            looks += 1;
+            let changes = self.target.look_at_threads()?;
+            let changed = self.follow(&changes) || !gone.is_empty();
+            if changed {
+                self.fill_vacancies()?;
+            }
+            quiet = if changed { 0 } else { quiet + 1 };
+        }
+        Ok(())
+    }
+
+    /// Deals the threads over the contexts at random, as many on each as on any other. Threads that
+    /// are released stay where they are until the scheduler has a reason to move them: without
+    /// this the baseline would inherit the placement measured before it, the winner's in the
+    /// end. Dealing is what a scheduler does with new threads.
+    fn scatter(&mut self) -> Result<(), MeasureError> {
+        let mut contexts: Vec<u32> = (0..self.leaves.len() as u32).collect();
+        self.random.shuffle(&mut contexts);
+        let mut dealt: Vec<u32> = contexts.into_iter().cycle().take(self.slots.len()).collect();
+        self.random.shuffle(&mut dealt);
+        self.apply(&Setting::Pinned(Assignment::new(dealt)))
+    }
+
+    fn pin(&mut self, assignment: &Assignment) -> Result<Vec<ThreadId>, MeasureError> {
+        if assignment.threads() != self.slots.len() {
+            let message = format!(
+                "an assignment of {} threads does not fit {}, which has {} to place",
+                assignment.threads(),
+                self.target.name(),
+                self.slots.len()
+            );
+            return Err(MeasureError::new(Retry::Never, message));
+        }
+        let leaves = &self.leaves;
+        let mut wanted = Vec::new();
+        for (thread, slot) in self.slots.iter().enumerate() {
+            let leaf = assignment.leaf(thread);
+            let Some(cpu) = leaves.get(leaf) else {
+                let message = format!(
+                    "the assignment uses context {leaf}, the machine has {} allowed ones",
+                    leaves.len()
+                );
+                return Err(MeasureError::new(Retry::Never, message));
+            };
+            wanted.extend(slot.id.map(|id| (id, cpu)));
+        }
+        Ok(self.target.pin(&wanted)?)
+    }
+
+    /// Measures one window; the death of the target ends it early.
+    fn window(&mut self, settle: Duration, window: Duration) -> Result<Measurement, MeasureError> {
+        let pids = self.target.pids();
+        let cancelled = &self.cancelled;
+        let stop =
+            || cancelled.load(Ordering::Relaxed) || pids.iter().all(|&pid| process::ended(pid));
+        let measured = self.meter.measure(settle, window, &stop);
+        match measured {
+            Err(error) if error.interrupted && !self.cancelled.load(Ordering::Relaxed) => {
+                self.target.check()?;
+                Err(error)
+            }
+            // A meter that fails because the program ended is told better by the program's end.
+            Err(error) => self.target.check().map_err(MeasureError::from).and(Err(error)),
+            measured => measured,
+        }
+    }
+
+    fn measure_floored(
+        &mut self,
+        settle: Duration,
+        window: Duration,
+        least: f64,
+    ) -> Result<Measurement, MeasureError> {
+        let first = self.window(settle, window / 4)?;
+        let measured = if first.performance < least {
+            first
+        } else {
+            let rest = self.window(Duration::ZERO, window * 3 / 4)?;
+            joined(&first, &rest)
+        };
+        if measured.performance >= least {
+            return Ok(measured);
+        }
+        self.apply(&Setting::Unpinned)?;
+        // The program gets as long to recover as it was held back.
+        pause(settle + measured.duration, &self.cancelled);
+        let unit = self.meter.unit();
+        let (value, limit) = (unit.quantity(measured.performance), unit.quantity(least));
+        let side = if unit.reciprocal { "above" } else { "below" };
+        let message = format!(
+            "abandoned at {value:.4} {}: {side} the floor of {limit:.4} {}",
+            unit.name, unit.name
+        );
+        Err(MeasureError::new(Retry::Other, message))
+    }
+}
+
+impl Testbed for LiveTestbed {
+    fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
+    fn workload(&self) -> &Workload {
+        &self.workload
+    }
+
+    fn unit(&self) -> &Unit {
+        self.meter.unit()
+    }
+
+    fn measure(&mut self, setting: &Setting, effort: Effort) -> Result<Measurement, MeasureError> {
+        if self.cancelled.load(Ordering::Relaxed) {
+            return Err(MeasureError::interrupted());
+        }
+        if self.options.floor.is_some() && self.baseline.is_none() && *setting != Setting::Unpinned
+        {
+            self.measure(&Setting::Unpinned, Effort { windows: 4.0 })?;
+        }
+        let _punctual = match Fifo::raise() {
+            Ok(raised) => Some(raised),
+            Err(error) => {
+                self.not_punctual.get_or_insert_with(|| {
+                    format!("the measuring thread could not be made SCHED_FIFO ({error}), so windows are less punctual: allow it with `ulimit -r 1` or cap_sys_nice")
+                });
+                None
+            }
+        };
+        let settle = self.options.period / 5;
+        if self.setting != *setting {
+            self.meter.moved();
+        }
+        // Also where moving fails half-way.
+        let was_pinned = std::mem::replace(&mut self.setting, setting.clone()) != Setting::Unpinned;
+        if *setting == Setting::Unpinned && was_pinned {
+            self.scatter()?;
+            self.apply(setting)?;
+            // The scheduler gets a full period to go its own way.
+            pause(self.options.period - settle, &self.cancelled);
+        } else {
+            self.apply(setting)?;
+        }
+        let window = (self.options.period - settle).mul_f64(effort.windows.clamp(0.01, 1e6));
+        let least = self.options.floor.zip(self.baseline).map(|(floor, (mean, _))| floor * mean);
+        let measured = match (least, setting) {
+            (Some(least), Setting::Pinned(_)) => self.measure_floored(settle, window, least)?,
+            _ => self.window(settle, window)?,
+        };
+        let changes = self.target.look_at_threads()?;
+        self.follow(&changes);
+        if let Some(vacant) = self.slots.iter().position(|slot| slot.id.is_none()) {
+            let name = &self.workload.threads[vacant].name;
+            return Err(MeasureError::new(
+                Retry::Same,
+                format!("thread {name} ended while it was measured"),
+            ));
+        }
+        if *setting == Setting::Unpinned {
+            let (mean, weight) = self.baseline.unwrap_or_default();
+            let total = weight + effort.windows;
+            self.baseline =
+                Some((mean + (measured.performance - mean) * effort.windows / total, total));
+        }
+        Ok(measured)
+    }
+
+    /// Threads that came and went, and a number that may be a total's.
+    fn met(&self) -> Met {
+        let doubt = self.meter.growth().and_then(Growth::doubt).map(str::to_owned);
+        Met { others: None, notes: self.changed().into_iter().chain(doubt).collect() }
+    }
+}
+
+/// Waits for a steady set of busy threads and a first answer of the meter, then looks whether the
+/// set is still the same: a program that is starting up is busy too. The threads, and how long that
+/// answer took.
+fn first_answer(
+    target: &mut Target,
+    meter: &mut dyn Meter,
+    options: &LiveOptions,
+    cancelled: &AtomicBool,
+) -> Result<(Vec<Surveyed>, Duration), TargetError> {
+    let deadline = Instant::now() + options.patience;
+    let stop = || cancelled.load(Ordering::Relaxed);
+    let mut before = target.wait_steady(options.survey, options.patience, cancelled)?;
+    loop {
+        let asked = Instant::now();
+        match meter.measure(Duration::ZERO, options.period, &stop) {
+            Err(error)
+                if error.interrupted
+                    || error.retry == Retry::Never
+                    || Instant::now() >= deadline =>
+            {
+                target.check()?;
+                return Err(error.into());
+            }
+            Err(_) => target.check()?,
+            Ok(_) => {
+                let answered = asked.elapsed();
+                let surveyed = target.survey(options.survey, cancelled)?;
+                if same_crew(&before, &surveyed) && surveyed.iter().any(|one| one.runs) {
+                    return Ok((averaged(&before, surveyed), answered));
+                }
+                let left = deadline.saturating_duration_since(Instant::now());
+                before = target.wait_steady(options.survey, left, cancelled)?;
+            }
+        }
+    }
+}
+
+/// Two parts of one window, weighted by their length.
+fn joined(first: &Measurement, rest: &Measurement) -> Measurement {
+    let duration = first.duration + rest.duration;
+    let share = first.duration.as_secs_f64() / duration.as_secs_f64().max(f64::MIN_POSITIVE);
+    let performance = share * first.performance + (1.0 - share) * rest.performance;
+    Measurement { performance, duration, spread: rest.spread.or(first.spread), detail: None }
+}

@@ -1,0 +1,88 @@
+//! The places of a program's threads, which come and go.
+
+use super::LiveTestbed;
+use pinwise_linux::{
+    Changes, pause,
+    thread::{Stat, ThreadId},
+};
+use pinwise_measure::{MeasureError, Retry};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// How long a placed thread that ended may take to be created again.
+const RESPAWN: Duration = Duration::from_secs(1);
+
+/// A place in the workload, and the thread that has it.
+#[derive(Debug)]
+pub(super) struct Slot {
+    pub(super) comm: String,
+    pub(super) process: usize,
+    pub(super) id: Option<ThreadId>,
+}
+
+impl LiveTestbed {
+    /// Takes note of threads that came and went; answers whether any did.
+    pub(super) fn follow(&mut self, changes: &Changes) -> bool {
+        for slot in &mut self.slots {
+            if slot.id.is_some_and(|id| changes.gone.contains(&id)) {
+                slot.id = None;
+            }
+        }
+        self.target.forget(&changes.gone);
+        self.late.retain(|id| !changes.gone.contains(id));
+        self.late_seen += changes.new.len();
+        self.late.extend(&changes.new);
+        !changes.new.is_empty() || !changes.gone.is_empty()
+    }
+
+    /// Gives the place of a thread that ended to the next one of its name, once that exists.
+    pub(super) fn fill_vacancies(&mut self) -> Result<(), MeasureError> {
+        let deadline = Instant::now() + RESPAWN;
+        loop {
+            for late in std::mem::take(&mut self.late) {
+                // A new thread carries its creator's name at first; it is asked again while a place
+                // is vacant.
+                let comm = Stat::read(late.pid, late.tid).map(|stat| stat.comm).unwrap_or_default();
+                let process = self.target.root_of(late);
+                let fits = |slot: &&mut Slot| {
+                    slot.id.is_none() && slot.comm == comm && Some(slot.process) == process
+                };
+                let vacancy = self.slots.iter_mut().find(fits);
+                match vacancy {
+                    Some(slot) => {
+                        slot.id = Some(late);
+                        self.respawned += 1;
+                        self.late_seen -= 1;
+                    }
+                    None => self.late.push(late),
+                }
+            }
+            let Some(vacant) = self.slots.iter().position(|slot| slot.id.is_none()) else {
+                return Ok(());
+            };
+            if Instant::now() >= deadline {
+                return Err(MeasureError::new(Retry::Never, self.thread_ended(vacant)));
+            }
+            if self.cancelled.load(Ordering::Relaxed) {
+                return Err(MeasureError::interrupted());
+            }
+            pause(Duration::from_millis(5), &self.cancelled);
+            let changes = self.target.look()?;
+            self.follow(&changes);
+        }
+    }
+
+    fn thread_ended(&self, vacant: usize) -> String {
+        let name = self.target.name();
+        if let Some((pid, program)) = self.target.replaced() {
+            return format!(
+                "process {pid} of {name} became another program ({}), and its threads are gone: start again on what it is now",
+                program.display()
+            );
+        }
+        format!(
+            "thread {} of {name} ended and no other took its place: start again, so that the threads that are left are placed",
+            self.workload.threads[vacant].name
+        )
+    }
+}

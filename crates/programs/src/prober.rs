@@ -1,0 +1,419 @@
+//! A program that is started for a moment with one number of threads, watched, and ended: a
+//! [`Prober`] on Linux.
+//!
+//! *One probe*: the program is started with its parameter ([`Recipe`]). Its initialization is
+//! waited for, however long it takes: until as many threads as the parameter promises exist and
+//! some of them work, or until a line of its output says so. It gets a moment to warm up, then its
+//! threads are watched for the window by a [`Monitor`](pinwise_monitor::Monitor), and then it is ended with
+//! everything it has started.
+//!
+//! *Progress*, best first: a metric of the user's, read over the same window; where the program
+//! ends by itself soon, the time of a whole run, from start to end; instructions, where the
+//! processor's counters may be read; else the time its threads had a CPU, which says how many
+//! contexts it keeps busy and not what for.
+//!
+//! *What goes wrong* is told in one line ([`ProbeError`]): a program that never creates its
+//! workers, whose threads do not follow the parameter, that dies, waits for a terminal, or fills
+//! the disk.
+//!
+//! Limits: with one thread there are no workers to wait for; a program that reads its input in
+//! silence is then taken for one that works, unless its output tells when it has begun.
+
+mod crew;
+mod error;
+mod follow;
+mod halves;
+mod init;
+mod options;
+mod recipe;
+mod seen;
+mod session;
+mod setter;
+mod watch;
+mod window;
+
+pub use error::ProbeError;
+pub use halves::Drift;
+pub use options::{ProbeOptions, ProgressSource, Subject, Threads};
+pub use recipe::{Recipe, RecipeError};
+pub use seen::Seen;
+pub use setter::{NoSetter, Setter};
+
+use pinwise_linux::{Fifo, Guardian, thread::Pid};
+use pinwise_measure::{MeasureError, Part, Probe, Prober, Unit};
+use pinwise_monitor::{Crowd, Lookout, Power, Unavailable};
+use seen::unseen;
+use session::{Limits, Session};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use window::Window;
+
+/// Probes a program with one parameter after another.
+pub struct LinuxProber {
+    subject: Subject,
+    /// The run that all probes share, where the parameter is changed while it runs.
+    live: Option<Session>,
+    /// The threads it had before that.
+    begun: Option<u32>,
+    /// And with each parameter, counted in the same way.
+    settled: Vec<(u32, u32)>,
+    options: ProbeOptions,
+    cancelled: Arc<AtomicBool>,
+    guardian: Guardian,
+    lookout: Lookout,
+    seen: Vec<Seen>,
+    notes: Vec<String>,
+    /// `None` where its own CPUs are not told.
+    crowd: Option<Crowd>,
+    unit: Option<Unit>,
+    error: Option<ProbeError>,
+}
+
+/// Gives the running process `pid` the parameter `n` by `command`, and waits until the number of
+/// its threads stays the same.
+pub fn set_number(pid: Pid, command: &str, n: u32) -> Result<(), ProbeError> {
+    let limits = Limits { most_written: None, until: None, cancelled: Arc::default() };
+    let mut guardian = Guardian::start().map_err(pinwise_linux::TargetError::from)?;
+    Session::attach(pid, limits)?.set(&Setter::Command(command.into()), n, &mut guardian).map(drop)
+}
+
+impl LinuxProber {
+    /// Raising `cancelled` ends any probe within 20 ms.
+    pub fn new(
+        subject: Subject,
+        options: ProbeOptions,
+        cancelled: Arc<AtomicBool>,
+    ) -> Result<Self, ProbeError> {
+        let guardian = Guardian::start().map_err(pinwise_linux::TargetError::from)?;
+        let (seen, notes) = (Vec::new(), Vec::new());
+        let unlisted =
+            |cause| pinwise_linux::TargetError::Proc { name: "no process".into(), cause };
+        let lookout = Lookout::new().map_err(unlisted)?;
+        let (live, begun, settled) = (None, None, Vec::new());
+        let (crowd, unit, error) = (Crowd::here().ok(), None, None);
+        Ok(Self {
+            lookout,
+            subject,
+            live,
+            begun,
+            settled,
+            options,
+            cancelled,
+            guardian,
+            seen,
+            notes,
+            crowd,
+            unit,
+            error,
+        })
+    }
+
+    /// Goes on watching as other probes of the same program have come to.
+    #[must_use]
+    pub fn watched_by(mut self, lookout: Lookout) -> Self {
+        self.lookout = lookout;
+        self
+    }
+
+    /// How the program is watched by now.
+    pub fn lookout(&self) -> &Lookout {
+        &self.lookout
+    }
+
+    /// What the probes showed, in their order.
+    pub fn seen(&self) -> &[Seen] {
+        &self.seen
+    }
+
+    /// Better ways to watch threads than the one in use, and why they cannot be used or were given
+    /// up.
+    pub fn refused(&self) -> &[Unavailable] {
+        self.lookout.refused()
+    }
+
+    /// What progress is counted in; `None` before the first probe.
+    pub fn unit(&self) -> Option<&Unit> {
+        self.unit.as_ref()
+    }
+
+    /// What the user should know, one line each.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Why the last probe failed, beyond what its [`MeasureError`] says.
+    pub fn error(&self) -> Option<&ProbeError> {
+        self.error.as_ref()
+    }
+
+    fn try_probe(&mut self, parameter: u32, window: Duration) -> Result<Probe, ProbeError> {
+        let begin = Instant::now();
+        let _punctual = Fifo::raise();
+        let power = self.options.power.clone();
+        let seen = match self.subject.clone() {
+            Subject::Anew(recipe) if matches!(self.options.progress, ProgressSource::Runs) => {
+                powered(power.as_ref(), || self.probe_anew(&recipe, parameter, window))?
+            }
+            Subject::Anew(recipe) => self.probe_anew(&recipe, parameter, window)?,
+            Subject::Launched(_, set) | Subject::Running(_, set) => {
+                self.probe_live(&set, parameter, window)?
+            }
+        };
+        let probe = Probe {
+            parameter,
+            threads: seen.threads,
+            profile: seen.profile(self.options.contexts),
+            progress: seen.progress,
+            cost: begin.elapsed(),
+        };
+        self.take_in(seen, parameter)?;
+        Ok(probe)
+    }
+
+    fn limits(&self) -> Limits {
+        let (most_written, until) = (self.options.most_written, self.options.until);
+        Limits { most_written, until, cancelled: Arc::clone(&self.cancelled) }
+    }
+
+    fn probe_anew(
+        &mut self,
+        recipe: &Recipe,
+        parameter: u32,
+        window: Duration,
+    ) -> Result<Window, ProbeError> {
+        let whole = matches!(self.options.progress, ProgressSource::Runs);
+        let refused = self.lookout.refused().len();
+        let mut seen = self.run_once(recipe, parameter, window, true)?;
+        if let Some(first) = seen.run_seconds().filter(|_| whole) {
+            self.lookout.take_in(&seen.activity);
+            let given_up = self.lookout.refused().len() > refused;
+            let mut times = Vec::new();
+            // As many runs as fill the window, to the nearest; one at least where the way this one
+            // was watched cost it too much.
+            while given_up && times.is_empty()
+                || first / 2.0 + times.iter().sum::<f64>() + first < window.as_secs_f64()
+            {
+                match self.run_once(recipe, parameter, window, false) {
+                    Ok(another) => times.extend(another.run_seconds()),
+                    Err(ProbeError::Expired { .. }) => break,
+                    Err(error) => return Err(error),
+                }
+            }
+            seen.of_several_runs(&times);
+        }
+        Ok(seen)
+    }
+
+    /// Starts the program, watches it for the window or, where whole runs are measured, to its end
+    /// (unless that is only to be timed), and ends it.
+    fn run_once(
+        &mut self,
+        recipe: &Recipe,
+        parameter: u32,
+        window: Duration,
+        watched: bool,
+    ) -> Result<Window, ProbeError> {
+        let mut launch = recipe.launch(parameter);
+        session::choose_streams(&mut launch, &self.options);
+        let whole = matches!(self.options.progress, ProgressSource::Runs);
+        let limits = self.limits();
+        let before = self.crowd.as_ref().and_then(Crowd::moment);
+        let mut session = Session::start(&launch, parameter, &mut self.guardian, limits)?;
+        let seen = if whole {
+            session.run_through(self.options.limit, watched.then_some(&mut self.lookout))
+        } else {
+            let mut watch = |session: &mut Session| {
+                session.window(window, &self.options.progress, &mut self.lookout)
+            };
+            let power = self.options.power.as_ref();
+            session
+                .wait_ready(parameter, &self.options)
+                .and_then(|()| powered(power, || watch(&mut session)))
+        };
+        // Also after a failure: nothing is left behind.
+        let ended = session.end(&mut self.guardian);
+        let removed = self.remove(recipe, parameter);
+        let mut seen = seen?;
+        let usage = ended?;
+        removed?;
+        seen.others = self.crowd.as_ref().and_then(|crowd| crowd.since(before, usage.cpu));
+        if whole {
+            seen.of_whole_run(usage);
+        }
+        Ok(seen)
+    }
+
+    fn probe_live(
+        &mut self,
+        set: &Setter,
+        parameter: u32,
+        window: Duration,
+    ) -> Result<Window, ProbeError> {
+        let limits = self.limits();
+        let session = match (&mut self.live, &self.subject) {
+            (Some(session), _) => session,
+            (live, Subject::Running(pid, _)) => live.insert(Session::attach(*pid, limits)?),
+            (live, Subject::Launched(recipe, _) | Subject::Anew(recipe)) => {
+                let mut launch = recipe.launch(parameter);
+                session::choose_streams(&mut launch, &self.options);
+                let session =
+                    live.insert(Session::start(&launch, parameter, &mut self.guardian, limits)?);
+                // Whatever number of threads it begins with.
+                let anyway = ProbeOptions {
+                    threads: Some(Box::new(|_| 1)),
+                    after: self.options.after.clone(),
+                    ..ProbeOptions::default()
+                };
+                session
+                    .wait_ready(parameter, &ProbeOptions { limit: self.options.limit, ..anyway })?;
+                session
+            }
+        };
+        if self.begun.is_none() {
+            self.begun = Some(session.steady()?);
+        }
+        self.settled.push((parameter, session.set(set, parameter, &mut self.guardian)?));
+        powered(self.options.power.as_ref(), || {
+            session.window(window, &self.options.progress, &mut self.lookout)
+        })
+    }
+
+    /// The process that all probes share, where there is one.
+    pub fn pid(&self) -> Option<Pid> {
+        self.live.as_ref().map(|session| session.root)
+    }
+
+    /// The threads it had before it was given a parameter; `None` before the first probe.
+    pub fn begun_with(&self) -> Option<u32> {
+        self.begun
+    }
+
+    /// The parameters that process was probed with, and the threads it had with each, counted in
+    /// the same way.
+    pub fn settled_with(&self) -> &[(u32, u32)] {
+        &self.settled
+    }
+
+    /// Gives that process another parameter.
+    pub fn set(&mut self, parameter: u32) -> Result<(), ProbeError> {
+        match (&mut self.live, &self.subject) {
+            (Some(session), Subject::Running(_, set) | Subject::Launched(_, set)) => {
+                session.limits.until = None;
+                session.set(set, parameter, &mut self.guardian).map(drop)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Gives a program that goes on running its parameter for good, where a command does that;
+    /// limits are put back at the end. Also after `cancelled` was raised.
+    pub fn settle(&mut self, parameter: u32) -> Result<(), ProbeError> {
+        if let Some(session) = &mut self.live {
+            session.limits.cancelled = Arc::default();
+        }
+        if matches!(self.subject, Subject::Running(_, Setter::Command(_))) {
+            self.set(parameter)
+        } else {
+            Ok(())
+        }
+    }
+
+    fn take_in(&mut self, seen: Window, parameter: u32) -> Result<(), ProbeError> {
+        for note in seen.notes.iter().cloned().chain(unseen(&seen.activity)) {
+            if !self.notes.contains(&note) {
+                self.notes.push(note);
+            }
+        }
+        self.unit = seen.unit.clone();
+        self.lookout.take_in(&seen.activity);
+        self.seen.push(Seen::of(seen, parameter, self.options.contexts));
+        self.check_threads()
+    }
+
+    /// Whether the number of threads follows the parameter at all, as far as was seen.
+    fn check_threads(&self) -> Result<(), ProbeError> {
+        // A pool that is told to use fewer threads may keep the others asleep.
+        let Subject::Anew(recipe) = &self.subject else { return Ok(()) };
+        let [first, .., last] = self.seen.as_slice() else { return Ok(()) };
+        let promised = |n: u32| self.options.threads.as_ref().map(|threads| threads(n));
+        let alike = self.seen.iter().all(|seen| seen.threads == first.threads);
+        let expected = |n: u32| promised(n).unwrap_or(n);
+        if !alike || expected(first.parameter) == expected(last.parameter) {
+            return Ok(());
+        }
+        let least = self.seen.iter().min_by_key(|seen| seen.parameter).unwrap_or(first);
+        let wanted = least
+            .activity
+            .threads
+            .iter()
+            .map(|thread| (thread.ran + thread.waited).as_secs_f64())
+            .sum::<f64>();
+        let wanted = wanted / least.activity.elapsed.as_secs_f64().max(1e-9);
+        if !follow::ignores(first.threads, least.parameter, promised(least.parameter), wanted) {
+            return Ok(());
+        }
+        let (name, threads) = (recipe.name(), first.threads);
+        Err(ProbeError::SameThreads { name, threads, one: first.parameter, other: last.parameter })
+    }
+
+    fn remove(&self, recipe: &Recipe, parameter: u32) -> Result<(), ProbeError> {
+        for path in &self.options.remove {
+            let path = recipe.path(path, parameter);
+            match std::fs::remove_file(&path) {
+                Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(ProbeError::Remove { path, cause });
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What `watch` sees, and the power meanwhile.
+fn powered(
+    power: Option<&Power>,
+    watch: impl FnOnce() -> Result<Window, ProbeError>,
+) -> Result<Window, ProbeError> {
+    let Some(power) = power else { return watch() };
+    let (from, begin) = (power.read()?, Instant::now());
+    let mut seen = watch()?;
+    let joules = power.joules(&from, &power.read()?);
+    seen.watts = Some(joules / begin.elapsed().as_secs_f64());
+    Ok(seen)
+}
+
+impl Drop for LinuxProber {
+    fn drop(&mut self) {
+        if let Some(session) = self.live.take() {
+            // There is nobody to tell; the guardian ends what is left.
+            let _ = session.end(&mut self.guardian);
+        }
+    }
+}
+
+impl Prober for LinuxProber {
+    fn contexts(&self) -> u32 {
+        self.options.contexts
+    }
+
+    fn probe(&mut self, parameter: u32, window: Duration) -> Result<Probe, MeasureError> {
+        if self.cancelled.load(Ordering::Relaxed) {
+            return Err(MeasureError::interrupted());
+        }
+        self.try_probe(parameter, window).map_err(|error| {
+            let told = error.told();
+            self.error = Some(error);
+            told
+        })
+    }
+
+    fn watts(&self) -> Option<f64> {
+        self.seen.last().and_then(|seen| seen.watts)
+    }
+
+    fn parts(&self) -> Vec<Part> {
+        self.seen.last().map(|seen| crew::parts(&seen.activity)).unwrap_or_default()
+    }
+}

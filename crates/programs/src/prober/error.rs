@@ -1,0 +1,198 @@
+//! Why a probe failed.
+
+use pinwise_figures::duration;
+use pinwise_linux::TargetError;
+use pinwise_measure::{MeasureError, Retry};
+use pinwise_metric::MetricError;
+use pinwise_monitor::PowerError;
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Why there is no probe. One line: what failed, on what, why, what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum ProbeError {
+    /// It cannot be started, has ended, or cannot be looked at.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    /// Its metric does not come.
+    #[error(transparent)]
+    Metric(#[from] MetricError),
+    /// The processor's power cannot be read.
+    #[error(transparent)]
+    Power(#[from] PowerError),
+    /// It ended by itself, successfully, before it had been watched for long enough.
+    #[error(
+        "{name} with n = {n} ended by itself after {ran}, before a probe was over: measure whole runs (--whole-run)",
+        ran = duration(*ran)
+    )]
+    Short {
+        /// Which program.
+        name: String,
+        /// Its parameter.
+        n: u32,
+        /// How long it ran.
+        ran: Duration,
+    },
+    /// It failed by itself; how, and its last line.
+    #[error(
+        "{0}; run it by hand with this number in place of {{n}}: it has to do its work for as long as a probe takes"
+    )]
+    Failed(String),
+    /// It has a single thread where there should be more.
+    #[error(
+        "{name} never started workers: {waited} after its start with n = {n} it has one thread; is {{n}} where it takes its number \
+         of threads? For a long initialization raise --limit; --after REGEX tells its end by a line of output",
+        waited = duration(*waited)
+    )]
+    NoWorkers {
+        /// Which program.
+        name: String,
+        /// Its parameter.
+        n: u32,
+        /// How long was waited.
+        waited: Duration,
+    },
+    /// Its threads exist and do nothing.
+    #[error(
+        "the workers of {name} do not work: {waited} after its start with n = {n} it has {threads} threads, none of which runs; put \
+         it under load, or raise --limit",
+        waited = duration(*waited)
+    )]
+    Idle {
+        /// Which program.
+        name: String,
+        /// Its parameter.
+        n: u32,
+        /// Threads there are.
+        threads: u32,
+        /// How long was waited.
+        waited: Duration,
+    },
+    /// The line that ends its initialization did not come.
+    #[error(
+        "no line of {name} matched --after '{pattern}' within {waited} of its start with n = {n}{last}",
+        waited = duration(*waited)
+    )]
+    NeverSaid {
+        /// Which program.
+        name: String,
+        /// Its parameter.
+        n: u32,
+        /// What was waited for.
+        pattern: String,
+        /// How long.
+        waited: Duration,
+        /// `; its last line was: …`
+        last: String,
+    },
+    /// Whatever the parameter, there are as many threads.
+    #[error(
+        "the threads of {name} do not follow n: {threads} with n = {one} and with n = {other}; is {{n}} where it takes its number of \
+         threads, and is its input large enough for more? (--threads-per-n {threads} if n changes something else)"
+    )]
+    SameThreads {
+        /// Which program.
+        name: String,
+        /// As many every time.
+        threads: u32,
+        /// One parameter.
+        one: u32,
+        /// Another.
+        other: u32,
+    },
+    /// The kernel stopped it because it is not in the foreground.
+    #[error(
+        "{name} needs a terminal: it was stopped{signal} when it used the one pinwise runs in; give it its input with < FILE in \
+         sh -c, or start it so that it asks nothing"
+    )]
+    Terminal {
+        /// Which program.
+        name: String,
+        /// ` by SIGTTIN`
+        signal: String,
+    },
+    /// It fills the disk.
+    #[error(
+        "{name} wrote {written} within a probe with n = {n}, more than the limit of {limit}: send its output to /dev/null, name \
+         a file to remove after each probe with --remove, or allow more with --most-written"
+    )]
+    Wrote {
+        /// Which program.
+        name: String,
+        /// Its parameter.
+        n: u32,
+        /// How much, as people read it.
+        written: String,
+        /// How much it may.
+        limit: String,
+    },
+    /// Its number could not be changed while it runs.
+    #[error("--set with n = {n} failed: {why}")]
+    Set {
+        /// The parameter.
+        n: u32,
+        /// What the command said.
+        why: String,
+    },
+    /// A whole run takes too long.
+    #[error(
+        "{name} with n = {n} ran longer than {limit} and was ended: raise --limit, or measure a window without --whole-run",
+        limit = duration(*limit)
+    )]
+    Long {
+        /// Which program.
+        name: String,
+        /// Its parameter.
+        n: u32,
+        /// The limit.
+        limit: Duration,
+    },
+    /// The time for all probes is over.
+    #[error(
+        "the time of --budget was over before {name} with n = {n} had been probed, {ran} after its start, with {threads} threads: \
+         raise --budget; is {{n}} where it takes its number of threads?",
+        ran = duration(*ran)
+    )]
+    Expired {
+        /// Which program.
+        name: String,
+        /// Its parameter.
+        n: u32,
+        /// Threads it had.
+        threads: u32,
+        /// How long it had run.
+        ran: Duration,
+    },
+    /// The time for all probes ended the wait for its metric.
+    #[error("{0} (the time of --budget ended the wait: raise it if more would have come)")]
+    Unmetered(MetricError),
+    /// A file it leaves behind stays.
+    #[error("cannot remove {} after a probe: {cause}", path.display())]
+    Remove {
+        /// Which file.
+        path: PathBuf,
+        /// Why not.
+        cause: io::Error,
+    },
+}
+
+impl ProbeError {
+    /// As a prober's failure: none of them is better next time with the same program.
+    pub(crate) fn told(&self) -> MeasureError {
+        match self {
+            Self::Target(TargetError::Measure(error)) => error.clone(),
+            Self::Metric(MetricError::Interrupted) => MeasureError::interrupted(),
+            Self::Expired { .. } | Self::Unmetered(_) => {
+                MeasureError { expired: true, ..MeasureError::new(Retry::Never, self.to_string()) }
+            }
+            error => MeasureError::new(Retry::Never, error.to_string()),
+        }
+    }
+}
+
+impl From<MeasureError> for ProbeError {
+    fn from(error: MeasureError) -> Self {
+        Self::Target(error.into())
+    }
+}

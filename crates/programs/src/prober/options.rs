@@ -1,0 +1,60 @@
+//! What is probed, and how.
+
+use super::{Recipe, Setter};
+use pinwise_linux::thread::Pid;
+use pinwise_metric::{MetricOptions, MetricSpec};
+use pinwise_monitor::Power;
+use regex::Regex;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// What is probed, and how it gets its parameter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// A program that is started anew with each.
+    Anew(Recipe),
+    /// A program that is started once, and what changes its parameter while it runs.
+    Launched(Recipe, Setter),
+    /// A process that runs already; it is left running, with the last parameter that a command has
+    /// set, or the limits it had.
+    Running(Pid, Setter),
+}
+
+/// What a program's progress is read from.
+#[derive(Clone, Debug, Default)]
+pub enum ProgressSource {
+    /// Instructions where they can be counted, else CPU time.
+    #[default]
+    Counters,
+    /// A metric of the running program.
+    Metric(MetricSpec, MetricOptions),
+    /// Whole runs. Where several make a probe its profile is that of the first.
+    Runs,
+}
+
+/// How many threads a program makes for its parameter.
+pub type Threads = Box<dyn Fn(u32) -> u32 + Send>;
+
+/// How to probe.
+#[derive(Default)]
+pub struct ProbeOptions {
+    /// The contexts that count as all: those the program may use.
+    pub contexts: u32,
+    /// Threads it makes for its parameter, where that is known; a constant where the parameter
+    /// changes something else.
+    pub threads: Option<Threads>,
+    /// A line of its output that ends the initialization.
+    pub after: Option<Regex>,
+    /// How long the initialization may take, and a whole run.
+    pub limit: Duration,
+    /// What its progress is read from.
+    pub progress: ProgressSource,
+    /// Files that are removed after each probe.
+    pub remove: Vec<PathBuf>,
+    /// Bytes that one probe may write to storage, and to one file.
+    pub most_written: Option<u64>,
+    /// When all probes have to be over: one that is not is broken off.
+    pub until: Option<Instant>,
+    /// The counters of energy to read, where power is asked for.
+    pub power: Option<Power>,
+}

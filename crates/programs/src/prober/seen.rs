@@ -1,0 +1,64 @@
+//! What a probe showed.
+
+use super::halves::Drift;
+use super::window::Window;
+use pinwise_monitor::{Activity, CrowdShare};
+use std::time::Duration;
+
+/// What a probe showed beyond its profile.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    /// The parameter.
+    pub parameter: u32,
+    /// The most threads that existed at a time.
+    pub threads: u32,
+    /// How they spent the window.
+    pub activity: Activity,
+    /// From the start to the first moment of the window.
+    pub initialization: Duration,
+    /// How its second half differs from its first.
+    pub drift: Option<Drift>,
+    /// Its progress was measured while it was watched; else in further runs, which were not.
+    pub disturbed: bool,
+    /// What other programs took of the contexts from its start to its end; `None` where that is
+    /// not told, or it has not ended.
+    pub others: Option<CrowdShare>,
+    /// Mean power of the processor meanwhile, warming up included, in watts; `None` where it was
+    /// not asked for.
+    pub watts: Option<f64>,
+}
+
+impl Seen {
+    /// Of a window with this parameter, on so many contexts.
+    pub(super) fn of(window: Window, parameter: u32, contexts: u32) -> Self {
+        Self {
+            parameter,
+            threads: window.threads,
+            drift: window.drift(contexts),
+            watts: window.watts,
+            activity: window.activity,
+            initialization: window.initialization,
+            others: window.others,
+            disturbed: window.disturbed,
+        }
+    }
+}
+
+/// What the kernel does not tell of a program, one line each.
+pub(super) fn unseen(activity: &Activity) -> impl Iterator<Item = String> {
+    let watched = !activity.threads.is_empty();
+    let unseen = [
+        (
+            activity.lock().is_none(),
+            "LOCK cannot be seen here and counts as 0: run pinwise as the program's user",
+        ),
+        (
+            activity.migration_rate().is_none(),
+            "MIGR_RATE cannot be seen here and counts as 0: the kernel does not tell migrations",
+        ),
+    ];
+    unseen
+        .into_iter()
+        .filter(move |(unseen, _)| watched && *unseen)
+        .map(|(_, note)| note.to_owned())
+}

@@ -1,0 +1,247 @@
+//! How a running program gets its parameter: by a command of the user's, or by what it may use.
+//!
+//! A program that counts its CPUs while it runs, or that has more threads than it needs, is told
+//! how many to use by the set of CPUs it may run on, or by the CPU time its control group grants.
+//! Both are limits of the program and not its own: what was there before is in the hands of
+//! the guardian before it is changed, and is put back on every way out, the ordinary one included.
+
+use pinwise_linux::{
+    Entry, Guardian, affinity, process,
+    thread::{Pid, Stat, ThreadId, Tid},
+};
+use pinwise_metric::run;
+use pinwise_topology::CpuSet;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Duration;
+
+/// What stands for the parameter in a command.
+const PLACE: &str = "{n}";
+/// Looks at the threads of a program that creates some without pause.
+const LOOKS: usize = 20;
+
+/// How a running program gets its parameter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Setter {
+    /// A command with `{n}` in it.
+    Command(String),
+    /// The CPUs all its threads may run on: the first n of those they could.
+    Affinity,
+    /// `cpuset.cpus` of a control group, by its directory: the first n of the group's CPUs.
+    Cpuset(PathBuf),
+    /// The CPU time of a control group, by its directory: that of n contexts.
+    Quota(PathBuf),
+}
+
+/// Why a text is no setter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "expected cmd:COMMAND with {PLACE} in it ('cmd:echo {PLACE} > workers'), cpuset: (the CPUs the process may run on), cpuset:DIR or quota:DIR \
+     (of the control group in that directory)"
+)]
+pub struct NoSetter;
+
+impl FromStr for Setter {
+    type Err = NoSetter;
+
+    fn from_str(text: &str) -> Result<Self, NoSetter> {
+        match text.split_once(':') {
+            Some(("cmd", command)) if command.contains(PLACE) => Ok(Self::Command(command.into())),
+            Some(("cpuset", "")) => Ok(Self::Affinity),
+            Some(("cpuset", directory)) => Ok(Self::Cpuset(directory.into())),
+            Some(("quota", directory)) if !directory.is_empty() => {
+                Ok(Self::Quota(directory.into()))
+            }
+            _ => Err(NoSetter),
+        }
+    }
+}
+
+impl Setter {
+    /// Whether the parameter counts contexts: then no number beyond those there are makes sense.
+    pub fn counts_contexts(&self) -> bool {
+        !matches!(self, Self::Command(_))
+    }
+
+    /// Gives the program of process `root` the parameter `n`. A command may take `patience`. Error:
+    /// why not, for the user.
+    pub(crate) fn set(
+        &self,
+        root: Pid,
+        n: u32,
+        guardian: &mut Guardian,
+        patience: Duration,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<(), String> {
+        match self {
+            Self::Command(command) => {
+                run(&command.replace(PLACE, &n.to_string()), patience, cancelled)
+            }
+            Self::Affinity => confine(root, n, guardian),
+            Self::Cpuset(directory) => {
+                let file = directory.join("cpuset.cpus");
+                let before = original(&file, guardian)?;
+                // An empty one inherits its parent's.
+                let listed = CpuSet::parse_list(before.trim()).unwrap_or_default();
+                let all = if listed.is_empty() { effective(directory)? } else { listed };
+                write(&file, &first(&all, n)?.to_string())
+            }
+            Self::Quota(directory) => {
+                let own = directory.join("cpu.max");
+                if own.exists() {
+                    let before = original(&own, guardian)?;
+                    let period =
+                        before.split_whitespace().nth(1).and_then(|text| text.parse::<u64>().ok());
+                    let period = period.unwrap_or(PERIOD);
+                    return write(&own, &format!("{} {period}", u64::from(n) * period));
+                }
+                let file = directory.join("cpu.cfs_quota_us");
+                original(&file, guardian)?;
+                let period =
+                    read(&directory.join("cpu.cfs_period_us"))?.trim().parse().unwrap_or(PERIOD);
+                write(&file, &(u64::from(n) * period).to_string())
+            }
+        }
+    }
+}
+
+/// The kernel's ordinary period of a quota, in microseconds.
+const PERIOD: u64 = 100_000;
+
+/// The first `n` of `all`.
+fn first(all: &CpuSet, n: u32) -> Result<CpuSet, String> {
+    match all.len() {
+        many if many < n as usize => Err(format!("there are {many} CPUs ({all})")),
+        _ => Ok(all.iter().take(n as usize).collect()),
+    }
+}
+
+/// Confines every thread of the program, those it creates meanwhile included, to the first `n` CPUs
+/// of those its first thread had.
+fn confine(root: Pid, n: u32, guardian: &mut Guardian) -> Result<(), String> {
+    let told = |error: &dyn std::fmt::Display| error.to_string();
+    let known = guardian.confined(root);
+    let at_first = known.is_none();
+    let mask = match known {
+        Some(mask) => mask,
+        None => {
+            let mask = affinity::get(root.main()).map_err(|error| told(&error))?;
+            let start = Stat::read(root, root.main()).map_err(|error| told(&error))?.start;
+            guardian
+                .tell(&[Entry::Confined { pid: root, start, mask: mask.clone() }])
+                .map_err(|error| told(&error))?;
+            mask
+        }
+    };
+    let cpus = first(&mask, n)?;
+    // What an earlier call has left.
+    let ours =
+        |now: &CpuSet| !at_first && first(&mask, now.len() as u32).is_ok_and(|ours| ours == *now);
+    for _ in 0..LOOKS {
+        let mut changed = false;
+        let family =
+            [vec![root], process::descendants(&[root], &process::all().unwrap_or_default())]
+                .concat();
+        for (pid, tid) in family.iter().flat_map(|&pid| of(pid)) {
+            match affinity::get(tid) {
+                Ok(now) if now == cpus => {}
+                Ok(now) => {
+                    // One that had CPUs of its own gets these back.
+                    if now != mask && !ours(&now) && !guardian.entered(tid) {
+                        let Ok(stat) = Stat::read(pid, tid) else { continue };
+                        let id = ThreadId { pid, tid, start: stat.start };
+                        guardian
+                            .tell(&[Entry::Thread { id, mask: now }])
+                            .map_err(|error| told(&error))?;
+                    }
+                    match affinity::set(tid, &cpus) {
+                        Ok(()) => changed = true,
+                        Err(affinity::AffinityError::Gone(_)) => {}
+                        Err(error) => return Err(error.to_string()),
+                    }
+                }
+                Err(_) => {}
+            }
+        }
+        if !changed {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn of(pid: Pid) -> Vec<(Pid, Tid)> {
+    process::threads(pid).unwrap_or_default().into_iter().map(|tid| (pid, tid)).collect()
+}
+
+/// What a file of a control group says, entered with the guardian before it is changed for the
+/// first time.
+fn original(file: &Path, guardian: &mut Guardian) -> Result<String, String> {
+    if let Some(text) = guardian.file(file) {
+        return Ok(text);
+    }
+    let text = read(file)?;
+    guardian
+        .tell(&[Entry::File { path: file.to_owned(), text: text.clone() }])
+        .map_err(|error| error.to_string())?;
+    Ok(text)
+}
+
+/// The CPUs a control group has: version 2, then version 1.
+fn effective(directory: &Path) -> Result<CpuSet, String> {
+    let names = ["cpuset.cpus.effective", "cpuset.effective_cpus"];
+    let text = names.iter().find_map(|name| fs::read_to_string(directory.join(name)).ok());
+    let text =
+        text.ok_or_else(|| format!("{}: it does not say which CPUs it has", directory.display()))?;
+    CpuSet::parse_list(text.trim()).map_err(|error| format!("{}: {error}", directory.display()))
+}
+
+fn read(file: &Path) -> Result<String, String> {
+    fs::read_to_string(file).map_err(|error| named(file, &error))
+}
+
+fn write(file: &Path, text: &str) -> Result<(), String> {
+    fs::write(file, text).map_err(|error| named(file, &error))
+}
+
+fn named(file: &Path, error: &io::Error) -> String {
+    let hint = match error.kind() {
+        io::ErrorKind::NotFound => {
+            "; is that a control group whose controller is on (cgroup.subtree_control)?"
+        }
+        io::ErrorKind::PermissionDenied => {
+            "; run pinwise as root, or have the group delegated to you"
+        }
+        _ => "",
+    };
+    format!("{}: {error}{hint}", file.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn setters_are_told_by_their_first_word() {
+        let parsed = |text: &str| text.parse::<Setter>();
+        assert_eq!(parsed("cmd:echo {n} > a:b"), Ok(Setter::Command("echo {n} > a:b".into())));
+        assert_eq!(parsed("cpuset:"), Ok(Setter::Affinity));
+        assert_eq!(
+            parsed("cpuset:/sys/fs/cgroup/a"),
+            Ok(Setter::Cpuset("/sys/fs/cgroup/a".into()))
+        );
+        assert_eq!(parsed("quota:/sys/fs/cgroup/a"), Ok(Setter::Quota("/sys/fs/cgroup/a".into())));
+        for text in ["cmd:echo 4", "quota:", "cpuset", "{n}", ""] {
+            assert_eq!(parsed(text), Err(NoSetter), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_first_so_many_of_what_there_is() {
+        let all = CpuSet::parse_list("2-4,9").unwrap();
+        assert_eq!(first(&all, 3).unwrap().to_string(), "2-4");
+        assert_eq!(first(&all, 5).unwrap_err(), "there are 4 CPUs (2-4,9)");
+    }
+}

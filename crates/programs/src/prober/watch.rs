@@ -1,0 +1,300 @@
+//! How a run is watched: a window of it, with what progress it made, or all of it.
+
+use super::halves::join;
+use super::session::{Session, threads_of};
+use super::window::Window;
+use super::{ProbeError, ProgressSource};
+use pinwise_linux::{Scope, process};
+use pinwise_measure::{Measure, MeasureError, Progress, Unit};
+use pinwise_metric::{
+    Growth, Metric, MetricOptions, MetricSpec,
+    reading::{RateError, Reading, Summary, apart, rate},
+};
+use pinwise_monitor::{Activity, Layer, Lookout, Monitor};
+use std::cell::RefCell;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// A window in which instructions are counted has so many parts at most, which tell its error.
+const PARTS: u32 = 8;
+/// In so many looks a program is watched at a time that is watched from its start to its end.
+const LOOKS: u32 = 10;
+/// The first stretch of such a program, of a layer that nothing bounds the cost of; the next ones
+/// are twice as long each: it is given up early.
+const FIRST_STRETCH: Duration = Duration::from_millis(20);
+/// A fifth of the window passes before it, and at least this.
+const LEAST_WARM_UP: Duration = Duration::from_millis(10);
+
+impl Session {
+    /// Warms up, then watches for `window`.
+    pub(super) fn window(
+        &mut self,
+        window: Duration,
+        source: &ProgressSource,
+        lookout: &mut Lookout,
+    ) -> Result<Window, ProbeError> {
+        self.most_threads.set(0);
+        match source {
+            ProgressSource::Metric(spec, options) => self.metered(window, spec, options, lookout),
+            ProgressSource::Counters | ProgressSource::Runs => self.counted(window, lookout),
+        }
+    }
+
+    fn counted(&mut self, window: Duration, lookout: &mut Lookout) -> Result<Window, ProbeError> {
+        let mut monitor = self.warmed(window, lookout)?;
+        let initialization = self.begin.elapsed();
+        let (counted, begin) = (RefCell::new(Vec::new()), Instant::now());
+        let count = || {
+            let reading = self
+                .executed()
+                .map(|value| Reading { value, seconds: begin.elapsed().as_secs_f64() });
+            counted.borrow_mut().extend(reading);
+            false
+        };
+        let one = self.watch(&mut monitor, window / 2, &count)?;
+        let other = self.watch(&mut monitor, window - window / 2, &count)?;
+        count();
+        // A counter that counts nothing counts another kind of core, or was refused.
+        let parts = apart(&counted.into_inner(), (window / PARTS).as_secs_f64());
+        let executed = rate(&parts).ok().filter(|summary| summary.value > 0.0);
+        let (summary, measure, unit) = match executed {
+            Some(summary) => (summary, Measure::Instructions, "instructions/s"),
+            None => (
+                cpu_time(&one, &other).map_err(MeasureError::from)?,
+                Measure::CpuTime,
+                "s of CPU/s",
+            ),
+        };
+        Ok(Window {
+            progress: Some(Progress { rate: summary.value, error: summary.error(), measure }),
+            unit: Some(Unit::rate(unit)),
+            notes: self.uncounted.iter().cloned().collect(),
+            ..self.seen(one, Some(other), initialization)
+        })
+    }
+
+    /// The metric measures on a thread of its own for as long as it needs, the threads are watched
+    /// meanwhile.
+    fn metered(
+        &mut self,
+        window: Duration,
+        spec: &MetricSpec,
+        options: &MetricOptions,
+        lookout: &mut Lookout,
+    ) -> Result<Window, ProbeError> {
+        let mut metric = self.metric(spec, options)?;
+        let window = window.max(metric.shortest_window);
+        let mut monitor = self.warmed(window, lookout)?;
+        let unit = metric.meter.unit().clone();
+        let (stop, done) = (AtomicBool::new(false), AtomicBool::new(false));
+        let (measured, watched) = std::thread::scope(|scope| {
+            let measuring = scope.spawn(|| {
+                let measured =
+                    metric.meter.measure(warm_up(window), window, &|| stop.load(Ordering::Relaxed));
+                done.store(true, Ordering::Relaxed);
+                measured
+            });
+            let is_done = || done.load(Ordering::Relaxed);
+            let mut watch = |time| self.watch(&mut monitor, time, &is_done);
+            // As the metric does, which is not read before that.
+            let watched = watch(warm_up(window)).and_then(|_| {
+                let initialization = self.begin.elapsed();
+                let one = watch(window / 2)?;
+                // Until the metric has what it needs; by then it has given up.
+                Ok((initialization, one, watch(options.patience + window * 4)?))
+            });
+            stop.store(watched.is_err(), Ordering::Relaxed);
+            (measuring.join(), watched)
+        });
+        let (initialization, one, other) = watched?;
+        let measured = measured
+            .map_err(|_| io::Error::other("the metric's thread failed"))
+            .map_err(|e| self.unreadable(e))?;
+        let (rate, error) = (measured?.performance, metric.meter.error());
+        let progress = Progress { rate, error, measure: Measure::Metric };
+        let mut notes = metric.notes.clone();
+        notes.extend(
+            metric
+                .meter
+                .growth()
+                .and_then(Growth::doubt)
+                .map(|doubt| format!("in a probe {doubt}")),
+        );
+        self.metric = Some(metric);
+        Ok(Window {
+            progress: Some(progress),
+            unit: Some(unit),
+            notes,
+            ..self.seen(one, Some(other), initialization)
+        })
+    }
+
+    /// Takes the metric up, or the one that was taken up before. Where the time is over first the
+    /// metric tells what it lacked.
+    fn metric(&mut self, spec: &MetricSpec, options: &MetricOptions) -> Result<Metric, ProbeError> {
+        if let Some(metric) = self.metric.take() {
+            return Ok(metric);
+        }
+        let root = self.root;
+        let pids = Box::new(move || {
+            [vec![root], process::descendants(&[root], &process::all().unwrap_or_default())]
+                .concat()
+        });
+        let mut streams = std::mem::take(&mut self.streams);
+        let until = [self.limits.until, options.until].into_iter().flatten().min();
+        let options = MetricOptions { until, ..options.clone() };
+        let cancelled = || !matches!(self.check(), Ok(()) | Err(ProbeError::Expired { .. }));
+        let opened = spec.open(&options, &mut streams, pids, &cancelled);
+        // Where the program ended the metric has none because of that.
+        match (self.check(), opened) {
+            (Err(ProbeError::Expired { .. }), Err(error)) => Err(ProbeError::Unmetered(error)),
+            (checked, opened) => checked.and(opened.map_err(ProbeError::from)),
+        }
+    }
+
+    /// Watches from the start to the end, which has to come within `limit`, or only waits for it.
+    pub(super) fn run_through(
+        &mut self,
+        limit: Duration,
+        mut lookout: Option<&mut Lookout>,
+    ) -> Result<Window, ProbeError> {
+        let mut monitor = lookout.as_deref().map(|lookout| self.monitor(lookout)).transpose()?;
+        // Who only waits counts threads between slices.
+        let mut slice = Duration::from_millis(10);
+        let mut stretch = FIRST_STRETCH;
+        let mut all: Option<Activity> = None;
+        loop {
+            let left = limit.saturating_sub(self.begin.elapsed());
+            let (seen, ended) = match &mut monitor {
+                Some(monitor) => {
+                    let most = monitor.pace() * LOOKS;
+                    let slice =
+                        if monitor.layer() == Layer::Proc { most } else { stretch.min(most) };
+                    stretch = (stretch * 2).min(most);
+                    let (seen, ended) =
+                        self.watch_to_its_end(monitor, slice.min(left), &|| false)?;
+                    (Some(seen), ended)
+                }
+                None => {
+                    self.pause(slice);
+                    (None, self.check().err())
+                }
+            };
+            let elapsed = self.begin.elapsed();
+            all = match (all, seen) {
+                (Some(before), Some(seen)) => Some(join(before, seen)),
+                (before, seen) => before.or(seen),
+            };
+            // What it took to begin is no measure of what goes on; the run as a whole is judged at
+            // its end.
+            if let (Some(all), Some(lookout), Some(watching)) = (&all, &mut lookout, &mut monitor)
+                && lookout.foresee(all)
+            {
+                watching.rest().map_err(|cause| self.unreadable(cause))?;
+                if ended.is_none() {
+                    *watching = self.monitor(lookout)?;
+                }
+            }
+            match ended {
+                None => {}
+                Some(ProbeError::Short { ran, .. }) => {
+                    let mut activity = all.unwrap_or_else(|| Activity::none(ran));
+                    // Of a thread that was read once nothing is known.
+                    activity.threads.retain(|thread| !thread.elapsed.is_zero());
+                    let progress = Progress {
+                        rate: 1.0 / ran.as_secs_f64(),
+                        error: None,
+                        measure: Measure::Runs,
+                    };
+                    let seen = self.seen(activity, None, Duration::ZERO);
+                    return Ok(Window {
+                        progress: Some(progress),
+                        unit: Some(Unit::cost("s")),
+                        ..seen
+                    });
+                }
+                Some(error) => return Err(error),
+            }
+            if elapsed >= limit {
+                return Err(ProbeError::Long { name: self.name.clone(), n: self.parameter, limit });
+            }
+            slice = (slice * 2).min(Duration::from_millis(100));
+        }
+    }
+
+    fn monitor(&self, lookout: &Lookout) -> Result<Monitor, ProbeError> {
+        lookout.monitor(Scope::Trees(vec![self.root])).map_err(|cause| self.unreadable(cause))
+    }
+
+    /// A monitor that is at work once the program has warmed up for its window: files are open,
+    /// layers attached, and what context switches cost is known.
+    fn warmed(&self, window: Duration, lookout: &mut Lookout) -> Result<Monitor, ProbeError> {
+        loop {
+            let mut monitor = self.monitor(lookout)?;
+            let seen = self.watch(&mut monitor, warm_up(window), &|| false)?;
+            if !lookout.foresee(&seen) {
+                return Ok(monitor);
+            }
+            monitor.rest().map_err(|cause| self.unreadable(cause))?;
+        }
+    }
+
+    /// Watches for `window`, or until `done`.
+    fn watch(
+        &self,
+        monitor: &mut Monitor,
+        window: Duration,
+        done: &dyn Fn() -> bool,
+    ) -> Result<Activity, ProbeError> {
+        match self.watch_to_its_end(monitor, window, done)? {
+            (_, Some(error)) => Err(error),
+            (seen, None) => Ok(seen),
+        }
+    }
+
+    /// The same, with what was seen before the probe could not go on.
+    fn watch_to_its_end(
+        &self,
+        monitor: &mut Monitor,
+        window: Duration,
+        done: &dyn Fn() -> bool,
+    ) -> Result<(Activity, Option<ProbeError>), ProbeError> {
+        let failed = RefCell::new(None);
+        let stop = || {
+            let checked = self.check();
+            let stop = done() || checked.is_err();
+            failed.replace(checked.err());
+            stop
+        };
+        let seen = monitor
+            .watch(window, &|time| self.pause(time), &stop)
+            .map_err(|cause| self.unreadable(cause))?;
+        Ok((seen, failed.into_inner()))
+    }
+
+    fn seen(&self, one: Activity, other: Option<Activity>, initialization: Duration) -> Window {
+        // Processes that were started since the family was last looked up count as well.
+        let most = self.most_threads.get().max(threads_of(&self.processes()));
+        Window::new(one, other, most, initialization)
+    }
+
+    fn executed(&self) -> Option<f64> {
+        self.instructions.as_ref()?.read().ok().map(|count| count as f64)
+    }
+}
+
+/// The CPU time that threads had per second, over two stretches that follow each other.
+fn cpu_time(one: &Activity, other: &Activity) -> Result<Summary, RateError> {
+    let start = Reading { value: 0.0, seconds: 0.0 };
+    let after = |before: Reading, stretch: &Activity| Reading {
+        value: before.value + stretch.ran().as_secs_f64(),
+        seconds: before.seconds + stretch.elapsed.as_secs_f64(),
+    };
+    let half = after(start, one);
+    rate(&[start, half, after(half, other)])
+}
+
+fn warm_up(window: Duration) -> Duration {
+    (window / 5).max(LEAST_WARM_UP)
+}

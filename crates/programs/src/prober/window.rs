@@ -1,0 +1,112 @@
+//! What was seen of a program in one probe.
+
+use super::halves::{Drift, join};
+use pinwise_linux::sys::Usage;
+use pinwise_measure::{Measure, Profile, Progress, Unit};
+use pinwise_monitor::{Activity, CrowdShare};
+use std::time::Duration;
+
+/// A watched run of which watching took less than this share is a run like any other.
+const LITTLE: f64 = 0.01;
+
+/// A stretch of a run that was watched.
+pub(super) struct Window {
+    pub(super) activity: Activity,
+    pub(super) threads: u32,
+    pub(super) initialization: Duration,
+    pub(super) progress: Option<Progress>,
+    pub(super) unit: Option<Unit>,
+    pub(super) notes: Vec<String>,
+    /// What other programs took meanwhile; filled in at the end.
+    pub(super) others: Option<CrowdShare>,
+    pub(super) disturbed: bool,
+    /// Mean power of the processor meanwhile, where that was asked.
+    pub(super) watts: Option<f64>,
+    pub(super) halves: Option<(Activity, Activity)>,
+    /// Of a whole run: what the kernel counted from its start to its end.
+    pub(super) usage: Option<Usage>,
+    /// How long that took.
+    pub(super) seconds: Option<f64>,
+}
+
+impl Window {
+    /// Of one activity, or of two halves. It was watched, and nothing more is known yet.
+    pub(super) fn new(
+        one: Activity,
+        other: Option<Activity>,
+        threads: u32,
+        initialization: Duration,
+    ) -> Self {
+        let halves = other.as_ref().map(|other| (one.clone(), other.clone()));
+        Self {
+            activity: other.map_or_else(|| one.clone(), |other| join(one.clone(), other)),
+            threads,
+            initialization,
+            halves,
+            progress: None,
+            unit: None,
+            notes: Vec::new(),
+            others: None,
+            disturbed: true,
+            watts: None,
+            usage: None,
+            seconds: None,
+        }
+    }
+
+    /// Takes the kernel's counts of a whole run, which the profile has instead of those that were
+    /// sampled: what ended between two looks is in them.
+    pub(super) fn of_whole_run(&mut self, usage: Usage) {
+        self.usage = Some(usage);
+    }
+
+    /// How long a whole run took, in seconds.
+    pub(super) fn run_seconds(&self) -> Option<f64> {
+        self.progress
+            .filter(|progress| progress.measure == Measure::Runs)
+            .map(|progress| 1.0 / progress.rate)
+    }
+
+    /// The mean of this run and of further ones that were not watched, with its standard error; the
+    /// profile stays that of this one, whose time does not count where watching took much of it
+    /// and there are others.
+    pub(super) fn of_several_runs(&mut self, others: &[f64]) {
+        self.seconds = self.run_seconds();
+        let much = self.activity.overhead_share().is_some_and(|share| share > LITTLE);
+        self.disturbed = much && others.is_empty();
+        let own = self.seconds.filter(|_| !much || others.is_empty());
+        let seconds: Vec<f64> = own.into_iter().chain(others.iter().copied()).collect();
+        let n = seconds.len() as f64;
+        let mean = seconds.iter().sum::<f64>() / n;
+        let squares: f64 = seconds.iter().map(|time| (time - mean).powi(2)).sum();
+        let relative = (seconds.len() > 1).then(|| (squares / (n - 1.0) / n).sqrt() / mean);
+        let rate = 1.0 / mean;
+        self.progress = Some(Progress {
+            rate,
+            error: relative.map(|error| error * rate),
+            measure: Measure::Runs,
+        });
+    }
+
+    /// How the second half differs from the first.
+    pub(super) fn drift(&self, contexts: u32) -> Option<Drift> {
+        self.halves.as_ref().and_then(|(one, other)| Drift::between(one, other, contexts))
+    }
+
+    /// The profile on `contexts`.
+    pub(super) fn profile(&self, contexts: u32) -> Profile {
+        let seen = &self.activity;
+        let mut profile = Profile {
+            lock: seen.lock().unwrap_or(0.0) * 100.0,
+            vcx_rate: seen.voluntary_rate(),
+            migr_rate: seen.migration_rate().unwrap_or(0.0),
+            cpu_util: seen.utilization(contexts as usize) * 100.0,
+        };
+        if let Some((usage, seconds)) = self.usage.zip(self.seconds) {
+            profile.vcx_rate = usage.voluntary as f64 / seconds;
+            profile.cpu_util =
+                (usage.cpu.as_secs_f64() / (seconds * f64::from(contexts))).min(1.0) * 100.0;
+        }
+        profile
+    }
+}

@@ -1,0 +1,417 @@
+//! A program that runs to its end, started anew for each measurement.
+//!
+//! Performance is the wall time from exec to exit, or a number that the program prints. One run
+//! first shows which threads it has and which of them run; after that each run places the threads
+//! of the same names as they appear. Runs differ: a thread that does not appear, or a new one that
+//! is busy, is counted and told.
+
+mod metric;
+
+pub use metric::{RunMetric, Stream};
+
+use metric::{no_match, quiet};
+use pinwise_figures::duration;
+use pinwise_linux::{
+    Demand, Ended, Entry, Fifo, Guardian, Launch, Pinner, Running, Scope, Tail, TargetError,
+    affinity,
+    choice::{self, Choice, Why},
+    common_contexts, each_line,
+    survey::{look_at, worth_placing},
+    thread::{ThreadId, Tid},
+};
+use pinwise_measure::{
+    Effort, MeasureError, Measurement, Met, Retry, Setting, Testbed, Thread, Unit, Workload,
+};
+use pinwise_topology::{CpuSet, Machine};
+use std::collections::{HashMap, HashSet};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How to measure whole runs.
+#[derive(Clone, Debug)]
+pub struct RerunOptions {
+    /// Which threads to place, of those that run.
+    pub choice: Choice,
+    /// A run that takes longer is ended and fails.
+    pub limit: Duration,
+    /// Files that are removed after each run.
+    pub remove: Vec<PathBuf>,
+}
+
+impl Default for RerunOptions {
+    fn default() -> Self {
+        Self { choice: Choice::default(), limit: Duration::from_secs(600), remove: Vec::new() }
+    }
+}
+
+/// How long to sleep at most, so that a wish to stop is seen.
+const NAP: Duration = Duration::from_millis(20);
+
+/// A program started anew for each measurement, as a testbed.
+pub struct RerunTestbed {
+    launch: Launch,
+    metric: RunMetric,
+    options: RerunOptions,
+    cancelled: Arc<AtomicBool>,
+    guardian: Guardian,
+    machine: Machine,
+    leaves: Vec<CpuSet>,
+    workload: Workload,
+    unit: Unit,
+    left_alone: Vec<(Why, String)>,
+    known: HashSet<String>,
+    runs: usize,
+    /// Runs in which a placed thread did not appear.
+    incomplete: usize,
+    /// Runs in which a thread was busy that has no place.
+    crowded: usize,
+}
+
+/// What one run showed.
+struct Run {
+    elapsed: Duration,
+    performance: f64,
+    /// Every thread, its comm, and the share of a CPU it would have used without waiting for one.
+    threads: Vec<(Thread, String, f64)>,
+}
+
+/// A run as brief as this may pass between two looks at its threads: so many are made before they
+/// count as idle.
+const BRIEF: Duration = Duration::from_millis(200);
+const LEARNING: usize = 5;
+
+/// What is told of a program no thread of which ran, in a run of this length.
+fn nothing_ran(name: String, took: Duration) -> TargetError {
+    if took <= BRIEF {
+        TargetError::Brief { name, after: took }
+    } else {
+        TargetError::Idle { name, waited: took }
+    }
+}
+
+impl RerunTestbed {
+    /// Makes a run, or a few short ones, to learn the program's threads. Raising `cancelled` ends
+    /// any run within 20 ms.
+    ///
+    /// # Errors
+    /// The program cannot be started, fails, or has no thread that runs.
+    pub fn new(
+        launch: Launch,
+        machine: &Machine,
+        metric: RunMetric,
+        options: RerunOptions,
+        cancelled: Arc<AtomicBool>,
+    ) -> Result<Self, TargetError> {
+        let mask = affinity::get(Tid(0))?;
+        let (machine, leaves) = common_contexts(machine, &launch.name(), &mask)?;
+        let unit = match &metric {
+            RunMetric::Runtime => Unit::cost("s"),
+            RunMetric::Output { unit, .. } => unit.clone(),
+        };
+        let workload = Workload { name: launch.name(), threads: Vec::new() };
+        let mut testbed = Self {
+            launch: quiet(launch, &metric),
+            metric,
+            options,
+            cancelled,
+            guardian: Guardian::start()?,
+            machine,
+            leaves,
+            workload,
+            unit,
+            left_alone: Vec::new(),
+            known: HashSet::new(),
+            runs: 0,
+            incomplete: 0,
+            crowded: 0,
+        };
+        let mut run = testbed.run(Vec::new())?;
+        for _ in 1..LEARNING {
+            if run.elapsed > BRIEF || run.threads.iter().any(|(_, _, share)| run.busy(*share)) {
+                break;
+            }
+            run = testbed.run(Vec::new())?;
+        }
+        testbed.known = run.threads.iter().map(|(thread, _, _)| thread.name.clone()).collect();
+        let busy = run.threads.iter().filter(|(_, _, share)| run.busy(*share));
+        let running: Vec<&str> = busy.map(|(thread, _, _)| thread.name.as_str()).collect();
+        for (thread, comm, share) in &run.threads {
+            match testbed.options.choice.why_not(&thread.name, run.busy(*share)) {
+                Some(why) => testbed.left_alone.push((why, comm.clone())),
+                None => testbed.workload.threads.push(thread.clone()),
+            }
+        }
+        let name = testbed.workload.name.clone();
+        if running.is_empty() {
+            return Err(nothing_ran(name, run.elapsed));
+        }
+        if testbed.workload.threads.is_empty() {
+            return Err(TargetError::NoneChosen { name, running: running.join(", ") });
+        }
+        Ok(testbed)
+    }
+
+    /// What the user should know of how it is measured, one line each: threads left alone.
+    pub fn notes(&self) -> Vec<String> {
+        choice::told(self.left_alone.iter().map(|(why, comm)| (*why, comm.as_str())))
+    }
+
+    fn varied(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if self.incomplete > 0 {
+            notes.push(format!(
+                "its threads vary: in {} of {} runs a thread that has a place did not appear",
+                self.incomplete, self.runs
+            ));
+        }
+        if self.crowded > 0 {
+            notes.push(format!(
+                "its threads vary: in {} of {} runs a thread was busy that the first run did not have; it was not placed",
+                self.crowded, self.runs
+            ));
+        }
+        notes
+    }
+
+    fn places(&self, setting: &Setting) -> Result<Vec<(String, CpuSet)>, MeasureError> {
+        let assignment = match setting {
+            Setting::Pinned(assignment) => assignment,
+            Setting::Unpinned => return Ok(Vec::new()),
+            other => return Err(MeasureError::unsupported(&self.workload.name, other)),
+        };
+        let threads = &self.workload.threads;
+        if assignment.threads() != threads.len() {
+            let message = format!(
+                "an assignment of {} threads for a program with {}",
+                assignment.threads(),
+                threads.len()
+            );
+            return Err(MeasureError::new(Retry::Never, message));
+        }
+        let place = |(index, thread): (usize, &Thread)| {
+            let leaf = assignment.leaf(index);
+            let cpus = self.leaves.get(leaf).ok_or_else(|| {
+                let message = format!(
+                    "the assignment uses context {leaf}, {} are allowed",
+                    self.leaves.len()
+                );
+                MeasureError::new(Retry::Never, message)
+            })?;
+            Ok((thread.name.clone(), cpus.clone()))
+        };
+        threads.iter().enumerate().map(place).collect()
+    }
+
+    /// Starts the program, keeps its threads in their places, waits for its end.
+    fn run(&mut self, places: Vec<(String, CpuSet)>) -> Result<Run, TargetError> {
+        let _punctual = Fifo::raise();
+        let mut running = self.launch.start(&mut self.guardian)?;
+        let done = self.follow(&mut running, places);
+        // Also what it left behind: the next run would share the machine with it.
+        running.end();
+        // From here on its number may mean another process.
+        let told = self.guardian.tell(&[Entry::Ended { pid: running.pid() }]);
+        let waited = running.wait();
+        // Also after a failure: nothing is left behind.
+        let removed = self.options.remove.iter().try_for_each(|path| remove(path));
+        told?;
+        waited
+            .map_err(|cause| TargetError::Launch { program: self.workload.name.clone(), cause })?;
+        let done = done?;
+        removed?;
+        Ok(done)
+    }
+
+    fn follow(
+        &mut self,
+        running: &mut Running,
+        places: Vec<(String, CpuSet)>,
+    ) -> Result<Run, TargetError> {
+        let name = self.workload.name.clone();
+        let failed = |cause| TargetError::Proc { name: name.clone(), cause };
+        let value = Arc::new(Mutex::new(None));
+        running.stdout =
+            self.read(running.child.stdout.take(), Stream::Stdout, &value).map_err(failed)?;
+        running.stderr =
+            self.read(running.child.stderr.take(), Stream::Stderr, &value).map_err(failed)?;
+        let exit = running.exit().map_err(failed)?;
+        // Of a program that is watched from its start every thread counts.
+        let mut pinner =
+            Pinner::new(Scope::Trees(vec![running.pid()]), places, Ended::Count).map_err(failed)?;
+        let mut demands: HashMap<ThreadId, Demand> = HashMap::new();
+        let mut looked = Instant::now();
+        loop {
+            for pinned in pinner.look().map_err(failed)? {
+                pinned.result?;
+            }
+            if looked.elapsed() >= NAP {
+                looked = Instant::now();
+                for seen in pinner.seen().0.iter().filter(|seen| seen.alive) {
+                    if let Ok((look, _)) = look_at(seen.id, running.begin.elapsed()) {
+                        demands
+                            .entry(seen.id)
+                            .or_insert_with(|| Demand::from_birth(look))
+                            .see(look);
+                    }
+                }
+            }
+            let next = pinner.interval().min(NAP);
+            if exit.within(next).map_err(failed)? {
+                break;
+            }
+            if self.cancelled.load(Ordering::Relaxed) {
+                return Err(MeasureError::interrupted().into());
+            }
+            if running.begin.elapsed() > self.options.limit {
+                let limit = duration(self.options.limit);
+                let message = format!("{name} ran longer than the limit of {limit} and was ended");
+                return Err(MeasureError::new(Retry::Other, message).into());
+            }
+        }
+        let elapsed = running.begin.elapsed();
+        if let Some(status) = running.status().filter(|status| !status.success()) {
+            return Err(running.ended(&name, status));
+        }
+        let performance = match &self.metric {
+            RunMetric::Runtime => 1.0 / elapsed.as_secs_f64(),
+            RunMetric::Output { stream, pattern, .. } => {
+                let tail =
+                    if *stream == Stream::Stdout { &running.stdout } else { &running.stderr };
+                let last = tail.as_ref().and_then(Tail::last);
+                let found = *value.lock().unwrap_or_else(PoisonError::into_inner);
+                let found = found.ok_or_else(|| no_match(&name, *stream, pattern, last))?;
+                // A quantity is its own reciprocal's reciprocal.
+                self.unit.quantity(found)
+            }
+        };
+        if !performance.is_finite() {
+            let message =
+                format!("{name} gave no finite performance ({performance} {})", self.unit.name);
+            return Err(MeasureError::new(Retry::Same, message).into());
+        }
+        let (seen, names) = pinner.seen();
+        let share = |id| demands.get(&id).map_or(0.0, |demand| demand.share(elapsed));
+        let threads = names
+            .into_iter()
+            .zip(seen)
+            .map(|(thread, seen)| (thread, seen.comm.clone(), share(seen.id)))
+            .collect();
+        Ok(Run { elapsed, performance, threads })
+    }
+
+    /// Reads a piped output; the last number in it that matches goes to `value`.
+    fn read(
+        &self,
+        pipe: Option<impl Read + Send + 'static>,
+        which: Stream,
+        value: &Arc<Mutex<Option<f64>>>,
+    ) -> std::io::Result<Option<Tail>> {
+        let Some(pipe) = pipe else { return Ok(None) };
+        let wanted = match &self.metric {
+            RunMetric::Output { stream, pattern, .. } if *stream == which => Some(pattern.clone()),
+            _ => None,
+        };
+        let value = Arc::clone(value);
+        let tail = each_line(pipe, move |line| {
+            if let Some(sample) = wanted.as_ref().and_then(|pattern| pattern.find(&line.text)) {
+                *value.lock().unwrap_or_else(PoisonError::into_inner) = Some(sample.value);
+            }
+        })?;
+        Ok(Some(tail))
+    }
+
+    fn count(&mut self, run: &Run, pinned: bool) {
+        self.runs += 1;
+        let appeared: HashSet<&str> =
+            run.threads.iter().map(|(thread, _, _)| thread.name.as_str()).collect();
+        let complete =
+            self.workload.threads.iter().all(|thread| appeared.contains(thread.name.as_str()));
+        self.incomplete += usize::from(pinned && !complete);
+        let stranger = |(thread, _, share): &(Thread, String, f64)| {
+            run.busy(*share) && !self.known.contains(&thread.name)
+        };
+        self.crowded += usize::from(run.threads.iter().any(stranger));
+    }
+}
+
+impl Run {
+    fn busy(&self, share: f64) -> bool {
+        worth_placing(share, self.threads.iter().map(|(_, _, share)| *share).fold(0.0, f64::max))
+    }
+}
+
+impl Testbed for RerunTestbed {
+    fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
+    fn workload(&self) -> &Workload {
+        &self.workload
+    }
+
+    fn unit(&self) -> &Unit {
+        &self.unit
+    }
+
+    /// As many runs as the effort has windows, rounded.
+    fn measure(&mut self, setting: &Setting, effort: Effort) -> Result<Measurement, MeasureError> {
+        let places = self.places(setting)?;
+        let count = effort.windows.round().clamp(1.0, 1e6) as usize;
+        let mut performances = Vec::with_capacity(count);
+        let mut duration = Duration::ZERO;
+        for _ in 0..count {
+            if self.cancelled.load(Ordering::Relaxed) {
+                return Err(MeasureError::interrupted());
+            }
+            let run = self.run(places.clone()).map_err(|error| match error {
+                // The program worked before; a run that failed may be followed by one that does
+                // not.
+                TargetError::Ended { .. } => MeasureError::new(Retry::Same, error.to_string()),
+                error => error.into(),
+            })?;
+            self.count(&run, !places.is_empty());
+            performances.push(run.performance);
+            duration += run.elapsed;
+        }
+        let n = performances.len() as f64;
+        let mean = performances.iter().sum::<f64>() / n;
+        let squares: f64 = performances.iter().map(|value| (value - mean).powi(2)).sum();
+        let spread = (performances.len() > 1).then(|| (squares / (n - 1.0)).sqrt());
+        Ok(Measurement { performance: mean, duration, spread, detail: None })
+    }
+
+    fn met(&self) -> Met {
+        Met { others: None, notes: self.varied() }
+    }
+}
+
+/// Removes a file that a run may have left.
+fn remove(path: &Path) -> Result<(), MeasureError> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(MeasureError::new(
+            Retry::Never,
+            format!("cannot remove {}: {error}", path.display()),
+        )),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_ends_at_once_is_told_from_one_that_waits() {
+        let told = |took| nothing_ran("it".into(), took).to_string();
+        let brief = told(Duration::from_millis(3));
+        assert!(
+            brief.starts_with("it ends 3 ms after its start")
+                && brief.contains("give it more work"),
+            "{brief}"
+        );
+        assert!(told(Duration::from_secs(2)).contains("put it under load"));
+    }
+}

@@ -1,0 +1,491 @@
+//! Live programs: pinned, measured, and put back on every way out.
+
+use crate::programs::*;
+use pinwise_linux::{
+    Choice, HARDLY_RUNS, Launch, Pid, Scope, Target, TargetError, Tid, affinity, process,
+    thread::Account,
+};
+use pinwise_measure::{Effort, Retry, Setting, Testbed};
+use pinwise_programs::{LiveOptions, LiveTestbed};
+use pinwise_topology::{Assignment, CpuSet};
+use rustix::process::{Pid as RawPid, Signal, kill_process, setpriority_process};
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Pins and measures until it is killed; at most for half a minute.
+pub(crate) fn tune(target: Target) {
+    let mut testbed = testbed(target, quick()).unwrap();
+    println!("\ntuning {}", testbed.workload().threads.len());
+    let end = Instant::now() + Duration::from_secs(30);
+    for round in 0u32.. {
+        let setting = if round % 5 == 4 { Setting::Unpinned } else { all_on(&testbed, round % 2) };
+        testbed.measure(&setting, Effort::default()).unwrap();
+        if round == 0 {
+            println!("\npinned");
+        }
+        if Instant::now() > end {
+            return;
+        }
+    }
+}
+
+/// Pins, and panics with the threads pinned.
+pub(crate) fn panic(target: Target) {
+    let mut testbed = testbed(target, quick()).unwrap();
+    testbed.measure(&all_on(&testbed, 0), Effort::default()).unwrap();
+    println!("\npinned");
+    panic!("a bug");
+}
+
+pub(crate) fn launch(program: &str) -> Launch {
+    Launch {
+        program: std::env::current_exe().unwrap().into(),
+        arguments: arguments().map(Into::into).into(),
+        environment: vec![(PROGRAM.into(), program.into())],
+        ..Launch::default()
+    }
+}
+
+/// Attaches, pins once, and prints why not.
+pub(crate) fn refused(pid: Pid) {
+    let testbed = testbed(Target::attach(Scope::Processes(vec![pid])).unwrap(), quick());
+    let done = testbed
+        .and_then(|mut testbed| Ok(testbed.measure(&all_on(&testbed, 0), Effort::default())?));
+    println!("\nrefused: {}", done.unwrap_err());
+}
+
+fn quick() -> LiveOptions {
+    let period = Duration::from_millis(10);
+    LiveOptions {
+        period,
+        survey: Duration::from_millis(150),
+        patience: Duration::from_secs(10),
+        ..LiveOptions::default()
+    }
+}
+
+fn testbed(target: Target, options: LiveOptions) -> Result<LiveTestbed, TargetError> {
+    LiveTestbed::new(target, &machine(), reading(|| 100.0), options, never())
+}
+
+fn attach(program: &Program) -> LiveTestbed {
+    testbed(Target::attach(Scope::Processes(vec![program.pid()])).unwrap(), quick()).unwrap()
+}
+
+/// All threads on one leaf.
+fn all_on(testbed: &LiveTestbed, leaf: u32) -> Setting {
+    Setting::Pinned(Assignment::new(vec![leaf; testbed.workload().threads.len()]))
+}
+
+fn names(testbed: &LiveTestbed) -> Vec<&str> {
+    testbed.workload().threads.iter().map(|thread| thread.name.as_str()).collect()
+}
+
+fn whole() -> CpuSet {
+    affinity::get(Tid(0)).unwrap()
+}
+
+#[test]
+fn threads_are_pinned_measured_and_put_back() {
+    if !enough_cpus() {
+        return;
+    }
+    let program = Program::start("spin 3");
+    let threads = program.threads("spin-", 3);
+    // One of them was confined before, and has to be again.
+    let confined: CpuSet = whole().iter().skip(1).take(1).collect();
+    affinity::set(threads[2], &confined).unwrap();
+    let before = masks(&threads);
+
+    let mut testbed = attach(&program);
+    assert_eq!(names(&testbed), ["spin-0", "spin-1", "spin-2"]);
+    assert_eq!(testbed.workload().threads[1].role, "spin");
+    assert!(
+        testbed.notes()[0]
+            .contains("threads not placed, since each uses less than 1 % of a CPU: __program"),
+        "{:?}",
+        testbed.notes()
+    );
+
+    let setting = Setting::Pinned(Assignment::new(vec![0, 1, 0]));
+    let measured = testbed.measure(&setting, Effort { windows: 2.0 }).unwrap();
+    assert_eq!((measured.performance, measured.duration), (100.0, Duration::from_millis(16)));
+    let cpus: Vec<_> = whole().iter().collect();
+    let one = |index: usize| -> CpuSet { [cpus[index]].into_iter().collect() };
+    assert_eq!(masks(&threads), [one(0), one(1), one(0)]);
+
+    testbed.measure(&Setting::Unpinned, Effort::default()).unwrap();
+    assert_eq!(masks(&threads), before, "unpinned is as it was");
+    testbed.measure(&all_on(&testbed, 1), Effort::default()).unwrap();
+    drop(testbed);
+    assert_eq!(masks(&threads), before, "and so is the end");
+}
+
+#[test]
+fn only_the_threads_that_were_chosen_are_pinned() {
+    if !enough_cpus() {
+        return;
+    }
+    let program = Program::start("spin 3");
+    let threads = program.threads("spin-", 3);
+    let target = Target::attach(Scope::Processes(vec![program.pid()])).unwrap();
+    let options = LiveOptions { choice: Choice::new(Some("spin"), Some("1")).unwrap(), ..quick() };
+    let mut testbed = testbed(target, options).unwrap();
+    assert_eq!(names(&testbed), ["spin-0", "spin-2"]);
+    let notes = testbed.notes();
+    assert!(
+        notes.iter().any(|note| note
+            .starts_with("threads not placed, since --include does not name them: __program")),
+        "{notes:?}"
+    );
+    assert!(
+        notes.contains(&"threads not placed, since --exclude names them: spin-1".to_owned()),
+        "{notes:?}"
+    );
+    assert_eq!(testbed.affinities().into_values().collect::<Vec<_>>(), [whole(), whole()]);
+    testbed.measure(&all_on(&testbed, 0), Effort::default()).unwrap();
+    assert_eq!(masks(&threads).iter().map(CpuSet::len).collect::<Vec<_>>(), [1, whole().len(), 1]);
+}
+
+/// `spin-0` shares its CPU with 32 threads of more weight, also where all this runs at nice 10, and
+/// gets hardly any of it; `spin-1` has one for itself. In a window in which the one got nothing at
+/// all and the other all it wanted, both have to be found; the main thread, which sleeps, not.
+#[test]
+fn a_busy_thread_that_gets_no_cpu_is_found_beside_one_that_does() {
+    if !enough_cpus() {
+        return;
+    }
+    let program = Program::start("spin 2");
+    let threads = program.threads("spin-", 2);
+    let mut cpus = whole()
+        .iter()
+        .map(|cpu| -> CpuSet { [cpu].into_iter().collect() })
+        .collect::<Vec<_>>()
+        .into_iter();
+    let (crowded, free) = (cpus.next().unwrap(), cpus.next().unwrap());
+    affinity::set(threads[0], &crowded).unwrap();
+    affinity::set(threads[1], &free).unwrap();
+    for &tid in &threads {
+        setpriority_process(RawPid::from_raw(tid.0), 19).unwrap();
+    }
+    let crowd = Program::start("spin 32");
+    crowd.threads("spin-", 32).iter().for_each(|&tid| affinity::set(tid, &crowded).unwrap());
+
+    // A window is proof only if the kernel gave the thread less than the limit; a few attempts are
+    // allowed for that.
+    let ran = || Account::read(program.pid(), threads[0]).unwrap().ran;
+    for _ in 0..6 {
+        let (before, begin) = (ran(), Instant::now());
+        let found =
+            testbed(Target::attach(Scope::Processes(vec![program.pid()])).unwrap(), quick())
+                .unwrap();
+        assert_eq!(names(&found), ["spin-0", "spin-1"]);
+        assert!(
+            found.notes()[0]
+                .contains("threads not placed, since each uses less than 1 % of a CPU: __program"),
+            "{:?}",
+            found.notes()
+        );
+        if (ran() - before).as_secs_f64() < HARDLY_RUNS * begin.elapsed().as_secs_f64() {
+            return;
+        }
+    }
+    panic!("the kernel never starved the thread: nothing was shown");
+}
+
+#[test]
+fn a_killed_pinwise_leaves_no_thread_pinned() {
+    if !enough_cpus() {
+        return;
+    }
+    let program = Program::start("spin 4");
+    let threads = program.threads("spin-", 4);
+    let before = masks(&threads);
+    for kill in 0..6 {
+        let mut tuner = tuner(&format!("tune {}", program.pid()));
+        // Not on a schedule: each at another moment of the 10 ms in which threads are moved and
+        // measured.
+        std::thread::sleep(Duration::from_micros(1700 * kill));
+        tuner.0.kill().unwrap();
+        let begin = Instant::now();
+        until("all threads as they were", || masks(&threads) == before);
+        assert!(
+            begin.elapsed() < Duration::from_secs(1),
+            "back within a second, not {:?}",
+            begin.elapsed()
+        );
+    }
+}
+
+#[test]
+fn a_panic_puts_everything_back() {
+    if !enough_cpus() {
+        return;
+    }
+    let program = Program::start("spin 3");
+    let threads = program.threads("spin-", 3);
+    let before = masks(&threads);
+    let mut panicking = tuner(&format!("panic {}", program.pid()));
+    let status = panicking.0.wait().unwrap();
+    assert!(!status.success(), "it did panic");
+    until("all threads as they were", || masks(&threads) == before);
+}
+
+#[test]
+fn a_killed_pinwise_ends_what_it_launched_with_its_children() {
+    let mut tuner = tuner("launch");
+    let launched = process::descendants(&[tuner.pid()], &process::all().unwrap());
+    assert!(launched.len() >= 3, "a guardian, the program and its child: {launched:?}");
+    tuner.0.kill().unwrap();
+    until("nothing it started is left", || launched.iter().all(|&pid| process::ended(pid)));
+}
+
+#[test]
+fn a_guardian_that_is_killed_is_replaced() {
+    if !enough_cpus() {
+        return;
+    }
+    let program = Program::start("spin 2");
+    let threads = program.threads("spin-", 2);
+    let before = masks(&threads);
+    let mut tuner = tuner(&format!("tune {}", program.pid()));
+    let guardians = || process::descendants(&[tuner.pid()], &process::all().unwrap());
+    let first = guardians();
+    assert_eq!(first.len(), 1);
+    let signal = |pid: Pid, signal| kill_process(RawPid::from_raw(pid.0).unwrap(), signal).unwrap();
+    signal(first[0], Signal::TERM);
+    signal(first[0], Signal::INT);
+    std::thread::sleep(Duration::from_millis(50));
+    assert_eq!(guardians(), first, "it ignores what ends ordinary programs");
+    signal(first[0], Signal::KILL);
+    until("another guardian", || {
+        guardians().iter().any(|pid| *pid != first[0] && !process::ended(*pid))
+    });
+    std::thread::sleep(Duration::from_millis(100));
+    tuner.0.kill().unwrap();
+    until("all threads as they were", || masks(&threads) == before);
+}
+
+/// A process that pins and measures until it is killed.
+pub(crate) fn tuner(program: &str) -> Program {
+    let mut command = Command::new("/proc/self/exe");
+    command
+        .args(arguments())
+        .env(PROGRAM, program)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
+    let mut tuner = Program(command.spawn().unwrap());
+    let mut lines = BufReader::new(tuner.0.stdout.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap() == "pinned"), "the tuner did not get as far as pinning");
+    // Nobody reads its output any more, and it prints none.
+    tuner
+}
+
+#[test]
+fn threads_created_while_their_creator_is_pinned_are_released() {
+    if !enough_cpus() {
+        return;
+    }
+    let program = Program::start("breed");
+    program.threads("short", 20);
+    let mut testbed = attach(&program);
+    assert_eq!(names(&testbed), ["breeder"]);
+    for leaf in [0, 1, 0, 1] {
+        testbed.measure(&all_on(&testbed, leaf), Effort { windows: 5.0 }).unwrap();
+    }
+    let met = testbed.met().notes;
+    assert!(met.iter().any(|note| note.contains("appeared after the survey")), "{met:?}");
+    drop(testbed);
+    let listed = process::threads(program.pid()).unwrap();
+    let left: Vec<_> = listed
+        .into_iter()
+        .filter(|&tid| affinity::get(tid).is_ok_and(|mask| mask != whole()))
+        .collect();
+    assert_eq!(left, [], "no thread is left with the pin it inherited");
+}
+
+#[test]
+fn a_worker_that_is_created_again_takes_its_place() {
+    let program = Program::start("respawn");
+    program.threads("worker", 1);
+    // The survey has to see one life of the worker twice.
+    let options = LiveOptions { survey: Duration::from_millis(60), ..quick() };
+    let mut testbed =
+        testbed(Target::attach(Scope::Processes(vec![program.pid()])).unwrap(), options).unwrap();
+    assert_eq!(names(&testbed), ["steady", "worker"]);
+    let mut interrupted_windows = 0;
+    until("two new workers", || {
+        match testbed.measure(&all_on(&testbed, 0), Effort::default()) {
+            Ok(_) => {}
+            Err(error) => {
+                assert_eq!(error.retry, Retry::Same, "{error}");
+                interrupted_windows += 1;
+            }
+        }
+        testbed
+            .met()
+            .notes
+            .iter()
+            .any(|note| note.contains("replaced by new ones of their name 2 times"))
+    });
+    assert!(interrupted_windows <= 2, "only the window in which it ended is lost");
+}
+
+#[test]
+fn the_end_of_the_target_is_named() {
+    let mut program = Program::start("spin 1");
+    program.threads("spin-", 1);
+    let mut testbed = attach(&program);
+    testbed.measure(&all_on(&testbed, 0), Effort::default()).unwrap();
+    program.0.kill().unwrap();
+    program.0.wait().unwrap();
+    let error = testbed.measure(&all_on(&testbed, 0), Effort::default()).unwrap_err();
+    assert_eq!(error.retry, Retry::Never);
+    assert!(error.message.contains("ended or was restarted while it was measured"), "{error}");
+}
+
+#[test]
+fn a_program_that_exits_at_once_is_told_with_its_status_and_last_line() {
+    let (target, streams) = Target::launch(&launch("fail")).unwrap();
+    assert!(streams.stdout.is_some() && streams.stderr.is_some());
+    let error = testbed(target, quick()).err().unwrap().to_string();
+    assert!(error.contains("ended (exit status: 3)"), "{error}");
+    assert!(error.contains("its last line was: cannot open the thing"), "{error}");
+}
+
+#[test]
+fn what_cannot_be_started_or_attached_to_is_named() {
+    let launch = Launch { program: "/no/such/program".into(), ..Launch::default() };
+    let error = Target::launch(&launch).unwrap_err().to_string();
+    assert!(
+        error.starts_with("cannot start /no/such/program: there is no such program"),
+        "{error}"
+    );
+    let error = Target::attach(Scope::Processes(vec![Pid(i32::MAX)])).unwrap_err().to_string();
+    assert!(error.starts_with("there is no process 2147483647"), "{error}");
+    let error = Target::attach(Scope::Cgroup("/no/such".into())).unwrap_err().to_string();
+    assert!(error.starts_with("cannot read cgroup /no/such"), "{error}");
+    let mut sleeper = Program(Command::new("sleep").arg("30").spawn().unwrap());
+    let options = LiveOptions { patience: Duration::from_millis(300), ..quick() };
+    let error = testbed(Target::attach(Scope::Processes(vec![sleeper.pid()])).unwrap(), options)
+        .err()
+        .unwrap();
+    assert!(matches!(error, TargetError::Idle { .. }), "{error}");
+    sleeper.0.kill().unwrap();
+}
+
+#[test]
+fn another_users_process_is_refused_with_the_remedy() {
+    if !rustix::process::geteuid().is_root() {
+        println!("left out: only root can become another user");
+        return;
+    }
+    let program = Program::start("spin 1");
+    program.threads("spin-", 1);
+    // The test binary may be in a directory that the other user cannot reach.
+    let copy = tempfile::Builder::new()
+        .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o755))
+        .tempdir()
+        .unwrap();
+    let binary = copy.path().join("tests");
+    std::fs::copy("/proc/self/exe", &binary).unwrap();
+    std::fs::set_permissions(&binary, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let output = Command::new(&binary)
+        .args(arguments())
+        .env(PROGRAM, format!("attach {}", program.pid()))
+        .current_dir("/")
+        .uid(65_534)
+        .gid(65_534)
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        text.contains("refused: not permitted to move thread"),
+        "{text}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    assert!(
+        text.contains(
+            "of user 0: run pinwise as that user, as root, or with the capability cap_sys_nice"
+        ),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_setting_below_the_floor_is_abandoned_and_the_target_released() {
+    if !enough_cpus() {
+        return;
+    }
+    let program = Program::start("spin 1");
+    let threads = program.threads("spin-", 1);
+    let watched = threads[0];
+    let first = whole().first().unwrap();
+    // Slow on the first CPU.
+    let read = move || match affinity::get(watched) {
+        Ok(mask) if mask.len() == 1 && mask.contains(first) => 30.0,
+        _ => 100.0,
+    };
+    let target = Target::attach(Scope::Processes(vec![program.pid()])).unwrap();
+    let options = LiveOptions { floor: Some(0.5), ..quick() };
+    let mut testbed =
+        LiveTestbed::new(target, &machine(), reading(read), options, never()).unwrap();
+    let error = testbed.measure(&all_on(&testbed, 0), Effort { windows: 50.0 }).unwrap_err();
+    assert_eq!(error.retry, Retry::Other);
+    assert_eq!(error.message, "abandoned at 30.0000 things/s: below the floor of 50.0000 things/s");
+    assert_eq!(affinity::get(watched).unwrap(), whole(), "it recovers unpinned");
+    assert_eq!(
+        testbed.measure(&all_on(&testbed, 1), Effort::default()).unwrap().performance,
+        100.0
+    );
+}
+
+#[test]
+fn a_tree_is_attached_to_with_its_children() {
+    let program = Program::start("parent");
+    program.threads("spin-", 1);
+    until("a child that spins", || {
+        let children = process::descendants(&[program.pid()], &process::all().unwrap());
+        children.len() == 1 && !threads_of(children[0], "spin-", 1).is_empty()
+    });
+    let mut testbed =
+        testbed(Target::attach(Scope::Trees(vec![program.pid()])).unwrap(), quick()).unwrap();
+    assert_eq!(names(&testbed), ["spin-0#0", "spin-0#1"]);
+    testbed.measure(&all_on(&testbed, 0), Effort::default()).unwrap();
+}
+
+#[test]
+fn a_cgroup_is_attached_to_and_its_cpuset_respected() {
+    // cgroup v1 only; version 2 needs the cpuset controller delegated to a fresh subtree.
+    let root = Path::new("/sys/fs/cgroup/cpuset");
+    let group = root.join(format!("pinwise-test-{}", std::process::id()));
+    if !enough_cpus() || std::fs::create_dir(&group).is_err() {
+        println!("left out: cannot make a cgroup in {}", root.display());
+        return;
+    }
+    let first = whole().first().unwrap();
+    let second = whole().iter().nth(1).unwrap();
+    std::fs::write(group.join("cpuset.mems"), "0").unwrap();
+    std::fs::write(group.join("cpuset.cpus"), first.0.to_string()).unwrap();
+    let program = Program::start("spin 2");
+    let threads = program.threads("spin-", 2);
+    std::fs::write(group.join("cgroup.procs"), program.pid().to_string()).unwrap();
+
+    let mut testbed =
+        testbed(Target::attach(Scope::Cgroup(group.clone())).unwrap(), quick()).unwrap();
+    assert_eq!(
+        testbed.machine().allowed,
+        [first].into_iter().collect(),
+        "only what its cpuset allows"
+    );
+    testbed.measure(&all_on(&testbed, 0), Effort::default()).unwrap();
+    let error = affinity::set(threads[0], &[second].into_iter().collect()).unwrap_err();
+    assert!(error.to_string().contains("its cgroup's cpuset excludes it"), "{error}");
+    drop(testbed);
+    drop(program);
+    until("the empty cgroup can be removed", || std::fs::remove_dir(&group).is_ok());
+}

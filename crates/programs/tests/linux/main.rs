@@ -1,0 +1,69 @@
+//! Real programs on this machine, end to end. See [`programs`] for how the test binary plays them.
+
+mod live;
+mod monitor;
+mod prober;
+mod programs;
+mod rerun;
+mod setter;
+
+use pinwise_linux::{GUARDIAN_ARGUMENT, Scope, Target, guardian_main};
+use programs::{PROGRAM, Program, breeder, flood, respawner, spinners, workers};
+
+#[test]
+fn __guardian() {
+    if std::env::args().nth(1).as_deref() == Some(GUARDIAN_ARGUMENT) {
+        guardian_main();
+    }
+}
+
+#[test]
+fn __program() {
+    if std::env::args().nth(1).as_deref() != Some("__program") {
+        return;
+    }
+    let Ok(program) = std::env::var(PROGRAM) else { return };
+    match program.split(' ').collect::<Vec<_>>()[..] {
+        // A second number is taken and has no effect.
+        ["spin", count] | ["spin", count, _] => spinners(count.parse().unwrap()),
+        ["late", count] => prober::late(count.parse().unwrap()),
+        ["brief", count] => prober::brief(count.parse().unwrap()),
+        ["pool", path] => prober::pool(path),
+        ["fill", path, _] => prober::fill(path),
+        ["respawn"] => respawner(),
+        ["work"] => workers(0),
+        // One thread more in every run but the first.
+        ["vary", mark] => workers(usize::from(
+            std::fs::write(mark, "").is_ok()
+                && std::fs::remove_dir(format!("{mark}.first")).is_err(),
+        )),
+        ["flood"] => flood(),
+        ["contend", kind] | ["contend", kind, _] => {
+            let counter = pinwise_synthetic::waiting::start(kind).expect("a kind of contention");
+            std::thread::sleep(programs::LIFE);
+            drop(counter);
+        }
+        ["monitor"] => monitor::ask_for_the_best(),
+        ["replace", go] => monitor::replace(go),
+        ["breed"] => breeder(),
+        ["parent"] => {
+            let child = Program::start("spin 1");
+            spinners(1);
+            drop(child);
+        }
+        ["fail"] | ["fail", _] => {
+            eprintln!("cannot open the thing");
+            std::process::exit(3);
+        }
+        ["tune", pid] => {
+            live::tune(Target::attach(Scope::Processes(vec![pid.parse().unwrap()])).unwrap())
+        }
+        ["panic", pid] => {
+            live::panic(Target::attach(Scope::Processes(vec![pid.parse().unwrap()])).unwrap())
+        }
+        ["launch"] => live::tune(Target::launch(&live::launch("parent")).unwrap().0),
+        ["limit", pid, directory] => setter::limit(pid.parse().unwrap(), directory),
+        ["attach", pid] => live::refused(pid.parse().unwrap()),
+        _ => panic!("no such program: {program}"),
+    }
+}

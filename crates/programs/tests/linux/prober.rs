@@ -1,0 +1,431 @@
+//! Programs started with one number of threads after another.
+
+use crate::programs::{LIFE, PROGRAM, arguments, spin};
+use pinwise_linux::Scope;
+use pinwise_measure::{Measure, Prober};
+use pinwise_metric::{MetricOptions, MetricSpec, Pattern};
+use pinwise_monitor::{Layer, Lookout, Power};
+use pinwise_programs::{
+    LinuxProber, ProbeError, ProbeOptions, ProgressSource, Recipe, Setter, Subject,
+};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+use std::{fs, thread};
+
+const WINDOW: Duration = Duration::from_millis(60);
+
+/// The test binary as a program `name`, with `{n}` in it.
+fn recipe(name: &str) -> Recipe {
+    let command = std::iter::once("/proc/self/exe").chain(arguments()).map(str::to_owned).collect();
+    Recipe::new(command, &[format!("{PROGRAM}={name}")], None).unwrap()
+}
+
+fn options() -> ProbeOptions {
+    ProbeOptions {
+        contexts: 2,
+        threads: None,
+        after: None,
+        limit: Duration::from_secs(20),
+        progress: ProgressSource::Counters,
+        remove: Vec::new(),
+        most_written: None,
+        until: None,
+        power: None,
+    }
+}
+
+fn prober(recipe: Recipe, options: ProbeOptions) -> LinuxProber {
+    LinuxProber::new(Subject::Anew(recipe), options, Arc::new(AtomicBool::new(false))).unwrap()
+}
+
+/// The message of a probe that must fail.
+fn refused(prober: &mut LinuxProber, parameter: u32) -> String {
+    let message = prober.probe(parameter, WINDOW).unwrap_err().message;
+    assert!(!message.contains('\n'), "{message}");
+    message
+}
+
+/// One thread per unit, which starts after a while in which the first thread works alone, and
+/// prints what it does.
+pub(crate) fn late(count: usize) {
+    let begin = Instant::now();
+    while begin.elapsed() < Duration::from_millis(120) {
+        std::hint::spin_loop();
+    }
+    let threads: Vec<_> = (0..count).map(|_| spin("late", LIFE)).collect();
+    println!("\nready");
+    for step in 0.. {
+        println!("work {}", step * count);
+        thread::sleep(Duration::from_millis(5));
+        if begin.elapsed() > LIFE {
+            break;
+        }
+    }
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+}
+
+/// Works and ends.
+pub(crate) fn brief(count: usize) {
+    let threads: Vec<_> = (0..count).map(|_| spin("brief", Duration::from_millis(150))).collect();
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+}
+
+/// The best layer that is allowed here, where it is one that adds a cost to context switches; else
+/// says why it is not.
+fn costly() -> Option<(Lookout, Layer)> {
+    let allowed = Lookout::new().unwrap();
+    let layer = allowed.monitor(Scope::Processes(Vec::new())).unwrap().layer();
+    if layer == Layer::Proc {
+        allowed.refused().iter().for_each(|reason| println!("left out: {reason}"));
+    }
+    (layer != Layer::Proc).then_some((allowed, layer))
+}
+
+#[test]
+fn a_program_of_many_switches_is_watched_by_looks_from_its_first_window_on_and_the_reason_is_told()
+{
+    let Some((allowed, layer)) = costly() else { return };
+    let threads = ProbeOptions { threads: Some(Box::new(|_| 8)), ..options() };
+    let mut prober = prober(recipe("contend tokens {n}"), threads);
+    for n in [1, 2] {
+        prober.probe(n, WINDOW).unwrap();
+    }
+    assert!(
+        prober.seen().iter().all(|seen| seen.activity.layer == Layer::Proc),
+        "{:?}",
+        prober.seen()
+    );
+    let told = prober.refused().last().unwrap();
+    assert!(told.layer == layer && told.reason.starts_with("took "), "{told}");
+    assert_eq!(prober.refused().len(), allowed.refused().len() + 1, "it is told once");
+}
+
+#[test]
+fn a_whole_run_that_a_layer_cost_too_much_is_watched_by_looks_soon_and_is_not_the_only_one() {
+    let Some((_, layer)) = costly() else { return };
+    let this = std::env::current_exe().unwrap();
+    let command = ["sh", "-c", "timeout 0.5 \"$0\" \"$@\"; true", this.to_str().unwrap()];
+    let command = command.into_iter().chain(arguments()).map(str::to_owned).collect();
+    let recipe = Recipe::new(command, &[format!("{PROGRAM}=contend tokens {{n}}")], None).unwrap();
+    let mut prober = prober(recipe, ProbeOptions { progress: ProgressSource::Runs, ..options() });
+    prober.probe(1, Duration::ZERO).unwrap();
+    let seen = &prober.seen()[0];
+    assert_eq!(seen.activity.layer, Layer::Proc, "given up before its end");
+    assert!(!seen.disturbed, "a run that was not watched counts");
+    let told = prober.refused().last().unwrap();
+    assert!(told.layer == layer && told.reason.starts_with("took "), "{told}");
+}
+
+#[test]
+fn the_threads_are_there_and_work_when_a_probe_begins_and_gone_after_it() {
+    let mut prober = prober(recipe("late {n}"), options());
+    for n in [1, 3] {
+        let probe = prober.probe(n, WINDOW).unwrap();
+        // libtest's own thread and the one that plays the program come on top.
+        assert!(probe.threads > n, "{probe:?}");
+        assert!(probe.profile.cpu_util > 0.0 && probe.profile.cpu_util <= 100.0, "{probe:?}");
+        assert!(probe.progress.unwrap().rate > 0.0);
+        assert!(probe.cost >= WINDOW);
+    }
+    let seen = prober.seen();
+    assert!(seen[1].threads > seen[0].threads);
+    assert!(seen[1].initialization >= Duration::from_millis(120), "{:?}", seen[1].initialization);
+    let parts = prober.parts();
+    let late = parts.iter().find(|part| part.role == "late").unwrap();
+    assert_eq!(late.threads, 3, "{parts:?}");
+    let gone = seen.iter().flat_map(|seen| &seen.activity.threads).all(|thread| !thread.id.alive());
+    assert!(gone, "a probe ends what it started");
+}
+
+#[test]
+fn a_line_of_output_ends_the_initialization_or_never_comes() {
+    let after = |text: &str| Some(regex::Regex::new(text).unwrap());
+    let mut prober_ =
+        prober(recipe("late {n}"), ProbeOptions { after: after("^ready$"), ..options() });
+    assert!(prober_.probe(2, WINDOW).unwrap().threads >= 3);
+    let limit = Duration::from_millis(600);
+    let mut never =
+        prober(recipe("late {n}"), ProbeOptions { after: after("steady"), limit, ..options() });
+    let message = refused(&mut never, 2);
+    assert!(
+        message.contains("--after 'steady'") && message.contains("its last line was: work"),
+        "{message}"
+    );
+}
+
+#[test]
+fn processes_that_start_within_the_window_count() {
+    let script = "echo go; i=0; while [ $i -lt {n} ]; do sleep 20 & i=$((i + 1)); done; wait";
+    let command = ["sh", "-c", script].map(str::to_owned).to_vec();
+    let after = Some(regex::Regex::new("^go$").unwrap());
+    let mut prober =
+        prober(Recipe::new(command, &[], None).unwrap(), ProbeOptions { after, ..options() });
+    let threads = [1, 3].map(|n| prober.probe(n, WINDOW).unwrap().threads);
+    assert_eq!(threads, [2, 4]);
+}
+
+#[test]
+fn a_metric_is_read_over_the_same_window() {
+    let pattern = Pattern::new(r"^work (\d+)").unwrap();
+    let metric = MetricOptions {
+        interpretation: Some(pinwise_metric::Interpretation::Counter),
+        ..MetricOptions::default()
+    };
+    let progress = ProgressSource::Metric(MetricSpec::Stdout(pattern), metric);
+    let mut prober = prober(recipe("late {n}"), ProbeOptions { progress, ..options() });
+    let probe = prober.probe(2, WINDOW).unwrap();
+    let progress = probe.progress.unwrap();
+    assert_eq!(progress.measure, Measure::Metric);
+    assert!(progress.rate > 0.0, "{progress:?}");
+    assert!(prober.unit().is_some());
+    let seen = &prober.seen()[0].activity;
+    assert!(seen.threads.len() > 2 && seen.ran() > Duration::ZERO, "{seen:?}");
+}
+
+#[test]
+fn a_metric_that_never_comes_is_told_by_the_end_of_the_time_too() {
+    let message = [1, 4, 16].map(Duration::from_secs).into_iter().find_map(|time| {
+        let spec = MetricSpec::Stdout(Pattern::new(r"^nothing (\d+)").unwrap());
+        let patience = Duration::from_secs(60);
+        let progress =
+            ProgressSource::Metric(spec, MetricOptions { patience, ..MetricOptions::default() });
+        let until = Some(Instant::now() + time);
+        let mut prober = prober(recipe("late {n}"), ProbeOptions { progress, until, ..options() });
+        let error = prober.probe(2, WINDOW).unwrap_err();
+        assert!(error.expired, "{error}");
+        // Else the machine was too busy to get to the metric in time.
+        matches!(prober.error(), Some(ProbeError::Unmetered(_))).then_some(error.message)
+    });
+    let message = message.expect("the metric was come to");
+    assert!(
+        message.contains("does not match the last: 'work ") && message.contains("--budget"),
+        "{message}"
+    );
+}
+
+#[test]
+fn a_program_that_goes_on_has_its_metric_read_probe_after_probe() {
+    let command = std::iter::once("/proc/self/exe").chain(arguments()).map(str::to_owned).collect();
+    let recipe = Recipe::fixed(command, &[format!("{PROGRAM}=late 2")], None).unwrap();
+    let metric = MetricSpec::Stdout(Pattern::new(r"^work (\d+)").unwrap());
+    let interpretation = Some(pinwise_metric::Interpretation::Counter);
+    let progress = ProgressSource::Metric(
+        metric,
+        MetricOptions { interpretation, ..MetricOptions::default() },
+    );
+    let subject = Subject::Launched(recipe, Setter::Command("true {n}".into()));
+    let mut prober = LinuxProber::new(
+        subject,
+        ProbeOptions { progress, ..options() },
+        Arc::new(AtomicBool::new(false)),
+    )
+    .unwrap();
+    for n in 1..4 {
+        let progress = prober.probe(n, WINDOW).unwrap().progress.unwrap();
+        assert!(progress.rate > 0.0 && progress.measure == Measure::Metric, "{n}: {progress:?}");
+    }
+}
+
+#[test]
+fn a_program_that_ends_soon_says_so_and_is_measured_as_a_whole() {
+    let mut short = prober(recipe("brief {n}"), options());
+    let message = short.probe(2, Duration::from_secs(20)).unwrap_err().message;
+    assert!(
+        message.contains("--whole-run") && matches!(short.error(), Some(ProbeError::Short { .. })),
+        "{message}"
+    );
+    let mut whole =
+        prober(recipe("brief {n}"), ProbeOptions { progress: ProgressSource::Runs, ..options() });
+    let probe = whole.probe(2, WINDOW).unwrap();
+    let progress = probe.progress.unwrap();
+    assert_eq!(progress.measure, Measure::Runs);
+    assert!(1.0 / progress.rate >= 0.15 && probe.threads >= 3, "{probe:?}");
+    // What the kernel counted to the end, not what was seen up to the last look.
+    assert!(probe.profile.cpu_util > 0.0 && probe.profile.vcx_rate > 0.0, "{probe:?}");
+    let limit = Duration::from_millis(50);
+    let mut long = prober(
+        recipe("late {n}"),
+        ProbeOptions { progress: ProgressSource::Runs, limit, ..options() },
+    );
+    assert!(refused(&mut long, 1).contains("--limit"));
+}
+
+#[test]
+fn a_program_without_workers_is_named() {
+    let limit = Duration::from_millis(300);
+    let sleeper =
+        Recipe::new(["sleep", "30", "{n}"].map(str::to_owned).to_vec(), &[], None).unwrap();
+    let mut prober = prober(sleeper, ProbeOptions { limit, ..options() });
+    assert!(refused(&mut prober, 3).contains("sleep never started workers"));
+}
+
+#[test]
+fn threads_that_do_not_follow_n_are_noticed_unless_they_need_not() {
+    let mut same = prober(recipe("spin 3 {n}"), options());
+    same.probe(1, WINDOW).unwrap();
+    let message = refused(&mut same, 2);
+    assert!(
+        message.contains("do not follow n") && message.contains("n = 1 and with n = 2"),
+        "{message}"
+    );
+    let constant = ProbeOptions { threads: Some(Box::new(|_| 4)), ..options() };
+    let mut declared = prober(recipe("spin 3 {n}"), constant);
+    declared.probe(1, WINDOW).unwrap();
+    declared.probe(2, WINDOW).unwrap();
+}
+
+#[test]
+fn a_program_that_dies_is_quoted() {
+    let mut prober = prober(recipe("fail {n}"), options());
+    let message = refused(&mut prober, 2);
+    assert!(message.contains("with n = 2 ended (exit status: 3)"), "{message}");
+    assert!(message.contains("cannot open the thing"), "{message}");
+}
+
+#[test]
+fn a_program_that_fills_the_disk_is_stopped_and_its_file_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("out-{n}");
+    let name = format!("fill {} {{n}}", file.display());
+    let options = ProbeOptions { most_written: Some(1 << 20), remove: vec![file], ..options() };
+    let message = refused(&mut prober(recipe(&name), options), 2);
+    assert!(message.contains("--most-written"), "{message}");
+    assert!(fs::read_dir(folder.path()).unwrap().next().is_none(), "removed after the probe");
+}
+
+/// Writes without end.
+pub(crate) fn fill(path: &str) {
+    let mut file = fs::File::create(path).unwrap();
+    let end = Instant::now() + LIFE;
+    while Instant::now() < end {
+        std::io::Write::write_all(&mut file, &[b'x'; 65536]).unwrap();
+    }
+}
+
+#[test]
+fn what_left_the_process_group_is_ended_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let pid = folder.path().join("pid");
+    // A daemon: a session of its own, its parent gone.
+    let script = format!(
+        "setsid sh -c 'echo $$ > {0}.new; mv {0}.new {0}; exec sleep 60' & while :; do :; done",
+        pid.display()
+    );
+    let command = ["sh", "-c", &script, "{n}"].map(str::to_owned).to_vec();
+    let constant = ProbeOptions { threads: Some(Box::new(|_| 1)), ..options() };
+    let mut prober = prober(Recipe::new(command, &[], None).unwrap(), constant);
+    while !pid.exists() {
+        prober.probe(1, WINDOW).unwrap();
+    }
+    let daemon: i32 = fs::read_to_string(&pid).unwrap().trim().parse().unwrap();
+    let begin = Instant::now();
+    while !pinwise_linux::process::ended(pinwise_linux::Pid(daemon)) {
+        assert!(begin.elapsed() < Duration::from_secs(5), "process {daemon} goes on");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Keeps as many threads at work as a file says.
+pub(crate) fn pool(path: &str) {
+    let path = path.to_owned();
+    let wanted = move || {
+        fs::read_to_string(&path)
+            .ok()
+            .and_then(|text| text.trim().parse::<usize>().ok())
+            .unwrap_or(1)
+    };
+    let end = Instant::now() + LIFE;
+    let worker = |number: usize| {
+        let wanted = wanted.clone();
+        let work = move || {
+            while Instant::now() < end {
+                if number >= wanted() {
+                    thread::sleep(Duration::from_millis(2));
+                }
+            }
+        };
+        thread::Builder::new().name("pool".into()).spawn(work).unwrap()
+    };
+    let workers: Vec<_> = (0..4).map(worker).collect();
+    workers.into_iter().for_each(|worker| worker.join().unwrap());
+}
+
+#[test]
+fn a_number_that_can_change_while_the_program_runs_is_changed_without_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("workers");
+    let set = Setter::Command(format!("echo {{n}} > {}", file.display()));
+    let name = format!("pool {}", file.display());
+    let command = std::iter::once("/proc/self/exe").chain(arguments()).map(str::to_owned).collect();
+    let recipe = Recipe::fixed(command, &[format!("{PROGRAM}={name}")], None).unwrap();
+    let cancelled = Arc::new(AtomicBool::new(false));
+    let mut prober =
+        LinuxProber::new(Subject::Launched(recipe, set.clone()), options(), Arc::clone(&cancelled))
+            .unwrap();
+    let mut roots = Vec::new();
+    for n in [1, 3, 2] {
+        prober.probe(n, WINDOW).unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap().trim(), n.to_string());
+        roots.push(prober.seen().last().unwrap().activity.threads[0].id);
+    }
+    assert!(roots.iter().all(|id| *id == roots[0]), "one process all the time");
+    assert!(roots[0].alive());
+    drop(prober);
+    assert!(!roots[0].alive(), "it ends with the prober");
+
+    let running = crate::Program::start(&name);
+    let fails = Subject::Running(running.pid(), Setter::Command("exit {n}".into()));
+    let mut attached = LinuxProber::new(fails, options(), Arc::clone(&cancelled)).unwrap();
+    assert!(refused(&mut attached, 3).contains("--set with n = 3 failed"));
+    let works = Subject::Running(running.pid(), set);
+    let mut attached = LinuxProber::new(works, options(), cancelled).unwrap();
+    attached.probe(2, WINDOW).unwrap();
+    attached.settle(4).unwrap();
+    drop(attached);
+    assert_eq!(fs::read_to_string(&file).unwrap().trim(), "4");
+    assert!(!pinwise_linux::process::ended(running.pid()), "what was running goes on");
+}
+
+#[test]
+fn a_wish_to_stop_ends_a_probe_at_once() {
+    let cancelled = Arc::new(AtomicBool::new(false));
+    let mut prober =
+        LinuxProber::new(Subject::Anew(recipe("late {n}")), options(), Arc::clone(&cancelled))
+            .unwrap();
+    let stop = thread::spawn(move || {
+        thread::sleep(Duration::from_millis(200));
+        cancelled.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+    let begin = Instant::now();
+    let error = prober.probe(2, Duration::from_secs(25)).unwrap_err();
+    assert!(error.interrupted && begin.elapsed() < Duration::from_secs(15), "{error}");
+    stop.join().unwrap();
+}
+
+#[test]
+fn the_energy_of_a_probe_is_what_was_counted_meanwhile() {
+    let tree = tempfile::tempdir().unwrap();
+    let zone = tree.path().join("intel-rapl:0");
+    fs::create_dir(&zone).unwrap();
+    let counter = zone.join("energy_uj");
+    fs::write(zone.join("name"), "package-0\n").unwrap();
+    fs::write(&counter, "1000000\n").unwrap();
+    let power = Some(Power::open(tree.path()).unwrap());
+    // A program that spends 7 J.
+    let spend = format!("echo 8000000 > {}; sleep 0.05", counter.display());
+    let command = ["sh", "-c", &spend, "{n}"].map(str::to_owned).to_vec();
+    let options = ProbeOptions { power, progress: ProgressSource::Runs, ..options() };
+    let mut prober = prober(Recipe::new(command, &[], None).unwrap(), options);
+    let probe = prober.probe(1, Duration::ZERO).unwrap();
+    let watts = prober.watts().unwrap();
+    let run = 1.0 / probe.progress.unwrap().rate;
+    assert!(
+        watts * run <= 7.0 && watts * probe.cost.as_secs_f64() >= 7.0,
+        "{watts} W, {run} s of {:?}",
+        probe.cost
+    );
+    // Nothing is counted any more.
+    prober.probe(1, Duration::ZERO).unwrap();
+    assert_eq!(prober.watts(), Some(0.0));
+}

@@ -1,0 +1,222 @@
+//! Programs for the end-to-end tests, played by the test binary itself, and what the tests share.
+//!
+//! The test binary is started again with the name of one test as its argument: libtest then runs
+//! only that, which is how it becomes the guardian (`__guardian`, the argument pinwise uses) or a
+//! program under test (`__program`). Each program ends by itself after half a minute.
+
+use pinwise_linux::{Pid, Tid, affinity, process};
+use pinwise_measure::{MeasureError, Measurement, Unit};
+use pinwise_metric::Meter;
+use pinwise_topology::{CpuSet, Machine};
+use std::io::Write;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Every program ends by then, whatever happens to its test.
+pub(crate) const LIFE: Duration = Duration::from_secs(30);
+/// Says which program to be.
+pub(crate) const PROGRAM: &str = "PINWISE_TEST_PROGRAM";
+
+/// The command and its arguments that play program `name`.
+pub(crate) fn arguments() -> [&'static str; 4] {
+    ["__program", "--exact", "--nocapture", "--test-threads=1"]
+}
+
+/// Spins on `name` until `end`.
+pub(crate) fn spin(name: &str, life: Duration) -> thread::JoinHandle<()> {
+    let end = Instant::now() + life;
+    let spinner = move || {
+        while Instant::now() < end {
+            std::hint::spin_loop();
+        }
+    };
+    thread::Builder::new().name(name.into()).spawn(spinner).unwrap()
+}
+
+/// Threads `spin-0`, `spin-1`, … that use all they get.
+pub(crate) fn spinners(count: usize) {
+    let threads: Vec<_> = (0..count).map(|index| spin(&format!("spin-{index}"), LIFE)).collect();
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+}
+
+/// Two threads, one of which ends after 0.7 s and is created again, over and over.
+pub(crate) fn respawner() {
+    let steady = spin("steady", LIFE);
+    let end = Instant::now() + LIFE;
+    while Instant::now() < end {
+        spin("worker", Duration::from_millis(700)).join().unwrap();
+    }
+    steady.join().unwrap();
+}
+
+/// A thread that creates a short one every few ms, as servers with a thread per request do.
+pub(crate) fn breeder() {
+    let end = Instant::now() + LIFE;
+    let breed = move || {
+        while Instant::now() < end {
+            let child = thread::Builder::new()
+                .name("short".into())
+                .spawn(|| thread::sleep(Duration::from_millis(400)));
+            drop(child);
+            let next = Instant::now() + Duration::from_millis(10);
+            while Instant::now() < next {
+                std::hint::spin_loop();
+            }
+        }
+    };
+    thread::Builder::new().name("breeder".into()).spawn(breed).unwrap().join().unwrap();
+}
+
+/// Two threads, `w-0` and `w-1`, that work for 0.6 s; prints the CPUs they are confined to as one
+/// number: ten times the first plus the second, 99 when they are not confined. `busy` more threads
+/// work beside them.
+pub(crate) fn workers(busy: usize) {
+    let life = Duration::from_millis(600);
+    let work = move || {
+        let end = Instant::now() + life;
+        while Instant::now() < end {
+            std::hint::spin_loop();
+        }
+        let mask = affinity::get(Tid(0)).unwrap();
+        if mask.len() == 1 { mask.first().unwrap().0 } else { 9 }
+    };
+    let others: Vec<_> = (0..busy).map(|_| spin("extra", life)).collect();
+    let threads =
+        [0, 1].map(|index| thread::Builder::new().name(format!("w-{index}")).spawn(work).unwrap());
+    let [first, second] = threads.map(|thread| thread.join().unwrap());
+    others.into_iter().for_each(|thread| thread.join().unwrap());
+    println!("\nconfined to {}", 10 * first + second);
+}
+
+/// Prints far more than a pipe holds, then a result.
+pub(crate) fn flood() {
+    let line = "x".repeat(1000);
+    let mut stdout = std::io::stdout().lock();
+    for number in 0..50_000 {
+        writeln!(stdout, "result {number} {line}").unwrap();
+    }
+    writeln!(stdout, "result 7").unwrap();
+}
+
+/// A started program that is ended with its test.
+pub(crate) struct Program(pub(crate) Child);
+
+impl Program {
+    pub(crate) fn start(name: &str) -> Self {
+        let mut command = Command::new("/proc/self/exe");
+        command.args(arguments()).env(PROGRAM, name);
+        Self(
+            command
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn()
+                .unwrap(),
+        )
+    }
+
+    pub(crate) fn pid(&self) -> Pid {
+        Pid(self.0.id() as i32)
+    }
+
+    /// Its threads of that name, once there are `count`.
+    pub(crate) fn threads(&self, comm: &str, count: usize) -> Vec<Tid> {
+        threads_of(self.pid(), comm, count)
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The threads of a process whose name begins with `comm`, once there are `count`.
+pub(crate) fn threads_of(pid: Pid, comm: &str, count: usize) -> Vec<Tid> {
+    let mut found = Vec::new();
+    until(&format!("{count} threads {comm} of {pid}"), || {
+        let listed = process::threads(pid).unwrap_or_default();
+        let is_it = |tid: &Tid| {
+            let name =
+                std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/comm")).unwrap_or_default();
+            name.starts_with(comm)
+        };
+        found = listed.into_iter().filter(is_it).collect();
+        found.len() >= count
+    });
+    found
+}
+
+/// Waits until `condition` holds; fails after ten seconds.
+pub(crate) fn until(what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while !condition() {
+        assert!(Instant::now() < deadline, "not within 10 s: {what}");
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// The masks of threads.
+pub(crate) fn masks(threads: &[Tid]) -> Vec<CpuSet> {
+    threads.iter().map(|&tid| affinity::get(tid).unwrap()).collect()
+}
+
+/// This machine as far as the tests need it: the CPUs this process may use.
+pub(crate) fn machine() -> Machine {
+    let own = affinity::get(Tid(0)).unwrap();
+    let highest = own.iter().last().unwrap().0;
+    let mut machine = Machine::from_shape(&format!("{}", highest + 1)).unwrap();
+    machine.allowed = own;
+    machine
+}
+
+/// How many CPUs the tests have; one is too few to see a pin, which is said.
+pub(crate) fn enough_cpus() -> bool {
+    let enough = affinity::get(Tid(0)).unwrap().len() > 1;
+    if !enough {
+        assert!(std::env::var_os("CI").is_none(), "these tests need two CPUs");
+        println!("left out: needs two CPUs");
+    }
+    enough
+}
+
+/// A meter that waits as asked and answers what `read` says.
+pub(crate) struct Reading<F>(F, Unit);
+
+pub(crate) fn reading<F: FnMut() -> f64 + Send>(read: F) -> Box<Reading<F>> {
+    Box::new(Reading(read, Unit::rate("things/s")))
+}
+
+impl<F: FnMut() -> f64 + Send> Meter for Reading<F> {
+    fn unit(&self) -> &Unit {
+        &self.1
+    }
+
+    fn measure(
+        &mut self,
+        settle: Duration,
+        window: Duration,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<Measurement, MeasureError> {
+        let end = Instant::now() + settle + window;
+        while Instant::now() < end {
+            if cancelled() {
+                return Err(MeasureError::interrupted());
+            }
+            thread::sleep(
+                Duration::from_millis(5).min(end.saturating_duration_since(Instant::now())),
+            );
+        }
+        Ok(Measurement { performance: (self.0)(), duration: window, spread: None, detail: None })
+    }
+}
+
+/// A flag that nobody raises.
+pub(crate) fn never() -> std::sync::Arc<AtomicBool> {
+    let flag = AtomicBool::new(false);
+    flag.store(false, Ordering::Relaxed);
+    flag.into()
+}

@@ -1,0 +1,176 @@
+//! Programs that are started anew for each measurement.
+
+use crate::live::launch;
+use crate::programs::*;
+use pinwise_linux::{Choice, Launch, process};
+use pinwise_measure::{Effort, Retry, Setting, Testbed, Unit};
+use pinwise_metric::Pattern;
+use pinwise_programs::{RerunOptions, RerunTestbed, RunMetric, Stream};
+use pinwise_topology::Assignment;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+fn printed(pattern: &str) -> RunMetric {
+    let pattern = Pattern::new(pattern).unwrap();
+    RunMetric::Output { stream: Stream::Stdout, pattern, unit: Unit::rate("things") }
+}
+
+fn testbed(launch: Launch, metric: RunMetric) -> RerunTestbed {
+    RerunTestbed::new(launch, &machine(), metric, RerunOptions::default(), never()).unwrap()
+}
+
+fn pinned(leaves: &[u32]) -> Setting {
+    Setting::Pinned(Assignment::new(leaves.to_vec()))
+}
+
+#[test]
+fn the_threads_of_every_run_are_found_and_placed() {
+    if !enough_cpus() {
+        return;
+    }
+    let mut testbed = testbed(launch("work"), printed(r"confined to (\d+)"));
+    let names: Vec<_> =
+        testbed.workload().threads.iter().map(|thread| thread.name.clone()).collect();
+    assert_eq!(names, ["w-0", "w-1"]);
+    assert!(
+        testbed.notes()[0]
+            .starts_with("threads not placed, since each uses less than 1 % of a CPU: "),
+        "{:?}",
+        testbed.notes()
+    );
+    let mut measure =
+        |setting: &Setting| testbed.measure(setting, Effort::default()).unwrap().performance;
+    assert_eq!(measure(&pinned(&[1, 0])), 10.0);
+    assert_eq!(measure(&pinned(&[0, 1])), 1.0);
+    assert_eq!(measure(&Setting::Unpinned), 99.0);
+    assert_eq!(measure(&pinned(&[1, 1])), 11.0);
+}
+
+#[test]
+fn only_the_threads_that_were_chosen_are_placed() {
+    let choice = |include, exclude| RerunOptions {
+        choice: Choice::new(include, exclude).unwrap(),
+        ..RerunOptions::default()
+    };
+    let open = |options| {
+        RerunTestbed::new(launch("work"), &machine(), RunMetric::Runtime, options, never())
+    };
+    let chosen = open(choice(Some("^w-"), Some("-0$"))).unwrap();
+    assert_eq!(chosen.workload().threads.len(), 1);
+    assert_eq!(chosen.workload().threads[0].name, "w-1");
+    assert!(
+        chosen.notes().contains(&"threads not placed, since --exclude names them: w-0".to_owned()),
+        "{:?}",
+        chosen.notes()
+    );
+    let error = open(choice(Some("nobody"), None)).err().unwrap().to_string();
+    let told = "--include and --exclude leave no thread of linux";
+    assert!(error.starts_with(told) && error.ends_with("those that run are w-0, w-1"), "{error}");
+}
+
+#[test]
+fn runtime_is_wall_time_and_effort_repeats_it() {
+    // On a busy machine the first thread's start may be 1 % of the run.
+    let workers =
+        RerunOptions { choice: Choice::new(Some("^w-"), None).unwrap(), ..RerunOptions::default() };
+    let mut testbed =
+        RerunTestbed::new(launch("work"), &machine(), RunMetric::Runtime, workers, never())
+            .unwrap();
+    assert_eq!(testbed.unit(), &Unit::cost("s"));
+    let begin = Instant::now();
+    let measured = testbed.measure(&pinned(&[0, 0]), Effort { windows: 3.0 }).unwrap();
+    let seconds = testbed.unit().quantity(measured.performance);
+    // Time begins a moment after the exec.
+    assert!(seconds >= 0.5, "each thread works for 0.6 s: {seconds} s");
+    assert!(3.0 * seconds <= begin.elapsed().as_secs_f64() * 1.01, "mean of three: {seconds} s");
+    assert!(measured.duration <= begin.elapsed() && measured.spread.is_some());
+}
+
+#[test]
+fn no_output_is_too_large_and_the_last_match_counts() {
+    let mut testbed = testbed(launch("flood"), printed(r"result (\d+)"));
+    assert_eq!(testbed.measure(&Setting::Unpinned, Effort::default()).unwrap().performance, 7.0);
+}
+
+#[test]
+fn threads_that_vary_from_run_to_run_are_told() {
+    let directory = tempfile::tempdir().unwrap();
+    let mark = directory.path().join("mark");
+    std::fs::create_dir(directory.path().join("mark.first")).unwrap();
+    let mut testbed = testbed(launch(&format!("vary {}", mark.display())), RunMetric::Runtime);
+    assert_eq!(testbed.workload().threads.len(), 2);
+    testbed.measure(&pinned(&[0, 0]), Effort { windows: 2.0 }).unwrap();
+    let told = "its threads vary: in 2 of 2 runs a thread was busy that the first run did not have";
+    assert!(testbed.met().notes.iter().any(|note| note.starts_with(told)), "{:?}", testbed.met());
+}
+
+#[test]
+fn a_run_that_fails_is_told_with_status_and_last_line() {
+    let error = RerunTestbed::new(
+        launch("fail"),
+        &machine(),
+        RunMetric::Runtime,
+        RerunOptions::default(),
+        never(),
+    );
+    let message = error.err().unwrap().to_string();
+    assert!(message.contains("ended (exit status: 3)"), "{message}");
+    assert!(message.ends_with("its last line was: cannot open the thing"), "{message}");
+}
+
+#[test]
+fn an_output_without_the_number_is_named() {
+    let error = RerunTestbed::new(
+        launch("work"),
+        &machine(),
+        printed("speed (x)?"),
+        RerunOptions::default(),
+        never(),
+    );
+    let message = error.err().unwrap().to_string();
+    assert!(
+        message.starts_with("'speed (x)?' matches nothing in the stdout of linux"),
+        "{message}"
+    );
+}
+
+#[test]
+fn a_run_beyond_the_limit_or_the_users_patience_is_ended() {
+    let options = RerunOptions { limit: Duration::from_millis(300), ..RerunOptions::default() };
+    let error =
+        RerunTestbed::new(launch("spin 1"), &machine(), RunMetric::Runtime, options, never());
+    let error = pinwise_measure::MeasureError::from(error.err().unwrap());
+    assert!(error.message.contains("ran longer than the limit of 300 ms and was ended"), "{error}");
+    assert_eq!(error.retry, Retry::Other);
+
+    let cancelled = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&cancelled);
+    let user = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(300));
+        flag.store(true, Ordering::Relaxed);
+    });
+    let error = RerunTestbed::new(
+        launch("spin 1"),
+        &machine(),
+        RunMetric::Runtime,
+        RerunOptions::default(),
+        cancelled,
+    );
+    assert!(pinwise_measure::MeasureError::from(error.err().unwrap()).interrupted);
+    user.join().unwrap();
+    let left: Vec<_> =
+        process::all().unwrap().into_iter().filter(|&pid| is_spinner_of_ours(pid)).collect();
+    assert_eq!(left, []);
+}
+
+/// A child of this process that spins and is in its own group, as launched programs are.
+fn is_spinner_of_ours(pid: pinwise_linux::Pid) -> bool {
+    let stat = pinwise_linux::thread::Stat::read(pid, pid.main());
+    let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    let marked = String::from_utf8_lossy(&environment)
+        .contains(&format!("PINWISE_RUN={}-", std::process::id()));
+    stat.is_ok_and(|stat| !stat.dead() && stat.group == pid.0)
+        && marked
+        && String::from_utf8_lossy(&environment).contains("spin 1")
+}

@@ -1,0 +1,157 @@
+//! Programs whose parameter is what they may use: CPUs, and CPU time. Whatever ends the search,
+//! they have what they had.
+
+use crate::programs::{Program, enough_cpus, masks, never, until};
+use pinwise_linux::{Pid, affinity};
+use pinwise_measure::Prober;
+use pinwise_programs::{LinuxProber, ProbeOptions, Setter, Subject};
+use pinwise_topology::CpuSet;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use std::{fs, thread};
+
+const WINDOW: Duration = Duration::from_millis(60);
+
+fn prober(pid: Pid, setter: Setter) -> LinuxProber {
+    let options =
+        ProbeOptions { contexts: 2, limit: Duration::from_secs(20), ..ProbeOptions::default() };
+    LinuxProber::new(Subject::Running(pid, setter), options, never()).unwrap()
+}
+
+/// A directory with the files of a control group of version 2 or 1: to a program that writes them
+/// they are files.
+fn group(folder: &Path, files: &[(&str, &str)]) -> PathBuf {
+    fs::create_dir_all(folder).unwrap();
+    files.iter().for_each(|(name, text)| fs::write(folder.join(name), text).unwrap());
+    folder.to_owned()
+}
+
+/// Confines `pid` and writes a quota, says so, and waits to be killed.
+pub(crate) fn limit(pid: i32, directory: &str) {
+    let mut cpus = prober(Pid(pid), Setter::Affinity);
+    let mut quota = prober(Pid(pid), Setter::Quota(directory.into()));
+    cpus.probe(1, WINDOW).unwrap();
+    quota.probe(1, WINDOW).unwrap();
+    println!("\npinned");
+    thread::sleep(crate::programs::LIFE);
+}
+
+#[test]
+fn the_cpus_of_a_process_are_fewer_and_then_what_they_were() {
+    if !enough_cpus() {
+        return;
+    }
+    let program = Program::start("spin 3");
+    let threads = program.threads("spin-", 3);
+    // One thread has a place of its own.
+    let own: CpuSet = masks(&threads)[0].iter().skip(1).take(1).collect();
+    affinity::set(threads[2], &own).unwrap();
+    let before = masks(&threads);
+    let mut prober = prober(program.pid(), Setter::Affinity);
+    for n in [1, 2, 1] {
+        prober.probe(n, WINDOW).unwrap();
+        let expected: CpuSet = before[0].iter().take(n as usize).collect();
+        assert!(
+            masks(&threads).iter().all(|mask| *mask == expected),
+            "n = {n}: {:?}",
+            masks(&threads)
+        );
+    }
+    let refused = prober.probe(9000, WINDOW).unwrap_err().message;
+    assert!(refused.contains("there are") && !refused.contains('\n'), "{refused}");
+    prober.settle(1).unwrap();
+    drop(prober);
+    assert_eq!(masks(&threads), before, "as it was, also the thread with a place of its own");
+}
+
+#[test]
+fn control_groups_of_both_versions_say_again_what_they_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = Program::start("spin 2");
+    program.threads("spin-", 2);
+    let (two, one) = (folder.path().join("two"), folder.path().join("one"));
+    let two = group(
+        &two,
+        &[("cpu.max", "max 50000\n"), ("cpuset.cpus", "\n"), ("cpuset.cpus.effective", "4-7\n")],
+    );
+    let one = group(
+        &one,
+        &[
+            ("cpu.cfs_quota_us", "-1\n"),
+            ("cpu.cfs_period_us", "100000\n"),
+            ("cpuset.cpus", "0,2-3\n"),
+        ],
+    );
+    for (setter, file, during, before) in [
+        (Setter::Quota(two.clone()), two.join("cpu.max"), "150000 50000", "max 50000\n"),
+        (Setter::Cpuset(two.clone()), two.join("cpuset.cpus"), "4-6", "\n"),
+        (Setter::Quota(one.clone()), one.join("cpu.cfs_quota_us"), "300000", "-1\n"),
+        (Setter::Cpuset(one.clone()), one.join("cpuset.cpus"), "0,2,3", "0,2-3\n"),
+    ] {
+        let mut prober = prober(program.pid(), setter);
+        for n in [1, 3] {
+            prober.probe(n, WINDOW).unwrap();
+        }
+        assert_eq!(fs::read_to_string(&file).unwrap(), during);
+        drop(prober);
+        assert_eq!(fs::read_to_string(&file).unwrap(), before);
+    }
+    let nowhere = Setter::Quota(folder.path().join("none"));
+    let refused = prober(program.pid(), nowhere).probe(1, WINDOW).unwrap_err().message;
+    assert!(refused.contains("cpu.cfs_quota_us") && refused.contains("control group"), "{refused}");
+}
+
+#[test]
+fn a_real_control_group_grants_what_is_set() {
+    let folder =
+        ["/sys/fs/cgroup/cpu", "/sys/fs/cgroup"].map(Path::new).into_iter().find(|folder| {
+            ["cpu.cfs_period_us", "cgroup.subtree_control"]
+                .iter()
+                .any(|file| folder.join(file).exists())
+        });
+    let group = folder.map(|folder| folder.join(format!("pinwise-test-{}", std::process::id())));
+    let Some(group) = group.filter(|group| fs::create_dir(group).is_ok()) else {
+        eprintln!("left out: no control group for CPU time can be made here");
+        return;
+    };
+    let program = Program::start("spin 4");
+    program.threads("spin-", 4);
+    let files = ["cpu.max", "cpu.cfs_quota_us"];
+    let file = files.iter().map(|name| group.join(name)).find(|file| file.exists());
+    let entered = fs::write(group.join("cgroup.procs"), program.pid().to_string()).is_ok();
+    if let Some(file) = file.filter(|_| entered) {
+        let before = fs::read_to_string(&file).unwrap();
+        let mut prober = prober(program.pid(), Setter::Quota(group.clone()));
+        let probe = prober.probe(1, Duration::from_millis(400)).unwrap();
+        // Four threads that never sleep get one context's time; a period or two of it may be at the
+        // edges.
+        let rate = probe.progress.unwrap().rate;
+        assert!(rate < 1.5, "{rate} s of CPU/s");
+        assert_ne!(fs::read_to_string(&file).unwrap(), before);
+        drop(prober);
+        assert_eq!(fs::read_to_string(&file).unwrap(), before);
+    } else {
+        eprintln!("left out: the control group {} has no CPU controller", group.display());
+    }
+    drop(program);
+    until("the control group to be empty", || fs::remove_dir(&group).is_ok());
+}
+
+#[test]
+fn a_killed_search_leaves_no_limit() {
+    if !enough_cpus() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let group = group(folder.path(), &[("cpu.max", "max 100000\n")]);
+    let program = Program::start("spin 3");
+    let threads = program.threads("spin-", 3);
+    let before = masks(&threads);
+    let mut search = crate::live::tuner(&format!("limit {} {}", program.pid(), group.display()));
+    let file = group.join("cpu.max");
+    assert_eq!(fs::read_to_string(&file).unwrap(), "100000 100000");
+    search.0.kill().unwrap();
+    search.0.wait().unwrap();
+    until("the CPUs to be what they were", || masks(&threads) == before);
+    until("the quota to be what it was", || fs::read_to_string(&file).unwrap() == "max 100000\n");
+}
