@@ -1,7 +1,7 @@
 //! The Metis tables as something to search in: a cell is an arm, measuring it is looking it up.
 
 use crate::metis::{MetisProgram, MetisTable};
-use pinwise_threads::{Arm, Objective, Tuner};
+use pinwise_threads::{Arm, JointSearch, Objective};
 use pinwise_topology::Random;
 use std::error::Error;
 use std::path::PathBuf;
@@ -143,13 +143,13 @@ impl Cells {
     }
 
     fn search(&self, first: &[usize], mut measure: impl FnMut(f64) -> f64) -> usize {
-        let mut tuner = Tuner::new(&self.arms, self.contexts);
+        let mut joint = JointSearch::new(&self.arms, self.contexts);
         let mut first = first.iter().copied();
         for _ in 0..self.quarter() {
-            let Some(cell) = first.next().or_else(|| tuner.next()) else { break };
-            tuner.observe(cell, measure(self.values[cell]), None);
+            let Some(cell) = first.next().or_else(|| joint.next()) else { break };
+            joint.observe(cell, measure(self.values[cell]), None);
         }
-        tuner.best()
+        joint.best()
     }
 
     /// The best of a quarter of the cells drawn at random: the losses of `times` draws.

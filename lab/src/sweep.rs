@@ -1,7 +1,7 @@
 //! Whole runs with every number of threads, and the search that looks at speed, on the model.
 
 use pinwise_scheduler::{ModelProber, Platform, Program, Structure, speedup};
-use pinwise_threads::{Question, Span, Surveyed, Surveyor, survey};
+use pinwise_threads::{Question, SpeedFound, SpeedSearch, ThreadRange, drive_speed_search};
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::ops::Range;
@@ -32,7 +32,7 @@ impl Sweep {
         program: &Program,
         seeds: Range<u64>,
     ) -> Result<Self, Box<dyn Error>> {
-        let threads = (1..=32).chain((36..=Span::PUBLISHED.max).step_by(4));
+        let threads = (1..=32).chain((36..=ThreadRange::PUBLISHED.max).step_by(4));
         Self::at(platform, program, seeds, threads.map(|threads| program.parameter(threads)))
     }
 
@@ -110,8 +110,8 @@ pub fn survey_model(
     platform: &Platform,
     program: &Program,
     seed: u64,
-) -> Result<Surveyed, Box<dyn Error>> {
-    let span = Span { min: 1, step: 1, ..Span::PUBLISHED };
+) -> Result<SpeedFound, Box<dyn Error>> {
+    let span = ThreadRange { min: 1, step: 1, ..ThreadRange::PUBLISHED };
     let candidates = span.candidates(|threads| program.parameter(threads), |n| program.threads(n));
     let mut question =
         Question::new(candidates, platform.contexts() as u32, Duration::from_millis(100));
@@ -120,7 +120,9 @@ pub fn survey_model(
         question.pieces = shape.units;
     }
     let mut prober = ModelProber::new(platform.clone(), program.clone(), seed);
-    Ok(survey(Surveyor::new(question)?, &mut prober, |threads| program.parameter(threads))?)
+    Ok(drive_speed_search(SpeedSearch::new(question)?, &mut prober, |threads| {
+        program.parameter(threads)
+    })?)
 }
 
 /// The value that a share of `values`, from 0 to 1, do not exceed: one of them, of two in the

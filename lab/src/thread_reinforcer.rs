@@ -2,7 +2,9 @@
 
 use pinwise_measure::Prober;
 use pinwise_scheduler::{ModelProber, Nanos, Platform, Program, Simulation, speedup};
-use pinwise_threads::{Curve, Found, Reason, Reinforcer, Span, Thresholds, calibrate, find};
+use pinwise_threads::{
+    Curve, Found, Reason, Reinforcer, ThreadRange, Thresholds, calibrate, drive_published,
+};
 use std::error::Error;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -127,7 +129,7 @@ pub fn speedups(
 /// Where the program does not run on the model.
 pub fn best(platform: &Platform, program: &Program) -> Result<(u32, f64), Box<dyn Error>> {
     let mut best = (0, 0.0);
-    for threads in (4..=Span::PUBLISHED.max).step_by(4) {
+    for threads in (4..=ThreadRange::PUBLISHED.max).step_by(4) {
         let n = program.parameter(threads);
         let (mean, ..) = speedups(platform, program, n)?;
         if mean > best.1 * 1.002 {
@@ -153,7 +155,7 @@ fn small_input(name: &str) -> Result<Program, Box<dyn Error>> {
 pub fn curve(platform: &Platform, name: &str) -> Result<Curve, Box<dyn Error>> {
     let program = small_input(name)?;
     let mut points = Vec::new();
-    for threads in std::iter::once(1).chain((4..=Span::PUBLISHED.max).step_by(4)) {
+    for threads in std::iter::once(1).chain((4..=ThreadRange::PUBLISHED.max).step_by(4)) {
         let mut sum = pinwise_measure::Profile::default();
         for seed in 0..RUNS {
             let mut prober = ModelProber::new(platform.clone(), program.clone(), 1000 + seed);
@@ -175,7 +177,13 @@ pub fn curve(platform: &Platform, name: &str) -> Result<Curve, Box<dyn Error>> {
 pub fn thresholds(platform: &Platform) -> Result<Thresholds, Box<dyn Error>> {
     let [locks, switches, parallelism] =
         ["fluidanimate", "facesim", "blackscholes"].map(|name| curve(platform, name));
-    Ok(calibrate(Span::PUBLISHED, platform.contexts() as u32, &locks?, &switches?, &parallelism?)?)
+    Ok(calibrate(
+        ThreadRange::PUBLISHED,
+        platform.contexts() as u32,
+        &locks?,
+        &switches?,
+        &parallelism?,
+    )?)
 }
 
 /// The published search on the model.
@@ -188,9 +196,9 @@ pub fn search(
     thresholds: Thresholds,
     seed: u64,
 ) -> Result<Found, Box<dyn Error>> {
-    let search = Reinforcer::new(Span::PUBLISHED, platform.contexts() as u32, thresholds)?;
+    let search = Reinforcer::new(ThreadRange::PUBLISHED, platform.contexts() as u32, thresholds)?;
     let mut prober = ModelProber::new(platform.clone(), program.clone(), seed);
-    Ok(find(search, &mut prober, |threads| program.parameter(threads), WINDOW)?)
+    Ok(drive_published(search, &mut prober, |threads| program.parameter(threads), WINDOW)?)
 }
 
 /// The most frequent choice of several searches.

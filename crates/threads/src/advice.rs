@@ -18,7 +18,7 @@ pub struct Interval<T> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ended {
-    /// What the choice may still lose is small enough, and all that is to be probed twice was.
+    /// The choice may lose little enough, and everything that needs two probes has them.
     Settled,
     /// The next probe would have been one too many.
     Probes,
@@ -31,12 +31,12 @@ pub enum Ended {
 /// The choice of a search that looks at speed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Advice {
-    /// The number of threads to take: the fewest that are, as far as can be told, within the
-    /// tolerance of the best.
+    /// The number of threads to take: the fewest that are probably within the tolerance of the
+    /// best.
     pub threads: u32,
     /// Where the fewest threads within the tolerance of the best are, with a probability of 90 %.
     pub between: (u32, u32),
-    /// What is believed of the choice's value itself, in the unit of progress.
+    /// The value of the choice, in the unit of progress.
     pub value: Interval<f64>,
     /// How many times faster than with `reference` threads (of the objective: how many times
     /// better).
@@ -46,7 +46,7 @@ pub struct Advice {
     pub reference: Option<u32>,
     /// The threads that makes.
     pub reference_threads: u32,
-    /// `threads` was probed; otherwise it is what the laws make of the probes beside it.
+    /// `threads` was probed; otherwise the laws predict it from the probes of other numbers.
     pub probed: bool,
     /// Share of the best that the choice is expected to lose, at least 0.
     pub loss: f64,
@@ -57,19 +57,18 @@ pub struct Advice {
     pub ended: Ended,
     /// Probes that were made.
     pub probes: usize,
-    /// Different numbers that were probed. With a single one everything said of others is what the
-    /// laws believed before.
+    /// Different numbers that were probed. With a single one, everything about others comes from
+    /// the laws alone.
     pub numbers: usize,
-    /// Probes of `threads`: a single one does not tell how far it is off.
+    /// Probes of `threads`. The error of a single one is unknown.
     pub readings: usize,
 }
 
 impl Advice {
     /// To choose the candidate at place `choice`, from draws of all candidates' values (logarithms)
-    /// by what is believed of them, at least one. Of the search nothing is told: no candidate
-    /// was probed, and none was needed. The gain is over the candidate at place `reference`: to be
-    /// one that was probed, since laws do not tell how slow a number is that is far from all
-    /// that were.
+    /// by what is believed of them, at least one. Says nothing about the search itself: no
+    /// candidate counts as probed. The gain is over the candidate at place `reference`. That one
+    /// must have been probed: laws do not predict a number that is far from all probed ones.
     pub(crate) fn drawn(
         candidates: &[u32],
         draws: &[Vec<f64>],
@@ -197,8 +196,8 @@ impl fmt::Display for Advice {
     }
 }
 
-/// Half of an interval beyond this share of its value is told as the interval itself: these are
-/// skewed, and the value less half may be impossible.
+/// Where half of an interval exceeds this share of its value, both ends are printed: such intervals
+/// are skewed, and the value less half may be impossible.
 const SKEWED: f64 = 0.3;
 
 /// `11.4 ± 0.3`, or `1.6 (0.7 to 13.2)`.

@@ -1,5 +1,5 @@
-//! How the speed of a program may change with its number of threads: the laws a search believes
-//! possible before it has probed.
+//! How the speed of a program may change with its number of threads: the laws that a search allows
+//! before it has probed.
 //!
 //! The Universal Scalability Law (N. J. Gunther, "Guerrilla Capacity Planning", Springer 2007,
 //! chapter 4) gives the speed with n threads as a multiple of that with one:
@@ -8,17 +8,19 @@
 //! X(n) = n / (1 + σ (n - 1) + κ n (n - 1))
 //! ```
 //!
-//! σ is the share of the work that threads queue for (a serial part, a lock, a saturated memory), κ
-//! what each pair of threads costs to keep in step; with κ above 0 the speed is greatest at √((1 -
-//! σ) / κ) threads and falls from there. The law knows nothing of the number of contexts. Threads
-//! beyond it take turns: the speed then stays, or declines with the switches and migrations that
-//! brings. So a law here follows Gunther's up to a knee and a power of n from there; the knee is
-//! most often the number of contexts, but a pool of memory or a stage of a pipeline can be used up
-//! earlier or, where threads sleep most of the time, later. More threads than contexts may also be
-//! faster, a little: smaller shares of the work are more alike together, and a context whose thread
-//! waits has another (C. Iancu, S. Hofmeyr, F. Blagojević, Y. Zheng, "Oversubscription on multicore
-//! processors", IPDPS 2010). Where threads wait for each other, turns have to be even: 36
-//! threads on 24 contexts take as many turns as 48.
+//! σ is the share of the work that threads queue for: a serial part, a lock, a saturated memory. κ
+//! is what each pair of threads costs to keep in step. With κ above 0 the speed is greatest at
+//! √((1 - σ) / κ) threads and falls from there.
+//!
+//! The law ignores the number of contexts. Threads beyond it take turns: the speed then stays, or
+//! declines with the switches and migrations. So a law here follows Gunther's up to a *knee*, and a
+//! power of n from there. The knee is most often the number of contexts. It can come earlier, where
+//! memory or a stage of a pipeline is used up, or later, where threads sleep most of the time.
+//!
+//! More threads than contexts may also be a little faster: smaller shares of the work even out, and
+//! a context whose thread waits has another one (C. Iancu, S. Hofmeyr, F. Blagojević, Y. Zheng,
+//! "Oversubscription on multicore processors", IPDPS 2010). Where threads wait for each other, turns
+//! have to be even: 36 threads on 24 contexts take as many turns as 48.
 
 /// One possible law.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -31,12 +33,12 @@ pub struct Law {
     pub knee: f64,
     /// Speed falls as n to the power of minus this beyond the knee; below 0 it rises.
     pub decline: f64,
-    /// How much it matters beyond the knee that turns are uneven, from 0 to 1: the speed has the
-    /// factor (t / ⌈t⌉) to this power, where t is the number of threads over the knee.
+    /// How much uneven turns matter beyond the knee, from 0 to 1. The speed has the factor (t /
+    /// ⌈t⌉) to this power, where t is the number of threads over the knee.
     pub uneven: f64,
 }
 
-/// σ of the laws believed possible.
+/// σ of the possible laws.
 const SIGMAS: [f64; 10] = [0.0, 0.002, 0.005, 0.01, 0.02, 0.04, 0.08, 0.15, 0.3, 0.6];
 /// Where Gunther's law has its maximum, in contexts, at one thread at the least; κ follows.
 const PEAKS: [f64; 10] = [f64::INFINITY, 5.0, 3.0, 2.0, 1.4, 1.0, 0.7, 0.5, 0.35, 0.2];

@@ -1,58 +1,55 @@
-//! How many threads a program should run.
+#![doc = include_str!("../README.md")]
 //!
-//! [`Reinforcer`] is the published search (K. K. Pusukuri, R. Gupta, L. N. Bhuyan, "Thread
-//! Reinforcer: Dynamically determining number of threads via OS level monitoring", IISWC 2011) as a
-//! state machine: it says which number to try, is told what a probe of it saw, and ends with a
-//! choice and its reason. What counts as high is in [`Thresholds`], which [`calibrate`] finds from
-//! example programs. [`find()`] drives a search with anything that can be probed, [`sweep()`] tries
-//! every number; a [`Formula`] says how many threads a program makes for its parameter. A [`Shift`]
-//! says that the program came into another phase between two probes, a [`Cap`] that it makes no
-//! more threads from some number on.
+//! # What is here
 //!
-//! [`Surveyor`] is the search for programs whose progress can be seen: it believes in several
-//! scalability laws at once ([`Law`]), probes where that tells most, and ends with a number, its
-//! interval and what it gains ([`Advice`]). [`survey()`] drives it. [`Objective`] says what is to
-//! be great.
-//!
-//! Where threads run matters together with how many there are: [`Tuner`] searches both, of a table
-//! or of a machine, whose arms are numbers under policies of placement ([`candidates`]); a
-//! [`Shortlist`] has the numbers whose placement is worth searching for.
+//! - [`SpeedSearch`]: the search by progress, from scalability laws ([`Law`]), with its answer
+//!   ([`Advice`]). [`Objective`] is the quantity it maximises.
+//! - [`Reinforcer`]: the published search (K. K. Pusukuri, R. Gupta, L. N. Bhuyan, "Thread
+//!   Reinforcer: Dynamically determining number of threads via OS level monitoring", IISWC 2011)
+//!   as a state machine. Its [`Thresholds`] come from example programs ([`calibrate`]).
+//! - [`drive_speed_search`], [`drive_published`] and [`sweep()`] run a search with anything that
+//!   can be probed. A sweep tries every number.
+//! - [`JointSearch`]: number and placement together. Its arms are numbers under policies of
+//!   placement ([`candidates`]). A [`Shortlist`] has the numbers whose placement is worth a search.
+//! - [`ThreadRange`]: the numbers to search. [`Formula`]: how many threads a program makes for its
+//!   parameter. [`ThreadCeiling`]: the number from which it makes no more. [`PhaseChange`]: the
+//!   program changed between two probes.
 
 #![forbid(unsafe_code)]
 
 mod advice;
-mod belief;
-mod cap;
-mod find;
+mod candidates;
+mod cholesky;
+mod drive;
 mod formula;
-mod grid;
+mod joint_search;
 mod law;
-mod matrix;
 mod objective;
-mod pieces;
+mod phase_change;
+mod posterior;
 mod reinforcer;
-mod shift;
 mod shortlist;
-mod span;
-mod survey;
-mod surveyor;
+mod speed_search;
 mod sweep;
+mod thread_ceiling;
+mod thread_range;
 mod thresholds;
-mod tuner;
+mod work_units;
 
 pub use advice::{Advice, Ended, Interval};
-pub use cap::Cap;
-pub use find::{Attempt, Found, find};
+pub use candidates::{Candidate, boundaries, candidates};
+pub use drive::{
+    Attempt, Found, SpeedFound, SpeedSearchFailure, drive_published, drive_speed_search,
+};
 pub use formula::{Formula, FormulaError};
-pub use grid::{Candidate, boundaries, candidates};
+pub use joint_search::{Arm, JointSearch};
 pub use law::Law;
 pub use objective::Objective;
+pub use phase_change::{PhaseChange, Sign};
 pub use reinforcer::{Choice, Next, Reason, Reinforcer};
-pub use shift::{Shift, Sign};
 pub use shortlist::Shortlist;
-pub use span::{Span, SpanError, standing};
-pub use survey::{SurveyFailure, Surveyed, survey};
-pub use surveyor::{Question, SHARE, Sample, Step, SurveyError, Surveyor};
+pub use speed_search::{Question, SHARE, Sample, SpeedSearch, SpeedSearchError, Step};
 pub use sweep::{Sweep, Swept, sweep};
+pub use thread_ceiling::ThreadCeiling;
+pub use thread_range::{ThreadRange, ThreadRangeError, standing};
 pub use thresholds::{CalibrationError, Curve, Example, ThresholdError, Thresholds, calibrate};
-pub use tuner::{Arm, Tuner};

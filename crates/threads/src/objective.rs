@@ -1,4 +1,4 @@
-//! What is to be great: speed, or speed and energy together.
+//! The quantity to maximise: speed, or speed and energy together.
 
 use pinwise_measure::Unit;
 use serde::{Deserialize, Serialize};

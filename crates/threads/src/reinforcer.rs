@@ -28,14 +28,14 @@
 //! ```
 //!
 //! with ΔP.field = Ptry.field − Pbest.field, and each value either low or high. One place needs
-//! reading: FindN sets Pbest ← Ptry just before it calls ComputeNextT(Pbest, Ptry), so that by the
-//! letter every Δ in there would be 0, always low, and Tstep/2 never taken. The text has it that
-//! "the changes of these values over the past two runs" decide; so the Δ of a run is taken here
-//! against the run before it and kept. `Convert` belongs to the program and is left to whoever
-//! probes.
+//! interpretation. FindN sets Pbest ← Ptry just before it calls ComputeNextT(Pbest, Ptry). Taken
+//! literally, every Δ in there would be 0, always low, and Tstep/2 never taken. The text says that
+//! "the changes of these values over the past two runs" decide. So the Δ of a run is taken here
+//! against the run before it, and stored. `Convert` belongs to the program: the caller that probes
+//! applies it.
 
 use crate::Thresholds;
-use crate::span::{Span, SpanError};
+use crate::thread_range::{ThreadRange, ThreadRangeError};
 use pinwise_measure::Profile;
 use serde::{Deserialize, Serialize};
 
@@ -74,10 +74,10 @@ pub enum Next {
     Stop(Choice),
 }
 
-/// The search: pure, knows only what it is told.
+/// The search: a pure function of its observations.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reinforcer {
-    span: Span,
+    span: ThreadRange,
     contexts: u32,
     thresholds: Thresholds,
     best: Option<(u32, Profile)>,
@@ -93,7 +93,11 @@ struct Comparison {
 
 impl Reinforcer {
     /// A search on a machine of `contexts` contexts. Error: a span without numbers or steps.
-    pub fn new(span: Span, contexts: u32, thresholds: Thresholds) -> Result<Self, SpanError> {
+    pub fn new(
+        span: ThreadRange,
+        contexts: u32,
+        thresholds: Thresholds,
+    ) -> Result<Self, ThreadRangeError> {
         let span = span.check(2)?;
         Ok(Self { span, contexts, thresholds, best: None, next: Next::Try(span.min) })
     }
@@ -103,9 +107,9 @@ impl Reinforcer {
         self.next
     }
 
-    /// Passes over the number asked for, which stands for the same parameter as the one before: a
-    /// probe of it would be one of the same program, and that nothing changes would end the
-    /// search. (Figure 8 takes for granted that each step changes the parameter.)
+    /// Skips the number asked for, which stands for the same parameter as the one before. A probe
+    /// of the same program would show no change and end the search. (Figure 8 assumes that each
+    /// step changes the parameter.)
     pub fn pass(&mut self) -> Next {
         if let (Next::Try(threads), Some((best, _))) = (self.next, self.best) {
             self.next = if threads == self.span.max {

@@ -1,13 +1,14 @@
-//! The numbers of threads whose placement is worth a search, and fewer of them as more is known.
+//! The numbers of threads whose placement is worth a search; fewer of them as more is known.
 //!
-//! The best number unpinned need not be the best one placed, nor even be near it: kmeans of the
-//! published tables ([`crate::Tuner`]) is nearly twice as fast with 24 threads in one package as
-//! with any number unpinned. What is believed of numbers in the places that were tried
-//! ([`Shortlist::believed`]) tells more than their speed unpinned, which is what there is where
-//! none was. The numbers near the best are placed, all of them for a short time, the better half of
-//! them for twice as long, until one is left (successive halving; K. Jamieson, A. Talwalkar,
-//! "Non-stochastic best arm identification and hyperparameter optimization", AISTATS 2016): each
-//! round takes the same time, whichever numbers are in it.
+//! The best number unpinned need not be the best one placed, nor even near it. In the published
+//! tables ([`crate::JointSearch`]) kmeans is nearly twice as fast with 24 threads in one package as
+//! with any number unpinned. So numbers count by their estimates in the places that were tried
+//! ([`Shortlist::believed`]). Where none was tried, their speed unpinned has to do.
+//!
+//! The numbers near the best are placed: all of them for a short time, the better half for twice as
+//! long, until one is left (successive halving; K. Jamieson, A. Talwalkar, "Non-stochastic best arm
+//! identification and hyperparameter optimization", AISTATS 2016). Each round takes the same time,
+//! whichever numbers are in it.
 
 /// Numbers that may be the best one, the most promising first.
 #[derive(Clone, Debug, PartialEq, Eq)]

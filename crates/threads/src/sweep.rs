@@ -1,16 +1,16 @@
-//! Every number of threads, tried: what a search is judged by, and the answer where there are few
+//! Every number of threads, tried: the measure of all searches, and the answer where there are few
 //! numbers and time enough.
 //!
-//! The numbers are gone through in rounds, so that what changes on the machine meanwhile meets all
-//! of them; a number's speed is the mean of its probes. The choice is the fewest threads within a
-//! tolerance of the fastest. How sure it is follows from what numbers and rounds do not explain:
-//! the logarithm of a speed is taken as the sum of one term for its number, one for its round and
-//! an error, the same for all (two-way analysis of variance without interaction).
+//! The numbers are gone through in rounds, so that changes of the machine affect all of them. A
+//! number's speed is the mean of its probes. The choice is the fewest threads within a tolerance of
+//! the fastest. Its uncertainty follows from what numbers and rounds do not explain: the logarithm
+//! of a speed is the sum of a term for its number, one for its round, and an error (two-way analysis
+//! of variance without interaction).
 
 use crate::Attempt;
 use crate::advice::Advice;
-use crate::belief::normal;
-use crate::cap::Cap;
+use crate::posterior::normal;
+use crate::thread_ceiling::ThreadCeiling;
 use pinwise_measure::{MeasureError, Prober, Retry};
 use pinwise_topology::Random;
 use std::time::Duration;
@@ -26,9 +26,9 @@ pub struct Sweep {
     pub window: Duration,
     /// Share of the best speed that fewer threads may cost, 0 to 1.
     pub tolerance: f64,
-    /// The threads that probes see are counted: each starts the program anew, which promises more
-    /// threads for a greater number. Where it makes no more from some number on ([`Cap`]),
-    /// greater ones are that one.
+    /// Whether the threads of probes are counted: each probe starts the program anew, which
+    /// promises more threads for a greater number. Where it makes no more from some number on
+    /// ([`ThreadCeiling`]), greater ones count as that one.
     pub counted: bool,
 }
 
@@ -88,7 +88,8 @@ pub fn sweep(
         }
     }
     let seen = attempts.iter().map(|attempt| (attempt.asked, attempt.probe.threads));
-    let fewest = Cap::seen(seen).filter(|_| sweep.counted).map_or(u32::MAX, |cap| cap.fewest());
+    let fewest =
+        ThreadCeiling::seen(seen).filter(|_| sweep.counted).map_or(u32::MAX, |cap| cap.fewest());
     let candidates =
         &sweep.candidates[..sweep.candidates.partition_point(|&threads| threads <= fewest)];
     let rates = pooled(rates, candidates.len());
@@ -292,9 +293,9 @@ mod tests {
         }
     }
 
-    /// Of how many sweeps among 100 the intervals hold what they are about: the gain of the number
-    /// that was chosen, the fewest threads within the tolerance, and the cost of the most
-    /// threads. Each chooses by the speeds that it also judges its choice by.
+    /// In how many of 100 sweeps the intervals hold the truth: the gain of the chosen number, the
+    /// fewest threads within the tolerance, and the cost of the most threads. Each chooses by the
+    /// speeds that it also judges its choice by.
     fn covered(truth: &[f64]) -> [usize; 3] {
         let candidates: Vec<u32> = (1..=truth.len() as u32).collect();
         let best = truth.iter().copied().fold(0.0, f64::max);

@@ -1,17 +1,19 @@
 //! What counts as high, and where that comes from.
 //!
-//! The paper gives no numbers, but the way to them: three programs on small inputs were run with
-//! growing numbers of threads, and "the threshold values were chosen such that after reaching the
-//! threshold value, the value of the profile characteristic became more sensitive to the number of
-//! threads and showed a rapid increase". Which program showed which: "for fluidanimate both LOCK
-//! and MIGR_RATE are important; for facesim VCX_RATE is important; and for blackscholes CPU_UTIL is
-//! important". [`calibrate`] makes that a rule: the characteristic of its example against the
-//! number of threads is described by two straight lines that meet (least squares over all
-//! meeting points); a Δ threshold is half way between the slopes of the two, times Tstep, and the
-//! absolute threshold is the value where they meet. The paper also names an absolute threshold of
-//! VCX_RATE; figure 8 never asks for it, and there is none here.
+//! The paper gives no numbers, but a procedure. Three programs on small inputs were run with growing
+//! numbers of threads, and "the threshold values were chosen such that after reaching the threshold
+//! value, the value of the profile characteristic became more sensitive to the number of threads and
+//! showed a rapid increase". Each program is for one characteristic: "for fluidanimate both LOCK and
+//! MIGR_RATE are important; for facesim VCX_RATE is important; and for blackscholes CPU_UTIL is
+//! important".
+//!
+//! [`calibrate`] makes that a rule. Two straight lines that meet describe the characteristic of its
+//! example against the number of threads (least squares over all meeting points). A Δ threshold is
+//! half way between the slopes of the two, times Tstep. The absolute threshold is the value where
+//! they meet. The paper also names an absolute threshold of VCX_RATE; figure 8 never uses it, and
+//! there is none here.
 
-use crate::Span;
+use crate::ThreadRange;
 use pinwise_measure::Profile;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -60,13 +62,13 @@ impl Thresholds {
     }
 
     /// For steps of `step` threads on `contexts` contexts where nothing was calibrated: those of
-    /// the model, in proportion. Shares of the machine's time scale with the part of its
-    /// contexts that a step is, a third at the most, as in the paper: with steps of all contexts
-    /// and more they would be beyond what a share can rise by. Rates scale with the threads of
-    /// a step. A start, no more: what a switch or a migration costs differs between machines.
+    /// the model, in proportion. Shares of the machine's time scale with the part of its contexts
+    /// that a step is, at most a third, as in the paper. With larger steps they would exceed what a
+    /// share can rise by. Rates scale with the threads of a step. Treat them as a start: the cost
+    /// of a switch or a migration differs between machines.
     pub fn scaled(step: u32, contexts: u32) -> Self {
         let model = Self::OPTERON_24;
-        let threads = f64::from(step) / f64::from(Span::PUBLISHED.step);
+        let threads = f64::from(step) / f64::from(ThreadRange::PUBLISHED.step);
         let part = (threads * 24.0 / f64::from(contexts.max(1))).min(1.0);
         Self {
             lock: model.lock,
@@ -130,7 +132,7 @@ pub struct CalibrationError {
 /// contexts, MIGR_RATE from there on, as the search does; LOCK and CPU_UTIL over all. Errors: fewer
 /// than four numbers of threads to look at, or a characteristic that grows nowhere.
 pub fn calibrate(
-    span: Span,
+    span: ThreadRange,
     contexts: u32,
     locks: &Curve,
     switches: &Curve,
@@ -257,7 +259,7 @@ mod tests {
             ..Profile::default()
         });
         let parallelism = curve(|n| Profile { cpu_util: n.min(12.0) * 2.0, ..Profile::default() });
-        let found = calibrate(Span::PUBLISHED, 24, &locks, &switches, &parallelism).unwrap();
+        let found = calibrate(ThreadRange::PUBLISHED, 24, &locks, &switches, &parallelism).unwrap();
         let close = |one: f64, other: f64| (one - other).abs() < 1e-6 * other;
         assert!(close(found.lock, 16.0) && close(found.delta_lock, 10.0), "{found:?}");
         assert!(
@@ -301,11 +303,11 @@ mod tests {
     #[test]
     fn examples_that_show_nothing_are_refused() {
         let flat = curve(|_| Profile::default());
-        let error = calibrate(Span::PUBLISHED, 24, &flat, &flat, &flat).unwrap_err();
+        let error = calibrate(ThreadRange::PUBLISHED, 24, &flat, &flat, &flat).unwrap_err();
         assert_eq!((error.example, error.characteristic), (Example::Locks, "LOCK"));
         let short = Curve(vec![(8, Profile::default())]);
         assert!(
-            calibrate(Span::PUBLISHED, 24, &short, &flat, &flat)
+            calibrate(ThreadRange::PUBLISHED, 24, &short, &flat, &flat)
                 .unwrap_err()
                 .reason
                 .contains("four")

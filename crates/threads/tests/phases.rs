@@ -2,7 +2,7 @@
 
 use pinwise_measure::{MeasureError, Part, Probe, Prober};
 use pinwise_scheduler::{ModelProber, Platform, Program};
-use pinwise_threads::{Shift, Sweep, sweep};
+use pinwise_threads::{PhaseChange, Sweep, sweep};
 use std::time::Duration;
 
 /// One run of a program that does what one description says for some probes, and then what another
@@ -41,7 +41,7 @@ impl Prober for Phases {
     }
 }
 
-fn searched(names: [&str; 2], first: usize) -> Option<Shift> {
+fn searched(names: [&str; 2], first: usize) -> Option<PhaseChange> {
     let question = Sweep {
         candidates: vec![16, 20, 24],
         rounds: 3,
@@ -49,7 +49,7 @@ fn searched(names: [&str; 2], first: usize) -> Option<Shift> {
         tolerance: 0.01,
         counted: false,
     };
-    Shift::of(
+    PhaseChange::of(
         &sweep(&question, &mut Phases::new(names, first), |threads| threads).unwrap().attempts,
     )
 }

@@ -26,8 +26,8 @@ use observed::{Conditions, Observed};
 use pinwise_measure::{MeasureError, Prober, Retry};
 use pinwise_present::figures;
 use pinwise_threads::{
-    Advice, Attempt, Found, Question, Reinforcer, Shift, SurveyFailure, Surveyor, Sweep, find,
-    survey, sweep,
+    Advice, Attempt, Found, PhaseChange, Question, Reinforcer, SpeedSearch, SpeedSearchFailure,
+    Sweep, drive_published, drive_speed_search, sweep,
 };
 
 impl Threads {
@@ -78,7 +78,7 @@ struct Answer {
     /// How sure it is, in terms of n; of the published search nothing is known.
     advice: Option<Advice>,
     /// The program came into another phase between two of them.
-    shift: Option<Shift>,
+    shift: Option<PhaseChange>,
     /// The user ended it before it was held against another probe.
     interrupted: bool,
     /// What to know about it.
@@ -112,7 +112,7 @@ fn search<P: Prober>(
             }
         }
     }
-    answer.shift = Shift::of(&answer.attempts);
+    answer.shift = PhaseChange::of(&answer.attempts);
     answer.notes.extend(answer.shift.as_ref().map(shifted));
     Ok(answer)
 }
@@ -137,11 +137,12 @@ fn answer<P: Prober>(
                 counted: conditions.counted,
                 ..Question::new(candidates, prober.contexts(), window)
             };
-            let surveyor = Surveyor::new(question).map_err(|error| never(&error))?;
-            let found = survey(surveyor, prober, &convert).map_err(|error| match error {
-                SurveyFailure::Measure(error) => error,
-                SurveyFailure::Survey(error) => never(&error),
-            })?;
+            let search = SpeedSearch::new(question).map_err(|error| never(&error))?;
+            let found =
+                drive_speed_search(search, prober, &convert).map_err(|error| match error {
+                    SpeedSearchFailure::Measure(error) => error,
+                    SpeedSearchFailure::Search(error) => never(&error),
+                })?;
             let chosen =
                 found.attempts.iter().find(|attempt| attempt.asked == found.advice.threads);
             let (stopped, why) = ending::ended(&found, conditions);
@@ -163,7 +164,7 @@ fn answer<P: Prober>(
             let search = Reinforcer::new(span, prober.contexts(), thresholds)
                 .map_err(|error| never(&error))?;
             let Found { choice, parameter, threads, attempts } =
-                find(search, prober, &convert, window)?;
+                drive_published(search, prober, &convert, window)?;
             let last = attempts.last().map_or(0, |attempt| attempt.probe.parameter);
             let (stopped, why) = ending::stopped(choice.reason, last);
             let (stopped, notes) = (stopped.into(), Vec::new());
@@ -261,7 +262,7 @@ fn usage(error: impl std::fmt::Display) -> Usage {
 mod tests {
     use super::*;
     use pinwise_measure::{Measure, Part, Probe, Profile, Progress};
-    use pinwise_threads::{Objective, Span, Thresholds};
+    use pinwise_threads::{Objective, ThreadRange, Thresholds};
     use std::time::Duration;
 
     /// A program that is as fast as it has threads, and fails after some probes.
@@ -300,7 +301,7 @@ mod tests {
     fn an_answer_outlives_the_probe_that_was_to_check_it() {
         let conditions = Conditions {
             method: Method::Sweep,
-            span: Span { min: 1, max: 3, step: 1 },
+            span: ThreadRange { min: 1, max: 3, step: 1 },
             bound: None,
             thresholds: Thresholds::scaled(1, 4),
             window: Duration::from_millis(1),

@@ -10,7 +10,7 @@ const THRESHOLDS: Thresholds = Thresholds {
 };
 
 fn search() -> Reinforcer {
-    Reinforcer::new(Span::PUBLISHED, 24, THRESHOLDS).unwrap()
+    Reinforcer::new(ThreadRange::PUBLISHED, 24, THRESHOLDS).unwrap()
 }
 
 fn profile(lock: f64, vcx_rate: f64, migr_rate: f64, cpu_util: f64) -> Profile {
@@ -101,10 +101,10 @@ fn tmax_is_taken_when_it_was_worth_it_and_left_when_not() {
     assert_eq!(stopped(not.observe(profile(0.0, 0.0, 0.0, 64.0))), (64, Reason::CpuUtil));
 }
 
-/// ComputeNextT is reached only after Terminate refused, and what makes it take half a step is
-/// nearly what makes Terminate end: with LOCK high, ΔLOCK and ΔVCX_RATE high (or ΔMIGR_RATE beyond
-/// the contexts), Terminate has ended the search already. So by the figure the half step is never
-/// reached from FindN; ComputeNextT is tried here by itself.
+/// ComputeNextT is reached only after Terminate refused, and takes half a step under nearly the
+/// same conditions under which Terminate ends. With LOCK high, and ΔLOCK and ΔVCX_RATE high (or
+/// ΔMIGR_RATE beyond the contexts), Terminate has ended the search already. So, by the figure,
+/// FindN never reaches the half step. This tests ComputeNextT alone.
 #[test]
 fn the_step_is_halved_where_overheads_rise_fast() {
     let search = search();
@@ -123,12 +123,14 @@ fn the_step_is_halved_where_overheads_rise_fast() {
 
 #[test]
 fn a_span_of_one_number_is_that_number_and_impossible_ones_are_refused() {
-    let mut search = Reinforcer::new(Span { min: 4, max: 4, step: 2 }, 8, THRESHOLDS).unwrap();
+    let mut search =
+        Reinforcer::new(ThreadRange { min: 4, max: 4, step: 2 }, 8, THRESHOLDS).unwrap();
     assert_eq!(stopped(search.observe(Profile::default())), (4, Reason::MostThreads));
-    let mut short = Reinforcer::new(Span { min: 4, max: 6, step: 8 }, 8, THRESHOLDS).unwrap();
+    let mut short =
+        Reinforcer::new(ThreadRange { min: 4, max: 6, step: 8 }, 8, THRESHOLDS).unwrap();
     assert_eq!(short.observe(Profile::default()), Next::Try(6));
     for (min, max, step) in [(0, 8, 8), (8, 4, 8), (8, 16, 1)] {
-        let error = Reinforcer::new(Span { min, max, step }, 8, THRESHOLDS).unwrap_err();
+        let error = Reinforcer::new(ThreadRange { min, max, step }, 8, THRESHOLDS).unwrap_err();
         assert!(!error.to_string().contains('\n'));
     }
 }
@@ -147,7 +149,7 @@ proptest! {
         profiles in proptest::collection::vec((0.0..100.0, 0.0..5000.0, 0.0..2000.0, 0.0..100.0), 80),
         min in 1u32..20, length in 0u32..100, step in 2u32..16, contexts in 1u32..64,
     ) {
-        let span = Span { min, max: min + length, step };
+        let span = ThreadRange { min, max: min + length, step };
         let mut search = Reinforcer::new(span, contexts, THRESHOLDS).unwrap();
         let mut tried = Vec::new();
         for (lock, vcx_rate, migr_rate, cpu_util) in profiles {

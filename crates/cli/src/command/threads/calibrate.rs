@@ -12,7 +12,7 @@ use clap::Args;
 use pinwise_measure::{MeasureError, Prober, Profile};
 use pinwise_programs::{LinuxProber, ProbeOptions, Recipe, Subject};
 use pinwise_scheduler::{ModelProber, Platform, Program};
-use pinwise_threads::{Curve, Objective, Span, Thresholds, calibrate};
+use pinwise_threads::{Curve, Objective, ThreadRange, Thresholds, calibrate};
 use std::time::Duration;
 
 /// Calibrate the thresholds of the published search from example programs
@@ -119,15 +119,15 @@ impl Calibrate {
         ))
     }
 
-    fn span(&self, contexts: u32) -> Span {
-        let published = Span::published_on(contexts);
+    fn span(&self, contexts: u32) -> ThreadRange {
+        let published = ThreadRange::published_on(contexts);
         let step = self.step.unwrap_or(published.step);
-        Span { min: step, max: self.max.unwrap_or(published.max).max(step), step }
+        ThreadRange { min: step, max: self.max.unwrap_or(published.max).max(step), step }
     }
 
     /// One thread and every half step up to the most.
     fn numbers(&self, contexts: u32) -> Vec<u32> {
-        let Span { max, step, .. } = self.span(contexts);
+        let ThreadRange { max, step, .. } = self.span(contexts);
         let half = (step / 2).max(1);
         let mut numbers: Vec<u32> =
             std::iter::once(1).chain((half..=max).step_by(half as usize)).collect();

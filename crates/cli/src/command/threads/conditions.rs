@@ -7,7 +7,7 @@ use crate::output::{Usage, read_input};
 use anyhow::Context as _;
 use pinwise_present::figures;
 use pinwise_programs::Setter;
-use pinwise_threads::{Objective, Span, Thresholds, standing};
+use pinwise_threads::{Objective, ThreadRange, Thresholds, standing};
 use std::path::Path;
 use std::time::Duration;
 
@@ -27,21 +27,21 @@ impl Asked {
         threads: impl Fn(u32) -> u32,
     ) -> anyhow::Result<Conditions> {
         let (published, is_published) =
-            (Span::published_on(contexts), self.method == Method::Reinforcer);
+            (ThreadRange::published_on(contexts), self.method == Method::Reinforcer);
         let step = self.step.unwrap_or(if is_published { published.step } else { 1 });
         // Where one n makes more than that there are two at least to choose from.
         let most =
             || self.min.unwrap_or(1).max(self.most(contexts)).max(standing(2, &convert, &threads));
         let max = self.max.unwrap_or_else(most);
         let min = self.min.unwrap_or(if is_published { step.min(max).max(1) } else { 1 });
-        let span = Span { min, max, step };
+        let span = ThreadRange { min, max, step };
         // Only the published search takes half a step.
         let least = if is_published { 2 } else { 1 };
         let span = span.check(least).map_err(usage)?;
         if !is_published && span.candidates(&convert, &threads).is_empty() {
             let n = convert(span.max);
             let made = [n, n + 1].map(|n| format!("n = {n} makes {}", threads(n)));
-            let (Span { min, max, .. }, made) = (span, made.join(", "));
+            let (ThreadRange { min, max, .. }, made) = (span, made.join(", "));
             return Err(Usage(format!(
                 "no n makes {min} to {max} threads: {made}; --min and --max count threads"
             ))
@@ -130,7 +130,7 @@ impl Asked {
     fn most(&self, contexts: u32) -> u32 {
         match self.method {
             _ if self.grants() => contexts,
-            Method::Reinforcer => Span::published_on(contexts).max,
+            Method::Reinforcer => ThreadRange::published_on(contexts).max,
             Method::Survey | Method::Sweep => contexts.saturating_mul(2),
         }
     }

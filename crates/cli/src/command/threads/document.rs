@@ -7,7 +7,7 @@ use pinwise_linux::{Pid, Tid};
 use pinwise_measure::{Measure, Part, Probe, Unit};
 use pinwise_monitor::{Activity, ThreadActivity, Unavailable};
 use pinwise_programs::{Drift, Seen};
-use pinwise_threads::{Advice, Shift, Span, Thresholds};
+use pinwise_threads::{Advice, PhaseChange, ThreadRange, Thresholds};
 use serde::Serialize;
 use std::time::Duration;
 
@@ -44,7 +44,7 @@ pub(crate) struct Document {
     /// word.
     pub(super) others: Option<f64>,
     /// The program came into another phase between two probes.
-    pub(super) shift: Option<Shift>,
+    pub(super) shift: Option<PhaseChange>,
     /// The user ended it once there was an answer.
     #[serde(skip)]
     pub(super) interrupted: bool,
@@ -276,7 +276,7 @@ impl Document {
         answer: Answer,
         probes: Vec<(Probe, Vec<Part>)>,
     ) -> Self {
-        let Span { min, max, step } = conditions.span;
+        let ThreadRange { min, max, step } = conditions.span;
         Self {
             program,
             simulated: machine != "host",

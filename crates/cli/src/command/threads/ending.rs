@@ -2,10 +2,10 @@
 
 use super::observed::Conditions;
 use pinwise_present::figures;
-use pinwise_threads::{Advice, Ended, Reason, SHARE, Surveyed};
+use pinwise_threads::{Advice, Ended, Reason, SHARE, SpeedFound};
 
 /// Why a survey ended, in a word and in a line, with what the answer rests on.
-pub(super) fn ended(found: &Surveyed, conditions: &Conditions) -> (&'static str, String) {
+pub(super) fn ended(found: &SpeedFound, conditions: &Conditions) -> (&'static str, String) {
     let (advice, n) = (&found.advice, found.parameter);
     let told = |why: &str| format!("{why}; {}", rests_on(advice, n));
     match (advice.ended, found.broken_off) {

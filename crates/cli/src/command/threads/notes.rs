@@ -4,7 +4,7 @@ use super::Answer;
 use super::arguments::Method;
 use super::observed::Conditions;
 use pinwise_present::figures;
-use pinwise_threads::{Cap, Shift, Sign, standing};
+use pinwise_threads::{ThreadCeiling, PhaseChange, Sign, standing};
 
 /// What to know about an answer that is the largest n of several, `most`, and might be larger.
 pub(super) fn cut_off(
@@ -25,7 +25,8 @@ pub(super) fn capped(
     threads: impl Fn(u32) -> u32,
 ) -> Option<String> {
     let seen = answer.attempts.iter().map(|attempt| (attempt.asked, attempt.probe.threads));
-    let Cap { threads: most, numbers, follows } = Cap::seen(seen).filter(|_| conditions.counted)?;
+    let ThreadCeiling { threads: most, numbers, follows } =
+        ThreadCeiling::seen(seen).filter(|_| conditions.counted)?;
     let numbers: Vec<u32> = numbers.into_iter().map(&convert).collect();
     let candidates = conditions.span.candidates(&convert, &threads);
     let greatest = candidates.last().map_or(0, |&last| convert(last));
@@ -79,7 +80,7 @@ pub(super) fn translated(
 }
 
 /// What to know where the program came into another phase.
-pub(super) fn shifted(shift: &Shift) -> String {
+pub(super) fn shifted(shift: &PhaseChange) -> String {
     let what = match shift.sign {
         Sign::Progress => {
             format!("its progress was {} of what it was", figures::percent(1.0 + shift.change))

@@ -3,14 +3,14 @@
 use super::arguments::Method;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use pinwise_measure::{MeasureError, Part, Probe, Prober, Progress, Retry};
-use pinwise_threads::{Objective, Span, Thresholds};
+use pinwise_threads::{Objective, ThreadRange, Thresholds};
 use std::time::Duration;
 
 /// What is searched, and how.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Conditions {
     pub(super) method: Method,
-    pub(super) span: Span,
+    pub(super) span: ThreadRange,
     /// What keeps the search from more threads than that, where they may be faster.
     pub(super) bound: Option<&'static str>,
     pub(super) thresholds: Thresholds,

@@ -9,7 +9,9 @@ use crate::output::{Interrupted, Usage};
 use crate::progress::Progress;
 use pinwise_measure::{Retry, Setting, Unit};
 use pinwise_placement::Budget;
-use pinwise_threads::{Arm, Candidate, Cap, Shortlist, Tuner, boundaries, candidates};
+use pinwise_threads::{
+    Arm, Candidate, JointSearch, Shortlist, ThreadCeiling, boundaries, candidates,
+};
 use pinwise_topology::{Alike, Footprint, Policy, SharingTree};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -95,25 +97,25 @@ impl Trials {
         let numbers = numbers(bench.crew, surveyed, &tree);
         let candidates = candidates(&tree, &numbers);
         let arms: Vec<Arm> = candidates.iter().map(|candidate| candidate.arm).collect();
-        let mut tuner = Tuner::new(&arms, surveyed.contexts);
+        let mut joint = JointSearch::new(&arms, surveyed.contexts);
         for (number, rate, error) in surveyed.readings() {
             let own =
                 |candidate: &Candidate| candidate.number == number && candidate.policy.is_none();
             if let Some(arm) = candidates.iter().position(own) {
-                tuner.observe(arm, rate * scale, error);
+                joint.observe(arm, rate * scale, error);
             }
         }
-        while let Some(arm) = tuner.next() {
+        while let Some(arm) = joint.next() {
             let Candidate { number, policy, .. } = candidates[arm];
-            let run = bench.run_at(tuner.values()[arm]);
+            let run = bench.run_at(joint.values()[arm]);
             if !bench.has_time_for(number, run) {
                 // Another one may be shorter.
-                tuner.close(arm);
+                joint.close(arm);
                 continue;
             }
             match bench.measure(number, policy) {
                 Ok(trial) => {
-                    tuner.observe(arm, trial.performance, None);
+                    joint.observe(arm, trial.performance, None);
                     self.rows.push(trial);
                 }
                 Err(Failure::Ended(error)) => return Err(error),
@@ -122,19 +124,19 @@ impl Trials {
                         "n = {number}, {}, was not measured: {reason}",
                         name(policy)
                     ));
-                    tuner.close(arm);
+                    joint.close(arm);
                 }
                 Err(Failure::Number(reason)) => {
                     notes.push(format!(
                         "n = {number} was tried under no policy of placement: {reason}"
                     ));
                     let its = |arm: &usize| candidates[*arm].number == number;
-                    (0..candidates.len()).filter(its).for_each(|arm| tuner.close(arm));
+                    (0..candidates.len()).filter(its).for_each(|arm| joint.close(arm));
                 }
             }
         }
         if self.rows.iter().any(|trial| trial.policy.is_some()) {
-            self.values = believed(&tuner, &candidates);
+            self.values = believed(&joint, &candidates);
         }
         Ok(())
     }
@@ -146,11 +148,11 @@ pub(super) fn name(policy: Option<Policy>) -> &'static str {
 }
 
 /// Of each number that was measured in some place, the value of its best one.
-fn believed(tuner: &Tuner, candidates: &[Candidate]) -> Vec<(u32, f64)> {
-    let values = tuner.values();
+fn believed(joint: &JointSearch, candidates: &[Candidate]) -> Vec<(u32, f64)> {
+    let values = joint.values();
     let of = |number: u32| {
         let arms = (0..candidates.len()).filter(|&arm| candidates[arm].number == number);
-        let measured = arms.clone().any(|arm| tuner.is_measured(arm));
+        let measured = arms.clone().any(|arm| joint.is_measured(arm));
         measured
             .then(|| arms.map(|arm| values[arm]).fold(0.0, f64::max))
             .map(|value| (number, value))
@@ -162,7 +164,8 @@ fn believed(tuner: &Tuner, candidates: &[Candidate]) -> Vec<(u32, f64)> {
 /// Numbers that may be the best one placed, with the threads that each is meant to make: those with
 /// which a part of the machine is full, and of those that were probed the fastest.
 fn numbers(crew: &Crew<'_>, surveyed: &threads::Document, tree: &SharingTree) -> Vec<(u32, u32)> {
-    let cap = Cap::seen(surveyed.made()).filter(|_| !crew.goes_on()).map(|cap| cap.fewest());
+    let cap =
+        ThreadCeiling::seen(surveyed.made()).filter(|_| !crew.goes_on()).map(|cap| cap.fewest());
     let full = boundaries(tree)
         .into_iter()
         .filter(|&threads| surveyed.spans(threads))
@@ -316,18 +319,18 @@ mod tests {
         let candidates =
             candidates(&SharingTree::new(&machine, Alike::ExceptNuma), &[(2, 2), (4, 4), (8, 8)]);
         let arms: Vec<Arm> = candidates.iter().map(|candidate| candidate.arm).collect();
-        let mut tuner = Tuner::new(&arms, 8);
+        let mut joint = JointSearch::new(&arms, 8);
         let place = |number: u32, policy: Option<Policy>| {
             candidates.iter().position(|one| one.number == number && one.policy == policy).unwrap()
         };
-        tuner.observe(place(2, None), 1.0, None);
-        tuner.observe(place(8, None), 2.0, None);
+        joint.observe(place(2, None), 1.0, None);
+        joint.observe(place(8, None), 2.0, None);
         assert_eq!(
-            believed(&tuner, &candidates).iter().map(|value| value.0).collect::<Vec<_>>(),
+            believed(&joint, &candidates).iter().map(|value| value.0).collect::<Vec<_>>(),
             [2, 8]
         );
-        tuner.observe(place(4, Some(Policy::Compact)), 6.0, None);
-        let values = believed(&tuner, &candidates);
+        joint.observe(place(4, Some(Policy::Compact)), 6.0, None);
+        let values = believed(&joint, &candidates);
         assert!((values[1].1 / 6.0 - 1.0).abs() < 0.05, "{values:?}");
         assert_eq!(Shortlist::believed(&values, 8).numbers()[0], 4, "{values:?}");
     }

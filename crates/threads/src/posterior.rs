@@ -1,4 +1,4 @@
-//! What is believed of the speeds at all candidates, given those that were measured.
+//! The speeds at all candidates, given those that were measured.
 //!
 //! Speeds are taken as logarithms, so that differences are ratios. Before any measurement they are
 //!
@@ -6,18 +6,20 @@
 //! log speed(i) = level + law(i) + departure(i)          measured: + noise
 //! ```
 //!
-//! with an unknown level (a normal distribution too wide to matter), one of several laws, and a
-//! departure from it that is normal with one of several covariances: a wrong law cannot hide where
-//! the best candidate is, because enough measurements outvote it. Each combination of law and
-//! covariance is a hypothesis. Given the measurements each predicts all speeds (regression of a
-//! normal process, C. E. Rasmussen, C. K. I. Williams, "Gaussian Processes for Machine Learning",
-//! MIT Press 2006, section 2.2), and is as likely as it made them (section 5.4.1): predictions are
-//! averaged with these weights, and their disagreement is part of the uncertainty.
+//! The level is unknown: a normal distribution too wide to matter. The law is one of several. The
+//! departure from it is normal with one of several covariances. So a wrong law cannot hide where the
+//! best candidate is, because enough measurements outvote it.
+//!
+//! Each combination of law and covariance is a hypothesis. Given the measurements, each predicts all
+//! speeds (regression of a normal process, C. E. Rasmussen, C. K. I. Williams, "Gaussian Processes
+//! for Machine Learning", MIT Press 2006, section 2.2). It is as likely as it made the measurements
+//! (section 5.4.1). Predictions are averaged with these weights, and their disagreement is part of
+//! the uncertainty.
 
-use crate::matrix::Matrix;
+use crate::cholesky::Matrix;
 use pinwise_topology::Random;
 
-/// What is believed before any measurement.
+/// The distribution before any measurement.
 #[derive(Clone, Debug)]
 pub(crate) struct Prior {
     /// Laws over all candidates, as logarithms, with their probabilities.
@@ -79,7 +81,7 @@ pub(crate) fn common_error(told: impl Iterator<Item = f64>, unknown: f64) -> f64
 
 /// What is believed after the measurements: a normal distribution with the moments of the average.
 #[derive(Clone, Debug)]
-pub(crate) struct Belief {
+pub(crate) struct Posterior {
     pub(crate) mean: Vec<f64>,
     pub(crate) covariance: Matrix,
     /// How far measurements are off, by root mean square.
@@ -90,12 +92,12 @@ pub(crate) struct Belief {
 
 /// Standard deviation of the level, beside which nothing else is wide.
 const LEVEL: f64 = 3.0;
-/// So many hypotheses stand for all where their disagreement is counted.
+/// The number of hypotheses that stand for all where their disagreement is counted.
 const REPRESENTATIVES: f64 = 500.0;
 /// Pivots of covariances are at least this.
 const FLOOR: f64 = 1e-10;
 
-impl Belief {
+impl Posterior {
     pub(crate) fn new(prior: &Prior, readings: &[Reading]) -> Self {
         let size = prior.laws.first().map_or(0, |(law, _)| law.len());
         let centre = readings.iter().map(|reading| reading.value).sum::<f64>()
@@ -121,7 +123,7 @@ impl Belief {
             hypotheses.iter().map(|(evidence, ..)| *evidence).fold(f64::NEG_INFINITY, f64::max);
         let total: f64 = hypotheses.iter().map(|(evidence, ..)| (evidence - most).exp()).sum();
         let weight = |evidence: f64| (evidence - most).exp() / total;
-        let mut belief = Self {
+        let mut posterior = Self {
             mean: vec![0.0; size],
             covariance: Matrix::from_fn(size, |_, _| 0.0),
             noise: Noise::TOLD,
@@ -143,13 +145,13 @@ impl Belief {
                 .map(|(value, reading)| share * value - law[reading.place])
                 .collect();
             let prediction = condition.predict(&law, &left);
-            belief.mean.iter_mut().zip(&prediction).for_each(|(mean, value)| *mean += value);
+            posterior.mean.iter_mut().zip(&prediction).for_each(|(mean, value)| *mean += value);
             times += share * condition.noise.times.powi(2);
             beside += share * condition.noise.beside.powi(2);
-            belief.noisy += if condition.noise.beside > 0.0 { share } else { 0.0 };
-            belief.covariance.add(&condition.covariance, share);
+            posterior.noisy += if condition.noise.beside > 0.0 { share } else { 0.0 };
+            posterior.covariance.add(&condition.covariance, share);
         }
-        belief.noise = Noise { times: times.sqrt(), beside: beside.sqrt() };
+        posterior.noise = Noise { times: times.sqrt(), beside: beside.sqrt() };
         // How far they disagree, from representatives at equal distances of cumulated weight.
         let mut cumulated = 0.0;
         let mut taken = 0.0;
@@ -159,15 +161,15 @@ impl Belief {
             if times > 0.0 {
                 taken += times;
                 let mut prediction = condition.predict(law, &left(law));
-                prediction.iter_mut().zip(&belief.mean).for_each(|(value, mean)| *value -= mean);
-                belief.covariance.add_square(&prediction, times / REPRESENTATIVES);
+                prediction.iter_mut().zip(&posterior.mean).for_each(|(value, mean)| *value -= mean);
+                posterior.covariance.add_square(&prediction, times / REPRESENTATIVES);
             }
         }
-        belief.mean.iter_mut().for_each(|mean| *mean += centre);
-        belief
+        posterior.mean.iter_mut().for_each(|mean| *mean += centre);
+        posterior
     }
 
-    /// The belief in what differs from these by known factors, given as logarithms.
+    /// The posterior of quantities that differ from these by known factors, given as logarithms.
     pub(crate) fn shifted(mut self, factors: &[f64]) -> Self {
         self.mean.iter_mut().zip(factors).for_each(|(mean, factor)| *mean += factor);
         self

@@ -1,27 +1,30 @@
-//! Whether a program came into another phase between the probes of a search.
+//! Whether a program changed to another phase between the probes of a search.
 //!
-//! A search compares numbers of threads that were probed at different times. Where the program, or
-//! the machine under it, changes meanwhile it compares phases instead. Only probes of the *same*
-//! number tell the two apart: [`Shift::of`] cuts the search in two where that leaves the least
-//! scatter among such probes, of progress, CPU_UTIL or LOCK, and reports a difference that matters.
+//! A search compares numbers of threads that were probed at different times. If the program, or the
+//! machine under it, changes meanwhile, the search compares phases instead. Only probes of the
+//! *same* number distinguish the two. [`PhaseChange::of`] cuts the search in two where that leaves
+//! the least scatter among such probes, of progress, CPU_UTIL or LOCK. It reports a difference that
+//! matters.
 //!
 //! ```text
-//! d(n) = mean of the probes of n after the cut - mean of those before it        (of the logarithm of progress)
+//! d(n) = mean of the probes of n after the cut - mean of those before it      (log of progress)
 //! E    = sum of w(n) d(n)²,   w(n) = a b / (a + b) for b probes before and a after
 //! ```
 //!
-//! E is by how much the squared scatter is less with the cut than without, and the cut is where it
-//! is greatest. One phase need not be slower with all numbers than the other: what counts is the
-//! size of the differences, sqrt(E / sum of w(n)), and F = E / (m s²) for m numbers on both sides,
-//! where s is the scatter that is left. It is known, with its degrees of freedom, once some number
-//! has two probes on a side; else, for progress, by the standard errors that the probes tell
-//! themselves, one degree of freedom each. The change is beyond what probes scatter where chance
-//! makes an F as large in a twentieth of all searches at most (Fisher's distribution, that share
-//! divided by the number of cuts and signs). Where that cannot be said, because scatter is not
-//! known or from a handful of probes, a change is one that *may* be ([`Shift::sure`]).
+//! E is how much the cut reduces the squared scatter, and the cut is where E is greatest. One phase
+//! need not be slower with all numbers than the other. What counts is the size of the differences,
+//! sqrt(E / sum of w(n)), and F = E / (m s²) for m numbers on both sides, where s is the remaining
+//! scatter.
 //!
-//! Limits: numbers probed once tell nothing. A program that is started anew for each probe shows
-//! the same part of its run each time: what comes later than a probe's end nobody has seen.
+//! s is known, with its degrees of freedom, once some number has two probes on a side. Otherwise,
+//! for progress, it comes from the standard errors of the probes, one degree of freedom each. The
+//! change is beyond the scatter of probes if chance makes an F as large in at most a twentieth of
+//! all searches (Fisher's distribution, that share divided by the number of cuts and signs). If the
+//! scatter is unknown, or known from a handful of probes, the change is only possible
+//! ([`PhaseChange::sure`]).
+//!
+//! Limits: a number probed once shows no change. A program that is started anew for each probe shows
+//! the same part of its run each time, and nothing later.
 
 use crate::Attempt;
 use pinwise_measure::Probe;
@@ -55,7 +58,7 @@ impl Sign {
 
 /// A change of phase between two probes of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Shift {
+pub struct PhaseChange {
     /// The first probe of the new phase, from 0.
     pub at: usize,
     /// What shows it most.
@@ -69,7 +72,7 @@ pub struct Shift {
     pub sure: bool,
 }
 
-impl Shift {
+impl PhaseChange {
     /// A smaller change of progress is not reported: a fifth.
     pub const LEAST_RATIO: f64 = 1.2;
     /// A smaller change of CPU_UTIL or LOCK is not reported, in percentage points.
@@ -233,7 +236,7 @@ mod tests {
     fn a_change_is_found_where_it_is_whatever_the_numbers_do() {
         for seed in 0..20 {
             let slower = |index: usize, n: u32| f64::from(n) * if index < 7 { 1.0 } else { 0.6 };
-            let shift = Shift::of(&noisy(seed, 0.05, &ROUNDS, slower)).unwrap();
+            let shift = PhaseChange::of(&noisy(seed, 0.05, &ROUNDS, slower)).unwrap();
             assert!((5..=9).contains(&shift.at) && shift.sign == Sign::Progress, "{shift:?}");
             assert!((shift.change + 0.4).abs() < 0.15 && shift.sure, "{shift:?}");
         }
@@ -242,15 +245,15 @@ mod tests {
     #[test]
     fn a_number_probed_again_at_the_end_is_enough() {
         let search = [8, 4, 12, 6, 8];
-        let shift = Shift::of(&attempts(&search, |index, n| {
+        let shift = PhaseChange::of(&attempts(&search, |index, n| {
             f64::from(n) * if index < 3 { 1.0 } else { 1.5 }
         }))
         .unwrap();
         assert_eq!(shift.sign, Sign::Progress);
         assert!((shift.change - 0.5).abs() < 1e-9 && !shift.sure, "one probe a side: {shift:?}");
-        assert_eq!(Shift::of(&attempts(&search, |_, n| f64::from(n))), None);
+        assert_eq!(PhaseChange::of(&attempts(&search, |_, n| f64::from(n))), None);
         assert_eq!(
-            Shift::of(&attempts(&search[..4], |index, n| f64::from(n) * (index + 1) as f64)),
+            PhaseChange::of(&attempts(&search[..4], |index, n| f64::from(n) * (index + 1) as f64)),
             None,
             "no number twice"
         );
@@ -260,14 +263,16 @@ mod tests {
     fn a_phase_that_is_faster_with_some_numbers_and_slower_with_others_is_one() {
         let turned =
             |index: usize, n: u32| if index < 5 { f64::from(n) } else { 16.0 / f64::from(n) };
-        let shift = Shift::of(&attempts(&ROUNDS, turned)).unwrap();
+        let shift = PhaseChange::of(&attempts(&ROUNDS, turned)).unwrap();
         assert_eq!((shift.at, shift.sign), (5, Sign::Progress));
     }
 
     #[test]
     fn noise_is_no_phase() {
         let found = (0..200)
-            .filter(|&seed| Shift::of(&noisy(seed, 0.15, &ROUNDS, |_, n| f64::from(n))).is_some())
+            .filter(|&seed| {
+                PhaseChange::of(&noisy(seed, 0.15, &ROUNDS, |_, n| f64::from(n))).is_some()
+            })
             .count();
         assert!(found <= 2, "{found} of 200");
     }
@@ -287,7 +292,7 @@ mod tests {
             {
                 progress.error = Some(ERROR * progress.rate);
             }
-            Shift::of(&search).is_some_and(|shift| shift.sure)
+            PhaseChange::of(&search).is_some_and(|shift| shift.sure)
         };
         for numbers in [&[8, 4, 12, 6, 8][..], &[4, 8, 6, 6, 4], &[8, 4, 4, 8, 8, 4], &ROUNDS] {
             for errors in [false, true] {
@@ -307,7 +312,7 @@ mod tests {
         for attempt in &mut search[2..] {
             attempt.probe.profile.lock = 40.0;
         }
-        let shift = Shift::of(&search).unwrap();
+        let shift = PhaseChange::of(&search).unwrap();
         assert_eq!((shift.at, shift.sign, shift.parameter), (2, Sign::Lock, 4));
         assert!((shift.change - 40.0).abs() < 1e-9);
     }

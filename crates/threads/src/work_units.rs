@@ -1,16 +1,18 @@
 //! How a fixed number of equal pieces of work divides among threads.
 //!
-//! A run of 128 files, frames or options that are dealt out evenly ends when the last thread with
-//! the most pieces does: with 25 threads three have six, the others five, and the run takes six
-//! turns as with 22. Threads beyond the contexts take turns, and how fair these are decides what is
-//! left over at the end. Where all threads get the same share of the contexts, 32 and 64 threads,
-//! four and two pieces each, end alike. Where shares differ by chance, as those of run queues do
-//! that are seldom of one length (T. Li, D. Baumberger, S. Hahn, "Efficient and scalable
-//! multiprocessor fair scheduling using distributed weighted round-robin", PPoPP 2009), the last
-//! threads of 32 have more left to do, alone, than those of 64: many small shares end more evenly
-//! than few large ones. Which it will be is not known; both are taken to be as likely.
+//! A run of 128 files, frames or options that are dealt out evenly ends when the last thread with the
+//! most pieces does. With 25 threads three have six pieces, the others five, and the run takes six
+//! turns as with 22.
+//!
+//! Threads beyond the contexts take turns, and the fairness of these decides what is left over at the
+//! end. Where all threads get the same share of the contexts, 32 and 64 threads (four and two pieces
+//! each) end alike. Where shares differ by chance, as those of run queues of different lengths do (T.
+//! Li, D. Baumberger, S. Hahn, "Efficient and scalable multiprocessor fair scheduling using
+//! distributed weighted round-robin", PPoPP 2009), the last threads of 32 have more left to do alone
+//! than those of 64: many small shares end more evenly than few large ones. Which it will be is
+//! unknown, and both count as equally likely.
 
-use crate::belief::normal;
+use crate::posterior::normal;
 use pinwise_topology::Random;
 
 /// The share of the speed in the middle of a run that is left over the whole run, from 0 to 1, in
@@ -32,7 +34,7 @@ const DRAWS: usize = 32;
 const SEED: u64 = 0x91ec_e500;
 
 impl Evenness {
-    /// Where nothing is known of pieces.
+    /// Where the number of pieces is unknown.
     pub(crate) const EVEN: Self = Self { fair: 1.0, unfair: 1.0 };
 
     /// Of `pieces` dealt out to `threads` on `contexts`; each at least 1.
@@ -60,8 +62,8 @@ impl Evenness {
     }
 }
 
-/// How long a run takes, in the time of a piece alone on a context, when the contexts are divided
-/// in proportion to `share`, asked for once for each thread and above 0. A thread runs on one
+/// How long a run takes, in units of one piece alone on a context. The contexts are divided in
+/// proportion to `share`, which is called once for each thread and is above 0. A thread runs on one
 /// context at a time: what its share would give it beyond that goes to the others, in proportion
 /// again.
 fn duration(pieces: u32, threads: u32, contexts: u32, share: &mut impl FnMut() -> f64) -> f64 {
@@ -78,8 +80,8 @@ fn duration(pieces: u32, threads: u32, contexts: u32, share: &mut impl FnMut() -
     turns.sort_by(|one, other| other.0.total_cmp(&one.0));
     let greatest = turns.iter().map(|(_, share)| *share).fold(0.0, f64::max);
     let mut shares: f64 = turns.iter().map(|(_, share)| share).sum();
-    // When those end that have a context of their own. They keep it: the fewer are left, the more
-    // there is for each.
+    // When those end that have a context of their own. They keep their share: with fewer threads
+    // left, each gets more.
     let mut own: Vec<f64> = Vec::new();
     let (mut done, mut time) = (0.0, 0.0);
     loop {

@@ -1,10 +1,9 @@
-//! What a search that looks at speed is asked, and what is believed of the answer before anything
-//! was seen.
+//! The question of a search by speed, and its prior.
 
-use crate::belief::{Departure, Noise, Prior};
+use crate::cholesky::Matrix;
 use crate::law::Law;
-use crate::matrix::Matrix;
-use crate::pieces::Evenness;
+use crate::posterior::{Departure, Noise, Prior};
+use crate::work_units::Evenness;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -20,30 +19,29 @@ pub struct Question {
     pub window: Duration,
     /// Share of the best speed that fewer threads may cost: 0.01 by default.
     pub tolerance: f64,
-    /// At most so many probes.
+    /// Upper limit of the number of probes.
     pub most_probes: usize,
-    /// At most so much time for all probes, what starts and ends them included.
+    /// Upper limit of the time for all probes, their starts and ends included.
     pub most_time: Option<Duration>,
-    /// What a whole run has to get done, in units of a value times a second, above 0, where that
-    /// is known: all probes take at most [`SHARE`](super::SHARE) of the run then, as long as
-    /// it takes with the best value, by what is believed at the moment.
+    /// The work of a whole run where that is known, in units of a value times a second, above 0.
+    /// All probes then take at most [`SHARE`](super::SHARE) of the run with the best value, by the
+    /// current estimate.
     pub work: Option<f64>,
-    /// The run consists of so many equal pieces, at least one, that are dealt out evenly (files,
-    /// frames, a static loop): with 128 pieces, 25 threads take as long as 22 do, since some
-    /// do six either way. A probe of a moment does not see that; whole runs do, and need not be
-    /// told.
+    /// The number of equal pieces of a run, at least one, that are dealt out evenly (files, frames,
+    /// a static loop). With 128 pieces, 25 threads take as long as 22 do, since some do six either
+    /// way. A short probe does not show that. Whole runs do, and do not need it.
     pub pieces: Option<u32>,
     /// A probe consists of whole runs, as many as come nearest to its window and at least one;
     /// values are runs per second.
     pub whole_runs: bool,
     /// The threads that probes see are counted: each starts the program anew, which promises more
     /// threads for a greater candidate. Where it makes no more from some candidate on
-    /// ([`Cap`](crate::Cap)), greater ones are that one.
+    /// ([`ThreadCeiling`](crate::ThreadCeiling)), greater ones are that one.
     pub counted: bool,
 }
 
-/// How far readings are off, and how likely that is: as far as they say, or more; or, on a machine
-/// that others use, by 8 or 20 % from one to the next, whatever they say.
+/// How far readings are off, with probabilities: as far as they report, or more. On a machine that
+/// others use, they may also be off by 8 or 20 % from one to the next, whatever they report.
 const NOISES: [(Noise, f64); 4] = [
     (Noise { times: 0.8, beside: 0.0 }, 0.5),
     (Noise { times: 2.4, beside: 0.0 }, 0.35),
@@ -52,8 +50,8 @@ const NOISES: [(Noise, f64); 4] = [
 ];
 
 impl Question {
-    /// With the defaults: a tolerance of 0.01, 40 probes (a search that is not settled by then will
-    /// not be), any time, no pieces.
+    /// With the defaults: a tolerance of 0.01, 40 probes, any time, no pieces. A search that is not
+    /// settled after 40 probes will not be.
     pub fn new(candidates: Vec<u32>, contexts: u32, window: Duration) -> Self {
         let (tolerance, most_probes) = (0.01, 40);
         let (most_time, work, pieces, whole_runs, counted) = (None, None, None, false, false);
@@ -90,7 +88,7 @@ impl Question {
         self.candidates.iter().map(|threads| of(threads).unwrap_or(Evenness::EVEN)).collect()
     }
 
-    /// Laws over the candidates, and how speeds may depart from them.
+    /// Laws over the candidates, and the possible departures from them.
     pub(super) fn prior(&self) -> Prior {
         let candidates = &self.candidates;
         let curve = |law: Law| {

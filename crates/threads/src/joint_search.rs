@@ -1,17 +1,17 @@
 //! How many threads and where: the count and the placement together, from a few of all
 //! combinations.
 //!
-//! An [`Arm`] is a number of threads placed in some way, or left to the operating system. What is
-//! known of arms before any is measured is their shape: how many threads, on how many cores, in how
-//! many packages. Arms of like shape are believed to be alike fast: two policies that fill all
-//! contexts differ in names only. Speed follows a scalability law of the number of threads
-//! ([`crate::Law`]), with departures that depend on cores, packages and on being placed at all.
-//! What is measured next is what the best speed known is expected to rise most by (the
-//! knowledge gradient, as of [`crate::Surveyor`]), and nothing where that is too little.
+//! An [`Arm`] is a number of threads placed in some way, or left to the operating system. Before
+//! any measurement, only the shape of an arm is known: how many threads, on how many cores, in how
+//! many packages. Arms of like shape should be equally fast: two policies that fill all contexts
+//! differ in name only. Speed follows a scalability law of the number of threads ([`crate::Law`]),
+//! with departures that depend on cores, packages and on being placed at all. Next comes the arm by
+//! which the best known speed is expected to rise most (the knowledge gradient, as in
+//! [`crate::SpeedSearch`]). The search ends where that is too little.
 
-use crate::belief::{Belief, Departure, LEAST_ERROR, Noise, Prior, Reading, common_error};
+use crate::cholesky::Matrix;
 use crate::law::Law;
-use crate::matrix::Matrix;
+use crate::posterior::{Departure, LEAST_ERROR, Noise, Posterior, Prior, Reading, common_error};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -28,12 +28,12 @@ pub struct Arm {
     pub free: bool,
 }
 
-/// The search over arms: pure, knows only what it is told.
+/// The search over arms: a pure function of its observations.
 #[derive(Clone, Debug)]
-pub struct Tuner {
+pub struct JointSearch {
     prior: Prior,
     arms: usize,
-    /// Arm, logarithm of the value, relative standard error as told.
+    /// Arm, logarithm of the value, relative standard error as reported.
     readings: Vec<(usize, f64, Option<f64>)>,
     /// Arms that cannot be measured.
     closed: BTreeSet<usize>,
@@ -41,11 +41,11 @@ pub struct Tuner {
 
 /// Relative standard error of a measurement where nothing is known of it.
 const ERROR: f64 = 0.01;
-/// An arm is not measured that is expected to raise the best speed by less than this share: a tenth
-/// of a percent, as a survey with a tolerance of 1 % has it.
+/// An arm is measured only if it may raise the best speed by this share: a tenth of a percent, as
+/// in a search by speed with a tolerance of 1 %.
 const WORTHLESS: f64 = 0.001;
 
-impl Tuner {
+impl JointSearch {
     /// A search over `arms` on a machine of `contexts` contexts.
     pub fn new(arms: &[Arm], contexts: u32) -> Self {
         Self {
@@ -72,22 +72,22 @@ impl Tuner {
     /// The arm, of those not measured yet, that is worth most to measure; `None` when none is worth
     /// it.
     pub fn next(&self) -> Option<usize> {
-        let (belief, error) = (self.belief(), self.told().max(self.repeated()));
+        let (posterior, error) = (self.posterior(), self.told().max(self.repeated()));
         let open =
             (0..self.arms).filter(|arm| !self.is_measured(*arm) && !self.closed.contains(arm));
-        let worth = open.map(|arm| (arm, belief.worth(arm, error)));
+        let worth = open.map(|arm| (arm, posterior.worth(arm, error)));
         let most = worth.max_by(|(a, left), (b, right)| left.total_cmp(right).then(b.cmp(a)));
         most.filter(|(_, worth)| *worth >= WORTHLESS).map(|(arm, _)| arm)
     }
 
     /// The arm believed to be best.
     pub fn best(&self) -> usize {
-        self.belief().best()
+        self.posterior().best()
     }
 
     /// What the value of each arm is believed to be, measured or not.
     pub fn values(&self) -> Vec<f64> {
-        self.belief().mean.into_iter().map(f64::exp).collect()
+        self.posterior().mean.into_iter().map(f64::exp).collect()
     }
 
     /// Whether an arm has a value that was measured.
@@ -97,14 +97,14 @@ impl Tuner {
 
     /// What was measured is as far off as it says, and at least as far as repeats are from each
     /// other.
-    fn belief(&self) -> Belief {
+    fn posterior(&self) -> Posterior {
         let (told, repeated) = (self.told(), self.repeated());
         let reading = |&(place, value, error): &(usize, f64, Option<f64>)| Reading {
             place,
             value,
             error: error.unwrap_or(told).max(repeated).max(LEAST_ERROR),
         };
-        Belief::new(&self.prior, &self.readings.iter().map(reading).collect::<Vec<_>>())
+        Posterior::new(&self.prior, &self.readings.iter().map(reading).collect::<Vec<_>>())
     }
 
     /// Relative standard error of a measurement that tells none: the median of what others tell.
@@ -187,13 +187,13 @@ mod tests {
 
     fn search(speed: impl Fn(Arm) -> f64, most: usize) -> (Arm, Vec<usize>) {
         let arms = arms();
-        let mut tuner = Tuner::new(&arms, 8);
+        let mut joint = JointSearch::new(&arms, 8);
         let mut measured = Vec::new();
-        while let Some(arm) = tuner.next().filter(|_| measured.len() < most) {
-            tuner.observe(arm, speed(arms[arm]), None);
+        while let Some(arm) = joint.next().filter(|_| measured.len() < most) {
+            joint.observe(arm, speed(arms[arm]), None);
             measured.push(arm);
         }
-        (arms[tuner.best()], measured)
+        (arms[joint.best()], measured)
     }
 
     #[test]
@@ -218,24 +218,24 @@ mod tests {
         sorted.sort_unstable();
         sorted.dedup();
         assert_eq!(sorted.len(), measured.len(), "{measured:?}");
-        let mut tuner = Tuner::new(&arms(), 8);
-        tuner.observe(0, f64::NAN, None);
-        tuner.observe(1, 0.0, None);
-        tuner.observe(99, 1.0, None);
-        assert_eq!(tuner.next(), Tuner::new(&arms(), 8).next());
-        assert!((0..arms().len()).all(|arm| !tuner.is_measured(arm)));
+        let mut joint = JointSearch::new(&arms(), 8);
+        joint.observe(0, f64::NAN, None);
+        joint.observe(1, 0.0, None);
+        joint.observe(99, 1.0, None);
+        assert_eq!(joint.next(), JointSearch::new(&arms(), 8).next());
+        assert!((0..arms().len()).all(|arm| !joint.is_measured(arm)));
     }
 
     #[test]
     fn what_cannot_be_measured_is_not_asked_for_again() {
-        let mut tuner = Tuner::new(&arms(), 8);
+        let mut joint = JointSearch::new(&arms(), 8);
         let mut asked = Vec::new();
-        while let Some(arm) = tuner.next() {
-            tuner.close(arm);
+        while let Some(arm) = joint.next() {
+            joint.close(arm);
             asked.push(arm);
         }
         assert!(asked.len() > 2, "nothing was seen, so others are worth it: {asked:?}");
-        assert_eq!(tuner.closed.len(), asked.len(), "{asked:?}");
+        assert_eq!(joint.closed.len(), asked.len(), "{asked:?}");
     }
 
     #[test]
@@ -250,22 +250,22 @@ mod tests {
 
     #[test]
     fn measurements_are_as_far_off_as_repeats_are_from_each_other() {
-        let mut tuner = Tuner::new(&arms(), 8);
-        assert_eq!((tuner.told(), tuner.repeated()), (ERROR, 0.0));
-        tuner.observe(0, 1.0, Some(0.004));
-        tuner.observe(1, 5.0, None);
-        assert_eq!((tuner.told(), tuner.repeated()), (0.004, 0.0));
-        tuner.observe(1, 5.0 * 0.2f64.exp(), None);
-        assert!((tuner.repeated() - 0.2 / 2.0f64.sqrt()).abs() < 1e-12, "{}", tuner.repeated());
+        let mut joint = JointSearch::new(&arms(), 8);
+        assert_eq!((joint.told(), joint.repeated()), (ERROR, 0.0));
+        joint.observe(0, 1.0, Some(0.004));
+        joint.observe(1, 5.0, None);
+        assert_eq!((joint.told(), joint.repeated()), (0.004, 0.0));
+        joint.observe(1, 5.0 * 0.2f64.exp(), None);
+        assert!((joint.repeated() - 0.2 / 2.0f64.sqrt()).abs() < 1e-12, "{}", joint.repeated());
     }
 
     #[test]
     fn placed_arms_are_believed_by_what_is_known_of_free_ones_and_by_one_another() {
         let arms = arms();
-        let mut tuner = Tuner::new(&arms, 8);
+        let mut joint = JointSearch::new(&arms, 8);
         let place = |arm: Arm| arms.iter().position(|other| *other == arm).unwrap();
         for arm in arms.iter().filter(|arm| arm.free) {
-            tuner.observe(place(*arm), f64::from(arm.threads), Some(0.01));
+            joint.observe(place(*arm), f64::from(arm.threads), Some(0.01));
         }
         let packed = |threads: u32| Arm {
             threads,
@@ -273,13 +273,13 @@ mod tests {
             packages: threads.div_ceil(4),
             free: false,
         };
-        let before = tuner.values();
+        let before = joint.values();
         assert!(before[place(packed(4))] > before[place(packed(2))], "as the numbers left alone");
         // Four in one package turn out three times as fast: four spread over two and eight are less
         // sure to be worse.
-        tuner.observe(place(packed(4)), 12.0, Some(0.01));
-        let after = tuner.values();
-        assert_eq!(tuner.best(), place(packed(4)));
+        joint.observe(place(packed(4)), 12.0, Some(0.01));
+        let after = joint.values();
+        assert_eq!(joint.best(), place(packed(4)));
         assert!(after[place(packed(2))] > before[place(packed(2))]);
     }
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// From the first to the last, in steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Span {
+pub struct ThreadRange {
     /// Tmin: the first, at least 1.
     pub min: u32,
     /// Tmax: the last, at least `min`.
@@ -15,22 +15,22 @@ pub struct Span {
 
 /// Why numbers cannot be searched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SpanError {
+pub enum ThreadRangeError {
     /// There are none, or steps are too small.
     #[error("no search from {} to {} threads in steps of {}: the first has to be at least 1, the last at least the first, the step at least {least}",
         .span.min, .span.max, .span.step)]
     Unsound {
         /// The numbers.
-        span: Span,
+        span: ThreadRange,
         /// The smallest step.
         least: u32,
     },
-    /// More than [`Span::MOST`].
+    /// More than [`ThreadRange::MOST`].
     #[error("from {} to {} threads in steps of {} are {numbers} numbers, and {} are searched at most: take steps of {step}",
-        .span.min, .span.max, .span.step, Span::MOST)]
+        .span.min, .span.max, .span.step, ThreadRange::MOST)]
     Many {
         /// The numbers.
-        span: Span,
+        span: ThreadRange,
         /// How many they are.
         numbers: u32,
         /// The smallest step with which they are few enough.
@@ -38,39 +38,43 @@ pub enum SpanError {
     },
 }
 
-impl Span {
+impl ThreadRange {
     /// As published: 8 to 72 in steps of 8, on 24 contexts.
     pub const PUBLISHED: Self = Self { min: 8, max: 72, step: 8 };
 
-    /// The published span on a machine with so many contexts, in the paper's proportions: Tstep a
-    /// third of them, at least 2 (half of it is a step, too), Tmin = Tstep, Tmax three times
-    /// the contexts.
+    /// The published range on a machine of `contexts` contexts, in the paper's proportions: Tstep
+    /// is a third of them and at least 2 (half of it is a step, too), Tmin = Tstep, Tmax three
+    /// times the contexts.
     pub fn published_on(contexts: u32) -> Self {
         let step = (contexts / 3).max(2);
         Self { min: step, max: contexts.saturating_mul(3).max(step), step }
     }
 
-    /// The most numbers that are searched: what is believed of them is kept for each pair.
+    /// The most numbers that are searched. The posterior has an entry for each pair.
     pub const MOST: u32 = 1000;
 
-    /// The span itself where there are numbers in it, at most [`Self::MOST`], and steps of at least
-    /// `least`, 1 or more.
-    pub fn check(self, least: u32) -> Result<Self, SpanError> {
+    /// The range itself if it has numbers, at most [`Self::MOST`], and steps of at least `least`, 1
+    /// or more.
+    pub fn check(self, least: u32) -> Result<Self, ThreadRangeError> {
         if self.min == 0 || self.max < self.min || self.step < least.max(1) {
-            return Err(SpanError::Unsound { span: self, least });
+            return Err(ThreadRangeError::Unsound { span: self, least });
         }
         let steps = |step: u32| (self.max - self.min) / step;
         if steps(self.step) >= Self::MOST {
             let numbers = steps(self.step).saturating_add(1);
-            return Err(SpanError::Many { span: self, numbers, step: steps(Self::MOST) + 1 });
+            return Err(ThreadRangeError::Many {
+                span: self,
+                numbers,
+                step: steps(Self::MOST) + 1,
+            });
         }
         Ok(self)
     }
 
-    /// Its numbers of threads, each of which starts another program, ascending. `parameter` is the
-    /// program's Convert(), `threads` how many threads it makes for a parameter: where several
-    /// numbers make the same, [`standing`] stands for them, or none where that is outside of
-    /// the span. Empty where nothing is in it: 8 to 9 threads, of a program that makes 7 or 11.
+    /// Its numbers of threads, ascending; each starts another program. `parameter` is the program's
+    /// Convert(), `threads` the number of threads it makes for a parameter. Where several numbers
+    /// make the same, [`standing`] stands for them, or none if that is outside the range. Empty if
+    /// nothing fits: 8 to 9 threads, of a program that makes 7 or 11.
     pub fn candidates(
         self,
         parameter: impl Fn(u32) -> u32,
@@ -85,8 +89,8 @@ impl Span {
     }
 }
 
-/// The number of threads that stands for the parameter `n` of a program: those it makes, or n
-/// itself where Convert() takes a number as it is, since each n makes one thread.
+/// The number of threads that stands for the parameter `n` of a program: those it makes. Where each
+/// n makes one thread, Convert() does not change the number, and it is n itself.
 pub fn standing(n: u32, parameter: impl Fn(u32) -> u32, threads: impl Fn(u32) -> u32) -> u32 {
     let made = threads(n);
     if parameter(made) == n { made } else { n }
@@ -100,23 +104,23 @@ mod tests {
 
     #[test]
     fn too_many_numbers_are_refused_with_steps_that_are_long_enough() {
-        assert!(Span { min: 1, max: Span::MOST, step: 1 }.check(1).is_ok());
+        assert!(ThreadRange { min: 1, max: ThreadRange::MOST, step: 1 }.check(1).is_ok());
         for (min, max, step) in
-            [(1, Span::MOST + 1, 1), (1, u32::MAX, 1), (7, u32::MAX, 2), (1, 2_500, 2)]
+            [(1, ThreadRange::MOST + 1, 1), (1, u32::MAX, 1), (7, u32::MAX, 2), (1, 2_500, 2)]
         {
-            let refused = Span { min, max, step }.check(1);
-            let Err(SpanError::Many { step, .. }) = refused else { panic!("{refused:?}") };
-            assert!(Span { min, max, step }.check(1).is_ok(), "{min} to {max} by {step}");
+            let refused = ThreadRange { min, max, step }.check(1);
+            let Err(ThreadRangeError::Many { step, .. }) = refused else { panic!("{refused:?}") };
+            assert!(ThreadRange { min, max, step }.check(1).is_ok(), "{min} to {max} by {step}");
         }
         assert!(matches!(
-            Span { min: 1, max: 8, step: 0 }.check(0),
-            Err(SpanError::Unsound { .. })
+            ThreadRange { min: 1, max: 8, step: 0 }.check(0),
+            Err(ThreadRangeError::Unsound { .. })
         ));
     }
 
     fn candidates(formula: &str, min: u32, max: u32, step: u32) -> Vec<u32> {
         let formula: Formula = formula.parse().unwrap();
-        Span { min, max, step }
+        ThreadRange { min, max, step }
             .candidates(|threads| formula.parameter(threads), |n| formula.threads(n))
     }
 
@@ -134,23 +138,23 @@ mod tests {
 
     #[test]
     fn the_error_names_the_least_step_of_the_search_it_is_for() {
-        let span = Span { min: 4, max: 2, step: 1 };
+        let span = ThreadRange { min: 4, max: 2, step: 1 };
         assert!(span.check(1).unwrap_err().to_string().ends_with("the step at least 1"));
         assert!(
-            Span { max: 9, ..span }
+            ThreadRange { max: 9, ..span }
                 .check(2)
                 .unwrap_err()
                 .to_string()
                 .ends_with("the step at least 2")
         );
-        assert_eq!(Span::PUBLISHED.check(2), Ok(Span::PUBLISHED));
+        assert_eq!(ThreadRange::PUBLISHED.check(2), Ok(ThreadRange::PUBLISHED));
     }
 
     #[test]
     fn the_published_span_scales_with_the_contexts() {
-        assert_eq!(Span::published_on(24), Span::PUBLISHED);
-        assert_eq!(Span::published_on(2), Span { min: 2, max: 6, step: 2 });
-        assert!((1..=256).all(|contexts| Span::published_on(contexts).check(2).is_ok()));
+        assert_eq!(ThreadRange::published_on(24), ThreadRange::PUBLISHED);
+        assert_eq!(ThreadRange::published_on(2), ThreadRange { min: 2, max: 6, step: 2 });
+        assert!((1..=256).all(|contexts| ThreadRange::published_on(contexts).check(2).is_ok()));
     }
 
     proptest! {

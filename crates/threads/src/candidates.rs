@@ -1,7 +1,7 @@
 //! The arms of a machine: numbers of threads, left to the operating system or under the policies of
 //! placement that make a difference there.
 
-use crate::tuner::Arm;
+use crate::joint_search::Arm;
 use pinwise_topology::{Assignment, Policy, SharingTree};
 use std::collections::{BTreeSet, HashSet};
 use std::ops::Range;
@@ -9,7 +9,7 @@ use std::ops::Range;
 /// Something that can be measured: a program with a number, and where its threads go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// What the program is told: the number of threads, or the parameter these follow from.
+    /// The parameter of the program: the number of threads, or what that follows from.
     pub number: u32,
     /// Where its threads go; `None`: left to the operating system.
     pub policy: Option<Policy>,

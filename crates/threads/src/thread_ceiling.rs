@@ -1,29 +1,29 @@
 //! Programs that make no more threads from some number on: their input has no work for more, or
 //! they allow no more.
 //!
-//! `xz -T4` on an input of two blocks makes as many threads as `xz -T2`: what differs between
-//! probes of the two is noise, and the answer is 2 at the most.
+//! `xz -T4` on an input of two blocks makes as many threads as `xz -T2`. Differences between probes
+//! of the two are noise, and the answer is at most 2.
 
 use std::collections::BTreeMap;
 
 /// The most threads that a program makes, which several numbers made alike.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cap {
-    /// So many threads, the first one included.
+pub struct ThreadCeiling {
+    /// The number of threads, the first one included.
     pub threads: u32,
     /// The numbers that made them, two at least, ascending: no greater number was probed.
     pub numbers: Vec<u32>,
-    /// Fewer threads were seen with a lesser number; otherwise it may be that they do not follow
-    /// the number at all.
+    /// Whether a smaller number made fewer threads. Otherwise the threads may not follow the number
+    /// at all.
     pub follows: bool,
 }
 
-impl Cap {
+impl ThreadCeiling {
     /// From probes as pairs: the number of threads that was asked for, and the threads that were
-    /// seen. `None` where the greatest number made more threads than all others, or fewer than
-    /// another one did; and where the least of those that made the most promises fewer, so many and
-    /// a first one that waits: a pool of a fixed size whose threads have work by the number is
-    /// no lack of work.
+    /// seen. `None` in two cases. The greatest number made more threads than all others, or fewer
+    /// than another one did. Or the least of those that made the most promises fewer threads, a
+    /// waiting first one included: that is a pool of fixed size whose threads get work by the
+    /// number, not a lack of work.
     pub fn seen(probes: impl IntoIterator<Item = (u32, u32)>) -> Option<Self> {
         // A thread that lives shortly is not seen in every probe.
         let mut made: BTreeMap<u32, u32> = BTreeMap::new();
@@ -61,32 +61,35 @@ mod tests {
     #[test]
     fn numbers_that_make_the_most_threads_alike_are_a_cap() {
         let cap = |threads, numbers: &[u32], follows| {
-            Some(Cap { threads, numbers: numbers.to_vec(), follows })
+            Some(ThreadCeiling { threads, numbers: numbers.to_vec(), follows })
         };
         // xz with an input of one block, of three, and with one that is large enough.
-        assert_eq!(Cap::seen([(2, 2), (4, 2), (1, 1), (4, 2)]), cap(2, &[2, 4], true));
+        assert_eq!(ThreadCeiling::seen([(2, 2), (4, 2), (1, 1), (4, 2)]), cap(2, &[2, 4], true));
         assert_eq!(
-            Cap::seen([(8, 4), (72, 4), (1, 1), (4, 4), (3, 4), (2, 3)]),
+            ThreadCeiling::seen([(8, 4), (72, 4), (1, 1), (4, 4), (3, 4), (2, 3)]),
             cap(4, &[3, 4, 8, 72], true)
         );
-        assert_eq!(Cap::seen([(2, 3), (4, 5), (1, 1)]), None);
-        assert_eq!(Cap::seen([(1, 2), (2, 2)]), cap(2, &[1, 2], false));
-        assert_eq!(Cap::seen([(2, 2), (2, 2)]), None, "a single number");
-        assert_eq!(Cap::seen([]), None);
+        assert_eq!(ThreadCeiling::seen([(2, 3), (4, 5), (1, 1)]), None);
+        assert_eq!(ThreadCeiling::seen([(1, 2), (2, 2)]), cap(2, &[1, 2], false));
+        assert_eq!(ThreadCeiling::seen([(2, 2), (2, 2)]), None, "a single number");
+        assert_eq!(ThreadCeiling::seen([]), None);
     }
 
     #[test]
     fn a_pool_of_a_fixed_size_is_none() {
-        // Eight workers with every number but 1, of which as many work as were asked for.
-        assert_eq!(Cap::seen([(1, 1), (3, 9), (5, 9), (7, 9)]), None);
-        assert_eq!(Cap::seen([(1, 1), (3, 9), (72, 9), (8, 9)]), None);
+        // Eight workers with every number but 1; only the number asked for have work.
+        assert_eq!(ThreadCeiling::seen([(1, 1), (3, 9), (5, 9), (7, 9)]), None);
+        assert_eq!(ThreadCeiling::seen([(1, 1), (3, 9), (72, 9), (8, 9)]), None);
     }
 
     #[test]
     fn a_greater_number_with_more_or_fewer_threads_is_none() {
-        assert_eq!(Cap::seen([(3, 4), (4, 4), (6, 5)]), None);
-        assert_eq!(Cap::seen([(3, 4), (4, 4), (6, 3)]), None, "threads come and go");
+        assert_eq!(ThreadCeiling::seen([(3, 4), (4, 4), (6, 5)]), None);
+        assert_eq!(ThreadCeiling::seen([(3, 4), (4, 4), (6, 3)]), None, "threads come and go");
         // One of two probes did not see a thread that lived shortly.
-        assert_eq!(Cap::seen([(3, 4), (6, 3), (6, 4)]).map(|cap| cap.numbers), Some(vec![3, 6]));
+        assert_eq!(
+            ThreadCeiling::seen([(3, 4), (6, 3), (6, 4)]).map(|cap| cap.numbers),
+            Some(vec![3, 6])
+        );
     }
 }

@@ -1,38 +1,39 @@
-//! The search that looks at speed.
+//! The search by speed.
 //!
-//! Terms: a *candidate* is a number of threads that may be chosen; a *probe* runs the program with
-//! one for a moment; its *value* is what is to be great: work per second, per joule, …
-//! ([`crate::Objective`]), in a unit common to all probes.
+//! Terms: a *candidate* is a number of threads that may be chosen. A *probe* runs the program with
+//! one for a moment. Its *value* is the quantity being maximised ([`crate::Objective`]): work per
+//! second, per joule, …, in a unit common to all probes.
 //!
-//! **Belief.** The values of all candidates are believed to follow one of the laws of
-//! [`crate::Law`], with a departure from it: smooth in the logarithm of n, rough from one n to the
-//! next, and with a step where threads begin to take turns (`question.rs`). After each
-//! probe the laws are weighed by how well they foresaw it.
+//! **Posterior.** The values of all candidates follow one of the laws of [`crate::Law`], with a
+//! departure from it: smooth in the logarithm of n, rough from one n to the next, and with a step
+//! where threads begin to take turns (`question.rs`). After each probe the laws are weighed by how
+//! well they predicted it.
 //!
-//! **Next probe.** Where it tells most for its time: each candidate, and longer windows for
-//! programs that are slow to start, is rated by how much the best speed known is expected to rise
-//! by a probe there (the knowledge gradient), per second. The first probe has as many threads as
-//! contexts.
+//! **Next probe.** Each candidate is rated, also with longer windows for programs that are slow to
+//! start: how much is the best known speed expected to rise by a probe there, per second (the
+//! knowledge gradient)? The first probe has as many threads as contexts.
 //!
-//! **Choice.** The fewest threads that are surely enough within the tolerance of the fastest:
-//! `verdict.rs`.
+//! **Choice.** The fewest threads that are surely enough within the tolerance of the fastest
+//! (`verdict.rs`).
 //!
-//! **End.** When the choice is expected to lose less than the tolerance against the best there is,
-//! or no probe promises anything; if time is left, the two numbers that the choice is between are
-//! probed in turn then: fewer threads that may be fast enough and the fastest, or where that has
-//! more threads than contexts, it and the best number up to the contexts, for as long as these may
-//! be mistaken for each other; and the choice itself until it was twice: single readings do not
-//! tell how far they are off, those of the same number do. Where there is no time left for these it
-//! is the time that ended it ([`Ended::Time`]). Otherwise when the next probe would exceed the
-//! number of probes or the time that were allowed.
+//! **End.** The search ends when the choice is expected to lose less than the tolerance against the
+//! best, or when no probe promises anything. If time is left, it then probes in turn:
 //!
-//! **Numbers that make the same threads.** Where several make as many as were seen at all, the
-//! greatest candidate is probed once; if it makes no more either they are one, the least of them,
-//! and greater ones are candidates no longer ([`Cap`]).
+//! 1. the two numbers that the choice is between: fewer threads that may be fast enough and the
+//!    fastest, or a number above the contexts and the best up to the contexts, for as long as these
+//!    may be mistaken for each other;
+//! 2. the choice, until it has two probes: only repeats of a number show how far readings are off.
 //!
-//! Limits: a probe of a moment knows neither what comes later in a run (see [`crate::Shift`]) nor
-//! how a fixed number of pieces divides among the threads at its end; where that number is known,
-//! [`Question::pieces`] lets it count.
+//! If there is no time left for these, time has ended the search ([`Ended::Time`]). It also ends
+//! when the next probe would exceed the allowed number of probes or time.
+//!
+//! **Numbers that make the same threads.** Where several numbers make the largest count of threads
+//! observed, the greatest candidate is probed once. If it makes no more either, all of them are one,
+//! the least of them, and greater ones are no candidates any more ([`ThreadCeiling`]).
+//!
+//! Limits: a short probe shows neither what comes later in a run (see [`crate::PhaseChange`]), nor
+//! how a fixed number of pieces divides among the threads at its end. If that number is known,
+//! [`Question::pieces`] accounts for it.
 
 mod question;
 mod verdict;
@@ -40,9 +41,9 @@ mod verdict;
 pub use question::Question;
 
 use crate::advice::{Advice, Ended};
-use crate::belief::{Belief, LEAST_ERROR, Prior, Reading, common_error};
-use crate::cap::Cap;
-use crate::pieces::Evenness;
+use crate::posterior::{LEAST_ERROR, Posterior, Prior, Reading, common_error};
+use crate::thread_ceiling::ThreadCeiling;
+use crate::work_units::Evenness;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use verdict::{Contest, DOUBTS, REPEATS, Verdict};
@@ -50,19 +51,19 @@ use verdict::{Contest, DOUBTS, REPEATS, Verdict};
 /// What came of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
-    /// What is to be great: above 0.
+    /// The quantity being maximised: above 0.
     pub value: f64,
     /// Its standard error, where known.
     pub error: Option<f64>,
     /// Time the probe took, with start and end.
     pub cost: Duration,
-    /// Threads the program was seen with.
+    /// Threads the program had.
     pub threads: u32,
 }
 
 /// Why there is no search, or no further step.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum SurveyError {
+pub enum SpeedSearchError {
     /// Nothing to choose from.
     #[error("no numbers of threads to choose from: they have to be ascending, each at least 1")]
     Candidates,
@@ -114,9 +115,9 @@ const SETTLED: f64 = 0.5;
 /// A probe that is expected to gain less than this share of the tolerance is not made.
 const WORTHLESS: f64 = 0.1;
 
-/// The search: pure, knows only what it is told.
+/// The search: a pure function of its observations.
 #[derive(Clone, Debug)]
-pub struct Surveyor {
+pub struct SpeedSearch {
     /// With the candidates that are left.
     question: Question,
     /// All candidates that were asked for.
@@ -131,13 +132,13 @@ pub struct Surveyor {
     next: Step,
 }
 
-impl Surveyor {
+impl SpeedSearch {
     /// A search that has seen nothing yet. Error: no candidates, or candidates that are not
     /// ascending from 1 or more.
-    pub fn new(question: Question) -> Result<Self, SurveyError> {
+    pub fn new(question: Question) -> Result<Self, SpeedSearchError> {
         let ascending = question.candidates.windows(2).all(|pair| pair[0] < pair[1]);
         if question.candidates.first().is_none_or(|&first| first == 0) || !ascending {
-            return Err(SurveyError::Candidates);
+            return Err(SpeedSearchError::Candidates);
         }
         let near =
             |&&threads: &&u32| (threads <= question.contexts, threads.abs_diff(question.contexts));
@@ -162,10 +163,10 @@ impl Surveyor {
 
     /// Takes what came of the probe asked for. After the end, nothing changes any more. Error: a
     /// value that is not above 0.
-    pub fn observe(&mut self, sample: Sample) -> Result<&Step, SurveyError> {
+    pub fn observe(&mut self, sample: Sample) -> Result<&Step, SpeedSearchError> {
         let Step::Probe { threads, window } = self.next else { return Ok(&self.next) };
         if !(sample.value > 0.0 && sample.value.is_finite()) {
-            return Err(SurveyError::Idle { threads, cost: sample.cost });
+            return Err(SpeedSearchError::Idle { threads, cost: sample.cost });
         }
         let place = self
             .question
@@ -182,12 +183,12 @@ impl Surveyor {
         Ok(&self.next)
     }
 
-    /// Candidates that make as many threads as a lesser one, the greatest of all among them, are
-    /// that one: they cannot be chosen, and what was seen of them was seen of it. Until a probe
-    /// shows otherwise.
+    /// Candidates that make as many threads as a smaller one, up to the greatest of all, are that
+    /// one. They cannot be chosen, and their readings are readings of it. Until a probe shows
+    /// otherwise.
     fn pool(&mut self) {
         let all = &self.all;
-        let cap = Cap::seen(self.made.iter().copied())
+        let cap = ThreadCeiling::seen(self.made.iter().copied())
             .filter(|cap| all.last().is_some_and(|&last| cap.reaches(last)));
         let kept =
             cap.map_or(all.len(), |cap| all.partition_point(|&threads| threads <= cap.fewest()));
@@ -207,20 +208,21 @@ impl Surveyor {
 
     /// The time is over: the advice that what was seen allows; `None` before the first observation.
     pub fn expired(&self) -> Option<Advice> {
-        (!self.samples.is_empty()).then(|| self.advice(&self.verdict(&self.belief()), Ended::Time))
+        (!self.samples.is_empty())
+            .then(|| self.advice(&self.verdict(&self.posterior()), Ended::Time))
     }
 
     /// In the speeds over whole runs, as far as probes can tell.
-    fn belief(&self) -> Belief {
+    fn posterior(&self) -> Posterior {
         let ends: Vec<f64> = self.ends.iter().map(Evenness::mean).collect();
-        Belief::new(&self.prior, &self.readings()).shifted(&ends)
+        Posterior::new(&self.prior, &self.readings()).shifted(&ends)
     }
 
-    /// What `belief` says, with what no probe can tell: in which of two ways turns are taken at the
+    /// What `posterior` says, with what no probe can tell: in which of two ways turns are taken at the
     /// end of a run.
-    fn verdict(&self, belief: &Belief) -> Verdict {
+    fn verdict(&self, posterior: &Posterior) -> Verdict {
         let ends: Vec<f64> = self.ends.iter().map(Evenness::deviation).collect();
-        Verdict::new(&self.question, belief, &ends, |place| self.times(place))
+        Verdict::new(&self.question, posterior, &ends, |place| self.times(place))
     }
 
     fn advice(&self, verdict: &Verdict, ended: Ended) -> Advice {
@@ -241,8 +243,8 @@ impl Surveyor {
     }
 
     fn decide(&self) -> Step {
-        let belief = self.belief();
-        let verdict = self.verdict(&belief);
+        let posterior = self.posterior();
+        let verdict = self.verdict(&posterior);
         let stop = |ended| Step::Stop(self.advice(&verdict, ended));
         if self.question.candidates.len() == 1 {
             return stop(Ended::Settled);
@@ -250,10 +252,10 @@ impl Surveyor {
         if self.samples.len() >= self.question.most_probes {
             return stop(Ended::Probes);
         }
-        let left = self.most_time(&belief).map(|most| most.saturating_sub(self.spent()));
+        let left = self.most_time(&posterior).map(|most| most.saturating_sub(self.spent()));
         let start = self.start();
         let cost = |place: usize, window: Duration| {
-            start + self.question.takes(belief.mean[place].exp(), window)
+            start + self.question.takes(posterior.mean[place].exp(), window)
         };
         let affordable =
             |place: usize, window: Duration| left.is_none_or(|left| cost(place, window) <= left);
@@ -279,7 +281,7 @@ impl Surveyor {
                     continue;
                 }
                 let longer = window.as_secs_f64() / self.question.window.as_secs_f64().max(1e-9);
-                let worth = belief.worth(place, error / longer.sqrt());
+                let worth = posterior.worth(place, error / longer.sqrt());
                 most_worth = most_worth.max(worth);
                 let rate = worth / cost(place, window).as_secs_f64().max(1e-9);
                 if best.is_none_or(|(most, ..)| rate > most) {
@@ -303,14 +305,16 @@ impl Surveyor {
     /// Several candidates made the most threads alike, and the greatest of all, which would tell
     /// whether there are no more, was not probed.
     fn capped_below_greatest(&self) -> bool {
-        Cap::seen(self.made.iter().copied()).is_some_and(|cap| !cap.reaches(self.greatest()))
+        ThreadCeiling::seen(self.made.iter().copied())
+            .is_some_and(|cap| !cap.reaches(self.greatest()))
     }
 
     /// Where the greatest candidate left is one that greater ones were pooled with: the next to see
     /// whether a lesser one makes all the threads, too.
     fn fewer(&self) -> Option<usize> {
         let last = self.question.candidates.len() - 1;
-        Cap::seen(self.made.iter().copied()).filter(|cap| cap.fewest() == self.greatest())?;
+        ThreadCeiling::seen(self.made.iter().copied())
+            .filter(|cap| cap.fewest() == self.greatest())?;
         let below =
             self.samples.iter().map(|(place, ..)| *place).filter(|&place| place < last).max();
         match below {
@@ -319,11 +323,15 @@ impl Surveyor {
         }
     }
 
-    /// What is probed once it is settled what is fast. Where as many threads as the program makes
-    /// at all are to be announced, fewer that may make them; the two candidates that the choice
-    /// is between, in turn, so that what changes on the machine meets both; fewer threads that may
-    /// be fast enough; what is announced, twice, since only repeats tell how far single
-    /// readings are off; and the least number, for the report.
+    /// The next probe once it is settled what is fast. In this order:
+    ///
+    /// 1. where the largest possible number of threads is to be announced: fewer that may make
+    ///    them;
+    /// 2. the two candidates that the choice is between, in turn, so that changes of the machine
+    ///    affect both;
+    /// 3. fewer threads that may be fast enough;
+    /// 4. what is announced, twice, since only repeats show how far readings are off;
+    /// 5. the least number, for the report.
     fn confirm(
         &self,
         verdict: &Verdict,
@@ -355,8 +363,8 @@ impl Surveyor {
 
     /// What all probes may take, by what is believed. A run is not shorter than its moments
     /// promise: how pieces end is left out.
-    fn most_time(&self, belief: &Belief) -> Option<Duration> {
-        let moments = belief.mean.iter().zip(&self.ends).map(|(mean, end)| mean - end.mean());
+    fn most_time(&self, posterior: &Posterior) -> Option<Duration> {
+        let moments = posterior.mean.iter().zip(&self.ends).map(|(mean, end)| mean - end.mean());
         let fastest = moments.fold(f64::MIN, f64::max).exp();
         let share = |work: f64| {
             Duration::try_from_secs_f64(work / fastest * SHARE * FORECAST).unwrap_or(Duration::MAX)
@@ -383,7 +391,7 @@ impl Surveyor {
         common_error(self.samples.iter().filter_map(|sample| self.own_error(sample)), UNKNOWN_ERROR)
     }
 
-    /// Relative standard error that a sample tells of itself, had its window been the ordinary one.
+    /// Relative standard error that a sample reports, had its window been the ordinary one.
     fn own_error(&self, (_, window, sample): &(usize, Duration, Sample)) -> Option<f64> {
         let longer = window.as_secs_f64() / self.question.window.as_secs_f64().max(1e-9);
         sample
@@ -392,8 +400,8 @@ impl Surveyor {
             .map(|error| error / sample.value * longer.sqrt())
     }
 
-    /// The samples as the belief takes them. A sample tells its own error from a handful of parts,
-    /// badly; half of what is believed of its variance is that of all.
+    /// The samples as the posterior takes them. A sample knows its own error badly, from a handful
+    /// of parts. So half of its variance is that of all samples.
     fn readings(&self) -> Vec<Reading> {
         let common = self.common_error();
         let reading = |sample: &(usize, Duration, Sample)| {

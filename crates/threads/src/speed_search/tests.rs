@@ -39,10 +39,10 @@ fn run_with(
     seed: u64,
 ) -> (Advice, Vec<u32>) {
     let mut random = Random::new(seed);
-    let mut surveyor = Surveyor::new(question.clone()).unwrap();
+    let mut search = SpeedSearch::new(question.clone()).unwrap();
     let mut probed = Vec::new();
     loop {
-        match surveyor.next().clone() {
+        match search.next().clone() {
             Step::Probe { threads, window } => {
                 probed.push(threads);
                 let error = noise / (window.as_secs_f64() / question.window.as_secs_f64()).sqrt();
@@ -50,7 +50,7 @@ fn run_with(
                     speed(threads) * (1.0 + error * (3.0f64).sqrt() * (2.0 * random.unit() - 1.0));
                 let cost = window + Duration::from_millis(50);
                 let threads = made(threads);
-                surveyor
+                search
                     .observe(Sample { value, error: Some(error * value), cost, threads })
                     .unwrap();
             }
@@ -102,14 +102,14 @@ fn a_plateau_gets_few_threads() {
 fn busy(curve: [f64; 4], seed: u64) -> Advice {
     let mut random = Random::new(seed);
     let question = Question { most_time: Some(Duration::from_secs(1)), ..question(4, 2) };
-    let mut surveyor = Surveyor::new(question).unwrap();
+    let mut search = SpeedSearch::new(question).unwrap();
     loop {
-        match surveyor.next().clone() {
+        match search.next().clone() {
             Step::Probe { threads, window } => {
-                let value =
-                    curve[threads as usize - 1] * (0.08 * crate::belief::normal(&mut random)).exp();
+                let value = curve[threads as usize - 1]
+                    * (0.08 * crate::posterior::normal(&mut random)).exp();
                 let cost = window + Duration::from_millis(20);
-                surveyor
+                search
                     .observe(Sample { value, error: Some(0.015 * value), cost, threads })
                     .unwrap();
             }
@@ -118,8 +118,8 @@ fn busy(curve: [f64; 4], seed: u64) -> Advice {
     }
 }
 
-/// Of twelve searches each: those that chose so many threads, and those whose interval holds what
-/// the choice gains.
+/// Of twelve searches each: those that chose this number of threads, and those whose interval holds
+/// what the choice gains.
 fn searched(curve: [f64; 4]) -> ([usize; 4], usize) {
     let found: Vec<Advice> = (0..12).map(|seed| busy(curve, seed)).collect();
     let gain = |advice: &Advice| curve[advice.threads as usize - 1];
@@ -142,20 +142,20 @@ fn lucky_readings_seldom_make_more_threads_than_contexts_and_intervals_know_of_t
 /// neither that one nor the fastest of these.
 #[test]
 fn of_a_plateau_up_to_the_contexts_the_fewest_are_chosen_where_a_reading_beyond_is_not_believed() {
-    let mut surveyor = Surveyor::new(question(8, 4)).unwrap();
+    let mut search = SpeedSearch::new(question(8, 4)).unwrap();
     let window = Duration::from_millis(100);
     let plateau = [(1, 1.95), (2, 1.952), (3, 1.954)];
     let readings = std::iter::repeat_n(plateau, 4).flatten().chain([(0, 1.0), (6, 2.1)]);
-    surveyor.samples = readings
+    search.samples = readings
         .map(|(place, value)| {
             (place, window, Sample { value, error: Some(0.003 * value), cost: window, threads: 1 })
         })
         .collect();
-    let verdict = surveyor.verdict(&surveyor.belief());
+    let verdict = search.verdict(&search.posterior());
     let contest = verdict.contest.unwrap();
     assert!(contest.fast >= 4 && contest.few > 1, "{contest:?}");
     assert_eq!((verdict.choice, verdict.fewest), (1, 1));
-    assert_eq!(surveyor.expired().unwrap().threads, 2);
+    assert_eq!(search.expired().unwrap().threads, 2);
 }
 
 /// Two contexts, readings that differ by a tenth from one to the next.
@@ -165,7 +165,7 @@ fn more_threads_than_contexts_that_may_be_faster_are_probed_in_turn_with_the_bes
     let window = Duration::from_millis(100);
     let sample =
         |value: f64| Sample { value, error: Some(0.005 * value), cost: window, threads: 1 };
-    let mut surveyor = Surveyor::new(question(4, 2)).unwrap();
+    let mut search = SpeedSearch::new(question(4, 2)).unwrap();
     let readings = [
         (0, 1.0),
         (3, 1.0),
@@ -177,27 +177,27 @@ fn more_threads_than_contexts_that_may_be_faster_are_probed_in_turn_with_the_bes
         (1, 1.1),
         (2, 1.15),
     ];
-    surveyor.samples = readings.map(|(place, value)| (place, window, sample(value))).to_vec();
-    let next = |surveyor: &Surveyor| {
-        let verdict = surveyor.verdict(&surveyor.belief());
+    search.samples = readings.map(|(place, value)| (place, window, sample(value))).to_vec();
+    let next = |search: &SpeedSearch| {
+        let verdict = search.verdict(&search.posterior());
         (
             verdict.choice,
             verdict.contest.map(|contest| contest.most),
-            surveyor.confirm(&verdict, |_, _| true),
+            search.confirm(&verdict, |_, _| true),
         )
     };
     let probe = |threads| Some(Step::Probe { threads, window });
     assert_eq!(
-        next(&surveyor),
+        next(&search),
         (1, Some(PAIRS), probe(2)),
         "a gain of a tenth is possible, and not clear"
     );
-    surveyor.samples.push((1, window, sample(1.15)));
-    assert_eq!(next(&surveyor).2, probe(3));
+    search.samples.push((1, window, sample(1.15)));
+    assert_eq!(next(&search).2, probe(3));
     for (few, fast) in [(1.1, 1.35), (1.2, 1.45), (1.15, 1.4)] {
-        surveyor.samples.extend([(2, window, sample(fast)), (1, window, sample(few))]);
+        search.samples.extend([(2, window, sample(fast)), (1, window, sample(few))]);
     }
-    let (choice, most, _) = next(&surveyor);
+    let (choice, most, _) = next(&search);
     assert_eq!((choice, most), (2, Some(DOUBTS)), "clear from a handful of pairs");
 }
 
@@ -267,15 +267,15 @@ fn one_candidate_is_probed_once_and_chosen() {
 fn candidates_have_to_ascend_from_one() {
     for candidates in [vec![], vec![0, 1], vec![2, 2], vec![3, 2]] {
         let question = Question::new(candidates, 2, Duration::from_millis(100));
-        assert_eq!(Surveyor::new(question).map(|_| ()), Err(SurveyError::Candidates));
+        assert_eq!(SpeedSearch::new(question).map(|_| ()), Err(SpeedSearchError::Candidates));
     }
 }
 
 #[test]
 fn no_progress_is_an_error_that_says_with_how_many() {
-    let mut surveyor = Surveyor::new(question(4, 2)).unwrap();
+    let mut search = SpeedSearch::new(question(4, 2)).unwrap();
     let sample = Sample { value: 0.0, error: None, cost: Duration::from_millis(150), threads: 2 };
-    let error = surveyor.observe(sample).unwrap_err();
+    let error = search.observe(sample).unwrap_err();
     assert_eq!(
         error.to_string(),
         "with 2 threads nothing got done in 0.15 s: nothing to compare; probe longer (--probe), or begin later (--after)"
@@ -336,15 +336,15 @@ fn where_a_program_makes_no_more_threads_the_fewest_that_make_them_are_the_most_
 #[test]
 fn numbers_that_seemed_to_make_as_many_threads_are_candidates_again_when_a_probe_shows_more() {
     let window = Duration::from_millis(100);
-    let mut surveyor = Surveyor::new(Question { counted: true, ..question(8, 8) }).unwrap();
+    let mut search = SpeedSearch::new(Question { counted: true, ..question(8, 8) }).unwrap();
     let mut observe = |threads: u32, made: u32| {
-        surveyor.next = Step::Probe { threads, window };
-        surveyor
+        search.next = Step::Probe { threads, window };
+        search
             .observe(Sample { value: f64::from(made), error: None, cost: window, threads: made })
             .unwrap();
         (
-            surveyor.question.candidates.len(),
-            surveyor.samples.iter().map(|sample| sample.0 + 1).collect::<Vec<_>>(),
+            search.question.candidates.len(),
+            search.samples.iter().map(|sample| sample.0 + 1).collect::<Vec<_>>(),
         )
     };
     assert_eq!(observe(4, 5), (8, vec![4]));
@@ -352,7 +352,7 @@ fn numbers_that_seemed_to_make_as_many_threads_are_candidates_again_when_a_probe
     assert_eq!(observe(8, 9), (8, vec![4, 8, 8]), "they do");
 }
 
-/// Fewer may make them all, too: that is found out before so many are announced.
+/// Fewer may make them all, too: the search checks that before it announces them.
 #[test]
 fn all_threads_of_a_program_are_announced_with_the_fewest_that_make_them() {
     let question = Question { counted: true, ..question_72() };
@@ -382,12 +382,12 @@ fn the_choice_is_probed_or_said_not_to_be() {
 
 #[test]
 fn when_the_time_is_over_there_is_advice_from_what_was_seen() {
-    let mut surveyor = Surveyor::new(question(8, 4)).unwrap();
-    assert_eq!(surveyor.expired(), None);
-    surveyor
+    let mut search = SpeedSearch::new(question(8, 4)).unwrap();
+    assert_eq!(search.expired(), None);
+    search
         .observe(Sample { value: 3.0, error: None, cost: Duration::from_millis(150), threads: 4 })
         .unwrap();
-    let advice = surveyor.expired().unwrap();
+    let advice = search.expired().unwrap();
     assert_eq!((advice.ended, advice.probes), (Ended::Time, 1));
     // One probe of 4 threads says nothing sure of any other number.
     assert!(advice.between.0 < advice.between.1, "{advice}");
@@ -417,13 +417,13 @@ fn a_run_for_which_too_little_time_is_left_is_not_begun() {
         most_time: Some(budget),
         ..Question::new((1..=8).collect(), 8, window)
     };
-    let mut surveyor = Surveyor::new(question).unwrap();
+    let mut search = SpeedSearch::new(question).unwrap();
     let mut spent = Duration::ZERO;
-    while let Step::Probe { threads, window } = *surveyor.next() {
+    while let Step::Probe { threads, window } = *search.next() {
         let run = 0.8 / f64::from(threads);
         let cost = Duration::from_secs_f64((window.as_secs_f64() / run).round().max(1.0) * run);
         spent += cost;
-        surveyor.observe(Sample { value: 1.0 / run, error: None, cost, threads }).unwrap();
+        search.observe(Sample { value: 1.0 / run, error: None, cost, threads }).unwrap();
     }
     assert!(spent <= budget.mul_f64(1.3), "{spent:?}");
 }

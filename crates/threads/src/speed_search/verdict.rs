@@ -1,40 +1,40 @@
-//! What follows from a belief: which candidate is chosen, what that is expected to lose, and
-//! between which two it is not clear.
+//! What follows from a posterior: which candidate is chosen, what that is expected to lose, and
+//! between which two the choice is open.
 //!
 //! **Choice.** The fewest threads that are, with a probability of [`CONFIDENCE`], within the
-//! tolerance of the candidate that is fastest on average. More threads than contexts are chosen
-//! from two probes beyond the contexts at least; where readings of the same number contradict what
-//! they tell of their errors, only if the best number up to the contexts loses more than the
-//! tolerance with a probability of 90 %; where both were probed several times, only if it does on
-//! average. Where they are not, the choice is made in the same way among the numbers up to the
-//! contexts.
+//! tolerance of the candidate that is fastest on average. More threads than contexts are chosen only
+//! if three conditions hold; otherwise the same choice is made among the numbers up to the contexts:
+//!
+//! 1. At least two probes were beyond the contexts.
+//! 2. If readings of the same number contradict their reported errors, the best number up to the
+//!    contexts loses more than the tolerance with a probability of 90 %.
+//! 3. If both were probed several times, it does so on average.
 
 use super::{Question, SETTLED};
 use crate::advice::expected_loss;
-use crate::belief::Belief;
+use crate::posterior::Posterior;
 use pinwise_topology::Random;
 
 /// Probability with which fewer threads have to be good enough to be chosen.
 const CONFIDENCE: f64 = 0.7;
-/// Where readings of the same number contradict what they tell of their errors: probability with
-/// which the best number up to the contexts has to lose more than the tolerance for more threads
-/// than contexts to be chosen.
+/// Where readings of the same number contradict their reported errors: more threads than contexts
+/// are chosen only if the best number up to the contexts loses more than the tolerance with this
+/// probability.
 const CLEAR: f64 = 0.9;
-/// Fewer threads that may be fast enough, and those they may be as fast as, are probed so often at
-/// most.
+/// Upper limit of the probes of fewer threads that may be fast enough, and of those they may equal.
 pub(super) const DOUBTS: usize = 3;
-/// More threads than contexts that may be faster, and the best number up to the contexts, are
-/// probed so often at most.
+/// Upper limit of the probes of more threads than contexts that may be faster, and of the best
+/// number up to the contexts.
 pub(super) const PAIRS: usize = 8;
-/// What is announced is probed so often, and more threads than contexts are not chosen by fewer
-/// probes of such numbers.
+/// Probes of what is announced. More threads than contexts need at least that number of probes,
+/// too.
 pub(super) const REPEATS: usize = 2;
 /// Draws behind the intervals.
 const DRAWS: usize = 400;
 /// Their seed: a replayed search says the same.
 const SEED: u64 = 0x5ca1_ab1e;
 
-/// What the belief says about the choice.
+/// What the posterior says about the choice.
 pub(super) struct Verdict {
     pub(super) choice: usize,
     /// The choice by averages alone, whether or not it is sure enough.
@@ -42,7 +42,7 @@ pub(super) struct Verdict {
     pub(super) contest: Option<Contest>,
     /// Share of the best value that the choice is expected to lose.
     pub(super) loss: f64,
-    /// Values of all candidates that are believed possible, as logarithms.
+    /// Possible values of all candidates, as logarithms.
     pub(super) draws: Vec<Vec<f64>>,
 }
 
@@ -55,19 +55,19 @@ pub(super) struct Contest {
 }
 
 impl Verdict {
-    /// Half of the draws differ from the belief by `ends`, the others by their opposites. `times`:
+    /// Half of the draws differ from the posterior by `ends`, the others by their opposites. `times`:
     /// how often a candidate was probed.
     pub(super) fn new(
         question: &Question,
-        belief: &Belief,
+        posterior: &Posterior,
         ends: &[f64],
         times: impl Fn(usize) -> usize,
     ) -> Self {
-        let mut draws = belief.draws(DRAWS, &mut Random::new(SEED));
+        let mut draws = posterior.draws(DRAWS, &mut Random::new(SEED));
         for (draw, sign) in draws.iter_mut().zip([1.0, -1.0].into_iter().cycle()) {
             draw.iter_mut().zip(ends).for_each(|(value, end)| *value += sign * end);
         }
-        let (mean, best) = (&belief.mean, belief.best());
+        let (mean, best) = (&posterior.mean, posterior.best());
         let enough = (1.0 - question.tolerance).ln();
         // Within the tolerance: on average, and how probably.
         let near = |place: usize, fastest: usize| mean[place] >= mean[fastest] + enough;
@@ -78,11 +78,11 @@ impl Verdict {
         let clear = |place: usize| good(place, best) <= 1.0 - CLEAR;
         let own = question.candidates.partition_point(|&threads| threads <= question.contexts);
         let rival = (0..own).rev().max_by(|&a, &b| mean[a].total_cmp(&mean[b]));
-        // More threads than contexts can hide waiting and nothing else: that they are faster has to
-        // be told by more than one reading, beyond doubt where readings contradict each
-        // other, and on average where there are several of both.
+        // More threads than contexts can only hide waiting. More than one reading has to show that
+        // they are faster: beyond doubt where readings contradict each other, and on average where
+        // there are several of both.
         let above: usize = (own..mean.len()).map(&times).sum();
-        let contradicted = |rival: usize| belief.noisy() && !clear(rival);
+        let contradicted = |rival: usize| posterior.noisy() && !clear(rival);
         let level = |rival: usize| times(rival).min(times(best)) >= DOUBTS && near(rival, best);
         let doubted = |rival: &usize| above < REPEATS || contradicted(*rival) || level(*rival);
         let sure = |fastest: usize| {
