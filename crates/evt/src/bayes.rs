@@ -1,13 +1,13 @@
 //! The end of the tail as a posterior distribution.
 //!
 //! The maximum of the likelihood says little from 50 values: on half the samples it lies at an
-//! infinite end. A prior on the tail index k = -shape settles that: log-normal with median 0.12 and
-//! standard deviation 0.5 in the logarithm, wide enough for everything met in assignment spaces
-//! (docs/method/bound.md), and 1/scale for the scale, which prefers none.
+//! infinite end. A prior on the tail index k = -shape settles that. It is log-normal with median
+//! 0.12 and standard deviation 0.5 in the logarithm, wide enough for all assignment spaces tried
+//! (docs/method/bound.md). The prior on the scale is 1/scale, which prefers none.
 //!
 //! With a = scale/k, the distance from the threshold to the end, the log-likelihood of m
-//! exceedances is -m ln(k a) + (1/k - 1) S(a), S(a) = sum ln(1 - y/a): one sum per a serves every
-//! k. So the posterior of the end costs a few thousand logarithms. The end is laid out as a =
+//! exceedances is -m ln(k a) + (1/k - 1) S(a), where S(a) = sum ln(1 - y/a). One sum per a serves
+//! every k, so the posterior of the end costs a few thousand logarithms. The end is laid out as a =
 //! max(y) (1 + e^t) for evenly spaced t.
 
 use crate::log_product::log_product;

@@ -31,13 +31,13 @@ pub fn better_fraction(n: u64, confidence: f64) -> Option<f64> {
         .then(|| -((-confidence).ln_1p() / n as f64).exp_m1())
 }
 
-/// The sample sizes at which a campaign asks for the bound: `start`, then every `step` more (the
-/// published iteration, optimal-assignment-evt, section 5.3), or doubling from `start` where `step`
-/// is `None`.
+/// The sample sizes at which a campaign asks for the bound. With a `step`: `start`, then every
+/// `step` more (the published iteration, optimal-assignment-evt, section 5.3). Without: doubling
+/// from `start`.
 ///
 /// Each look is another chance to stop on a bound that is too low by bad luck. Doubling makes few
-/// looks (7 from 500 to 32,000), so that the confidence of the look at which a campaign stops stays
-/// close to the one asked for; a look every 100 runs does not (docs/method/bound.md).
+/// looks (7 from 500 to 32,000). The confidence of the look at which a campaign stops then stays
+/// close to the requested one. With a look every 100 runs it does not (docs/method/bound.md).
 pub fn looks(start: u64, step: Option<u64>) -> impl Iterator<Item = u64> {
     let next = move |&n: &u64| match step {
         Some(step) => n.checked_add(step.max(1)),
@@ -83,14 +83,21 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_number_of_runs_is_the_least_that_suffices(fraction in 1e-6f64..0.9, probability in 0.01f64..0.999) {
+        fn the_number_of_runs_is_the_least_that_suffices(
+            fraction in 1e-6f64..0.9,
+            probability in 0.01f64..0.999,
+        ) {
             let runs = runs_to_capture(fraction, probability).unwrap();
-            prop_assert!(capture_probability(runs, fraction).unwrap() >= probability * (1.0 - 1e-9));
-            prop_assert!(runs == 1 || capture_probability(runs - 1, fraction).unwrap() < probability * (1.0 + 1e-9));
+            let captured = |runs| capture_probability(runs, fraction).unwrap();
+            prop_assert!(captured(runs) >= probability * (1.0 - 1e-9));
+            prop_assert!(runs == 1 || captured(runs - 1) < probability * (1.0 + 1e-9));
         }
 
         #[test]
-        fn the_fraction_that_may_be_better_is_the_one_that_would_have_been_captured(n in 1u64..100_000, confidence in 0.01f64..0.999) {
+        fn the_fraction_that_may_be_better_is_the_one_that_would_have_been_captured(
+            n in 1u64..100_000,
+            confidence in 0.01f64..0.999,
+        ) {
             let fraction = better_fraction(n, confidence).unwrap();
             prop_assert!((capture_probability(n, fraction).unwrap() - confidence).abs() < 1e-9);
         }

@@ -1,4 +1,4 @@
-//! What a reader has to know beside the numbers, and why there may be none.
+//! What a reader has to know in addition to the numbers, and why there may be none.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -84,37 +84,44 @@ impl Diagnostic {
             }
             Self::Saturated { ties } => {
                 format!(
-                    "{ties} values tie at the best and few below it: a saturated resource, and the best is taken for the bound"
+                    "{ties} values tie at the best and few below it: a saturated resource, and the \
+                     best is taken for the bound"
                 )
             }
             Self::Atoms { distinct, n } => {
                 format!(
-                    "{distinct} different values among {n}: measure every assignment instead of estimating, if they are few"
+                    "{distinct} different values among {n}: measure every assignment instead of \
+                     estimating, if they are few"
                 )
             }
             Self::Unstable { ratio } => {
                 format!(
-                    "the far end changes {ratio:.1}-fold with how deep a tail is used: take more runs before trusting it"
+                    "the far end changes {ratio:.1}-fold with how deep a tail is used: take more \
+                     runs before trusting it"
                 )
             }
             Self::PriorDriven { shape } => {
                 format!(
-                    "the sample alone shows no end (shape {shape:+.2}): the bound rests on the prior"
+                    "the sample alone shows no end (shape {shape:+.2}): the bound rests on the \
+                     prior"
                 )
             }
             Self::Few { exceedances, enough } => {
                 format!(
-                    "the tail has {exceedances} values, and {enough} are enough: take more runs before trusting it"
+                    "the tail has {exceedances} values, and {enough} are enough: take more runs \
+                     before trusting it"
                 )
             }
             Self::NotLinear { r_squared } => {
                 format!(
-                    "the mean excess plot is not linear (R² {r_squared:.2}): the tail may not follow the model"
+                    "the mean excess plot is not linear (R² {r_squared:.2}): the tail may not \
+                     follow the model"
                 )
             }
             Self::ThresholdLow { fraction } => {
                 format!(
-                    "{:.1} % of the values lie beyond the threshold; above 5 % the bulk biases the tail",
+                    "{:.1} % of the values lie beyond the threshold; above 5 % the bulk biases the \
+                     tail",
                     100.0 * fraction
                 )
             }
@@ -242,11 +249,13 @@ impl Refusal {
                 format!("no threshold leaves {needed} values within the top 5 % of {n}")
             }
             Self::NoEnd { threshold, exceedances, shape, .. } => format!(
-                "the fitted shape is {shape:+.3}, not below 0: the {exceedances} values beyond {} show no end",
+                "the fitted shape is {shape:+.3}, not below 0: the {exceedances} values beyond {} \
+                 show no end",
                 value(threshold)
             ),
             Self::NoMaximum { threshold, exceedances } => format!(
-                "the likelihood of the {exceedances} values beyond {} has no maximum: they crowd at the best value",
+                "the likelihood of the {exceedances} values beyond {} has no maximum: they crowd \
+                 at the best value",
                 value(threshold)
             ),
             Self::Range => "the differences of the values leave the range of 64-bit numbers".into(),

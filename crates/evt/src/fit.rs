@@ -1,9 +1,9 @@
 //! Maximum likelihood of the generalized Pareto distribution.
 //!
 //! With θ = -shape/scale the likelihood's maximum over the shape is known for each θ: shape(θ) =
-//! mean ln(1 - θ y) (Davison 1984; Grimshaw, Technometrics 35, 1993). So two dimensions become one,
-//! θ below 1/max(y), positive for a distribution with an end and negative for a heavy tail, which
-//! is scanned and refined; no starting point can mislead it. Newton steps on both parameters then
+//! mean ln(1 - θ y) (Davison 1984; Grimshaw, Technometrics 35, 1993). So two dimensions become one:
+//! θ below 1/max(y), positive for a distribution with an end and negative for a heavy tail. It is
+//! scanned and refined, so no starting point can mislead it. Newton steps on both parameters then
 //! give the last digits, and the observed information there the covariance.
 
 use crate::Gpd;
@@ -42,8 +42,8 @@ const GOLDEN_STEPS: usize = 28;
 const FARTHEST: f64 = 34.0;
 
 /// Fits exceedances (finite, above 0). `None` for fewer than two values, for values outside that
-/// range, and where the likelihood has no maximum with shape > -1: it then grows without limit as
-/// the end approaches the largest value.
+/// range, and where the likelihood has no maximum with shape > -1. In that case it grows without
+/// limit as the end approaches the largest value.
 pub fn fit(exceedances: &[f64]) -> Option<Fit> {
     let valid = exceedances.len() > 1 && exceedances.iter().all(|y| y.is_finite() && *y > 0.0);
     let mean = exceedances.iter().sum::<f64>() / exceedances.len() as f64;
@@ -248,7 +248,9 @@ mod tests {
     proptest! {
         #[test]
         fn no_other_distribution_is_likelier(
-            values in prop::collection::vec(0.001f64..1.0, 5..60), shape in -0.99f64..3.0, scale in 0.01f64..3.0,
+            values in prop::collection::vec(0.001f64..1.0, 5..60),
+            shape in -0.99f64..3.0,
+            scale in 0.01f64..3.0,
         ) {
             if let Some(found) = fit(&values) {
                 let other = Gpd::new(shape, scale).unwrap().log_likelihood(&values);
@@ -265,7 +267,10 @@ mod tests {
             match (fit(&values), fit(&scaled)) {
                 (Some(a), Some(b)) => {
                     prop_assert!((a.gpd.shape() - b.gpd.shape()).abs() < 1e-5, "{a:?} {b:?}");
-                    prop_assert!((a.gpd.scale() * unit / b.gpd.scale() - 1.0).abs() < 1e-5, "{a:?} {b:?}");
+                    prop_assert!(
+                        (a.gpd.scale() * unit / b.gpd.scale() - 1.0).abs() < 1e-5,
+                        "{a:?} {b:?}"
+                    );
                 }
                 (a, b) => prop_assert_eq!(a.is_some(), b.is_some()),
             }

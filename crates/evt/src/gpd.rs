@@ -1,9 +1,9 @@
 //! The generalized Pareto distribution.
 //!
 //! Distribution function G(y) = 1 - (1 + shape y / scale)^(-1/shape) for y >= 0, and 1 - exp(-y /
-//! scale) at shape 0 (optimal-assignment-evt, theorem 1). With shape < 0 it ends at -scale/shape;
-//! the density vanishes there for shape > -1, is uniform at -1, and below -1 it grows without
-//! limit, which is why no fit goes there.
+//! scale) at shape 0 (optimal-assignment-evt, theorem 1). With shape < 0 it ends at -scale/shape.
+//! The density vanishes there for shape > -1 and is uniform at -1. Below -1 it grows without limit,
+//! which is why no fit goes there.
 
 use serde::{Deserialize, Serialize};
 
@@ -121,7 +121,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_quantile_inverts_the_distribution(shape in -0.99f64..2.0, scale in 1e-3f64..1e3, p in 0.0f64..0.999) {
+        fn the_quantile_inverts_the_distribution(
+            shape in -0.99f64..2.0,
+            scale in 1e-3f64..1e3,
+            p in 0.0f64..0.999,
+        ) {
             let gpd = Gpd::new(shape, scale).unwrap();
             prop_assert!((gpd.cdf(gpd.quantile(p).unwrap()) - p).abs() < 1e-9);
         }

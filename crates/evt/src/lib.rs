@@ -5,8 +5,8 @@
 //! *Performance*: a number, higher is better. *UPB*: the upper performance bound, the performance
 //! of the best of all assignments. *Threshold* u: only values above it are used. *Exceedance*: such
 //! a value minus u. *GPD*: the generalized Pareto distribution, to which exceedances over a high
-//! threshold tend (peaks over threshold, POT). With shape < 0 it ends at `u - scale/shape`, the UPB.
-//! *Gap*: (UPB - best)/UPB, what the best so far may still lack.
+//! threshold tend (peaks over threshold, POT). With shape < 0 it ends at `u - scale/shape`, the
+//! UPB. *Gap*: (UPB - best)/UPB, what the best so far may still lack.
 //!
 //! # Questions and answers
 //!
@@ -19,9 +19,9 @@
 //!
 //! # Limits
 //!
-//! The answer concerns the values as measured: the noise of a measurement adds to the best value and
-//! to the bound. No sample shows assignments that are far better than the rest but too rare to be
-//! drawn; [`better_fraction`] bounds how rare.
+//! The answer concerns the values as measured: the noise of a measurement adds to the best value
+//! and to the bound. No sample shows assignments that are far better than the rest but too rare to
+//! be drawn; [`better_fraction`] bounds how rare.
 //!
 //! # Source
 //!

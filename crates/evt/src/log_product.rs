@@ -1,8 +1,8 @@
 //! The sum of many logarithms, with a sixteenth of the logarithms.
 
 /// The logarithm of the product of `factors`, each in [1e-17, 1e17]: sixteen are multiplied before
-/// one logarithm is taken, which stays within the range of an f64 and costs no more than the
-/// rounding of sixteen products.
+/// one logarithm is taken. Their product stays within the range of an f64 and costs no more than
+/// the rounding of sixteen products.
 pub(crate) fn log_product(mut factors: impl Iterator<Item = f64>) -> f64 {
     let mut sum = 0.0;
     loop {

@@ -3,10 +3,10 @@
 //! e(u) is the mean of x - u over the values x above u. For a GPD it is a straight line in u with
 //! slope shape/(1 - shape) (optimal-assignment-evt, section 3.3.2, step 2). The paper picks the
 //! threshold by eye: the plot to its right should be roughly straight, and at most 5 % of the
-//! sample may exceed it. Here the eye is a weighted line: points weigh as many exceedances as they
-//! average, points of fewer than 5 are left out as noise, and the lowest threshold under the 5 %
-//! cap at which the line explains 90 % of the variation is taken; when there is none, the lowest
-//! under the cap, and this is said.
+//! sample may exceed it. Here a weighted line replaces the eye. Points weigh as many exceedances as
+//! they average; points of fewer than 5 are left out as noise. The threshold is the lowest one
+//! under the 5 % cap at which the line explains 90 % of the variation. If there is none, it is the
+//! lowest under the cap, with a note.
 
 use crate::Sample;
 
@@ -103,7 +103,7 @@ impl Line {
         self.yy += weight * dy * (y - self.mean[1]);
     }
 
-    /// 1 for points on a line; 0 where no line can be told.
+    /// 1 for points on a line; 0 where there is no line.
     fn r_squared(&self) -> f64 {
         let share = (self.xy / self.xx) * (self.xy / self.yy);
         if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 }

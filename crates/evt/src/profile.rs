@@ -1,10 +1,10 @@
 //! The published estimator: maximum likelihood and the profile likelihood of the end.
 //!
-//! optimal-assignment-evt, section 3.3.2, steps 3 and 4. The likelihood is written in (shape, UPB);
-//! its maximum over the shape for each UPB is the profile L*(UPB), here in closed form: with a =
-//! UPB - u and S(a) = sum ln(1 - y/a), the best k = -shape is -S/m, kept at 1 or below (beyond it
-//! the likelihood has no maximum), so L* = -m ln(k a) + (1/k - 1) S. By Wilks' theorem the interval
-//! at confidence c is where L* is within half the c-quantile of chi-square (1 degree of freedom) of
+//! optimal-assignment-evt, section 3.3.2, steps 3 and 4. The likelihood is written in (shape, UPB).
+//! Its maximum over the shape for each UPB is the profile L*(UPB), here in closed form. With a =
+//! UPB - u and S(a) = sum ln(1 - y/a), the best k = -shape is -S/m, at most 1: beyond that the
+//! likelihood has no maximum. So L* = -m ln(k a) + (1/k - 1) S. By Wilks' theorem the interval at
+//! confidence c is where L* is within half the c-quantile of chi-square (1 degree of freedom) of
 //! its maximum. As UPB grows, L* tends to the likelihood of the exponential distribution: where
 //! that is inside, the interval has no upper end.
 

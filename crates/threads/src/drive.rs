@@ -27,8 +27,8 @@ impl Attempt {
             Some(first) => Err(MeasureError::new(
                 Retry::Same,
                 format!(
-                    "with {} threads its speed is told by {}, before it was by {}, and these do not compare: \
-                     run the search again, or name a --metric",
+                    "with {} threads its speed is told by {}, before it was by {}, and these do \
+                     not compare: run the search again, or name a --metric",
                     self.probe.threads, progress.measure, first.measure
                 ),
             )),
@@ -196,8 +196,8 @@ mod tests {
     #[test]
     fn a_step_that_starts_the_same_program_is_no_saturation() {
         let formula: Formula = "3+4n".parse().unwrap();
-        let span = ThreadRange { min: 1, max: 30, step: 4 };
-        let search = Reinforcer::new(span, 24, Thresholds::scaled(span.step, 24)).unwrap();
+        let range = ThreadRange { min: 1, max: 30, step: 4 };
+        let search = Reinforcer::new(range, 24, Thresholds::scaled(range.step, 24)).unwrap();
         let found = drive_published(
             search,
             &mut Busy,
@@ -213,8 +213,8 @@ mod tests {
 
     #[test]
     fn where_all_numbers_start_the_same_program_it_is_chosen() {
-        let span = ThreadRange { min: 1, max: 6, step: 2 };
-        let search = Reinforcer::new(span, 24, Thresholds::scaled(span.step, 24)).unwrap();
+        let range = ThreadRange { min: 1, max: 6, step: 2 };
+        let search = Reinforcer::new(range, 24, Thresholds::scaled(range.step, 24)).unwrap();
         let found = drive_published(search, &mut Busy, |_| 1, Duration::from_millis(1)).unwrap();
         assert_eq!((found.parameter, found.attempts.len()), (1, 1));
     }

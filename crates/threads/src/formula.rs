@@ -1,9 +1,9 @@
 //! How many threads a program makes for its parameter, and back.
 //!
 //! A search counts in threads; a program takes a parameter n. The published programs make `1 + n`,
-//! `1 + n + 1`, `1 + (n - 1)` or, as a pipeline of four pools, `1 + (1 + n + n + n + n + 1)` threads
-//! (paper, Table II). A [`Formula`] is such an expression: whole numbers, `n`, `+`, `-`, `*`
-//! and parentheses; a number right before `n` or a parenthesis multiplies it.
+//! `1 + n + 1`, `1 + (n - 1)` or, as a pipeline of four pools, `1 + (1 + n + n + n + n + 1)`
+//! threads (paper, Table II). A [`Formula`] is such an expression: whole numbers, `n`, `+`, `-`,
+//! `*` and parentheses; a number right before `n` or a parenthesis multiplies it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -20,7 +20,8 @@ pub struct Formula {
 /// Why a text is no formula.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "'{text}' does not say how many threads there are for n: {reason}; write it as 1+n, 1+4*n or 1+(n-1)"
+    "'{text}' does not say how many threads there are for n: {reason}; write it as 1+n, 1+4*n or \
+     1+(n-1)"
 )]
 pub struct FormulaError {
     text: String,
@@ -218,7 +219,8 @@ mod tests {
     }
 
     proptest! {
-        /// The parameter for a number of threads is the largest that does not make more, where n makes several.
+        /// The parameter for a number of threads is the largest that does not make more, where n
+        /// makes several.
         #[test]
         fn convert_is_the_inverse(constant in 0u32..20, slope in 2u32..9, threads in 1u32..500) {
             let formula = formula(&format!("{constant}+{slope}n"));

@@ -19,8 +19,8 @@
 //!
 //! More threads than contexts may also be a little faster: smaller shares of the work even out, and
 //! a context whose thread waits has another one (C. Iancu, S. Hofmeyr, F. Blagojević, Y. Zheng,
-//! "Oversubscription on multicore processors", IPDPS 2010). Where threads wait for each other, turns
-//! have to be even: 36 threads on 24 contexts take as many turns as 48.
+//! "Oversubscription on multicore processors", IPDPS 2010). Where threads wait for each other,
+//! turns have to be even: 36 threads on 24 contexts take as many turns as 48.
 
 /// One possible law.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -23,8 +23,8 @@
 //! scatter is unknown, or known from a handful of probes, the change is only possible
 //! ([`PhaseChange::sure`]).
 //!
-//! Limits: a number probed once shows no change. A program that is started anew for each probe shows
-//! the same part of its run each time, and nothing later.
+//! Limits: a number probed once shows no change. A program that is started anew for each probe
+//! shows the same part of its run each time, and nothing later.
 
 use crate::Attempt;
 use pinwise_measure::Probe;

@@ -7,14 +7,14 @@
 //! ```
 //!
 //! The level is unknown: a normal distribution too wide to matter. The law is one of several. The
-//! departure from it is normal with one of several covariances. So a wrong law cannot hide where the
-//! best candidate is, because enough measurements outvote it.
+//! departure from it is normal with one of several covariances. So a wrong law cannot hide where
+//! the best candidate is, because enough measurements outvote it.
 //!
-//! Each combination of law and covariance is a hypothesis. Given the measurements, each predicts all
-//! speeds (regression of a normal process, C. E. Rasmussen, C. K. I. Williams, "Gaussian Processes
-//! for Machine Learning", MIT Press 2006, section 2.2). It is as likely as it made the measurements
-//! (section 5.4.1). Predictions are averaged with these weights, and their disagreement is part of
-//! the uncertainty.
+//! Each combination of law and covariance is a hypothesis. Given the measurements, each predicts
+//! all speeds (regression of a normal process, C. E. Rasmussen, C. K. I. Williams, "Gaussian
+//! Processes for Machine Learning", MIT Press 2006, section 2.2). It is as likely as it made the
+//! measurements (section 5.4.1). Predictions are averaged with these weights, and their
+//! disagreement is part of the uncertainty.
 
 use crate::cholesky::Matrix;
 use pinwise_topology::Random;

@@ -2,17 +2,21 @@
 //!
 //! ```text
 //! FindN() {
-//!   Tbest ← Tmin; Nbest ← Convert(Tbest); Pbest ← profile of a 100 milliseconds run with parameter Nbest.
-//!   Ttry ← Tmin + Tstep; Ntry ← Convert(Ttry); Ptry ← profile of a 100 milliseconds run with parameter Ntry.
+//!   Tbest ← Tmin; Nbest ← Convert(Tbest)
+//!   Pbest ← profile of a 100 milliseconds run with parameter Nbest
+//!   Ttry ← Tmin + Tstep; Ntry ← Convert(Ttry)
+//!   Ptry ← profile of a 100 milliseconds run with parameter Ntry
 //!   loop
 //!     if Terminate(Pbest, Ptry) = true then return(Nbest)
 //!     else
 //!       Tbest ← Ttry; Nbest ← Ntry; Pbest ← Ptry
-//!       Ttry ← ComputeNextT(Pbest, Ptry); Ntry ← Convert(Ttry); Ptry ← profile of a 100 milliseconds run with parameter Ntry.
+//!       Ttry ← ComputeNextT(Pbest, Ptry); Ntry ← Convert(Ttry)
+//!       Ptry ← profile of a 100 milliseconds run with parameter Ntry
 //! }
 //! ComputeNextT(Pbest, Ptry) {
 //!   if Ttry ≤ NumCores then
-//!     if low(Ptry.LOCK) or low(Ptry.ΔVCX_RATE) or (high(Ptry.LOCK) and low(Ptry.ΔLOCK)) then ΔT = Tstep else ΔT = Tstep/2
+//!     if low(Ptry.LOCK) or low(Ptry.ΔVCX_RATE) or (high(Ptry.LOCK) and low(Ptry.ΔLOCK))
+//!       then ΔT = Tstep else ΔT = Tstep/2
 //!   else
 //!     if low(Ptry.LOCK) or low(Ptry.ΔMIGR_RATE) then ΔT = Tstep else ΔT = Tstep/2
 //!   return(minimum(Ttry + ΔT, Tmax))
@@ -20,7 +24,8 @@
 //! Terminate(Pbest, Ptry) {
 //!   if low(Ptry.ΔCPU_UTIL) then return(true)
 //!   if high(Ptry.LOCK) then
-//!     if high(Ptry.ΔLOCK) or Ttry ≤ NumCores and high(Ptry.ΔVCX_RATE) or Ttry > NumCores and high(Ptry.ΔMIGR_RATE)
+//!     if high(Ptry.ΔLOCK) or Ttry ≤ NumCores and high(Ptry.ΔVCX_RATE)
+//!       or Ttry > NumCores and high(Ptry.ΔMIGR_RATE)
 //!       then return(true)
 //!   if Ttry = Tmax then Tbest ← Ttry; Nbest ← Ntry; return(true)
 //!   return(false)
@@ -77,7 +82,7 @@ pub enum Next {
 /// The search: a pure function of its observations.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reinforcer {
-    span: ThreadRange,
+    range: ThreadRange,
     contexts: u32,
     thresholds: Thresholds,
     best: Option<(u32, Profile)>,
@@ -92,14 +97,14 @@ struct Comparison {
 }
 
 impl Reinforcer {
-    /// A search on a machine of `contexts` contexts. Error: a span without numbers or steps.
+    /// A search on a machine of `contexts` contexts. Error: a range without numbers or steps.
     pub fn new(
-        span: ThreadRange,
+        range: ThreadRange,
         contexts: u32,
         thresholds: Thresholds,
     ) -> Result<Self, ThreadRangeError> {
-        let span = span.check(2)?;
-        Ok(Self { span, contexts, thresholds, best: None, next: Next::Try(span.min) })
+        let range = range.check(2)?;
+        Ok(Self { range, contexts, thresholds, best: None, next: Next::Try(range.min) })
     }
 
     /// What to do next; the same until the next observation.
@@ -112,10 +117,10 @@ impl Reinforcer {
     /// step changes the parameter.)
     pub fn pass(&mut self) -> Next {
         if let (Next::Try(threads), Some((best, _))) = (self.next, self.best) {
-            self.next = if threads == self.span.max {
+            self.next = if threads == self.range.max {
                 Next::Stop(Choice { threads: best, reason: Reason::MostThreads })
             } else {
-                Next::Try((threads + self.span.step).min(self.span.max))
+                Next::Try((threads + self.range.step).min(self.range.max))
             };
         }
         self.next
@@ -125,12 +130,12 @@ impl Reinforcer {
     pub fn observe(&mut self, profile: Profile) -> Next {
         let Next::Try(threads) = self.next else { return self.next };
         self.next = match self.best {
-            // The figure takes Tmin + Tstep for granted; a span shorter than a step ends at its
+            // The figure takes Tmin + Tstep for granted; a range shorter than a step ends at its
             // end.
-            None if threads == self.span.max => {
+            None if threads == self.range.max => {
                 Next::Stop(Choice { threads, reason: Reason::MostThreads })
             }
-            None => Next::Try((threads + self.span.step).min(self.span.max)),
+            None => Next::Try((threads + self.range.step).min(self.range.max)),
             Some((best, before)) => {
                 let seen =
                     Comparison { threads, lock: profile.lock, delta: difference(profile, before) };
@@ -172,7 +177,7 @@ impl Reinforcer {
             }
         }
         // "terminate if no more threads can be created"
-        (seen.threads == self.span.max).then_some(Reason::MostThreads)
+        (seen.threads == self.range.max).then_some(Reason::MostThreads)
     }
 
     fn compute_next(&self, seen: &Comparison) -> u32 {
@@ -185,8 +190,8 @@ impl Reinforcer {
         } else {
             low_lock || seen.delta.migr_rate < high.delta_migr_rate
         };
-        let step = if slow { self.span.step } else { self.span.step / 2 };
-        (seen.threads + step).min(self.span.max)
+        let step = if slow { self.range.step } else { self.range.step / 2 };
+        (seen.threads + step).min(self.range.max)
     }
 }
 

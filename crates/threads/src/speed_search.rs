@@ -28,8 +28,8 @@
 //! when the next probe would exceed the allowed number of probes or time.
 //!
 //! **Numbers that make the same threads.** Where several numbers make the largest count of threads
-//! observed, the greatest candidate is probed once. If it makes no more either, all of them are one,
-//! the least of them, and greater ones are no candidates any more ([`ThreadCeiling`]).
+//! observed, the greatest candidate is probed once. If it makes no more either, all of them are
+//! one, the least of them, and greater ones are no candidates any more ([`ThreadCeiling`]).
 //!
 //! Limits: a short probe shows neither what comes later in a run (see [`crate::PhaseChange`]), nor
 //! how a fixed number of pieces divides among the threads at its end. If that number is known,
@@ -68,7 +68,11 @@ pub enum SpeedSearchError {
     #[error("no numbers of threads to choose from: they have to be ascending, each at least 1")]
     Candidates,
     /// A probe saw no progress.
-    #[error("with {threads} threads nothing got done in {:.2} s: nothing to compare; probe longer (--probe), or begin later (--after)", cost.as_secs_f64())]
+    #[error(
+        "with {threads} threads nothing got done in {:.2} s: nothing to compare; probe longer \
+         (--probe), or begin later (--after)",
+        cost.as_secs_f64()
+    )]
     Idle {
         /// With how many threads.
         threads: u32,
@@ -77,7 +81,8 @@ pub enum SpeedSearchError {
     },
     /// A probe tells no progress at all.
     #[error(
-        "how fast the program gets on cannot be told with {threads} threads: name a metric, or use the search that needs none (--method reinforcer)"
+        "how fast the program gets on cannot be told with {threads} threads: name a metric, or use \
+         the search that needs none (--method reinforcer)"
     )]
     Blind {
         /// With how many threads.
@@ -218,8 +223,8 @@ impl SpeedSearch {
         Posterior::new(&self.prior, &self.readings()).shifted(&ends)
     }
 
-    /// What `posterior` says, with what no probe can tell: in which of two ways turns are taken at the
-    /// end of a run.
+    /// What `posterior` says, with what no probe can tell: in which of two ways turns are taken at
+    /// the end of a run.
     fn verdict(&self, posterior: &Posterior) -> Verdict {
         let ends: Vec<f64> = self.ends.iter().map(Evenness::deviation).collect();
         Verdict::new(&self.question, posterior, &ends, |place| self.times(place))

@@ -4,8 +4,8 @@
 //! The numbers are gone through in rounds, so that changes of the machine affect all of them. A
 //! number's speed is the mean of its probes. The choice is the fewest threads within a tolerance of
 //! the fastest. Its uncertainty follows from what numbers and rounds do not explain: the logarithm
-//! of a speed is the sum of a term for its number, one for its round, and an error (two-way analysis
-//! of variance without interaction).
+//! of a speed is the sum of a term for its number, one for its round, and an error (two-way
+//! analysis of variance without interaction).
 
 use crate::Attempt;
 use crate::advice::Advice;
@@ -78,7 +78,8 @@ pub fn sweep(
                 MeasureError::new(
                     Retry::Never,
                     format!(
-                        "how fast the program gets on with {asked} threads cannot be told: name a metric"
+                        "how fast the program gets on with {asked} threads cannot be told: name a \
+                         metric"
                     ),
                 )
             };

@@ -17,20 +17,22 @@ pub struct ThreadRange {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ThreadRangeError {
     /// There are none, or steps are too small.
-    #[error("no search from {} to {} threads in steps of {}: the first has to be at least 1, the last at least the first, the step at least {least}",
-        .span.min, .span.max, .span.step)]
+    #[error("no search from {} to {} threads in steps of {}: the first has to be at least 1, the \
+             last at least the first, the step at least {least}",
+        .range.min, .range.max, .range.step)]
     Unsound {
         /// The numbers.
-        span: ThreadRange,
+        range: ThreadRange,
         /// The smallest step.
         least: u32,
     },
     /// More than [`ThreadRange::MOST`].
-    #[error("from {} to {} threads in steps of {} are {numbers} numbers, and {} are searched at most: take steps of {step}",
-        .span.min, .span.max, .span.step, ThreadRange::MOST)]
+    #[error("from {} to {} threads in steps of {} are {numbers} numbers, and {} are searched at \
+             most: take steps of {step}",
+        .range.min, .range.max, .range.step, ThreadRange::MOST)]
     Many {
         /// The numbers.
-        span: ThreadRange,
+        range: ThreadRange,
         /// How many they are.
         numbers: u32,
         /// The smallest step with which they are few enough.
@@ -57,13 +59,13 @@ impl ThreadRange {
     /// or more.
     pub fn check(self, least: u32) -> Result<Self, ThreadRangeError> {
         if self.min == 0 || self.max < self.min || self.step < least.max(1) {
-            return Err(ThreadRangeError::Unsound { span: self, least });
+            return Err(ThreadRangeError::Unsound { range: self, least });
         }
         let steps = |step: u32| (self.max - self.min) / step;
         if steps(self.step) >= Self::MOST {
             let numbers = steps(self.step).saturating_add(1);
             return Err(ThreadRangeError::Many {
-                span: self,
+                range: self,
                 numbers,
                 step: steps(Self::MOST) + 1,
             });
@@ -138,10 +140,10 @@ mod tests {
 
     #[test]
     fn the_error_names_the_least_step_of_the_search_it_is_for() {
-        let span = ThreadRange { min: 4, max: 2, step: 1 };
-        assert!(span.check(1).unwrap_err().to_string().ends_with("the step at least 1"));
+        let range = ThreadRange { min: 4, max: 2, step: 1 };
+        assert!(range.check(1).unwrap_err().to_string().ends_with("the step at least 1"));
         assert!(
-            ThreadRange { max: 9, ..span }
+            ThreadRange { max: 9, ..range }
                 .check(2)
                 .unwrap_err()
                 .to_string()
@@ -160,14 +162,20 @@ mod tests {
     proptest! {
         #[test]
         fn candidates_ascend_and_each_starts_another_program(
-            constant in 0u32..9, slope in 0u32..6, min in 1u32..40, more in 0u32..90, step in 1u32..9,
+            constant in 0u32..9,
+            slope in 0u32..6,
+            min in 1u32..40,
+            more in 0u32..90,
+            step in 1u32..9,
         ) {
             let formula: Formula = format!("{constant}+{slope}n").parse().unwrap();
             let all = candidates(&formula.to_string(), min, min + more, step);
-            prop_assert!(all.iter().all(|threads| (min..=min + more).contains(threads)), "{:?}", all);
+            let range = min..=min + more;
+            prop_assert!(all.iter().all(|threads| range.contains(threads)), "{all:?}");
             prop_assert!(slope > 1 || !all.is_empty());
             let of = |threads: &u32| formula.parameter(*threads);
-            prop_assert!(all.windows(2).all(|pair| pair[0] < pair[1] && of(&pair[0]) < of(&pair[1])), "{:?}", all);
+            let ascend = |pair: &[u32]| pair[0] < pair[1] && of(&pair[0]) < of(&pair[1]);
+            prop_assert!(all.windows(2).all(ascend), "{all:?}");
         }
     }
 }

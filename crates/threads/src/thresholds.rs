@@ -1,11 +1,11 @@
 //! What counts as high, and where that comes from.
 //!
-//! The paper gives no numbers, but a procedure. Three programs on small inputs were run with growing
-//! numbers of threads, and "the threshold values were chosen such that after reaching the threshold
-//! value, the value of the profile characteristic became more sensitive to the number of threads and
-//! showed a rapid increase". Each program is for one characteristic: "for fluidanimate both LOCK and
-//! MIGR_RATE are important; for facesim VCX_RATE is important; and for blackscholes CPU_UTIL is
-//! important".
+//! The paper gives no numbers, but a procedure. Three programs on small inputs were run with
+//! growing numbers of threads, and "the threshold values were chosen such that after reaching the
+//! threshold value, the value of the profile characteristic became more sensitive to the number of
+//! threads and showed a rapid increase". Each program is for one characteristic: "for fluidanimate
+//! both LOCK and MIGR_RATE are important; for facesim VCX_RATE is important; and for blackscholes
+//! CPU_UTIL is important".
 //!
 //! [`calibrate`] makes that a rule. Two straight lines that meet describe the characteristic of its
 //! example against the number of threads (least squares over all meeting points). A Δ threshold is
@@ -127,18 +127,18 @@ pub struct CalibrationError {
     pub reason: &'static str,
 }
 
-/// Thresholds for searches over `span` on `contexts` contexts, from the curve of each example: one
+/// Thresholds for searches over `range` on `contexts` contexts, from the curve of each example: one
 /// for locks, one for switches, one for parallelism. VCX_RATE is looked at up to as many threads as
 /// contexts, MIGR_RATE from there on, as the search does; LOCK and CPU_UTIL over all. Errors: fewer
 /// than four numbers of threads to look at, or a characteristic that grows nowhere.
 pub fn calibrate(
-    span: ThreadRange,
+    range: ThreadRange,
     contexts: u32,
     locks: &Curve,
     switches: &Curve,
     parallelism: &Curve,
 ) -> Result<Thresholds, CalibrationError> {
-    let step = f64::from(span.step);
+    let step = f64::from(range.step);
     let knee =
         |example, characteristic, curve: &Curve, from: u32, to: u32, value: fn(&Profile) -> f64| {
             let inside = curve.0.iter().filter(|(threads, _)| (from..=to).contains(threads));

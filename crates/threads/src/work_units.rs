@@ -1,16 +1,16 @@
 //! How a fixed number of equal pieces of work divides among threads.
 //!
-//! A run of 128 files, frames or options that are dealt out evenly ends when the last thread with the
-//! most pieces does. With 25 threads three have six pieces, the others five, and the run takes six
-//! turns as with 22.
+//! A run of 128 files, frames or options that are dealt out evenly ends when the last thread with
+//! the most pieces does. With 25 threads three have six pieces, the others five, and the run takes
+//! six turns as with 22.
 //!
-//! Threads beyond the contexts take turns, and the fairness of these decides what is left over at the
-//! end. Where all threads get the same share of the contexts, 32 and 64 threads (four and two pieces
-//! each) end alike. Where shares differ by chance, as those of run queues of different lengths do (T.
-//! Li, D. Baumberger, S. Hahn, "Efficient and scalable multiprocessor fair scheduling using
-//! distributed weighted round-robin", PPoPP 2009), the last threads of 32 have more left to do alone
-//! than those of 64: many small shares end more evenly than few large ones. Which it will be is
-//! unknown, and both count as equally likely.
+//! Threads beyond the contexts take turns, and the fairness of these decides what is left over at
+//! the end. Where all threads get the same share of the contexts, 32 and 64 threads (four and two
+//! pieces each) end alike. Where shares differ by chance, as those of run queues of different
+//! lengths do (T. Li, D. Baumberger, S. Hahn, "Efficient and scalable multiprocessor fair
+//! scheduling using distributed weighted round-robin", PPoPP 2009), the last threads of 32 have
+//! more left to do alone than those of 64: many small shares end more evenly than few large ones.
+//! Which it will be is unknown, and both count as equally likely.
 
 use crate::posterior::normal;
 use pinwise_topology::Random;
@@ -204,10 +204,14 @@ mod tests {
     }
 
     proptest! {
-        /// Nobody is faster than all contexts at work all the time, nor than the longest share of one thread; and it is what its definition says.
+        /// Nobody is faster than all contexts at work all the time, nor than the longest share of
+        /// one thread; and it is what its definition says.
         #[test]
         fn no_run_is_shorter_than_its_work(
-            pieces in 1u32..300, contexts in 1u32..40, shares in prop::collection::vec(0.5f64..2.0, 1..100), alike in any::<bool>(),
+            pieces in 1u32..300,
+            contexts in 1u32..40,
+            shares in prop::collection::vec(0.5f64..2.0, 1..100),
+            alike in any::<bool>(),
         ) {
             let shares: Vec<f64> = if alike { vec![1.0; shares.len()] } else { shares };
             let threads = shares.len() as u32;

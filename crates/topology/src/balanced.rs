@@ -3,11 +3,10 @@
 
 use crate::{Assignment, Random, SharingTree};
 
-/// Threads spread evenly: one after the other, in random order, each to the least loaded context;
-/// first the least loaded of the largest domains, then of those within it; chance decides between
-/// equals. A context holds a second thread when all hold one. (blackbox-scheduler, section 4.4: so
-/// do Linux and Solaris, and which threads end up together is left to chance.) Not in
-/// canonical form.
+/// Threads spread evenly: in random order, each goes to the least loaded of the largest domains,
+/// then of those within it, down to a context. Chance decides between equals. A context holds a
+/// second thread when all hold one. Linux and Solaris do the same, and chance decides which threads
+/// end up together (blackbox-scheduler, section 4.4). Not in canonical form.
 ///
 /// # Panics
 /// If the tree has no contexts and there are threads.

@@ -298,7 +298,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_set_survives_every_form(cpus in proptest::collection::btree_set(0u32..600, 0..40)) {
+        fn every_set_survives_every_form(
+            cpus in proptest::collection::btree_set(0u32..600, 0..40),
+        ) {
             let set: CpuSet = cpus.iter().map(|&cpu| CpuId(cpu)).collect();
             prop_assert_eq!(set.len(), cpus.len());
             let evens: CpuSet = set.iter().filter(|cpu| cpu.0 % 2 == 0).collect();

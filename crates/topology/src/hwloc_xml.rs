@@ -1,7 +1,7 @@
 //! A machine from hwloc's XML, as `lstopo --of xml` writes it (versions 2 and 3).
 //!
-//! The format: nested `object` elements, each with a `type` and its contexts as a `cpuset` mask;
-//! NUMA nodes are children of the object they are local to; `distances2` and `cpukind` follow. What
+//! The format: nested `object` elements, each with a `type` and its contexts as a `cpuset` mask.
+//! NUMA nodes are children of the object they are local to. `distances2` and `cpukind` follow. What
 //! an object contains is taken from its cpuset, as hwloc defines it. Devices, `Misc` objects and
 //! memory-side caches say nothing about sharing between contexts and are passed over.
 //!
@@ -361,10 +361,14 @@ mod tests {
 
     #[test]
     fn devices_and_misc_objects_are_passed_over() {
-        let text = "<topology version=\"3.0\"><object type=\"Machine\" cpuset=\"0x3\" complete_cpuset=\"0x7\">\
-            <object type=\"Package\" os_index=\"-1\" cpuset=\"0x3\"><info name=\"CPUModel\" value=\"A  B\"/>\
-            <object type=\"PU\" os_index=\"0\" cpuset=\"0x1\"/><object type=\"PU\" os_index=\"1\" cpuset=\"0x2\"/>\
-            <object type=\"Bridge\"><object type=\"PCIDev\"/></object><object type=\"Misc\"/></object></object></topology>";
+        let text = "<topology version=\"3.0\">\
+            <object type=\"Machine\" cpuset=\"0x3\" complete_cpuset=\"0x7\">\
+            <object type=\"Package\" os_index=\"-1\" cpuset=\"0x3\">\
+            <info name=\"CPUModel\" value=\"A  B\"/>\
+            <object type=\"PU\" os_index=\"0\" cpuset=\"0x1\"/>\
+            <object type=\"PU\" os_index=\"1\" cpuset=\"0x2\"/>\
+            <object type=\"Bridge\"><object type=\"PCIDev\"/></object>\
+            <object type=\"Misc\"/></object></object></topology>";
         let machine = Machine::from_hwloc_xml(text).unwrap();
         assert_eq!(
             (machine.name.as_str(), machine.contexts.len(), machine.numa.len()),

@@ -1,8 +1,8 @@
 //! The kinds of cores of a hybrid machine.
 //!
-//! Contexts are of one kind if they agree in all the kernel tells of them: the PMU that counts
-//! their events (`cpu_core`, `cpu_atom`), `cpu_capacity`, base and maximum frequency. A property
-//! that is not known of every context says nothing.
+//! Contexts are of one kind if they agree in everything the kernel reports about them: the PMU that
+//! counts their events (`cpu_core`, `cpu_atom`), `cpu_capacity`, base and maximum frequency. A
+//! property that is not known of every context says nothing.
 //!
 //! Maximum frequencies alone mislead: Turbo Boost Max 3.0 and AMD's preferred cores lift a few
 //! cores of one kind by some percent. Contexts of equal base frequency whose maxima differ by less
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 /// Spread of maximum frequencies within one kind: largest / smallest below this.
 const ALIKE: f64 = 1.1;
 
-/// What is told of a kind of core.
+/// What is known about a kind of core.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Traits {
     /// The kernel's or hwloc's name of it.

@@ -1,18 +1,18 @@
 //! Core-to-core latencies: what a machine's contexts reveal of its structure by how long a cache
 //! line takes between them.
 //!
-//! *Latency from A to B*: the time a cache line that A has just written takes to be B's, in
-//! nanoseconds or processor cycles; one way, that is half a round trip. A [`LatencyMatrix`] has one
-//! for each ordered pair of contexts, with gaps where nothing is known.
+//! *Latency from A to B*: the time until B has a cache line that A has just written, in nanoseconds
+//! or processor cycles. It is one way: half a round trip. A [`LatencyMatrix`] has one for each
+//! ordered pair of contexts, with gaps where nothing is known.
 //!
 //! **From latencies to levels.** Contexts that share more are nearer: SMT siblings some 10 ns,
 //! cores of one package some 50, packages 100 and more. [`LatencyLevels`] turns a matrix into the
-//! tree of levels it implies, knowing nothing else of the machine; [`LatencyComparison`] holds that
-//! tree against what the firmware declares. The idea is that of G. Chatzopoulos, R. Guerraoui, T.
-//! Harris and V. Trigonakis, "Abstracting Multi-Core Topologies with MCTOP", EuroSys 2017, section
-//! 3: they find clusters in the distribution of the values, then build components from the nearest
-//! cluster outwards. Here both are one step (see [`LatencyLevels`]), because clusters of values
-//! overlap on real machines where the grouping of contexts does not.
+//! tree of levels it implies, from nothing else. [`LatencyComparison`] compares that tree with what
+//! the firmware declares. The idea is that of G. Chatzopoulos, R. Guerraoui, T. Harris and V.
+//! Trigonakis, "Abstracting Multi-Core Topologies with MCTOP", EuroSys 2017, section 3. They find
+//! clusters in the distribution of the values, then build components from the nearest cluster
+//! outwards. Here both are one step (see [`LatencyLevels`]), because clusters of values overlap on
+//! real machines where the grouping of contexts does not.
 //!
 //! **Robust reading.** Disturbances only ever add time, so of the two directions of a pair the
 //! lower counts. Values that no machine has (0, or 100 times away from the median) are left out and
@@ -115,8 +115,8 @@ pub enum Oddity {
 /// More contexts than were ever measured against each other; a larger number is a mistake in a
 /// file, and would cost memory.
 pub(crate) const MOST_CONTEXTS: usize = 2048;
-/// A value this many times away from the median of its matrix is none: from SMT siblings to the far
-/// end of the largest machines it is a factor of 100 in all.
+/// A value this many times away from the median of its matrix is no latency: even the largest
+/// machines span only a factor of 100 from SMT siblings to the far end.
 const IMPOSSIBLE: f64 = 100.0;
 
 impl LatencyMatrix {

@@ -1,19 +1,19 @@
-//! Machines as trees of sharing levels, and the assignments of threads to their hardware contexts.
+#![doc = include_str!("../README.md")]
 //!
-//! *Machines*: a [`Machine`] is a value. Live, recorded and synthetic machines are one type, and
-//! any number of them can live side by side. [`Snapshot`] holds the files of `/sys` and `/proc`
-//! that describe a machine; it is read the same way whether it was just taken or came from another
-//! machine's recording.
+//! # What is here
 //!
-//! *Latencies*: a [`LatencyMatrix`] says how far contexts are apart, by how long a cache line takes
-//! between them; [`LatencyLevels`] is the tree it implies, [`LatencyComparison`] holds that against
-//! the one a machine declares.
-//!
-//! *Assignments*: a [`SharingTree`] is what matters of a machine for placing threads: its allowed
-//! contexts, grouped by the resources they share, with the knowledge of which groups are alike. A
-//! [`Space`] is every [`Assignment`] of a number of threads to such a tree, up to swaps of alike
-//! groups: counted, sampled, enumerated, ranked. A [`Policy`] is a rule that places any
-//! number of threads.
+//! - *Machines*: a [`Machine`] is a value. Live, recorded and synthetic machines are one type, and
+//!   any number of them can exist at once. A [`Snapshot`] holds the files of `/sys` and `/proc`
+//!   that describe a machine, live or recorded.
+//! - *Latencies*: a [`LatencyMatrix`] has the time of a cache line between any two contexts.
+//!   [`LatencyLevels`] is the tree that it implies, and [`LatencyComparison`] compares that tree
+//!   with the one a machine declares.
+//! - *Assignments*: a [`SharingTree`] is what matters of a machine for placing threads: its allowed
+//!   contexts, grouped by the resources they share, and which groups are alike. A [`Space`] is
+//!   every [`Assignment`] of a number of threads to such a tree, up to swaps of alike groups. A
+//!   [`Policy`] is a rule that places any number of threads.
+
+#![forbid(unsafe_code)]
 
 mod assignment;
 mod balanced;

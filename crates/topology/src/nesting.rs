@@ -301,17 +301,32 @@ mod tests {
     proptest! {
         #[test]
         fn any_heap_of_domains_gives_a_tree_over_all_contexts(
-            heap in proptest::collection::vec((1usize..11, proptest::collection::btree_set(0u32..12, 0..9)), 0..14)
+            heap in proptest::collection::vec(
+                (1usize..11, proptest::collection::btree_set(0u32..12, 0..9)),
+                0..14,
+            ),
         ) {
-            let kinds = [DomainKind::Machine, DomainKind::Group, DomainKind::Package, DomainKind::Numa, DomainKind::Die,
-                DomainKind::L4, DomainKind::L3, DomainKind::Cluster, DomainKind::L2, DomainKind::Core, DomainKind::Pipe];
+            let kinds = [
+                DomainKind::Machine,
+                DomainKind::Group,
+                DomainKind::Package,
+                DomainKind::Numa,
+                DomainKind::Die,
+                DomainKind::L4,
+                DomainKind::L3,
+                DomainKind::Cluster,
+                DomainKind::L2,
+                DomainKind::Core,
+                DomainKind::Pipe,
+            ];
             let domains = heap.into_iter().map(|(kind, cpus)| Found {
                 kind: kinds[kind], os_index: None, cpus: cpus.into_iter().map(CpuId).collect(),
             }).collect();
             let online: CpuSet = "0-9".parse().unwrap();
             let (root, _) = nest(&online, domains).unwrap();
             prop_assert!(laminar(&root), "{}", outline(&root));
-            let leaves: CpuSet = root.walk().filter(|d| d.kind == DomainKind::Pu).flat_map(|d| d.cpus.iter()).collect();
+            let pus = root.walk().filter(|domain| domain.kind == DomainKind::Pu);
+            let leaves: CpuSet = pus.flat_map(|domain| domain.cpus.iter()).collect();
             prop_assert_eq!(leaves, online);
         }
     }

@@ -4,15 +4,17 @@
 //! one. So a context holds a second thread only where every context holds one.
 //!
 //! ```text
-//! 2 packages of 2 cores of 2 contexts    compact  0 1 2 3 4 5 6 7    contexts of a core, cores of a package, packages
-//! (contexts 0 and 1 are one core)        cores    0 2 4 6 1 3 5 7    one context of each core, package by package; then the others
-//!                                        scatter  0 4 2 6 1 5 3 7    round the packages, in these round the cores, then the others
+//! 2 packages of 2 cores of 2 contexts; contexts 0 and 1 are one core:
+//!
+//! compact  0 1 2 3 4 5 6 7    contexts of a core, cores of a package, packages
+//! cores    0 2 4 6 1 3 5 7    one context of each core, package by package; then the others
+//! scatter  0 4 2 6 1 5 3 7    round the packages, in these round the cores, then the others
 //! ```
 //!
 //! These are the ends of what tools for pinning offer (OpenMP's `close` and `spread`, Intel's
-//! `compact` and `scatter`), and one between. Threads are taken in the order in which they are
-//! given, and cores as if they were all of one kind: what sets threads or cores apart
-//! is for a search for the placement.
+//! `compact` and `scatter`), and one between. Threads are taken in the given order, and cores as if
+//! they were all of one kind. A search for the placement finds the differences between threads or
+//! cores.
 
 use crate::{Assignment, DomainKind, PerContext, SharingTree, Space};
 use serde::{Deserialize, Serialize};
@@ -25,8 +27,8 @@ pub enum Policy {
     /// As near to each other as possible: the contexts of a core are filled, then the cores of a
     /// package, then packages.
     Compact,
-    /// A core each, and near to each other beside that: package by package; then the second
-    /// contexts of all cores, and so on.
+    /// One thread on each core, package by package, so that they are otherwise near; then the
+    /// second contexts of all cores, then the third.
     Cores,
     /// As far from each other as possible: round the packages, then the cores, then the contexts.
     Scatter,
@@ -46,7 +48,7 @@ impl Policy {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Compact, Self::Cores, Self::Scatter];
 
-    /// As the user is told.
+    /// The name shown to the user.
     pub fn name(self) -> &'static str {
         match self {
             Self::Compact => "compact",

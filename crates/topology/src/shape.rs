@@ -1,9 +1,8 @@
 //! Machines from a shape: `8x2x4`, or hwloc's synthetic form `package:2 core:4 pu:2`.
 //!
-//! A bare shape names no levels, so they follow from how many there are, counted from the
-//! innermost: the last number is always contexts (PU), the one before it cores, the one before that
-//! packages, then groups. `8x2x4` is 8 packages of 2 cores of 4 contexts, `4x2` 4 cores of 2
-//! contexts, `6` 6 cores of one context.
+//! A bare shape names no levels, so they follow from their number. Counted from the innermost, they
+//! are contexts (PU), cores, packages, then groups. `8x2x4` is 8 packages of 2 cores of 4 contexts,
+//! `4x2` 4 cores of 2 contexts, `6` 6 cores of one context.
 
 use crate::{CpuId, CpuSet, Domain, DomainKind, Machine, MachineError};
 
@@ -15,10 +14,11 @@ pub(crate) const MOST_CONTEXTS: u64 = 8192;
 type Levels = Vec<(DomainKind, u32)>;
 
 impl Machine {
-    /// A machine of alike domains. `shape` is `8x2x4` (top level first; see the module for the
-    /// levels' names) or a list of `level:count` with the levels `group package numa die l4 l3
-    /// cluster l2 core pipe pu`, outermost first. CPUs are numbered in tree order. Errors: what
-    /// is no number, a level out of order, no context, more than 8,192 contexts.
+    /// A machine of alike domains. `shape` is `8x2x4`, top level first; the module explains the
+    /// names of its levels. Or it is a list of `level:count` with the levels
+    /// `group package numa die l4 l3 cluster l2 core pipe pu`, outermost first. CPUs are numbered
+    /// in tree order. Errors: what is no number, a level out of order, no context, more than 8,192
+    /// contexts.
     pub fn from_shape(shape: &str) -> Result<Self, MachineError> {
         let levels = parse(shape.trim())
             .map_err(|reason| MachineError::malformed(format!("shape '{shape}'"), reason))?;
@@ -84,7 +84,10 @@ fn named(shape: &str) -> Result<Levels, String> {
         let (name, number) =
             part.split_once(':').ok_or_else(|| format!("'{part}' is not level:count"))?;
         let kind = kind(name).ok_or_else(|| {
-            format!("unknown level '{name}'; known: group package numa die l4 l3 cluster l2 core pipe pu")
+            format!(
+                "unknown level '{name}'; known: group package numa die l4 l3 cluster l2 core \
+                     pipe pu"
+            )
         })?;
         if levels.iter().any(|&(other, _)| other == kind) {
             return Err(format!("level '{name}' appears twice"));

@@ -1,8 +1,7 @@
 //! The files of `/sys` and `/proc` that describe a machine, as a value.
 //!
-//! Live and recorded machines share one path: the files are gathered here first, from the running
-//! kernel, a directory or a tar archive, and a [`crate::Machine`] is read from them without further
-//! access to anything.
+//! Live and recorded machines share one path. The files are first gathered here, from the running
+//! kernel, a directory or a tar archive. A [`crate::Machine`] is then read from them alone.
 //!
 //! Archives come from strangers. Only the files named in [`Files::ALL`] are kept, links are not
 //! followed, a path with `..` is refused, and what an archive unpacks to is bounded.
@@ -103,7 +102,7 @@ pub fn component(pattern: &str, text: &str) -> bool {
     }
 }
 
-/// Names of the files that hold a cpuset's limits, wherever the cpuset is mounted.
+/// Names of the files that hold a cpuset's limits, in any place where the cpuset is mounted.
 const LIMITS: &[&str] = &[
     "cgroup.controllers",
     "cpuset.cpus.effective",

@@ -1,26 +1,26 @@
 //! Every assignment of a number of threads to a machine, up to swaps of alike domains.
 //!
-//! **Terms.** A *labelled placement* is a function from threads to contexts; threads are told
-//! apart. Swapping alike domains with all they hold turns one labelled placement into another that
-//! performs the same; all that can be reached so are a *class*. The *canonical* member of a class
-//! is its representative: within every group of alike domains or contexts those that hold threads
-//! come first, in the order of their smallest thread. It is also the lexicographically smallest
-//! member, and the one that results from placing thread after thread, each into a domain in use or
-//! the first empty one of its group (restricted growth).
+//! **Terms.** A *labelled placement* is a function from threads to contexts; threads have
+//! identities. Swapping alike domains with all they hold turns one labelled placement into another
+//! that performs the same. All that can be reached in this way are a *class*. The *canonical*
+//! member of a class is its representative: within every group of alike domains or contexts those
+//! that hold threads come first, in the order of their smallest thread. It is also the
+//! lexicographically smallest member. Placing thread after thread, each into a domain in use or the
+//! first empty one of its group, gives it, too (restricted growth).
 //!
 //! **Counting** is by exponential generating functions over the tree (see `series`). A context that
 //! holds at most c threads has sum over k <= c of x^k/k!. Different places multiply. Of m alike
-//! places with f each, those filled hold different threads, so the j! orders of j filled ones are
+//! places with f each, those filled hold different threads. So the j! orders of j filled ones are
 //! one: sum over j <= m of (f - 1)^j/j!. The coefficient at the root is the number of classes.
 //!
-//! **Ranking** uses the same series for a tree in which the first threads already have a place:
-//! what is occupied is told apart, what is empty is not. Going down from the root, a thread's
+//! **Ranking** uses the same series for a tree in which the first threads already have a place.
+//! Occupied places are distinct, empty ones are not. Going down from the root, a thread's
 //! alternatives are weighed by a derivative: the ways in which this one thread is in the subtree,
 //! the others anywhere (`rank`).
 //!
-//! **Cost.** With n threads: counting O(n^2) products of numbers of O(n log n) bits per class of
-//! domains; canonical form and the next class O(n · depth); a sample the same where a context holds
-//! one thread or any number; rank and unrank O(n^3 · domains) at worst.
+//! **Cost.** With n threads, counting takes O(n^2) products of numbers of O(n log n) bits per class
+//! of domains. The canonical form and the next class take O(n · depth). So does a sample where a
+//! context holds one thread or any number. Rank and unrank take O(n^3 · domains) at worst.
 
 mod classes;
 mod rank;
@@ -52,7 +52,8 @@ pub enum SpaceError {
     NoContexts,
     /// More threads than places.
     #[error(
-        "{threads} threads do not fit on {contexts} context{} with at most {per_context} per context: raise --per-context, or allow more contexts",
+        "{threads} threads do not fit on {contexts} context{} with at most {per_context} per \
+         context: raise --per-context, or allow more contexts",
         if *.contexts == 1 { "" } else { "s" }
     )]
     TooManyThreads {

@@ -80,7 +80,8 @@ fn processors(snapshot: &Snapshot) -> Result<(CpuSet, CpuSet), MachineError> {
     if online.is_empty() {
         return Err(MachineError::malformed(
             CPU,
-            "no online CPU is described here; expected a recorded root with sys/devices/system/cpu/online or cpu0, cpu1, ...",
+            "no online CPU is described here; expected a recorded root with \
+             sys/devices/system/cpu/online or cpu0, cpu1, ...",
         ));
     }
     let present = snapshot.list(&format!("{CPU}/present"))?;
@@ -150,7 +151,7 @@ fn siblings(
     Ok((found, modules))
 }
 
-/// Packages and cores by the numbers in `/proc/cpuinfo`; what has none is a core of its own.
+/// Packages and cores by the numbers in `/proc/cpuinfo`. A context without one is a separate core.
 fn from_cpuinfo(snapshot: &Snapshot, online: &CpuSet) -> Vec<Found> {
     let numbers = |key| -> std::collections::BTreeMap<CpuId, u32> {
         cpuinfo(snapshot, key)
@@ -351,7 +352,8 @@ mod tests {
     fn cpuinfo_alone_gives_packages_and_cores() {
         let block = |cpu, package, core| {
             format!(
-                "processor : {cpu}\nphysical id : {package}\ncore id : {core}\nmodel name : Old  CPU\n\n"
+                "processor : {cpu}\nphysical id : {package}\ncore id : {core}\nmodel name : Old  \
+                 CPU\n\n"
             )
         };
         let text = block(0, 0, 0) + &block(1, 1, 0) + &block(2, 0, 0) + &block(3, 1, 0);

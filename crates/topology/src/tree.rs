@@ -1,33 +1,33 @@
-//! What matters of a machine for placing threads: the allowed contexts, the domains they share,
+//! What matters of a machine for placing threads: the allowed contexts, the domains they share, and
 //! which domains are alike.
 //!
-//! **The reduction.** Of a [`Machine`]'s tree only allowed contexts remain; a domain left without
-//! any disappears, and domains with the same contexts become one (a core with a single context, a
-//! package that is one NUMA node). What remains is a tree whose inner nodes all have two children
-//! or more and whose leaves are contexts, numbered in tree order.
+//! **The reduction.** Only allowed contexts remain of a [`Machine`]'s tree. A domain left without
+//! any disappears. Domains with the same contexts become one: a core with a single context, a
+//! package that is one NUMA node. In the remaining tree all inner nodes have two children or more.
+//! Its leaves are contexts, numbered in tree order.
 //!
 //! **Alike.** Two children of a node are *alike* when exchanging them, position by position, gives
-//! the same machine again: the same nesting of the same kinds of domains, the same caches (level,
-//! kind, size, associativity), the same kinds of cores, and the same NUMA distances. Assignments
-//! that differ only by such exchanges perform the same. Three rules decide:
+//! the same machine again. It then has the same nesting of the same kinds of domains, the same
+//! caches (level, kind, size, associativity), the same kinds of cores, and the same NUMA distances.
+//! Assignments that differ only by such exchanges perform the same. Three rules decide:
 //!
-//! * *Structure.* A node's *shape* is what can be told without leaving the node. Children are
-//!   compared as multisets, so two packages whose one single-threaded core stands in different
-//!   places have one shape; positions are then taken in order of shape. A cache whose contexts are
-//!   no domain of the tree marks each of its contexts with its own number: only exchanges that
-//!   leave its set of contexts unchanged can then keep all shapes equal.
-//! * *NUMA.* An exchange moves NUMA nodes too. It is allowed only if the distance matrix is the
-//!   same afterwards, and nodes with memory have come to nodes with memory; a domain of several
-//!   nodes moves all of them at once.
+//! * *Structure.* A node's *shape* is what follows from the node alone. Children are compared as
+//!   multisets: two packages whose one single-threaded core stands in different places have one
+//!   shape. Positions are then taken in order of shape. A cache whose contexts are no domain of the
+//!   tree marks each of its contexts with its own number. Then only exchanges that keep its set of
+//!   contexts can keep all shapes equal.
+//! * *NUMA.* An exchange moves NUMA nodes too. It is allowed only if the distance matrix stays the
+//!   same and nodes with memory move to nodes with memory. A domain of several nodes moves all of
+//!   them at once.
 //! * *[`Alike::ExceptNuma`]* allows only exchanges that move no NUMA node.
 //!
 //! **Sound and conservative.** Every exchange allowed here is a symmetry of the machine, and so is
-//! everything composed of them; two assignments are never taken for one unless a symmetry turns one
-//! into the other. The converse does not hold: four nodes in a ring can be rotated, but exchanging
+//! every composition of them. Two assignments are never taken for one unless a symmetry turns one
+//! into the other. The converse does not hold. Four nodes in a ring can be rotated, but exchanging
 //! just two neighbours changes distances, so they count as unlike. The price is that some
-//! equivalent assignments are counted, and may be measured, separately; no answer becomes wrong.
-//! Being alike is an equivalence, because the exchange of A and C is that of A and B, B and C, A
-//! and B in turn.
+//! equivalent assignments are counted, and may be measured, separately. No answer becomes wrong.
+//! Being alike is an equivalence: to exchange A and C, exchange A and B, then B and C, then A and
+//! B.
 
 mod memory;
 
@@ -79,9 +79,9 @@ pub(crate) struct Node {
     pub(crate) groups: Vec<Vec<usize>>,
     /// The number of its first group among all groups of the tree.
     pub(crate) first_group: usize,
-    /// The position of its own group among the groups of its parent.
+    /// The position of its group among the groups of its parent.
     pub(crate) group: usize,
-    /// The number of its own group among all groups of the tree. The root is in none and says 0.
+    /// The number of its group among all groups of the tree. The root is in none and has 0.
     pub(crate) in_group: usize,
     /// Its position in its group.
     pub(crate) place: u32,
@@ -162,8 +162,8 @@ impl SharingTree {
     }
 
     /// The leaves of the domains around a leaf (which must exist), from the smallest with another
-    /// context to that of kind `level`; where there is none, as there is no cluster around a
-    /// large core, to the outermost that would be within one.
+    /// context to that of kind `level`. If there is none (a large core is in no cluster), they end
+    /// at the outermost domain that would be within one.
     pub fn within(&self, leaf: u32, level: DomainKind) -> Vec<Range<u32>> {
         let around: Vec<&Node> = self.nodes_around(leaf).collect();
         let exact = around.iter().position(|node| node.kind == level);
@@ -287,9 +287,9 @@ impl Draft {
     }
 }
 
-/// What people call a domain that is several at once: the outermost that is a thing of its own; a
-/// cache, a cluster or a group only where it is nothing else. A core with a private L2 is a core, a
-/// package with one L3 is a package.
+/// The name of a domain that is several at once: the outermost kind, but a cache, a cluster or a
+/// group only if it is nothing else. A core with a private L2 is a core, a package with one L3 is a
+/// package.
 fn name(kinds: &[DomainKind]) -> DomainKind {
     let is_thing = |kind: &&DomainKind| {
         !matches!(
@@ -304,7 +304,7 @@ fn name(kinds: &[DomainKind]) -> DomainKind {
     kinds.iter().find(is_thing).or(kinds.first()).copied().unwrap_or(DomainKind::Pu)
 }
 
-/// What can be told of a cache without naming its contexts.
+/// The properties of a cache without its contexts.
 type CacheTraits = (u8, CacheKind, Option<u64>, Option<u32>);
 
 /// Everything about a node but its place: nodes with equal descriptions have one shape.

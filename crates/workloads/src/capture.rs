@@ -32,7 +32,10 @@ pub enum CaptureError {
         source: io::Error,
     },
     /// It is not a capture file, or a damaged one.
-    #[error("{} is not a sound pcap or pcapng file: {reason}; make one with `tcpdump -w FILE`", path.display())]
+    #[error(
+        "{} is not a sound pcap or pcapng file: {reason}; make one with `tcpdump -w FILE`",
+        path.display()
+    )]
     Format {
         /// The file.
         path: PathBuf,
@@ -40,7 +43,10 @@ pub enum CaptureError {
         reason: String,
     },
     /// It holds something else than Ethernet frames.
-    #[error("{} holds {link:?} frames, not Ethernet; capture on an Ethernet interface (not `-i any`)", path.display())]
+    #[error(
+        "{} holds {link:?} frames, not Ethernet; capture on an Ethernet interface (not `-i any`)",
+        path.display()
+    )]
     Link {
         /// The file.
         path: PathBuf,
@@ -48,7 +54,11 @@ pub enum CaptureError {
         link: DataLink,
     },
     /// There is nothing in it to forward.
-    #[error("{} holds no complete IPv4 or IPv6 packet among its {frames} frames; capture with full length (`tcpdump -s 0`)", path.display())]
+    #[error(
+        "{} holds no complete IPv4 or IPv6 packet among its {frames} frames; capture with full \
+         length (`tcpdump -s 0`)",
+        path.display()
+    )]
     Empty {
         /// The file.
         path: PathBuf,
@@ -254,7 +264,11 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
         #[test]
-        fn a_damaged_file_never_panics(ng: bool, damage in prop::collection::vec((0usize..400, any::<u8>()), 1..6), cut in 1usize..2000) {
+        fn a_damaged_file_never_panics(
+            ng: bool,
+            damage in prop::collection::vec((0usize..400, any::<u8>()), 1..6),
+            cut in 1usize..2000,
+        ) {
             let traffic = Traffic::generate(1, 4, 6);
             let mut bytes = if ng { pcapng(&traffic) } else { pcap(&traffic, DataLink::ETHERNET) };
             for (at, byte) in damage {

@@ -13,8 +13,8 @@ pub(crate) fn sum(bytes: &[u8]) -> u16 {
     fold(total)
 }
 
-/// The checksum of data in which `old` became `new`: `~(~HC + ~m + m')`, equation 3 of RFC 1624,
-/// which unlike the one of RFC 1141 never turns a correct checksum into the wrong one of the two
+/// The checksum of data in which `old` became `new`: `~(~HC + ~m + m')`, equation 3 of RFC 1624.
+/// Unlike the one of RFC 1141, it never turns a correct checksum into the wrong one of the two
 /// zeros.
 pub(crate) fn replace(checksum: u16, old: u16, new: u16) -> u16 {
     !fold(u64::from(!checksum) + u64::from(!old) + u64::from(new))
@@ -44,12 +44,19 @@ mod tests {
 
     proptest! {
         #[test]
-        fn replacing_a_word_equals_computing_anew(mut words in prop::collection::vec(any::<u16>(), 2..40), at in any::<prop::sample::Index>(), new: u16) {
-            let bytes = |words: &[u16]| words.iter().flat_map(|word| word.to_be_bytes()).collect::<Vec<_>>();
+        fn replacing_a_word_equals_computing_anew(
+            mut words in prop::collection::vec(any::<u16>(), 2..40),
+            at in any::<prop::sample::Index>(),
+            new: u16,
+        ) {
+            let bytes = |words: &[u16]| -> Vec<u8> {
+                words.iter().flat_map(|word| word.to_be_bytes()).collect()
+            };
             let at = at.index(words.len());
             let before = !sum(&bytes(&words));
             let old = std::mem::replace(&mut words[at], new);
-            // All-zero data is the one case in which the two representations of zero differ; no packet header is all zero.
+            // All-zero data is the one case in which the two representations of zero differ; no
+            // packet header is all zero.
             prop_assume!(words.iter().any(|&word| word != 0));
             prop_assert_eq!(replace(before, old, new), !sum(&bytes(&words)));
         }

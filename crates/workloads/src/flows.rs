@@ -8,9 +8,9 @@
 //! goes. Only the instance's own P thread takes the locks: what they cost is the price of a table
 //! that others may read.
 //!
-//! *State* of a TCP flow: a SYN without ACK opens it anew, any other packet establishes it, one FIN
-//! begins to close it, a second one closes it, RST closes it at once. A UDP flow is established
-//! from its first packet. Sequence numbers and timeouts are left out.
+//! *State* of a TCP flow: a SYN without ACK opens it anew, and any other packet establishes it. One
+//! FIN begins to close it, a second one closes it, and RST closes it at once. A UDP flow is
+//! established from its first packet. Sequence numbers and timeouts are left out.
 
 use crate::frame::Layout;
 use crate::hash;

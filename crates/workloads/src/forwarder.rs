@@ -1,16 +1,16 @@
-//! IP forwarding: the destination address is hashed into a table that says through which port the
+//! IP forwarding: the destination address is hashed into a table of the port through which the
 //! packet leaves.
 //!
-//! The size of the table decides where lookups are answered: 4 KiB fit into any first-level data
-//! cache, 512 KiB into the second-level caches of current processors but no first-level one, 64 MiB
-//! into neither. (On a server with a larger third-level cache they are answered there; what every
-//! machine sees is that no two lookups share a line or, mostly, a page.) Entries are random, so
-//! with packets to ever new destinations the lookups have no locality.
+//! The size of the table decides where lookups are answered. 4 KiB fit into any first-level data
+//! cache. 512 KiB fit into the second-level caches of current processors, but into no first-level
+//! one. 64 MiB fit into neither. On a server with a larger third-level cache they are answered
+//! there, but on every machine two lookups share no line and rarely a page. Entries are random, so
+//! lookups of packets to ever new destinations have no locality.
 //!
 //! A packet costs one lookup (`hash1`) or three that depend on each other (`hashN`; N = 3 as in the
-//! BlackBox study, section 4.3). `intadd`, `intmul` and `intdiv` are `hash1_L1` with a burst of one
-//! kind of integer instruction behind it, which stands for higher-layer decoding; the bursts have
-//! the lengths of the UltraSPARC T2 model: 480 additions, 80 multiplications, 26 divisions.
+//! BlackBox study, section 4.3). `intadd`, `intmul` and `intdiv` are `hash1_L1` followed by a burst
+//! of one kind of integer instruction, which stands for higher-layer decoding. The bursts have the
+//! lengths of the UltraSPARC T2 model: 480 additions, 80 multiplications, 26 divisions.
 
 use crate::frame::Layout;
 use crate::hash;

@@ -278,7 +278,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn redirecting_and_forwarding_keep_every_checksum_right(seed in 0u64..50, n in 0u64..64, hosts: [u32; 3], hop: u8) {
+        fn redirecting_and_forwarding_keep_every_checksum_right(
+            seed in 0u64..50,
+            n in 0u64..64,
+            hosts: [u32; 3],
+            hop: u8,
+        ) {
             let traffic = Traffic::generate(seed, 16, 64);
             let mut frame = traffic.frame(n).to_vec();
             let layout = Layout::of(&frame).unwrap();
@@ -296,7 +301,8 @@ mod tests {
             prop_assert_eq!(Layout::of(&frame), Some(layout));
         }
 
-        /// Damaged frames: no panic, and whatever is accepted lies within the frame and is accepted by etherparse too.
+        /// Damaged frames: no panic, and whatever is accepted lies within the frame and is accepted
+        /// by etherparse too.
         #[test]
         fn what_is_accepted_of_damaged_frames_can_be_read_and_rewritten(
             seed in 0u64..20,
@@ -322,7 +328,9 @@ mod tests {
         }
 
         #[test]
-        fn random_bytes_are_no_reason_to_panic(frame in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn random_bytes_are_no_reason_to_panic(
+            frame in prop::collection::vec(any::<u8>(), 0..200),
+        ) {
             let _ = Layout::of(&frame);
         }
     }

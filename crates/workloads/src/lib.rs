@@ -1,27 +1,13 @@
-//! Packet-processing programs to try placements on: real threads, real packets, real work.
+#![doc = include_str!("../README.md")]
 //!
-//! Each instance of a [`Program`] is a software pipeline of three threads: R receives packets, P
-//! processes them, T transmits them (`pipeline`). They pass packets on through two lock-free rings
-//! ([`ring()`]) which they poll (`polling`). The programs are those of the studies that pinwise
-//! builds on: nine variants of IP forwarding (`forwarder`; BlackBox scheduler, section 4.3), a
-//! packet analyzer (`analyzer`), intrusion detection by string matching (`matcher`) and stateful
-//! flow processing (`flows`; optimal assignment by extreme value theory, section 4.3). There,
-//! packets came from a 10 Gbit/s link and threads ran on bare hardware contexts; here they come
-//! from memory (`generator`, `capture`) and threads run on Linux.
+//! # Sources
 //!
-//! What this crate does not do: use a network interface, or place its threads. It is the program
-//! that gets placed.
+//! - Nine variants of IP forwarding (`forwarder`): BlackBox scheduler, section 4.3.
+//! - A packet analyzer (`analyzer`), intrusion detection by string matching (`matcher`) and
+//!   stateful flow processing (`flows`): optimal assignment by extreme value theory, section 4.3.
 //!
-//! ```
-//! use pinwise_workloads::Workload;
-//! use std::time::Duration;
-//!
-//! let workload = Workload::parse("hash1_L1:2")?;
-//! let running = workload.start(None, 1, Some(10_000))?;
-//! while !running.wait(Duration::from_secs(1)) {}
-//! assert!(running.stop()?.iter().all(|instance| instance.counts.packets == 10_000));
-//! # Ok::<(), pinwise_workloads::Error>(())
-//! ```
+//! There, packets came from a 10 Gbit/s link and threads ran on bare hardware contexts. Here they
+//! come from memory, and threads run on Linux.
 
 #![forbid(unsafe_code)]
 
@@ -71,7 +57,8 @@ pub enum Error {
     NoTraffic,
     /// The system refused a thread.
     #[error(
-        "cannot start thread {thread}: {source}; start fewer instances, or raise the limit of processes (`ulimit -u`)"
+        "cannot start thread {thread}: {source}; start fewer instances, or raise the limit of \
+         processes (`ulimit -u`)"
     )]
     Spawn {
         /// The thread's name.

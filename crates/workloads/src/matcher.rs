@@ -1,9 +1,9 @@
 //! Intrusion detection by string matching: every packet's payload is searched for all [`KEYWORDS`]
 //! at once.
 //!
-//! The automaton is that of Aho and Corasick (1975), built by the `aho-corasick` crate; all
-//! occurrences are found, also overlapping ones, ASCII letters in either case, as signature sets
-//! ask for.
+//! The automaton is that of Aho and Corasick (1975), built by the `aho-corasick` crate. It finds
+//! all occurrences, also overlapping ones, and ASCII letters in either case, as signature sets
+//! require.
 
 use crate::frame::Layout;
 use crate::hash;

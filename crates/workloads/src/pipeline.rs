@@ -1,20 +1,19 @@
 //! One instance of a program: three threads that pass packets on, R to P to T.
 //!
-//! - **R** receives: takes the next frame of the traffic, writes it into a packet buffer, as a
-//!   network card would, checks its headers (RFC 1812 section 5.2.2), and passes the buffer's index
-//!   on.
-//! - **P** processes: does with the packet what the [`Processor`] does, and writes the verdict
-//!   beside it.
+//! - **R** receives: takes the next frame of the traffic and writes it into a packet buffer, as a
+//!   network card would. It checks its headers (RFC 1812 section 5.2.2) and passes the buffer's
+//!   index on.
+//! - **P** processes: applies the [`Processor`] to the packet, and writes the verdict next to it.
 //! - **T** transmits: gives the packet its new MAC addresses, time to live and checksum, and counts
 //!   it.
 //!
 //! Indices travel through two [rings](mod@crate::ring) of [`RING`] slots, in bursts of at most
-//! [`BURST`], as in DPDK. There is no way back from T to R: R takes the buffers in turn, and since
-//! a pipeline keeps the order and never holds more packets than both rings and three bursts, a
-//! buffer's last packet has left when its turn comes again. So whoever holds a buffer's index is
-//! its only user, and the lock around each buffer, which makes that safe without trusting this
-//! argument, is always free: it costs two atomic instructions on a cache line that the thread needs
-//! anyway.
+//! [`BURST`], as in DPDK. There is no way back from T to R: R takes the buffers in a cycle. A
+//! pipeline keeps the order and never holds more packets than both rings and three bursts, so a
+//! buffer's last packet has left when R reaches it again. The thread that holds a buffer's index is
+//! therefore its only user. The lock around each buffer makes that safe without trusting this
+//! argument. It is always free and costs two atomic instructions on a cache line that the thread
+//! needs anyway.
 
 use crate::frame::Layout;
 use crate::polling::Turn;

@@ -2,17 +2,17 @@
 //! others need the CPU.
 //!
 //! *Waiting*: a thread that finds its ring empty (or full) looks again [`SPINS`] times, with the
-//! processor's pause instruction in between, and then sleeps for [`NAP`]. Linux makes that about 50
-//! us (its timer slack), in which the other end moves half a ringful: neither end should meet the
-//! other's limit, and a nap on a CPU of its own should cost no throughput. An endless spin
-//! would burn a whole time slice, milliseconds, on a CPU that it shares with the thread it waits
-//! for. Yielding instead of sleeping is fine among pollers alone, but beside a program that
-//! computes it nearly stops the pipeline: on Linux 6.18 a yield gives up the rest of the slice, so
-//! each wait of microseconds costs milliseconds.
+//! processor's pause instruction in between. Then it sleeps for [`NAP`]. Linux makes that about 50
+//! us (its timer slack). Meanwhile the other end moves half a ringful, so neither end reaches the
+//! other's limit, and a sleep on an exclusive CPU costs no throughput. An endless spin would burn a
+//! whole time slice, milliseconds, on a CPU shared with the thread it waits for. Yielding instead
+//! of sleeping works among pollers alone. Next to a program that computes, it nearly stops the
+//! pipeline: on Linux 6.18 a yield gives up the rest of the slice, so each wait of microseconds
+//! costs milliseconds.
 //!
 //! *Working*: a thread that always finds something to do yields after each [`TURN`] packets.
-//! Without that, it would keep its CPU for a time slice, while a pipeline that has another stage
-//! there fills its ring within microseconds and stands still for the rest. On a CPU of its own this
+//! Without that, it would hold its CPU for a time slice. A pipeline that has another stage there
+//! would fill its ring within microseconds and stand still for the rest. On an exclusive CPU this
 //! costs a system call per ringful, about a nanosecond a packet.
 //!
 //! The policy was chosen by measurement; see docs/reference/workloads.md.

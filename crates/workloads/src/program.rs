@@ -111,9 +111,9 @@ impl Program {
         }
     }
 
-    /// The packets it receives where no capture is given: 1,024 frames of 256 flows to ever new
-    /// destinations for IP forwarding; for the stateful program 16,384 frames of 4,096 flows;
-    /// 2,048 frames of 512 flows for the others.
+    /// The packets it receives without a capture. IP forwarding: 1,024 frames of 256 flows to ever
+    /// new destinations. The stateful program: 16,384 frames of 4,096 flows. The others: 2,048
+    /// frames of 512 flows.
     pub fn traffic(self, seed: u64) -> Traffic {
         match self {
             Self::Stateful => Traffic::generate(seed, 4096, 16384),

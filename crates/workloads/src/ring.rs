@@ -1,20 +1,19 @@
 //! A bounded lock-free queue from one thread to one other (SPSC ring).
 //!
-//! *Positions* count every value ever passed and wrap around at 2^64; the slot of a position is its
+//! *Positions* count every value ever passed and wrap around at 2^64. The slot of a position is its
 //! lowest bits. The producer owns the `tail` (the next position to write), the consumer owns the
 //! `head` (the next one to read), and `tail - head` values are in the ring. Each side publishes its
-//! own position with release and reads the other's with acquire, so a slot's value is
-//! visible before the position that makes it readable, and is read before the position that makes
-//! it writable again. That is all the synchronisation there is; no operation waits and none
-//! retries.
+//! own position with release and reads the other's with acquire. So a slot's value is visible
+//! before the position that makes it readable, and is read before the position that makes it
+//! writable again. There is no other synchronisation; no operation waits and none retries.
 //!
-//! Two things keep it fast. Head and tail live on cache lines of their own, so that the two threads
-//! do not disturb each other when they touch different ends (false sharing). And each side
-//! remembers the last position it saw of the other and looks again only when it must, so that a
-//! burst costs one transfer of a cache line between CPUs instead of one a value.
+//! Two things make it fast. Head and tail are on different cache lines, so that the two threads do
+//! not disturb each other when they use different ends (false sharing). And each side remembers the
+//! last position of the other and reads it again only when it must. A burst then costs one transfer
+//! of a cache line between CPUs instead of one per value.
 //!
-//! The slots are `AtomicU64`, read and written relaxed, which compiles to plain moves and needs no
-//! unsafe code; a value is whatever fits into 64 bits, here the index of a packet buffer.
+//! The slots are `AtomicU64`, read and written relaxed. That compiles to plain moves and needs no
+//! unsafe code. A value is anything that fits into 64 bits, here the index of a packet buffer.
 
 #[cfg(all(loom, test))]
 use loom::sync::{
@@ -128,11 +127,18 @@ mod tests {
     }
 
     proptest! {
-        /// Against the standard library's queue: same values, same order, same number taken by every call.
+        /// Against the standard library's queue: same values, same order, same number taken by
+        /// every call.
         #[test]
         fn it_behaves_like_a_bounded_fifo_queue(
             capacity in 1usize..20,
-            steps in prop::collection::vec(prop_oneof![(0usize..24).prop_map(Step::Push), (0usize..24).prop_map(Step::Pop)], 0..200),
+            steps in prop::collection::vec(
+                prop_oneof![
+                    (0usize..24).prop_map(Step::Push),
+                    (0usize..24).prop_map(Step::Pop),
+                ],
+                0..200,
+            ),
         ) {
             let (mut producer, mut consumer) = ring(capacity);
             let bound = capacity.next_power_of_two();
@@ -215,9 +221,9 @@ mod models {
     use loom::thread;
 
     /// What the ring really carries is the right to use a buffer. The writer fills a buffer only
-    /// when there is room for its index, so with a ring of one it comes back to the first of
-    /// two buffers after the reader has done with it. loom reports a data race wherever the
-    /// ring does not order two accesses.
+    /// when there is room for its index. With a ring of one it comes back to the first of two
+    /// buffers after the reader has finished with it. loom reports a data race if the ring does not
+    /// order two accesses.
     #[test]
     fn a_buffer_is_never_used_from_both_sides_at_once() {
         loom::model(|| {

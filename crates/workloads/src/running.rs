@@ -88,9 +88,8 @@ impl Threads {
 
 impl Workload {
     /// Starts all instances on `traffic`, or each on [that of its
-    /// program](crate::Program::traffic). Each ends by itself after `limit` packets;
-    /// without limit they run until they are stopped. `seed` makes the traffic and fills the
-    /// tables.
+    /// program](crate::Program::traffic). Each ends after `limit` packets. Without a limit they run
+    /// until they are stopped. `seed` makes the traffic and fills the tables.
     pub fn start(
         &self,
         traffic: Option<Arc<Traffic>>,

@@ -143,22 +143,28 @@ fn after_the_end_nothing_changes() {
 }
 
 proptest! {
-    /// Whatever is observed, the search ends within its span, on a number it has tried, and tries ascending numbers.
+    /// For all observations, the search ends within its range, on a number it has tried, and
+    /// tries ascending numbers.
     #[test]
     fn it_always_ends_on_a_number_it_tried(
-        profiles in proptest::collection::vec((0.0..100.0, 0.0..5000.0, 0.0..2000.0, 0.0..100.0), 80),
+        profiles in proptest::collection::vec(
+            (0.0..100.0, 0.0..5000.0, 0.0..2000.0, 0.0..100.0),
+            80,
+        ),
         min in 1u32..20, length in 0u32..100, step in 2u32..16, contexts in 1u32..64,
     ) {
-        let span = ThreadRange { min, max: min + length, step };
-        let mut search = Reinforcer::new(span, contexts, THRESHOLDS).unwrap();
+        let range = ThreadRange { min, max: min + length, step };
+        let mut search = Reinforcer::new(range, contexts, THRESHOLDS).unwrap();
         let mut tried = Vec::new();
         for (lock, vcx_rate, migr_rate, cpu_util) in profiles {
             let Next::Try(threads) = search.next() else { break };
-            prop_assert!(tried.last().is_none_or(|&last| last < threads) && threads <= span.max);
+            prop_assert!(tried.last().is_none_or(|&last| last < threads) && threads <= range.max);
             tried.push(threads);
             search.observe(profile(lock, vcx_rate, migr_rate, cpu_util));
         }
-        let Next::Stop(choice) = search.next() else { return Err(TestCaseError::fail("did not end")) };
+        let Next::Stop(choice) = search.next() else {
+            return Err(TestCaseError::fail("did not end"));
+        };
         prop_assert!(tried.contains(&choice.threads));
     }
 }

@@ -160,8 +160,7 @@ fn of_a_plateau_up_to_the_contexts_the_fewest_are_chosen_where_a_reading_beyond_
 
 /// Two contexts, readings that differ by a tenth from one to the next.
 #[test]
-fn more_threads_than_contexts_that_may_be_faster_are_probed_in_turn_with_the_best_up_to_the_contexts_until_it_is_clear()
- {
+fn numbers_above_the_contexts_are_probed_in_turn_with_the_best_below_until_it_is_clear() {
     let window = Duration::from_millis(100);
     let sample =
         |value: f64| Sample { value, error: Some(0.005 * value), cost: window, threads: 1 };
@@ -278,7 +277,8 @@ fn no_progress_is_an_error_that_says_with_how_many() {
     let error = search.observe(sample).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "with 2 threads nothing got done in 0.15 s: nothing to compare; probe longer (--probe), or begin later (--after)"
+        "with 2 threads nothing got done in 0.15 s: nothing to compare; probe longer (--probe), or \
+         begin later (--after)"
     );
 }
 

@@ -2,8 +2,9 @@
 //! between which two the choice is open.
 //!
 //! **Choice.** The fewest threads that are, with a probability of [`CONFIDENCE`], within the
-//! tolerance of the candidate that is fastest on average. More threads than contexts are chosen only
-//! if three conditions hold; otherwise the same choice is made among the numbers up to the contexts:
+//! tolerance of the candidate that is fastest on average. More threads than contexts are chosen
+//! only if three conditions hold; otherwise the same choice is made among the numbers up to the
+//! contexts:
 //!
 //! 1. At least two probes were beyond the contexts.
 //! 2. If readings of the same number contradict their reported errors, the best number up to the
@@ -55,8 +56,8 @@ pub(super) struct Contest {
 }
 
 impl Verdict {
-    /// Half of the draws differ from the posterior by `ends`, the others by their opposites. `times`:
-    /// how often a candidate was probed.
+    /// Half of the draws differ from the posterior by `ends`, the others by their opposites.
+    /// `times`: how often a candidate was probed.
     pub(super) fn new(
         question: &Question,
         posterior: &Posterior,

@@ -50,7 +50,8 @@ impl fmt::Display for Difference {
         let pairs = self.pairs;
         write!(
             f,
-            "{implied} are near to each other; nearest declared is {nearest}, with {declared}; {pairs} pairs differ"
+            "{implied} are near to each other; nearest declared is {nearest}, with {declared}; \
+             {pairs} pairs differ"
         )
     }
 }
@@ -170,9 +171,9 @@ fn pairs_apart(one: &Partition, other: &Partition) -> usize {
     of(one) + of(other) - 2 * both
 }
 
-/// Middle latencies on either side of a declared border: between contexts that it brings together
-/// and the next implied level inside it does not; and between contexts that it keeps apart and the
-/// next implied level around it does not.
+/// Middle latencies on either side of a declared border: between contexts that only it brings
+/// together, not the next implied level inside it; and between contexts that only it separates, not
+/// the next implied level around it.
 fn contrast(
     contexts: &[CpuId],
     pairs: &Pairs,

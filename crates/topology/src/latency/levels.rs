@@ -1,29 +1,30 @@
 //! The levels that latencies imply.
 //!
-//! **A level is a grouping that stays the same while the threshold rises.** Say two contexts are
+//! **A level is a grouping that stays the same while the threshold rises.** Two contexts are
 //! *together* at a threshold if the latency between them is at most that. On a machine that is a
-//! tree, and at a threshold between two of its levels, being together is an equivalence: everyone
-//! together with A is together with everyone else together with A. Within the spread of a level it
-//! is not, or only for a moment. So the threshold is raised from the lowest latency to the highest
-//! in steps of 1 %, and a grouping that is an equivalence and *persists* is a level. Unlike a
-//! cluster of values it survives values that stray into the gap between two levels.
+//! tree, at a threshold between two of its levels, being together is an equivalence. Within the
+//! spread of a level it is not, or only for a moment. So the threshold rises from the lowest
+//! latency to the highest in steps of 1 %. A grouping that is an equivalence and *persists* is a
+//! level. Unlike a cluster of values, it survives values that stray into the gap between two
+//! levels.
 //!
 //! *Nearly an equivalence is enough.* Contexts that are together join if they have more than half
-//! of their neighbours in common (of those that either has; each is its own neighbour), so one
-//! spoilt value neither breaks a group of three or more nor welds two. Pairs that contradict the
-//! grouping may be at most 1 in 20 of the pairs it groups; they are listed. A grouping in which
-//! half the contexts are alone is no level.
+//! of their neighbours in common: of those that either has, and each is its own neighbour. So one
+//! spoilt value neither breaks a group of three or more nor joins two. At most 1 in 20 of the pairs
+//! that a grouping joins may contradict it; they are listed. A grouping in which half the contexts
+//! are alone is no level.
 //!
 //! *How long is persistent.* By a factor of 1.05, or by the ratio that nine in ten pairs show
-//! between their two directions, where that is more: what noise does between directions it does
-//! between pairs. Few contexts group by chance: of 4, the two fastest pairs make two groups of two
-//! 1 time in 5. Where chance alone (random pairs of the groups inside) gives such a grouping more
-//! than once in a thousand, or groups are of unequal size, persistence has to be four times that in
-//! the logarithm, at most a factor of 1.25. With one direction only the noise is unknown: 1.10 and
-//! 1.25. Where all directions are equal somebody has removed the noise: 1.05 always.
+//! between their two directions, whichever is more: the noise between directions is also between
+//! pairs. Few contexts group by chance: of 4, the two fastest pairs make two groups of two 1 time
+//! in
+//! 5. Some groupings therefore need four times that in the logarithm, at most a factor of 1.25:
+//!    those that chance alone (random pairs of the groups inside) gives more than once in a
+//!    thousand, and those of groups of unequal size. With one direction only the noise is unknown:
+//!    1.10 and 1.25. Where all directions are equal, somebody has removed the noise: 1.05 always.
 //!
-//! **What cannot be told.** Levels whose latencies overlap are one. A ring or mesh of packages is
-//! no tree: its distances are *classes* of one level ([`LatencyLevel::classes`]), not levels.
+//! **Limits.** Levels whose latencies overlap are one. A ring or mesh of packages is no tree: its
+//! distances are *classes* of one level ([`LatencyLevel::classes`]), not levels.
 
 use super::{LatencyMatrix, Oddity, Pairs, summary};
 use crate::{CpuId, CpuSet};
@@ -270,9 +271,9 @@ fn required(grouping: &[usize], inner: Option<&[usize]>, asymmetry: Option<f64>)
     limit.min(PERSISTENT_CHANCE)
 }
 
-/// The probability that as many random pairs as the grouping has make such a grouping: the number
-/// of ways to divide the groups inside it (single contexts where there are none) into sets of these
-/// sizes, divided by the number of ways to choose the pairs.
+/// The probability that random pairs, as many as the grouping has, make such a grouping. It is the
+/// number of ways to divide the groups inside it (or single contexts) into sets of these sizes,
+/// divided by the number of ways to choose the pairs.
 fn chance(grouping: &[usize], inner: Option<&[usize]>) -> f64 {
     let units: Vec<usize> = match inner {
         Some(inner) => (0..inner.len()).filter(|&context| inner[context] == context).collect(),

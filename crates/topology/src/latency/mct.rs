@@ -1,10 +1,10 @@
 //! MCTOP's descriptions of machines (`.mct` files).
 //!
 //! ```text
-//! #lpdxeon2680 #HWCs 40 #Nodes 2 SMT 1      name, contexts, NUMA nodes, whether cores have several contexts
-//! 0    1    112                             from, to, cycles; one line for each pair and direction
-//! #Mem_latencies 2                          then: context, node, cycles; 0 where it was not measured
-//! #Cache_levels 4                           level, cycles, KiB as the system says, KiB as measured
+//! #lpdxeon2680 #HWCs 40 #Nodes 2 SMT 1   name, contexts, NUMA nodes, several contexts per core?
+//! 0    1    112                          from, to, cycles; a line for each pair and direction
+//! #Mem_latencies 2                       then: context, node, cycles; 0 if not measured
+//! #Cache_levels 4                        level, cycles, KiB declared, KiB measured
 //! ```
 //!
 //! The values were brought to the median of their cluster by those who measured them. Bandwidths
@@ -76,9 +76,9 @@ enum Section {
 }
 
 impl MctFile {
-    /// Reads a description. Error: the line that is none, or what is missing: a latency for each
-    /// two contexts and direction, and as many lines of each further section that is there as
-    /// its head declares.
+    /// Reads a description. Error: an invalid line, or what is missing. Needed are a latency for
+    /// each two contexts and direction, and of each further section as many lines as its head
+    /// declares.
     pub fn parse(text: &str) -> Result<Self, LatencyError> {
         let first = text.lines().next().unwrap_or_default();
         let head = Head::parse(first).map_err(|reason| LatencyError::Line { line: 1, reason })?;
@@ -250,13 +250,15 @@ mod tests {
             };
             text += &format!("{a:<4} {b:<4} {cycles}\n");
         }
-        text += "#Mem_latencies 2\n0    0    260\n0    1    500\n1    0    0\n1    1    0\n2    0    510\n2    1    255\n";
+        text += "#Mem_latencies 2\n0    0    260\n0    1    500\n1    0    0\n1    1    0\n\
+                 2    0    510\n2    1    255\n";
         for (context, node) in (3..8).flat_map(|context| [(context, 0), (context, 1)]) {
             text += &format!("{context:<4} {node:<4} 0\n");
         }
         text += "#Mem_bw-READ 2\nanything\n";
         text += "#Cache_levels 2\nCache_level 0   Latency 0      SizeOS 32    SizeEst 32   \n";
-        text + "Cache_level 1   Latency 4      SizeOS 32    SizeEst 30#Power_measurements 6\nPower_sockt_0_idle  1.8\n"
+        text + "Cache_level 1   Latency 4      SizeOS 32    SizeEst 30\
+                #Power_measurements 6\nPower_sockt_0_idle  1.8\n"
     }
 
     #[test]
@@ -286,7 +288,8 @@ mod tests {
             [
                 "SMT: yes / 4 groups of 2 contexts at 30 cycles",
                 "NUMA nodes: 2 / 2 groups of 4 contexts at 110 cycles",
-                "local memory: 2 nodes / contexts 0,2 are nearest to nodes 0, 1, in 2 of these groups"
+                "local memory: 2 nodes / contexts 0,2 are nearest to nodes 0, 1, in 2 of these \
+                 groups"
             ]
         );
         assert!(checks.iter().all(|check| check.agrees));
@@ -344,7 +347,7 @@ mod tests {
             refuse(&whole.replace("#Cache_levels 2", "#Cache_levels")),
             "line 85: #Cache_levels: expected how many there are, at most 2048"
         );
-        // Wherever it is cut, what is read is refused or as large as declared.
+        // A file cut at any place is refused, or is as large as declared.
         for end in 0..whole.len() {
             if let Ok(cut) = MctFile::parse(&whole[..end]) {
                 let n = cut.matrix.contexts().len();

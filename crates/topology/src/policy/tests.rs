@@ -104,7 +104,10 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn every_thread_has_a_context_of_its_own_while_there_are_enough(seed in any::<u64>(), threads in 0usize..40) {
+    fn every_thread_has_a_context_of_its_own_while_there_are_enough(
+        seed in any::<u64>(),
+        threads in 0usize..40,
+    ) {
         let machine = sketch::machine(seed, 12);
         let tree = SharingTree::new(&machine, Alike::ByStructure);
         let contexts = tree.leaves().len();

@@ -1,9 +1,9 @@
 //! One representative of every class after the other, in lexicographic order.
 //!
 //! Canonical assignments are the restricted growth strings of the tree: each thread goes to a
-//! context whose ancestors are all in use or the first empty one of their group. Since there is
-//! room for all threads, every beginning can be completed, so the next assignment is found by
-//! moving the last thread that can move to a later context, and all after it to the first.
+//! context whose ancestors are all in use or the first empty one of their group. There is room for
+//! all threads, so every beginning can be completed. The next assignment moves the last thread that
+//! can move to a later context, and all after it to the first.
 
 use super::Space;
 use crate::Assignment;

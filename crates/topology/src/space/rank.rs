@@ -2,11 +2,11 @@
 //!
 //! The rank of a canonical assignment is the number of canonical ones before it: for every thread
 //! t, those that agree before t and have t on an earlier context. They are counted from the root
-//! down. At a node, the canonical completions with t in a certain child are (rest · child')_r,
-//! where child' is the derivative of the child's series (t is in it), the rest is everything that
-//! is not in the child, and r is the number of threads after t. Children come in the order of their
-//! contexts, so those before the right one count whole, and the search goes on within it, which
-//! joins its siblings to the rest.
+//! down. At a node, the canonical completions with t in a certain child are (rest · child')_r. Here
+//! child' is the derivative of the child's series (t is in it), the rest is everything outside the
+//! child, and r is the number of threads after t. Children come in the order of their contexts, so
+//! those before the right one count whole, and the search goes on within it, which joins its
+//! siblings to the rest.
 
 use super::classes::Occupancy;
 use super::series::{self, Series};

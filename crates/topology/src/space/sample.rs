@@ -18,9 +18,9 @@ impl Space {
         })
     }
 
-    /// Draws how many threads every context holds, context by context, weighted by the number of
-    /// ways in which the remaining threads can be on the remaining contexts; then deals the
-    /// threads out in random order.
+    /// Draws how many threads every context holds, context by context. The weight is the number of
+    /// ways to put the remaining threads on the remaining contexts. Then it deals the threads out
+    /// in random order.
     fn dealt(&self, random: &mut Random) -> Vec<u32> {
         let prefixes = self.prefixes.get_or_init(|| {
             let one = series::up_to(self.capacity());

@@ -45,11 +45,11 @@ pub(super) fn derivative(f: &[BigUint]) -> Series {
     f.iter().skip(1).cloned().collect()
 }
 
-/// The sum over j <= `members` of (f - 1)^j / j! up to degree `limit`: the threads are split among
-/// alike places, each of which can be filled in f ways. Filled places hold different threads, so
+/// The sum over j <= `members` of (f - 1)^j / j! up to degree `limit`. The threads are split among
+/// alike places, and each place can be filled in f ways. Filled places hold different threads, so
 /// exactly j! orders of j of them are the same.
 ///
-/// With g = f - 1 and p = g^m / m!, the sum e satisfies e' = g' (e - p), and p follows from p' g =
+/// With g = f - 1 and p = g^m / m!, the sum e satisfies e' = g' (e - p). And p follows from p' g =
 /// m g' p (J. C. P. Miller's recurrence; Knuth, *TAOCP* 2, 4.7). Both need a number of products
 /// quadratic in the degree, whatever m is.
 pub(super) fn alike(f: &[BigUint], members: usize, limit: usize) -> Series {

@@ -51,7 +51,7 @@ fn the_published_numbers_of_assignments_to_a_t2_are_reproduced() {
 
 #[test]
 fn a_full_machine_has_as_many_classes_as_placements_per_symmetry() {
-    // 64! placements, 8! (2! (4!)^2)^8 symmetries, none of which fixes a placement.
+    // 64! placements, and 8! (2! (4!)^2)^8 symmetries that fix none of them.
     let factorial = |n: u32| (1..=n).map(BigUint::from).product::<BigUint>();
     let space = space("8x2x4", 64, PerContext::AtMost(1));
     assert_eq!(
@@ -248,19 +248,30 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn everything_agrees_with_brute_force(seed: u64, threads in 0usize..5, per_context in 0usize..4, numa: bool) {
+    fn everything_agrees_with_brute_force(
+        seed: u64,
+        threads in 0usize..5,
+        per_context in 0usize..4,
+        numa: bool,
+    ) {
         let machine = sketch::machine(seed, 7);
         let alike = if numa { Alike::ByStructure } else { Alike::ExceptNuma };
         let tree = SharingTree::new(&machine, alike);
-        let per_context = if per_context == 0 { PerContext::Any } else { PerContext::AtMost(per_context) };
+        let per_context = match per_context {
+            0 => PerContext::Any,
+            most => PerContext::AtMost(most),
+        };
         let Ok(space) = Space::new(tree, threads, per_context) else { return Ok(()) };
         let orbits = orbits(&space);
         let classes: Vec<Assignment> = space.classes().collect();
 
         prop_assert_eq!(space.count(), BigUint::from(orbits.len()));
-        prop_assert_eq!(space.labelled(), BigUint::from(orbits.iter().map(BTreeSet::len).sum::<usize>()));
-        // Orbits were found in the order of their smallest members, and these are the representatives.
-        let smallest: Vec<Assignment> = orbits.iter().map(|orbit| assignment(orbit.first().unwrap())).collect();
+        let labelled: usize = orbits.iter().map(BTreeSet::len).sum();
+        prop_assert_eq!(space.labelled(), BigUint::from(labelled));
+        // Orbits were found in the order of their smallest members, and these are the
+        // representatives.
+        let smallest: Vec<Assignment> =
+            orbits.iter().map(|orbit| assignment(orbit.first().unwrap())).collect();
         prop_assert_eq!(&classes, &smallest);
         for (rank, (class, orbit)) in classes.iter().zip(&orbits).enumerate() {
             prop_assert_eq!(space.class_size(class), BigUint::from(orbit.len()));
@@ -271,7 +282,8 @@ proptest! {
             }
         }
         for shares in [1, 2, 3, 7] {
-            let parts: Vec<Vec<Assignment>> = (0..shares).map(|index| space.share(index, shares).collect()).collect();
+            let parts: Vec<Vec<Assignment>> =
+                (0..shares).map(|index| space.share(index, shares).collect()).collect();
             let sizes = parts.iter().map(Vec::len);
             prop_assert!(sizes.clone().max().unwrap() - sizes.min().unwrap() <= 1);
             prop_assert_eq!(&parts.concat(), &classes);

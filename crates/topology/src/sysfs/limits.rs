@@ -1,7 +1,7 @@
 //! Which contexts and which memory the recorded process may use.
 //!
-//! Two sources, either of which may be missing: `/proc/self/status` has the process's own affinity
-//! mask, already cut to its cpuset; the cpuset file system has the cpuset alone. What both allow is
+//! There are two sources, and either may be missing. `/proc/self/status` has the process's affinity
+//! mask, already cut to its cpuset. The cpuset file system has the cpuset alone. What both allow is
 //! allowed. Memory nodes are numbered like CPUs and kept in the same type of set.
 
 use crate::snapshot::parse_list;
@@ -14,9 +14,9 @@ pub(super) struct Limits {
 }
 
 impl Snapshot {
-    /// The files that hold the limits of the recorded process's cpuset, as its `/proc/self/cgroup`
-    /// (or `cpuset`) and `/proc/mounts` tell: CPUs and memory nodes, each with the names to
-    /// try, best first. Empty without a cpuset.
+    /// The files that hold the limits of the recorded process's cpuset: CPUs and memory nodes, each
+    /// with the names to try, best first. They follow from its `/proc/self/cgroup` (or `cpuset`)
+    /// and `/proc/mounts`. Empty without a cpuset.
     pub fn cpuset_files(&self) -> [Vec<String>; 2] {
         let Some((mount, version)) =
             self.text("proc/mounts").and_then(|mounts| self.cpuset_mount(mounts))
@@ -102,8 +102,8 @@ pub(super) fn read(snapshot: &Snapshot) -> Result<Limits, MachineError> {
         let own = status(key).map(|text| ("proc/self/status", text));
         for (path, text) in cpuset.into_iter().chain(own) {
             let set = parse_list(text).map_err(|reason| MachineError::malformed(path, reason))?;
-            // An empty cpuset has no limit of its own (v1's root before it is set up, v2 without
-            // effective CPUs).
+            // An empty cpuset has no limit (v1's root before it is set up, v2 without effective
+            // CPUs).
             if !set.is_empty() {
                 allowed =
                     Some(allowed.map_or_else(|| set.clone(), |allowed| allowed.intersection(&set)));
@@ -143,7 +143,8 @@ mod tests {
         let one = [
             (
                 "proc/mounts",
-                "x /sys/fs/cgroup/cpu cgroup rw,cpu 0 0\nx /sys/fs/cgroup/cpuset cgroup rw,cpuset 0 0",
+                "x /sys/fs/cgroup/cpu cgroup rw,cpu 0 0\nx /sys/fs/cgroup/cpuset cgroup rw,cpuset \
+                 0 0",
             ),
             ("proc/self/cgroup", "4:memory:/other\n3:cpuset:/job\n0::/"),
             ("sys/fs/cgroup/cpuset/job/cpuset.cpus", "0-7"),

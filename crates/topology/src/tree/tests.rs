@@ -235,11 +235,15 @@ proptest! {
         let alike = if numa { Alike::ByStructure } else { Alike::ExceptNuma };
         let tree = SharingTree::new(&machine, alike);
         for moved in sketch::exchanges(&tree) {
-            prop_assert!(is_symmetry(&machine, &tree, &moved, alike), "{:?} of {:#?}", moved, machine);
+            prop_assert!(
+                is_symmetry(&machine, &tree, &moved, alike),
+                "{moved:?} of {machine:#?}"
+            );
         }
     }
 
-    /// The converse, for exchanges of two leaves with one parent: none that is a symmetry is missed.
+    /// The converse, for exchanges of two leaves with one parent: none that is a symmetry is
+    /// missed.
     #[test]
     fn contexts_of_one_domain_are_alike_whenever_exchanging_them_is_a_symmetry(seed: u64) {
         let machine = sketch::machine(seed, 12);
@@ -251,7 +255,10 @@ proptest! {
                 if x.parent == y.parent && x.in_group != y.in_group {
                     let mut moved: Vec<u32> = (0..tree.leaves.len() as u32).collect();
                     moved.swap(a as usize, b as usize);
-                    prop_assert!(!is_symmetry(&machine, &tree, &moved, Alike::ByStructure), "{} {} {:#?}", a, b, machine);
+                    prop_assert!(
+                        !is_symmetry(&machine, &tree, &moved, Alike::ByStructure),
+                        "{a} {b} {machine:#?}"
+                    );
                 }
             }
         }

@@ -53,8 +53,9 @@ proptest! {
     ) {
         let (snapshots, _) = originals();
         if snapshots.is_empty() { return Ok(()) }
+        let owned = |(path, bytes): (&str, &[u8])| (path.to_owned(), bytes.to_vec());
         let mut files: Vec<(String, Vec<u8>)> =
-            machine.get(snapshots).files().map(|(path, bytes)| (path.to_owned(), bytes.to_vec())).collect();
+            machine.get(snapshots).files().map(owned).collect();
         for (place, damage) in damages {
             let place = place.index(files.len());
             match damage {
@@ -78,7 +79,10 @@ proptest! {
     #[test]
     fn a_damaged_export_gives_a_machine_or_an_error(
         export in any::<prop::sample::Index>(),
-        cuts in proptest::collection::vec((any::<prop::sample::Index>(), 0usize..40, "[0-9a-fx\"<>/ -]{0,6}"), 1..6),
+        cuts in proptest::collection::vec(
+            (any::<prop::sample::Index>(), 0usize..40, "[0-9a-fx\"<>/ -]{0,6}"),
+            1..6,
+        ),
     ) {
         let (_, exports) = originals();
         if exports.is_empty() { return Ok(()) }
@@ -95,7 +99,9 @@ proptest! {
     }
 
     #[test]
-    fn damaged_archives_are_refused_or_read(bytes in proptest::collection::vec(any::<u8>(), 0..2048)) {
+    fn damaged_archives_are_refused_or_read(
+        bytes in proptest::collection::vec(any::<u8>(), 0..2048),
+    ) {
         let _ = Snapshot::from_tar(&bytes);
         let mut packed = b"BZh9".to_vec();
         packed.extend(bytes);
