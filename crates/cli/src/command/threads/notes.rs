@@ -4,7 +4,7 @@ use super::Answer;
 use super::arguments::Method;
 use super::observed::Conditions;
 use pinwise_present::figures;
-use pinwise_threads::{ThreadCeiling, PhaseChange, Sign, standing};
+use pinwise_threads::{PhaseChange, Sign, ThreadCeiling, standing};
 
 /// What to know about an answer that is the largest n of several, `most`, and might be larger.
 pub(super) fn cut_off(
