@@ -1,7 +1,7 @@
 //! What every command says the same way: results on stdout, errors on one line, exit codes.
 
 use anyhow::Context;
-use pinwise_monitor::CrowdShare;
+use pinwise_monitor::OtherLoad;
 use pinwise_present::figures;
 use std::fmt;
 use std::fs;
@@ -132,8 +132,8 @@ const CROWD_NOTABLE: f64 = 0.05;
 
 /// Share of the contexts' time that other programs took while a program was measured, where it is
 /// worth a word.
-pub(crate) fn crowd(shares: &[CrowdShare]) -> Option<f64> {
-    let sum = |of: fn(&CrowdShare) -> f64| shares.iter().map(of).sum::<f64>();
+pub(crate) fn crowd(shares: &[OtherLoad]) -> Option<f64> {
+    let sum = |of: fn(&OtherLoad) -> f64| shares.iter().map(of).sum::<f64>();
     Some(sum(|share| share.taken) / sum(|share| share.of)).filter(|others| *others >= CROWD_NOTABLE)
 }
 
@@ -146,7 +146,7 @@ pub(crate) fn beside(others: Option<f64>) -> String {
 
 /// That other programs took much of the machine while a program was measured, and what is to be
 /// known of what they `left`.
-pub(crate) fn crowded(shares: &[CrowdShare], meanwhile: &str, left: &str) -> Option<String> {
+pub(crate) fn crowded(shares: &[OtherLoad], meanwhile: &str, left: &str) -> Option<String> {
     crowd(shares).map(|others| {
         format!(
             "the machine was busy: other programs took {} of the contexts' time during the {meanwhile}, and the answer is for what they left{left}; \
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn others_are_told_from_a_twentieth_of_the_machine_on() {
-        let share = |taken: f64| CrowdShare { taken, of: 10.0 };
+        let share = |taken: f64| OtherLoad { taken, of: 10.0 };
         assert_eq!(crowded(&[], "probes", ""), None);
         assert_eq!(crowd(&[share(-0.1), share(2.1)]), Some(0.1));
         assert_eq!(crowd(&[share(0.4)]), None);

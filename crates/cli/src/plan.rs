@@ -212,7 +212,7 @@ pub(crate) fn named(names: &[&str]) -> String {
     }
 }
 
-/// Threads and their CPUs, as [`pinwise_linux::Pinner`] wants them.
+/// Threads and their CPUs, as [`pinwise_linux::PlanPinner`] wants them.
 pub(crate) fn wanted(plan: &Plan) -> Vec<(String, CpuSet)> {
     plan.threads.iter().map(|thread| (thread.name.clone(), thread.cpus.clone())).collect()
 }

@@ -52,7 +52,7 @@ const LONGEST_WARM_UP: Duration = Duration::from_millis(50);
 /// The longest that one direction of a pair takes.
 const LONGEST: Duration = Duration::from_secs(5);
 
-/// Why latencies could not be measured.
+/// LeftAlone latencies could not be measured.
 #[derive(Debug, thiserror::Error)]
 pub enum LatencyError {
     /// Nothing to measure between.

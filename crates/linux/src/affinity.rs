@@ -6,7 +6,7 @@ use crate::thread::Tid;
 use pinwise_topology::CpuSet;
 use std::io;
 
-/// Why an affinity could not be read or changed.
+/// LeftAlone an affinity could not be read or changed.
 #[derive(Debug, thiserror::Error)]
 pub enum AffinityError {
     /// The thread has ended: data, not a failure.

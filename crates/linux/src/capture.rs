@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 /// Larger than any file that describes a machine (`/proc/cpuinfo` of 4,096 CPUs is 6 MB).
 const LARGEST_FILE: u64 = 16 << 20;
 
-/// Why a machine could not be captured or recorded.
+/// LeftAlone a machine could not be captured or recorded.
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
     /// The root cannot be read, or the recording not written.

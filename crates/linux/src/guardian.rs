@@ -62,7 +62,7 @@ const RESTORING: Duration = Duration::from_millis(900);
 
 /// What the guardian is told, one JSON document per line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Entry {
+pub enum GuardianEntry {
     /// A process whose threads will be pinned, with the mask its first thread had.
     Process {
         /// The process.
@@ -124,7 +124,7 @@ pub struct GuardianError(#[from] io::Error);
 #[derive(Debug)]
 pub struct Guardian {
     child: Child,
-    entries: Vec<Entry>,
+    entries: Vec<GuardianEntry>,
 }
 
 impl Guardian {
@@ -135,7 +135,7 @@ impl Guardian {
 
     /// Tells the guardian; when this returns, what was told outlives this process. A guardian that
     /// was killed is replaced.
-    pub fn tell(&mut self, entries: &[Entry]) -> Result<(), GuardianError> {
+    pub fn tell(&mut self, entries: &[GuardianEntry]) -> Result<(), GuardianError> {
         self.entries.extend_from_slice(entries);
         if self.child.try_wait()?.is_none() && write(&mut self.child, entries).is_ok() {
             return Ok(());
@@ -147,7 +147,7 @@ impl Guardian {
     /// What a file said when it was entered; `None`: it was not.
     pub fn file(&self, wanted: &Path) -> Option<String> {
         self.entries.iter().find_map(|entry| match entry {
-            Entry::File { path, text } if path == wanted => Some(text.clone()),
+            GuardianEntry::File { path, text } if path == wanted => Some(text.clone()),
             _ => None,
         })
     }
@@ -155,14 +155,16 @@ impl Guardian {
     /// The mask a process had when it was entered as one that is confined; `None`: it was not.
     pub fn confined(&self, wanted: Pid) -> Option<CpuSet> {
         self.entries.iter().find_map(|entry| match entry {
-            Entry::Confined { pid, mask, .. } if *pid == wanted => Some(mask.clone()),
+            GuardianEntry::Confined { pid, mask, .. } if *pid == wanted => Some(mask.clone()),
             _ => None,
         })
     }
 
     /// Whether a thread is entered with a mask of its own.
     pub fn entered(&self, tid: Tid) -> bool {
-        self.entries.iter().any(|entry| matches!(entry, Entry::Thread { id, .. } if id.tid == tid))
+        self.entries
+            .iter()
+            .any(|entry| matches!(entry, GuardianEntry::Thread { id, .. } if id.tid == tid))
     }
 
     /// The number of the guardian process.
@@ -199,7 +201,7 @@ fn spawn() -> io::Result<Child> {
     Err(io::Error::other(format!("the guardian process ended at its start ({status})")))
 }
 
-fn write(child: &mut Child, entries: &[Entry]) -> io::Result<()> {
+fn write(child: &mut Child, entries: &[GuardianEntry]) -> io::Result<()> {
     let mut text = Vec::new();
     for entry in entries {
         serde_json::to_writer(&mut text, entry)?;
@@ -231,7 +233,7 @@ pub fn guardian_main() {
 }
 
 /// Does what the guardian promises.
-fn restore(entries: &[Entry]) {
+fn restore(entries: &[GuardianEntry]) {
     let launched = Launched::in_entries(entries);
     launched.signal(Signal::TERM);
     restore_files(entries);
@@ -239,9 +241,9 @@ fn restore(entries: &[Entry]) {
     launched.end();
 }
 
-fn restore_files(entries: &[Entry]) {
+fn restore_files(entries: &[GuardianEntry]) {
     for entry in entries {
-        if let Entry::File { path, text } = entry {
+        if let GuardianEntry::File { path, text } = entry {
             // Nothing written is no write; a line without a word empties the file. The group may be
             // gone.
             let _ = fs::write(path, if text.is_empty() { "\n" } else { text });
@@ -249,9 +251,9 @@ fn restore_files(entries: &[Entry]) {
     }
 }
 
-fn restore_affinities(entries: &[Entry]) {
+fn restore_affinities(entries: &[GuardianEntry]) {
     for entry in entries {
-        if let Entry::Thread { id, mask } = entry
+        if let GuardianEntry::Thread { id, mask } = entry
             && id.alive()
         {
             // A thread that is gone needs nothing; a refusal cannot be helped here.
@@ -263,20 +265,22 @@ fn restore_affinities(entries: &[Entry]) {
 
 /// Releases threads and child processes of the entered processes that nobody entered and that
 /// inherited a pin.
-pub(crate) fn release_heirs(entries: &[Entry]) {
+pub(crate) fn release_heirs(entries: &[GuardianEntry]) {
     let entered: HashSet<Tid> = entries
         .iter()
-        .filter_map(|entry| if let Entry::Thread { id, .. } = entry { Some(id.tid) } else { None })
+        .filter_map(
+            |entry| if let GuardianEntry::Thread { id, .. } = entry { Some(id.tid) } else { None },
+        )
         .collect();
     type Release = fn(Tid, &CpuSet) -> Result<(), AffinityError>;
     let processes: Vec<(Pid, &CpuSet, Release)> = entries
         .iter()
         .filter_map(|entry| {
             let (pid, start, mask, release) = match entry {
-                Entry::Process { pid, start, mask } => {
+                GuardianEntry::Process { pid, start, mask } => {
                     (pid, start, mask, release_inherited as Release)
                 }
-                Entry::Confined { pid, start, mask } => {
+                GuardianEntry::Confined { pid, start, mask } => {
                     (pid, start, mask, release_confined as Release)
                 }
                 _ => return None,
@@ -334,15 +338,18 @@ mod tests {
         let id = ThreadId { pid: Pid(7), tid: Tid(8), start: StartTime(9) };
         let mask = CpuSet::parse_list("0,9000").unwrap();
         let entries = [
-            Entry::Process { pid: Pid(7), start: StartTime(9), mask: mask.clone() },
-            Entry::Thread { id, mask },
-            Entry::Launching { mark: "1-2\n3".into() },
-            Entry::File { path: "/sys/fs/cgroup/a b/cpu.max".into(), text: "max 100000\n".into() },
+            GuardianEntry::Process { pid: Pid(7), start: StartTime(9), mask: mask.clone() },
+            GuardianEntry::Thread { id, mask },
+            GuardianEntry::Launching { mark: "1-2\n3".into() },
+            GuardianEntry::File {
+                path: "/sys/fs/cgroup/a b/cpu.max".into(),
+                text: "max 100000\n".into(),
+            },
         ];
         for entry in entries {
             let line = serde_json::to_string(&entry).unwrap();
             assert!(!line.contains('\n'));
-            assert_eq!(serde_json::from_str::<Entry>(&line).unwrap(), entry);
+            assert_eq!(serde_json::from_str::<GuardianEntry>(&line).unwrap(), entry);
         }
     }
 
@@ -352,8 +359,10 @@ mod tests {
         let (quota, cpus) = (folder.path().join("cpu.max"), folder.path().join("cpuset.cpus"));
         fs::write(&quota, "200000 100000").unwrap();
         fs::write(&cpus, "0").unwrap();
-        let entry =
-            |path: &Path, text: &str| Entry::File { path: path.to_owned(), text: text.into() };
+        let entry = |path: &Path, text: &str| GuardianEntry::File {
+            path: path.to_owned(),
+            text: text.into(),
+        };
         restore(&[
             entry(&quota, "max 100000\n"),
             entry(&cpus, ""),
@@ -367,7 +376,7 @@ mod tests {
     fn a_program_whose_launch_was_cut_short_is_found_by_its_mark() {
         let mark = format!("test-{}", std::process::id());
         let mut child = Command::new("sleep").arg("30").env(MARK, &mark).spawn().unwrap();
-        restore(&[Entry::Launching { mark }]);
+        restore(&[GuardianEntry::Launching { mark }]);
         let status = child.wait().unwrap();
         assert_eq!(
             std::os::unix::process::ExitStatusExt::signal(&status),

@@ -1,6 +1,6 @@
 //! Starting a program, and how it ended.
 
-use crate::guardian::{Entry, Guardian, MARK, marked};
+use crate::guardian::{Guardian, GuardianEntry, MARK, marked};
 use crate::stream::{Streams, Tail, follow};
 use crate::target::TargetError;
 use crate::thread::Pid;
@@ -212,11 +212,11 @@ impl Launch {
         command
             .stdout(stdio(&self.stdout).map_err(failed)?)
             .stderr(stdio(&self.stderr).map_err(failed)?);
-        guardian.tell(&[Entry::Launching { mark: mark.clone() }])?;
+        guardian.tell(&[GuardianEntry::Launching { mark: mark.clone() }])?;
         let child = command.spawn().map_err(failed)?;
         let running = Running { child, stderr: None, stdout: None, begin: Instant::now(), mark };
         // Where the guardian cannot be told it finds the program by its mark.
-        guardian.tell(&[Entry::Launched { pid: running.pid() }])?;
+        guardian.tell(&[GuardianEntry::Launched { pid: running.pid() }])?;
         Ok(running)
     }
 }

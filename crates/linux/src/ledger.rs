@@ -16,7 +16,7 @@
 //! CPU.
 
 use crate::affinity::{self, AffinityError};
-use crate::guardian::{Entry, release_heirs};
+use crate::guardian::{GuardianEntry, release_heirs};
 use crate::process;
 use crate::roster::Member;
 use crate::thread::{Pid, Stat, ThreadId, Tid};
@@ -41,7 +41,7 @@ pub struct Released {
     pub tid: Tid,
     /// Where it may run again.
     pub cpus: CpuSet,
-    /// Why it may not.
+    /// LeftAlone it may not.
     pub result: Result<(), AffinityError>,
 }
 
@@ -81,9 +81,9 @@ impl Ledger {
             File::create(&path)?;
             let (pid, start, mask) =
                 (process.pid, process.start, without_pin(&process.mask, &pinned_before));
-            entries.push(Entry::Process { pid, start, mask });
+            entries.push(GuardianEntry::Process { pid, start, mask });
         }
-        let thread = |(id, mask): &(ThreadId, CpuSet)| Entry::Thread {
+        let thread = |(id, mask): &(ThreadId, CpuSet)| GuardianEntry::Thread {
             id: *id,
             mask: without_pin(mask, &pinned_before),
         };
@@ -98,7 +98,7 @@ impl Ledger {
     }
 
     /// What was noted of a process, or else of the nearest process that it descends from.
-    fn nearest_entries(&self, pid: Pid) -> Vec<Entry> {
+    fn nearest_entries(&self, pid: Pid) -> Vec<GuardianEntry> {
         let parent = |pid: &Pid| {
             Some(Stat::read(*pid, pid.main()).ok()?.parent).filter(|parent| parent.0 > 0)
         };
@@ -117,7 +117,7 @@ impl Ledger {
             let entries = self.entries(pid);
             let mut refused = false;
             for entry in &entries {
-                let Entry::Thread { id, mask } = entry else { continue };
+                let GuardianEntry::Thread { id, mask } = entry else { continue };
                 let Ok(stat) = Stat::read(id.pid, id.tid) else { continue };
                 let result = affinity::set(id.tid, mask);
                 if matches!(result, Err(AffinityError::Gone(_))) {
@@ -146,12 +146,12 @@ impl Ledger {
 
     /// What was noted of a process and its threads that still live, each thread once; nothing of an
     /// earlier process.
-    fn entries(&self, pid: Pid) -> Vec<Entry> {
+    fn entries(&self, pid: Pid) -> Vec<GuardianEntry> {
         let text = fs::read_to_string(self.path(pid)).unwrap_or_default();
-        let mut entries: Vec<Entry> =
+        let mut entries: Vec<GuardianEntry> =
             text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
-        let lives = |entry: &Entry| match entry {
-            Entry::Process { start, .. } => {
+        let lives = |entry: &GuardianEntry| match entry {
+            GuardianEntry::Process { start, .. } => {
                 Stat::read(pid, pid.main()).is_ok_and(|stat| stat.start == *start)
             }
             _ => false,
@@ -161,7 +161,7 @@ impl Ledger {
         }
         let mut noted = HashSet::new();
         entries.retain(|entry| match entry {
-            Entry::Thread { id, .. } => id.alive() && noted.insert(*id),
+            GuardianEntry::Thread { id, .. } => id.alive() && noted.insert(*id),
             _ => true,
         });
         entries
@@ -170,15 +170,17 @@ impl Ledger {
 
 /// The affinity of a thread about to be noted: `mask`, or its process's where that is the pin of a
 /// thread noted before.
-fn without_pin(mask: &CpuSet, noted: &[Entry]) -> CpuSet {
-    let pin = |entry: &Entry| match entry {
-        Entry::Thread { id, mask: before } => {
+fn without_pin(mask: &CpuSet, noted: &[GuardianEntry]) -> CpuSet {
+    let pin = |entry: &GuardianEntry| match entry {
+        GuardianEntry::Thread { id, mask: before } => {
             before != mask && affinity::get(id.tid).is_ok_and(|now| now == *mask)
         }
         _ => false,
     };
     match noted.first() {
-        Some(Entry::Process { mask: process, .. }) if mask.len() == 1 && noted.iter().any(pin) => {
+        Some(GuardianEntry::Process { mask: process, .. })
+            if mask.len() == 1 && noted.iter().any(pin) =>
+        {
             process.clone()
         }
         _ => mask.clone(),
@@ -301,7 +303,7 @@ mod tests {
         let ledger = Ledger::open(folder.path()).unwrap();
         assert!(!folder.path().join("another-boot").exists());
         let this = Pid(std::process::id() as i32);
-        let entry = Entry::Process { pid: this, start: StartTime(0), mask: CpuSet::new() };
+        let entry = GuardianEntry::Process { pid: this, start: StartTime(0), mask: CpuSet::new() };
         fs::write(ledger.path(this), serde_json::to_string(&entry).unwrap()).unwrap();
         assert!(Ledger::open(folder.path()).unwrap().release(this).unwrap().is_empty());
         assert!(!ledger.path(this).exists());

@@ -2,22 +2,21 @@
 //!
 //! A [`Target`] is a program that was launched or attached to. Whatever is pinned is known to the
 //! [`Guardian`] before, which puts everything back on every way out, `kill -9` included. What a
-//! [`Pinner`] leaves pinned stands in a [`Ledger`] and can be undone.
+//! [`PlanPinner`] leaves pinned stands in a [`Ledger`] and can be undone.
 
 pub mod affinity;
-mod births;
 pub mod capabilities;
 mod capture;
-pub mod choice;
-mod demand;
+mod cpu_demand;
 mod fifo;
 mod fingerprint;
 #[cfg(test)]
 mod fixture;
+mod fork_watch;
 mod guardian;
 mod launch;
 mod ledger;
-mod pin;
+mod plan_pinner;
 pub mod process;
 pub mod role;
 mod roster;
@@ -26,20 +25,23 @@ pub mod survey;
 pub mod sys;
 mod target;
 pub mod thread;
+pub mod thread_filter;
 
 pub use affinity::AffinityError;
-pub use births::Births;
 pub use capture::{CaptureError, capture, machine, record};
-pub use choice::{Choice, ChoiceError, Why};
-pub use demand::{Demand, Look};
+pub use cpu_demand::{CpuDemand, Look};
 pub use fifo::Fifo;
 pub use fingerprint::fingerprint;
-pub use guardian::{ARGUMENT as GUARDIAN_ARGUMENT, Entry, Guardian, GuardianError, guardian_main};
+pub use fork_watch::ForkWatch;
+pub use guardian::{
+    ARGUMENT as GUARDIAN_ARGUMENT, Guardian, GuardianEntry, GuardianError, guardian_main,
+};
 pub use launch::{Exit, Launch, Output, Running};
 pub use ledger::{Ledger, Released};
-pub use pin::{Ended, Pinned, Pinner, Seen};
+pub use plan_pinner::{EndedThreads, Pinned, PinnerThread, PlanPinner};
 pub use roster::{Changes, Member, Roster, Scope};
 pub use stream::{Line, Streams, Tail, each_line, follow, quotable};
-pub use survey::{HARDLY_RUNS, Surveyed};
+pub use survey::{HARDLY_RUNS, SurveyedThread};
 pub use target::{Target, TargetError, common_contexts, pause};
 pub use thread::{Pid, StartTime, ThreadId, Tid};
+pub use thread_filter::{LeftAlone, ThreadFilter, ThreadFilterError};

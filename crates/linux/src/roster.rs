@@ -5,7 +5,7 @@
 //! two looks; those are too short to place anyway.
 
 use crate::affinity;
-use crate::births::Births;
+use crate::fork_watch::ForkWatch;
 use crate::process;
 use crate::sys;
 use crate::thread::{Pid, StartTime, Stat, ThreadId, Tid};
@@ -85,14 +85,14 @@ pub struct Roster {
     members: Vec<Member>,
     /// Processes that exist and are no members.
     strangers: HashSet<Pid>,
-    births: Births,
+    forks: ForkWatch,
 }
 
 impl Roster {
     /// Takes the first look.
     pub fn new(scope: Scope) -> io::Result<Self> {
-        let (births, strangers) = (Births::default(), HashSet::new());
-        let mut roster = Self { scope, members: Vec::new(), strangers, births };
+        let (forks, strangers) = (ForkWatch::default(), HashSet::new());
+        let mut roster = Self { scope, members: Vec::new(), strangers, forks };
         let everything = process::all()?;
         match roster.scope.clone() {
             Scope::Processes(roots) => {
@@ -152,7 +152,7 @@ impl Roster {
     /// something was created.
     pub fn look_if_born(&mut self) -> io::Result<()> {
         // Into a cgroup processes are also moved.
-        if self.births.any() || matches!(self.scope, Scope::Cgroup(_)) {
+        if self.forks.any() || matches!(self.scope, Scope::Cgroup(_)) {
             self.look()?;
         } else {
             self.look_at_threads();

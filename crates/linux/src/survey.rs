@@ -9,7 +9,7 @@
 //! crowded the window is extended until every thread has had some time of its own, or patience
 //! ends.
 
-use crate::demand::{Demand, Look};
+use crate::cpu_demand::{CpuDemand, Look};
 use crate::role::{self, Found};
 use crate::roster::Roster;
 use crate::thread::{Account, Stat, ThreadId};
@@ -40,7 +40,7 @@ pub fn worth_placing(share: f64, busiest: f64) -> bool {
 
 /// A thread and how much it ran.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Surveyed {
+pub struct SurveyedThread {
     /// Which thread.
     pub id: ThreadId,
     /// What to call it.
@@ -70,14 +70,14 @@ pub(crate) fn survey(
     window: Duration,
     pause: &dyn Fn(Duration),
     cancelled: &dyn Fn() -> bool,
-) -> io::Result<Vec<Surveyed>> {
+) -> io::Result<Vec<SurveyedThread>> {
     roster.look()?;
     let begin = Instant::now();
     let first_look = |(_, id): (_, ThreadId)| {
         let (look, comm) = look_at(id, begin.elapsed()).ok()?;
-        Some((id, (Demand::from(look), comm)))
+        Some((id, (CpuDemand::from(look), comm)))
     };
-    let mut demands: HashMap<ThreadId, (Demand, String)> =
+    let mut demands: HashMap<ThreadId, (CpuDemand, String)> =
         roster.threads().filter_map(first_look).collect();
     let mut cost = begin.elapsed();
     loop {
@@ -113,7 +113,7 @@ pub(crate) fn survey(
     let busiest = seen.iter().map(|(_, _, _, share)| *share).fold(0.0, f64::max);
     let named = seen.into_iter().zip(threads);
     Ok(named
-        .map(|((id, process, comm, share), thread)| Surveyed {
+        .map(|((id, process, comm, share), thread)| SurveyedThread {
             id,
             thread,
             comm,
@@ -126,7 +126,7 @@ pub(crate) fn survey(
 
 /// The later of two surveys with the shares of both averaged: a helper about the limit is judged by
 /// twice the time, and a thread that began to work only in the second still counts.
-pub fn averaged(before: &[Surveyed], mut after: Vec<Surveyed>) -> Vec<Surveyed> {
+pub fn averaged(before: &[SurveyedThread], mut after: Vec<SurveyedThread>) -> Vec<SurveyedThread> {
     for one in &mut after {
         if let Some(earlier) = before.iter().find(|earlier| earlier.id == one.id) {
             one.share = (one.share + earlier.share) / 2.0;
@@ -139,8 +139,8 @@ pub fn averaged(before: &[Surveyed], mut after: Vec<Surveyed>) -> Vec<Surveyed> 
 
 /// Whether every thread that runs in one of two surveys exists in the other: none was created or
 /// ended between them.
-pub fn same_crew(one: &[Surveyed], other: &[Surveyed]) -> bool {
-    let exist = |these: &[Surveyed], those: &[Surveyed]| {
+pub fn same_crew(one: &[SurveyedThread], other: &[SurveyedThread]) -> bool {
+    let exist = |these: &[SurveyedThread], those: &[SurveyedThread]| {
         let ids: HashSet<ThreadId> = those.iter().map(|surveyed| surveyed.id).collect();
         these.iter().filter(|surveyed| surveyed.runs).all(|surveyed| ids.contains(&surveyed.id))
     };
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn two_surveys_together_leave_a_helper_alone_and_keep_one_that_began_late() {
-        let one = |tid, share: f64| Surveyed {
+        let one = |tid, share: f64| SurveyedThread {
             id: ThreadId { pid: Pid(1), tid: Tid(tid), start: StartTime(0) },
             thread: Thread { name: String::new(), role: String::new(), instance: 0 },
             comm: String::new(),
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn a_crew_is_the_same_when_no_runner_came_or_went() {
-        let one = |tid, runs| Surveyed {
+        let one = |tid, runs| SurveyedThread {
             id: ThreadId { pid: Pid(1), tid: Tid(tid), start: StartTime(0) },
             thread: Thread { name: String::new(), role: String::new(), instance: 0 },
             comm: String::new(),

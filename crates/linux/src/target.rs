@@ -5,12 +5,12 @@ mod error;
 pub use error::TargetError;
 
 use crate::affinity::{self, AffinityError};
-use crate::guardian::{Entry, Guardian, release_inherited};
+use crate::guardian::{Guardian, GuardianEntry, release_inherited};
 use crate::launch::{Launch, Running};
 use crate::process;
 use crate::roster::{Changes, Roster, Scope};
 use crate::stream::Streams;
-use crate::survey::{HARDLY_RUNS, Surveyed, same_crew, survey};
+use crate::survey::{HARDLY_RUNS, SurveyedThread, same_crew, survey};
 use crate::thread::{Pid, ThreadId};
 use pinwise_measure::MeasureError;
 use pinwise_topology::{Alike, CpuSet, Machine, SharingTree};
@@ -127,7 +127,7 @@ impl Target {
         &mut self,
         window: Duration,
         cancelled: &AtomicBool,
-    ) -> Result<Vec<Surveyed>, TargetError> {
+    ) -> Result<Vec<SurveyedThread>, TargetError> {
         self.check()?;
         let stop = || cancelled.load(Ordering::Relaxed);
         let surveyed = survey(&mut self.roster, window, &|time| pause(time, cancelled), &stop);
@@ -144,9 +144,9 @@ impl Target {
         window: Duration,
         patience: Duration,
         cancelled: &AtomicBool,
-    ) -> Result<Vec<Surveyed>, TargetError> {
+    ) -> Result<Vec<SurveyedThread>, TargetError> {
         let begin = Instant::now();
-        let mut previous: Vec<Surveyed> = Vec::new();
+        let mut previous: Vec<SurveyedThread> = Vec::new();
         loop {
             let surveyed = self.survey(window, cancelled)?;
             if cancelled.load(Ordering::Relaxed) {
@@ -248,10 +248,10 @@ impl Target {
                         self.roster.member(id.pid).filter(|_| !self.guarded.contains(&id.pid))
                     {
                         let (pid, start, mask) = (member.pid, member.start, member.mask.clone());
-                        entries.push(Entry::Process { pid, start, mask });
+                        entries.push(GuardianEntry::Process { pid, start, mask });
                         self.guarded.push(pid);
                     }
-                    entries.push(Entry::Thread { id, mask: mask.clone() });
+                    entries.push(GuardianEntry::Thread { id, mask: mask.clone() });
                     self.pinned.insert(id, mask);
                 }
                 Err(AffinityError::Gone(_)) => gone.push(id),

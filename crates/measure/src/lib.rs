@@ -15,7 +15,7 @@ mod workload;
 
 pub use fame::Fame;
 pub use measurement::{Detail, MeasureError, Measurement, Retry, Unit};
-pub use met::{CrowdShare, Met};
+pub use met::{Met, OtherLoad};
 pub use microbenchmark::{
     Bench, EffectiveCache, Microbenchmark, Pace, PaceUnit, Seat, WorkingSet, WorkingSets,
 };

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// CPU time that others took of all there was, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct CrowdShare {
+pub struct OtherLoad {
     /// What they took; right on average only, and below 0 at times.
     pub taken: f64,
     /// What there was.
@@ -16,7 +16,7 @@ pub struct CrowdShare {
 pub struct Met {
     /// What other programs took of the contexts meanwhile; `None` where nobody looked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub others: Option<CrowdShare>,
+    pub others: Option<OtherLoad>,
     /// The rest, as sentences that begin small and have no full stop.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,

@@ -1,9 +1,9 @@
 //! Readings that come when the program has something to say: printed lines, and numbers that are
 //! renewed now and then.
 
+use crate::cadence::WITHIN_A_BLOCK;
 use crate::pattern::Pattern;
 use crate::reading::Interpretation;
-use crate::rhythm::WITHIN_A_BLOCK;
 use crate::source::{Failure, Sample, Source, sleep_until};
 use crate::tail::FileLines;
 use pinwise_linux::{Line, quotable};
@@ -18,7 +18,7 @@ pub(crate) struct Arrival {
     pub(crate) at: Instant,
 }
 
-/// Why no arrival can come.
+/// LeftAlone no arrival can come.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Stop {
     /// The source failed; see [`Failure`].

@@ -31,7 +31,7 @@ impl Dpdk {
         Self { field, path: directory.join(prefix).join("dpdk_telemetry.v2"), connection: None }
     }
 
-    /// Why no program answers; nothing is asked.
+    /// LeftAlone no program answers; nothing is asked.
     pub(crate) fn found(&self) -> Result<(), String> {
         let there = self.path.exists();
         there.then_some(()).ok_or_else(|| format!("{}: {NO_SOCKET}", self.path.display()))

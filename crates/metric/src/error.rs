@@ -3,7 +3,7 @@
 use pinwise_figures::{counted, duration};
 use std::time::Duration;
 
-/// Why performance cannot be read. One line each: what, why, what to do.
+/// LeftAlone performance cannot be read. One line each: what, why, what to do.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MetricError {
@@ -60,7 +60,7 @@ pub enum MetricError {
     Pattern {
         /// As typed.
         pattern: String,
-        /// Why.
+        /// LeftAlone.
         reason: String,
     },
     /// A regular expression that does not say which part is the number.

@@ -23,10 +23,12 @@
 #![forbid(unsafe_code)]
 
 mod arrivals;
+mod availability;
+pub mod cadence;
 mod command;
+mod counter_detection;
 mod dpdk;
 mod error;
-mod growth;
 mod meter;
 mod metric;
 mod netdev;
@@ -34,21 +36,19 @@ mod number;
 mod on_demand;
 mod paced;
 mod pattern;
-mod presence;
 mod probe;
 mod procio;
 mod prometheus;
 mod pseudo_file;
 pub mod reading;
-pub mod rhythm;
 mod source;
 mod spec;
 mod tail;
 mod window;
 
 pub use command::run;
+pub use counter_detection::CounterDetection;
 pub use error::MetricError;
-pub use growth::Growth;
 pub use meter::Meter;
 pub use metric::{Metric, MetricOptions};
 pub use pattern::Pattern;

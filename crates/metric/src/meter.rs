@@ -1,6 +1,6 @@
 //! What is measured while a program runs.
 
-use crate::growth::Growth;
+use crate::counter_detection::CounterDetection;
 use crate::reading::Summary;
 use pinwise_measure::{MeasureError, Measurement, Unit};
 use std::time::Duration;
@@ -31,7 +31,7 @@ pub trait Meter: Send {
     fn moved(&mut self) {}
 
     /// What the number did so far, where it is taken for a value by its name alone.
-    fn growth(&self) -> Option<&Growth> {
+    fn counter_detection(&self) -> Option<&CounterDetection> {
         None
     }
 }
@@ -49,8 +49,8 @@ pub(crate) trait MetricMeter: Send {
     /// See [`Meter::moved`].
     fn moved(&mut self) {}
 
-    /// See [`Meter::growth`].
-    fn growth(&self) -> Option<&Growth> {
+    /// See [`Meter::counter_detection`].
+    fn counter_detection(&self) -> Option<&CounterDetection> {
         None
     }
 }

@@ -1,7 +1,7 @@
 //! A metric that is taken up and measured with.
 
 use crate::arrivals::{Lines, MatchingLines};
-use crate::growth::Growth;
+use crate::counter_detection::CounterDetection;
 use crate::meter::{Meter, MetricMeter};
 use crate::pattern::Pattern;
 use crate::probe::{self, Found, Known};
@@ -259,8 +259,8 @@ impl Meter for Converted {
         self.meter.moved();
     }
 
-    fn growth(&self) -> Option<&Growth> {
-        self.meter.growth()
+    fn counter_detection(&self) -> Option<&CounterDetection> {
+        self.meter.counter_detection()
     }
 }
 

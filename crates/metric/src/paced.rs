@@ -1,7 +1,7 @@
 //! Measuring with numbers that come at the program's pace.
 
 use crate::arrivals::{Arrival, Arrivals};
-use crate::growth::Growth;
+use crate::counter_detection::CounterDetection;
 use crate::meter::MetricMeter;
 use crate::reading::{Interpretation, Reading, Summary, mean};
 use crate::source::sleep_until;
@@ -20,7 +20,7 @@ pub(crate) struct Paced {
     pub(crate) patience: Duration,
     /// What a value did from the first one on; `None` where more than its name says that it is
     /// one.
-    pub(crate) growth: Option<(Growth, Instant)>,
+    pub(crate) detection: Option<(CounterDetection, Instant)>,
 }
 
 impl MetricMeter for Paced {
@@ -40,13 +40,13 @@ impl MetricMeter for Paced {
     }
 
     fn moved(&mut self) {
-        if let Some((growth, _)) = &mut self.growth {
-            growth.moved();
+        if let Some((detection, _)) = &mut self.detection {
+            detection.moved();
         }
     }
 
-    fn growth(&self) -> Option<&Growth> {
-        self.growth.as_ref().map(|(growth, _)| growth)
+    fn counter_detection(&self) -> Option<&CounterDetection> {
+        self.detection.as_ref().map(|(detection, _)| detection)
     }
 }
 
@@ -126,10 +126,10 @@ impl Paced {
     /// An error once the values so far are a total's: their mean says when they were read, and
     /// nothing of the program.
     fn doubt(&mut self, arrival: Arrival) -> Result<(), MeasureError> {
-        let Some((growth, origin)) = &mut self.growth else { return Ok(()) };
+        let Some((detection, origin)) = &mut self.detection else { return Ok(()) };
         let seconds = arrival.at.saturating_duration_since(*origin).as_secs_f64();
-        growth.see(Reading { value: arrival.sample.value, seconds });
-        let Some((first, last)) = growth.of_a_total() else { return Ok(()) };
+        detection.see(Reading { value: arrival.sample.value, seconds });
+        let Some((first, last)) = detection.of_a_total() else { return Ok(()) };
         let message = format!(
             "the metric only ever grew, as evenly as a total does and wherever the threads were, from {} to {} in {}: say --counter, and its rate \
              is measured; or, if it is a rate that still grows, wait until the program has warmed up or say --gauge",
@@ -164,7 +164,7 @@ mod tests {
 
     fn paced(interpretation: Interpretation, arrivals: &[(u64, f64)]) -> Paced {
         let patience = Duration::from_secs(1);
-        Paced { arrivals: Box::new(script(arrivals)), interpretation, patience, growth: None }
+        Paced { arrivals: Box::new(script(arrivals)), interpretation, patience, detection: None }
     }
 
     /// Settling takes no time here; the script's times are those after its construction, an instant
@@ -254,14 +254,14 @@ mod tests {
             measure(paced, 0, 100)
         };
         let said = &mut paced(Interpretation::Value, &lines);
-        assert!((0..9).all(|_| measure(said).is_ok()) && said.growth().is_none());
+        assert!((0..9).all(|_| measure(said).is_ok()) && said.counter_detection().is_none());
         let unsaid = &mut Paced {
-            growth: Some((Growth::default(), Instant::now())),
+            detection: Some((CounterDetection::default(), Instant::now())),
             ..paced(Interpretation::Value, &lines)
         };
         assert!(
             (0..5).all(|_| measure(unsaid).is_ok())
-                && unsaid.growth().is_some_and(|seen| seen.doubt().is_some())
+                && unsaid.counter_detection().is_some_and(|seen| seen.doubt().is_some())
         );
         let error = (0..9).find_map(|_| measure(unsaid).err()).unwrap();
         assert_eq!(error.retry, Retry::Never);

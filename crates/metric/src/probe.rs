@@ -1,14 +1,14 @@
 //! Getting to know a metric before measuring with it: does it come at all, is it a counter or a
-//! value, in what rhythm, and what does a reading cost.
+//! value, in what cadence, and what does a reading cost.
 
 use crate::MetricError;
 use crate::arrivals::{Arrival, Arrivals, Blocks, Renewals, Stop, read_dated};
-use crate::growth::Growth;
+use crate::cadence::{Cadence, WITHIN_A_BLOCK, cadence};
+use crate::counter_detection::CounterDetection;
 use crate::meter::MetricMeter;
 use crate::on_demand::OnDemand;
 use crate::paced::Paced;
 use crate::reading::{Interpretation, RISES_OF_A_COUNTER, interpret};
-use crate::rhythm::{Rhythm, WITHIN_A_BLOCK, rhythm};
 use crate::source::{Failure, Source, sleep_until};
 use pinwise_figures::duration;
 use std::time::{Duration, Instant};
@@ -47,8 +47,8 @@ impl Known<'_> {
     ) -> Paced {
         // A value by its name alone; one that went down is none by its readings.
         let by_name = self.stated.is_none() && !declared && self.hint.is_some();
-        let growth = by_name.then(|| (Growth::default(), Instant::now()));
-        Paced { arrivals, interpretation, patience: self.patience, growth }
+        let detection = by_name.then(|| (CounterDetection::default(), Instant::now()));
+        Paced { arrivals, interpretation, patience: self.patience, detection }
     }
 
     /// When patience with a number ends that is waited for since `begin`.
@@ -94,7 +94,7 @@ fn decision(known: &Known<'_>, interpretation: Interpretation) -> Option<String>
     })
 }
 
-/// Listens to lines until their rhythm and their kind are known.
+/// Listens to lines until their cadence and their kind are known.
 pub(crate) fn lines(
     mut arrivals: Box<dyn Arrivals>,
     known: &Known<'_>,
@@ -108,11 +108,11 @@ pub(crate) fn lines(
             .iter()
             .map(|arrival| arrival.at.duration_since(heard[0].at).as_secs_f64())
             .collect();
-        if let Some(rhythm) = rhythm(&times) {
-            let (lines, period) = match rhythm {
-                Rhythm::Lines { period } => (1, period),
-                Rhythm::Blocks { lines, period } => (lines, period),
-                Rhythm::Buffered { lines, period } => {
+        if let Some(cadence) = cadence(&times) {
+            let (lines, period) = match cadence {
+                Cadence::Lines { period } => (1, period),
+                Cadence::Blocks { lines, period } => (lines, period),
+                Cadence::Buffered { lines, period } => {
                     let period = Duration::from_secs_f64(period);
                     return Err(MetricError::Buffered {
                         metric: known.metric.into(),
@@ -383,7 +383,7 @@ mod tests {
             let found =
                 source(Box::new(Growing(0.0, declared)), &known(None), &|| false).ok().unwrap();
             assert_eq!(found.interpretation, Interpretation::Value);
-            found.meter.growth().is_some()
+            found.meter.counter_detection().is_some()
         };
         assert!(looked_at(None) && !looked_at(Some(Interpretation::Value)));
     }

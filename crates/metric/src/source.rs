@@ -14,7 +14,7 @@ pub struct Sample {
     pub seconds: Option<f64>,
 }
 
-/// Why there is no sample.
+/// LeftAlone there is no sample.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
     /// The user asked to stop.

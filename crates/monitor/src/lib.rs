@@ -35,25 +35,25 @@ mod activity;
 mod budget;
 mod calibration;
 mod counters;
-mod crowd;
 #[cfg(feature = "bpf")]
 mod ebpf;
 mod layer;
-mod ledger;
 mod lookout;
 mod monitor;
+mod other_load;
 mod overhead;
 mod perf;
 mod power;
 mod quota;
 mod sampling;
 mod source;
+mod thread_watch;
 
 pub use activity::{Activity, ThreadActivity};
-pub use crowd::{Crowd, CrowdShare, CrowdWatch, Moment};
 pub use layer::{Layer, Unavailable, UnknownLayer};
 pub use lookout::Lookout;
 pub use monitor::{Monitor, MonitorError, best_layer};
+pub use other_load::{Moment, OtherLoad, OtherLoadMeter, OtherLoadWatch};
 pub use overhead::Overhead;
 pub use power::{Energy, POWERCAP, Power, PowerError};
 pub use quota::Quota;

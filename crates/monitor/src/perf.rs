@@ -269,7 +269,7 @@ fn online() -> io::Result<CpuSet> {
     text.trim().parse().map_err(|_| io::ErrorKind::InvalidData.into())
 }
 
-/// Why it cannot be, by the kernel's answer.
+/// LeftAlone it cannot be, by the kernel's answer.
 fn refused(error: &io::Error) -> Unavailable {
     let refuse = |reason, remedy| Unavailable::new(Layer::Perf, reason, remedy);
     match error.raw_os_error() {

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 /// Where the kernel keeps them.
 pub const POWERCAP: &str = "/sys/class/powercap";
 
-/// Why power cannot be read. One line.
+/// LeftAlone power cannot be read. One line.
 #[derive(Debug, thiserror::Error)]
 pub enum PowerError {
     /// No counters.
@@ -29,7 +29,7 @@ pub enum PowerError {
     Unreadable {
         /// The counter.
         file: PathBuf,
-        /// Why not.
+        /// LeftAlone not.
         cause: io::Error,
     },
 }

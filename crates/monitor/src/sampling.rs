@@ -4,9 +4,9 @@
 
 use crate::activity::ThreadActivity;
 use crate::counters::{Counters, Files};
-use crate::ledger::{Doing, Ledger};
 use crate::source::LOOK;
 use crate::source::Source;
+use crate::thread_watch::{Doing, ThreadWatch};
 use pinwise_linux::{
     Roster,
     thread::{Stat, ThreadId, gone},
@@ -34,7 +34,7 @@ struct Watched {
     /// Whether what it does may be seen.
     seen: bool,
     /// `None` before the first look of a window.
-    ledger: Option<Ledger>,
+    watch: Option<ThreadWatch>,
     /// Its counters at the end of the window before.
     left: Option<Counters>,
 }
@@ -58,7 +58,7 @@ impl Source for Sampling {
 
     fn begin(&mut self, _: &Roster) -> io::Result<()> {
         self.ended.clear();
-        self.watched.values_mut().for_each(|watched| watched.ledger = None);
+        self.watched.values_mut().for_each(|watched| watched.watch = None);
         Ok(())
     }
 
@@ -66,8 +66,8 @@ impl Source for Sampling {
         self.ended.clear();
         self.last = Duration::ZERO;
         for watched in self.watched.values_mut() {
-            watched.ledger =
-                watched.left.take().map(|counters| Ledger::new(Duration::ZERO, counters));
+            watched.watch =
+                watched.left.take().map(|counters| ThreadWatch::new(Duration::ZERO, counters));
         }
         Ok(true)
     }
@@ -113,16 +113,16 @@ impl Watched {
         let stat = files.stat().ok()?;
         // The file opens for everybody and refuses to be read.
         let seen = files.syscall().is_ok();
-        let ledger = Some(Ledger::new(at, read(&mut files, switches).ok()?));
-        Some(Self { stat, files, seen, ledger, left: None })
+        let watch = Some(ThreadWatch::new(at, read(&mut files, switches).ok()?));
+        Some(Self { stat, files, seen, watch, left: None })
     }
 
     /// Whether it was found to have ended.
     fn glimpse(&mut self) -> bool {
-        let Some(ledger) = self.ledger.as_mut().filter(|_| self.seen) else { return false };
+        let Some(watch) = self.watch.as_mut().filter(|_| self.seen) else { return false };
         match self.files.syscall() {
             Ok(text) => {
-                ledger.see(Doing::parse(text));
+                watch.see(Doing::parse(text));
                 false
             }
             Err(error) => gone(&error),
@@ -131,14 +131,14 @@ impl Watched {
 
     /// Whether it was found to have ended.
     fn look(&mut self, at: Duration, counting: bool, switches: bool) -> bool {
-        let Some(ledger) = &mut self.ledger else {
-            self.ledger =
-                read(&mut self.files, switches).ok().map(|counters| Ledger::new(at, counters));
-            return self.ledger.is_none();
+        let Some(watch) = &mut self.watch else {
+            self.watch =
+                read(&mut self.files, switches).ok().map(|counters| ThreadWatch::new(at, counters));
+            return self.watch.is_none();
         };
         if counting {
             match read(&mut self.files, switches) {
-                Ok(counters) => ledger.count(at, counters),
+                Ok(counters) => watch.count(at, counters),
                 Err(error) => return gone(&error),
             }
         }
@@ -151,9 +151,9 @@ impl Watched {
         if let Some(stat) = self.files.stat().ok().filter(|stat| stat.start == id.start) {
             self.stat = stat;
         }
-        let ledger = self.ledger.take()?;
-        self.left = ledger.counted(last);
-        Some(ledger.activity(id, self.stat.clone()))
+        let watch = self.watch.take()?;
+        self.left = watch.counted(last);
+        Some(watch.activity(id, self.stat.clone()))
     }
 }
 

@@ -12,7 +12,7 @@ mod rerun;
 
 pub use live::{LiveOptions, LiveTestbed};
 pub use prober::{
-    Drift, LinuxProber, NoSetter, ProbeError, ProbeOptions, ProgressSource, Recipe, RecipeError,
-    Seen, Setter, Subject, Threads, set_number,
+    Drift, LinuxProber, NoSetter, ProbeDetails, ProbeError, ProbeOptions, ProbedProgram,
+    ProgressSource, Recipe, RecipeError, Setter, Threads, set_number,
 };
 pub use rerun::{RerunOptions, RerunTestbed, RunMetric, Stream};

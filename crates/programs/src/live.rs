@@ -10,16 +10,15 @@ mod slot;
 
 use pinwise_figures::counted;
 use pinwise_linux::{
-    Fifo, Target, TargetError, affinity,
-    choice::{self, Choice, Why},
-    common_contexts, pause, process,
-    survey::{Surveyed, averaged, same_crew},
+    Fifo, Target, TargetError, affinity, common_contexts, pause, process,
+    survey::{SurveyedThread, averaged, same_crew},
     thread::{Pid, ThreadId},
+    thread_filter::{self, LeftAlone, ThreadFilter},
 };
 use pinwise_measure::{
     Effort, MeasureError, Measurement, Met, Retry, Setting, Testbed, Thread, Unit, Workload,
 };
-use pinwise_metric::{Growth, Meter};
+use pinwise_metric::{CounterDetection, Meter};
 use pinwise_topology::{Assignment, CpuSet, Machine, Random};
 use slot::Slot;
 use std::collections::BTreeMap;
@@ -31,7 +30,7 @@ use std::time::{Duration, Instant};
 #[derive(Clone, Debug)]
 pub struct LiveOptions {
     /// Which threads to place, of those that run.
-    pub choice: Choice,
+    pub filter: ThreadFilter,
     /// Time per measurement at [`Effort`] 1; its first fifth settles.
     pub period: Duration,
     /// Abandon a setting that falls below this fraction of the baseline (0.5 for 50 %).
@@ -46,7 +45,7 @@ pub struct LiveOptions {
 impl Default for LiveOptions {
     fn default() -> Self {
         Self {
-            choice: Choice::default(),
+            filter: ThreadFilter::default(),
             period: Duration::from_millis(50),
             floor: None,
             survey: Duration::from_millis(300),
@@ -72,7 +71,7 @@ pub struct LiveTestbed {
     /// Of each thread of the workload before it was pinned for the first time.
     affinities: Vec<CpuSet>,
     slots: Vec<Slot>,
-    left_alone: Vec<(Why, String)>,
+    left_alone: Vec<(LeftAlone, String)>,
     /// Threads that appeared since the survey and have no place.
     late: Vec<ThreadId>,
     late_seen: usize,
@@ -105,7 +104,7 @@ impl LiveTestbed {
         let running: Vec<String> =
             surveyed.iter().filter(|one| one.runs).map(|one| one.thread.name.clone()).collect();
         for one in surveyed {
-            match options.choice.why_not(&one.thread.name, one.runs) {
+            match options.filter.why_not(&one.thread.name, one.runs) {
                 Some(why) => left_alone.push((why, one.comm)),
                 None => placed.push(one),
             }
@@ -150,7 +149,9 @@ impl LiveTestbed {
     /// What the user should know of how it is measured, one line each: threads left alone, what was
     /// not allowed.
     pub fn notes(&self) -> Vec<String> {
-        let told = choice::told(self.left_alone.iter().map(|(why, comm)| (*why, comm.as_str())));
+        let told = thread_filter::describe(
+            self.left_alone.iter().map(|(why, comm)| (*why, comm.as_str())),
+        );
         told.into_iter().chain(self.not_punctual.clone()).collect()
     }
 
@@ -179,7 +180,7 @@ impl LiveTestbed {
     /// Whether the number turned out to be a total, though it is taken for a value by its name:
     /// then all that was measured with it says nothing.
     pub fn measures_a_total(&self) -> bool {
-        self.meter.growth().is_some_and(|growth| growth.of_a_total().is_some())
+        self.meter.counter_detection().is_some_and(|detection| detection.of_a_total().is_some())
     }
 
     /// Time per measurement at [`Effort`] 1, as far as it is up to the testbed.
@@ -392,7 +393,8 @@ impl Testbed for LiveTestbed {
 
     /// Threads that came and went, and a number that may be a total's.
     fn met(&self) -> Met {
-        let doubt = self.meter.growth().and_then(Growth::doubt).map(str::to_owned);
+        let doubt =
+            self.meter.counter_detection().and_then(CounterDetection::doubt).map(str::to_owned);
         Met { others: None, notes: self.changed().into_iter().chain(doubt).collect() }
     }
 }
@@ -405,7 +407,7 @@ fn first_answer(
     meter: &mut dyn Meter,
     options: &LiveOptions,
     cancelled: &AtomicBool,
-) -> Result<(Vec<Surveyed>, Duration), TargetError> {
+) -> Result<(Vec<SurveyedThread>, Duration), TargetError> {
     let deadline = Instant::now() + options.patience;
     let stop = || cancelled.load(Ordering::Relaxed);
     let mut before = target.wait_steady(options.survey, options.patience, cancelled)?;

@@ -20,29 +20,29 @@
 //! silence is then taken for one that works, unless its output tells when it has begun.
 
 mod crew;
+mod details;
 mod error;
 mod follow;
 mod halves;
 mod init;
 mod options;
 mod recipe;
-mod seen;
 mod session;
 mod setter;
 mod watch;
 mod window;
 
+pub use details::ProbeDetails;
 pub use error::ProbeError;
 pub use halves::Drift;
-pub use options::{ProbeOptions, ProgressSource, Subject, Threads};
+pub use options::{ProbeOptions, ProbedProgram, ProgressSource, Threads};
 pub use recipe::{Recipe, RecipeError};
-pub use seen::Seen;
 pub use setter::{NoSetter, Setter};
 
+use details::unseen;
 use pinwise_linux::{Fifo, Guardian, thread::Pid};
 use pinwise_measure::{MeasureError, Part, Probe, Prober, Unit};
-use pinwise_monitor::{Crowd, Lookout, Power, Unavailable};
-use seen::unseen;
+use pinwise_monitor::{Lookout, OtherLoadMeter, Power, Unavailable};
 use session::{Limits, Session};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -51,7 +51,7 @@ use window::Window;
 
 /// Probes a program with one parameter after another.
 pub struct LinuxProber {
-    subject: Subject,
+    subject: ProbedProgram,
     /// The run that all probes share, where the parameter is changed while it runs.
     live: Option<Session>,
     /// The threads it had before that.
@@ -62,10 +62,10 @@ pub struct LinuxProber {
     cancelled: Arc<AtomicBool>,
     guardian: Guardian,
     lookout: Lookout,
-    seen: Vec<Seen>,
+    seen: Vec<ProbeDetails>,
     notes: Vec<String>,
     /// `None` where its own CPUs are not told.
-    crowd: Option<Crowd>,
+    crowd: Option<OtherLoadMeter>,
     unit: Option<Unit>,
     error: Option<ProbeError>,
 }
@@ -81,7 +81,7 @@ pub fn set_number(pid: Pid, command: &str, n: u32) -> Result<(), ProbeError> {
 impl LinuxProber {
     /// Raising `cancelled` ends any probe within 20 ms.
     pub fn new(
-        subject: Subject,
+        subject: ProbedProgram,
         options: ProbeOptions,
         cancelled: Arc<AtomicBool>,
     ) -> Result<Self, ProbeError> {
@@ -91,7 +91,7 @@ impl LinuxProber {
             |cause| pinwise_linux::TargetError::Proc { name: "no process".into(), cause };
         let lookout = Lookout::new().map_err(unlisted)?;
         let (live, begun, settled) = (None, None, Vec::new());
-        let (crowd, unit, error) = (Crowd::here().ok(), None, None);
+        let (crowd, unit, error) = (OtherLoadMeter::here().ok(), None, None);
         Ok(Self {
             lookout,
             subject,
@@ -122,7 +122,7 @@ impl LinuxProber {
     }
 
     /// What the probes showed, in their order.
-    pub fn seen(&self) -> &[Seen] {
+    pub fn seen(&self) -> &[ProbeDetails] {
         &self.seen
     }
 
@@ -142,7 +142,7 @@ impl LinuxProber {
         &self.notes
     }
 
-    /// Why the last probe failed, beyond what its [`MeasureError`] says.
+    /// LeftAlone the last probe failed, beyond what its [`MeasureError`] says.
     pub fn error(&self) -> Option<&ProbeError> {
         self.error.as_ref()
     }
@@ -152,11 +152,13 @@ impl LinuxProber {
         let _punctual = Fifo::raise();
         let power = self.options.power.clone();
         let seen = match self.subject.clone() {
-            Subject::Anew(recipe) if matches!(self.options.progress, ProgressSource::Runs) => {
+            ProbedProgram::Anew(recipe)
+                if matches!(self.options.progress, ProgressSource::Runs) =>
+            {
                 powered(power.as_ref(), || self.probe_anew(&recipe, parameter, window))?
             }
-            Subject::Anew(recipe) => self.probe_anew(&recipe, parameter, window)?,
-            Subject::Launched(_, set) | Subject::Running(_, set) => {
+            ProbedProgram::Anew(recipe) => self.probe_anew(&recipe, parameter, window)?,
+            ProbedProgram::Launched(_, set) | ProbedProgram::Running(_, set) => {
                 self.probe_live(&set, parameter, window)?
             }
         };
@@ -218,7 +220,7 @@ impl LinuxProber {
         session::choose_streams(&mut launch, &self.options);
         let whole = matches!(self.options.progress, ProgressSource::Runs);
         let limits = self.limits();
-        let before = self.crowd.as_ref().and_then(Crowd::moment);
+        let before = self.crowd.as_ref().and_then(OtherLoadMeter::moment);
         let mut session = Session::start(&launch, parameter, &mut self.guardian, limits)?;
         let seen = if whole {
             session.run_through(self.options.limit, watched.then_some(&mut self.lookout))
@@ -253,8 +255,8 @@ impl LinuxProber {
         let limits = self.limits();
         let session = match (&mut self.live, &self.subject) {
             (Some(session), _) => session,
-            (live, Subject::Running(pid, _)) => live.insert(Session::attach(*pid, limits)?),
-            (live, Subject::Launched(recipe, _) | Subject::Anew(recipe)) => {
+            (live, ProbedProgram::Running(pid, _)) => live.insert(Session::attach(*pid, limits)?),
+            (live, ProbedProgram::Launched(recipe, _) | ProbedProgram::Anew(recipe)) => {
                 let mut launch = recipe.launch(parameter);
                 session::choose_streams(&mut launch, &self.options);
                 let session =
@@ -298,7 +300,7 @@ impl LinuxProber {
     /// Gives that process another parameter.
     pub fn set(&mut self, parameter: u32) -> Result<(), ProbeError> {
         match (&mut self.live, &self.subject) {
-            (Some(session), Subject::Running(_, set) | Subject::Launched(_, set)) => {
+            (Some(session), ProbedProgram::Running(_, set) | ProbedProgram::Launched(_, set)) => {
                 session.limits.until = None;
                 session.set(set, parameter, &mut self.guardian).map(drop)
             }
@@ -312,7 +314,7 @@ impl LinuxProber {
         if let Some(session) = &mut self.live {
             session.limits.cancelled = Arc::default();
         }
-        if matches!(self.subject, Subject::Running(_, Setter::Command(_))) {
+        if matches!(self.subject, ProbedProgram::Running(_, Setter::Command(_))) {
             self.set(parameter)
         } else {
             Ok(())
@@ -327,14 +329,14 @@ impl LinuxProber {
         }
         self.unit = seen.unit.clone();
         self.lookout.take_in(&seen.activity);
-        self.seen.push(Seen::of(seen, parameter, self.options.contexts));
+        self.seen.push(ProbeDetails::of(seen, parameter, self.options.contexts));
         self.check_threads()
     }
 
     /// Whether the number of threads follows the parameter at all, as far as was seen.
     fn check_threads(&self) -> Result<(), ProbeError> {
         // A pool that is told to use fewer threads may keep the others asleep.
-        let Subject::Anew(recipe) = &self.subject else { return Ok(()) };
+        let ProbedProgram::Anew(recipe) = &self.subject else { return Ok(()) };
         let [first, .., last] = self.seen.as_slice() else { return Ok(()) };
         let promised = |n: u32| self.options.threads.as_ref().map(|threads| threads(n));
         let alike = self.seen.iter().all(|seen| seen.threads == first.threads);

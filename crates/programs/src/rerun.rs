@@ -12,12 +12,11 @@ pub use metric::{RunMetric, Stream};
 use metric::{no_match, quiet};
 use pinwise_figures::duration;
 use pinwise_linux::{
-    Demand, Ended, Entry, Fifo, Guardian, Launch, Pinner, Running, Scope, Tail, TargetError,
-    affinity,
-    choice::{self, Choice, Why},
-    common_contexts, each_line,
+    CpuDemand, EndedThreads, Fifo, Guardian, GuardianEntry, Launch, PlanPinner, Running, Scope,
+    Tail, TargetError, affinity, common_contexts, each_line,
     survey::{look_at, worth_placing},
     thread::{ThreadId, Tid},
+    thread_filter::{self, LeftAlone, ThreadFilter},
 };
 use pinwise_measure::{
     Effort, MeasureError, Measurement, Met, Retry, Setting, Testbed, Thread, Unit, Workload,
@@ -34,7 +33,7 @@ use std::time::{Duration, Instant};
 #[derive(Clone, Debug)]
 pub struct RerunOptions {
     /// Which threads to place, of those that run.
-    pub choice: Choice,
+    pub filter: ThreadFilter,
     /// A run that takes longer is ended and fails.
     pub limit: Duration,
     /// Files that are removed after each run.
@@ -43,7 +42,11 @@ pub struct RerunOptions {
 
 impl Default for RerunOptions {
     fn default() -> Self {
-        Self { choice: Choice::default(), limit: Duration::from_secs(600), remove: Vec::new() }
+        Self {
+            filter: ThreadFilter::default(),
+            limit: Duration::from_secs(600),
+            remove: Vec::new(),
+        }
     }
 }
 
@@ -61,7 +64,7 @@ pub struct RerunTestbed {
     leaves: Vec<CpuSet>,
     workload: Workload,
     unit: Unit,
-    left_alone: Vec<(Why, String)>,
+    left_alone: Vec<(LeftAlone, String)>,
     known: HashSet<String>,
     runs: usize,
     /// Runs in which a placed thread did not appear.
@@ -139,7 +142,7 @@ impl RerunTestbed {
         let busy = run.threads.iter().filter(|(_, _, share)| run.busy(*share));
         let running: Vec<&str> = busy.map(|(thread, _, _)| thread.name.as_str()).collect();
         for (thread, comm, share) in &run.threads {
-            match testbed.options.choice.why_not(&thread.name, run.busy(*share)) {
+            match testbed.options.filter.why_not(&thread.name, run.busy(*share)) {
                 Some(why) => testbed.left_alone.push((why, comm.clone())),
                 None => testbed.workload.threads.push(thread.clone()),
             }
@@ -156,7 +159,7 @@ impl RerunTestbed {
 
     /// What the user should know of how it is measured, one line each: threads left alone.
     pub fn notes(&self) -> Vec<String> {
-        choice::told(self.left_alone.iter().map(|(why, comm)| (*why, comm.as_str())))
+        thread_filter::describe(self.left_alone.iter().map(|(why, comm)| (*why, comm.as_str())))
     }
 
     fn varied(&self) -> Vec<String> {
@@ -213,7 +216,7 @@ impl RerunTestbed {
         // Also what it left behind: the next run would share the machine with it.
         running.end();
         // From here on its number may mean another process.
-        let told = self.guardian.tell(&[Entry::Ended { pid: running.pid() }]);
+        let told = self.guardian.tell(&[GuardianEntry::Ended { pid: running.pid() }]);
         let waited = running.wait();
         // Also after a failure: nothing is left behind.
         let removed = self.options.remove.iter().try_for_each(|path| remove(path));
@@ -240,8 +243,9 @@ impl RerunTestbed {
         let exit = running.exit().map_err(failed)?;
         // Of a program that is watched from its start every thread counts.
         let mut pinner =
-            Pinner::new(Scope::Trees(vec![running.pid()]), places, Ended::Count).map_err(failed)?;
-        let mut demands: HashMap<ThreadId, Demand> = HashMap::new();
+            PlanPinner::new(Scope::Trees(vec![running.pid()]), places, EndedThreads::Count)
+                .map_err(failed)?;
+        let mut demands: HashMap<ThreadId, CpuDemand> = HashMap::new();
         let mut looked = Instant::now();
         loop {
             for pinned in pinner.look().map_err(failed)? {
@@ -253,7 +257,7 @@ impl RerunTestbed {
                     if let Ok((look, _)) = look_at(seen.id, running.begin.elapsed()) {
                         demands
                             .entry(seen.id)
-                            .or_insert_with(|| Demand::from_birth(look))
+                            .or_insert_with(|| CpuDemand::from_birth(look))
                             .see(look);
                     }
                 }

@@ -28,7 +28,7 @@ pub(crate) struct Case {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Group {
     /// On paper; looked at while constants were chosen.
-    Seen,
+    ProbeDetails,
     /// On paper, of a structure that nobody had looked at when constants were chosen.
     HeldOut,
     /// With a needle for its optimum.
@@ -45,7 +45,7 @@ pub(crate) enum Group {
 
 impl Group {
     pub(crate) const ALL: [Self; 7] = [
-        Self::Seen,
+        Self::ProbeDetails,
         Self::HeldOut,
         Self::Needle,
         Self::Simulated,
@@ -56,7 +56,7 @@ impl Group {
 
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Self::Seen => "seen",
+            Self::ProbeDetails => "seen",
             Self::HeldOut => "held out",
             Self::Needle => "needle",
             Self::Simulated => "simulated",
@@ -181,7 +181,7 @@ impl Case {
         };
         let space = space(&bed(&demand), PerContext::AtMost(1));
         let (key, mut name) = (format!("paper-{number}"), format!("{} threads", 3 * instances));
-        let (mut group, mut crowding) = (Group::Seen, Crowding::Sum);
+        let (mut group, mut crowding) = (Group::ProbeDetails, Crowding::Sum);
         match number {
             9 => {
                 demand.needle = Some(1.12);

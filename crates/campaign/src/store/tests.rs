@@ -2,7 +2,7 @@ use super::*;
 use crate::fixture::campaign;
 use crate::{Purpose, Trial};
 use pinwise_measure::{
-    CrowdShare, Detail, Effort, MeasureError, Measurement, Met, Piece, Retry, Seat, Seating,
+    Detail, Effort, MeasureError, Measurement, Met, OtherLoad, Piece, Retry, Seat, Seating,
     Setting, ThreadCount,
 };
 use pinwise_topology::{Assignment, CpuId};
@@ -201,7 +201,7 @@ fn what_parts_met_comes_back_and_nothing_from_stores_of_before() {
         "no table yet"
     );
     let met = |taken, note: &str| Met {
-        others: Some(CrowdShare { taken, of: 3.0 }),
+        others: Some(OtherLoad { taken, of: 3.0 }),
         notes: vec![note.into()],
     };
     store.keep_met(id, 0, &met(0.1, "early")).unwrap();

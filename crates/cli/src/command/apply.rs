@@ -6,7 +6,8 @@ use crate::plan::{self, PlanArgument};
 use anyhow::Context as _;
 use clap::Args;
 use pinwise_linux::{
-    AffinityError, Ended, Ledger, Pid, Pinned, Pinner, Released, Scope, TargetError, Tid, process,
+    AffinityError, EndedThreads, Ledger, Pid, Pinned, PlanPinner, Released, Scope, TargetError,
+    Tid, process,
 };
 use pinwise_placement::{Number, Plan};
 use pinwise_present::figures::counted;
@@ -102,8 +103,8 @@ impl Apply {
         plan::check(&plan, self.force)?;
         self.set_number(&plan)?;
         let scope = Scope::Trees(vec![self.pid]);
-        let mut pinner =
-            Pinner::new(scope, plan::wanted(&plan), Ended::Forgotten).context(CANNOT_LOOK)?;
+        let mut pinner = PlanPinner::new(scope, plan::wanted(&plan), EndedThreads::Forgotten)
+            .context(CANNOT_LOOK)?;
         if self.dry_run {
             return self.preview(&plan, &pinner);
         }
@@ -146,7 +147,7 @@ impl Apply {
         Ok(())
     }
 
-    fn preview(&self, plan: &Plan, pinner: &Pinner) -> anyhow::Result<()> {
+    fn preview(&self, plan: &Plan, pinner: &PlanPinner) -> anyhow::Result<()> {
         let moves = pinner.preview();
         let found = |name: &str| moves.iter().any(|(pinned, _)| pinned.name == name);
         let not_found: Vec<&str> = plan
@@ -207,7 +208,7 @@ impl Apply {
         Ok(())
     }
 
-    fn watch(&self, plan: &Plan, pinner: &mut Pinner) -> anyhow::Result<()> {
+    fn watch(&self, plan: &Plan, pinner: &mut PlanPinner) -> anyhow::Result<()> {
         if !pinner.missing().is_empty() {
             output::aside(&format!("note: {}", not_there(plan, &pinner.missing())));
         }
@@ -226,7 +227,7 @@ impl Apply {
 
 /// Pins every thread that is there. Threads that are created while others are pinned show up in the
 /// next look.
-pub(crate) fn pin(pinner: &mut Pinner) -> anyhow::Result<Vec<Pinned>> {
+pub(crate) fn pin(pinner: &mut PlanPinner) -> anyhow::Result<Vec<Pinned>> {
     let mut pinned = Vec::new();
     loop {
         let news = pinner.look().context(CANNOT_LOOK)?;
@@ -243,7 +244,7 @@ pub(crate) fn print(pinned: &[Pinned]) -> anyhow::Result<()> {
 }
 
 /// An error unless every thread of the plan is in its place.
-pub(crate) fn complete(plan: &Plan, pinned: &[Pinned], pinner: &Pinner) -> anyhow::Result<()> {
+pub(crate) fn complete(plan: &Plan, pinned: &[Pinned], pinner: &PlanPinner) -> anyhow::Result<()> {
     in_place(plan, &pinner.missing(), pinned.iter().filter(|thread| thread.result.is_err()).count())
 }
 
@@ -275,7 +276,7 @@ fn line(thread: &Pinned) -> String {
     }
 }
 
-fn document<'a>(pinned: &'a [Pinned], pinner: &'a Pinner) -> Document<'a> {
+fn document<'a>(pinned: &'a [Pinned], pinner: &'a PlanPinner) -> Document<'a> {
     let threads = |refused: bool| {
         pinned
             .iter()

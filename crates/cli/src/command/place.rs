@@ -32,7 +32,7 @@ use crate::plan::{self, PlanArgument};
 use crate::request::Request;
 use anyhow::Context;
 use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Ending, Kind, NewCampaign, Store};
-use pinwise_linux::{Ended, Pinner, Scope};
+use pinwise_linux::{EndedThreads, PlanPinner, Scope};
 use pinwise_placement::{Advice, Budget, Origin, Outcome, Plan, Search, SearchError, StrategyName};
 use pinwise_present::figures;
 use pinwise_present::{Files, is_simulated, shell};
@@ -300,7 +300,7 @@ fn stay(outcome: &Outcome, scope: Scope, plan: &Path, json: bool) -> anyhow::Res
         return Ok(());
     }
     let plan = PlanArgument::at(plan).load()?;
-    let mut pinner = Pinner::new(scope, plan::wanted(&plan), Ended::Forgotten)
+    let mut pinner = PlanPinner::new(scope, plan::wanted(&plan), EndedThreads::Forgotten)
         .context("cannot look at the program's threads")?
         .noting(apply::ledger()?);
     let pinned = apply::pin(&mut pinner)?;

@@ -5,7 +5,7 @@ use crate::output::Usage;
 use crate::plan::{self, PlanArgument};
 use anyhow::Context as _;
 use clap::Args;
-use pinwise_linux::{Ended, Pid, Pinner, Scope};
+use pinwise_linux::{EndedThreads, Pid, PlanPinner, Scope};
 use pinwise_placement::{Number, Plan};
 use rustix::process::Signal;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -65,7 +65,7 @@ impl Run {
             .with_context(|| format!("cannot start {}", program.to_string_lossy()))?;
         let pid = Pid(child.id() as i32);
         let mut pinner =
-            Pinner::new(Scope::Trees(vec![pid]), plan::wanted(&plan), Ended::Forgotten)
+            PlanPinner::new(Scope::Trees(vec![pid]), plan::wanted(&plan), EndedThreads::Forgotten)
                 .with_context(|| format!("cannot look at the threads of process {pid}"))?;
         let status = follow(&mut child, &mut pinner, &signal)?;
         let missing = pinner.missing();
@@ -102,7 +102,7 @@ fn filled(word: &OsStr, number: Option<&Number>) -> OsString {
 /// Pins threads until the program ends.
 fn follow(
     child: &mut Child,
-    pinner: &mut Pinner,
+    pinner: &mut PlanPinner,
     signal: &AtomicUsize,
 ) -> anyhow::Result<ExitStatus> {
     loop {

@@ -1,6 +1,6 @@
 //! Programs that pinwise launched and that have to end with it.
 
-use super::{Entry, MARK};
+use super::{GuardianEntry, MARK};
 use crate::launch::GRACE;
 use crate::process;
 use crate::thread::{Pid, Stat};
@@ -19,23 +19,23 @@ pub(super) struct Launched {
 }
 
 impl Launched {
-    pub(super) fn in_entries(entries: &[Entry]) -> Self {
+    pub(super) fn in_entries(entries: &[GuardianEntry]) -> Self {
         let mut groups: Vec<RawPid> = Vec::new();
         let mut marks: Vec<String> = Vec::new();
         for entry in entries {
             match entry {
-                Entry::Launching { mark } => marks.push(mark.clone()),
-                Entry::Launched { pid } => {
+                GuardianEntry::Launching { mark } => marks.push(mark.clone()),
+                GuardianEntry::Launched { pid } => {
                     marks.clear();
                     groups.extend(RawPid::from_raw(pid.0));
                 }
-                Entry::Ended { pid } => {
+                GuardianEntry::Ended { pid } => {
                     groups.retain(|group| group.as_raw_nonzero().get() != pid.0)
                 }
-                Entry::Process { .. }
-                | Entry::Thread { .. }
-                | Entry::Confined { .. }
-                | Entry::File { .. } => {}
+                GuardianEntry::Process { .. }
+                | GuardianEntry::Thread { .. }
+                | GuardianEntry::Confined { .. }
+                | GuardianEntry::File { .. } => {}
             }
         }
         Self { groups, marks }
@@ -106,7 +106,7 @@ pub(crate) fn marked(marks: &[String]) -> Vec<RawPid> {
 mod tests {
     use super::*;
 
-    fn groups(entries: &[Entry]) -> Vec<i32> {
+    fn groups(entries: &[GuardianEntry]) -> Vec<i32> {
         Launched::in_entries(entries)
             .groups
             .iter()
@@ -116,12 +116,12 @@ mod tests {
 
     #[test]
     fn only_programs_that_may_still_run_are_ended() {
-        let launching = |mark: &str| Entry::Launching { mark: mark.into() };
-        let launched = |pid| Entry::Launched { pid: Pid(pid) };
+        let launching = |mark: &str| GuardianEntry::Launching { mark: mark.into() };
+        let launched = |pid| GuardianEntry::Launched { pid: Pid(pid) };
         let mut entries = vec![
             launching("a"),
             launched(41),
-            Entry::Ended { pid: Pid(41) },
+            GuardianEntry::Ended { pid: Pid(41) },
             launching("b"),
             launched(42),
         ];

@@ -1,4 +1,4 @@
-//! Why a target cannot be used.
+//! LeftAlone a target cannot be used.
 
 use crate::affinity::AffinityError;
 use crate::guardian::GuardianError;
@@ -10,7 +10,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Why a target cannot be used. One line: what failed, on what, why, what to do.
+/// LeftAlone a target cannot be used. One line: what failed, on what, why, what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum TargetError {
     /// The program could not be started.
@@ -18,7 +18,7 @@ pub enum TargetError {
     Launch {
         /// What was to be started.
         program: String,
-        /// Why not.
+        /// LeftAlone not.
         cause: io::Error,
     },
     /// A process to attach to does not exist.
@@ -29,7 +29,7 @@ pub enum TargetError {
     Cgroup {
         /// As given.
         path: PathBuf,
-        /// Why not.
+        /// LeftAlone not.
         cause: io::Error,
     },
     /// Nothing to attach to.
@@ -112,7 +112,7 @@ pub enum TargetError {
     Proc {
         /// Which program.
         name: String,
-        /// Why not.
+        /// LeftAlone not.
         cause: io::Error,
     },
     /// A first measurement failed, or the user asked to stop.

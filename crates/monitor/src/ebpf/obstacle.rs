@@ -1,4 +1,4 @@
-//! Why the program cannot be put into the kernel, before and after it was tried.
+//! LeftAlone the program cannot be put into the kernel, before and after it was tried.
 
 use crate::layer::{Layer, Unavailable};
 use pinwise_linux::capabilities;
@@ -44,7 +44,7 @@ fn not_permitted() -> Unavailable {
     )
 }
 
-/// Why it cannot be, by the kernel's answer.
+/// LeftAlone it cannot be, by the kernel's answer.
 pub(super) fn refused(error: &(impl Error + 'static)) -> Unavailable {
     let first: &(dyn Error + 'static) = error;
     let mut causes = std::iter::successors(Some(first), |&error| error.source());

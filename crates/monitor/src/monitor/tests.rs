@@ -1,8 +1,8 @@
 use super::*;
 use crate::ThreadActivity;
 use crate::counters::Counters;
-use crate::ledger::{Doing, Ledger};
 use crate::source::LOOK;
+use crate::thread_watch::{Doing, ThreadWatch};
 use pinwise_linux::thread::{Account, Pid, StartTime, Stat, Tid};
 use pinwise_topology::CpuId;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -20,13 +20,13 @@ fn stat() -> Stat {
 
 /// Of a thread that slept for the time that it did not run.
 pub(crate) fn thread(elapsed: Duration, ran: Duration) -> ThreadActivity {
-    let mut ledger = Ledger::new(Duration::ZERO, Counters::default());
-    ledger.count(
+    let mut watch = ThreadWatch::new(Duration::ZERO, Counters::default());
+    watch.count(
         elapsed,
         Counters { account: Account { ran, ..Account::default() }, ..Counters::default() },
     );
     let slept = elapsed.saturating_sub(ran);
-    ThreadActivity { elapsed, ran, slept, ..ledger.activity(id(), stat()) }
+    ThreadActivity { elapsed, ran, slept, ..watch.activity(id(), stat()) }
 }
 
 pub(crate) fn activity(elapsed: Duration, threads: Vec<ThreadActivity>) -> Activity {
@@ -66,12 +66,12 @@ fn what_a_thread_does_is_read_from_its_system_call() {
 
 #[test]
 fn looks_split_the_sleep_that_is_known_exactly() {
-    let mut ledger = Ledger::new(ms(5), counters(100, 10));
+    let mut watch = ThreadWatch::new(ms(5), counters(100, 10));
     for doing in [Doing::Locked, Doing::Runnable, Doing::Locked, Doing::Locked, Doing::Asleep] {
-        ledger.see(doing);
+        watch.see(doing);
     }
-    ledger.count(ms(105), counters(150, 20));
-    let activity = ledger.activity(id(), stat());
+    watch.count(ms(105), counters(150, 20));
+    let activity = watch.activity(id(), stat());
     assert_eq!(
         (activity.elapsed, activity.ran, activity.waited, activity.slept),
         (ms(100), ms(50), ms(10), ms(40))
@@ -82,10 +82,10 @@ fn looks_split_the_sleep_that_is_known_exactly() {
 
 #[test]
 fn locks_that_may_not_be_seen_are_not_called_zero() {
-    let unseen = Ledger::new(ms(0), counters(0, 0)).activity(id(), stat());
+    let unseen = ThreadWatch::new(ms(0), counters(0, 0)).activity(id(), stat());
     assert_eq!(unseen.locked, None);
     assert_eq!(activity(ms(10), vec![unseen.clone()]).lock(), None);
-    let mut busy = Ledger::new(ms(0), counters(0, 0));
+    let mut busy = ThreadWatch::new(ms(0), counters(0, 0));
     busy.see(Doing::Runnable);
     busy.count(ms(10), counters(10, 0));
     let busy = busy.activity(id(), stat());
@@ -95,19 +95,19 @@ fn locks_that_may_not_be_seen_are_not_called_zero() {
 
 #[test]
 fn accounts_that_are_stale_do_not_make_more_time_than_there_was() {
-    let mut ledger = Ledger::new(ms(0), counters(0, 0));
-    ledger.count(ms(10), counters(14, 9));
-    let activity = ledger.activity(id(), stat());
+    let mut watch = ThreadWatch::new(ms(0), counters(0, 0));
+    watch.count(ms(10), counters(14, 9));
+    let activity = watch.activity(id(), stat());
     assert_eq!((activity.ran, activity.waited, activity.slept), (ms(10), ms(0), ms(0)));
 }
 
 #[test]
 fn rates_and_shares_are_those_of_all_threads() {
     let thread = |ran: u64| {
-        let mut ledger = Ledger::new(ms(0), counters(0, 0));
-        ledger.see(Doing::Locked);
-        ledger.count(ms(100), counters(ran, 0));
-        ledger.activity(id(), stat())
+        let mut watch = ThreadWatch::new(ms(0), counters(0, 0));
+        watch.see(Doing::Locked);
+        watch.count(ms(100), counters(ran, 0));
+        watch.activity(id(), stat())
     };
     let mut activity = activity(ms(100), vec![thread(80), thread(40)]);
     assert_eq!(activity.overhead_share(), Some(0.0));

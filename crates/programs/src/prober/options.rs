@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 /// What is probed, and how it gets its parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Subject {
+pub enum ProbedProgram {
     /// A program that is started anew with each.
     Anew(Recipe),
     /// A program that is started once, and what changes its parameter while it runs.

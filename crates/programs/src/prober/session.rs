@@ -4,7 +4,8 @@ use super::setter::Setter;
 use super::{ProbeError, ProbeOptions, ProgressSource};
 use pinwise_figures as figures;
 use pinwise_linux::{
-    Births, Entry, Exit, Guardian, Launch, Output, Running, Streams, TargetError, process,
+    Exit, ForkWatch, Guardian, GuardianEntry, Launch, Output, Running, Streams, TargetError,
+    process,
     sys::{self, Counter, Event, Usage},
     thread::{Pid, Stat},
 };
@@ -51,7 +52,7 @@ pub(super) struct Session {
     exit: Exit,
     pub(super) limits: Limits,
     pub(super) instructions: Option<Counter>,
-    /// Why there is none, where that is to be told.
+    /// LeftAlone there is none, where that is to be told.
     pub(super) uncounted: Option<String>,
     family: RefCell<Family>,
     /// The most threads that existed at a time.
@@ -62,7 +63,7 @@ pub(super) struct Session {
 struct Family {
     pids: Vec<Pid>,
     looked: Instant,
-    births: Births,
+    forks: ForkWatch,
     /// Something was created since they were listed.
     unlisted: bool,
 }
@@ -141,7 +142,7 @@ impl Session {
             family: RefCell::new(Family {
                 pids: vec![root],
                 looked: Instant::now(),
-                births: Births::default(),
+                forks: ForkWatch::default(),
                 unlisted: true,
             }),
             most_threads: Cell::new(0),
@@ -182,7 +183,7 @@ impl Session {
             return Err(ProbeError::Terminal { name: self.name.clone(), signal: signal.into() });
         }
         let mut family = self.family.borrow_mut();
-        let born = family.births.any();
+        let born = family.forks.any();
         family.unlisted |= born;
         let mut counted = self.most_threads.get() > 0 && !born;
         if family.looked.elapsed() >= FAMILY {
@@ -289,7 +290,8 @@ impl Session {
         let Some(mut running) = self.running.take() else { return Ok(Usage::default()) };
         running.end();
         // From here on its number may mean another process.
-        let told = guardian.tell(&[Entry::Ended { pid: self.root }]).map_err(TargetError::from);
+        let told =
+            guardian.tell(&[GuardianEntry::Ended { pid: self.root }]).map_err(TargetError::from);
         let before = sys::usage_of_children();
         let waited = running.wait().map_err(|cause| self.unreadable(cause));
         let usage = sys::usage_of_children() - before;

@@ -6,7 +6,7 @@
 //! the guardian before it is changed, and is put back on every way out, the ordinary one included.
 
 use pinwise_linux::{
-    Entry, Guardian, affinity, process,
+    Guardian, GuardianEntry, affinity, process,
     thread::{Pid, Stat, ThreadId, Tid},
 };
 use pinwise_metric::run;
@@ -35,7 +35,7 @@ pub enum Setter {
     Quota(PathBuf),
 }
 
-/// Why a text is no setter.
+/// LeftAlone a text is no setter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "expected cmd:COMMAND with {PLACE} in it ('cmd:echo {PLACE} > workers'), cpuset: (the CPUs the process may run on), cpuset:DIR or quota:DIR \
@@ -130,7 +130,7 @@ fn confine(root: Pid, n: u32, guardian: &mut Guardian) -> Result<(), String> {
             let mask = affinity::get(root.main()).map_err(|error| told(&error))?;
             let start = Stat::read(root, root.main()).map_err(|error| told(&error))?.start;
             guardian
-                .tell(&[Entry::Confined { pid: root, start, mask: mask.clone() }])
+                .tell(&[GuardianEntry::Confined { pid: root, start, mask: mask.clone() }])
                 .map_err(|error| told(&error))?;
             mask
         }
@@ -153,7 +153,7 @@ fn confine(root: Pid, n: u32, guardian: &mut Guardian) -> Result<(), String> {
                         let Ok(stat) = Stat::read(pid, tid) else { continue };
                         let id = ThreadId { pid, tid, start: stat.start };
                         guardian
-                            .tell(&[Entry::Thread { id, mask: now }])
+                            .tell(&[GuardianEntry::Thread { id, mask: now }])
                             .map_err(|error| told(&error))?;
                     }
                     match affinity::set(tid, &cpus) {
@@ -184,7 +184,7 @@ fn original(file: &Path, guardian: &mut Guardian) -> Result<String, String> {
     }
     let text = read(file)?;
     guardian
-        .tell(&[Entry::File { path: file.to_owned(), text: text.clone() }])
+        .tell(&[GuardianEntry::File { path: file.to_owned(), text: text.clone() }])
         .map_err(|error| error.to_string())?;
     Ok(text)
 }

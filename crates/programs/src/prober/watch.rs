@@ -7,7 +7,7 @@ use super::{ProbeError, ProgressSource};
 use pinwise_linux::{Scope, process};
 use pinwise_measure::{Measure, MeasureError, Progress, Unit};
 use pinwise_metric::{
-    Growth, Metric, MetricOptions, MetricSpec,
+    CounterDetection, Metric, MetricOptions, MetricSpec,
     reading::{RateError, Reading, Summary, apart, rate},
 };
 use pinwise_monitor::{Activity, Layer, Lookout, Monitor};
@@ -117,8 +117,8 @@ impl Session {
         notes.extend(
             metric
                 .meter
-                .growth()
-                .and_then(Growth::doubt)
+                .counter_detection()
+                .and_then(CounterDetection::doubt)
                 .map(|doubt| format!("in a probe {doubt}")),
         );
         self.metric = Some(metric);

@@ -3,7 +3,7 @@
 use super::halves::{Drift, join};
 use pinwise_linux::sys::Usage;
 use pinwise_measure::{Measure, Profile, Progress, Unit};
-use pinwise_monitor::{Activity, CrowdShare};
+use pinwise_monitor::{Activity, OtherLoad};
 use std::time::Duration;
 
 /// A watched run of which watching took less than this share is a run like any other.
@@ -18,7 +18,7 @@ pub(super) struct Window {
     pub(super) unit: Option<Unit>,
     pub(super) notes: Vec<String>,
     /// What other programs took meanwhile; filled in at the end.
-    pub(super) others: Option<CrowdShare>,
+    pub(super) others: Option<OtherLoad>,
     pub(super) disturbed: bool,
     /// Mean power of the processor meanwhile, where that was asked.
     pub(super) watts: Option<f64>,

@@ -2,7 +2,7 @@
 
 use crate::programs::*;
 use pinwise_linux::{
-    Choice, HARDLY_RUNS, Launch, Pid, Scope, Target, TargetError, Tid, affinity, process,
+    HARDLY_RUNS, Launch, Pid, Scope, Target, TargetError, ThreadFilter, Tid, affinity, process,
     thread::Account,
 };
 use pinwise_measure::{Effort, Retry, Setting, Testbed};
@@ -132,7 +132,8 @@ fn only_the_threads_that_were_chosen_are_pinned() {
     let program = Program::start("spin 3");
     let threads = program.threads("spin-", 3);
     let target = Target::attach(Scope::Processes(vec![program.pid()])).unwrap();
-    let options = LiveOptions { choice: Choice::new(Some("spin"), Some("1")).unwrap(), ..quick() };
+    let options =
+        LiveOptions { filter: ThreadFilter::new(Some("spin"), Some("1")).unwrap(), ..quick() };
     let mut testbed = testbed(target, options).unwrap();
     assert_eq!(names(&testbed), ["spin-0", "spin-2"]);
     let notes = testbed.notes();

@@ -6,7 +6,7 @@ use pinwise_measure::{Measure, Prober};
 use pinwise_metric::{MetricOptions, MetricSpec, Pattern};
 use pinwise_monitor::{Layer, Lookout, Power};
 use pinwise_programs::{
-    LinuxProber, ProbeError, ProbeOptions, ProgressSource, Recipe, Setter, Subject,
+    LinuxProber, ProbeError, ProbeOptions, ProbedProgram, ProgressSource, Recipe, Setter,
 };
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -36,7 +36,8 @@ fn options() -> ProbeOptions {
 }
 
 fn prober(recipe: Recipe, options: ProbeOptions) -> LinuxProber {
-    LinuxProber::new(Subject::Anew(recipe), options, Arc::new(AtomicBool::new(false))).unwrap()
+    LinuxProber::new(ProbedProgram::Anew(recipe), options, Arc::new(AtomicBool::new(false)))
+        .unwrap()
 }
 
 /// The message of a probe that must fail.
@@ -214,7 +215,7 @@ fn a_program_that_goes_on_has_its_metric_read_probe_after_probe() {
         metric,
         MetricOptions { interpretation, ..MetricOptions::default() },
     );
-    let subject = Subject::Launched(recipe, Setter::Command("true {n}".into()));
+    let subject = ProbedProgram::Launched(recipe, Setter::Command("true {n}".into()));
     let mut prober = LinuxProber::new(
         subject,
         ProbeOptions { progress, ..options() },
@@ -360,9 +361,12 @@ fn a_number_that_can_change_while_the_program_runs_is_changed_without_a_restart(
     let command = std::iter::once("/proc/self/exe").chain(arguments()).map(str::to_owned).collect();
     let recipe = Recipe::fixed(command, &[format!("{PROGRAM}={name}")], None).unwrap();
     let cancelled = Arc::new(AtomicBool::new(false));
-    let mut prober =
-        LinuxProber::new(Subject::Launched(recipe, set.clone()), options(), Arc::clone(&cancelled))
-            .unwrap();
+    let mut prober = LinuxProber::new(
+        ProbedProgram::Launched(recipe, set.clone()),
+        options(),
+        Arc::clone(&cancelled),
+    )
+    .unwrap();
     let mut roots = Vec::new();
     for n in [1, 3, 2] {
         prober.probe(n, WINDOW).unwrap();
@@ -375,10 +379,10 @@ fn a_number_that_can_change_while_the_program_runs_is_changed_without_a_restart(
     assert!(!roots[0].alive(), "it ends with the prober");
 
     let running = crate::Program::start(&name);
-    let fails = Subject::Running(running.pid(), Setter::Command("exit {n}".into()));
+    let fails = ProbedProgram::Running(running.pid(), Setter::Command("exit {n}".into()));
     let mut attached = LinuxProber::new(fails, options(), Arc::clone(&cancelled)).unwrap();
     assert!(refused(&mut attached, 3).contains("--set with n = 3 failed"));
-    let works = Subject::Running(running.pid(), set);
+    let works = ProbedProgram::Running(running.pid(), set);
     let mut attached = LinuxProber::new(works, options(), cancelled).unwrap();
     attached.probe(2, WINDOW).unwrap();
     attached.settle(4).unwrap();
@@ -390,9 +394,12 @@ fn a_number_that_can_change_while_the_program_runs_is_changed_without_a_restart(
 #[test]
 fn a_wish_to_stop_ends_a_probe_at_once() {
     let cancelled = Arc::new(AtomicBool::new(false));
-    let mut prober =
-        LinuxProber::new(Subject::Anew(recipe("late {n}")), options(), Arc::clone(&cancelled))
-            .unwrap();
+    let mut prober = LinuxProber::new(
+        ProbedProgram::Anew(recipe("late {n}")),
+        options(),
+        Arc::clone(&cancelled),
+    )
+    .unwrap();
     let stop = thread::spawn(move || {
         thread::sleep(Duration::from_millis(200));
         cancelled.store(true, std::sync::atomic::Ordering::Relaxed);

@@ -2,7 +2,7 @@
 
 use crate::live::launch;
 use crate::programs::*;
-use pinwise_linux::{Choice, Launch, process};
+use pinwise_linux::{Launch, ThreadFilter, process};
 use pinwise_measure::{Effort, Retry, Setting, Testbed, Unit};
 use pinwise_metric::Pattern;
 use pinwise_programs::{RerunOptions, RerunTestbed, RunMetric, Stream};
@@ -50,7 +50,7 @@ fn the_threads_of_every_run_are_found_and_placed() {
 #[test]
 fn only_the_threads_that_were_chosen_are_placed() {
     let choice = |include, exclude| RerunOptions {
-        choice: Choice::new(include, exclude).unwrap(),
+        filter: ThreadFilter::new(include, exclude).unwrap(),
         ..RerunOptions::default()
     };
     let open = |options| {
@@ -72,8 +72,10 @@ fn only_the_threads_that_were_chosen_are_placed() {
 #[test]
 fn runtime_is_wall_time_and_effort_repeats_it() {
     // On a busy machine the first thread's start may be 1 % of the run.
-    let workers =
-        RerunOptions { choice: Choice::new(Some("^w-"), None).unwrap(), ..RerunOptions::default() };
+    let workers = RerunOptions {
+        filter: ThreadFilter::new(Some("^w-"), None).unwrap(),
+        ..RerunOptions::default()
+    };
     let mut testbed =
         RerunTestbed::new(launch("work"), &machine(), RunMetric::Runtime, workers, never())
             .unwrap();

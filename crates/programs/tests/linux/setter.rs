@@ -4,7 +4,7 @@
 use crate::programs::{Program, enough_cpus, masks, never, until};
 use pinwise_linux::{Pid, affinity};
 use pinwise_measure::Prober;
-use pinwise_programs::{LinuxProber, ProbeOptions, Setter, Subject};
+use pinwise_programs::{LinuxProber, ProbeOptions, ProbedProgram, Setter};
 use pinwise_topology::CpuSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -15,7 +15,7 @@ const WINDOW: Duration = Duration::from_millis(60);
 fn prober(pid: Pid, setter: Setter) -> LinuxProber {
     let options =
         ProbeOptions { contexts: 2, limit: Duration::from_secs(20), ..ProbeOptions::default() };
-    LinuxProber::new(Subject::Running(pid, setter), options, never()).unwrap()
+    LinuxProber::new(ProbedProgram::Running(pid, setter), options, never()).unwrap()
 }
 
 /// A directory with the files of a control group of version 2 or 1: to a program that writes them

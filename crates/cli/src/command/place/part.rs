@@ -9,9 +9,9 @@ use pinwise_campaign::{
     CampaignId, CampaignInfo, Ending, Record, Store, StoreError, Strategy, run,
 };
 use pinwise_measure::{
-    CrowdShare, Effort, MeasureError, Measurement, Met, Setting, Testbed, Time, Unit, Workload,
+    Effort, MeasureError, Measurement, Met, OtherLoad, Setting, Testbed, Time, Unit, Workload,
 };
-use pinwise_monitor::CrowdWatch;
+use pinwise_monitor::OtherLoadWatch;
 use pinwise_placement::Budget;
 use pinwise_topology::Machine;
 use std::cell::Cell;
@@ -63,7 +63,7 @@ pub(crate) fn notes_of(
 }
 
 fn told(parts: Vec<Met>) -> Vec<String> {
-    let shares: Vec<CrowdShare> = parts.iter().filter_map(|met| met.others).collect();
+    let shares: Vec<OtherLoad> = parts.iter().filter_map(|met| met.others).collect();
     let mut notes: Vec<String> = crowded(&shares, "measurements", "").into_iter().collect();
     for note in parts.into_iter().flat_map(|met| met.notes) {
         if !notes.contains(&note) {
@@ -76,17 +76,18 @@ fn told(parts: Vec<Met>) -> Vec<String> {
 /// A bed of which is known what other programs take of its contexts while it measures.
 pub(crate) struct Watched<'a> {
     bed: &'a mut Bed,
-    watch: Option<CrowdWatch>,
+    watch: Option<OtherLoadWatch>,
     /// What was last known of others: of a program that has ended meanwhile it is what was known
     /// while it ran.
-    others: Cell<Option<CrowdShare>>,
+    others: Cell<Option<OtherLoad>>,
 }
 
 impl<'a> Watched<'a> {
     /// From now on.
     pub(crate) fn new(bed: &'a mut Bed) -> Self {
-        let watch =
-            bed.pids().and_then(|pids| CrowdWatch::begin(&bed.testbed().machine().allowed, &pids));
+        let watch = bed
+            .pids()
+            .and_then(|pids| OtherLoadWatch::begin(&bed.testbed().machine().allowed, &pids));
         Self { bed, watch, others: Cell::default() }
     }
 }
@@ -142,7 +143,7 @@ mod tests {
     fn others_are_told_of_all_parts_together_and_every_note_once() {
         let parts = |met: &[(f64, &[&str])]| -> Vec<Met> {
             let part = |(taken, notes): &(f64, &[&str])| Met {
-                others: Some(CrowdShare { taken: *taken, of: 10.0 }),
+                others: Some(OtherLoad { taken: *taken, of: 10.0 }),
                 notes: notes.iter().map(|note| (*note).to_owned()).collect(),
             };
             met.iter().map(part).collect()

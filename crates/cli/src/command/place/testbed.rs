@@ -5,7 +5,9 @@ use crate::interrupt::Interrupt;
 use crate::output::{Interrupted, Usage};
 use crate::request::{Request, Selected, Simulation, Subject};
 use anyhow::Context;
-use pinwise_linux::{Choice, Launch, Output, Pid, Scope, Streams, Target, TargetError, process};
+use pinwise_linux::{
+    Launch, Output, Pid, Scope, Streams, Target, TargetError, ThreadFilter, process,
+};
 use pinwise_measure::{Effort, MeasureError, Setting, Testbed, Unit};
 use pinwise_metric::{Interpretation, Metric, MetricError, MetricOptions, MetricSpec, Pattern};
 use pinwise_present::figures;
@@ -167,12 +169,12 @@ fn whole(request: &Request, interrupt: &Interrupt) -> anyhow::Result<Bed> {
         lower_is_better: request.reading.lower_is_better,
         unit: request.reading.unit.clone(),
     };
-    let choice =
-        Choice::new(request.include.as_deref(), request.exclude.as_deref()).map_err(usage)?;
-    let choice = choice.known(request.affinities.keys().cloned());
+    let filter =
+        ThreadFilter::new(request.include.as_deref(), request.exclude.as_deref()).map_err(usage)?;
+    let filter = filter.known(request.affinities.keys().cloned());
     if let Subject::Rerun(command) = &request.subject {
         let metric = whole_run(&metric, &options)?;
-        let limits = RerunOptions { choice, limit: request.limit, remove: request.remove.clone() };
+        let limits = RerunOptions { filter, limit: request.limit, remove: request.remove.clone() };
         let bed =
             RerunTestbed::new(launch(command, request), &machine, metric, limits, interrupt.flag())
                 .map_err(told)?;
@@ -193,7 +195,7 @@ fn whole(request: &Request, interrupt: &Interrupt) -> anyhow::Result<Bed> {
     let metric = take_up(&metric, &options, &mut target, &mut streams, interrupt)?;
     let mut notes = metric.notes;
     let mut options = LiveOptions {
-        choice,
+        filter,
         period: request.period,
         floor: request.floor,
         ..LiveOptions::default()

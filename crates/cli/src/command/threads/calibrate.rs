@@ -10,7 +10,7 @@ use crate::output::{self, Usage};
 use anyhow::Context as _;
 use clap::Args;
 use pinwise_measure::{MeasureError, Prober, Profile};
-use pinwise_programs::{LinuxProber, ProbeOptions, Recipe, Subject};
+use pinwise_programs::{LinuxProber, ProbeOptions, ProbedProgram, Recipe};
 use pinwise_scheduler::{ModelProber, Platform, Program};
 use pinwise_threads::{Curve, Objective, ThreadRange, Thresholds, calibrate};
 use std::time::Duration;
@@ -82,7 +82,8 @@ impl Calibrate {
                     limit: Duration::from_secs(60),
                     ..ProbeOptions::default()
                 };
-                let prober = LinuxProber::new(Subject::Anew(recipe), options, interrupt.flag())?;
+                let prober =
+                    LinuxProber::new(ProbedProgram::Anew(recipe), options, interrupt.flag())?;
                 self.curve(prober, contexts, |threads| threads)
             });
             (contexts, curves.collect::<anyhow::Result<Vec<Curve>>>()?, commands.join(", "))

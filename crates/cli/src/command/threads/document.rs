@@ -6,7 +6,7 @@ use super::observed::Conditions;
 use pinwise_linux::{Pid, Tid};
 use pinwise_measure::{Measure, Part, Probe, Unit};
 use pinwise_monitor::{Activity, ThreadActivity, Unavailable};
-use pinwise_programs::{Drift, Seen};
+use pinwise_programs::{Drift, ProbeDetails};
 use pinwise_threads::{Advice, PhaseChange, ThreadRange, Thresholds};
 use serde::Serialize;
 use std::time::Duration;
@@ -155,7 +155,7 @@ pub(super) struct RefusedRow {
 
 impl MonitorRow {
     /// From all probes of a search; `None` without any. The layer is that of the last one.
-    pub(super) fn of(seen: &[Seen], refused: &[Unavailable]) -> Option<Self> {
+    pub(super) fn of(seen: &[ProbeDetails], refused: &[Unavailable]) -> Option<Self> {
         let layer = seen.last()?.activity.layer;
         let by_it = || seen.iter().filter(|seen| seen.activity.layer == layer);
         let sum = |of: fn(&Activity) -> f64| by_it().map(|seen| of(&seen.activity)).sum::<f64>();
@@ -185,9 +185,10 @@ impl MonitorRow {
 }
 
 /// Which probes were watched by another layer than the last one, which is the one that is told.
-pub(super) fn watched_otherwise(seen: &[Seen]) -> Option<String> {
+pub(super) fn watched_otherwise(seen: &[ProbeDetails]) -> Option<String> {
     let layer = seen.last()?.activity.layer;
-    let earlier: Vec<&Seen> = seen.iter().filter(|seen| seen.activity.layer != layer).collect();
+    let earlier: Vec<&ProbeDetails> =
+        seen.iter().filter(|seen| seen.activity.layer != layer).collect();
     let other = earlier.first()?.activity.layer;
     Some(format!(
         "{} of {} probes {} watched by {other}, the later ones by {layer}: what they tell of the threads differs by that, too",
@@ -343,7 +344,7 @@ mod tests {
 
     #[test]
     fn what_watching_cost_is_told_of_the_layer_that_is_told() {
-        let probe = |layer, watching| Seen {
+        let probe = |layer, watching| ProbeDetails {
             parameter: 1,
             threads: 1,
             activity: Activity {

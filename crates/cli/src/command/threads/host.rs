@@ -11,10 +11,11 @@ use crate::output::{self, Usage, crowd, crowded};
 use anyhow::Context as _;
 use pinwise_linux::{Pid, TargetError, process};
 use pinwise_measure::{Measure, MeasureError, Prober};
-use pinwise_monitor::{Activity, CrowdShare, Lookout, Quota};
+use pinwise_monitor::{Activity, Lookout, OtherLoad, Quota};
 use pinwise_present::figures;
 use pinwise_programs::{
-    LinuxProber, ProbeError, ProbeOptions, ProgressSource, Recipe, Seen, Setter, Subject,
+    LinuxProber, ProbeDetails, ProbeError, ProbeOptions, ProbedProgram, ProgressSource, Recipe,
+    Setter,
 };
 use pinwise_threads::Formula;
 use pinwise_topology::{CpuSet, Machine};
@@ -36,11 +37,12 @@ pub(crate) fn search(
     }
     let (command, env, output) = (asked.command.clone(), &asked.env, edges.files.output.clone());
     let subject = match (&asked.set, asked.pid) {
-        (Some(set), Some(pid)) => Subject::Running(Pid(pid), set.clone()),
-        (Some(set), None) => {
-            Subject::Launched(Recipe::fixed(command, env, output).map_err(usage)?, set.clone())
-        }
-        (None, _) => Subject::Anew(Recipe::new(command, env, output).map_err(usage)?),
+        (Some(set), Some(pid)) => ProbedProgram::Running(Pid(pid), set.clone()),
+        (Some(set), None) => ProbedProgram::Launched(
+            Recipe::fixed(command, env, output).map_err(usage)?,
+            set.clone(),
+        ),
+        (None, _) => ProbedProgram::Anew(Recipe::new(command, env, output).map_err(usage)?),
     };
     if asked.set.is_some() && asked.whole_run {
         return Err(Usage(
@@ -90,7 +92,7 @@ pub(crate) fn search(
     let mut notes: Vec<String> = limit.into_iter().collect();
     let mut progress = progress;
     if survey
-        && matches!(subject, Subject::Anew(_))
+        && matches!(subject, ProbedProgram::Anew(_))
         && !matches!(progress, ProgressSource::Metric(..))
     {
         // Whole runs are worth it where some fit into the time.
@@ -186,7 +188,7 @@ pub(crate) fn search(
     document.monitor = MonitorRow::of(seen, prober.inner.refused());
     notes.extend(prober.inner.notes().iter().cloned());
     notes.extend(told_by(&document, conditions.method));
-    let others: Vec<CrowdShare> = seen.iter().filter_map(|seen| seen.others).collect();
+    let others: Vec<OtherLoad> = seen.iter().filter_map(|seen| seen.others).collect();
     document.others = crowd(&others);
     notes.extend(disturbances(seen, &others));
     notes.extend(watched_otherwise(seen));
@@ -287,7 +289,7 @@ fn within(machine: &Machine, cpus: &CpuSet, quota: Option<&Quota>) -> Usable {
 }
 
 /// What took from the program while it was probed.
-fn disturbances(seen: &[Seen], others: &[CrowdShare]) -> Vec<String> {
+fn disturbances(seen: &[ProbeDetails], others: &[OtherLoad]) -> Vec<String> {
     let mut notes = Vec::new();
     notes.extend(crowded(others, "probes", ", of which more threads get a larger share"));
     // By whatever layer each was watched.

@@ -4,7 +4,7 @@ use super::beds::Beds;
 use super::crew::Crew;
 use crate::command::place::{StoredSearch, Watched};
 use crate::output::{self, Interrupted};
-use pinwise_measure::{CrowdShare, MeasureError, Retry, Setting, Testbed, Unit};
+use pinwise_measure::{MeasureError, OtherLoad, Retry, Setting, Testbed, Unit};
 use pinwise_placement::{Contest, Way};
 use pinwise_topology::Random;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ pub(super) struct Finals {
     /// What performances are counted in.
     pub(super) unit: Unit,
     /// What others took of the contexts in each window.
-    others: Vec<CrowdShare>,
+    others: Vec<OtherLoad>,
     /// Why it ended before its time, where it did.
     pub(super) cut_short: Option<anyhow::Error>,
 }
@@ -192,7 +192,7 @@ mod tests {
         let finals = |rounds: usize, taken: f64| {
             let mut contest = Contest::new(vec![Way::Default], CONFIDENCE);
             (0..rounds).for_each(|_| contest.take(vec![Some(1.0)]));
-            let others = vec![CrowdShare { taken, of: 10.0 }, CrowdShare { taken, of: 10.0 }];
+            let others = vec![OtherLoad { taken, of: 10.0 }, OtherLoad { taken, of: 10.0 }];
             Finals { contest, unit: Unit::cost("s"), others, cut_short: None }
         };
         let quiet = finals(GOOD_ROUNDS, 0.1);

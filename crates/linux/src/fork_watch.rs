@@ -14,7 +14,7 @@ const LISTED: Duration = Duration::from_millis(100);
 
 /// Watches the number that a new thread was given last.
 #[derive(Debug)]
-pub struct Births {
+pub struct ForkWatch {
     /// `None` where the kernel does not tell.
     file: Option<File>,
     last: u64,
@@ -24,7 +24,7 @@ pub struct Births {
     listed: bool,
 }
 
-impl Default for Births {
+impl Default for ForkWatch {
     /// Whatever there is now counts as new.
     fn default() -> Self {
         // A file that is laid over it in a container (lxcfs) follows seconds later.
@@ -40,7 +40,7 @@ impl Default for Births {
     }
 }
 
-impl Births {
+impl ForkWatch {
     /// Whether there may be processes or threads that could not be listed when this was asked
     /// before. Ask before you list them.
     pub fn any(&mut self) -> bool {
@@ -90,40 +90,40 @@ mod tests {
 
     #[test]
     fn a_new_thread_and_a_new_process_get_another_number() {
-        let births = Births::default();
-        let Some(before) = births.newest() else {
+        let forks = ForkWatch::default();
+        let Some(before) = forks.newest() else {
             return println!("left out: this kernel does not tell");
         };
         std::thread::spawn(|| {}).join().unwrap();
-        let between = births.newest().unwrap();
+        let between = forks.newest().unwrap();
         std::process::Command::new("true").status().unwrap();
-        assert!(before != between && between != births.newest().unwrap());
+        assert!(before != between && between != forks.newest().unwrap());
     }
 
     #[test]
     fn what_has_a_number_is_listed_until_it_must_be_there() {
-        let mut births = Births::default();
+        let mut forks = ForkWatch::default();
         let begin = Instant::now();
-        assert!(births.see(7, begin), "nothing is known at first");
-        assert!(births.see(7, begin + LISTED / 2) && births.see(7, begin + LISTED));
-        assert!(!births.see(7, begin + LISTED) && !births.see(7, begin + 2 * LISTED));
+        assert!(forks.see(7, begin), "nothing is known at first");
+        assert!(forks.see(7, begin + LISTED / 2) && forks.see(7, begin + LISTED));
+        assert!(!forks.see(7, begin + LISTED) && !forks.see(7, begin + 2 * LISTED));
         // As a monitor asks, and seldom, where looks are dear.
         for apart in [LISTED, LISTED.mul_f64(1.05), 5 * LISTED] {
-            let (mut births, begin) = (Births::default(), Instant::now());
+            let (mut forks, begin) = (ForkWatch::default(), Instant::now());
             assert!(
-                births.see(7, begin)
-                    && births.see(7, begin + apart)
-                    && !births.see(7, begin + 2 * apart)
+                forks.see(7, begin)
+                    && forks.see(7, begin + apart)
+                    && !forks.see(7, begin + 2 * apart)
             );
-            assert!(births.see(9, begin + 3 * apart) && births.see(9, begin + 4 * apart));
-            assert!(!births.see(9, begin + 5 * apart));
+            assert!(forks.see(9, begin + 3 * apart) && forks.see(9, begin + 4 * apart));
+            assert!(!forks.see(9, begin + 5 * apart));
         }
     }
 
     #[test]
     fn where_the_kernel_does_not_tell_there_may_always_be_new_ones() {
-        let mut births = Births { file: None, ..Births::default() };
+        let mut forks = ForkWatch { file: None, ..ForkWatch::default() };
         std::thread::sleep(LISTED);
-        assert!(births.any());
+        assert!(forks.any());
     }
 }

@@ -26,12 +26,12 @@ const ROUNDING: f64 = 1e-6;
 ///
 /// A total that is taken for a rate by its name tells itself by growing with time, whatever runs
 /// where. A rate that rises while a program warms up nears a level: it grows less and less, be it
-/// towards a level or as the average since its start. Growth that does not slow down is therefore
+/// towards a level or as the average since its start. CounterDetection that does not slow down is therefore
 /// none of a rate, but one of a load that is raised on and on, of which nothing can be measured
 /// either. A total whose program was fastest at first is not told from a rate by this: it is a
 /// doubt.
 #[derive(Clone, Debug, Default)]
-pub struct Growth {
+pub struct CounterDetection {
     /// Every reading that was another than the one before.
     rises: Vec<Reading>,
     fell: bool,
@@ -41,7 +41,7 @@ pub struct Growth {
     settings: usize,
 }
 
-impl Growth {
+impl CounterDetection {
     /// Takes the next reading into account.
     pub fn see(&mut self, reading: Reading) {
         match self.rises.last() {
@@ -106,23 +106,23 @@ mod tests {
 
     /// What these readings show, at even times and in settings of ten readings each, if it ever is
     /// a total, and else in the end.
-    fn growth(values: impl IntoIterator<Item = f64>) -> Growth {
-        let mut growth = Growth::default();
+    fn counter_detection(values: impl IntoIterator<Item = f64>) -> CounterDetection {
+        let mut detection = CounterDetection::default();
         for (value, at) in values.into_iter().zip(0..) {
             if at % 10 == 9 {
-                growth.moved();
+                detection.moved();
             }
-            growth.see(Reading { value, seconds: f64::from(at) });
-            if growth.of_a_total().is_some() {
+            detection.see(Reading { value, seconds: f64::from(at) });
+            if detection.of_a_total().is_some() {
                 break;
             }
         }
-        growth
+        detection
     }
 
     /// Whether these readings are ever a total's: it is asked after each.
     fn is_total(values: impl IntoIterator<Item = f64>) -> bool {
-        growth(values).of_a_total().is_some()
+        counter_detection(values).of_a_total().is_some()
     }
 
     #[test]
@@ -136,19 +136,19 @@ mod tests {
 
     #[test]
     fn a_total_is_known_in_several_settings_only() {
-        let mut growth = Growth::default();
+        let mut detection = CounterDetection::default();
         let mut at = 0;
-        let mut rise = |growth: &mut Growth| {
+        let mut rise = |detection: &mut CounterDetection| {
             at += 1;
-            growth.see(Reading { value: f64::from(at), seconds: f64::from(at) });
-            growth.of_a_total().is_some()
+            detection.see(Reading { value: f64::from(at), seconds: f64::from(at) });
+            detection.of_a_total().is_some()
         };
-        assert!((0..200).all(|_| !rise(&mut growth)));
-        growth.moved();
-        growth.moved();
-        assert!((0..200).all(|_| !rise(&mut growth)), "it did not rise in the first of the two");
-        growth.moved();
-        assert!(rise(&mut growth));
+        assert!((0..200).all(|_| !rise(&mut detection)));
+        detection.moved();
+        detection.moved();
+        assert!((0..200).all(|_| !rise(&mut detection)), "it did not rise in the first of the two");
+        detection.moved();
+        assert!(rise(&mut detection));
     }
 
     #[test]
@@ -168,10 +168,13 @@ mod tests {
     #[test]
     fn what_never_fell_is_doubted_until_it_is_known() {
         let rising = |rises: i32| (0..=rises).map(|at| f64::from(at).sqrt());
-        assert!(growth(rising(7)).doubt().is_none() && growth(rising(8)).doubt().is_some());
-        assert!(growth(rising(500)).doubt().is_some());
-        assert!(growth(rising(500).chain([1.0])).doubt().is_none());
-        assert!(growth((0..100).map(f64::from)).doubt().is_none(), "it is known");
+        assert!(
+            counter_detection(rising(7)).doubt().is_none()
+                && counter_detection(rising(8)).doubt().is_some()
+        );
+        assert!(counter_detection(rising(500)).doubt().is_some());
+        assert!(counter_detection(rising(500).chain([1.0])).doubt().is_none());
+        assert!(counter_detection((0..100).map(f64::from)).doubt().is_none(), "it is known");
     }
 
     proptest! {

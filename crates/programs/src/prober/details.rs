@@ -2,12 +2,12 @@
 
 use super::halves::Drift;
 use super::window::Window;
-use pinwise_monitor::{Activity, CrowdShare};
+use pinwise_monitor::{Activity, OtherLoad};
 use std::time::Duration;
 
 /// What a probe showed beyond its profile.
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub struct ProbeDetails {
     /// The parameter.
     pub parameter: u32,
     /// The most threads that existed at a time.
@@ -22,13 +22,13 @@ pub struct Seen {
     pub disturbed: bool,
     /// What other programs took of the contexts from its start to its end; `None` where that is
     /// not told, or it has not ended.
-    pub others: Option<CrowdShare>,
+    pub others: Option<OtherLoad>,
     /// Mean power of the processor meanwhile, warming up included, in watts; `None` where it was
     /// not asked for.
     pub watts: Option<f64>,
 }
 
-impl Seen {
+impl ProbeDetails {
     /// Of a window with this parameter, on so many contexts.
     pub(super) fn of(window: Window, parameter: u32, contexts: u32) -> Self {
         Self {

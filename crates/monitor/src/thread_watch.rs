@@ -40,7 +40,7 @@ impl Doing {
 
 /// What is known of one thread.
 #[derive(Clone, Debug)]
-pub(super) struct Ledger {
+pub(super) struct ThreadWatch {
     begin: Duration,
     first: Counters,
     end: Duration,
@@ -51,7 +51,7 @@ pub(super) struct Ledger {
     looks: u32,
 }
 
-impl Ledger {
+impl ThreadWatch {
     /// Of a thread that is watched from `at` on.
     pub(super) fn new(at: Duration, counters: Counters) -> Self {
         Self { begin: at, first: counters, end: at, last: counters, locked: 0, asleep: 0, looks: 0 }

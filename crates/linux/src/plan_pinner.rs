@@ -33,7 +33,7 @@ const RENAMED: Duration = Duration::from_millis(250);
 
 /// Whether threads that have ended count when others of their comm are numbered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum EndedThreads {
     /// They do: every run of a program that is watched from its start has the same names, however
     /// its threads end.
     Count,
@@ -44,12 +44,12 @@ pub enum Ended {
 
 /// Threads to pin, by name, in a program that runs.
 #[derive(Debug)]
-pub struct Pinner {
+pub struct PlanPinner {
     roster: Roster,
     wanted: Vec<(String, CpuSet)>,
-    ended: Ended,
+    ended: EndedThreads,
     ledger: Option<Ledger>,
-    seen: Vec<Seen>,
+    seen: Vec<PinnerThread>,
     /// For which of the wanted names there was a thread.
     found: HashSet<usize>,
     interval: Duration,
@@ -58,7 +58,7 @@ pub struct Pinner {
 
 /// A thread that was seen.
 #[derive(Debug)]
-pub struct Seen {
+pub struct PinnerThread {
     /// Which thread.
     pub id: ThreadId,
     /// Its name as the kernel has it.
@@ -84,13 +84,17 @@ pub struct Pinned {
     pub tid: Tid,
     /// Where it is to run.
     pub cpus: CpuSet,
-    /// Why it is not there.
+    /// LeftAlone it is not there.
     pub result: Result<(), AffinityError>,
 }
 
-impl Pinner {
+impl PlanPinner {
     /// For the threads of a program. Error: `/proc` or the cgroup cannot be read.
-    pub fn new(scope: Scope, wanted: Vec<(String, CpuSet)>, ended: Ended) -> io::Result<Self> {
+    pub fn new(
+        scope: Scope,
+        wanted: Vec<(String, CpuSet)>,
+        ended: EndedThreads,
+    ) -> io::Result<Self> {
         let roster = Roster::new(scope)?;
         let mut pinner = Self {
             roster,
@@ -133,7 +137,7 @@ impl Pinner {
             .iter_mut()
             .filter(|seen| gone.contains(&seen.id))
             .for_each(|seen| seen.alive = false);
-        if self.ended == Ended::Forgotten {
+        if self.ended == EndedThreads::Forgotten {
             self.seen.retain(|seen| seen.alive);
         }
         let new: Vec<(ThreadId, usize)> = changes
@@ -170,7 +174,7 @@ impl Pinner {
     }
 
     /// The threads that have a name, in the order of creation, and their names.
-    pub fn seen(&self) -> (&[Seen], Vec<Thread>) {
+    pub fn seen(&self) -> (&[PinnerThread], Vec<Thread>) {
         let found: Vec<Found<'_>> = self
             .seen
             .iter()
@@ -184,7 +188,16 @@ impl Pinner {
         let since = Instant::now();
         self.seen.extend(new.into_iter().map(|(id, process)| {
             let comm = Stat::read(id.pid, id.tid).map(|stat| stat.comm).unwrap_or_default();
-            Seen { id, comm, process, alive: true, new: true, since, asked: since, place: None }
+            PinnerThread {
+                id,
+                comm,
+                process,
+                alive: true,
+                new: true,
+                since,
+                asked: since,
+                place: None,
+            }
         }));
     }
 
@@ -238,7 +251,7 @@ impl Pinner {
         let Some(ledger) = &self.ledger else { return Ok(()) };
         let mut replaced: BTreeMap<Pid, Vec<(ThreadId, CpuSet)>> = BTreeMap::new();
         for &(index, wanted) in moves {
-            let Seen { id, place, .. } = self.seen[index];
+            let PinnerThread { id, place, .. } = self.seen[index];
             // One that is gone will not be pinned.
             if wanted.is_some()
                 && place.is_none()
@@ -322,7 +335,8 @@ mod tests {
         let mine = affinity::get(pid.main()).unwrap();
         let one: CpuSet = mine.first().into_iter().collect();
         let wanted = vec![("sh".to_owned(), one.clone()), ("nobody".to_owned(), one.clone())];
-        let mut pinner = Pinner::new(Scope::Trees(vec![pid]), wanted, Ended::Forgotten).unwrap();
+        let mut pinner =
+            PlanPinner::new(Scope::Trees(vec![pid]), wanted, EndedThreads::Forgotten).unwrap();
         let news = pinner.look().unwrap();
         assert_eq!(news.len(), 1);
         assert_eq!((news[0].name.as_str(), news[0].tid), ("sh", pid.main()));
@@ -337,9 +351,12 @@ mod tests {
     fn a_refused_thread_is_told_once() {
         let (_child, pid) = program();
         let none: CpuSet = [pinwise_topology::CpuId(8191)].into_iter().collect();
-        let mut pinner =
-            Pinner::new(Scope::Trees(vec![pid]), vec![("sh".to_owned(), none)], Ended::Forgotten)
-                .unwrap();
+        let mut pinner = PlanPinner::new(
+            Scope::Trees(vec![pid]),
+            vec![("sh".to_owned(), none)],
+            EndedThreads::Forgotten,
+        )
+        .unwrap();
         let news = pinner.look().unwrap();
         assert!(matches!(news[0].result, Err(AffinityError::Excluded { .. })));
         assert!(pinner.look().unwrap().is_empty());
@@ -356,9 +373,12 @@ mod tests {
         let pid = Pid(child.0.id() as i32);
         let mine = affinity::get(pid.main()).unwrap();
         let one: CpuSet = mine.first().into_iter().collect();
-        let mut pinner =
-            Pinner::new(Scope::Trees(vec![pid]), vec![("sh".to_owned(), one)], Ended::Forgotten)
-                .unwrap();
+        let mut pinner = PlanPinner::new(
+            Scope::Trees(vec![pid]),
+            vec![("sh".to_owned(), one)],
+            EndedThreads::Forgotten,
+        )
+        .unwrap();
         assert_eq!(pinner.look().unwrap().len(), 1);
         std::io::Write::write_all(&mut child.0.stdin.take().unwrap(), b"go\n").unwrap();
         // The child appears when the shell gets to it; bounded by 10 s.
@@ -377,7 +397,7 @@ mod tests {
     fn a_program_that_ended_has_no_processes() {
         let (child, pid) = program();
         let mut pinner =
-            Pinner::new(Scope::Trees(vec![pid]), Vec::new(), Ended::Forgotten).unwrap();
+            PlanPinner::new(Scope::Trees(vec![pid]), Vec::new(), EndedThreads::Forgotten).unwrap();
         drop(child);
         // A process that was killed may take a moment to go; bounded by 10 s.
         for _ in 0..1000 {

@@ -33,7 +33,7 @@ pub struct Look {
 
 /// A thread's time since it is watched.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Demand {
+pub struct CpuDemand {
     begin: Duration,
     first: Account,
     last: Look,
@@ -43,7 +43,7 @@ pub struct Demand {
     stuck: Duration,
 }
 
-impl Demand {
+impl CpuDemand {
     /// Of a thread that is watched from this look on.
     pub(crate) fn from(look: Look) -> Self {
         Self {

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Names of threads to place, and not to. A name is the one that is shown: the comm, `comm#2` where
 /// several share it. A pattern that matches anywhere in it matches, as with grep.
 #[derive(Clone, Debug, Default)]
-pub struct Choice {
+pub struct ThreadFilter {
     include: Option<Regex>,
     exclude: Option<Regex>,
     known: BTreeSet<String>,
@@ -15,14 +15,14 @@ pub struct Choice {
 /// A pattern for thread names that is none.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{text}' is no regular expression for thread names: {reason}")]
-pub struct ChoiceError {
+pub struct ThreadFilterError {
     text: String,
     reason: String,
 }
 
-/// Why a thread is left alone.
+/// LeftAlone a thread is left alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Why {
+pub enum LeftAlone {
     /// It wants less than [`crate::HARDLY_RUNS`] of a CPU.
     HardlyRuns,
     /// Its name is not among those to place.
@@ -33,12 +33,12 @@ pub enum Why {
     Unknown,
 }
 
-impl Choice {
+impl ThreadFilter {
     /// Only threads whose names `include` matches, and of these none that `exclude` matches.
     ///
     /// # Errors
     /// A text that is no regular expression.
-    pub fn new(include: Option<&str>, exclude: Option<&str>) -> Result<Self, ChoiceError> {
+    pub fn new(include: Option<&str>, exclude: Option<&str>) -> Result<Self, ThreadFilterError> {
         let compiled = |text: &str| {
             Regex::new(text).map_err(|error| {
                 // The last line has the reason; those before it draw the pattern.
@@ -49,7 +49,7 @@ impl Choice {
                     .unwrap_or_default()
                     .trim_start_matches("error: ")
                     .to_owned();
-                ChoiceError { text: text.into(), reason }
+                ThreadFilterError { text: text.into(), reason }
             })
         };
         let (include, exclude) =
@@ -65,38 +65,38 @@ impl Choice {
         Self { known: names.into_iter().collect(), ..self }
     }
 
-    /// Why a thread that `runs`, or does not, is to be left alone; nothing where it is to be
+    /// LeftAlone a thread that `runs`, or does not, is to be left alone; nothing where it is to be
     /// placed.
-    pub fn why_not(&self, name: &str, runs: bool) -> Option<Why> {
+    pub fn why_not(&self, name: &str, runs: bool) -> Option<LeftAlone> {
         if self.include.as_ref().is_some_and(|include| !include.is_match(name)) {
-            Some(Why::NotIncluded)
+            Some(LeftAlone::NotIncluded)
         } else if self.exclude.as_ref().is_some_and(|exclude| exclude.is_match(name)) {
-            Some(Why::Excluded)
+            Some(LeftAlone::Excluded)
         } else if self.known.contains(name) {
             None
         } else if !runs {
-            Some(Why::HardlyRuns)
+            Some(LeftAlone::HardlyRuns)
         } else {
-            (!self.known.is_empty()).then_some(Why::Unknown)
+            (!self.known.is_empty()).then_some(LeftAlone::Unknown)
         }
     }
 }
 
 /// One line for each reason: `threads not placed, since each uses less than 1 % of a CPU:
 /// eal-intr-thread, mc-worker (4 of them)`.
-pub fn told<'a>(left_alone: impl Iterator<Item = (Why, &'a str)>) -> Vec<String> {
-    let mut reasons: BTreeMap<Why, BTreeMap<&str, usize>> = BTreeMap::new();
+pub fn describe<'a>(left_alone: impl Iterator<Item = (LeftAlone, &'a str)>) -> Vec<String> {
+    let mut reasons: BTreeMap<LeftAlone, BTreeMap<&str, usize>> = BTreeMap::new();
     for (why, comm) in left_alone {
         *reasons.entry(why).or_default().entry(comm).or_default() += 1;
     }
-    let line = |(why, comms): (Why, BTreeMap<&str, usize>)| {
+    let line = |(why, comms): (LeftAlone, BTreeMap<&str, usize>)| {
         let reason = match why {
-            Why::HardlyRuns => {
+            LeftAlone::HardlyRuns => {
                 format!("since each uses less than {:.0} % of a CPU", crate::HARDLY_RUNS * 100.0)
             }
-            Why::NotIncluded => "since --include does not name them".to_owned(),
-            Why::Excluded => "since --exclude names them".to_owned(),
-            Why::Unknown => "since they were not when the campaign was begun".to_owned(),
+            LeftAlone::NotIncluded => "since --include does not name them".to_owned(),
+            LeftAlone::Excluded => "since --exclude names them".to_owned(),
+            LeftAlone::Unknown => "since they were not when the campaign was begun".to_owned(),
         };
         let count = |(comm, count): (&str, usize)| {
             if count > 1 { format!("{comm} ({count} of them)") } else { comm.into() }
@@ -113,47 +113,47 @@ mod tests {
 
     #[test]
     fn exclusion_goes_before_inclusion_and_neither_makes_a_sleeper_run() {
-        let choice = Choice::new(Some("worker|^main$"), Some("#0$")).unwrap();
-        assert_eq!(choice.why_not("rte-worker-1", true), None);
-        assert_eq!(choice.why_not("rte-worker-1", false), Some(Why::HardlyRuns));
-        assert_eq!(choice.why_not("worker#0", true), Some(Why::Excluded));
-        assert_eq!(choice.why_not("maintenance", true), Some(Why::NotIncluded));
-        assert_eq!(Choice::default().why_not("anything", true), None);
+        let filter = ThreadFilter::new(Some("worker|^main$"), Some("#0$")).unwrap();
+        assert_eq!(filter.why_not("rte-worker-1", true), None);
+        assert_eq!(filter.why_not("rte-worker-1", false), Some(LeftAlone::HardlyRuns));
+        assert_eq!(filter.why_not("worker#0", true), Some(LeftAlone::Excluded));
+        assert_eq!(filter.why_not("maintenance", true), Some(LeftAlone::NotIncluded));
+        assert_eq!(ThreadFilter::default().why_not("anything", true), None);
     }
 
     #[test]
     fn a_resumed_campaign_places_the_threads_it_was_begun_with_and_no_others() {
-        let choice = Choice::default().known(["worker".to_owned(), "main".to_owned()]);
-        assert_eq!(choice.why_not("worker", true), None);
+        let filter = ThreadFilter::default().known(["worker".to_owned(), "main".to_owned()]);
+        assert_eq!(filter.why_not("worker", true), None);
         assert_eq!(
-            choice.why_not("main", false),
+            filter.why_not("main", false),
             None,
             "about the limit it hardly runs every other time"
         );
-        assert_eq!(choice.why_not("log", true), Some(Why::Unknown));
-        assert_eq!(choice.why_not("log", false), Some(Why::HardlyRuns));
+        assert_eq!(filter.why_not("log", true), Some(LeftAlone::Unknown));
+        assert_eq!(filter.why_not("log", false), Some(LeftAlone::HardlyRuns));
     }
 
     #[test]
     fn a_pattern_that_is_none_is_named_with_the_reason_on_one_line() {
-        let error = Choice::new(None, Some("worker(")).unwrap_err().to_string();
+        let error = ThreadFilter::new(None, Some("worker(")).unwrap_err().to_string();
         assert_eq!(error, "'worker(' is no regular expression for thread names: unclosed group");
     }
 
     #[test]
     fn those_left_alone_are_listed_by_reason_and_once_per_name() {
         let left = [
-            (Why::HardlyRuns, "telemetry-v1"),
-            (Why::Excluded, "log"),
-            (Why::HardlyRuns, "mc-worker"),
-            (Why::HardlyRuns, "eal-intr-thread"),
-            (Why::HardlyRuns, "mc-worker"),
+            (LeftAlone::HardlyRuns, "telemetry-v1"),
+            (LeftAlone::Excluded, "log"),
+            (LeftAlone::HardlyRuns, "mc-worker"),
+            (LeftAlone::HardlyRuns, "eal-intr-thread"),
+            (LeftAlone::HardlyRuns, "mc-worker"),
         ];
         let lines = [
             "threads not placed, since each uses less than 1 % of a CPU: eal-intr-thread, mc-worker (2 of them), telemetry-v1",
             "threads not placed, since --exclude names them: log",
         ];
-        assert_eq!(told(left.into_iter()), lines);
-        assert!(told(std::iter::empty()).is_empty());
+        assert_eq!(describe(left.into_iter()), lines);
+        assert!(describe(std::iter::empty()).is_empty());
     }
 }

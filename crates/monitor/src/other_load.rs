@@ -7,7 +7,7 @@
 //! whom they were, and may leave those of a program that sends packets out of its time.
 
 use pinwise_linux::{process, sys, thread::Pid};
-pub use pinwise_measure::CrowdShare;
+pub use pinwise_measure::OtherLoad;
 use pinwise_topology::{CpuId, CpuSet};
 use rustix::thread::ClockId;
 use std::io;
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 /// The CPUs that a program may use, and whoever else does.
 #[derive(Clone, Debug)]
-pub struct Crowd(CpuSet);
+pub struct OtherLoadMeter(CpuSet);
 
 /// The times at one moment.
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +25,7 @@ pub struct Moment {
     own: Duration,
 }
 
-impl Crowd {
+impl OtherLoadMeter {
     /// On the CPUs that the calling thread may use.
     pub fn here() -> io::Result<Self> {
         sys::affinity(0).map(Self)
@@ -41,17 +41,17 @@ impl Crowd {
 
     /// CPU time that others took since `before`, in seconds, while the program took `program`.
     /// Right on average: of a moment alone it is off by some ticks, and may be below 0.
-    pub fn since(&self, before: Option<Moment>, program: Duration) -> Option<CrowdShare> {
+    pub fn since(&self, before: Option<Moment>, program: Duration) -> Option<OtherLoad> {
         self.between(before?, self.moment()?, program)
     }
 
     /// `None` where the kernel's times went back: a guest that was moved to another host, or a CPU
     /// that was taken away and came back.
-    fn between(&self, before: Moment, after: Moment, program: Duration) -> Option<CrowdShare> {
+    fn between(&self, before: Moment, after: Moment, program: Duration) -> Option<OtherLoad> {
         let [busy, own] =
             [after.busy.checked_sub(before.busy)?, after.own.checked_sub(before.own)?];
         let seconds = after.at.duration_since(before.at).as_secs_f64() * self.0.len() as f64;
-        Some(CrowdShare {
+        Some(OtherLoad {
             taken: busy.as_secs_f64() - own.as_secs_f64() - program.as_secs_f64(),
             of: seconds,
         })
@@ -61,24 +61,24 @@ impl Crowd {
 /// What others take while processes are measured that run for long, or are started one after
 /// another.
 #[derive(Clone, Debug)]
-pub struct CrowdWatch {
-    crowd: Crowd,
+pub struct OtherLoadWatch {
+    crowd: OtherLoadMeter,
     before: Moment,
     program: Duration,
 }
 
-impl CrowdWatch {
+impl OtherLoadWatch {
     /// From now on, on `cpus`, those that the program may use; `pids` are its processes, without
     /// their children. `None` where the kernel does not tell.
     pub fn begin(cpus: &CpuSet, pids: &[Pid]) -> Option<Self> {
-        let crowd = Crowd(cpus.clone());
+        let crowd = OtherLoadMeter(cpus.clone());
         Some(Self { before: crowd.moment()?, crowd, program: taken(pids) })
     }
 
     /// Until now; `pids` are the program's processes now. `None` where the kernel does not tell, as
     /// of CPUs that were taken away meanwhile, and where one of the processes has gone, and
     /// with it what it took.
-    pub fn so_far(&self, pids: &[Pid]) -> Option<CrowdShare> {
+    pub fn so_far(&self, pids: &[Pid]) -> Option<OtherLoad> {
         let there = |pid: &Pid| std::path::Path::new(&format!("/proc/{pid}/stat")).exists();
         if !pids.iter().all(there) {
             return None;
@@ -189,7 +189,7 @@ mod tests {
         let child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         let mut child = Killed(child);
         let pids = [Pid(child.0.id() as i32)];
-        let Some(watch) = CrowdWatch::begin(&sys::affinity(0).unwrap(), &pids) else { return };
+        let Some(watch) = OtherLoadWatch::begin(&sys::affinity(0).unwrap(), &pids) else { return };
         assert!(watch.so_far(&pids).is_some());
         child.0.kill().unwrap();
         child.0.wait().unwrap();
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn times_that_went_back_tell_nothing_of_others() {
-        let crowd = Crowd(CpuSet::parse_list("0-1").unwrap());
+        let crowd = OtherLoadMeter(CpuSet::parse_list("0-1").unwrap());
         let (start, second) = (Instant::now(), Duration::from_secs(1));
         let moment = |at: u32, busy: u32, own: u32| Moment {
             at: start + second * at,
@@ -206,14 +206,14 @@ mod tests {
             own: second * own,
         };
         let share = |after: Moment| crowd.between(moment(1, 100, 10), after, second);
-        assert_eq!(share(moment(4, 106, 11)), Some(CrowdShare { taken: 4.0, of: 6.0 }));
+        assert_eq!(share(moment(4, 106, 11)), Some(OtherLoad { taken: 4.0, of: 6.0 }));
         // What a CPU did since boot is gone; and the others of it are not told of later.
         assert_eq!((share(moment(4, 99, 11)), share(moment(4, 106, 9))), (None, None));
     }
 
     #[test]
     fn what_the_program_and_we_take_is_not_the_others() {
-        let crowd = Crowd::here().unwrap();
+        let crowd = OtherLoadMeter::here().unwrap();
         let Some(before) = crowd.moment() else { return };
         let program = Duration::from_secs(1000);
         let share = crowd.since(Some(before), program).unwrap();

@@ -103,8 +103,8 @@ fn look(&(at, ran, waited, slices, state): &Row) -> Look {
 }
 
 /// What the looks show, and how long they lasted.
-fn watched(rows: &[Row]) -> (Demand, Duration) {
-    let mut demand = Demand::from(look(&rows[0]));
+fn watched(rows: &[Row]) -> (CpuDemand, Duration) {
+    let mut demand = CpuDemand::from(look(&rows[0]));
     rows[1..].iter().for_each(|row| demand.see(look(row)));
     (demand, Duration::from_micros(rows[rows.len() - 1].0 - rows[0].0))
 }
@@ -173,7 +173,7 @@ fn a_thread_that_sleeps_wants_nothing_and_one_that_runs_alone_all() {
 #[test]
 fn a_thread_met_at_its_birth_has_all_it_did_since() {
     let first = look(&(2_000, 2_000_000, 0, 1, 'R'));
-    let mut demand = Demand::from_birth(first);
+    let mut demand = CpuDemand::from_birth(first);
     demand.see(look(&(10_000, 9_000_000, 1_000_000, 2, 'S')));
     assert_eq!(demand.ran(), Duration::from_millis(9));
 }
@@ -192,7 +192,7 @@ proptest! {
             Look { at, account, runnable }
         });
         let first = looks.next().unwrap();
-        let mut demand = Demand::from(first);
+        let mut demand = CpuDemand::from(first);
         for look in looks {
             demand.see(look);
             let elapsed = look.at - first.at;

@@ -1,8 +1,8 @@
-//! The rhythm of a program that reports by lines: from the times at which they arrive.
+//! The cadence of a program that reports by lines: from the times at which they arrive.
 
-/// The rhythm in which a program reports.
+/// The cadence in which a program reports.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Rhythm {
+pub enum Cadence {
     /// Each line is a report of its own; the median time between them.
     Lines {
         /// Seconds.
@@ -35,11 +35,11 @@ const LINES_OF_A_REPORT: usize = 16;
 const BLOCKS_OF_A_BUFFER: usize = 8;
 const SECONDS_OF_A_BUFFER: f64 = 1.0;
 
-/// The rhythm of lines that arrived at `times` (seconds, ascending). Blocks are separated by gaps
+/// The cadence of lines that arrived at `times` (seconds, ascending). Blocks are separated by gaps
 /// of more than a tenth of the longest gap; the first and the last may be incomplete and do not
 /// count. `None` while fewer than two complete blocks were seen, and while what looks like a buffer
 /// may be one look that came late.
-pub fn rhythm(times: &[f64]) -> Option<Rhythm> {
+pub fn cadence(times: &[f64]) -> Option<Cadence> {
     let longest = times.windows(2).map(|pair| pair[1] - pair[0]).fold(0.0, f64::max);
     let mut starts = vec![0];
     starts.extend((1..times.len()).filter(|&i| times[i] - times[i - 1] > longest * WITHIN_A_BLOCK));
@@ -59,11 +59,11 @@ pub fn rhythm(times: &[f64]) -> Option<Rhythm> {
         return None;
     }
     Some(if lines > LINES_OF_A_REPORT {
-        Rhythm::Buffered { lines, period }
+        Cadence::Buffered { lines, period }
     } else if smallest == largest && lines > 1 {
-        Rhythm::Blocks { lines, period }
+        Cadence::Blocks { lines, period }
     } else {
-        Rhythm::Lines { period: seen / (times.len() - 1) as f64 }
+        Cadence::Lines { period: seen / (times.len() - 1) as f64 }
     })
 }
 
@@ -74,20 +74,20 @@ mod tests {
 
     #[test]
     fn single_lines_have_a_period_however_uneven() {
-        let rhythm = rhythm(&[0.0, 0.9, 2.0, 3.1, 4.0]).unwrap();
-        assert_eq!(rhythm, Rhythm::Lines { period: 1.0 });
-        assert_eq!(super::rhythm(&[0.0, 1.0, 2.0]), None);
-        assert_eq!(super::rhythm(&[]), None);
+        let cadence = cadence(&[0.0, 0.9, 2.0, 3.1, 4.0]).unwrap();
+        assert_eq!(cadence, Cadence::Lines { period: 1.0 });
+        assert_eq!(super::cadence(&[0.0, 1.0, 2.0]), None);
+        assert_eq!(super::cadence(&[]), None);
         // Every line twenty milliseconds to a hundred after the last: some gaps are short, but the
         // groups differ in size.
-        let uneven = super::rhythm(&[0.0, 0.1, 0.105, 0.2, 0.3, 0.305, 0.31, 0.41, 0.51]).unwrap();
-        assert!(matches!(uneven, Rhythm::Lines { .. }), "{uneven:?}");
+        let uneven = super::cadence(&[0.0, 0.1, 0.105, 0.2, 0.3, 0.305, 0.31, 0.41, 0.51]).unwrap();
+        assert!(matches!(uneven, Cadence::Lines { .. }), "{uneven:?}");
     }
 
     #[test]
     fn two_ports_each_second_make_blocks_of_two() {
         let times = [0.001, 1.0, 1.001, 2.0, 2.001, 3.0, 3.001];
-        assert_eq!(rhythm(&times), Some(Rhythm::Blocks { lines: 2, period: 1.0 }));
+        assert_eq!(cadence(&times), Some(Cadence::Blocks { lines: 2, period: 1.0 }));
     }
 
     #[test]
@@ -97,7 +97,7 @@ mod tests {
                 (0..170 + block).map(move |line| f64::from(block) * 3.0 + f64::from(line) * 1e-6)
             })
             .collect();
-        assert!(matches!(rhythm(&times), Some(Rhythm::Buffered { lines: 170..=175, .. })));
+        assert!(matches!(cadence(&times), Some(Cadence::Buffered { lines: 170..=175, .. })));
     }
 
     #[test]
@@ -115,22 +115,25 @@ mod tests {
         let times: Vec<f64> =
             (0..200).map(|line| late(f64::from(line) * 0.002) + f64::from(line) * 1e-6).collect();
         for heard in 0..times.len() {
-            let rhythm = rhythm(&times[..heard]);
-            assert!(!matches!(rhythm, Some(Rhythm::Buffered { .. })), "{rhythm:?} after {heard}");
+            let cadence = cadence(&times[..heard]);
+            assert!(
+                !matches!(cadence, Some(Cadence::Buffered { .. })),
+                "{cadence:?} after {heard}"
+            );
         }
     }
 
     proptest! {
 
         #[test]
-        fn the_rhythm_does_not_depend_on_when_listening_began(period in 0.01f64..10.0, lines in 1usize..5, torn in 0usize..5) {
+        fn the_cadence_does_not_depend_on_when_listening_began(period in 0.01f64..10.0, lines in 1usize..5, torn in 0usize..5) {
             let times: Vec<f64> = (0..6)
                 .flat_map(|block| (0..lines).map(move |line| f64::from(block) * period + line as f64 * period * 1e-4))
                 .skip(torn.min(lines - 1))
                 .collect();
-            match rhythm(&times) {
-                Some(Rhythm::Lines { .. }) => prop_assert_eq!(lines, 1),
-                Some(Rhythm::Blocks { lines: found, period: every }) => {
+            match cadence(&times) {
+                Some(Cadence::Lines { .. }) => prop_assert_eq!(lines, 1),
+                Some(Cadence::Blocks { lines: found, period: every }) => {
                     prop_assert_eq!(found, lines);
                     prop_assert!((every / period - 1.0).abs() < 0.01);
                 }

@@ -91,7 +91,7 @@ impl MetricSpec {
     }
 }
 
-/// Why no number can come from this file; one that is not there may come unless it has to be there
+/// LeftAlone no number can come from this file; one that is not there may come unless it has to be there
 /// `now`.
 fn unreadable(path: &Path, now: bool) -> Option<String> {
     let because = |error: io::Error| {
