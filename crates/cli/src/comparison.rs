@@ -1,12 +1,11 @@
 //! How a comparison is told: by `compare` at its end, and by `campaign show` at any time after.
 
-use crate::command::place;
 use crate::output;
-use crate::request::Compared;
 use comfy_table::{CellAlignment, Table, presets};
 use pinwise_campaign::{
     CampaignId, CampaignInfo, CampaignState, KeptCharacterization, Record, Store,
 };
+use pinwise_jobs::{CompareAnswer, Compared};
 use pinwise_placement::{Comparison, Judge, Judged, Row, Standing, Verdict, sentence};
 use pinwise_present::Sheet;
 use pinwise_present::figures::{self, Scale};
@@ -16,54 +15,36 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// What a campaign compared, if it is a comparison.
-pub(crate) fn of(info: &CampaignInfo) -> Option<Compared> {
-    serde_json::from_value(info.new.question.clone()).ok()
-}
-
 /// Prints what the records of a comparison show.
 pub(crate) fn print(
     store: &Store,
-    info: &CampaignInfo,
-    compared: &Compared,
+    answer: &CompareAnswer,
     named: Option<&Path>,
     json: bool,
 ) -> anyhow::Result<()> {
-    let records = store.records(info.id)?;
-    let comparison = Comparison::new(&compared.lineup, &info.new.unit, &records);
-    let notes = notes(store, info, compared)?;
+    let CompareAnswer { campaign, compared, comparison, .. } = answer;
+    let notes = notes(answer);
     if json {
-        return output::print_json(&document(info, &comparison, &notes, &records));
+        let records = store.records(campaign.id)?;
+        return output::print_json(&document(campaign, comparison, &notes, &records));
     }
-    output::print(&tell(
-        info,
-        compared,
-        &comparison,
-        &notes,
-        Files { plan: None, store: named },
-        output::width(),
-    ))
+    let files = Files { plan: None, store: named };
+    output::print(&tell(campaign, compared, comparison, &notes, files, output::width()))
 }
 
-/// What to know beside the comparison, of its own measurements and of those of its searches, in
-/// sentences: in the terminal, JSON and on the page.
-fn notes(store: &Store, info: &CampaignInfo, compared: &Compared) -> anyhow::Result<Vec<String>> {
-    let searches: BTreeSet<CampaignId> =
-        compared.lineup.contenders.iter().filter_map(|way| way.campaign).collect();
-    let notes = place::notes_of(store, searches.into_iter().chain([info.id]))?;
-    Ok(notes.iter().map(|note| sentence(note)).collect())
+/// What to know of the comparison, in sentences: in the terminal, JSON and on the page.
+fn notes(answer: &CompareAnswer) -> Vec<String> {
+    answer.notes.iter().map(|note| sentence(note)).collect()
 }
 
 /// The page of a comparison, with what its searches measured as far as that is still in the store.
 pub(crate) fn page(
     store: &Store,
-    info: &CampaignInfo,
-    compared: &Compared,
-    records: &[Record],
+    answer: &CompareAnswer,
     files: Files<'_>,
     characterization: Option<&KeptCharacterization>,
 ) -> anyhow::Result<String> {
-    let comparison = Comparison::new(&compared.lineup, &info.new.unit, records);
+    let CompareAnswer { campaign, compared, comparison, .. } = answer;
     let mut searches: Vec<(CampaignId, String, Vec<Record>)> = Vec::new();
     for way in &compared.lineup.contenders {
         let Some((campaign, records)) =
@@ -77,9 +58,9 @@ pub(crate) fn page(
     }
     let searches: Vec<_> = searches.into_iter().map(|(_, name, records)| (name, records)).collect();
     Ok(pinwise_report::comparison_page(
-        info,
-        &comparison,
-        &notes(store, info, compared)?,
+        campaign,
+        comparison,
+        &notes(answer),
         &searches,
         files,
         characterization,

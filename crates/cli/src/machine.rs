@@ -1,13 +1,13 @@
 //! `--machine`: which machine a command is about.
 
 use crate::name::did_you_mean;
-use crate::output::{self, Usage};
+use crate::output::Usage;
 use anyhow::Context as _;
 use clap::Args;
 use clap::builder::{PossibleValue, TypedValueParser};
+use pinwise_jobs::{DESCRIPTION, JobError, Model};
 use pinwise_processor::Processor;
 use pinwise_topology::{Machine, Snapshot};
-use serde::{Deserialize, Serialize};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read;
@@ -51,7 +51,7 @@ impl MachineArgument {
     pub(crate) fn load(&self) -> anyhow::Result<Machine> {
         match self.source()? {
             Source::Model(name) => usage(Machine::model(&name)),
-            Source::Described(model) => Ok(model.processor()?.machine()),
+            Source::Described(model) => Ok(model.processor().map_err(usage_of)?.machine()),
             Source::Shape(shape) => usage(Machine::from_shape(&shape)),
             Source::Xml(path, text) => {
                 usage(Machine::from_hwloc_xml(&text)).with_context(|| path.display().to_string())
@@ -90,7 +90,7 @@ impl MachineArgument {
             return Ok(Source::Recorded(path, snapshot));
         }
         if name.ends_with(DESCRIPTION) {
-            return Ok(Source::Described(Model::read(name)?));
+            return Ok(Source::Described(Model::read(name).map_err(usage_of)?));
         }
         if path.is_file() {
             return file(path);
@@ -106,57 +106,6 @@ impl MachineArgument {
             "machine '{name}': no such file, and not one of: host, {models}, {known}{similar}"
         ))
         .into())
-    }
-}
-
-/// How the name of a file ends that describes a processor.
-const DESCRIPTION: &str = ".toml";
-/// The largest description that is read.
-const LARGEST_DESCRIPTION: u64 = 1 << 20;
-
-/// A simulated processor: a built-in model, or what a file describes. Kept with whatever is asked
-/// of it, so that a file that is changed or gone changes no campaign.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Model {
-    /// As typed: the name of a built-in one, or the file.
-    #[serde(rename = "model")]
-    pub(crate) name: String,
-    /// The text of the file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) description: Option<String>,
-}
-
-impl Model {
-    fn built_in(name: &str) -> Self {
-        Self { name: name.to_owned(), description: None }
-    }
-
-    /// What a file describes. The error names it, and the line or key.
-    fn read(path: &str) -> Result<Self, Usage> {
-        let mut read = Vec::new();
-        File::open(path)
-            .and_then(|file| file.take(LARGEST_DESCRIPTION).read_to_end(&mut read))
-            .map_err(|error| Usage(format!("{path}: {:#}", output::no_input(error))))?;
-        Self::described(path, read)
-    }
-
-    /// What the contents of a file describe.
-    fn described(path: &str, contents: Vec<u8>) -> Result<Self, Usage> {
-        let text =
-            String::from_utf8(contents).map_err(|_| Usage(format!("{path}: it is no text")))?;
-        let model = Self { name: path.to_owned(), description: Some(text) };
-        model.processor()?;
-        Ok(model)
-    }
-
-    /// The processor.
-    pub(crate) fn processor(&self) -> Result<Processor, Usage> {
-        match &self.description {
-            None => Processor::model(&self.name).map_err(|error| Usage(error.to_string())),
-            Some(text) => {
-                Processor::parse(text).map_err(|error| Usage(format!("{}: {error}", self.name)))
-            }
-        }
     }
 }
 
@@ -178,8 +127,7 @@ impl Simulated {
             "{command} takes host, or a simulated processor: {simulated}, or the TOML file that describes one"
         );
         if name.contains('/') || name.ends_with(DESCRIPTION) {
-            return Model::read(name)
-                .map_err(|Usage(error)| Usage(format!("machine {error}; {takes}")));
+            return Model::read(name).map_err(|error| Usage(format!("machine {error}; {takes}")));
         }
         let why = if Machine::MODELS.contains(&name) {
             "is described but not simulated"
@@ -234,12 +182,18 @@ fn file(path: PathBuf) -> anyhow::Result<Source> {
     }
     // The blocks of an archive are filled up with zeros, compressed or not it is no text.
     if !bytes.contains(&0) && str::from_utf8(&bytes).is_ok() {
-        let taken =
-            |Usage(error)| Usage(format!("{error} (a text that is no hwloc XML is taken for one)"));
+        let taken = |error: JobError| {
+            Usage(format!("{error} (a text that is no hwloc XML is taken for one)"))
+        };
         return Ok(Source::Described(Model::described(&what(), bytes).map_err(taken)?));
     }
     let snapshot = usage(Snapshot::from_tar(&bytes)).with_context(what)?;
     Ok(Source::Recorded(path, snapshot))
+}
+
+/// A description that is no processor is the caller's mistake.
+fn usage_of(error: JobError) -> Usage {
+    Usage(error.to_string())
 }
 
 /// A description that is no machine is the caller's mistake.

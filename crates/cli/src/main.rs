@@ -3,8 +3,8 @@
 
 mod command;
 mod comparison;
+mod events;
 mod hint;
-mod interrupt;
 mod machine;
 mod name;
 mod number;
@@ -13,7 +13,6 @@ mod output;
 mod plan;
 mod progress;
 mod refusal;
-mod request;
 mod selection;
 mod store;
 
@@ -21,8 +20,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-/// How many threads, on which hardware context, and how far from the best possible: from
-/// measurement.
+/// How many threads, on which contexts, and how far from the best possible: from measurement.
 #[derive(Parser)]
 #[command(
     name = "pinwise",

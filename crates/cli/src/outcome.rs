@@ -143,6 +143,8 @@ mod tests {
         CampaignInfo {
             id: CampaignId(7),
             new: NewCampaign {
+                kind: pinwise_campaign::Kind::Place,
+                parent: None,
                 command: vec!["pinwise".into(), "place".into()],
                 machine: Machine::from_shape("2x2").unwrap(),
                 alike: Alike::ByStructure,
@@ -282,6 +284,8 @@ mod tests {
         assert_eq!(fields(&outcome(unit.clone(), 1.72e6)), [Value::Null, Value::Null]);
         let model = CampaignInfo {
             new: NewCampaign {
+                kind: pinwise_campaign::Kind::Place,
+                parent: None,
                 question: serde_json::json!({ "subject": { "simulated": {} } }),
                 ..info.new.clone()
             },

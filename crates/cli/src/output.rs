@@ -1,8 +1,6 @@
 //! What every command says the same way: results on stdout, errors on one line, exit codes.
 
-use anyhow::Context;
-use pinwise_monitor::OtherLoad;
-use pinwise_present::figures;
+use pinwise_jobs::JobError;
 use std::fmt;
 use std::fs;
 use std::io::{self, Write};
@@ -38,12 +36,6 @@ impl Interrupted {
     /// In the middle of a search that starts its program again and again.
     pub(crate) fn amid() -> Self {
         Self("interrupted: what was pinned is as it was".into())
-    }
-
-    /// `error` as the middle of a search tells it: to what is started again, that is before its
-    /// first measurement.
-    pub(crate) fn told_amid(error: anyhow::Error) -> anyhow::Error {
-        if error.is::<Self>() { Self::amid().into() } else { error }
     }
 }
 
@@ -83,12 +75,26 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
 
 /// Prints `text` (which ends in a newline) on stdout.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
-    let mut stdout = io::stdout().lock();
-    stdout
-        .write_all(text.as_bytes())
-        .and_then(|()| stdout.flush())
-        .context("cannot write to stdout")
+    write_stdout(text).map_err(|error| Stdout(error).into())
 }
+
+/// As [`print`].
+pub(crate) fn write_stdout(text: &str) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush())
+}
+
+/// Stdout cannot be written. That it was closed is no failure.
+#[derive(Debug)]
+pub(crate) struct Stdout(pub(crate) io::Error);
+
+impl fmt::Display for Stdout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot write to stdout: {}", self.0)
+    }
+}
+
+impl std::error::Error for Stdout {}
 
 /// Prints one JSON document on stdout.
 pub(crate) fn print_json(document: &impl serde::Serialize) -> anyhow::Result<()> {
@@ -101,16 +107,19 @@ pub(crate) fn exit(done: anyhow::Result<()>) -> ExitCode {
     let Err(error) = done else { return ExitCode::SUCCESS };
     let closed_pipe = |cause: &(dyn std::error::Error + 'static)| {
         cause
-            .downcast_ref::<io::Error>()
-            .is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+            .downcast_ref::<Stdout>()
+            .is_some_and(|Stdout(error)| error.kind() == io::ErrorKind::BrokenPipe)
     };
     if error.chain().any(closed_pipe) {
         return ExitCode::SUCCESS;
     }
     let _ = writeln!(io::stderr(), "pinwise: {error:#}");
-    if error.chain().any(|cause| cause.is::<Interrupted>()) {
+    let job = error.chain().find_map(|cause| cause.downcast_ref::<JobError>());
+    let interrupted = matches!(job, Some(JobError::Interrupted(_)));
+    let usage = matches!(job, Some(JobError::Usage(_)));
+    if interrupted || error.chain().any(|cause| cause.is::<Interrupted>()) {
         ExitCode::from(130)
-    } else if error.chain().any(|cause| cause.is::<Usage>()) {
+    } else if usage || error.chain().any(|cause| cause.is::<Usage>()) {
         ExitCode::from(2)
     } else {
         ExitCode::FAILURE
@@ -120,40 +129,6 @@ pub(crate) fn exit(done: anyhow::Result<()>) -> ExitCode {
 /// Says something beside the result, on stderr. Nobody to tell when stderr is closed.
 pub(crate) fn aside(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
-}
-
-/// Says each of these beside the result.
-pub(crate) fn note_all<'a>(notes: impl IntoIterator<Item = &'a String>) {
-    notes.into_iter().for_each(|note| aside(&format!("note: {note}")));
-}
-
-/// What others take of the contexts is worth a word from here on.
-const CROWD_NOTABLE: f64 = 0.05;
-
-/// Share of the contexts' time that other programs took while a program was measured, where it is
-/// worth a word.
-pub(crate) fn crowd(shares: &[OtherLoad]) -> Option<f64> {
-    let sum = |of: fn(&OtherLoad) -> f64| shares.iter().map(of).sum::<f64>();
-    Some(sum(|share| share.taken) / sum(|share| share.of)).filter(|others| *others >= CROWD_NOTABLE)
-}
-
-/// What qualifies an answer beside such `others`, behind it in the same sentence.
-pub(crate) fn beside(others: Option<f64>) -> String {
-    others.map_or(String::new(), |others| {
-        format!(", beside others that took {} of the contexts' time", figures::percent(others))
-    })
-}
-
-/// That other programs took much of the machine while a program was measured, and what is to be
-/// known of what they `left`.
-pub(crate) fn crowded(shares: &[OtherLoad], meanwhile: &str, left: &str) -> Option<String> {
-    crowd(shares).map(|others| {
-        format!(
-            "the machine was busy: other programs took {} of the contexts' time during the {meanwhile}, and the answer is for what they left{left}; \
-             try again when they rest",
-            figures::percent(others)
-        )
-    })
 }
 
 /// Columns to write for: the terminal's; where stdout is none, those of COLUMNS, or 100.
@@ -188,26 +163,5 @@ mod tests {
             [columns(None, None), columns(None, Some("0")), columns(None, Some("wide"))],
             [100; 3]
         );
-    }
-
-    #[test]
-    fn what_is_started_again_does_not_speak_of_a_first_measurement() {
-        let beginning =
-            Interrupted("interrupted before the first measurement: nothing is kept".into());
-        let told = Interrupted::told_amid(beginning.into());
-        assert!(told.is::<Interrupted>() && !told.to_string().contains("first"), "{told}");
-        let other = Interrupted::told_amid(Usage("there is no such program".into()).into());
-        assert!(other.is::<Usage>() && other.to_string() == "there is no such program", "{other}");
-    }
-
-    #[test]
-    fn others_are_told_from_a_twentieth_of_the_machine_on() {
-        let share = |taken: f64| OtherLoad { taken, of: 10.0 };
-        assert_eq!(crowded(&[], "probes", ""), None);
-        assert_eq!(crowd(&[share(-0.1), share(2.1)]), Some(0.1));
-        assert_eq!(crowd(&[share(0.4)]), None);
-        assert_eq!(crowded(&[share(0.3), share(0.6)], "probes", ""), None);
-        let told = crowded(&[share(-0.1), share(2.1)], "measurements", "").unwrap();
-        assert!(told.contains("took 10 % of the contexts' time during the measurements"), "{told}");
     }
 }

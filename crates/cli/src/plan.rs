@@ -1,17 +1,14 @@
 //! Plan files: on the command line, and beside the store.
 
-use crate::output::{self, Usage, aside, read_input};
-use crate::request::Request;
-use crate::{comparison, store};
+use crate::output::{Usage, aside, read_input};
+use crate::store;
 use anyhow::Context as _;
 use clap::Args;
-use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Store};
+use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Kind};
 use pinwise_placement::{Outcome, Plan};
 use pinwise_present::shell;
 use pinwise_topology::CpuSet;
 use serde::Deserialize;
-use std::fs::{self, OpenOptions};
-use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 /// The plan a command is about.
@@ -56,15 +53,16 @@ impl PlanArgument {
             );
             return Err(Usage(none).into());
         };
-        beside(&store, &info).map(Some).ok_or_else(|| Usage(without_plan(&info)).into())
+        pinwise_jobs::plan_beside(&store, &info)
+            .map(Some)
+            .ok_or_else(|| Usage(without_plan(&info)).into())
     }
 }
 
 /// Why there is no plan beside the store of this campaign, and what to do.
 fn without_plan(info: &CampaignInfo) -> String {
     let number = info.id.0;
-    // A comparison has a request too.
-    let places = comparison::of(info).is_none() && Request::deserialize(&info.new.question).is_ok();
+    let places = info.new.kind == Kind::Place;
     let outcome =
         info.conclusion.as_ref().and_then(|conclusion| Outcome::deserialize(conclusion).ok());
     match (info.state, outcome) {
@@ -90,92 +88,6 @@ fn without_plan(info: &CampaignInfo) -> String {
             )
         }
     }
-}
-
-/// Which campaign of which store, and when it began: what tells the files of one campaign from
-/// another's of the same number.
-pub(crate) fn identity(store: &Store, info: &CampaignInfo) -> String {
-    let file = store.path().file_name().unwrap_or_default().to_string_lossy();
-    let (number, begun) = number_and_begin(info);
-    format!("{number}{file}{begun}")
-}
-
-/// What tells a campaign apart but the name of its store, which may have another by now.
-fn number_and_begin(info: &CampaignInfo) -> (String, String) {
-    let begun = pinwise_present::figures::date(info.started);
-    (format!("campaign {} of ", info.id.0), format!(", begun {begun} ({})", info.started))
-}
-
-/// Whether the plan of `origin` is this campaign's: 2 where it says so, 1 where it names a store
-/// that is no longer there (this one has another name since), 0 where it is not.
-fn likeness(origin: &str, store: &Store, info: &CampaignInfo) -> u8 {
-    let (number, begun) = number_and_begin(info);
-    let named = origin.strip_prefix(&number).and_then(|rest| rest.strip_suffix(&begun));
-    let Some(named) = named else { return 0 };
-    let other = store.path().with_file_name(named);
-    if other == store.path() { 2 } else { u8::from(!other.exists()) }
-}
-
-/// The folder of the plans of a store.
-fn folder(store: &Store) -> PathBuf {
-    store.path().with_file_name("plans")
-}
-
-/// The plan of a campaign beside its store, where there is one: the latest that says so, or that
-/// did under another name of the store, or else `N.toml` if that does not say whose it is
-/// (written by hand, or before plans did).
-pub(crate) fn beside(store: &Store, info: &CampaignInfo) -> Option<PathBuf> {
-    let number = info.id.0.to_string();
-    let of_number = |path: &PathBuf| {
-        let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
-        name == number || name.strip_prefix(&number).is_some_and(|rest| rest.starts_with('-'))
-    };
-    let origin = |path: &Path| Some(Plan::parse(&fs::read_to_string(path).ok()?).ok()?.origin);
-    let of = |path: &PathBuf| origin(path).flatten()?.campaign;
-    let like = |path: &PathBuf| of(path).map_or(0, |campaign| likeness(&campaign, store, info));
-    let files = fs::read_dir(folder(store)).ok()?.filter_map(|entry| Some(entry.ok()?.path()));
-    let latest = files
-        .filter(of_number)
-        .filter(|path| like(path) > 0)
-        .max_by_key(|path| (like(path), fs::metadata(path).and_then(|file| file.modified()).ok()));
-    latest.or_else(|| {
-        Some(folder(store).join(format!("{number}.toml"))).filter(|path| origin(path) == Some(None))
-    })
-}
-
-/// Writes a plan beside the store as `NAME.toml`, or where that is taken as `NAME-2.toml` and so
-/// on: another campaign's answer, or one that was edited, is never lost.
-pub(crate) fn keep(store: &Store, name: &str, plan: &Plan) -> anyhow::Result<PathBuf> {
-    let folder = folder(store);
-    fs::create_dir_all(&folder)
-        .with_context(|| format!("{}: cannot make the folder", folder.display()))?;
-    let names = std::iter::once(format!("{name}.toml"))
-        .chain((2_u64..).map(|copy| format!("{name}-{copy}.toml")));
-    for path in names.map(|name| folder.join(name)) {
-        match OpenOptions::new().write(true).create_new(true).open(&path) {
-            Ok(mut file) => {
-                if let Err(error) = file.write_all(plan.to_toml().as_bytes()) {
-                    // What there is of it is no plan, and would take its name.
-                    let _ = fs::remove_file(&path);
-                    return Err(error).with_context(|| format!("cannot write {}", path.display()));
-                }
-                return Ok(path);
-            }
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-            Err(error) => {
-                return Err(error).with_context(|| format!("cannot write {}", path.display()));
-            }
-        }
-    }
-    anyhow::bail!("{}: no name is free for the plan", folder.display())
-}
-
-/// Writes a plan where the user wants it.
-pub(crate) fn write(path: &Path, plan: &Plan) -> anyhow::Result<()> {
-    let folder = path.parent().unwrap_or(Path::new(""));
-    fs::create_dir_all(folder)
-        .with_context(|| format!("{}: cannot make the folder", folder.display()))?;
-    output::write(path, plan.to_toml().as_bytes())
 }
 
 /// Checks that a plan is for this machine. What differs is an error, or with `force` a warning.
@@ -244,7 +156,7 @@ mod tests {
         CampaignInfo {
             id: CampaignId(3),
             new: NewCampaign {
-                kind: pinwise_campaign::Kind::Place,
+                kind: Kind::Place,
                 parent: None,
                 command: ["pinwise", "place", "--budget", "5s", "--", "./a b"]
                     .map(String::from)
@@ -293,32 +205,12 @@ mod tests {
             );
         }
         let mut other = campaign(CampaignState::Finished, None);
-        other.new.question = serde_json::json!({ "alone": [] });
+        other.new.kind = Kind::Select;
         assert!(
             without_plan(&other).contains("no search for a placement"),
             "{}",
             without_plan(&other)
         );
-    }
-
-    #[test]
-    fn a_plan_is_found_under_another_name_of_its_store_after_those_of_its_own() {
-        let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(&folder.path().join("new.db")).unwrap();
-        let info = campaign(CampaignState::Finished, None);
-        let own = identity(&store, &info);
-        let likeness = |origin: &str| likeness(origin, &store, &info);
-        assert_eq!(likeness(&own), 2);
-        assert_eq!(likeness(&own.replace("new.db", "old.db")), 1);
-        std::fs::write(folder.path().join("old.db"), "").unwrap();
-        assert_eq!(likeness(&own.replace("new.db", "old.db")), 0, "it is the other store's");
-        for other in [
-            own.replace("campaign 3", "campaign 13"),
-            own.replace("1790000000", "1790000001"),
-            String::new(),
-        ] {
-            assert_eq!(likeness(&other), 0, "{other}");
-        }
     }
 
     #[test]

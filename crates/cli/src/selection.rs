@@ -1,10 +1,10 @@
 //! How a selection is told: by `select` at its end, and by `campaign show` at any time after.
 
 use crate::output;
-use crate::request::Selected;
 use comfy_table::{CellAlignment, Table, presets};
-use pinwise_campaign::{CampaignInfo, KeptCharacterization, Record};
-use pinwise_placement::{DrawnMix, MixOutcome, MixSearch, PlacedMix};
+use pinwise_campaign::{CampaignInfo, KeptCharacterization};
+use pinwise_jobs::{SelectAnswer, SelectRequest};
+use pinwise_placement::{DrawnMix, MixOutcome, PlacedMix};
 use pinwise_prediction::Cast;
 use pinwise_present::Files;
 use pinwise_present::Sheet;
@@ -15,59 +15,49 @@ use pinwise_topology::{Assignment, SharingTree};
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// What a campaign selected, if that is its question.
-pub(crate) fn of(info: &CampaignInfo) -> Option<Selected> {
-    serde_json::from_value(info.new.question.clone()).ok()
-}
-
 /// Prints what the records of a selection show.
-pub(crate) fn print(
-    info: &CampaignInfo,
-    selected: &Selected,
-    records: &[Record],
-    named: Option<&Path>,
-    json: bool,
-) -> anyhow::Result<()> {
-    let tree = SharingTree::new(&info.new.machine, info.new.alike);
-    let outcome = MixSearch::new(&selected.mix, &tree, &info.new.workload)?.outcome(records);
-    let told = Told { info, selected, tree, names: selected.names() };
+pub(crate) fn print(answer: &SelectAnswer, named: Option<&Path>, json: bool) -> anyhow::Result<()> {
+    let told = Told::new(answer);
     if json {
-        return output::print_json(&told.document(&outcome));
+        return output::print_json(&told.document(&answer.outcome));
     }
-    output::print(&told.text(&outcome, Files { plan: None, store: named }, output::width()))
+    let files = Files { plan: None, store: named };
+    output::print(&told.text(&answer.outcome, files, output::width()))
 }
 
 /// The page of a selection.
 pub(crate) fn page(
-    info: &CampaignInfo,
-    selected: &Selected,
-    records: &[Record],
+    answer: &SelectAnswer,
     files: Files<'_>,
     characterization: Option<&KeptCharacterization>,
 ) -> anyhow::Result<String> {
-    let tree = SharingTree::new(&info.new.machine, info.new.alike);
-    let outcome = MixSearch::new(&selected.mix, &tree, &info.new.workload)?.outcome(records);
-    let told = Told { info, selected, tree, names: selected.names() };
+    let (told, outcome) = (Told::new(answer), &answer.outcome);
     let pieces = outcome.best.iter().flat_map(|best| &best.pieces);
     let selection = Selection {
         best: told.mix(pieces.map(|piece| piece.instance)),
         names: outcome.selections.iter().map(|drawn| told.counted(&drawn.counts)).collect(),
         alone: told.alone(),
         ready: told.names.len(),
-        outcome: &outcome,
+        outcome,
     };
-    Ok(pinwise_report::selection_page(info, &selection, files, characterization)?)
+    Ok(pinwise_report::selection_page(&answer.campaign, &selection, files, characterization)?)
 }
 
 struct Told<'a> {
     info: &'a CampaignInfo,
-    selected: &'a Selected,
+    selected: &'a SelectRequest,
     tree: SharingTree,
     /// The program of every ready instance.
     names: Vec<String>,
 }
 
-impl Told<'_> {
+impl<'a> Told<'a> {
+    fn new(answer: &'a SelectAnswer) -> Self {
+        let info = &answer.campaign;
+        let tree = SharingTree::new(&info.new.machine, info.new.alike);
+        Self { info, selected: &answer.request, tree, names: answer.request.names() }
+    }
+
     /// `intmul:2 + hash1_Mem`
     fn mix(&self, instances: impl Iterator<Item = usize>) -> String {
         let mut counted: Vec<(&str, usize)> = Vec::new();

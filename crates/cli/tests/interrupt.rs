@@ -91,7 +91,8 @@ fn every_signal_puts_the_affinities_back_and_says_how_to_go_on() {
         assert_eq!(affinities(target.pid()), before, "{number:?}");
         let line = complaint(&mut place);
         assert!(
-            line.contains("measurements are kept; go on with: pinwise campaign resume "),
+            line.contains(" stored in campaign ")
+                && line.contains("; go on with: pinwise campaign resume "),
             "{line}"
         );
     }
@@ -156,7 +157,7 @@ fn a_campaign_without_a_measurement_is_not_kept() {
     let line = complaint(&mut place);
     assert!(
         line.starts_with("pinwise: interrupted before the first measurement: ")
-            && line.ends_with("nothing is kept"),
+            && line.ends_with("nothing is stored"),
         "{line}"
     );
     let listed = support::json(&support::pinwise([

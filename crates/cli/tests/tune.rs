@@ -376,10 +376,7 @@ fn ctrl_c_ends_a_search_and_prints_what_was_found_by_then_and_how_to_go_on() {
     let told = std::io::read_to_string(search.0.stdout.take().unwrap()).unwrap();
     assert!(told.contains("The number alone:") && told.contains("Fresh windows"), "{told}");
     let said = std::io::read_to_string(search.0.stderr.take().unwrap()).unwrap();
-    let next = format!(
-        "go on with that placement with: pinwise campaign resume 1 --store {}",
-        store.display()
-    );
+    let next = format!("go on with: pinwise campaign resume 1 --store {}", store.display());
     assert!(said.lines().last().unwrap_or_default().contains(&next), "{said}");
     assert_eq!(json(&list())["campaigns"][0]["part_of"], "tune");
 }

@@ -9,6 +9,7 @@
 
 mod comparison;
 mod drawing;
+mod other_load;
 mod outcome;
 mod outline;
 mod sheet;
@@ -16,6 +17,7 @@ mod shell;
 
 pub use comparison::{against, caveat, loses, lost, standing};
 pub use drawing::draw_assignment;
+pub use other_load::{beside, crowd, crowded};
 pub use outcome::{budget_for, certified, is_simulated, notes, outcome_text};
 pub use outline::{Entry, Outline, runs};
 pub use pinwise_figures as figures;

@@ -4,21 +4,18 @@ mod export;
 
 use crate::command::place;
 use crate::comparison;
-use crate::output::{Usage, print, print_json};
-use crate::plan;
+use crate::events::{self, Terminal};
+use crate::output::{self, Usage, print, print_json};
 use crate::selection;
 use crate::store::StoreArguments;
 use clap::{Args, Subcommand};
 use comfy_table::{Table, presets};
 use export::Format;
-use pinwise_campaign::{
-    CampaignId, CampaignInfo, CampaignState, Listing, Record, Store, StoreError,
-};
-use pinwise_placement::{Outcome, Question, Search};
+use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Kind, Listing, Store, StoreError};
+use pinwise_jobs::{Answer, Caller};
 use pinwise_present::figures;
-use pinwise_present::{Files, shell};
-use pinwise_topology::SharingTree;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// List, show, resume, export and delete what was measured.
@@ -124,28 +121,7 @@ impl Campaign {
         match self {
             Self::List { store, json } => list(&store, json),
             Self::Show(one) => show(&one),
-            Self::Resume(one) => {
-                let (store, info) = one.id.open()?;
-                if let Some(compared) = comparison::of(&info) {
-                    return super::compare::resume(
-                        store,
-                        &info,
-                        &compared,
-                        one.id.store.named(),
-                        one.json,
-                    );
-                }
-                if let Some(selected) = selection::of(&info) {
-                    return super::select::resume(
-                        store,
-                        &info,
-                        &selected,
-                        one.id.store.named(),
-                        one.json,
-                    );
-                }
-                super::place::resume(store, &info, one.id.store.named(), one.json)
-            }
+            Self::Resume(one) => resume(&one),
             Self::Export { one, format } => {
                 let (store, info) = one.open()?;
                 let records = store.records(info.id)?;
@@ -163,6 +139,8 @@ impl Campaign {
 #[derive(Serialize)]
 struct Listed {
     id: CampaignId,
+    kind: Kind,
+    parent: Option<CampaignId>,
     started: i64,
     state: &'static str,
     measurements: u64,
@@ -175,13 +153,21 @@ struct Listed {
     part_of: Option<&'static str>,
 }
 
-impl From<CampaignInfo> for Listed {
-    fn from(info: CampaignInfo) -> Self {
+impl Listed {
+    /// A campaign among `kinds` of all that are there.
+    fn new(info: CampaignInfo, kinds: &BTreeMap<CampaignId, Kind>) -> Self {
+        let parent = info.new.parent.as_ref().map(|parent| parent.id);
         Self {
             id: info.id,
+            kind: info.new.kind,
+            parent,
             started: info.started,
             state: state(&info),
-            part_of: part_of(&info),
+            part_of: parent
+                .and_then(|parent| kinds.get(&parent))
+                .copied()
+                .or_else(|| part_by_command(&info))
+                .map(Kind::name),
             measurements: info.records,
             workload: info.new.workload.name,
             threads: info.new.workload.threads.len(),
@@ -193,13 +179,14 @@ impl From<CampaignInfo> for Listed {
     }
 }
 
-/// The command of whose answer a campaign is a part; `None` where it has an answer of its own.
-fn part_of(info: &CampaignInfo) -> Option<&'static str> {
+/// Of which kind a campaign is a part, by its command. Versions before this one stored no parents.
+fn part_by_command(info: &CampaignInfo) -> Option<Kind> {
+    if info.new.kind != Kind::Place {
+        return None;
+    }
     // Commands may be shortened as far as they stay apart.
     let word = info.new.command.get(1).filter(|word| !word.is_empty())?;
-    let command =
-        ["tune", "compare"].into_iter().find(|command| command.starts_with(word.as_str()))?;
-    (command == "tune" || comparison::of(info).is_none()).then_some(command)
+    [Kind::Tune, Kind::Compare].into_iter().find(|kind| kind.name().starts_with(word.as_str()))
 }
 
 /// The document of `list`.
@@ -223,7 +210,9 @@ fn list(store: &StoreArguments, json: bool) -> anyhow::Result<()> {
         if store.named().is_some() { Some(existing(store)?) } else { store.open_existing()? };
     let Listing { campaigns, unreadable } =
         store.map_or_else(|| Ok(Listing::default()), |store| store.list())?;
-    let campaigns: Vec<Listed> = campaigns.into_iter().map(Listed::from).collect();
+    let kinds = campaigns.iter().map(|info| (info.id, info.new.kind)).collect();
+    let campaigns: Vec<Listed> =
+        campaigns.into_iter().map(|info| Listed::new(info, &kinds)).collect();
     if json {
         print_json(&Document { campaigns })?;
     } else if !campaigns.is_empty() {
@@ -247,6 +236,7 @@ fn table(campaigns: Vec<Listed>) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_header([
         "ID",
+        "KIND",
         "STARTED",
         "STATE",
         "MEASUREMENTS",
@@ -257,6 +247,7 @@ fn table(campaigns: Vec<Listed>) -> String {
     for campaign in campaigns {
         table.add_row([
             campaign.id.0.to_string(),
+            campaign.kind.name().to_owned(),
             figures::date(campaign.started),
             campaign.state.to_owned(),
             campaign.measurements.to_string(),
@@ -273,7 +264,7 @@ fn delete(store: &StoreArguments, ids: &[i64]) -> anyhow::Result<()> {
     let mut store = existing(store)?;
     let infos = ids.iter().map(|id| find(&store, *id)).collect::<anyhow::Result<Vec<_>>>()?;
     for info in infos {
-        let plan = plan::beside(&store, &info);
+        let plan = pinwise_jobs::plan_beside(&store, &info);
         store.delete(info.id)?;
         let measurements = figures::counted(info.records, "measurement");
         let kept =
@@ -285,67 +276,31 @@ fn delete(store: &StoreArguments, ids: &[i64]) -> anyhow::Result<()> {
 
 fn show(one: &One) -> anyhow::Result<()> {
     let (store, info) = one.id.open()?;
-    if let Some(compared) = comparison::of(&info) {
-        return comparison::print(&store, &info, &compared, one.id.store.named(), one.json);
-    }
-    if let Some(selected) = selection::of(&info) {
-        return selection::print(
-            &info,
-            &selected,
-            &store.records(info.id)?,
-            one.id.store.named(),
-            one.json,
-        );
-    }
-    let outcome = outcome(&store, &info, &store.records(info.id)?, one.id.store.named())?;
-    let plan = plan::beside(&store, &info);
-    let files = Files { plan: plan.as_deref(), store: one.id.store.named() };
-    if one.json {
-        return print_json(&crate::outcome::document(&info, &outcome, files.plan));
-    }
-    print(&pinwise_present::outcome_text(&info, &outcome, files, crate::output::width()))
+    let caller = Caller { store: one.id.store.named().map(Path::to_owned), ..Caller::default() };
+    let answer = pinwise_jobs::answer(info.id, &caller, &store)
+        .map_err(|error| events::explained(error, &caller, &store))?;
+    tell(&store, &answer, one)
 }
 
-/// One line for a campaign whose `part` ("its answer") another version of pinwise wrote in another
-/// form.
-pub(crate) fn unreadable(
-    info: &CampaignInfo,
-    part: &str,
-    error: &serde_json::Error,
-) -> anyhow::Error {
-    let id = info.id.0;
-    anyhow::anyhow!(
-        "campaign {id}: {part} is not in the form of this version of pinwise ({error}): look at it with the version that made it, take its \
-         measurements (pinwise campaign export {id}), or ask again: {}",
-        shell(&info.new.command)
-    )
+fn resume(one: &One) -> anyhow::Result<()> {
+    let (mut store, info) = one.id.open()?;
+    let caller = events::caller(one.id.store.named())?;
+    if info.state == CampaignState::Finished {
+        output::aside(&format!(
+            "note: campaign {} has finished: there is nothing to resume",
+            info.id.0
+        ));
+    }
+    let answer = pinwise_jobs::resume(info.id, &caller, &mut store, &mut Terminal::new(one.json))
+        .map_err(|error| events::explained(error, &caller, &store))?;
+    tell(&store, &answer, one)
 }
 
-/// The conclusion of a campaign, or what its `records` answer already; `named` is the store, where
-/// commands have to name it.
-pub(crate) fn outcome(
-    store: &Store,
-    info: &CampaignInfo,
-    records: &[Record],
-    named: Option<&Path>,
-) -> anyhow::Result<Outcome> {
-    if let Some(conclusion) = &info.conclusion {
-        return Outcome::deserialize(conclusion)
-            .map_err(|error| unreadable(info, "its answer", &error));
+fn tell(store: &Store, answer: &Answer, one: &One) -> anyhow::Result<()> {
+    let named = one.id.store.named();
+    match answer {
+        Answer::Place(answer) => place::tell(answer, named, one.json),
+        Answer::Compare(answer) => comparison::print(store, answer, named, one.json),
+        Answer::Select(answer) => selection::print(answer, named, one.json),
     }
-    let question = Question::deserialize(&info.new.question)
-        .map_err(|error| unreadable(info, "its question", &error))?;
-    let tree = SharingTree::new(&info.new.machine, info.new.alike);
-    let search = Search::replay(&question, &tree, &info.new.workload, records)?;
-    let ended = match state(info) {
-        "running" => "it is still running".to_owned(),
-        state => {
-            let flag = Files { plan: None, store: named }.flag();
-            format!("it was {state}; go on with: pinwise campaign resume {}{flag}", info.id.0)
-        }
-    };
-    Ok(Outcome {
-        notes: place::notes(store, info.id)?,
-        ..search.outcome(&info.new.unit, records, Some(&ended))
-    })
 }

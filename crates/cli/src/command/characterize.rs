@@ -2,7 +2,6 @@
 
 mod text;
 
-use crate::interrupt::Interrupt;
 use crate::machine::Simulated;
 use crate::name::did_you_mean;
 use crate::number::whole;
@@ -113,7 +112,7 @@ impl Characterize {
     }
 
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let interrupt = Interrupt::listen()?;
+        let interrupt = crate::events::listen()?;
         let begin = Instant::now();
         let (bench, fingerprint): (Box<dyn Bench>, Fingerprint) = match self.machine.as_str() {
             "host" => {

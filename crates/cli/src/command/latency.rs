@@ -5,7 +5,6 @@ mod map;
 mod source;
 mod text;
 
-use crate::interrupt::Interrupt;
 use crate::machine::MachineArgument;
 use crate::output::{self, Interrupted, Usage};
 use clap::Args;
@@ -199,7 +198,7 @@ impl Latency {
         if contexts.len() < 2 {
             return Err(Usage(LatencyError::TooFew(contexts.len()).to_string()).into());
         }
-        let interrupt = Interrupt::listen()?;
+        let interrupt = crate::events::listen()?;
         let (pairs, time) = Latencies::estimate(contexts.len());
         let plural = if pairs == 1 { "" } else { "s" };
         let cost = figures::duration(time);

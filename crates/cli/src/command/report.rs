@@ -4,20 +4,21 @@ mod machine;
 
 use crate::command::campaign::{self, Id};
 use crate::comparison;
+use crate::events;
 use crate::output;
-use crate::plan;
 use crate::selection;
 use crate::store::StoreArguments;
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use machine::OfMachine;
 use pinwise_campaign::{CampaignInfo, KeptCharacterization, Store};
+use pinwise_jobs::{Answer, Caller};
 use pinwise_present::Files;
 use pinwise_present::figures::counted;
 use pinwise_topology::Fingerprint;
 use serde::Serialize;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Write a campaign as one HTML page that works offline.
 ///
@@ -78,25 +79,24 @@ impl Report {
         let asked = Id { id, store: self.store };
         let (store, info) = asked.open()?;
         let records = store.records(info.id)?;
-        let plan = plan::beside(&store, &info);
+        let plan = pinwise_jobs::plan_beside(&store, &info);
         let files = Files { plan: plan.as_deref(), store: asked.store.named() };
         let characterization = characterized(&store, &info);
         let characterization = characterization.as_ref();
-        let page = match (comparison::of(&info), selection::of(&info)) {
-            (Some(compared), _) => {
-                comparison::page(&store, &info, &compared, &records, files, characterization)?
-            }
-            (_, Some(selected)) => {
-                selection::page(&info, &selected, &records, files, characterization)?
-            }
-            _ => {
-                let outcome = campaign::outcome(&store, &info, &records, asked.store.named())?;
-                pinwise_report::page(&info, &records, &outcome, files, characterization)?
+        let caller = Caller { store: asked.store.named().map(Path::to_owned), ..Caller::default() };
+        let answer = pinwise_jobs::answer(info.id, &caller, &store)
+            .map_err(|error| events::explained(error, &caller, &store))?;
+        let page = match &answer {
+            Answer::Compare(answer) => comparison::page(&store, answer, files, characterization)?,
+            Answer::Select(answer) => selection::page(answer, files, characterization)?,
+            Answer::Place(answer) => {
+                pinwise_report::page(&info, &records, &answer.outcome, files, characterization)?
             }
         };
         // The page says whose it is, so that another campaign's of the same number is not written
         // over.
-        let mark = format!("<!-- {} -->\n", plan::identity(&store, &info).replace("--", "-"));
+        let identity = pinwise_jobs::plan_identity(&store, &info);
+        let mark = format!("<!-- {} -->\n", identity.replace("--", "-"));
         let page = page.replace("</html>", &format!("{mark}</html>"));
         let file = self.output.unwrap_or_else(|| free(&format!("pinwise-{}", info.id.0), &mark));
         output::write(&file, page.as_bytes())?;

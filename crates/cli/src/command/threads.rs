@@ -17,7 +17,6 @@ pub(crate) use document::Document;
 pub(crate) use host::{search as probe_host, usable};
 pub(crate) use text::{probed, watched};
 
-use crate::interrupt::Interrupt;
 use crate::output::{self, Interrupted, Usage};
 use arguments::{Action, Method};
 use document::Remains;
@@ -35,7 +34,7 @@ impl Threads {
         if let Some(Action::Calibrate(calibrate)) = &self.action {
             return calibrate.run();
         }
-        let interrupt = Interrupt::listen()?;
+        let interrupt = crate::events::listen()?;
         let (document, settled) = match self.asked.machine.machine.as_str() {
             "host" => {
                 let (mut document, mut prober) =

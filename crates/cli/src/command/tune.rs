@@ -15,18 +15,17 @@ mod text;
 mod trial;
 mod verdict;
 
-use super::place::{self, StoredSearch};
 use super::threads::{self, Asked, Edges};
-use crate::interrupt::Interrupt;
+use crate::events::{self, Terminal};
 use crate::number::whole;
 use crate::output::{self, Interrupted, Usage};
-use crate::plan;
 use anyhow::Context;
 use clap::{Arg, Args};
 use crew::Crew;
 use document::{Document, Placement, Remains};
 use finals::Finals;
 use pinwise_campaign::{CampaignState, Store};
+use pinwise_jobs::{Caller, Interruption, JobError, Request, StoredSearch};
 use pinwise_placement::{Advice, Choice, Measured, Number, Origin, Plan, Way, sentence};
 use pinwise_present::Files;
 use pinwise_present::figures::Scale;
@@ -98,17 +97,18 @@ impl Tune {
         // The store is made when there is something to keep; that it can be is known before a
         // quarter of the time is spent.
         self.store.check()?;
-        let interrupt = Interrupt::listen()?;
+        let caller = events::caller(self.store.named())?;
+        let interrupt = &caller.interrupt;
         let budget = asked.budget();
         let edges = Edges { files: self.files.clone(), ..Edges::default() };
         let (surveyed, prober) = threads::probe_host(
             &asked.clone().within(budget.mul_f64(NUMBER)),
             &edges,
-            &interrupt,
+            interrupt,
             self.json,
         )?;
         let mut store = self.store.open()?;
-        let mut crew = Crew::new(&asked, &self.files, prober, self.default, &interrupt)?;
+        let mut crew = Crew::new(&asked, &self.files, prober, self.default, &caller)?;
         let mut notes = surveyed.notes.clone();
         notes.extend(crew.note.clone());
 
@@ -125,7 +125,7 @@ impl Tune {
         let placed = tried.and_then(|()| {
             let (list, placing) =
                 (trials.shortlist(&surveyed), end.saturating_sub(begin.elapsed()));
-            place(&mut crew, &mut store, named, list, placing, &mut placements, &interrupt)
+            place(&mut crew, &mut store, list, placing, &mut placements, &caller)
         });
         notes.extend(placements.iter().flat_map(Placement::notes));
         let compared = placed.and_then(|n| {
@@ -193,9 +193,9 @@ impl Tune {
     /// Writes the plan where the user wants it, or beside the store.
     fn keep(&self, plan: &Plan, store: &Store) -> anyhow::Result<PathBuf> {
         let Some(path) = &self.plan else {
-            return plan::keep(store, &format!("tune-{}", plan.program), plan);
+            return Ok(pinwise_jobs::keep_plan(store, &format!("tune-{}", plan.program), plan)?);
         };
-        plan::write(path, plan)?;
+        pinwise_jobs::write_plan(path, plan)?;
         Ok(path.clone())
     }
 }
@@ -234,17 +234,16 @@ fn record(store: &mut Store, document: &Document) -> anyhow::Result<()> {
 fn place(
     crew: &mut Crew<'_>,
     store: &mut Store,
-    named: Option<&Path>,
     mut list: Shortlist,
     time: Duration,
     placements: &mut Vec<Placement>,
-    interrupt: &Interrupt,
+    caller: &Caller,
 ) -> anyhow::Result<u32> {
     let (begin, round) = (Instant::now(), time / list.rounds());
     for _ in 0..list.rounds() {
         let each = time.saturating_sub(begin.elapsed()).min(round) / list.numbers().len() as u32;
         for &n in list.numbers() {
-            let placement = search(crew, store, named, n, each, interrupt)?;
+            let placement = search(crew, store, n, each, caller)?;
             let earlier = placements
                 .iter()
                 .any(|earlier| earlier.parameter == n && earlier.searched.is_some());
@@ -267,24 +266,32 @@ fn place(
 fn search(
     crew: &mut Crew<'_>,
     store: &mut Store,
-    named: Option<&Path>,
     n: u32,
     time: Duration,
-    interrupt: &Interrupt,
+    caller: &Caller,
 ) -> anyhow::Result<Placement> {
     if time.is_zero() {
         let reason = "no time was left for that, a longer --budget has some".to_owned();
         return Ok(Placement { parameter: n, searched: None, reason: Some(reason) });
     }
-    let placed = crew
-        .request(n, time)
-        .and_then(|request| place::search_stored(request, store, named, interrupt));
+    let placed = crew.request(n, time).and_then(|request| placed(request, caller, store));
     let (searched, reason) = match placed {
         Ok(searched) => (Some(searched), None),
         Err(error) if error.is::<Interrupted>() || error.is::<Usage>() => return Err(error),
         Err(error) => (None, Some(format!("{error:#}"))),
     };
     Ok(Placement { parameter: n, searched, reason })
+}
+
+/// Places a program in a campaign of its own.
+fn placed(request: Request, caller: &Caller, store: &mut Store) -> anyhow::Result<StoredSearch> {
+    pinwise_jobs::place_part(request, None, caller, store, &mut Terminal::new(true)).map_err(
+        |error| match error {
+            // What ends it meanwhile is not before the first measurement of the whole.
+            JobError::Interrupted(Interruption { kept: None, .. }) => Interrupted::amid().into(),
+            error => events::explained(error, caller, store),
+        },
+    )
 }
 
 /// The plan for a choice; `None` where there is nothing to do that a plan could say.
@@ -327,7 +334,10 @@ fn origin(store: &Store, choice: Choice, winner: &Placement, finals: &Finals) ->
     let met = placed.flat_map(|searched| &searched.outcome.notes);
     let notes = finals.notes().iter().chain(met).map(|note| sentence(note)).collect();
     Origin {
-        campaign: winner.searched.as_ref().map(|searched| plan::identity(store, &searched.info)),
+        campaign: winner
+            .searched
+            .as_ref()
+            .map(|searched| pinwise_jobs::plan_identity(store, &searched.info)),
         advice: if choice == Choice::Placed { Advice::Pin } else { Advice::KeepDefault },
         simulated: false,
         notes,
@@ -355,8 +365,8 @@ mod tests {
                 ["place", "--machine", "ultrasparc-t2", "--workload", workload, "--cpus", cpus];
             let short = ["--cycles", "50000", "--starts", "1", "--budget", "30"];
             let line = Line::try_parse_from(what.iter().chain(&short)).unwrap();
-            let request = line.place.request("pinwise").unwrap();
-            let searched = place::search_stored(request, &mut store, None, &Interrupt::default());
+            let request = line.place.request().unwrap();
+            let searched = super::placed(request, &Caller::default(), &mut store);
             let reason = searched.as_ref().err().map(|error| format!("{error:#}"));
             Placement { parameter, searched: searched.ok(), reason }
         };

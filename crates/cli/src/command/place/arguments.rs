@@ -4,12 +4,11 @@ use super::blackbox::BlackBoxArguments;
 use super::search::{FIRST_LOOK, SearchArguments};
 use super::subject::SubjectArguments;
 use crate::output::Usage;
-use crate::request::{Request, Subject};
 use clap::{Args, ValueEnum};
 use pinwise_evt::Method;
+use pinwise_jobs::{PROFILING, Request, Subject};
 use pinwise_placement::{Budget, Question, StrategyName};
 use std::path::PathBuf;
-use std::time::Duration;
 
 /// Find where each thread of a program should run, and how good that is.
 ///
@@ -100,14 +99,9 @@ enum BoundMethod {
     Profile,
 }
 
-/// What a search that profiles instances on this machine may take where nothing is said: an
-/// experiment takes seconds.
-pub(crate) const PROFILING: Duration = Duration::from_secs(300);
-
 impl Place {
-    /// The request with every default decided. `program` is this executable, which runs the
-    /// built-in workloads.
-    pub(crate) fn request(&self, program: &str) -> Result<Request, Usage> {
+    /// The request with every default decided.
+    pub(crate) fn request(&self) -> Result<Request, Usage> {
         if self.apply && self.subject.attached().is_none() {
             return Err(Usage(
                 "--apply is for a program that runs already: add --pid PID, --tree PID or --cgroup DIR".into(),
@@ -116,7 +110,7 @@ impl Place {
         if !matches!(self.strategy, Strategy::Blackbox) {
             self.blackbox.refuse()?;
         }
-        let mut request = self.subject.request("place", program, &self.search)?;
+        let mut request = self.subject.request("place", &self.search)?;
         if let (Strategy::Blackbox, None, Subject::Launched(_)) =
             (self.strategy, self.search.budget, &request.subject)
         {
@@ -154,6 +148,7 @@ pub(super) mod tests {
     use super::*;
     use clap::Parser;
     use pinwise_present::is_simulated;
+    use std::time::Duration;
 
     #[derive(Parser)]
     struct Line {
@@ -165,14 +160,14 @@ pub(super) mod tests {
     pub(in crate::command::place) fn request(words: &[&str]) -> Result<Request, String> {
         let line = Line::try_parse_from([&["place"], words].concat())
             .map_err(|error| error.to_string())?;
-        line.place.request("/bin/pinwise").map_err(|error| error.to_string())
+        line.place.request().map_err(|error| error.to_string())
     }
 
     #[test]
     fn nothing_means_the_built_in_pipelines() {
         let asked = request(&[]).unwrap();
         let Subject::Launched(command) = asked.subject else { panic!("{:?}", asked.subject) };
-        assert_eq!(command[..3], ["/bin/pinwise", "workload", "hash1_L1:2"]);
+        assert_eq!(command[1..3], ["workload", "hash1_L1:2"]);
         assert_eq!(asked.question.budget, Budget::Time(Duration::from_secs(30)));
     }
 

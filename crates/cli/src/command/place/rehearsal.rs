@@ -1,12 +1,14 @@
 //! `place --strategy blackbox --dry-run`: what profiling would take.
 
 use super::Place;
-use super::blackbox::{STARTING, decide, decimal, experiments, merged, time};
-use super::testbed::{allowed, simulated, virtual_time};
+use crate::events::Terminal;
 use crate::output::{self, Usage};
-use crate::request::Subject;
 use anyhow::Context;
 use num_bigint::BigUint;
+use pinwise_jobs::{
+    STARTING, Subject, allowed_machine as allowed, decide_core_local, decimal, experiments,
+    long_time as time, merged_level as merged, simulated, virtual_time,
+};
 use pinwise_measure::{MeasureError, Thread, Workload};
 use pinwise_placement::{SearchError, core_local};
 use pinwise_prediction::{Build, Cast, ExperimentCount, Local, Profiling};
@@ -70,7 +72,8 @@ impl Place {
         let tree = SharingTree::new(&machine, Alike::ByStructure);
         let store = self.store.open_existing()?;
         let mut profile = self.blackbox.profile();
-        decide(&mut profile, store.as_ref(), &Fingerprint::of(&machine));
+        let fingerprint = Fingerprint::of(&machine);
+        decide_core_local(&mut profile, store.as_ref(), &fingerprint, &mut Terminal::new(true))?;
         profile.core_local = profile.core_local.map(|level| merged(&machine, level));
         let cast = Cast::new(&workload);
         let local = core_local(&tree, workload.threads.len(), &profile, per_context)
@@ -130,7 +133,7 @@ impl Place {
                 here: None,
             });
         }
-        let request = self.request("pinwise")?;
+        let request = self.request()?;
         match &request.subject {
             Subject::Simulated(simulation) => {
                 let processor = simulation.model.processor()?;

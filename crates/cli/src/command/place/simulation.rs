@@ -1,11 +1,11 @@
 //! The part of `pinwise place` that is about simulated processors.
 
 use super::subject::built_in;
-use crate::machine::{MachineArgument, Model, Simulated};
+use crate::machine::{MachineArgument, Simulated};
 use crate::number::whole;
 use crate::output::Usage;
-use crate::request::Simulation;
 use clap::Args;
+use pinwise_jobs::{Model, Simulation};
 use pinwise_processor::program::Pipeline;
 use pinwise_processor::{Processor, Window};
 

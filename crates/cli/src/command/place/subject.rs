@@ -2,17 +2,15 @@
 
 use super::search::{SearchArguments, fraction, time};
 use super::simulation::SimulationArguments;
-use crate::machine::Model;
 use crate::name::no_workload;
 use crate::number;
 use crate::output::Usage;
-use crate::request::{Reading, Request, Subject};
 use clap::{ArgGroup, Args};
+use pinwise_jobs::{DEFAULT_WORKLOAD, Model, Reading, Request, Subject, WORKLOAD_METRIC};
 use pinwise_linux::Pid;
 use pinwise_placement::Budget;
 use pinwise_topology::Alike;
 use pinwise_workloads::Workload;
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -78,12 +76,6 @@ pub(crate) struct SubjectArguments {
     pub(super) simulation: SimulationArguments,
 }
 
-/// The built-in workload when nothing is said.
-const DEFAULT_WORKLOAD: &str = "hash1_L1:2";
-
-/// What the built-in workloads print, read with the program's own clock.
-pub(crate) const WORKLOAD_METRIC: &str = r"stdout:packets=(?<value>\d+) seconds=(?<seconds>[\d.]+)";
-
 /// The built-in programs that `named` means: `NAME:INSTANCES`, two where it does not say, several
 /// joined by `+`.
 pub(super) fn built_in(named: &str) -> Result<Workload, Usage> {
@@ -93,12 +85,10 @@ pub(super) fn built_in(named: &str) -> Result<Workload, Usage> {
 }
 
 impl SubjectArguments {
-    /// The request with every default decided. `program` is this executable, which runs the
-    /// built-in workloads. `command` is what was typed.
+    /// The request with every default decided. `command` is what was typed.
     pub(crate) fn request(
         &self,
         command: &str,
-        program: &str,
         search: &SearchArguments,
     ) -> Result<Request, Usage> {
         if let Some(model) = self.simulation.model(command)? {
@@ -135,24 +125,22 @@ impl SubjectArguments {
             let workload = built_in(self.built_in().unwrap_or(DEFAULT_WORKLOAD))?;
             reading.counter = Some(true);
             reading.unit.get_or_insert_with(|| "packets/s".into());
-            (Subject::built_in(program, &workload), WORKLOAD_METRIC.into(), Duration::from_secs(30))
+            let program = std::env::current_exe()
+                .map_err(|error| Usage(format!("cannot find this program's own file: {error}")))?;
+            let subject = Subject::built_in(&program.to_string_lossy(), &workload);
+            (subject, WORKLOAD_METRIC.into(), Duration::from_secs(30))
         };
         Ok(Request {
             question: search.question(Budget::Time(patience)),
-            subject,
-            environment: BTreeMap::new(),
-            output: None,
-            remove: Vec::new(),
-            metric,
+            name: self.built_in().map(str::to_owned),
             reading,
             include: self.include.clone(),
             exclude: self.exclude.clone(),
-            affinities: BTreeMap::new(),
             cpus: search.cpus.clone(),
             period: self.period,
             floor: self.floor,
             limit: self.limit,
-            deadline: None,
+            ..Request::new(subject, metric, Budget::Time(patience))
         })
     }
 
@@ -188,22 +176,14 @@ impl SubjectArguments {
         let mut question = search.question(Budget::Measurements(4000));
         question.per_context = Some(1);
         question.alike = Alike::ByStructure;
+        let usual = question.budget;
         Ok(Request {
             question,
-            subject: Subject::Simulated(simulation),
-            environment: BTreeMap::new(),
-            output: None,
-            remove: Vec::new(),
-            metric: "packets of the model".into(),
-            reading: Reading::default(),
+            name: Some(workload.to_owned()),
             cpus: search.cpus.clone(),
-            include: None,
-            exclude: None,
-            affinities: BTreeMap::new(),
             period: self.period,
-            floor: None,
             limit: self.limit,
-            deadline: None,
+            ..Request::new(Subject::Simulated(simulation), "packets of the model", usual)
         })
     }
 

@@ -3,7 +3,7 @@
 use super::observed::Observed;
 use super::{told, usage};
 use crate::command::place::time;
-use crate::interrupt::Interrupt;
+use crate::events::listen;
 use crate::machine::MachineArgument;
 use crate::number::whole;
 use crate::output::{self, Usage};
@@ -59,7 +59,7 @@ const SMALL: f64 = 0.6;
 
 impl Calibrate {
     pub(super) fn run(&self) -> anyhow::Result<()> {
-        let interrupt = Interrupt::listen()?;
+        let interrupt = listen()?;
         let commands = [&self.locks, &self.switches, &self.parallelism];
         let on_host = self.machine.machine == "host";
         let (contexts, curves, from) = if on_host {
@@ -161,7 +161,7 @@ impl Calibrate {
         &self,
         platform: &Platform,
         name: &str,
-        interrupt: &Interrupt,
+        interrupt: &pinwise_jobs::Interrupt,
     ) -> anyhow::Result<Curve> {
         let mut program = Program::built_in(name)?;
         program.fitted.work_ms *= SMALL;

@@ -6,13 +6,14 @@ use super::document::{
 };
 use super::observed::{Conditions, Observed};
 use super::{Answer, leave, told, usage};
-use crate::interrupt::Interrupt;
-use crate::output::{self, Usage, crowd, crowded};
+use crate::output::{self, Usage};
 use anyhow::Context as _;
+use pinwise_jobs::Interrupt;
 use pinwise_linux::{Pid, TargetError, process};
 use pinwise_measure::{Measure, MeasureError, Prober};
 use pinwise_monitor::{Activity, Lookout, OtherLoad, Quota};
 use pinwise_present::figures;
+use pinwise_present::{crowd, crowded};
 use pinwise_programs::{
     LinuxProber, ProbeDetails, ProbeError, ProbeOptions, ProbedProgram, ProgressSource, Recipe,
     Setter,

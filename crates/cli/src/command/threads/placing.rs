@@ -3,13 +3,12 @@
 use super::arguments::{Asked, Least};
 use super::usage;
 use crate::output::Usage;
-use crate::request::{Reading, Request, Subject};
-use pinwise_placement::{Budget, Number, Question, StrategyName};
+use pinwise_jobs::{Reading, Request, Subject};
+use pinwise_placement::{Budget, Number};
 use pinwise_present::quoted;
 use pinwise_programs::{Recipe, Setter};
 use pinwise_threads::{Formula, standing};
 use pinwise_topology::Alike;
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 impl Asked {
@@ -127,30 +126,19 @@ impl Asked {
 
     /// The request to place `subject` with the progress that was asked for.
     pub(crate) fn request(&self, subject: Subject, budget: Budget) -> Request {
-        Request {
-            question: Question {
-                alike: Alike::ExceptNuma,
-                ..Question::new(StrategyName::Auto, budget)
-            },
-            subject,
-            environment: BTreeMap::new(),
-            output: None,
-            remove: Vec::new(),
-            metric: self.metric.clone().unwrap_or_else(|| "runtime".into()),
+        let metric = self.metric.clone().unwrap_or_else(|| "runtime".into());
+        let mut request = Request {
             reading: Reading {
                 pick: self.pick.clone(),
                 counter: if self.counter { Some(true) } else { self.gauge.then_some(false) },
                 lower_is_better: self.lower_is_better,
                 unit: self.unit.clone(),
             },
-            include: None,
-            exclude: None,
-            affinities: BTreeMap::new(),
-            cpus: None,
             period: self.probe,
-            floor: None,
             limit: self.limit,
-            deadline: None,
-        }
+            ..Request::new(subject, metric, budget)
+        };
+        request.question.alike = Alike::ExceptNuma;
+        request
     }
 }

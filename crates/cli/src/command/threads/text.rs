@@ -1,7 +1,6 @@
 //! The answer as text.
 
 use super::document::{Document, ProbeRow, Remains};
-use crate::output;
 use comfy_table::{CellAlignment, Table, presets};
 use pinwise_measure::{Part, Unit};
 use pinwise_present::figures::{self, Scale};
@@ -112,7 +111,7 @@ fn open(n: u32, fewest: u32, contexts: u32) -> Option<String> {
 /// The answer with what qualifies it: `others`, the share of the contexts' time that was not the
 /// program's to have, where that is much.
 fn headline(answer: &str, others: Option<f64>) -> String {
-    format!("{answer}{}", output::beside(others))
+    format!("{answer}{}", pinwise_present::beside(others))
 }
 
 /// The probes of a search that has no answer.

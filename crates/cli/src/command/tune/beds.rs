@@ -1,7 +1,7 @@
 //! The program with several numbers, kept ready between measurements.
 
 use super::crew::Crew;
-use crate::command::place::Bed;
+use pinwise_jobs::Bed;
 
 /// What stands ready to be measured, by n; `None`: as nobody decides it.
 #[derive(Default)]

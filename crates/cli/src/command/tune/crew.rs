@@ -1,10 +1,8 @@
 //! The program with any number of threads, as something that placements are tried on.
 
-use crate::command::place::{self, Bed};
 use crate::command::threads::{Asked, Files, usable};
-use crate::interrupt::Interrupt;
 use crate::output::{Interrupted, Usage};
-use crate::request::{Request, Subject};
+use pinwise_jobs::{Bed, Caller, Interruption, JobError, Request, Subject};
 use pinwise_linux::{Pid, process};
 use pinwise_measure::Effort;
 use pinwise_placement::Budget;
@@ -31,7 +29,7 @@ pub(super) struct Crew<'a> {
     pub(super) note: Option<String>,
     /// CPUs it may run on.
     cpus: u32,
-    interrupt: &'a Interrupt,
+    caller: &'a Caller,
 }
 
 impl<'a> Crew<'a> {
@@ -42,7 +40,7 @@ impl<'a> Crew<'a> {
         files: &'a Files,
         prober: LinuxProber,
         default: Option<u32>,
-        interrupt: &'a Interrupt,
+        caller: &'a Caller,
     ) -> anyhow::Result<Self> {
         let recipe = asked.recipe()?;
         // A program that counts CPUs sees its affinity, and no quota.
@@ -68,7 +66,7 @@ impl<'a> Crew<'a> {
                 (Some(cpus), Some(format!("{why}n = {cpus}, {taken}")))
             }
         };
-        Ok(Self { asked, files, recipe, prober, default, note, cpus, interrupt })
+        Ok(Self { asked, files, recipe, prober, default, note, cpus, caller })
     }
 
     /// As the user would call it.
@@ -109,7 +107,7 @@ impl<'a> Crew<'a> {
             (_, true) => {
                 let set = self.prober.set(n.unwrap_or(self.cpus));
                 // Setting takes up to seconds: what ends it meanwhile ends the search, too.
-                if self.interrupt.came() {
+                if self.caller.interrupt.came() {
                     return Err(Interrupted::amid().into());
                 }
                 let pid = self.prober.pid().filter(|&pid| !process::ended(pid));
@@ -151,7 +149,11 @@ impl<'a> Crew<'a> {
         let mut request = self.request_of(n, Duration::ZERO)?;
         let allowed = pinwise_linux::machine()?.allowed;
         request.affinities = known.iter().map(|name| (name.clone(), allowed.clone())).collect();
-        place::open(&request, self.interrupt).map_err(Interrupted::told_amid)
+        pinwise_jobs::open(&request, self.caller).map_err(|error| match error {
+            JobError::Interrupted(Interruption { .. }) => Interrupted::amid().into(),
+            JobError::Usage(reason) => Usage(reason).into(),
+            error => error.into(),
+        })
     }
 
     /// How long it is measured at a time, where it is started or told its number for few

@@ -3,9 +3,9 @@
 use super::finals::Finals;
 use super::trial::{Trial, Trials};
 use super::verdict::{Compared, unplaced};
-use crate::command::place::StoredSearch;
 use crate::command::threads;
 use crate::outcome;
+use pinwise_jobs::StoredSearch;
 use pinwise_measure::Unit;
 use pinwise_placement::{Choice, Estimate, Way};
 use pinwise_present::figures;

@@ -2,8 +2,8 @@
 
 use super::beds::Beds;
 use super::crew::Crew;
-use crate::command::place::{StoredSearch, Watched};
-use crate::output::{self, Interrupted};
+use crate::output::Interrupted;
+use pinwise_jobs::{StoredSearch, Watched};
 use pinwise_measure::{MeasureError, OtherLoad, Retry, Setting, Testbed, Unit};
 use pinwise_placement::{Contest, Way};
 use pinwise_topology::Random;
@@ -34,12 +34,15 @@ impl Finals {
             )),
             None => None,
         };
-        output::crowded(&self.others, "last comparison", "").into_iter().chain(ended).collect()
+        pinwise_present::crowded(&self.others, "last comparison", "")
+            .into_iter()
+            .chain(ended)
+            .collect()
     }
 
     /// Share of the contexts' time that others took meanwhile, where it is worth a word.
     pub(super) fn others(&self) -> Option<f64> {
-        output::crowd(&self.others)
+        pinwise_present::crowd(&self.others)
     }
 
     /// What ends the command after its answer, where the comparison ended before its time: by the

@@ -3,10 +3,10 @@
 
 use super::beds::Beds;
 use super::crew::Crew;
-use crate::command::place::Bed;
 use crate::command::threads;
 use crate::output::{Interrupted, Usage};
 use crate::progress::Progress;
+use pinwise_jobs::Bed;
 use pinwise_measure::{Retry, Setting, Unit};
 use pinwise_placement::Budget;
 use pinwise_threads::{

@@ -2,8 +2,8 @@
 //! is not.
 
 use super::document::{Placement, shown};
-use crate::output::beside;
 use pinwise_placement::{Choice, Contest, Outcome, Way};
+use pinwise_present::beside;
 use pinwise_present::figures::{self, Scale};
 
 /// What was compared, and what follows.

@@ -1,8 +1,9 @@
 //! What `place` was asked, with every default decided: all that is needed to ask it again after a
 //! kill.
 
-use crate::machine::Model;
-use pinwise_placement::{Lineup, MixQuestion, Question};
+use crate::error::JobError;
+use crate::model::Model;
+use pinwise_placement::{Budget, MixQuestion, Question, StrategyName};
 use pinwise_processor::program::Pipeline;
 use pinwise_topology::CpuSet;
 use pinwise_workloads::Workload;
@@ -13,87 +14,130 @@ use std::time::{Duration, Instant};
 
 /// A placement request. Stored with its campaign, read back by `campaign resume`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Request {
+pub struct Request {
     /// The question proper; flat, so that whoever wants only the question can read it from the
     /// same document.
     #[serde(flatten)]
-    pub(crate) question: Question,
+    pub question: Question,
     /// The program.
-    pub(crate) subject: Subject,
+    pub subject: Subject,
+    /// What to call the workload, where that is not the program's own name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     /// Environment variables it is started with, on top of ours.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub(crate) environment: BTreeMap<String, String>,
+    pub environment: BTreeMap<String, String>,
     /// Where its standard output goes; `None`: nowhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) output: Option<PathBuf>,
+    pub output: Option<PathBuf>,
     /// Files that are removed after each run of a program that is started anew.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) remove: Vec<PathBuf>,
+    pub remove: Vec<PathBuf>,
     /// What performance is, as typed after `--metric`.
-    pub(crate) metric: String,
+    pub metric: String,
     /// How the metric is read.
-    pub(crate) reading: Reading,
+    pub reading: Reading,
     /// Only threads whose names this regular expression matches.
     #[serde(default)]
-    pub(crate) include: Option<String>,
+    pub include: Option<String>,
     /// No threads whose names this regular expression matches.
     #[serde(default)]
-    pub(crate) exclude: Option<String>,
+    pub exclude: Option<String>,
     /// On which CPUs the threads could run when the campaign was begun, by name: resumed with
     /// others its measurements would not compare. Empty for a program that is started anew.
     #[serde(default)]
-    pub(crate) affinities: BTreeMap<String, CpuSet>,
+    pub affinities: BTreeMap<String, CpuSet>,
     /// Only these contexts, as a CPU list.
-    pub(crate) cpus: Option<String>,
+    pub cpus: Option<String>,
     /// One live measurement: settling and window together.
-    pub(crate) period: Duration,
+    pub period: Duration,
     /// Abandon assignments below this fraction of the baseline.
-    pub(crate) floor: Option<f64>,
+    pub floor: Option<f64>,
     /// A program that is started anew may run this long.
-    pub(crate) limit: Duration,
+    pub limit: Duration,
     /// When the budget ends: numbers of the metric that come later at first are of no use. `None`:
     /// they are waited for as long as is usual. Not for a campaign that is resumed.
     #[serde(skip)]
-    pub(crate) deadline: Option<Instant>,
+    pub deadline: Option<Instant>,
 }
 
-/// What `compare` measures at last: what every way came to, on the program of a request.
+/// Which of the ready programs run together: the request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Compared {
-    /// The request that every search was made from.
-    #[serde(flatten)]
-    pub(crate) request: Request,
-    /// What is compared.
-    pub(crate) lineup: Lineup,
-}
-
-/// What `select` was asked.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Selected {
+pub struct SelectRequest {
     /// What is chosen.
     #[serde(flatten)]
-    pub(crate) mix: MixQuestion,
+    pub mix: MixQuestion,
     /// The ready programs, on a simulated processor.
-    pub(crate) subject: Subject,
-    /// What each instance does alone, in packets/s.
-    pub(crate) alone: Vec<f64>,
+    pub subject: Subject,
+    /// What each instance does alone, in packets/s. Measured before anything else.
+    pub alone: Vec<f64>,
     /// Only these contexts, as a CPU list.
-    pub(crate) cpus: Option<String>,
+    pub cpus: Option<String>,
+    /// What to call the workload.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
 }
 
-impl Selected {
+impl SelectRequest {
+    pub(crate) fn simulation(&self) -> Result<&Simulation, JobError> {
+        match &self.subject {
+            Subject::Simulated(simulation) => Ok(simulation),
+            _ => Err(JobError::Usage(
+                "only simulated processors run ready programs in any selection: add --machine \
+                 ultrasparc-t2"
+                    .into(),
+            )),
+        }
+    }
+
     /// The program of every ready instance.
-    pub(crate) fn names(&self) -> Vec<String> {
+    pub fn names(&self) -> Vec<String> {
         let Subject::Simulated(simulation) = &self.subject else { return Vec::new() };
         let programs = simulation.programs().unwrap_or_default();
         programs.iter().map(|program| program.name().to_owned()).collect()
     }
 }
 
+/// The built-in workload where nothing is said.
+pub const DEFAULT_WORKLOAD: &str = "hash1_L1:2";
+
+/// What the built-in workloads print, read with the program's own clock.
+pub const WORKLOAD_METRIC: &str = r"stdout:packets=(?<value>\d+) seconds=(?<seconds>[\d.]+)";
+
+impl Request {
+    /// The request to place `subject`, whose performance is `metric` (as typed after `--metric`),
+    /// within `budget`. Everything else has its usual value.
+    pub fn new(subject: Subject, metric: impl Into<String>, budget: Budget) -> Self {
+        Self {
+            question: Question::new(StrategyName::Auto, budget),
+            subject,
+            name: None,
+            environment: BTreeMap::new(),
+            output: None,
+            remove: Vec::new(),
+            metric: metric.into(),
+            reading: Reading::default(),
+            include: None,
+            exclude: None,
+            affinities: BTreeMap::new(),
+            cpus: None,
+            period: PERIOD,
+            floor: None,
+            limit: LIMIT,
+            deadline: None,
+        }
+    }
+}
+
+/// One live measurement, settling included, where nothing is said.
+const PERIOD: Duration = Duration::from_millis(50);
+/// How long a program that is started anew may run, where nothing is said.
+const LIMIT: Duration = Duration::from_secs(60);
+
 /// Where the threads come from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Subject {
+pub enum Subject {
     /// A program that is started once and re-pinned while it runs.
     Launched(Vec<String>),
     /// A program that is started anew for each measurement.
@@ -110,7 +154,7 @@ pub(crate) enum Subject {
 
 impl Subject {
     /// A built-in workload, which `program` runs: this executable.
-    pub(crate) fn built_in(program: &str, workload: &Workload) -> Self {
+    pub fn built_in(program: &str, workload: &Workload) -> Self {
         let words = [program, "workload", &workload.to_string(), "--interval", "10ms"];
         Self::Launched(words.map(String::from).to_vec())
     }
@@ -118,7 +162,7 @@ impl Subject {
     /// The built-in workload, where that is what is launched by `program` or by another file of its
     /// name: a campaign may have been begun from another folder, and in words that were typed
     /// before several programs could run side by side.
-    pub(crate) fn as_built_in(&self, program: &Path) -> Option<Workload> {
+    pub fn as_built_in(&self, program: &Path) -> Option<Workload> {
         let Self::Launched(command) = self else { return None };
         let (own, words) = command.split_first()?;
         if Path::new(own).file_name()? != program.file_name()? {
@@ -137,26 +181,26 @@ impl Subject {
 
 /// What is simulated, and for how long.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Simulation {
+pub struct Simulation {
     /// The processor.
     #[serde(flatten)]
-    pub(crate) model: Model,
+    pub model: Model,
     /// The packet program.
-    pub(crate) program: String,
+    pub program: String,
     /// Its instances, three threads each.
-    pub(crate) instances: usize,
+    pub instances: usize,
     /// Cycles of a measurement in which packets are counted.
-    pub(crate) cycles: u64,
+    pub cycles: u64,
     /// Start offsets that a measurement averages over.
-    pub(crate) starts: u32,
+    pub starts: u32,
     /// Programs that run beside, with their instances.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) others: Vec<(String, usize)>,
+    pub others: Vec<(String, usize)>,
 }
 
 impl Simulation {
     /// The program of every instance; `None` if there is no such program.
-    pub(crate) fn programs(&self) -> Option<Vec<Pipeline>> {
+    pub fn programs(&self) -> Option<Vec<Pipeline>> {
         let first = (self.program.clone(), self.instances);
         let instances =
             |(name, instances): &(String, usize)| Some(vec![Pipeline::named(name)?; *instances]);
@@ -168,15 +212,15 @@ impl Simulation {
 
 /// How a metric is read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Reading {
+pub struct Reading {
     /// Picks the number from the metric's output.
-    pub(crate) pick: Option<String>,
+    pub pick: Option<String>,
     /// The number is a growing counter (true) or a plain value (false); `None` finds out.
-    pub(crate) counter: Option<bool>,
+    pub counter: Option<bool>,
     /// Lower is better.
-    pub(crate) lower_is_better: bool,
+    pub lower_is_better: bool,
     /// What to call the unit.
-    pub(crate) unit: Option<String>,
+    pub unit: Option<String>,
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@
 //! is that of its instance, and its role has its program's name before it. Where nothing is
 //! profiled it is the program that was started, and nothing else.
 
-use crate::output::Interrupted;
+use crate::error::JobError;
 use pinwise_linux::Pid;
 use pinwise_measure::{
     Effort, MeasureError, Measurement, Met, Piece, Retry, Setting, Testbed, Thread, Unit, Workload,
@@ -20,14 +20,14 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// Starts a workload; and what the user should know of how they are measured.
-pub(super) type Start = Box<dyn Fn(&Programs) -> anyhow::Result<(LiveTestbed, Vec<String>)>>;
+pub(crate) type Start = Box<dyn Fn(&Programs) -> Result<(LiveTestbed, Vec<String>), JobError>>;
 
 /// The share of a window that threads which are not watched are measured for: only their places
 /// matter.
 const GLANCE: f64 = 0.05;
 
 /// See the module.
-pub(crate) struct Instances {
+pub struct Instances {
     start: Start,
     /// The workload as a whole, while that runs.
     whole: Option<LiveTestbed>,
@@ -47,7 +47,7 @@ pub(crate) struct Instances {
 
 impl Instances {
     /// The instances of `programs`, started by `start`.
-    pub(super) fn new(programs: Programs, start: Start) -> anyhow::Result<Self> {
+    pub(crate) fn new(programs: Programs, start: Start) -> Result<Self, JobError> {
         let begin = Instant::now();
         let (whole, metric) = start(&programs)?;
         Ok(Self {
@@ -67,27 +67,27 @@ impl Instances {
 
     /// How long an experiment of a profile with windows of `window` takes, about: two programs are
     /// started for it.
-    pub(super) fn experiment(&self, window: Duration) -> Duration {
+    pub(crate) fn experiment(&self, window: Duration) -> Duration {
         self.starting + self.alone(window)
     }
 
     /// How long one instance alone takes to be measured for `window`, about.
-    pub(super) fn alone(&self, window: Duration) -> Duration {
+    pub(crate) fn alone(&self, window: Duration) -> Duration {
         self.starting + window
     }
 
     /// The processes of the whole, while it runs.
-    pub(super) fn pids(&self) -> Vec<Pid> {
+    pub(crate) fn pids(&self) -> Vec<Pid> {
         self.whole.as_ref().map(LiveTestbed::pids).unwrap_or_default()
     }
 
     /// On which CPUs the threads may run by themselves.
-    pub(super) fn affinities(&self) -> BTreeMap<String, CpuSet> {
+    pub(crate) fn affinities(&self) -> BTreeMap<String, CpuSet> {
         self.affinities.clone()
     }
 
     /// What the user should know.
-    pub(super) fn notes(&self) -> Vec<String> {
+    pub(crate) fn notes(&self) -> Vec<String> {
         let now = self.whole.as_ref().map_or_else(|| self.notes.clone(), LiveTestbed::notes);
         self.metric.iter().cloned().chain(now).collect()
     }
@@ -98,11 +98,9 @@ impl Instances {
     }
 
     fn begin(&self, programs: &Programs) -> Result<LiveTestbed, MeasureError> {
-        (self.start)(programs).map(|(bed, _)| bed).map_err(|error| {
-            match error.is::<Interrupted>() {
-                true => MeasureError::interrupted(),
-                false => MeasureError::new(Retry::Same, format!("{error:#}")),
-            }
+        (self.start)(programs).map(|(bed, _)| bed).map_err(|error| match error {
+            JobError::Interrupted(_) => MeasureError::interrupted(),
+            error => MeasureError::new(Retry::Same, error.to_string()),
         })
     }
 

@@ -1,10 +1,10 @@
 //! From a request to the testbed that measures it.
 
-use super::instances::{Instances, Start};
+use crate::error::JobError;
+use crate::instances::{Instances, Start};
 use crate::interrupt::Interrupt;
-use crate::output::{Interrupted, Usage};
-use crate::request::{Request, Selected, Simulation, Subject};
-use anyhow::Context;
+use crate::job::Caller;
+use crate::request::{Request, SelectRequest, Simulation, Subject};
 use pinwise_linux::{
     Launch, Output, Pid, Scope, Streams, Target, TargetError, ThreadFilter, process,
 };
@@ -23,16 +23,20 @@ use std::time::{Duration, Instant};
 const ENDING: Duration = Duration::from_millis(300);
 
 /// What a placement can be tried on.
-pub(crate) enum Bed {
+pub enum Bed {
+    /// A program that is re-pinned while it runs, and notes on its metric.
     Live(Box<LiveTestbed>, Vec<String>),
     /// A built-in workload, some of whose instances can run alone.
     Instances(Box<Instances>),
+    /// A program that is started anew for each measurement.
     Rerun(Box<RerunTestbed>),
+    /// Programs on a simulated processor.
     Simulated(Box<SimulatedTestbed>),
 }
 
 impl Bed {
-    pub(crate) fn testbed(&self) -> &dyn Testbed {
+    /// The testbed.
+    pub fn testbed(&self) -> &dyn Testbed {
         match self {
             Self::Live(bed, _) => bed.as_ref(),
             Self::Instances(bed) => bed.as_ref(),
@@ -41,7 +45,8 @@ impl Bed {
         }
     }
 
-    pub(crate) fn testbed_mut(&mut self) -> &mut dyn Testbed {
+    /// The testbed, to measure on.
+    pub fn testbed_mut(&mut self) -> &mut dyn Testbed {
         match self {
             Self::Live(bed, _) => bed.as_mut(),
             Self::Instances(bed) => bed.as_mut(),
@@ -52,7 +57,7 @@ impl Bed {
 
     /// On which CPUs the threads may run by themselves, by name; a program that is started anew
     /// inherits ours.
-    pub(crate) fn affinities(&self) -> BTreeMap<String, CpuSet> {
+    pub fn affinities(&self) -> BTreeMap<String, CpuSet> {
         match self {
             Self::Live(bed, _) => bed.affinities(),
             Self::Instances(bed) => bed.affinities(),
@@ -61,7 +66,7 @@ impl Bed {
     }
 
     /// What the user should know.
-    pub(crate) fn notes(&self) -> Vec<String> {
+    pub fn notes(&self) -> Vec<String> {
         match self {
             Self::Live(bed, metric) => metric.iter().cloned().chain(bed.notes()).collect(),
             Self::Instances(bed) => bed.notes(),
@@ -72,7 +77,7 @@ impl Bed {
     }
 
     /// The program's processes, where they run on; `None` on a model.
-    pub(super) fn pids(&self) -> Option<Vec<Pid>> {
+    pub fn pids(&self) -> Option<Vec<Pid>> {
         match self {
             Self::Live(bed, _) => Some(bed.pids()),
             Self::Instances(bed) => Some(bed.pids()),
@@ -82,13 +87,13 @@ impl Bed {
     }
 
     /// Whether the metric turned out to be a total, though its name says that it is a rate.
-    pub(super) fn measures_a_total(&self) -> bool {
+    pub(crate) fn measures_a_total(&self) -> bool {
         matches!(self, Self::Live(bed, _) if bed.measures_a_total())
     }
 
     /// How long an experiment of a profile takes, about, and whether that is time of a model;
     /// `None` where there can be none.
-    pub(super) fn experiment(&self, request: &Request) -> Option<(Duration, bool)> {
+    pub(crate) fn experiment(&self, request: &Request) -> Option<(Duration, bool)> {
         match (self, &request.subject) {
             (Self::Simulated(_), Subject::Simulated(simulation)) => {
                 let processor = simulation.model.processor().ok()?;
@@ -102,7 +107,7 @@ impl Bed {
     /// How long this machine takes, about, for a measurement of the whole workload on a model: as
     /// long as one that is made for that, of which nothing is kept. `None` for a program on
     /// this machine.
-    pub(super) fn simulating(&self) -> Option<Duration> {
+    pub fn simulating(&self) -> Option<Duration> {
         let Self::Simulated(bed) = self else { return None };
         let begin = Instant::now();
         bed.as_ref().clone().measure(&Setting::Unpinned, Effort::default()).ok()?;
@@ -110,23 +115,15 @@ impl Bed {
     }
 
     /// How long an instance alone takes to be measured, about, where it is started for that.
-    pub(super) fn restart(&self, window: Duration) -> Option<Duration> {
+    pub(crate) fn restart(&self, window: Duration) -> Option<Duration> {
         match self {
             Self::Instances(bed) => Some(bed.alone(window)),
             _ => None,
         }
     }
 
-    /// What is said of the program after an interruption, before more is.
-    pub(super) fn restored(&self) -> &'static str {
-        match self {
-            Self::Simulated(_) => "",
-            _ => "the program's affinities are as they were, ",
-        }
-    }
-
     /// What has to be the same for its plan to hold.
-    pub(crate) fn fingerprint(&self) -> Fingerprint {
+    pub fn fingerprint(&self) -> Fingerprint {
         match self {
             Self::Simulated(bed) => Fingerprint::of(bed.machine()),
             bed => pinwise_linux::fingerprint(bed.testbed().machine()),
@@ -135,11 +132,15 @@ impl Bed {
 }
 
 /// Launches or attaches, and finds the threads.
-pub(crate) fn open(request: &Request, interrupt: &Interrupt) -> anyhow::Result<Bed> {
+///
+/// # Errors
+/// The program, its metric or its threads cannot be used; the user asked to stop.
+pub fn open(request: &Request, caller: &Caller) -> Result<Bed, JobError> {
+    let interrupt = &caller.interrupt;
     if let Subject::Simulated(simulation) = &request.subject {
         return simulated(simulation, request);
     }
-    let program = std::env::current_exe().context("cannot find this program's own file")?;
+    let program = caller.program()?;
     if let Some(workload) = request.subject.as_built_in(&program) {
         let program = program.to_string_lossy().into_owned();
         let request =
@@ -151,9 +152,11 @@ pub(crate) fn open(request: &Request, interrupt: &Interrupt) -> anyhow::Result<B
 }
 
 /// A program on this machine, as a whole.
-fn whole(request: &Request, interrupt: &Interrupt) -> anyhow::Result<Bed> {
-    let machine = pinwise_linux::machine().context("cannot read this machine's topology")?;
-    let machine = allowed(machine, request.cpus.as_deref())?;
+fn whole(request: &Request, interrupt: &Interrupt) -> Result<Bed, JobError> {
+    let machine = pinwise_linux::machine().map_err(|error| {
+        JobError::failed(format!("cannot read this machine's topology: {error}"))
+    })?;
+    let machine = allowed_machine(machine, request.cpus.as_deref())?;
     let metric: MetricSpec = request.metric.parse().map_err(usage)?;
     let pattern = |text: &String| Pattern::new(text).map_err(usage);
     let counter =
@@ -190,7 +193,9 @@ fn whole(request: &Request, interrupt: &Interrupt) -> anyhow::Result<Bed> {
             metric.check(&options, None).map_err(usage)?;
             Target::launch(&launch(command, request)).map_err(told)?
         }
-        (subject, None) => anyhow::bail!("{subject:?} is nothing to attach to"),
+        (subject, None) => {
+            return Err(JobError::failed(format!("{subject:?} is nothing to attach to")));
+        }
     };
     let metric = take_up(&metric, &options, &mut target, &mut streams, interrupt)?;
     let mut notes = metric.notes;
@@ -224,13 +229,13 @@ fn start(request: Request, program: String, interrupt: Interrupt) -> Start {
         }
         match whole(&request, &interrupt)? {
             Bed::Live(bed, notes) => Ok((*bed, notes)),
-            _ => anyhow::bail!("a workload that is not launched has no instances to start"),
+            _ => Err(JobError::failed("a workload that is not launched has no instances to start")),
         }
     })
 }
 
 /// What to attach to; `None` for a program that is started.
-pub(crate) fn scope(subject: &Subject) -> Option<Scope> {
+pub fn scope(subject: &Subject) -> Option<Scope> {
     match subject {
         Subject::Launched(_) | Subject::Rerun(_) | Subject::Simulated(_) => None,
         Subject::Pids(pids) => Some(Scope::Processes(pids.iter().map(|&pid| Pid(pid)).collect())),
@@ -247,7 +252,7 @@ fn take_up(
     target: &mut Target,
     streams: &mut Streams,
     interrupt: &Interrupt,
-) -> anyhow::Result<Metric> {
+) -> Result<Metric, JobError> {
     let roots = target.pids();
     let ended = || roots.iter().all(|&pid| process::ended(pid));
     // What it said at last is read before its end is taken for that of the metric.
@@ -266,7 +271,7 @@ fn take_up(
         Err(error) => error,
     };
     if interrupt.came() {
-        return Err(nothing_measured().into());
+        return Err(JobError::nothing_measured(true));
     }
     // Its output is closed a moment before it has ended.
     let closed = matches!(error, MetricError::Closed { .. });
@@ -288,31 +293,26 @@ fn take_up(
     let missing = match error {
         MetricError::NeverRead { .. } if over => "was a number",
         MetricError::TooFew { .. } if over => "were enough numbers",
-        error if error.is_usage() => return Err(usage(error).into()),
-        error => return Err(error.into()),
+        error if error.is_usage() => return Err(usage(error)),
+        error => return Err(JobError::failed(error)),
     };
-    Err(anyhow::Error::from(error).context(format!("the budget ended before there {missing}")))
+    Err(JobError::failed(error).context(format!("the budget ended before there {missing}")))
 }
 
 /// An error of the target with the exit code it deserves.
-fn told(error: TargetError) -> anyhow::Error {
+fn told(error: TargetError) -> JobError {
     match error {
-        TargetError::Measure(MeasureError { interrupted: true, .. }) => nothing_measured().into(),
-        error @ (TargetError::NoProcess(_) | TargetError::NoneChosen { .. }) => usage(error).into(),
+        TargetError::Measure(MeasureError { interrupted: true, .. }) => {
+            JobError::nothing_measured(true)
+        }
+        error @ (TargetError::NoProcess(_) | TargetError::NoneChosen { .. }) => usage(error),
         TargetError::Launch { ref cause, .. } | TargetError::Cgroup { ref cause, .. }
             if cause.kind() == io::ErrorKind::NotFound =>
         {
-            usage(error).into()
+            usage(error)
         }
-        error => error.into(),
+        error => JobError::failed(error),
     }
-}
-
-fn nothing_measured() -> Interrupted {
-    Interrupted(
-        "interrupted before the first measurement: the program's affinities are as they were"
-            .into(),
-    )
 }
 
 fn launch(command: &[String], request: &Request) -> Launch {
@@ -331,23 +331,23 @@ fn launch(command: &[String], request: &Request) -> Launch {
 }
 
 /// A program on a simulated processor.
-pub(super) fn simulated(simulation: &Simulation, request: &Request) -> anyhow::Result<Bed> {
+pub fn simulated(simulation: &Simulation, request: &Request) -> Result<Bed, JobError> {
     let processor = simulation.model.processor()?;
-    let programs = simulation.programs().context("the model has no such program")?;
-    let machine = allowed(processor.machine(), request.cpus.as_deref())?;
+    let programs =
+        simulation.programs().ok_or_else(|| JobError::failed("the model has no such program"))?;
+    let machine = allowed_machine(processor.machine(), request.cpus.as_deref())?;
     let window = Window { cycles: simulation.cycles, starts: simulation.starts };
     let bed = SimulatedTestbed::new(processor, machine, programs, window, request.question.seed);
     Ok(Bed::Simulated(Box::new(bed.map_err(usage)?)))
 }
 
 /// The ready programs of a selection.
-pub(crate) fn ready(selected: &Selected) -> anyhow::Result<Bed> {
-    let Subject::Simulated(simulation) = &selected.subject else {
-        anyhow::bail!("only simulated processors run ready programs in any selection")
-    };
+pub(crate) fn ready(selected: &SelectRequest) -> Result<Bed, JobError> {
+    let simulation = selected.simulation()?;
     let processor = simulation.model.processor()?;
-    let programs = simulation.programs().context("the model has no such program")?;
-    let machine = allowed(processor.machine(), selected.cpus.as_deref())?;
+    let programs =
+        simulation.programs().ok_or_else(|| JobError::failed("the model has no such program"))?;
+    let machine = allowed_machine(processor.machine(), selected.cpus.as_deref())?;
     let window = Window { cycles: simulation.cycles, starts: simulation.starts };
     let alone = selected.alone.clone();
     let bed =
@@ -356,35 +356,33 @@ pub(crate) fn ready(selected: &Selected) -> anyhow::Result<Bed> {
 }
 
 /// How long a measurement takes on a simulated processor, by its own clock.
-pub(super) fn virtual_time(simulation: &Simulation, processor: &Processor) -> Duration {
+pub fn virtual_time(simulation: &Simulation, processor: &Processor) -> Duration {
     // A quarter passes before packets are counted.
     let cycles = 1.25 * simulation.cycles as f64 * f64::from(simulation.starts);
     Duration::from_secs_f64(cycles / (f64::from(processor.clock_mhz) * 1e6))
 }
 
 /// The machine, as far as `--cpus` allows.
-pub(crate) fn allowed(mut machine: Machine, cpus: Option<&str>) -> anyhow::Result<Machine> {
+pub fn allowed_machine(mut machine: Machine, cpus: Option<&str>) -> Result<Machine, JobError> {
     if let Some(list) = cpus {
         let wanted = CpuSet::parse_list(list).map_err(usage)?;
         let missing = wanted.difference(&machine.allowed);
         if wanted.is_empty() {
-            return Err(
-                Usage(format!("--cpus names no CPU; allowed are {}", machine.allowed)).into()
-            );
+            let message = format!("--cpus names no CPU; allowed are {}", machine.allowed);
+            return Err(JobError::Usage(message));
         }
         if !missing.is_empty() {
             let message = format!(
                 "--cpus {list}: not allowed here: {missing}; allowed are {}",
                 machine.allowed
             );
-            return Err(Usage(message).into());
+            return Err(JobError::Usage(message));
         }
         // Before anything else is said of the question: there is none.
         if wanted.len() == 1 {
-            return Err(Usage(format!(
+            return Err(JobError::Usage(format!(
                 "--cpus {list}: one context only, so there is nothing to choose: name more of them"
-            ))
-            .into());
+            )));
         }
         machine.allowed = wanted;
     }
@@ -392,7 +390,7 @@ pub(crate) fn allowed(mut machine: Machine, cpus: Option<&str>) -> anyhow::Resul
 }
 
 /// What a whole run's performance is.
-fn whole_run(metric: &MetricSpec, options: &MetricOptions) -> anyhow::Result<RunMetric> {
+fn whole_run(metric: &MetricSpec, options: &MetricOptions) -> Result<RunMetric, JobError> {
     let (stream, pattern) = match metric {
         MetricSpec::Runtime => return Ok(RunMetric::Runtime),
         MetricSpec::Stdout(pattern) => (Stream::Stdout, pattern),
@@ -400,7 +398,7 @@ fn whole_run(metric: &MetricSpec, options: &MetricOptions) -> anyhow::Result<Run
         other => {
             let message =
                 format!("--per-run takes runtime, stdout:REGEX or stderr:REGEX, not {other}");
-            return Err(Usage(message).into());
+            return Err(JobError::Usage(message));
         }
     };
     let name = options.unit.clone().unwrap_or_else(|| "value".into());
@@ -408,6 +406,6 @@ fn whole_run(metric: &MetricSpec, options: &MetricOptions) -> anyhow::Result<Run
     Ok(RunMetric::Output { stream, pattern: pattern.clone(), unit })
 }
 
-fn usage(error: impl std::fmt::Display) -> Usage {
-    Usage(error.to_string())
+fn usage(error: impl std::fmt::Display) -> JobError {
+    JobError::usage(error)
 }

@@ -1,25 +1,20 @@
 //! Whether a budget has room for the measurements of a verdict, and which one has.
 
-use super::Bed;
+use crate::bed::Bed;
 use crate::request::Request;
 use pinwise_placement::{Budget, Search};
 use pinwise_present::figures;
-use pinwise_topology::SharingTree;
 use std::time::Duration;
 
 /// The budget that may do, where `spent` went before the first measurement: into a run, of a
 /// program that is started anew.
-pub(super) fn remedy(request: &Request, bed: &Bed, spent: Duration) -> Option<String> {
-    let (enough, each) = enough(request, bed, spent)?;
-    Some(pinwise_present::budget_for(enough, Some(each), spent))
+pub(super) fn remedy(request: &Request, bed: &Bed, search: &Search, spent: Duration) -> String {
+    pinwise_present::budget_for(search.enough(), Some(each(request, bed, spent)), spent)
 }
 
-/// How many measurements a verdict takes, about, and how long each; `spent` is what getting to know
-/// the program took.
-fn enough(request: &Request, bed: &Bed, spent: Duration) -> Option<(u64, Duration)> {
-    let tree = SharingTree::new(bed.testbed().machine(), request.question.alike);
-    let search = Search::new(&request.question, &tree, bed.testbed().workload()).ok()?;
-    let each = match bed {
+/// How long a measurement takes, about; `spent` is what getting to know the program took.
+fn each(request: &Request, bed: &Bed, spent: Duration) -> Duration {
+    match bed {
         Bed::Rerun(_) => spent,
         // A period that was stretched to a number that comes slowly: a window begins with one and
         // ends with the next, and what settles takes until the one before.
@@ -28,18 +23,24 @@ fn enough(request: &Request, bed: &Bed, spent: Duration) -> Option<(u64, Duratio
         }
         Bed::Live(bed, _) => bed.each(),
         Bed::Instances(_) | Bed::Simulated(_) => request.period,
-    };
-    Some((search.enough(), each))
+    }
 }
 
 /// That what is left of a budget of time has no room for the measurements of a verdict, before the
 /// first of them: of a number that comes once a second, say, or of long runs. `spent` is what
 /// getting to know the program took.
-pub(crate) fn too_few(request: &Request, bed: &Bed, spent: Duration) -> Option<String> {
+pub(crate) fn too_few(
+    request: &Request,
+    bed: &Bed,
+    search: &Search,
+    spent: Duration,
+) -> Option<String> {
     let Budget::Time(left) = request.question.budget else { return None };
-    // Of a model it is its own time.
-    let (enough, each) =
-        enough(request, bed, spent).filter(|_| !matches!(bed, Bed::Simulated(_)))?;
+    if matches!(bed, Bed::Simulated(_)) {
+        // It takes time of the model's own.
+        return None;
+    }
+    let (enough, each) = (search.enough(), each(request, bed, spent));
     no_room(left, enough, each)
         .map(|why| format!("{why}, and {}", pinwise_present::budget_for(enough, Some(each), spent)))
 }

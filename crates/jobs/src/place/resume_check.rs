@@ -1,6 +1,6 @@
 //! Whether a campaign can go on: what its measurements depend on is as it was.
 
-use super::Bed;
+use crate::bed::Bed;
 use crate::request::{Request, Subject};
 use pinwise_campaign::CampaignInfo;
 use pinwise_topology::{CpuSet, Fingerprint, Machine};
@@ -51,9 +51,12 @@ pub(crate) fn changed(info: &CampaignInfo, request: &Request, bed: &Bed) -> Opti
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::place::{arguments, open};
-    use crate::interrupt::Interrupt;
+    use crate::bed::open;
+    use crate::job::Caller;
+    use crate::model::Model;
+    use crate::request::Simulation;
     use pinwise_campaign::{CampaignId, CampaignState, Kind, NewCampaign};
+    use pinwise_placement::Budget;
     use pinwise_processor::Processor;
 
     /// The campaign has the description itself: that its digest is another one since does not make
@@ -69,10 +72,19 @@ mod tests {
         );
         std::fs::write(&path, text).unwrap();
         for (machine, goes_on) in [(path.to_str().unwrap(), true), ("ultrasparc-t2", false)] {
-            let request =
-                arguments::tests::request(&["--machine", machine, "--workload", "intadd:1"])
-                    .unwrap();
-            let bed = open(&request, &Interrupt::default()).unwrap();
+            let model =
+                if goes_on { Model::read(machine).unwrap() } else { Model::built_in(machine) };
+            let simulation = Simulation {
+                model,
+                program: "intadd".into(),
+                instances: 1,
+                cycles: 50_000,
+                starts: 1,
+                others: Vec::new(),
+            };
+            let subject = Subject::Simulated(simulation);
+            let request = Request::new(subject, "packets", Budget::Measurements(30));
+            let bed = open(&request, &Caller::default()).unwrap();
             let mut info = CampaignInfo {
                 id: CampaignId(1),
                 new: NewCampaign {

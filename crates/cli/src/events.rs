@@ -1,0 +1,144 @@
+//! How the terminal shows what happens while a job runs, and how it ended.
+
+use crate::command::place;
+use crate::output::{self, Interrupted, Stdout, Usage};
+use crate::progress::Progress;
+use anyhow::Context as _;
+use pinwise_campaign::{Store, StoreError};
+use pinwise_jobs::{Caller, Event, Events, Failure, Interrupt, JobError, Kept, Remedy};
+use pinwise_present::{Files, shell};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use std::io;
+use std::path::Path;
+
+/// Listens to SIGINT, SIGTERM and SIGHUP from now on.
+pub(crate) fn listen() -> io::Result<Interrupt> {
+    let interrupt = Interrupt::default();
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        signal_hook::flag::register(signal, interrupt.flag())?;
+    }
+    Ok(interrupt)
+}
+
+/// Who asks: this command line. `named` is the store, where it is named.
+pub(crate) fn caller(named: Option<&Path>) -> anyhow::Result<Caller> {
+    let program = std::env::current_exe().context("cannot find this program's own file")?;
+    Ok(Caller {
+        command: std::env::args().collect(),
+        program: Some(program),
+        store: named.map(Path::to_owned),
+        interrupt: listen()?,
+    })
+}
+
+/// Shows events: what is placed on stdout, notes on stderr, progress where stderr is a terminal.
+pub(crate) struct Terminal {
+    /// The one document on stdout is the answer.
+    json: bool,
+    progress: Option<Progress>,
+}
+
+impl Terminal {
+    pub(crate) fn new(json: bool) -> Self {
+        Self { json, progress: None }
+    }
+}
+
+impl Events for Terminal {
+    fn take(&mut self, event: Event<'_>) -> io::Result<()> {
+        match event {
+            Event::Begun(info) if !self.json => {
+                return output::write_stdout(&place::opening(info));
+            }
+            Event::Begun(_) => {}
+            Event::Search { number, of, name } => {
+                output::aside(&format!("search {number} of {of}: {name}"));
+            }
+            Event::Comparison => output::aside("comparing everything on fresh windows"),
+            Event::Measuring { budget, unit } => {
+                self.progress = Some(Progress::new(budget, unit.clone()));
+            }
+            Event::Measured(record) => {
+                if let Some(progress) = &mut self.progress {
+                    progress.observe(record);
+                }
+            }
+            Event::Rested => {
+                if let Some(progress) = self.progress.take() {
+                    progress.finish();
+                }
+            }
+            Event::Note(note) => output::aside(&format!("note: {note}")),
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Terminal {
+    /// Takes the line away that shows the progress.
+    fn drop(&mut self) {
+        if let Some(progress) = self.progress.take() {
+            progress.finish();
+        }
+    }
+}
+
+/// What ended a job, with the exit code it deserves and what to do next.
+pub(crate) fn explained(error: JobError, caller: &Caller, store: &Store) -> anyhow::Error {
+    let resume = |kept: Kept| {
+        let flag = Files { plan: None, store: caller.store.as_deref() }.flag();
+        format!("pinwise campaign resume {}{flag}", kept.campaign.0)
+    };
+    match error {
+        JobError::Usage(reason) => Usage(reason).into(),
+        JobError::Interrupted(interruption) => {
+            let next = interruption
+                .kept
+                .map_or_else(String::new, |kept| format!("; go on with: {}", resume(kept)));
+            Interrupted(format!("{interruption}{next}")).into()
+        }
+        JobError::Failed(failure @ Failure { kept: None, .. }) => anyhow::anyhow!("{failure}"),
+        JobError::Failed(Failure { reason, kept: Some(kept), remedy }) => {
+            let next = match remedy {
+                Remedy::AsCounter => {
+                    let command = store.get(kept.campaign).map(|info| info.new.command);
+                    format!("with --counter: {}", again(command.unwrap_or_default()))
+                }
+                Remedy::Resume => format!("once the cause is gone: {}", resume(kept)),
+            };
+            anyhow::anyhow!("{reason} ({kept}; {next})")
+        }
+        JobError::Output(error) => Stdout(error).into(),
+        JobError::Store(unknown @ StoreError::NoCampaign { .. }) => {
+            Usage(unknown.to_string()).into()
+        }
+        JobError::Store(error) => error.into(),
+    }
+}
+
+/// What to type where the metric was a total, which a campaign that was begun without --counter
+/// cannot go on with.
+fn again(mut words: Vec<String>) -> String {
+    let end = words.iter().position(|word| word == "--").unwrap_or(words.len());
+    words.insert(end, "--counter".to_owned());
+    shell(&words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_metric_that_was_a_total_is_answered_with_the_command_that_measures_its_rate() {
+        for (command, meant) in [
+            (
+                &["pinwise", "place", "--metric", "stdout:(.*) ops/s", "--", "a", "--", "b"][..],
+                "'stdout:(.*) ops/s' --counter -- a -- b",
+            ),
+            (&["pinwise", "place", "--pid", "7"], "--pid 7 --counter"),
+        ] {
+            let text = again(command.iter().map(ToString::to_string).collect());
+            assert!(text.starts_with("pinwise place --") && text.ends_with(meant), "{text}");
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! One run of a campaign: from where it begins or is resumed until it ends.
+
+use crate::bed::Bed;
+use crate::error::{Failure, Interruption, JobError, Kept, Remedy};
+use crate::events::{Event, Events};
+use crate::job::Caller;
+use crate::watched::Watched;
+use pinwise_campaign::{
+    CampaignId, CampaignInfo, CampaignState, Ending, Record, Store, StoreError, Strategy, run,
+};
+use pinwise_measure::{Met, OtherLoad};
+use pinwise_placement::Budget;
+use pinwise_present::crowded;
+use serde::Serialize;
+use std::time::Instant;
+
+/// What a campaign's strategy measured, in all its runs.
+pub(crate) struct Measured {
+    pub(crate) ending: Ending,
+    pub(crate) records: Vec<Record>,
+    /// What disturbed the measurements ([`pinwise_placement::Outcome::notes`]).
+    pub(crate) notes: Vec<String>,
+}
+
+/// Runs a campaign's strategy on `bed`.
+pub(crate) fn measure(
+    store: &mut Store,
+    info: &CampaignInfo,
+    budget: Budget,
+    strategy: &mut dyn Strategy,
+    bed: &mut Bed,
+    caller: &Caller,
+    events: &mut dyn Events,
+) -> Result<Measured, JobError> {
+    events.take(Event::Measuring { budget, unit: &info.new.unit }).map_err(JobError::Output)?;
+    let before = bed.notes();
+    let start = Instant::now();
+    let clock = || start.elapsed();
+    let stop = || caller.interrupt.came();
+    let mut watched = Watched::new(bed);
+    let mut unheard = None;
+    let (ending, records) =
+        run(store, info.id, strategy, &mut watched, &clock, &stop, &mut |record| {
+            unheard = events.take(Event::Measured(record)).err().or(unheard.take());
+        })?;
+    events.take(Event::Rested).map_err(JobError::Output)?;
+    for note in bed.notes().iter().filter(|note| !before.contains(note)) {
+        events.take(Event::Note(note)).map_err(JobError::Output)?;
+    }
+    unheard.map_or(Ok(()), |error| Err(JobError::Output(error)))?;
+    let notes = disturbances(store, [info.id])?;
+    if !matches!(ending, Ending::Finished(_)) {
+        for note in &notes {
+            events.take(Event::Note(note)).map_err(JobError::Output)?;
+        }
+    }
+    Ok(Measured { ending, records, notes })
+}
+
+/// The one way to end a run. A finished one has the answer that `finish` makes of it, stored as the
+/// campaign's conclusion. One that ended without a measurement leaves no campaign; any other can be
+/// resumed.
+pub(crate) fn conclude<A: Serialize>(
+    store: &mut Store,
+    id: CampaignId,
+    measured: Measured,
+    bed: &Bed,
+    finish: impl FnOnce(&[Record], Vec<String>) -> A,
+) -> Result<A, JobError> {
+    let Measured { ending, records, notes } = measured;
+    if let Ending::Finished(_) = ending {
+        let answer = finish(&records, notes);
+        let conclusion = serde_json::to_value(&answer)?;
+        store.conclude(id, CampaignState::Finished, Some(&conclusion))?;
+        return Ok(answer);
+    }
+    let stored = records_of(store, id)?;
+    let kept = (stored > 0).then_some(Kept { campaign: id, records: stored });
+    match kept {
+        Some(_) => store.conclude(id, CampaignState::Stopped, None)?,
+        None => store.delete(id)?,
+    }
+    Err(match ending {
+        Ending::Failed(reason) => {
+            let remedy = if bed.measures_a_total() { Remedy::AsCounter } else { Remedy::Resume };
+            JobError::Failed(Failure { reason, kept, remedy })
+        }
+        _ => JobError::Interrupted(Interruption { kept, restored: bed.pids().is_some() }),
+    })
+}
+
+/// The measurements of a campaign and of its parts.
+pub(crate) fn records_of(store: &Store, id: CampaignId) -> Result<u64, StoreError> {
+    let parts = store.parts(id)?;
+    let parts = parts.iter().map(|part| records_of(store, part.id)).sum::<Result<u64, _>>()?;
+    Ok(store.get(id)?.records + parts)
+}
+
+/// What disturbed the measurements of several campaigns, all runs together, each note once.
+///
+/// # Errors
+/// The store cannot be read.
+pub fn disturbances(
+    store: &Store,
+    ids: impl IntoIterator<Item = CampaignId>,
+) -> Result<Vec<String>, StoreError> {
+    let met: Vec<Vec<Met>> = ids.into_iter().map(|id| store.met(id)).collect::<Result<_, _>>()?;
+    Ok(together(met.concat()))
+}
+
+fn together(runs: Vec<Met>) -> Vec<String> {
+    let shares: Vec<OtherLoad> = runs.iter().filter_map(|met| met.others).collect();
+    let mut notes: Vec<String> = crowded(&shares, "measurements", "").into_iter().collect();
+    for note in runs.into_iter().flat_map(|met| met.notes) {
+        if !notes.contains(&note) {
+            notes.push(note);
+        }
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn others_count_over_all_runs_together_and_every_note_appears_once() {
+        let runs = |met: &[(f64, &[&str])]| -> Vec<Met> {
+            let run = |(taken, notes): &(f64, &[&str])| Met {
+                others: Some(OtherLoad { taken: *taken, of: 10.0 }),
+                notes: notes.iter().map(|note| (*note).to_owned()).collect(),
+            };
+            met.iter().map(run).collect()
+        };
+        assert_eq!(together(runs(&[(0.1, &[]), (0.2, &[])])), Vec::<String>::new());
+        let notes = together(runs(&[
+            (0.1, &["a thread came", "x"]),
+            (3.9, &["a thread came"]),
+            (0.0, &["y"]),
+        ]));
+        assert!(notes[0].contains("other programs took 13.3 % of"), "{notes:?}");
+        assert_eq!(notes[1..], ["a thread came", "x", "y"]);
+    }
+}

@@ -1,0 +1,468 @@
+//! How strategies compare.
+//!
+//! Each search is a campaign of its own, a part of the comparison. What they announce is measured
+//! again beside naive and balanced placements and the program unpinned: these are the comparison's
+//! own records.
+
+use crate::bed::{self, Bed};
+use crate::campaign_run::{conclude, disturbances, measure, records_of};
+use crate::error::{Failure, Interruption, JobError, Kept};
+use crate::events::{Event, Events};
+use crate::job::Caller;
+use crate::place::{
+    self, PROFILING, check_unchanged, decide_core_local, note, prepare_profile, search_stored,
+    too_few,
+};
+use crate::request::Request;
+use pinwise_campaign::{
+    CampaignId, CampaignInfo, CampaignState, Kind, NewCampaign, Parent, Purpose, Record, Store,
+};
+use pinwise_evt::Method;
+use pinwise_placement::{
+    Budget, Claim, Comparison, Contender, Entry, Judge, Lineup, Outcome, Question, Search,
+    StrategyName,
+};
+use pinwise_prediction::Cast;
+use pinwise_present::figures;
+use pinwise_topology::{Assignment, PerContext, Random, SharingTree, Space, balanced};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+/// How strategies compare: the question.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CompareRequest {
+    /// What every search is made from.
+    pub request: Request,
+    /// Whether the budget is the usual one: BlackBox on this machine then has a longer one.
+    pub usual_budget: bool,
+    /// Naive (random) and balanced placements that are drawn, of each at least 2.
+    pub draws: u64,
+    /// Fresh windows of each that is compared, at least 5.
+    pub rounds: u64,
+}
+
+/// A comparison as its campaign stores it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Compared {
+    /// The request that every search was made from.
+    #[serde(flatten)]
+    pub request: Request,
+    /// What is compared. Of a comparison with `searches` these join it as they end.
+    pub lineup: Lineup,
+    /// The searches that take part. Empty where versions before this one compared.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub searches: Vec<Question>,
+}
+
+/// How strategies compare.
+#[derive(Clone, Debug)]
+pub struct CompareAnswer {
+    /// The campaign.
+    pub campaign: CampaignInfo,
+    /// What was compared, with what every search came to.
+    pub compared: Compared,
+    /// The result.
+    pub comparison: Comparison,
+    /// What disturbed the measurements, those of the searches included.
+    pub notes: Vec<String>,
+}
+
+/// A search that takes part.
+struct Way {
+    name: &'static str,
+    strategy: StrategyName,
+    method: Method,
+    /// First look at the bound, and from one to the next, where these are the published ones.
+    looks: Option<(u64, u64)>,
+}
+
+/// How many assignments BlackBox measures by its predictions (blackbox-scheduler, section 5.2).
+const TOP: usize = 5;
+
+const WAYS: [Way; 4] = [
+    Way { name: "BlackBox", strategy: StrategyName::Blackbox, method: Method::Bayes, looks: None },
+    // optimal-assignment-evt, section 5.3: N_init and N_delta of its case study.
+    Way {
+        name: "random, iterative",
+        strategy: StrategyName::Random,
+        method: Method::Profile,
+        looks: Some((1000, 100)),
+    },
+    Way {
+        name: "hill climbing",
+        strategy: StrategyName::Climb,
+        method: Method::Bayes,
+        looks: None,
+    },
+    Way {
+        name: "default strategy",
+        strategy: StrategyName::Auto,
+        method: Method::Bayes,
+        looks: None,
+    },
+];
+
+impl Way {
+    fn of(question: &Question) -> Option<&'static Self> {
+        WAYS.iter().find(|way| way.strategy == question.strategy)
+    }
+}
+
+pub(crate) fn run(
+    asked: CompareRequest,
+    caller: &Caller,
+    store: &mut Store,
+    events: &mut dyn Events,
+) -> Result<CompareAnswer, JobError> {
+    let begin = Instant::now();
+    let prepared = place::prepare(asked.request.clone(), None, begin, store, caller, events)?;
+    place::ensure_choice(&prepared)?;
+    let place::Prepared { request, mut bed, new, search } = prepared;
+    let tree = SharingTree::new(&new.machine, new.alike);
+    let threads = new.workload.threads.len();
+    let mut lineup = chance(&asked, &request.question, &tree, threads)?;
+    let mut searches = Vec::new();
+    for way in &WAYS {
+        let mut of_way = request.clone();
+        if let (StrategyName::Blackbox, Bed::Instances(_), true) =
+            (way.strategy, &bed, asked.usual_budget)
+        {
+            of_way.question.budget = Budget::Time(PROFILING);
+        }
+        match question(way, &of_way, &new, &bed, store, events)? {
+            Ok(question) => searches.push(question),
+            Err(reason) => lineup.left_out.push((way.name.into(), reason)),
+        }
+    }
+    let few = too_few(&request, &bed, &search, begin.elapsed());
+    let compared = Compared { request, lineup, searches };
+    let new =
+        NewCampaign { kind: Kind::Compare, question: serde_json::to_value(&compared)?, ..new };
+    let id = store.create(&new)?;
+    let info = store.get(id)?;
+    events.take(Event::Begun(&info)).map_err(JobError::Output)?;
+    for line in bed.notes().iter().chain(&few) {
+        note(events, line)?;
+    }
+    conduct(&info, compared, &mut bed, caller, store, events)
+}
+
+pub(crate) fn resume(
+    info: &CampaignInfo,
+    caller: &Caller,
+    store: &mut Store,
+    events: &mut dyn Events,
+) -> Result<CompareAnswer, JobError> {
+    if info.state == CampaignState::Finished {
+        return answer(store, info);
+    }
+    let compared = read(info)?;
+    let mut bed = bed::open(&compared.request, caller)?;
+    check_unchanged(info, &compared.request, &bed)?;
+    conduct(info, compared, &mut bed, caller, store, events)
+}
+
+/// What the records of a comparison show so far.
+pub(crate) fn answer(store: &Store, info: &CampaignInfo) -> Result<CompareAnswer, JobError> {
+    let compared = joined(read(info)?, store, info)?;
+    let comparison = Comparison::new(&compared.lineup, &info.new.unit, &store.records(info.id)?);
+    let notes = notes(store, info, &compared)?;
+    Ok(CompareAnswer { campaign: info.clone(), compared, comparison, notes })
+}
+
+fn read(info: &CampaignInfo) -> Result<Compared, JobError> {
+    Compared::deserialize(&info.new.question)
+        .map_err(|error| place::unreadable(info, "question", &error))
+}
+
+/// Makes the searches that are missing, then measures everything beside everything.
+fn conduct(
+    info: &CampaignInfo,
+    compared: Compared,
+    bed: &mut Bed,
+    caller: &Caller,
+    store: &mut Store,
+    events: &mut dyn Events,
+) -> Result<CompareAnswer, JobError> {
+    let of = compared.searches.len();
+    // Nobody else goes on with it meanwhile.
+    let claim = store.claim(info.id)?;
+    for (index, question) in compared.searches.iter().enumerate() {
+        let Some(way) = Way::of(question) else { continue };
+        let request = Request { question: question.clone(), ..compared.request.clone() };
+        let begins = Event::Search { number: index + 1, of, name: way.name };
+        events.take(begins).map_err(JobError::Output)?;
+        match searched(way, info, request, bed, caller, store, events) {
+            Ok(searched) => {
+                if let Some(line) = unlooked(way, searched.drawn) {
+                    note(events, &line)?;
+                }
+            }
+            Err(error) => {
+                drop(claim);
+                return Err(of_the_whole(error, store, info)?);
+            }
+        }
+    }
+    drop(claim);
+    events.take(Event::Comparison).map_err(JobError::Output)?;
+    let compared = joined(compared, store, info)?;
+    let lineup = &compared.lineup;
+    let mut judge = Judge::new(lineup);
+    let expected = Budget::Measurements(Judge::measurements(lineup));
+    let measured = measure(store, info, expected, &mut judge, bed, caller, events)?;
+    let comparison = conclude(store, info.id, measured, bed, |records, _| {
+        Comparison::new(lineup, &info.new.unit, records)
+    })?;
+    let notes = notes(store, info, &compared)?;
+    Ok(CompareAnswer { campaign: store.get(info.id)?, compared, comparison, notes })
+}
+
+/// What ended a part, as what ended the comparison.
+fn of_the_whole(
+    error: JobError,
+    store: &mut Store,
+    info: &CampaignInfo,
+) -> Result<JobError, JobError> {
+    let records = records_of(store, info.id)?;
+    let kept = (records > 0).then_some(Kept { campaign: info.id, records });
+    match kept {
+        Some(_) => store.conclude(info.id, CampaignState::Stopped, None)?,
+        None => store.delete(info.id)?,
+    }
+    Ok(match error {
+        JobError::Interrupted(interruption) => {
+            JobError::Interrupted(Interruption { kept, ..interruption })
+        }
+        JobError::Failed(Failure { reason, remedy, .. }) => {
+            JobError::Failed(Failure { reason, kept, remedy })
+        }
+        other => other,
+    })
+}
+
+/// What is known before anything is searched: the unpinned program, and what chance gives.
+fn chance(
+    asked: &CompareRequest,
+    question: &Question,
+    tree: &SharingTree,
+    threads: usize,
+) -> Result<Lineup, JobError> {
+    let per_context = match question.per_context {
+        Some(most) => PerContext::AtMost(most),
+        None if threads > tree.leaves().len() => PerContext::Any,
+        None => PerContext::AtMost(1),
+    };
+    let space = Space::new(tree.clone(), threads, per_context)?;
+    let mut random = Random::new(question.seed);
+    let drawn: Vec<Assignment> = (0..asked.draws).map(|_| space.sample(&mut random)).collect();
+    let even =
+        (0..asked.draws).map(|_| space.canonical(&balanced(tree, threads, &mut random))).collect();
+    let contender = |name: &str, entry| Contender {
+        name: name.into(),
+        entry,
+        spent: 0,
+        campaign: None,
+        claim: None,
+    };
+    Ok(Lineup {
+        contenders: vec![
+            contender("OS default", Entry::Unpinned),
+            contender("naive", Entry::Drawn(drawn)),
+            contender("balanced", Entry::Drawn(even)),
+        ],
+        left_out: Vec::new(),
+        rounds: asked.rounds as usize,
+        confidence: question.confidence,
+        within: question.within,
+        seed: question.seed,
+    })
+}
+
+/// What a way is asked, or why it cannot be.
+fn question(
+    way: &Way,
+    request: &Request,
+    new: &NewCampaign,
+    bed: &Bed,
+    store: &Store,
+    events: &mut dyn Events,
+) -> Result<Result<Question, String>, JobError> {
+    let (start, step) =
+        way.looks.map_or((request.question.start, None), |(start, step)| (start, Some(step)));
+    let mut question = Question {
+        strategy: way.strategy,
+        method: way.method,
+        start,
+        step,
+        ..request.question.clone()
+    };
+    if way.strategy == StrategyName::Blackbox {
+        if !bed.testbed().profiles() {
+            let reason = "its profile takes instances of the program that run alone, and more of \
+                          them than there are";
+            return Ok(Err(reason.to_owned()));
+        }
+        if Cast::new(&new.workload).instances().len() < 2 {
+            let name = &new.workload.name;
+            return Ok(Err(format!(
+                "it predicts what instances do to each other, and {name} is one instance: run \
+                 more of them (--workload NAME:2)"
+            )));
+        }
+        question.profile.top = Some(TOP);
+        decide_core_local(&mut question.profile, Some(store), &bed.fingerprint(), events)?;
+        let mut asked = Request { question, ..request.clone() };
+        match prepare_profile(&mut asked, bed, events) {
+            Ok(()) => question = asked.question,
+            // Too short a budget, say: the others are compared, and the remedy is reported.
+            Err(JobError::Usage(reason)) => return Ok(Err(reason)),
+            Err(error) => return Err(error),
+        }
+    }
+    let tree = SharingTree::new(&new.machine, new.alike);
+    Ok(match Search::new(&question, &tree, &new.workload) {
+        Ok(_) => Ok(question),
+        Err(error) => Err(error.to_string()),
+    })
+}
+
+/// A search that was made.
+struct Searched {
+    campaign: CampaignId,
+    outcome: Outcome,
+    /// Measurements that only profiled.
+    profiled: u64,
+    /// Random assignments that were measured.
+    drawn: u64,
+}
+
+impl Searched {
+    fn new(campaign: CampaignId, outcome: Outcome, records: &[Record]) -> Self {
+        let of = |purpose| records.iter().filter(move |record| record.trial.purpose == purpose);
+        let profiled = of(Purpose::Profile).count() as u64;
+        let drawn = of(Purpose::Sample).filter(|record| record.outcome.is_ok()).count() as u64;
+        Self { campaign, outcome, profiled, drawn }
+    }
+}
+
+/// One search as a part of the comparison: read where it has ended, gone on with where it was
+/// interrupted.
+fn searched(
+    way: &Way,
+    info: &CampaignInfo,
+    request: Request,
+    bed: &mut Bed,
+    caller: &Caller,
+    store: &mut Store,
+    events: &mut dyn Events,
+) -> Result<Searched, JobError> {
+    let parent = Parent { id: info.id, step: way.name.to_owned() };
+    let part = match place::part(store, Some(&parent))? {
+        Some(part) => part,
+        None => {
+            let id = store.create(&NewCampaign {
+                kind: Kind::Place,
+                parent: Some(parent),
+                question: serde_json::to_value(&request)?,
+                ..info.new.clone()
+            })?;
+            store.get(id)?
+        }
+    };
+    let outcome = if part.state == CampaignState::Finished {
+        place::answer(&Caller::default(), store, &part)?.outcome
+    } else {
+        let tree = SharingTree::new(&part.new.machine, part.new.alike);
+        let search = Search::new(&request.question, &tree, &part.new.workload)?;
+        search_stored(store, &part, &request.question, search, bed, caller, events)?
+    };
+    Ok(Searched::new(part.id, outcome, &store.records(part.id)?))
+}
+
+/// That a search ended before its first look at the bound, where it did.
+fn unlooked(way: &Way, drawn: u64) -> Option<String> {
+    let (first, _) = way.looks?;
+    (drawn < first).then(|| {
+        format!(
+            "{} first looks at its bound after {} random assignments, as published; the budget \
+             ended after {} of them, so that it could not stop by it",
+            way.name,
+            figures::count(first),
+            figures::count(drawn)
+        )
+    })
+}
+
+/// The comparison with what its searches came to, as far as they have ended.
+fn joined(
+    mut compared: Compared,
+    store: &Store,
+    info: &CampaignInfo,
+) -> Result<Compared, JobError> {
+    if compared.searches.is_empty() {
+        return Ok(compared);
+    }
+    for part in store.parts(info.id)? {
+        let Some(way) = part
+            .new
+            .parent
+            .as_ref()
+            .and_then(|parent| WAYS.iter().find(|way| way.name == parent.step))
+            .filter(|_| part.state == CampaignState::Finished)
+        else {
+            continue;
+        };
+        let outcome = place::answer(&Caller::default(), store, &part)?.outcome;
+        let searched = Searched::new(part.id, outcome, &store.records(part.id)?);
+        enter(&mut compared.lineup, way, &searched);
+    }
+    Ok(compared)
+}
+
+/// Adds what a search came to.
+fn enter(lineup: &mut Lineup, way: &Way, searched: &Searched) {
+    let Searched { campaign, outcome, profiled, .. } = searched;
+    let contender = |name: String, assignment: &Assignment, spent, claim| Contender {
+        name,
+        entry: Entry::Announced(assignment.clone()),
+        spent,
+        campaign: Some(*campaign),
+        claim,
+    };
+    let mut name = way.name.to_owned();
+    if let Some(forecast) = &outcome.forecast {
+        // Without the selection phase nothing is measured but the profile (blackbox-scheduler,
+        // figure 7).
+        if let Some(first) = forecast.finalists.first() {
+            lineup.contenders.push(contender(
+                format!("{name}, top 1"),
+                &first.assignment,
+                *profiled,
+                None,
+            ));
+        }
+        name = format!("{name}, top {TOP}");
+    }
+    let Some(best) = &outcome.best else {
+        lineup.left_out.push((name, format!("it announced nothing ({})", outcome.stopped_because)));
+        return;
+    };
+    let bound = &outcome.bound;
+    // The published algorithm claims by its point estimate, the others by the upper end.
+    let claim = match way.method {
+        Method::Profile => bound.upb.zip(bound.gap),
+        Method::Bayes => bound.upb_high.zip(bound.gap_high),
+    };
+    let claim =
+        claim.map(|(bound, gap)| Claim { bound, gap, estimated: way.method == Method::Profile });
+    lineup.contenders.push(contender(name, &best.assignment, outcome.cost.measurements, claim));
+}
+
+/// What disturbed the comparison's own measurements and those of its searches.
+fn notes(store: &Store, info: &CampaignInfo, compared: &Compared) -> Result<Vec<String>, JobError> {
+    let searches: BTreeSet<CampaignId> =
+        compared.lineup.contenders.iter().filter_map(|way| way.campaign).collect();
+    Ok(disturbances(store, searches.into_iter().chain([info.id]))?)
+}

@@ -1,0 +1,127 @@
+//! A question, and who asks it.
+
+use crate::compare::{self, CompareAnswer, CompareRequest};
+use crate::error::JobError;
+use crate::events::Events;
+use crate::interrupt::Interrupt;
+use crate::place::{self, PlaceAnswer, PlaceRequest};
+use crate::request::SelectRequest;
+use crate::select::{self, SelectAnswer};
+use pinwise_campaign::{CampaignId, CampaignInfo, Kind, Store};
+use std::path::PathBuf;
+
+/// A question.
+#[derive(Clone, Debug)]
+pub enum Job {
+    /// Where each thread runs.
+    Place(Box<PlaceRequest>),
+    /// How strategies compare.
+    Compare(Box<CompareRequest>),
+    /// Which of the ready programs run together.
+    Select(Box<SelectRequest>),
+}
+
+/// What came of a question.
+#[derive(Clone, Debug)]
+pub enum Answer {
+    /// Of [`Job::Place`].
+    Place(Box<PlaceAnswer>),
+    /// Of [`Job::Compare`].
+    Compare(Box<CompareAnswer>),
+    /// Of [`Job::Select`].
+    Select(Box<SelectAnswer>),
+}
+
+/// Who asks.
+#[derive(Clone, Debug, Default)]
+pub struct Caller {
+    /// The command line, stored with the campaign for people to read. Empty for a library's user.
+    pub command: Vec<String>,
+    /// The `pinwise` program, which runs built-in workloads on this machine. `None`: this process.
+    pub program: Option<PathBuf>,
+    /// The store, where later commands have to name it.
+    pub store: Option<PathBuf>,
+    /// The request to stop.
+    pub interrupt: Interrupt,
+}
+
+impl Caller {
+    pub(crate) fn program(&self) -> Result<PathBuf, JobError> {
+        match &self.program {
+            Some(program) => Ok(program.clone()),
+            None => std::env::current_exe().map_err(|error| {
+                JobError::failed(format!("cannot find this program's own file: {error}"))
+            }),
+        }
+    }
+}
+
+/// Answers a question by measuring. Every measurement is in `store` before the next one begins.
+///
+/// # Errors
+/// See [`JobError`]. A run that was interrupted or failed after its first measurement left a
+/// campaign that [`resume()`] goes on with.
+pub fn run(
+    job: Job,
+    caller: &Caller,
+    store: &mut Store,
+    events: &mut dyn Events,
+) -> Result<Answer, JobError> {
+    match job {
+        Job::Place(request) => {
+            place::run(*request, caller, store, events).map(Box::new).map(Answer::Place)
+        }
+        Job::Compare(request) => {
+            compare::run(*request, caller, store, events).map(Box::new).map(Answer::Compare)
+        }
+        Job::Select(request) => {
+            select::run(*request, caller, store, events).map(Box::new).map(Answer::Select)
+        }
+    }
+}
+
+/// Goes on with a campaign that was interrupted or killed, and answers its question. Of one that
+/// has finished the answer is read.
+///
+/// # Errors
+/// As [`run()`]; no such campaign; something has changed that its measurements depend on.
+pub fn resume(
+    id: CampaignId,
+    caller: &Caller,
+    store: &mut Store,
+    events: &mut dyn Events,
+) -> Result<Answer, JobError> {
+    let info = store.get(id)?;
+    match info.new.kind {
+        Kind::Place => place::resume(&info, caller, store, events).map(Box::new).map(Answer::Place),
+        Kind::Compare => {
+            compare::resume(&info, caller, store, events).map(Box::new).map(Answer::Compare)
+        }
+        Kind::Select => {
+            select::resume(&info, caller, store, events).map(Box::new).map(Answer::Select)
+        }
+        kind => Err(unanswered(&info, kind)),
+    }
+}
+
+/// What a campaign answers, as far as it came. Nothing is measured.
+///
+/// # Errors
+/// No such campaign; it was stored in another form than this version's.
+pub fn answer(id: CampaignId, caller: &Caller, store: &Store) -> Result<Answer, JobError> {
+    let info = store.get(id)?;
+    match info.new.kind {
+        Kind::Place => place::answer(caller, store, &info).map(Box::new).map(Answer::Place),
+        Kind::Compare => compare::answer(store, &info).map(Box::new).map(Answer::Compare),
+        Kind::Select => select::answer(store, &info).map(Box::new).map(Answer::Select),
+        kind => Err(unanswered(&info, kind)),
+    }
+}
+
+fn unanswered(info: &CampaignInfo, kind: Kind) -> JobError {
+    let id = info.id.0;
+    JobError::failed(format!(
+        "campaign {id} is of a kind ({}) that has no answer here",
+        kind.name()
+    ))
+}

@@ -1,0 +1,47 @@
+//! The library that does the job: it opens a program, measures, stores, resumes and answers.
+//!
+//! A [`Job`] is a question about a [`Subject`]: a running program, a command, a built-in workload
+//! or a program on a simulated processor. [`run()`] opens the subject, measures in a campaign of
+//! the store, and returns the [`Answer`]. [`resume()`] goes on with a campaign that was interrupted
+//! or killed. Each kind of question is one file here; what it decides by is a crate of its own
+//! (`placement`, `threads`, …).
+//!
+//! Nothing here parses arguments or prints. Progress, notes and interim results are [`Event`]s;
+//! whoever receives them decides how to show them. Every way to end a run is a value: an answer, or
+//! a [`JobError`] that says what is stored.
+
+#![forbid(unsafe_code)]
+
+mod bed;
+mod campaign_run;
+mod compare;
+mod error;
+mod events;
+mod instances;
+mod interrupt;
+mod job;
+mod model;
+mod place;
+mod plan_file;
+mod request;
+mod select;
+mod watched;
+
+pub use bed::{Bed, allowed_machine, open, scope, simulated, virtual_time};
+pub use campaign_run::disturbances;
+pub use compare::{CompareAnswer, CompareRequest, Compared};
+pub use error::{Failure, Interruption, JobError, Kept, Remedy};
+pub use events::{Event, Events, Silent};
+pub use interrupt::Interrupt;
+pub use job::{Answer, Caller, Job, answer, resume, run};
+pub use model::{DESCRIPTION, Model};
+pub use place::{
+    Outlook, PROFILING, PlaceAnswer, PlaceRequest, STARTING, StoredSearch, decide_core_local,
+    decimal, experiments, long_time, merged_level, place_part,
+};
+pub use plan_file::{check_plan_path, keep_plan, plan_beside, plan_identity, write_plan};
+pub use request::{
+    DEFAULT_WORKLOAD, Reading, Request, SelectRequest, Simulation, Subject, WORKLOAD_METRIC,
+};
+pub use select::SelectAnswer;
+pub use watched::Watched;

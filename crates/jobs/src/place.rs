@@ -1,0 +1,418 @@
+//! Where each thread runs.
+
+mod budget_check;
+mod profile;
+mod resume_check;
+
+pub(crate) use budget_check::too_few;
+pub(crate) use profile::prepare as prepare_profile;
+pub use profile::{
+    Outlook, STARTING, decide_core_local, decimal, experiments, long_time, merged_level,
+};
+pub(crate) use resume_check::changed;
+
+use crate::bed::{self, Bed};
+use crate::campaign_run::{conclude, disturbances, measure};
+use crate::error::JobError;
+use crate::events::{Event, Events};
+use crate::job::Caller;
+use crate::plan_file;
+use crate::request::Request;
+use pinwise_campaign::{CampaignInfo, CampaignState, Kind, NewCampaign, Parent, Record, Store};
+use pinwise_placement::{
+    Budget, Origin, Outcome, Plan, Question, Search, SearchError, StrategyName,
+};
+use pinwise_present::{Files, figures, is_simulated, shell};
+use pinwise_topology::{Fingerprint, SharingTree};
+use serde::Deserialize;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// The share of a budget from which it is said that it was spent before the first measurement.
+const SPENT_NOTABLE: f64 = 0.2;
+
+/// What a search that profiles instances on this machine may take where nothing is said: an
+/// experiment takes seconds.
+pub const PROFILING: Duration = Duration::from_secs(300);
+
+/// Where each thread of a program runs: the question.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlaceRequest {
+    /// The program and the question.
+    pub request: Request,
+    /// Where the plan goes. `None`: beside the store.
+    pub plan: Option<PathBuf>,
+}
+
+/// Where each thread of a program runs.
+#[derive(Clone, Debug)]
+pub struct PlaceAnswer {
+    /// The campaign.
+    pub campaign: CampaignInfo,
+    /// What it found.
+    pub outcome: Outcome,
+    /// The plan, where there is one to write.
+    pub plan: Option<PathBuf>,
+    /// Why the plan could not be written. The answer stands all the same.
+    pub unwritten: Option<String>,
+}
+
+impl From<Request> for PlaceRequest {
+    fn from(request: Request) -> Self {
+        Self { request, plan: None }
+    }
+}
+
+pub(crate) fn run(
+    asked: PlaceRequest,
+    caller: &Caller,
+    store: &mut Store,
+    events: &mut dyn Events,
+) -> Result<PlaceAnswer, JobError> {
+    let begin = Instant::now();
+    let PlaceRequest { mut request, plan } = asked;
+    plan_file::check_plan_path(store, plan.as_deref())?;
+    let budget = request.question.budget;
+    if let Budget::Time(budget) = budget {
+        request.deadline = Some(begin + budget);
+    }
+    let prepared = prepare(request, None, begin, store, caller, events)?;
+    if let (Budget::Time(asked), Budget::Time(left)) = (budget, prepared.request.question.budget)
+        && left < asked.mul_f64(1.0 - SPENT_NOTABLE)
+    {
+        let [spent, left] = [asked - left, left].map(figures::duration);
+        note(
+            events,
+            &format!(
+                "{spent} of the budget went into getting to know the program, {left} are left"
+            ),
+        )?;
+    }
+    ensure_choice(&prepared)?;
+    if let Some(why) = too_few(&prepared.request, &prepared.bed, &prepared.search, begin.elapsed())
+    {
+        note(events, &why)?;
+    }
+    let Prepared { request, mut bed, new, search } = prepared;
+    let id = store.create(&new)?;
+    let info = store.get(id)?;
+    conduct(store, &info, &request, &mut bed, search, plan, caller, events)
+}
+
+/// A program that is known, and the question about it.
+pub(crate) struct Prepared {
+    pub(crate) request: Request,
+    pub(crate) bed: Bed,
+    pub(crate) new: NewCampaign,
+    pub(crate) search: Search,
+}
+
+/// Gets to know the program, and decides what that says about the request: what is needed to begin
+/// a campaign.
+pub(crate) fn prepare(
+    mut request: Request,
+    parent: Option<Parent>,
+    begin: Instant,
+    store: &Store,
+    caller: &Caller,
+    events: &mut dyn Events,
+) -> Result<Prepared, JobError> {
+    let bed = bed::open(&request, caller)?;
+    let unit = bed.testbed().unit().clone();
+    request.affinities = bed.affinities();
+    request.question.pieces = bed.testbed().profiles();
+    request.question.restart = bed.restart(request.period);
+    if request.question.strategy == StrategyName::Blackbox {
+        let question = &mut request.question;
+        decide_core_local(&mut question.profile, Some(store), &bed.fingerprint(), events)?;
+        prepare_profile(&mut request, &bed, events)?;
+    }
+    let spent = begin.elapsed();
+    let mut workload = bed.testbed().workload().clone();
+    if let Some(name) = &request.name {
+        workload.name.clone_from(name);
+    }
+    let tree = SharingTree::new(bed.testbed().machine(), request.question.alike);
+    let Some(left) = request.question.budget.after(spent) else {
+        let search = Search::new(&request.question, &tree, &workload).ok();
+        let remedy = search.map(|search| budget_check::remedy(&request, &bed, &search, spent));
+        return Err(JobError::failed(format!(
+            "{} went into getting to know the program, which is all of the budget: {}",
+            figures::duration(spent),
+            remedy.unwrap_or_else(|| "raise --budget".to_owned())
+        )));
+    };
+    request.question.budget = left;
+    // The user's cap is in the unit shown; performance is higher-is-better.
+    request.question.cap = request.question.cap.map(|cap| unit.quantity(cap));
+    let new = NewCampaign {
+        kind: Kind::Place,
+        parent,
+        command: caller.command.clone(),
+        machine: bed.testbed().machine().clone(),
+        alike: request.question.alike,
+        workload,
+        unit,
+        question: serde_json::to_value(&request)?,
+        seed: request.question.seed,
+    };
+    // Before anything is stored: a question that has no answer makes no campaign.
+    let search =
+        Search::new(&request.question, &tree, &new.workload).map_err(|error| match error {
+            SearchError::Local(_) | SearchError::Profiling(_) | SearchError::TooSmall { .. } => {
+                JobError::usage(error)
+            }
+            error => error.into(),
+        })?;
+    if let [only] = tree.leaves() {
+        let name = &new.workload.name;
+        let only = only.0;
+        let remedy = match request.cpus {
+            Some(_) => "name more of them with --cpus",
+            None => "allow it more (taskset -apc LIST PID)",
+        };
+        return Err(JobError::failed(format!(
+            "{name} may run on CPU {only} only, so there is nothing to choose: {remedy}"
+        )));
+    }
+    Ok(Prepared { request, bed, new, search })
+}
+
+/// An error where there is one assignment only. Not for a search among several numbers of threads:
+/// one that has a single assignment may be the best of them.
+pub(crate) fn ensure_choice(prepared: &Prepared) -> Result<(), JobError> {
+    let Prepared { request, new, search, .. } = prepared;
+    if !search.has_no_choice() {
+        return Ok(());
+    }
+    let count = new.workload.threads.len();
+    let threads = figures::counted(count as u64, "thread");
+    let remedy = match request.question.per_context {
+        _ if is_simulated(&new.question) => "; allow it more contexts (--cpus)".to_owned(),
+        Some(most) if count > 1 => format!("; allow more than {most} on each (--per-context)"),
+        _ => String::new(),
+    };
+    Err(JobError::failed(format!(
+        "{} has {threads} for {} contexts, all alike: there is one assignment only, so there is \
+         nothing to choose{remedy}",
+        new.workload.name,
+        SharingTree::new(&new.machine, new.alike).leaves().len()
+    )))
+}
+
+/// Goes on with a campaign that was interrupted or killed; of one that has finished the answer.
+pub(crate) fn resume(
+    info: &CampaignInfo,
+    caller: &Caller,
+    store: &mut Store,
+    events: &mut dyn Events,
+) -> Result<PlaceAnswer, JobError> {
+    if info.state == CampaignState::Finished {
+        return answer(caller, store, info);
+    }
+    let request = Request::deserialize(&info.new.question)
+        .map_err(|error| unreadable(info, "question", &error))?;
+    let mut bed = bed::open(&request, caller)?;
+    check_unchanged(info, &request, &bed)?;
+    let tree = SharingTree::new(&info.new.machine, info.new.alike);
+    let search = Search::new(&request.question, &tree, &info.new.workload)?;
+    conduct(store, info, &request, &mut bed, search, None, caller, events)
+}
+
+/// That what a campaign's measurements depend on is as it was.
+pub(crate) fn check_unchanged(
+    info: &CampaignInfo,
+    request: &Request,
+    bed: &Bed,
+) -> Result<(), JobError> {
+    let Some(change) = changed(info, request, bed) else { return Ok(()) };
+    Err(JobError::failed(format!(
+        "campaign {}: {change}, so what was measured does not compare with what would be; begin a \
+         new one: {}",
+        info.id.0,
+        shell(&info.new.command)
+    )))
+}
+
+#[expect(clippy::too_many_arguments, reason = "a run's parts, each used once")]
+fn conduct(
+    store: &mut Store,
+    info: &CampaignInfo,
+    request: &Request,
+    bed: &mut Bed,
+    search: Search,
+    plan: Option<PathBuf>,
+    caller: &Caller,
+    events: &mut dyn Events,
+) -> Result<PlaceAnswer, JobError> {
+    if let Err(error) = events.take(Event::Begun(info)) {
+        // Nobody reads along: what was not begun is not left behind as a campaign that was killed.
+        // The error that counts is the first.
+        if info.records == 0 {
+            let _ = store.delete(info.id);
+        }
+        return Err(JobError::Output(error));
+    }
+    for line in bed.notes() {
+        note(events, &line)?;
+    }
+    let outcome = search_stored(store, info, &request.question, search, bed, caller, events)?;
+    let written = keep_plan(store, info, &outcome, bed.fingerprint(), plan);
+    let (plan, unwritten) = match written {
+        Ok(plan) => (plan, None),
+        Err(error) => (None, Some(error.to_string())),
+    };
+    Ok(PlaceAnswer { campaign: store.get(info.id)?, outcome, plan, unwritten })
+}
+
+/// Runs the search of a campaign to its end.
+pub(crate) fn search_stored(
+    store: &mut Store,
+    info: &CampaignInfo,
+    question: &Question,
+    mut search: Search,
+    bed: &mut Bed,
+    caller: &Caller,
+    events: &mut dyn Events,
+) -> Result<Outcome, JobError> {
+    let measured = measure(store, info, question.budget, &mut search, bed, caller, events)?;
+    conclude(store, info.id, measured, bed, |records, notes| Outcome {
+        notes,
+        ..search.outcome(&info.new.unit, records, None)
+    })
+}
+
+/// A search that has ended, as it is in the store.
+#[derive(Clone, Debug)]
+pub struct StoredSearch {
+    /// The campaign.
+    pub info: CampaignInfo,
+    /// What it found.
+    pub outcome: Outcome,
+}
+
+/// Places a program as a part of another campaign. A part that has finished is read, one that was
+/// interrupted goes on.
+///
+/// # Errors
+/// As [`crate::run()`].
+pub fn place_part(
+    request: Request,
+    parent: Option<Parent>,
+    caller: &Caller,
+    store: &mut Store,
+    events: &mut dyn Events,
+) -> Result<StoredSearch, JobError> {
+    if let Some(info) = part(store, parent.as_ref())? {
+        let outcome = resume(&info, caller, store, &mut Quiet(events))?.outcome;
+        return Ok(StoredSearch { info: store.get(info.id)?, outcome });
+    }
+    let prepared = prepare(request, parent, Instant::now(), store, caller, events)?;
+    let Prepared { request, mut bed, new, search } = prepared;
+    let id = store.create(&new)?;
+    let info = store.get(id)?;
+    let question = &request.question;
+    let outcome = search_stored(store, &info, question, search, &mut bed, caller, events)?;
+    Ok(StoredSearch { info: store.get(id)?, outcome })
+}
+
+/// The part of a campaign that is this step, where it was begun.
+pub(crate) fn part(
+    store: &Store,
+    parent: Option<&Parent>,
+) -> Result<Option<CampaignInfo>, JobError> {
+    let Some(parent) = parent else { return Ok(None) };
+    let parts = store.parts(parent.id)?;
+    Ok(parts
+        .into_iter()
+        .find(|part| part.new.parent.as_ref().is_some_and(|known| known.step == parent.step)))
+}
+
+/// The events of a part: it has no answer of its own.
+struct Quiet<'a>(&'a mut dyn Events);
+
+impl Events for Quiet<'_> {
+    fn take(&mut self, event: Event<'_>) -> std::io::Result<()> {
+        if matches!(event, Event::Begun(_)) { Ok(()) } else { self.0.take(event) }
+    }
+}
+
+/// What a campaign answers as far as it came.
+pub(crate) fn answer(
+    caller: &Caller,
+    store: &Store,
+    info: &CampaignInfo,
+) -> Result<PlaceAnswer, JobError> {
+    let outcome = outcome(caller, store, info, &store.records(info.id)?)?;
+    let plan = plan_file::plan_beside(store, info);
+    Ok(PlaceAnswer { campaign: info.clone(), outcome, plan, unwritten: None })
+}
+
+fn outcome(
+    caller: &Caller,
+    store: &Store,
+    info: &CampaignInfo,
+    records: &[Record],
+) -> Result<Outcome, JobError> {
+    if let Some(conclusion) = &info.conclusion {
+        return Outcome::deserialize(conclusion)
+            .map_err(|error| unreadable(info, "answer", &error));
+    }
+    let question = Question::deserialize(&info.new.question)
+        .map_err(|error| unreadable(info, "question", &error))?;
+    let tree = SharingTree::new(&info.new.machine, info.new.alike);
+    let search = Search::replay(&question, &tree, &info.new.workload, records)?;
+    let ended = match info.state {
+        CampaignState::Open if info.running => "it is still running".to_owned(),
+        CampaignState::Open => format!("it was killed; {}", go_on(caller, info)),
+        _ => format!("it was stopped; {}", go_on(caller, info)),
+    };
+    Ok(Outcome {
+        notes: disturbances(store, [info.id])?,
+        ..search.outcome(&info.new.unit, records, Some(&ended))
+    })
+}
+
+fn go_on(caller: &Caller, info: &CampaignInfo) -> String {
+    let flag = Files { plan: None, store: caller.store.as_deref() }.flag();
+    format!("go on with: pinwise campaign resume {}{flag}", info.id.0)
+}
+
+/// A campaign whose `part` ("answer") another version of pinwise wrote in another form.
+pub(crate) fn unreadable(info: &CampaignInfo, part: &str, error: &serde_json::Error) -> JobError {
+    let id = info.id.0;
+    JobError::failed(format!(
+        "campaign {id}: its {part} is not in the form of this version of pinwise ({error}): look \
+         at it with the version that made it, take its measurements (pinwise campaign export \
+         {id}), or ask again: {}",
+        shell(&info.new.command)
+    ))
+}
+
+/// Writes the plan where the user wants it, or beside the store.
+fn keep_plan(
+    store: &Store,
+    info: &CampaignInfo,
+    outcome: &Outcome,
+    fingerprint: Fingerprint,
+    wanted: Option<PathBuf>,
+) -> Result<Option<PathBuf>, JobError> {
+    let tree = SharingTree::new(&info.new.machine, info.new.alike);
+    let Some(mut plan) = Plan::from_outcome(&info.new.workload, &tree, fingerprint, outcome) else {
+        return Ok(None);
+    };
+    plan.origin = Some(Origin {
+        campaign: Some(plan_file::plan_identity(store, info)),
+        advice: outcome.advice,
+        simulated: is_simulated(&info.new.question),
+        notes: pinwise_present::notes(info, outcome),
+    });
+    match wanted {
+        Some(path) => plan_file::write_plan(&path, &plan).map(|()| Some(path)),
+        None => plan_file::keep_plan(store, &info.id.0.to_string(), &plan).map(Some),
+    }
+}
+
+pub(crate) fn note(events: &mut dyn Events, text: &str) -> Result<(), JobError> {
+    events.take(Event::Note(text)).map_err(JobError::Output)
+}

@@ -1,0 +1,273 @@
+//! What there is to know of a BlackBox profile before its first experiment.
+
+use crate::bed::Bed;
+use crate::error::JobError;
+use crate::events::Events;
+use crate::place::note;
+use crate::request::Request;
+use num_bigint::BigUint;
+use pinwise_campaign::Store;
+use pinwise_measure::MeasureError;
+use pinwise_placement::{Budget, Profile, core_local};
+use pinwise_prediction::{Cast, ExperimentCount, Profiling};
+use pinwise_present::figures;
+use pinwise_topology::{Alike, CpuSet, Domain, DomainKind, Fingerprint, Machine, SharingTree};
+use std::fmt;
+use std::time::Duration;
+
+/// Starting two programs for an experiment on this machine takes about so long, until they run
+/// steadily, where that was not measured yet.
+pub const STARTING: Duration = Duration::from_secs(3);
+/// Share of a budget of time that profiling may take.
+const PROFILE_SHARE: f64 = 0.6;
+/// Where one instance alone has as many assignments, the search says itself that there is no
+/// profile.
+const MOST_SAID: f64 = 1e6;
+
+/// Decides which level is core-local where nobody said: as characterized, or the usual one.
+///
+/// # Errors
+/// Nobody takes the events.
+pub fn decide_core_local(
+    profile: &mut Profile,
+    store: Option<&Store>,
+    fingerprint: &Fingerprint,
+    events: &mut dyn Events,
+) -> Result<(), JobError> {
+    if profile.core_local.is_some() {
+        return Ok(());
+    }
+    let found = store.map_or(Ok(None), |store| store.characterization(fingerprint));
+    // One that cannot be read is reported, and no reason not to search.
+    let characterized = match found {
+        Ok(found) => found,
+        Err(error) => {
+            note(
+                events,
+                &format!(
+                    "threads are taken to interfere within the usual level, since {error}; \
+                     characterize again"
+                ),
+            )?;
+            None
+        }
+    };
+    // Nothing is decided by an excerpt.
+    let characterized = characterized.filter(|kept| kept.whole);
+    profile.core_local = characterized.and_then(|kept| kept.characterization.findings.local);
+    let because = if profile.core_local.is_some() {
+        "found by characterize"
+    } else {
+        "the usual one; characterize finds out"
+    };
+    profile.core_local_because = because.to_owned();
+    Ok(())
+}
+
+/// What a sharing tree calls a level: of levels whose domains have the same contexts only one is
+/// there, and a domain of one context is that context.
+pub fn merged_level(machine: &Machine, level: DomainKind) -> DomainKind {
+    fn find(domain: &Domain, level: DomainKind) -> Option<&CpuSet> {
+        let here = (domain.kind == level).then_some(&domain.cpus);
+        here.or_else(|| domain.children.iter().find_map(|child| find(child, level)))
+    }
+    let tree = SharingTree::new(machine, Alike::ByStructure);
+    let mut leaves = 0..tree.leaves().len() as u32;
+    // On a hybrid processor a level may be merged around some contexts and not around others.
+    if leaves.any(|leaf| tree.around(leaf).iter().any(|(kind, _)| *kind == level)) {
+        return level;
+    }
+    let number =
+        [DomainKind::L2, DomainKind::L3, DomainKind::L4].iter().position(|cache| *cache == level);
+    let cache = || {
+        machine
+            .caches
+            .iter()
+            .find(|cache| number.is_some_and(|number| usize::from(cache.level) == number + 2))
+    };
+    let Some(cpus) = find(&machine.root, level).or_else(|| cache().map(|cache| &cache.cpus)) else {
+        return level;
+    };
+    let cpus = cpus.intersection(&machine.allowed);
+    let around = tree
+        .leaves()
+        .iter()
+        .position(|leaf| cpus.contains(*leaf))
+        .map(|leaf| tree.around(leaf as u32));
+    let same = |(_, leaves): &&(DomainKind, std::ops::Range<u32>)| leaves.len() == cpus.len();
+    match around.as_ref().and_then(|around| around.iter().find(same)) {
+        Some((kind, _)) => *kind,
+        None if cpus.len() == 1 => DomainKind::Pu,
+        None => level,
+    }
+}
+
+/// Refuses what has no profile, and says what profiling will take; as much of it is done as the
+/// budget has time for.
+pub(crate) fn prepare(
+    request: &mut Request,
+    bed: &Bed,
+    events: &mut dyn Events,
+) -> Result<(), JobError> {
+    let outlook = outlook(request, bed)?;
+    if let Some(outlook) = outlook {
+        note(events, &outlook.to_string())?;
+    }
+    Ok(())
+}
+
+/// What profiling will take, and the share of the experiments that the budget has time for, which
+/// `request` gets. `None` where the search says itself that there is no profile.
+fn outlook(request: &mut Request, bed: &Bed) -> Result<Option<Outlook>, JobError> {
+    let named = request.name.clone();
+    let name = &named.unwrap_or_else(|| bed.testbed().workload().name.clone());
+    let testbed = bed.testbed();
+    let (machine, workload) = (testbed.machine(), testbed.workload());
+    let cast = Cast::new(workload);
+    if cast.instances().len() < 2 {
+        return Err(JobError::Usage(format!(
+            "blackbox predicts what instances do to each other, and {name} is one instance: run \
+             more of them (--workload NAME:2), or use --strategy auto, which measures it as a whole"
+        )));
+    }
+    let Some((each, simulated)) = bed.experiment(request) else {
+        return Err(JobError::usage(MeasureError::no_profiles(name)));
+    };
+    let question = &mut request.question;
+    question.profile.core_local =
+        question.profile.core_local.map(|level| merged_level(machine, level));
+    let tree = SharingTree::new(machine, question.alike);
+    // Where this fails, the search says so in a moment.
+    let Ok(local) =
+        core_local(&tree, workload.threads.len(), &question.profile, question.per_context)
+    else {
+        return Ok(None);
+    };
+    let count = ExperimentCount::new(&tree, &cast, &local).map_err(JobError::usage)?;
+    let base = decimal(&count.base);
+    let Some(entries) = count.slowdown.filter(|_| base < MOST_SAID) else { return Ok(None) };
+    let seconds = |experiments: f64| long_time(experiments * each.as_secs_f64());
+    if let (Budget::Time(budget), false) = (question.budget, simulated) {
+        let affordable = PROFILE_SHARE * budget.as_secs_f64() / each.as_secs_f64();
+        let least = base + Profiling::allowed(0.0, base, entries) as f64;
+        if affordable < least {
+            let enough = (each.as_secs_f64() * least / PROFILE_SHARE).ceil();
+            let (each, all) = (figures::duration(each), seconds(least));
+            let percent = figures::percent(PROFILE_SHARE);
+            return Err(JobError::Usage(format!(
+                "profiling {name} takes at least {least} experiments of {each}, {all} in all, and \
+                 may take {percent} of the budget: give --budget {enough}s or more"
+            )));
+        }
+        let share = affordable / (base + entries as f64);
+        question.profile.share = question.profile.share.min(share);
+    }
+    let slowdown = Profiling::allowed(question.profile.share, base, entries) as f64;
+    let here = bed.simulating().map(|each| (base + slowdown) * each.as_secs_f64());
+    Ok(Some(Outlook { alone: base, company: slowdown, each: each.as_secs_f64(), here }))
+}
+
+/// What profiling takes at most.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Outlook {
+    /// Experiments of one instance alone.
+    pub alone: f64,
+    /// Experiments of a thread among others.
+    pub company: f64,
+    /// Seconds of each; of a model's time on a model.
+    pub each: f64,
+    /// Seconds of this machine for all of them, on a model.
+    pub here: Option<f64>,
+}
+
+impl fmt::Display for Outlook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all = self.alone + self.company;
+        let whose = self.here.map_or(String::new(), |here| {
+            format!(" of the model's time, at most about {} here", long_time(here))
+        });
+        write!(
+            f,
+            "at most {}, {}{whose}: {} of one instance alone, {} of a thread beside others",
+            experiments(&all.to_string()),
+            long_time(all * self.each),
+            figures::group(&self.alone.to_string()),
+            figures::group(&self.company.to_string())
+        )
+    }
+}
+
+/// `1 experiment`, `2,111 experiments`.
+pub fn experiments(count: &str) -> String {
+    format!("{} experiment{}", figures::group(count), if count == "1" { "" } else { "s" })
+}
+
+/// A number of experiments, as near as it can be.
+pub fn decimal(count: &BigUint) -> f64 {
+    count.to_string().parse().unwrap_or(f64::INFINITY)
+}
+
+/// `417 ms`, `5.5 hours`, `2.5 days`.
+pub fn long_time(seconds: f64) -> String {
+    const HOUR: f64 = 3600.0;
+    const YEAR: f64 = 365.25 * 24.0 * HOUR;
+    let figure =
+        |value: f64| if value < 10.0 { format!("{value:.1}") } else { format!("{value:.0}") };
+    match seconds {
+        seconds if seconds < HOUR => figures::duration(std::time::Duration::from_secs_f64(seconds)),
+        seconds if seconds < 48.0 * HOUR => format!("{} hours", figure(seconds / HOUR)),
+        seconds if seconds < 2.0 * YEAR => format!("{} days", figure(seconds / HOUR / 24.0)),
+        seconds if seconds < 1e4 * YEAR => format!("{} years", figure(seconds / YEAR)),
+        seconds => format!("{:.0e} years", seconds / YEAR),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_in_the_units_of_the_published_table() {
+        assert_eq!(
+            [19_698.0, 214_732.0, 1_455_552.0].map(long_time),
+            ["5.5 hours", "2.5 days", "17 days"]
+        );
+        assert_eq!([208.3e-6, 0.5].map(long_time), ["208 µs", "500 ms"]);
+        assert_eq!(long_time(2.8e31), "9e23 years");
+    }
+
+    #[test]
+    fn a_level_goes_by_the_name_it_has_in_the_tree() {
+        let named = |shape: &str, level| merged_level(&Machine::from_shape(shape).unwrap(), level);
+        assert_eq!(named("2x4x2", DomainKind::Core), DomainKind::Core);
+        assert_eq!(named("4x1", DomainKind::Core), DomainKind::Pu, "of one context");
+        assert_eq!(
+            named("2x4x2", DomainKind::L3),
+            DomainKind::L3,
+            "one that is not there is refused by its own name"
+        );
+        let mut machine = Machine::from_shape("2x4x2").unwrap();
+        let core = machine.root.children[0].children[0].cpus.clone();
+        let (level, kind) = (2, pinwise_topology::CacheKind::Unified);
+        machine.caches.push(pinwise_topology::Cache {
+            level,
+            kind,
+            size: None,
+            line: None,
+            ways: None,
+            cpus: core,
+        });
+        assert_eq!(
+            merged_level(&machine, DomainKind::L2),
+            DomainKind::Core,
+            "a cache of a core's contexts"
+        );
+        let mut hybrid = Machine::from_shape("l2:2 core:2 pu:2").unwrap();
+        hybrid.allowed = CpuSet::parse_list("0,1,4-7").unwrap();
+        assert_eq!(
+            merged_level(&hybrid, DomainKind::L2),
+            DomainKind::L2,
+            "of one core, and of two"
+        );
+    }
+}

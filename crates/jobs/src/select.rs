@@ -1,0 +1,157 @@
+//! Which of the ready programs run together, and where.
+
+use crate::bed::{self, Bed, allowed_machine};
+use crate::campaign_run::{conclude, measure};
+use crate::error::JobError;
+use crate::events::Events;
+use crate::job::Caller;
+use crate::place::unreadable;
+use crate::request::{SelectRequest, Simulation};
+use pinwise_campaign::{CampaignInfo, CampaignState, Kind, NewCampaign, Store};
+use pinwise_measure::{Effort, Setting, Testbed};
+use pinwise_placement::{Budget, MixError, MixOutcome, MixSearch};
+use pinwise_processor::program::Pipeline;
+use pinwise_processor::{Processor, SimulatedTestbed, Window};
+use pinwise_topology::{Alike, Machine, PerContext, SharingTree, Space, SpaceError};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// Which of the ready programs run together.
+#[derive(Clone, Debug)]
+pub struct SelectAnswer {
+    /// The campaign.
+    pub campaign: CampaignInfo,
+    /// The question.
+    pub request: SelectRequest,
+    /// What was found so far.
+    pub outcome: MixOutcome,
+}
+
+/// Placements of a program alone that are tried at most, to find what it does at best.
+const ALONE: usize = 200;
+/// Windows of each of them.
+const ALONE_WINDOWS: f64 = 4.0;
+
+pub(crate) fn run(
+    mut request: SelectRequest,
+    caller: &Caller,
+    store: &mut Store,
+    events: &mut dyn Events,
+) -> Result<SelectAnswer, JobError> {
+    let simulation = request.simulation()?.clone();
+    let processor = simulation.model.processor()?;
+    let machine = allowed_machine(processor.machine(), request.cpus.as_deref())?;
+    let programs =
+        simulation.programs().ok_or_else(|| JobError::failed("the model has no such program"))?;
+    let tree = SharingTree::new(&machine, Alike::ByStructure);
+    // Before anything is measured: a question that has no answer makes no campaign.
+    let ready = Pipeline::workload(&programs);
+    MixSearch::new(&request.mix, &tree, &ready).map_err(|error| match error {
+        MixError::Space(SpaceError::TooManyThreads { threads, contexts, .. }) => {
+            JobError::Usage(format!(
+                "the {threads} threads of {} instances do not fit on {contexts} contexts, one \
+                 each: choose fewer, or allow more with --cpus",
+                request.mix.choose
+            ))
+        }
+        error => JobError::usage(error),
+    })?;
+    request.alone = alone(&processor, &machine, &programs, &simulation, request.mix.seed)?;
+    let bed = bed::ready(&request)?;
+    let mut workload = bed.testbed().workload().clone();
+    if let Some(name) = &request.name {
+        workload.name.clone_from(name);
+    }
+    let new = NewCampaign {
+        kind: Kind::Select,
+        parent: None,
+        command: caller.command.clone(),
+        machine,
+        alike: Alike::ByStructure,
+        workload,
+        unit: bed.testbed().unit().clone(),
+        question: serde_json::to_value(&request)?,
+        seed: request.mix.seed,
+    };
+    let id = store.create(&new)?;
+    let info = store.get(id)?;
+    conduct(&info, request, bed, caller, store, events)
+}
+
+pub(crate) fn resume(
+    info: &CampaignInfo,
+    caller: &Caller,
+    store: &mut Store,
+    events: &mut dyn Events,
+) -> Result<SelectAnswer, JobError> {
+    if info.state == CampaignState::Finished {
+        return answer(store, info);
+    }
+    let request = read(info)?;
+    let bed = bed::ready(&request)?;
+    conduct(info, request, bed, caller, store, events)
+}
+
+/// What the records of a selection show so far.
+pub(crate) fn answer(store: &Store, info: &CampaignInfo) -> Result<SelectAnswer, JobError> {
+    let request = read(info)?;
+    let tree = SharingTree::new(&info.new.machine, info.new.alike);
+    let search = MixSearch::new(&request.mix, &tree, &info.new.workload)?;
+    let outcome = search.outcome(&store.records(info.id)?);
+    Ok(SelectAnswer { campaign: info.clone(), request, outcome })
+}
+
+fn read(info: &CampaignInfo) -> Result<SelectRequest, JobError> {
+    SelectRequest::deserialize(&info.new.question)
+        .map_err(|error| unreadable(info, "question", &error))
+}
+
+fn conduct(
+    info: &CampaignInfo,
+    request: SelectRequest,
+    mut bed: Bed,
+    caller: &Caller,
+    store: &mut Store,
+    events: &mut dyn Events,
+) -> Result<SelectAnswer, JobError> {
+    let tree = SharingTree::new(&info.new.machine, info.new.alike);
+    let mut search = MixSearch::new(&request.mix, &tree, &info.new.workload)?;
+    let budget = Budget::Measurements(request.mix.budget);
+    let measured = measure(store, info, budget, &mut search, &mut bed, caller, events)?;
+    let outcome = conclude(store, info.id, measured, &bed, |records, _| search.outcome(records))?;
+    Ok(SelectAnswer { campaign: store.get(info.id)?, request, outcome })
+}
+
+/// What each instance does alone on the machine, in packets/s: the mean on the best of its
+/// placements.
+fn alone(
+    processor: &Processor,
+    machine: &Machine,
+    programs: &[Pipeline],
+    simulation: &Simulation,
+    seed: u64,
+) -> Result<Vec<f64>, JobError> {
+    let window = Window { cycles: simulation.cycles, starts: simulation.starts };
+    let tree = SharingTree::new(machine, Alike::ByStructure);
+    let mut rates: BTreeMap<&'static str, f64> = BTreeMap::new();
+    for program in programs {
+        if rates.contains_key(program.name()) {
+            continue;
+        }
+        let mut bed = SimulatedTestbed::new(
+            processor.clone(),
+            machine.clone(),
+            vec![*program],
+            window,
+            seed,
+        )?;
+        let space = Space::new(tree.clone(), bed.workload().threads.len(), PerContext::AtMost(1))?;
+        let effort = Effort { windows: ALONE_WINDOWS };
+        let trials: Vec<_> =
+            space.classes().take(ALONE).map(|placed| (Setting::Pinned(placed), effort)).collect();
+        let measured = bed.measure_all(&trials).into_iter().collect::<Result<Vec<_>, _>>()?;
+        let best = measured.iter().map(|measured| measured.performance).fold(0.0, f64::max);
+        rates.insert(program.name(), best);
+    }
+    Ok(programs.iter().map(|program| rates[program.name()]).collect())
+}

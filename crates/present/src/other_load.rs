@@ -1,0 +1,49 @@
+//! What other programs took of the machine while a program was measured.
+
+use crate::figures;
+use pinwise_measure::OtherLoad;
+
+/// What others take of the contexts is worth a word from here on.
+const CROWD_NOTABLE: f64 = 0.05;
+
+/// Share of the contexts' time that other programs took while a program was measured, where it is
+/// worth a word.
+pub fn crowd(shares: &[OtherLoad]) -> Option<f64> {
+    let sum = |of: fn(&OtherLoad) -> f64| shares.iter().map(of).sum::<f64>();
+    Some(sum(|share| share.taken) / sum(|share| share.of)).filter(|others| *others >= CROWD_NOTABLE)
+}
+
+/// What qualifies an answer beside such `others`, behind it in the same sentence.
+pub fn beside(others: Option<f64>) -> String {
+    others.map_or(String::new(), |others| {
+        format!(", beside others that took {} of the contexts' time", figures::percent(others))
+    })
+}
+
+/// That other programs took much of the machine while a program was measured, and what is to be
+/// known of what they `left`.
+pub fn crowded(shares: &[OtherLoad], meanwhile: &str, left: &str) -> Option<String> {
+    crowd(shares).map(|others| {
+        format!(
+            "the machine was busy: other programs took {} of the contexts' time during the {meanwhile}, and the answer is for what they left{left}; \
+             try again when they rest",
+            figures::percent(others)
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn others_are_told_from_a_twentieth_of_the_machine_on() {
+        let share = |taken: f64| OtherLoad { taken, of: 10.0 };
+        assert_eq!(crowded(&[], "probes", ""), None);
+        assert_eq!(crowd(&[share(-0.1), share(2.1)]), Some(0.1));
+        assert_eq!(crowd(&[share(0.4)]), None);
+        assert_eq!(crowded(&[share(0.3), share(0.6)], "probes", ""), None);
+        let told = crowded(&[share(-0.1), share(2.1)], "measurements", "").unwrap();
+        assert!(told.contains("took 10 % of the contexts' time during the measurements"), "{told}");
+    }
+}
