@@ -19,7 +19,7 @@ use crate::roster::{Roster, Scope};
 use crate::thread::{Pid, Stat, ThreadId, Tid};
 use pinwise_measure::Thread;
 use pinwise_topology::CpuSet;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -54,6 +54,9 @@ pub struct PlanPinner {
     found: HashSet<usize>,
     interval: Duration,
     looked_for_processes: Instant,
+    /// How often names were made.
+    #[cfg(test)]
+    namings: u32,
 }
 
 /// A thread that was seen.
@@ -71,7 +74,9 @@ pub struct PinnerThread {
     since: Instant,
     /// When it was asked for its comm.
     asked: Instant,
-    /// Which of the wanted names it has; it was put there, or was refused and told so.
+    /// Which of the wanted names it has.
+    wanted: Option<usize>,
+    /// Of which of the wanted names it has the place, or was refused it.
     place: Option<usize>,
 }
 
@@ -105,9 +110,12 @@ impl PlanPinner {
             found: HashSet::new(),
             interval: SHORTEST,
             looked_for_processes: Instant::now(),
+            #[cfg(test)]
+            namings: 0,
         };
         let first = pinner.roster.threads().map(|(member, id)| (id, member.root)).collect();
         pinner.meet(first);
+        pinner.find_wanted();
         // Whatever their affinity is now, it is not inherited from a thread that we pinned.
         pinner.seen.iter_mut().for_each(|seen| seen.new = false);
         Ok(pinner)
@@ -148,6 +156,9 @@ impl PlanPinner {
         let came_or_went = !new.is_empty() || !gone.is_empty();
         self.meet(new);
         let changed = self.ask_for_names(now) || came_or_went;
+        if changed {
+            self.find_wanted();
+        }
         self.interval = if changed { SHORTEST } else { (self.interval * 5 / 4).min(LONGEST) };
         self.place()
     }
@@ -173,15 +184,39 @@ impl PlanPinner {
         self.roster.members().is_empty()
     }
 
-    /// The threads that have a name, in the order of creation, and their names.
-    pub fn seen(&self) -> (&[PinnerThread], Vec<Thread>) {
+    /// The threads, in the order of creation.
+    pub fn threads(&self) -> &[PinnerThread] {
+        &self.seen
+    }
+
+    /// The names of the [threads](Self::threads): some milliseconds for a thousand.
+    pub fn names(&self) -> Vec<Thread> {
         let found: Vec<Found<'_>> = self
             .seen
             .iter()
             .map(|seen| Found { comm: &seen.comm, process: seen.process })
             .collect();
-        let names = role::name(&found);
-        (&self.seen, names)
+        role::name(&found)
+    }
+
+    /// Finds which of the wanted names each thread has. A name depends on all threads, so names are
+    /// made anew only when one has come, gone or changed its comm.
+    fn find_wanted(&mut self) {
+        if self.wanted.is_empty() {
+            return;
+        }
+        #[cfg(test)]
+        (self.namings += 1);
+        let index: HashMap<&str, usize> = self
+            .wanted
+            .iter()
+            .enumerate()
+            .rev()
+            .map(|(index, (name, _))| (name.as_str(), index))
+            .collect();
+        let found: Vec<Option<usize>> =
+            self.names().iter().map(|thread| index.get(thread.name.as_str()).copied()).collect();
+        self.seen.iter_mut().zip(found).for_each(|(seen, wanted)| seen.wanted = wanted);
     }
 
     fn meet(&mut self, new: Vec<(ThreadId, usize)>) {
@@ -196,6 +231,7 @@ impl PlanPinner {
                 new: true,
                 since,
                 asked: since,
+                wanted: None,
                 place: None,
             }
         }));
@@ -232,16 +268,11 @@ impl PlanPinner {
     /// The living threads that are not where their name says, and which of the wanted names they
     /// have.
     fn moves(&self) -> Vec<(usize, Option<usize>)> {
-        if self.wanted.is_empty() {
-            return Vec::new();
-        }
-        let (_, names) = self.seen();
-        let named = names.iter().zip(&self.seen).enumerate().filter(|(_, (_, seen))| seen.alive);
-        let wanted = |name: &str| self.wanted.iter().position(|(wanted, _)| wanted == name);
-        let moves = named.filter_map(|(index, (thread, seen))| match wanted(&thread.name) {
-            wanted if wanted.is_some() => (wanted != seen.place).then_some((index, wanted)),
-            none => (seen.place.is_some() || seen.new && self.inherited(seen.id.tid))
-                .then_some((index, none)),
+        let living = self.seen.iter().enumerate().filter(|(_, seen)| seen.alive);
+        let moves = living.filter_map(|(index, seen)| match seen.wanted {
+            Some(_) => (seen.wanted != seen.place).then_some((index, seen.wanted)),
+            None => (seen.place.is_some() || seen.new && self.inherited(seen.id.tid))
+                .then_some((index, None)),
         });
         moves.collect()
     }
@@ -345,6 +376,19 @@ mod tests {
         assert_eq!(pinner.missing(), ["nobody"]);
         assert!(pinner.look().unwrap().is_empty(), "nothing new, nothing done");
         assert!(!pinner.ended());
+    }
+
+    #[test]
+    fn a_look_that_finds_nothing_new_makes_no_names() {
+        let (_child, pid) = program();
+        let mine = affinity::get(pid.main()).unwrap();
+        let wanted = vec![("nobody".to_owned(), mine)];
+        let mut pinner =
+            PlanPinner::new(Scope::Trees(vec![pid]), wanted, EndedThreads::Count).unwrap();
+        for _ in 0..20 {
+            pinner.look().unwrap();
+        }
+        assert_eq!(pinner.namings, 1, "the program has one thread all the time");
     }
 
     #[test]

@@ -128,24 +128,42 @@ impl Roster {
             },
             Scope::Processes(_) | Scope::Trees(_) => process::all()?,
         };
+        self.meet(listed);
+        Ok(self.look_at_threads())
+    }
+
+    /// Takes in the processes that exist, in any order.
+    fn meet(&mut self, listed: Vec<Pid>) {
         let members: HashSet<Pid> = self.members.iter().map(|member| member.pid).collect();
-        for &pid in listed.iter().filter(|pid| !members.contains(pid)) {
-            match self.scope {
-                Scope::Cgroup(_) => self.join(pid, 0, None),
-                _ if self.strangers.contains(&pid) => {}
-                _ => {
-                    let parent = Stat::read(pid, pid.main()).ok().map(|stat| stat.parent);
-                    let parent = self.members.iter().find(|member| Some(member.pid) == parent);
-                    match parent.map(|parent| (parent.root, parent.mask.clone())) {
-                        Some((root, mask)) => self.join(pid, root, Some(mask)),
-                        None => drop(self.strangers.insert(pid)),
-                    }
-                }
-            }
+        let new = listed
+            .iter()
+            .copied()
+            .filter(|pid| !members.contains(pid) && !self.strangers.contains(pid));
+        if matches!(self.scope, Scope::Cgroup(_)) {
+            new.collect::<Vec<Pid>>().into_iter().for_each(|pid| self.join(pid, 0, None));
+            return;
         }
+        let mut orphans: Vec<(Pid, Option<Pid>)> = new
+            .map(|pid| (pid, Stat::read(pid, pid.main()).ok().map(|stat| stat.parent)))
+            .collect();
+        // A child is listed before its parent when process numbers have started again at the
+        // lowest. So look for parents until no process finds one.
+        let mut without = usize::MAX;
+        while orphans.len() < without {
+            without = orphans.len();
+            orphans.retain(|&(pid, parent)| {
+                let parent = parent.and_then(|parent| self.member(parent));
+                let Some((root, mask)) = parent.map(|parent| (parent.root, parent.mask.clone()))
+                else {
+                    return true;
+                };
+                self.join(pid, root, Some(mask));
+                false
+            });
+        }
+        self.strangers.extend(orphans.into_iter().map(|(pid, _)| pid));
         let listed: HashSet<Pid> = listed.into_iter().collect();
         self.strangers.retain(|pid| listed.contains(pid));
-        Ok(self.look_at_threads())
     }
 
     /// Finds what [`look`](Self::look) finds, and lists the machine's processes only where
@@ -269,6 +287,33 @@ mod tests {
         // Nobody has waited for it: an exit status is no process.
         until(&mut roster, Roster::glance, |roster| roster.members().is_empty());
         shell.wait().unwrap();
+    }
+
+    #[test]
+    fn a_child_that_is_listed_before_its_parent_is_no_stranger() {
+        let (mut shell, mut roster) = shell("read a; (sleep 20 & wait) & wait");
+        let own = Pid(shell.id() as i32);
+        shell.stdin.take().unwrap();
+        let begin = Instant::now();
+        let family = loop {
+            let family = process::descendants(&[own], &process::all().unwrap());
+            if family.len() == 2 {
+                break family;
+            }
+            assert!(begin.elapsed() < Duration::from_secs(20), "{family:?}");
+            std::thread::sleep(Duration::from_millis(1));
+        };
+        // As after a wrap-around of process numbers: the grandchild first.
+        roster.meet(vec![family[1], family[0], own]);
+        let members: Vec<Pid> = roster.members().iter().map(|member| member.pid).collect();
+        for &pid in family.iter().chain([&own]) {
+            let _ = rustix::process::kill_process(
+                rustix::process::Pid::from_raw(pid.0).unwrap(),
+                rustix::process::Signal::KILL,
+            );
+        }
+        shell.wait().unwrap();
+        assert_eq!(members, [own, family[0], family[1]]);
     }
 
     #[test]

@@ -8,13 +8,13 @@ use crate::affinity::{self, AffinityError};
 use crate::guardian::{Guardian, GuardianEntry, release_inherited};
 use crate::launch::{Launch, Running};
 use crate::process;
-use crate::roster::{Changes, Roster, Scope};
+use crate::roster::{Changes, Member, Roster, Scope};
 use crate::stream::Streams;
 use crate::survey::{HARDLY_RUNS, SurveyedThread, same_crew, survey};
-use crate::thread::{Pid, ThreadId};
+use crate::thread::{Pid, StartTime, Stat, ThreadId};
 use pinwise_measure::MeasureError;
 use pinwise_topology::{Alike, CpuSet, Machine, SharingTree};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -52,9 +52,9 @@ pub struct Target {
     /// The original mask of every thread that was pinned, as the guardian knows it.
     pinned: HashMap<ThreadId, CpuSet>,
     /// The processes the guardian knows.
-    guarded: Vec<Pid>,
+    guarded: HashSet<(Pid, StartTime)>,
     /// What each process ran when it was steady.
-    programs: HashMap<Pid, PathBuf>,
+    programs: HashMap<(Pid, StartTime), PathBuf>,
     /// `None` only while dropping.
     guardian: Option<Guardian>,
 }
@@ -105,7 +105,7 @@ impl Target {
             roster,
             running,
             pinned: HashMap::new(),
-            guarded: Vec::new(),
+            guarded: HashSet::new(),
             programs: HashMap::new(),
             guardian: Some(guardian),
         }
@@ -154,10 +154,11 @@ impl Target {
             }
             let idle = surveyed.iter().all(|one| one.share < HARDLY_RUNS);
             if !idle && same_crew(&previous, &surveyed) {
-                self.programs = self
-                    .pids()
-                    .into_iter()
-                    .filter_map(|pid| Some((pid, process::program_of(pid)?)))
+                let members = self.roster.members().iter();
+                self.programs = members
+                    .filter_map(|member| {
+                        Some(((member.pid, member.start), process::program_of(member.pid)?))
+                    })
                     .collect();
                 return Ok(surveyed);
             }
@@ -199,9 +200,10 @@ impl Target {
 
     /// The process that runs another program than when it was steady (exec), and that program.
     pub fn replaced(&self) -> Option<(Pid, PathBuf)> {
-        self.programs.iter().find_map(|(&pid, before)| {
+        self.programs.iter().find_map(|(&(pid, start), before)| {
             let now = process::program_of(pid)?;
-            (now != *before).then_some((pid, now))
+            let same = || Stat::read(pid, pid.main()).is_ok_and(|stat| stat.start == start);
+            (now != *before && same()).then_some((pid, now))
         })
     }
 
@@ -244,13 +246,8 @@ impl Target {
             }
             match affinity::get(id.tid) {
                 Ok(mask) => {
-                    if let Some(member) =
-                        self.roster.member(id.pid).filter(|_| !self.guarded.contains(&id.pid))
-                    {
-                        let (pid, start, mask) = (member.pid, member.start, member.mask.clone());
-                        entries.push(GuardianEntry::Process { pid, start, mask });
-                        self.guarded.push(pid);
-                    }
+                    let member = self.roster.member(id.pid);
+                    entries.extend(member.and_then(|member| introduce(&mut self.guarded, member)));
                     entries.push(GuardianEntry::Thread { id, mask: mask.clone() });
                     self.pinned.insert(id, mask);
                 }
@@ -318,6 +315,13 @@ impl Drop for Target {
     }
 }
 
+/// What the guardian has to know of a process, unless it knows it already. Its number alone does
+/// not say: another process may have had it before.
+fn introduce(guarded: &mut HashSet<(Pid, StartTime)>, member: &Member) -> Option<GuardianEntry> {
+    let (pid, start, mask) = (member.pid, member.start, member.mask.clone());
+    guarded.insert((pid, start)).then_some(GuardianEntry::Process { pid, start, mask })
+}
+
 fn ignore_gone(done: Result<(), AffinityError>) -> Result<(), AffinityError> {
     match done {
         Err(AffinityError::Gone(_)) => Ok(()),
@@ -327,7 +331,7 @@ fn ignore_gone(done: Result<(), AffinityError>) -> Result<(), AffinityError> {
 
 /// `redis-server (pid 42)`.
 fn described(pid: Pid) -> String {
-    let comm = crate::thread::Stat::read(pid, pid.main()).map(|stat| stat.comm);
+    let comm = Stat::read(pid, pid.main()).map(|stat| stat.comm);
     comm.map_or_else(|_| format!("process {pid}"), |comm| format!("{comm} (pid {pid})"))
 }
 
@@ -340,5 +344,31 @@ pub fn pause(time: Duration, cancelled: &AtomicBool) {
             return;
         }
         std::thread::sleep(left.min(Duration::from_millis(20)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_guardian_hears_of_every_process_once_also_of_one_with_a_number_used_before() {
+        let process = |start| Member {
+            pid: Pid(7),
+            start: StartTime(start),
+            root: 0,
+            mask: CpuSet::parse_list("0-3").unwrap(),
+            threads: Vec::new(),
+            task: None,
+            links: 0,
+        };
+        let mut guarded = HashSet::new();
+        assert!(introduce(&mut guarded, &process(1)).is_some());
+        assert!(introduce(&mut guarded, &process(1)).is_none());
+        let entry = introduce(&mut guarded, &process(2));
+        assert!(
+            matches!(entry, Some(GuardianEntry::Process { start: StartTime(2), .. })),
+            "{entry:?}"
+        );
     }
 }

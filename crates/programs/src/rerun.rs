@@ -253,7 +253,7 @@ impl RerunTestbed {
             }
             if looked.elapsed() >= NAP {
                 looked = Instant::now();
-                for seen in pinner.seen().0.iter().filter(|seen| seen.alive) {
+                for seen in pinner.threads().iter().filter(|seen| seen.alive) {
                     if let Ok((look, _)) = look_at(seen.id, running.begin.elapsed()) {
                         demands
                             .entry(seen.id)
@@ -296,11 +296,11 @@ impl RerunTestbed {
                 format!("{name} gave no finite performance ({performance} {})", self.unit.name);
             return Err(MeasureError::new(Retry::Same, message).into());
         }
-        let (seen, names) = pinner.seen();
         let share = |id| demands.get(&id).map_or(0.0, |demand| demand.share(elapsed));
-        let threads = names
+        let threads = pinner
+            .names()
             .into_iter()
-            .zip(seen)
+            .zip(pinner.threads())
             .map(|(thread, seen)| (thread, seen.comm.clone(), share(seen.id)))
             .collect();
         Ok(Run { elapsed, performance, threads })
