@@ -27,8 +27,8 @@ impl Attempt {
             Some(first) => Err(MeasureError::new(
                 Retry::Same,
                 format!(
-                    "with {} threads its speed is told by {}, before it was by {}, and these do \
-                     not compare: run the search again, or name a --metric",
+                    "with {} threads its speed was measured by {}, before by {}, and these do not \
+                     compare: run the search again, or name a --metric",
                     self.probe.threads, progress.measure, first.measure
                 ),
             )),

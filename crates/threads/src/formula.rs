@@ -49,9 +49,9 @@ impl Formula {
     }
 
     /// Convert() of figure 8: the parameter for a search's number of threads. Where each n makes
-    /// one thread the number is taken as it is (the paper reports 9 threads, 1 + n, where its
-    /// search chose 8); where n makes several, the largest n whose threads are not more
-    /// than the number (63 for 64); at least 1.
+    /// one thread, the number itself: the paper reports 9 threads, `1 + n`, where its search chose
+    /// 8. Where n makes several, the largest n whose threads do not exceed the number (63 for 64).
+    /// At least 1.
     pub fn parameter(&self, threads: u32) -> u32 {
         if self.slope < 2 {
             return threads.max(1);

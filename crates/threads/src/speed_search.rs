@@ -81,8 +81,8 @@ pub enum SpeedSearchError {
     },
     /// A probe tells no progress at all.
     #[error(
-        "how fast the program gets on cannot be told with {threads} threads: name a metric, or use \
-         the search that needs none (--method reinforcer)"
+        "the progress of the program with {threads} threads is unknown: name a metric, or use the \
+         search that needs none (--method reinforcer)"
     )]
     Blind {
         /// With how many threads.

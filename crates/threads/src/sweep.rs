@@ -78,8 +78,7 @@ pub fn sweep(
                 MeasureError::new(
                     Retry::Never,
                     format!(
-                        "how fast the program gets on with {asked} threads cannot be told: name a \
-                         metric"
+                        "the progress of the program with {asked} threads is unknown: name a metric"
                     ),
                 )
             };
