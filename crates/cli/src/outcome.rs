@@ -132,7 +132,7 @@ fn finite(value: f64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pinwise_campaign::{CampaignId, CampaignState, NewCampaign};
+    use pinwise_campaign::{CampaignId, CampaignState, Kind, NewCampaign};
     use pinwise_measure::{Thread, Workload};
     use pinwise_placement::{Advice, Bound, Cost};
     use pinwise_topology::{Alike, Machine};
@@ -143,7 +143,7 @@ mod tests {
         CampaignInfo {
             id: CampaignId(7),
             new: NewCampaign {
-                kind: pinwise_campaign::Kind::Place,
+                kind: Kind::Place,
                 parent: None,
                 command: vec!["pinwise".into(), "place".into()],
                 machine: Machine::from_shape("2x2").unwrap(),

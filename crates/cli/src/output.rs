@@ -1,9 +1,10 @@
 //! What every command says the same way: results on stdout, errors on one line, exit codes.
 
 use pinwise_jobs::JobError;
+use pinwise_present::{one_line, printable};
 use std::fmt;
 use std::fs;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -73,13 +74,28 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     })
 }
 
-/// Prints `text` (which ends in a newline) on stdout.
+/// Prints `text` (which ends in a newline) on stdout, for a person: names in it cannot control the
+/// terminal.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     write_stdout(text).map_err(|error| Stdout(error).into())
 }
 
 /// As [`print`].
 pub(crate) fn write_stdout(text: &str) -> io::Result<()> {
+    write_exact(&printable(text))
+}
+
+/// Prints `text` for another program: exactly as it is into a file or a pipe, safely on a terminal.
+pub(crate) fn print_data(text: &str) -> anyhow::Result<()> {
+    if io::stdout().is_terminal() { print(text) } else { print_exact(text) }
+}
+
+/// Prints `text` exactly as it is. It may contain colours, and no names from outside.
+pub(crate) fn print_exact(text: &str) -> anyhow::Result<()> {
+    write_exact(text).map_err(|error| Stdout(error).into())
+}
+
+fn write_exact(text: &str) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush())
 }
@@ -98,7 +114,7 @@ impl std::error::Error for Stdout {}
 
 /// Prints one JSON document on stdout.
 pub(crate) fn print_json(document: &impl serde::Serialize) -> anyhow::Result<()> {
-    print(&format!("{}\n", serde_json::to_string_pretty(document)?))
+    print_data(&format!("{}\n", serde_json::to_string_pretty(document)?))
 }
 
 /// The exit code of a command, after one line on stderr where it failed. A closed pipe (`pinwise
@@ -113,7 +129,7 @@ pub(crate) fn exit(done: anyhow::Result<()>) -> ExitCode {
     if error.chain().any(closed_pipe) {
         return ExitCode::SUCCESS;
     }
-    let _ = writeln!(io::stderr(), "pinwise: {error:#}");
+    let _ = writeln!(io::stderr(), "pinwise: {}", one_line(&format!("{error:#}")));
     let job = error.chain().find_map(|cause| cause.downcast_ref::<JobError>());
     let interrupted = matches!(job, Some(JobError::Interrupted(_)));
     let usage = matches!(job, Some(JobError::Usage(_)));
@@ -128,7 +144,7 @@ pub(crate) fn exit(done: anyhow::Result<()>) -> ExitCode {
 
 /// Says something beside the result, on stderr. Nobody to tell when stderr is closed.
 pub(crate) fn aside(line: &str) {
-    let _ = writeln!(io::stderr(), "{line}");
+    let _ = writeln!(io::stderr(), "{}", one_line(line));
 }
 
 /// Columns to write for: the terminal's; where stdout is none, those of COLUMNS, or 100.

@@ -6,6 +6,7 @@ use pinwise_campaign::Record;
 use pinwise_measure::{Setting, Unit};
 use pinwise_placement::Budget;
 use pinwise_present::figures::{self, Scale};
+use pinwise_present::one_line;
 use std::time::Duration;
 
 /// The line.
@@ -65,12 +66,13 @@ impl Progress {
             true => Scale::new(&self.unit, value).show(value),
             false => "-".into(),
         };
-        self.bar.set_message(format!(
+        let message = format!(
             "{}, best so far {} (unpinned {})",
             figures::counted(made, "measurement"),
             show(self.best),
             show(self.baseline)
-        ));
+        );
+        self.bar.set_message(one_line(&message).into_owned());
     }
 
     /// Takes the line away.

@@ -120,7 +120,7 @@ pub fn percent(fraction: f64) -> String {
         size if size >= 1.0 => 1,
         _ => 2,
     };
-    format!("{value:.decimals$} %").replace('-', "−")
+    format!("{value:.decimals$} %")
 }
 
 /// A latency without its unit, to three digits: `8.12`, `57.2`, `338`; whole cycles.
@@ -133,9 +133,9 @@ pub fn latency(unit: LatencyUnit, value: f64) -> String {
     }
 }
 
-/// A change: `+14.0 %`, `−0.3 %`.
+/// A change: `+14.0 %`, `-0.3 %`.
 pub fn change(fraction: f64) -> String {
-    format!("{:+.1} %", fraction * 100.0).replace('-', "−")
+    format!("{:+.1} %", fraction * 100.0)
 }
 
 /// `5,000`
@@ -305,7 +305,7 @@ mod tests {
         assert_eq!(percent(0.95), "95 %");
         assert_eq!(percent(0.975), "97.5 %");
         assert_eq!(change(0.1434), "+14.3 %");
-        assert_eq!(change(-0.003), "−0.3 %");
+        assert_eq!(change(-0.003), "-0.3 %");
         assert_eq!(count(5000), "5,000");
         assert_eq!(
             [counted(0, "probe"), counted(1, "probe"), counted(2000, "probe")],

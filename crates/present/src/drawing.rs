@@ -12,6 +12,7 @@
 //! drawn once. Plain ASCII, no colour.
 
 use crate::outline::{Outline, runs};
+use crate::printable::one_line;
 use pinwise_topology::{Assignment, CpuId, CpuSet, Machine};
 use std::collections::BTreeMap;
 
@@ -163,8 +164,10 @@ fn counted(names: &[&str]) -> String {
             None => counts.push((name, 1)),
         }
     }
-    let text =
-        |(name, count)| if count == 1 { String::from(name) } else { format!("{name} x{count}") };
+    let text = |(name, count): (&str, usize)| {
+        let name = one_line(name);
+        if count == 1 { name.into_owned() } else { format!("{name} x{count}") }
+    };
     counts.into_iter().map(text).collect::<Vec<_>>().join(" ")
 }
 

@@ -12,6 +12,7 @@ mod drawing;
 mod other_load;
 mod outcome;
 mod outline;
+mod printable;
 mod sheet;
 mod shell;
 
@@ -21,5 +22,6 @@ pub use other_load::{beside, crowd, crowded};
 pub use outcome::{budget_for, certified, is_simulated, notes, outcome_text};
 pub use outline::{Entry, Outline, runs};
 pub use pinwise_figures as figures;
+pub use printable::{one_line, printable};
 pub use sheet::Sheet;
 pub use shell::{Files, quoted, shell};

@@ -25,8 +25,23 @@ pub fn shell(words: &[String]) -> String {
     words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
 }
 
-/// One word as a shell takes it.
+/// One word as a shell takes it. Control characters need `$'...'`, which bash, zsh, ksh and POSIX
+/// 2024 shells read; written plainly they would act on the terminal.
 pub fn quoted(word: &str) -> String {
+    if word.contains(char::is_control) {
+        let safe: String = word
+            .chars()
+            .map(|c| match c {
+                '\'' | '\\' => format!("\\{c}"),
+                c if c.is_control() => {
+                    let mut bytes = [0; 4];
+                    c.encode_utf8(&mut bytes).bytes().map(|byte| format!(r"\{byte:03o}")).collect()
+                }
+                c => c.to_string(),
+            })
+            .collect();
+        return format!("$'{safe}'");
+    }
     let plain = !word.is_empty()
         && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c));
     if plain { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
@@ -41,5 +56,11 @@ mod tests {
         let words =
             ["place", "--metric", r"stdout:Tx-pps: +(\d+)", "--", "it's", ""].map(str::to_owned);
         assert_eq!(shell(&words), r"place --metric 'stdout:Tx-pps: +(\d+)' -- 'it'\''s' ''");
+    }
+
+    #[test]
+    fn a_pasted_command_cannot_control_the_terminal() {
+        assert_eq!(quoted("a\nb"), r"$'a\012b'");
+        assert_eq!(quoted("it's \u{1b}[31m\\ \u{9b}"), r"$'it\'s \033[31m\\ \302\233'");
     }
 }

@@ -32,7 +32,7 @@
 //! }
 //! ```
 //!
-//! with ΔP.field = Ptry.field − Pbest.field, and each value either low or high. One place needs
+//! with ΔP.field = Ptry.field - Pbest.field, and each value either low or high. One place needs
 //! interpretation. FindN sets Pbest ← Ptry just before it calls ComputeNextT(Pbest, Ptry). Taken
 //! literally, every Δ in there would be 0, always low, and Tstep/2 never taken. The text says that
 //! "the changes of these values over the past two runs" decide. So the Δ of a run is taken here
@@ -195,7 +195,7 @@ impl Reinforcer {
     }
 }
 
-/// ΔP.field = Ptry.field − Pbest.field
+/// ΔP.field = Ptry.field - Pbest.field
 fn difference(after: Profile, before: Profile) -> Profile {
     Profile {
         lock: after.lock - before.lock,

@@ -11,6 +11,7 @@ use pinwise_linux::{
 };
 use pinwise_placement::{Number, Plan};
 use pinwise_present::figures::counted;
+use pinwise_present::one_line;
 use pinwise_topology::CpuSet;
 use serde::Serialize;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -170,6 +171,7 @@ impl Apply {
         } else {
             moves.iter().try_for_each(|(pinned, now)| {
                 let Pinned { name, tid, cpus, .. } = pinned;
+                let name = one_line(name);
                 output::print(&format!(
                     "{name:<16} thread {tid} would be on CPU {cpus}, may run on {now} now\n"
                 ))
@@ -198,6 +200,7 @@ impl Apply {
             output::print_json(&Undone { released: of(false), refused: of(true) })?;
         } else {
             released.iter().try_for_each(|Released { comm, tid, cpus, result }| {
+                let comm = one_line(comm);
                 output::print(&match result {
                     Ok(()) => format!("{comm:<16} thread {tid} on CPU {cpus} again\n"),
                     Err(error) => format!("{comm:<16} refused: {error}\n"),
@@ -270,9 +273,10 @@ fn not_there(plan: &Plan, missing: &[&str]) -> String {
 }
 
 fn line(thread: &Pinned) -> String {
+    let name = one_line(&thread.name);
     match &thread.result {
-        Ok(()) => format!("{:<16} thread {} on CPU {}\n", thread.name, thread.tid, thread.cpus),
-        Err(error) => format!("{:<16} refused: {error}\n", thread.name),
+        Ok(()) => format!("{name:<16} thread {} on CPU {}\n", thread.tid, thread.cpus),
+        Err(error) => format!("{name:<16} refused: {error}\n"),
     }
 }
 

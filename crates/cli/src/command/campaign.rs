@@ -5,7 +5,7 @@ mod export;
 use crate::command::place;
 use crate::comparison;
 use crate::events::{self, Terminal};
-use crate::output::{self, Usage, print, print_json};
+use crate::output::{self, Usage, print, print_data, print_json};
 use crate::selection;
 use crate::store::StoreArguments;
 use clap::{Args, Subcommand};
@@ -13,7 +13,7 @@ use comfy_table::{Table, presets};
 use export::Format;
 use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Kind, Listing, Store, StoreError};
 use pinwise_jobs::{Answer, Caller};
-use pinwise_present::figures;
+use pinwise_present::{figures, one_line};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -126,7 +126,7 @@ impl Campaign {
                 let (store, info) = one.open()?;
                 let records = store.records(info.id)?;
                 match format {
-                    Format::Csv => print(&export::csv(&info, &records)),
+                    Format::Csv => print_data(&export::csv(&info, &records)),
                     Format::Json => print_json(&export::document(&info, &records)),
                 }
             }
@@ -253,7 +253,7 @@ fn table(campaigns: Vec<Listed>) -> String {
             campaign.measurements.to_string(),
             campaign.threads.to_string(),
             campaign.part_of.unwrap_or("-").to_owned(),
-            campaign.workload,
+            one_line(&campaign.workload).into_owned(),
         ]);
     }
     table.lines().map(|line| format!("{}\n", line.trim_end())).collect()

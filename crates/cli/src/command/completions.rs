@@ -23,7 +23,7 @@ impl Completions {
             "pinwise",
             &mut script,
         );
-        output::print(&String::from_utf8(script)?)
+        output::print_data(&String::from_utf8(script)?)
     }
 }
 
@@ -46,7 +46,7 @@ impl Man {
             None => {
                 let mut page = Vec::new();
                 clap_mangen::Man::new(crate::Arguments::command()).render(&mut page)?;
-                output::print(&String::from_utf8(page)?)
+                output::print_data(&String::from_utf8(page)?)
             }
         }
     }

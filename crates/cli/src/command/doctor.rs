@@ -4,6 +4,7 @@ use crate::output;
 use clap::Args;
 use comfy_table::{ContentArrangement, Table, presets};
 use pinwise_hardware::doctor::{Check, examine};
+use pinwise_present::one_line;
 use serde::Serialize;
 
 /// Say what this machine allows and what is missing, with the remedy for each lack.
@@ -37,7 +38,7 @@ impl Doctor {
         }
         // A terminal fits what its 16 bits can tell.
         let columns = output::width().clamp(40, usize::from(u16::MAX)) as u16;
-        output::print(&text(&machine.name, &checks, columns))
+        output::print(&text(&one_line(&machine.name), &checks, columns))
     }
 }
 

@@ -60,6 +60,6 @@ impl Export {
         for note in &export.notes {
             crate::output::aside(&format!("note: {note}"));
         }
-        output::print(&export.text)
+        output::print_data(&export.text)
     }
 }

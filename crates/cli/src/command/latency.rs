@@ -152,7 +152,7 @@ impl Latency {
         let colour = std::io::stdout().is_terminal()
             && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
             && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
-        output::print(&text::text(&document, &levels, output::width(), colour))
+        output::print_exact(&text::text(&document, &levels, output::width(), colour))
     }
 
     /// The machine that declares levels to compare with.

@@ -22,7 +22,7 @@ use pinwise_campaign::{CampaignInfo, NewCampaign};
 use pinwise_jobs::{Answer, Job, PlaceAnswer, PlaceRequest};
 use pinwise_linux::{EndedThreads, PlanPinner, Scope};
 use pinwise_placement::{Advice, Outcome};
-use pinwise_present::{Files, figures};
+use pinwise_present::{Files, figures, one_line};
 use std::path::Path;
 
 impl Place {
@@ -90,10 +90,11 @@ pub(crate) fn opening(info: &CampaignInfo) -> String {
 pub(crate) fn subject(new: &NewCampaign) -> String {
     let machine = &new.machine;
     let contexts = figures::counted(machine.allowed.len() as u64, "context");
-    let mut text = format!("{}: {contexts} allowed ({})\n", machine.name, machine.allowed);
+    let mut text =
+        format!("{}: {contexts} allowed ({})\n", one_line(&machine.name), machine.allowed);
     let threads = &new.workload.threads;
     let to_place = figures::counted(threads.len() as u64, "thread");
-    text.push_str(&format!("{}: {to_place} to place\n", new.workload.name));
+    text.push_str(&format!("{}: {to_place} to place\n", one_line(&new.workload.name)));
     let mut roles: Vec<&str> = threads.iter().map(|thread| thread.role.as_str()).collect();
     roles.sort_unstable();
     roles.dedup();
@@ -103,7 +104,7 @@ pub(crate) fn subject(new: &NewCampaign) -> String {
             .filter(|thread| thread.role == role)
             .map(|thread| thread.name.as_str())
             .collect();
-        text.push_str(&format!("  {role:<12} {}\n", names.join(" ")));
+        text.push_str(&format!("  {:<12} {}\n", one_line(role), one_line(&names.join(" "))));
     }
     text
 }

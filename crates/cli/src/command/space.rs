@@ -7,7 +7,7 @@ use crate::output::{self, Usage};
 use clap::Args;
 use num_bigint::BigUint;
 use pinwise_evt::{better_fraction, capture_probability};
-use pinwise_present::figures;
+use pinwise_present::{figures, one_line};
 use pinwise_topology::{Alike, PerContext, SharingTree, Space as Assignments};
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -80,7 +80,7 @@ impl Space {
         if self.json {
             output::print_json(&document)
         } else {
-            output::print(&text(&machine.name, &space, &document))
+            output::print(&text(&one_line(&machine.name), &space, &document))
         }
     }
 }

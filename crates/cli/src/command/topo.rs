@@ -3,7 +3,7 @@
 use crate::machine::LookedAt;
 use crate::output::{self, Usage};
 use clap::Args;
-use pinwise_present::{Entry, Outline, figures, runs};
+use pinwise_present::{Entry, Outline, figures, one_line, runs};
 use pinwise_processor::Processor;
 use pinwise_topology::{Alike, CpuId, CpuSet, DomainKind, Machine, SharingTree};
 use serde::Serialize;
@@ -143,7 +143,7 @@ fn text(machine: &Machine, width: usize) -> String {
     {
         parts.push(format!("{} of memory", figures::bytes(memory)));
     }
-    let mut text = format!("{}: {}\n", machine.name, parts.join(", "));
+    let mut text = format!("{}: {}\n", one_line(&machine.name), parts.join(", "));
     let levels: Vec<String> = levels(machine)
         .into_iter()
         .map(|level| {

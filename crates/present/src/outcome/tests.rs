@@ -351,7 +351,7 @@ Core 1: free (2,3)
 
   best      2.00 s (95 % interval 1.98 to 2.02 s, n = 12)
   unpinned  2.50 s (95 % interval 2.35 to 2.67 s, n = 12)
-  gain      −2.0 % (95 % interval −3.0 % to −1.0 %)
+  gain      -2.0 % (95 % interval -3.0 % to -1.0 %)
   bound     no assignment is better than 1.96 s with 95 % confidence: the gap is at most 2.0 %
             every assignment was measured: the bound rests on noise alone
   cost      240 measurements (3 failed) of 2 of 2 different assignments in 12 s

@@ -6,6 +6,7 @@ use super::{Document, Level, Pair};
 use comfy_table::{CellAlignment, Table, presets};
 use pinwise_hardware::{DirectedLatency, Latencies, Quantiles};
 use pinwise_present::figures::{self, percent};
+use pinwise_present::one_line;
 use pinwise_topology::{CpuSet, DeclaredGroups, DomainKind, LatencyLevels, LatencyUnit, Oddity};
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -28,7 +29,7 @@ pub(super) fn text(
 ) -> String {
     let unit = document.unit;
     let n = document.contexts.len();
-    let mut text = format!("{}: {n} contexts", document.name);
+    let mut text = format!("{}: {n} contexts", one_line(&document.name));
     if let Some(seconds) = document.seconds {
         let _ = write!(
             text,
@@ -60,7 +61,7 @@ pub(super) fn text(
         let _ = writeln!(text, "\n1 ns is {ghz:.2} cycles of the time stamp counter");
     }
     for warning in &document.warnings {
-        let _ = writeln!(text, "\nwarning: {warning}");
+        let _ = writeln!(text, "\nwarning: {}", one_line(warning));
     }
     text
 }

@@ -4,6 +4,7 @@ use super::document::{Document, ProbeRow, Remains};
 use comfy_table::{CellAlignment, Table, presets};
 use pinwise_measure::{Part, Unit};
 use pinwise_present::figures::{self, Scale};
+use pinwise_present::one_line;
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -125,7 +126,7 @@ fn critical(roles: &[Part]) -> String {
     let names: Vec<String> = roles
         .iter()
         .filter(|role| role.critical)
-        .map(|role| format!("{} ({})", role.role, share(wanted(role).min(1.0))))
+        .map(|role| format!("{} ({})", one_line(&role.role), share(wanted(role).min(1.0))))
         .collect();
     if names.is_empty() {
         return "none: no thread ran in the window, or none was caught at it".into();
@@ -205,7 +206,7 @@ fn probes(rows: &[ProbeRow], unit: Option<&Unit>, method: &str) -> Table {
 fn roles(roles: &[Part]) -> Table {
     let row = |role: &Part| {
         vec![
-            role.role.clone(),
+            one_line(&role.role).into_owned(),
             role.threads.to_string(),
             share(role.ran),
             share(role.waited),
