@@ -57,7 +57,7 @@ fn store(path: &Path) {
         let duration = Duration::from_secs(1);
         Ok(Measurement { performance: 5.0, duration, spread: None, detail: None })
     };
-    let failed = MeasureError { message: HOSTILE.into(), retry: Retry::Other };
+    let failed = MeasureError::new(Retry::Other, HOSTILE);
     let pinned = Setting::Pinned(Assignment::new(vec![0, 1]));
     for (number, (setting, outcome)) in [
         (Setting::Unpinned, measured()),

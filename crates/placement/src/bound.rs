@@ -12,15 +12,6 @@ use pinwise_topology::Assignment;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// The method's name where a predictor was learned.
-const PREDICTED: &str = "predicted";
-
-/// The method's name where the bound is what instances did alone.
-const SOLO: &str = "solo";
-
-/// The method's name where the bound is what the user says cannot be exceeded.
-const CAP: &str = "cap";
-
 /// How the note begins where a bound is known to be wrong.
 const REFUTED: &str = "the best was measured above the bound by prediction, which refutes it";
 
@@ -57,6 +48,15 @@ pub struct Bound {
 }
 
 impl Bound {
+    /// The [`Bound::method`] where every class was measured.
+    pub const EXACT: &str = "exact";
+    /// The [`Bound::method`] where a learned predictor supports the bound.
+    pub const PREDICTED: &str = "predicted";
+    /// The [`Bound::method`] where the bound is what instances did alone.
+    pub const SOLO: &str = "solo";
+    /// The [`Bound::method`] where the bound is what the user says cannot be exceeded.
+    pub const CAP: &str = "cap";
+
     /// From one performance per randomly drawn assignment, and the performance to compare with: the
     /// best on fresh windows, or the best of the sample while it is being drawn. `say` says a
     /// performance with its unit.
@@ -175,7 +175,7 @@ impl Bound {
         let best = best.map(|best| best.mean);
         let bound = match ceiling.filter(|ceiling| best.is_none_or(|best| best <= ceiling.upper)) {
             Some(ceiling) => Self::predicted(question, ceiling, best),
-            None => Self::unknown(question, PREDICTED, 0, String::new()),
+            None => Self::unknown(question, Self::PREDICTED, 0, String::new()),
         };
         let bound = match solo {
             Some(solo) => bound.or_solo(solo, best.map(|best| (best, low)), say),
@@ -199,7 +199,7 @@ impl Bound {
             gap: best.and_then(|best| gap(point, best)),
             gap_high: best.and_then(|best| gap(ceiling.upper, best)),
             confidence: question.confidence,
-            method: PREDICTED.to_owned(),
+            method: Self::PREDICTED.to_owned(),
             n: ceiling.n,
             notes: vec![note],
         }
@@ -230,14 +230,14 @@ impl Bound {
         if n == 0 {
             return Self::unknown(
                 question,
-                "exact",
+                Self::EXACT,
                 n,
                 "no assignment could be measured".to_owned(),
             );
         }
         if !high.is_finite() {
             let few = "every assignment was measured, but too few times to say how far off that may be: raise --budget";
-            return Self::unknown(question, "exact", n, few.to_owned());
+            return Self::unknown(question, Self::EXACT, n, few.to_owned());
         }
         let failed = tally.classes().filter(|(_, class)| class.failed).count();
         let mut notes =
@@ -252,7 +252,7 @@ impl Bound {
             gap: best.and_then(|best| gap(best, best)),
             gap_high: best.and_then(|best| gap(high.max(best), best)),
             confidence: question.confidence,
-            method: "exact".to_owned(),
+            method: Self::EXACT.to_owned(),
             n,
             notes,
         }
@@ -267,7 +267,7 @@ impl Bound {
             return Self { notes: [self.notes, vec![wrong]].concat(), ..self };
         }
         let premise = "the cap as given: nothing can exceed it";
-        self.limited(CAP, Alone { sum: cap, high: cap, n: 0 }, premise, best, say)
+        self.limited(Self::CAP, Alone { sum: cap, high: cap, n: 0 }, premise, best, say)
     }
 
     /// This bound, or what instances did alone where that is lower or there is no bound.
@@ -287,7 +287,7 @@ impl Bound {
             return Self { notes: [notes, vec![refuted.to_owned()]].concat(), ..self };
         }
         let premise = "the sum of the best that each instance did alone: it rests on company never making an instance faster";
-        self.limited(SOLO, alone, premise, best.map(|(best, _)| best), say)
+        self.limited(Self::SOLO, alone, premise, best.map(|(best, _)| best), say)
     }
 
     /// This bound, or a hard one where that is lower or there is no other; it says which is not

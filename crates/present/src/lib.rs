@@ -15,13 +15,15 @@ mod outline;
 mod printable;
 mod sheet;
 mod shell;
+mod verdict;
 
 pub use comparison::{against, caveat, loses, lost, standing};
 pub use drawing::draw_assignment;
 pub use other_load::{beside, crowd, crowded};
-pub use outcome::{budget_for, certified, is_simulated, notes, outcome_text};
+pub use outcome::{bound_text, certified, gap_text, outcome_text};
 pub use outline::{Entry, Outline, runs};
 pub use pinwise_figures as figures;
 pub use printable::{one_line, printable};
 pub use sheet::Sheet;
 pub use shell::{Files, quoted, shell};
+pub use verdict::{NextStep, Verdict, budget_for, is_simulated, next_steps, notes, verdict};

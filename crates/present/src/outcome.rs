@@ -3,28 +3,14 @@
 use crate::drawing::draw_assignment;
 use crate::figures::{self, Scale};
 use crate::sheet::{INDENT, Sheet};
-use crate::shell::{Files, quoted};
-use pinwise_campaign::{CampaignInfo, CampaignState};
-use pinwise_placement::{Advice, Best, Bound, Budget, Cost, Forecast, Outcome, Question, Search};
+use crate::shell::Files;
+use crate::verdict::{NextStep, is_simulated, next_steps, notes, verdict};
+use pinwise_campaign::CampaignInfo;
+use pinwise_placement::{Best, Bound, Cost, Forecast, Outcome, Question};
 use pinwise_topology::{CpuId, SharingTree};
-use std::time::Duration;
 
 /// Rivals beyond this many are counted, not listed.
 const RIVALS_SHOWN: usize = 8;
-
-/// Whether a stored question is about a program on a simulated processor: then its performances and
-/// times are those of a model.
-pub fn is_simulated(question: &serde_json::Value) -> bool {
-    question.pointer("/subject/simulated").is_some()
-}
-
-/// What to know beside the verdict, in sentences. Whoever tells an outcome tells these, and nothing
-/// else of the kind: the terminal, JSON, the page and the plan.
-pub fn notes(info: &CampaignInfo, outcome: &Outcome) -> Vec<String> {
-    // A model is in no placement before it is placed.
-    let qualification = outcome.qualification().filter(|_| !is_simulated(&info.new.question));
-    qualification.into_iter().chain(outcome.doubts()).collect()
-}
 
 /// The outcome as text, for a terminal `width` columns wide; ends in a newline.
 pub fn outcome_text(
@@ -47,7 +33,7 @@ pub fn outcome_text(
             ),
         );
     }
-    sheet.paragraph("", 0, &verdict(info, outcome, &tree));
+    sheet.paragraph("", 0, &verdict(info, outcome).to_string());
     for note in notes(info, outcome) {
         sheet.paragraph("", 0, &note);
     }
@@ -72,50 +58,6 @@ pub fn outcome_text(
     sheet.text
 }
 
-/// The answer in a sentence. A model has no operating system: balanced placements stand for its
-/// default.
-fn verdict(info: &CampaignInfo, outcome: &Outcome, tree: &SharingTree) -> String {
-    // A verdict on what was measured: nothing bounds what BlackBox did not look at but its own
-    // profile.
-    let few = outcome.forecast.is_some();
-    let verdict = match outcome.advice {
-        Advice::Pin if is_simulated(&info.new.question) => {
-            "Pin: the best assignment beats balanced placements, which are the default of the model."
-        }
-        Advice::Pin if outcome.beats_as_found() => {
-            "Pin: the best assignment beats the operating system's own placement."
-        }
-        Advice::Pin => {
-            "Pin: the best assignment beats the unpinned windows, though not the placement in which the program was found."
-        }
-        Advice::KeepDefault if few => {
-            "Keep the default: none of the assignments measured is better than leaving the threads unpinned."
-        }
-        Advice::KeepDefault => {
-            "Keep the default: no assignment is better than leaving the threads unpinned."
-        }
-        Advice::Undecided if outcome.best.is_none() && info.state != CampaignState::Finished => {
-            "Undecided so far: no assignment has had fresh windows yet."
-        }
-        Advice::Undecided if outcome.cost.classes == 0 && outcome.cost.failed > 0 => {
-            "Undecided: no assignment could be measured."
-        }
-        Advice::Undecided if outcome.best.is_none() => {
-            let remedy = enough(info, outcome, tree).unwrap_or_else(|| "raise --budget".to_owned());
-            return format!(
-                "Undecided: the budget ended before an assignment had fresh windows: {remedy}."
-            );
-        }
-        Advice::Undecided if outcome.baseline.is_none() => {
-            "Undecided: the program was not measured unpinned."
-        }
-        Advice::Undecided => {
-            "Undecided: the measurements do not tell the best assignment from the default."
-        }
-    };
-    verdict.to_owned()
-}
-
 /// What to call the best assignment: it may have done worse than the program without it, beyond the
 /// intervals.
 fn heading(outcome: &Outcome, simulated: bool) -> &'static str {
@@ -128,35 +70,6 @@ fn heading(outcome: &Outcome, simulated: bool) -> &'static str {
     } else {
         "The best assignment found:"
     }
-}
-
-/// The budget that may do, where measurements go on taking as long as they did: more than what did
-/// not.
-fn enough(info: &CampaignInfo, outcome: &Outcome, tree: &SharingTree) -> Option<String> {
-    let question: Question = serde_json::from_value(info.new.question.clone()).ok()?;
-    let search = Search::new(&question, tree, &info.new.workload).ok()?;
-    let each = outcome.cost.time.checked_div(outcome.cost.measurements.try_into().ok()?)?;
-    let enough = search.enough().max(outcome.cost.measurements.saturating_mul(2));
-    // Getting to know the program takes a measurement or more.
-    Some(budget_for(enough, matches!(question.budget, Budget::Time(_)).then_some(each), each))
-}
-
-/// What budget so many measurements take, and so much time each where it is one in time, of which
-/// `spent` goes into getting to know the program.
-pub fn budget_for(measurements: u64, each: Option<Duration>, spent: Duration) -> String {
-    let about = figures::counted(measurements, "measurement");
-    let Some(each) = each else {
-        return format!("a verdict takes at least about {about}: --budget {measurements}");
-    };
-    let seconds = each.as_secs_f64() * measurements as f64 + spent.as_secs_f64();
-    let budget = match seconds {
-        seconds if seconds <= 120.0 => format!("{:.0}s", (seconds / 10.0).ceil() * 10.0),
-        seconds => format!("{:.0}m", (seconds / 60.0).ceil()),
-    };
-    format!(
-        "a verdict takes at least about {about}, {} each: --budget {budget}",
-        figures::duration(each)
-    )
 }
 
 fn evidence(
@@ -213,10 +126,11 @@ fn evidence(
     }
     // To the digits of the best: rounded to fewer, it may read as below it.
     let best = outcome.best.as_ref().map(|best| &best.performance);
-    sheet.line(
-        "bound",
-        &bound(&outcome.bound, &best.map_or(scale.clone(), |best| best.telling(&scale))),
-    );
+    let bound =
+        bound_text(&outcome.bound, &best.map_or(scale.clone(), |best| best.telling(&scale)));
+    let gap =
+        gap_text(&outcome.bound).map_or_else(String::new, |gap| format!(": the gap is {gap}"));
+    sheet.line("bound", &format!("{bound}{gap}"));
     if let Some((certified, within)) = certified(info, &outcome.bound) {
         let [within, confidence] = [within, outcome.bound.confidence].map(figures::percent);
         let text = if certified {
@@ -293,40 +207,43 @@ fn proven(gap: f64, is_best: bool) -> String {
     )
 }
 
-fn bound(bound: &Bound, scale: &Scale) -> String {
+/// The bound on the best possible, without the gap.
+pub fn bound_text(bound: &Bound, scale: &Scale) -> String {
     let confidence = figures::percent(bound.confidence);
+    let from = || format!("{}, n = {}", bound.method, figures::count(bound.n as u64));
     match (bound.upb, bound.upb_high) {
-        (_, Some(high)) if bound.method == "exact" => {
-            let gap = gap(bound.gap_high, "at most");
+        (_, Some(high)) if bound.method == Bound::EXACT => {
             format!(
-                "no assignment is better than {} with {confidence} confidence{gap}",
+                "no assignment is better than {} with {confidence} confidence",
                 scale.show(high)
             )
         }
-        (_, Some(high)) if bound.method == "cap" => {
-            format!(
-                "nothing exceeds {}, the cap as given{}",
-                scale.show(high),
-                gap(bound.gap_high, "at most")
-            )
+        (_, Some(high)) if bound.method == Bound::CAP => {
+            format!("nothing exceeds {}, the cap as given", scale.show(high))
         }
         (Some(point), Some(high)) => format!(
-            "the best possible is about {}, at most {} with {confidence} confidence ({}, n = {}){}",
+            "the best possible is about {}, at most {} with {confidence} confidence ({})",
             scale.show(point),
             scale.show(high),
-            bound.method,
-            figures::count(bound.n as u64),
-            gap(bound.gap_high, "at most")
+            from()
         ),
         (Some(point), None) => format!(
-            "the best possible is about {}, with no upper end to the interval ({}, n = {}){}",
+            "the best possible is about {}, with no upper end to the interval ({})",
             scale.show(point),
-            bound.method,
-            figures::count(bound.n as u64),
-            gap(bound.gap, "about")
+            from()
         ),
         (None, _) => "none".to_owned(),
     }
+}
+
+/// The gap between the best found and the bound: `at most 2.0 %`.
+pub fn gap_text(bound: &Bound) -> Option<String> {
+    let (how, gap) = match (bound.upb_high, bound.gap_high) {
+        (Some(_), Some(gap)) => ("at most", gap),
+        (None, _) if bound.upb.is_some() => ("about", bound.gap?),
+        _ => return None,
+    };
+    Some(format!("{how} {}", figures::percent(gap)))
 }
 
 /// Whether the upper end of the gap is what was asked for, and what that is; `None` where nothing
@@ -334,10 +251,6 @@ fn bound(bound: &Bound, scale: &Scale) -> String {
 pub fn certified(info: &CampaignInfo, bound: &Bound) -> Option<(bool, f64)> {
     let question: Question = serde_json::from_value(info.new.question.clone()).ok()?;
     Some((bound.gap_high? <= question.within, question.within))
-}
-
-fn gap(gap: Option<f64>, how: &str) -> String {
-    gap.map_or(String::new(), |gap| format!(": the gap is {how} {}", figures::percent(gap)))
 }
 
 fn cost(cost: &Cost, assignments: &str) -> String {
@@ -358,30 +271,13 @@ fn cost(cost: &Cost, assignments: &str) -> String {
 
 /// Commands stand on lines of their own, so that they can be copied.
 fn next(sheet: &mut Sheet, info: &CampaignInfo, outcome: &Outcome, files: Files<'_>) {
-    let mut commands = Vec::new();
-    if let Some(plan) = files.plan
-        && outcome.advice == Advice::Pin
-    {
-        let plan = quoted(&plan.to_string_lossy());
-        // The plan of a simulated processor fits no machine of ours.
-        if !is_simulated(&info.new.question) {
-            commands.push((
-                "pin the threads of a running process:",
-                format!("pinwise apply {plan} --pid PID"),
-            ));
-            commands.push(("start the program pinned:", format!("pinwise run {plan} -- CMD")));
-        }
-        commands.push((
-            "say it to taskset, OpenMP, DPDK, systemd, …:",
-            format!("pinwise export {plan} --to FORMAT"),
-        ));
-    }
-    commands.push((
-        "see every measurement on a page:",
-        format!("pinwise report {}{}", info.id.0, files.flag()),
-    ));
-    for (index, (what, command)) in commands.iter().enumerate() {
-        sheet.line(if index == 0 { "next" } else { "" }, what);
+    let mut steps = next_steps(info, outcome, files);
+    steps.push(NextStep {
+        what: "see every measurement on a page",
+        command: format!("pinwise report {}{}", info.id.0, files.flag()),
+    });
+    for (index, NextStep { what, command }) in steps.iter().enumerate() {
+        sheet.line(if index == 0 { "next" } else { "" }, &format!("{what}:"));
         sheet.text.push_str(&format!("{:INDENT$}  {command}\n", ""));
     }
 }

@@ -14,7 +14,7 @@ use pinwise_campaign::{CampaignInfo, KeptCharacterization, Purpose, Record};
 use pinwise_measure::Setting;
 use pinwise_placement::{Comparison, Loss, Row, Standing, Verdict};
 use pinwise_present::figures::{self, Scale};
-use pinwise_present::{Files, caveat, is_simulated, loses, lost, standing};
+use pinwise_present::{Files, NextStep, caveat, is_simulated, loses, lost, standing};
 use pinwise_topology::Assignment;
 use std::collections::BTreeMap;
 
@@ -73,7 +73,7 @@ struct ComparisonDocument<'a> {
     claims: Table,
     left_out: &'a [(String, String)],
     sharing: Option<Sharing>,
-    next: Vec<(String, &'static str)>,
+    next: Vec<NextStep>,
     version: &'static str,
 }
 
@@ -324,14 +324,12 @@ fn claims(comparison: &Comparison, scale: &Scale) -> Table {
     table
 }
 
-fn next(comparison: &Comparison, files: Files<'_>) -> Vec<(String, &'static str)> {
+fn next(comparison: &Comparison, files: Files<'_>) -> Vec<NextStep> {
     let campaign = comparison.best().and_then(|best| best.campaign);
     let flag = files.flag();
-    let show = campaign.map(|campaign| {
-        (
-            format!("pinwise campaign show {}{flag}", campaign.0),
-            "says what the search that found the best announced",
-        )
+    let show = campaign.map(|campaign| NextStep {
+        what: "show what the search that found the best announced",
+        command: format!("pinwise campaign show {}{flag}", campaign.0),
     });
     show.into_iter().collect()
 }

@@ -3,8 +3,7 @@
 use crate::chart::{Axis, Chart, Ink, Series, Shape};
 use crate::evidence::Evidence;
 use crate::figure::{Figure, Table};
-use crate::page::EXACT;
-use pinwise_placement::Outcome;
+use pinwise_placement::{Bound, Outcome};
 use pinwise_present::figures::{self, Scale};
 
 /// Steps drawn below the top; the top, which the bound rests on, is drawn in full.
@@ -54,7 +53,7 @@ pub(crate) fn figure(evidence: &Evidence<'_>, outcome: &Outcome, scale: &Scale) 
     let mut says = format!(
         "{} different assignments, {}, range over {}; half of them lie at or below {}.",
         figures::count(n as u64),
-        if outcome.bound.method == EXACT { "all there are" } else { "drawn at random" },
+        if outcome.bound.method == Bound::EXACT { "all there are" } else { "drawn at random" },
         scale.range(worst, best),
         scale.show(quantile(0.5))
     );

@@ -10,9 +10,11 @@ use crate::{drift, ecdf, progress, repetitions, tail};
 use askama::Template;
 use pinwise_campaign::{CampaignInfo, CampaignState, KeptCharacterization, Record};
 use pinwise_measure::Setting;
-use pinwise_placement::{Best, Outcome, Question};
+use pinwise_placement::{Best, Bound, Outcome, Question};
 use pinwise_present::figures::{self, Scale};
-use pinwise_present::{Files, is_simulated};
+use pinwise_present::{
+    Files, NextStep, Verdict, bound_text, gap_text, is_simulated, notes, verdict,
+};
 use pinwise_topology::{Assignment, CpuId, SharingTree};
 
 /// Why there is no page.
@@ -46,12 +48,6 @@ pub enum ReportError {
     Template(#[from] askama::Error),
 }
 
-/// [`pinwise_placement::Bound::method`] where nothing was estimated.
-pub(crate) const EXACT: &str = "exact";
-
-/// [`pinwise_placement::Bound::method`] where a learned predictor supports the bound.
-pub(crate) const PREDICTED: &str = "predicted";
-
 /// Ties drawn on the machine; the table has every one.
 const TIES_DRAWN: usize = 6;
 
@@ -77,7 +73,7 @@ pub fn page(
     let typical = typical.or(outcome.baseline.map(|baseline| baseline.mean));
     let typical = typical.or(evidence.shots.first().map(|shot| shot.performance)).unwrap_or(1.0);
     let scale = Scale::new(&outcome.unit, typical);
-    let looks = if [EXACT, PREDICTED].contains(&outcome.bound.method.as_str()) {
+    let looks = if [Bound::EXACT, Bound::PREDICTED].contains(&outcome.bound.method.as_str()) {
         Vec::new()
     } else {
         tail::looks(&evidence, &question)
@@ -90,7 +86,8 @@ pub fn page(
         info,
         outcome,
         simulated: is_simulated(&info.new.question),
-        verdict: question::verdict(info, outcome, &scale),
+        verdict: verdict(info, outcome),
+        notes: notes(info, outcome),
         facts: facts(outcome, &scale),
         state: state(info),
         drawings: drawings(info, outcome, tree.leaves(), &scale),
@@ -153,7 +150,8 @@ struct Document<'a> {
     info: &'a CampaignInfo,
     outcome: &'a Outcome,
     simulated: bool,
-    verdict: (&'static str, String),
+    verdict: Verdict,
+    notes: Vec<String>,
     facts: Vec<Fact>,
     state: Option<&'static str>,
     drawings: Vec<Drawing>,
@@ -168,7 +166,7 @@ struct Document<'a> {
     cost: Vec<Row>,
     failures: Vec<(String, String)>,
     sharing: Option<Sharing>,
-    next: Vec<(String, &'static str)>,
+    next: Vec<NextStep>,
     version: &'static str,
 }
 
@@ -231,41 +229,16 @@ fn facts(outcome: &Outcome, scale: &Scale) -> Vec<Fact> {
 
 fn bound_fact(outcome: &Outcome, scale: &Scale) -> Fact {
     let bound = &outcome.bound;
-    let name = "Left to gain";
-    if bound.method == EXACT && bound.upb.is_some() {
-        let value = bound.gap_high.map_or("nothing but noise".to_owned(), |gap| {
-            format!("at most {}", figures::percent(gap))
-        });
-        let all = figures::group(&outcome.assignments);
-        let detail =
-            format!("all {all} different assignments were measured; what is left is their noise");
-        return Fact { name, value, detail };
-    }
-    let sampled = format!("{} sampled assignments", figures::count(bound.n as u64));
-    match (bound.gap_high, bound.upb_high, bound.upb) {
-        (Some(gap), Some(high), _) => Fact {
-            name,
-            value: format!("at most {}", figures::percent(gap)),
-            detail: format!(
-                "with {} confidence no assignment is better than {}; {sampled}",
-                figures::percent(bound.confidence),
-                scale.show(high)
+    let unknown = || "unknown".to_owned();
+    Fact {
+        name: "Left to gain",
+        value: gap_text(bound).unwrap_or_else(unknown),
+        detail: match bound.upb {
+            Some(_) => bound_text(bound, scale),
+            None => format!(
+                "no bound from {}; the reason is below",
+                figures::counted(bound.n as u64, "assignment")
             ),
-        },
-        (_, _, Some(upb)) => Fact {
-            name,
-            value: bound
-                .gap
-                .map_or("unknown".to_owned(), |gap| format!("about {}", figures::percent(gap))),
-            detail: format!(
-                "best possible about {}, with no upper end to the interval; {sampled}",
-                scale.show(upb)
-            ),
-        },
-        _ => Fact {
-            name,
-            value: "unknown".to_owned(),
-            detail: format!("no bound from {sampled}; the reason is below"),
         },
     }
 }

@@ -1,10 +1,10 @@
-//! What was asked and what it cost, as rows of a table; what to do next, as commands.
+//! What was asked and what it cost, as rows of a table; what to do next.
 
 use crate::evidence::Evidence;
-use pinwise_campaign::{CampaignInfo, CampaignState};
-use pinwise_placement::{Advice, Budget, Outcome, Question};
-use pinwise_present::figures::{self, Scale};
-use pinwise_present::{Files, notes, quoted, shell};
+use pinwise_campaign::CampaignInfo;
+use pinwise_placement::{Budget, Outcome, Question};
+use pinwise_present::figures;
+use pinwise_present::{Files, NextStep, next_steps, shell};
 use pinwise_topology::SharingTree;
 
 /// A term and what it is.
@@ -95,88 +95,12 @@ pub(crate) fn failures(evidence: &Evidence<'_>) -> Vec<(String, String)> {
         .collect()
 }
 
-/// The verdict: a heading and a sentence.
-pub(crate) fn verdict(
-    info: &CampaignInfo,
-    outcome: &Outcome,
-    scale: &Scale,
-) -> (&'static str, String) {
-    let (heading, mut sentence) = compared(outcome, scale);
-    for more in notes(info, outcome) {
-        sentence.push(' ');
-        sentence.push_str(&more);
-    }
-    (heading, sentence)
-}
-
-/// The verdict on the best beside the unpinned windows.
-fn compared(outcome: &Outcome, scale: &Scale) -> (&'static str, String) {
-    let gain = outcome.gain.map(|(gain, low, high)| {
-        format!("{} ({} to {})", figures::change(gain), figures::change(low), figures::change(high))
+/// What to do next. Last, the measurements behind the page.
+pub(crate) fn next(info: &CampaignInfo, outcome: &Outcome, files: Files<'_>) -> Vec<NextStep> {
+    let mut steps = next_steps(info, outcome, files);
+    steps.push(NextStep {
+        what: "write every measurement behind this page",
+        command: format!("pinwise campaign export {}{}", info.id.0, files.flag()),
     });
-    match (outcome.advice, &outcome.best, gain) {
-        (Advice::Pin, Some(best), Some(gain)) => (
-            "Pin the threads",
-            format!(
-                "The placement below reaches {}: {gain} against leaving the threads to the operating system.",
-                scale.show(best.performance.mean)
-            ),
-        ),
-        (Advice::Pin, Some(best), None) => (
-            "Pin the threads",
-            format!("The placement below reaches {}.", scale.show(best.performance.mean)),
-        ),
-        (Advice::KeepDefault, _, Some(gain)) => (
-            "Keep the default",
-            format!(
-                "No placement beats the operating system's own beyond the intervals; the best found is {gain} against it."
-            ),
-        ),
-        (Advice::KeepDefault, _, None) => (
-            "Keep the default",
-            "No placement beats the operating system's own beyond the intervals.".to_owned(),
-        ),
-        (_, Some(_), Some(gain)) => (
-            "Undecided",
-            format!(
-                "The measurements do not tell the best placement from the operating system's own: it is {gain} against it."
-            ),
-        ),
-        _ => (
-            "Undecided",
-            "The best placement or the baseline was not measured well enough to say.".to_owned(),
-        ),
-    }
-}
-
-/// What to do next: a command and what it does.
-pub(crate) fn next(
-    info: &CampaignInfo,
-    outcome: &Outcome,
-    files: Files<'_>,
-) -> Vec<(String, &'static str)> {
-    let (id, flag) = (info.id.0, files.flag());
-    let mut commands = Vec::new();
-    if info.state != CampaignState::Finished {
-        commands.push((
-            format!("pinwise campaign resume {id}{flag}"),
-            "goes on where this campaign was left",
-        ));
-    }
-    if let Some(plan) = files.plan
-        && outcome.advice == Advice::Pin
-    {
-        let plan = quoted(&plan.to_string_lossy());
-        commands.push((format!("pinwise apply {plan} --pid PID"), "re-pins the running program"));
-        commands.push((format!("pinwise run {plan} -- CMD"), "starts it pinned"));
-        commands.push((
-            format!("pinwise export {plan} --to taskset"),
-            "writes the placement for another tool",
-        ));
-    }
-    commands.push((
-        format!("pinwise campaign export {id}{flag}"),
-        "writes every measurement behind this page",
-    ));
-    commands
+    steps
 }

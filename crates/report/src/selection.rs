@@ -10,8 +10,8 @@ use askama::Template;
 use pinwise_campaign::{CampaignInfo, KeptCharacterization};
 use pinwise_measure::Thread;
 use pinwise_placement::{MixOutcome, PlacedMix};
-use pinwise_present::Files;
 use pinwise_present::figures::{self, Scale};
+use pinwise_present::{Files, NextStep};
 use pinwise_topology::{Assignment, SharingTree};
 
 /// Selections that the chart has room for; the table has all.
@@ -52,10 +52,10 @@ pub fn selection_page(
         figure: figure(selection, &scale),
         alone: &selection.alone,
         sharing: characterization.map(|kept| Sharing::of(kept, files)),
-        next: [(
-            format!("pinwise campaign export {}{}", info.id.0, files.flag()),
-            "every measurement",
-        )],
+        next: [NextStep {
+            what: "write every measurement behind this page",
+            command: format!("pinwise campaign export {}{}", info.id.0, files.flag()),
+        }],
         version: env!("CARGO_PKG_VERSION"),
     };
     let charts: Vec<&Chart> = document.figure.chart.iter().collect();
@@ -75,7 +75,7 @@ struct SelectionDocument<'a> {
     figure: Figure,
     alone: &'a [(String, String)],
     sharing: Option<Sharing>,
-    next: [(String, &'static str); 1],
+    next: [NextStep; 1],
     version: &'static str,
 }
 

@@ -5,10 +5,9 @@
 use crate::chart::{Axis, Chart, Ink, Series, Shape, thin};
 use crate::evidence::Evidence;
 use crate::figure::{Figure, Table};
-use crate::page::{EXACT, PREDICTED};
 use pinwise_evt::{Curve, Estimate, Options, Plots, Point, Sample, estimate, plots};
 use pinwise_measure::Unit;
-use pinwise_placement::{Outcome, Question};
+use pinwise_placement::{Bound, Outcome, Question};
 use pinwise_present::figures::{self, Scale};
 
 /// Points of a curve that can be told apart on paper.
@@ -63,13 +62,13 @@ pub(crate) fn figures(
     outcome: &Outcome,
     scale: &Scale,
 ) -> Result<[Figure; 3], String> {
-    if outcome.bound.method == EXACT {
+    if outcome.bound.method == Bound::EXACT {
         return Err(
             "Every assignment was measured, so the best is known and there is no estimate to draw."
                 .to_owned(),
         );
     }
-    if outcome.bound.method == PREDICTED {
+    if outcome.bound.method == Bound::PREDICTED {
         return Err(
             "The bound is by prediction and not by the tail of a sample, so there is no tail to draw.".to_owned()
         );

@@ -6,7 +6,7 @@ use pinwise_campaign::CampaignState;
 use pinwise_evt::Method;
 use pinwise_measure::{Piece, Unit};
 use pinwise_placement::{Advice, DrawnMix, Estimate, MixOutcome, PlacedMix};
-use pinwise_present::Files;
+use pinwise_present::{Files, outcome_text};
 use pinwise_report::{ReportError, Selection, page, selection_page};
 use pinwise_topology::Assignment;
 use serde_json::Value;
@@ -60,7 +60,7 @@ fn the_page_has_every_chart_and_says_in_words_what_they_show() {
     }
     let text = text(&html);
     for said in [
-        "Pin the threads.",
+        "Pin: the best assignment beats the operating system&#39;s own placement.",
         "M packets/s (95 % interval",
         "n = 12",
         "Left to gain at most",
@@ -159,7 +159,10 @@ fn an_unfinished_campaign_with_nothing_measured_is_a_page_too() {
     let html = render(&campaign);
     assert!(ids(&html).is_empty());
     let text = text(&html);
-    assert!(text.contains("Undecided.") && text.contains("pinwise campaign resume 12"), "{text}");
+    assert!(text.contains("Undecided so far:"), "{text}");
+    assert!(text.contains("pinwise campaign resume 12"), "{text}");
+    campaign.info.running = true;
+    assert!(!self::text(&render(&campaign)).contains("campaign resume"), "it is running");
 }
 
 #[test]
@@ -214,6 +217,50 @@ fn the_commands_at_the_end_name_the_files_there_are() {
         !self::text(&render(&campaign)).contains("pinwise apply"),
         "no plan, no command that needs one"
     );
+}
+
+#[test]
+fn a_plan_of_a_simulated_processor_is_not_offered_for_a_real_one() {
+    let mut campaign = campaign(&Plot::default());
+    let files = Files { plan: Some(std::path::Path::new("1.toml")), store: None };
+    let shown = |campaign: &Synthetic| {
+        text(&page(&campaign.info, &campaign.records, &campaign.outcome, files, None).unwrap())
+    };
+    assert!(shown(&campaign).contains("pinwise apply 1.toml"));
+    campaign.info.new.question["subject"] = serde_json::json!({ "simulated": {} });
+    let model = shown(&campaign);
+    assert!(!model.contains("pinwise apply") && !model.contains("pinwise run"), "{model}");
+    assert!(model.contains("pinwise export 1.toml --to FORMAT"), "{model}");
+}
+
+#[test]
+fn the_page_says_the_verdict_and_the_notes_of_the_terminal() {
+    let campaign = campaign(&Plot::default());
+    let said = |advice: Advice, simulated: bool, finished: bool| {
+        let mut info = campaign.info.clone();
+        let outcome = &campaign.outcome;
+        if simulated {
+            info.new.question["subject"] = serde_json::json!({ "simulated": {} });
+        }
+        if !finished {
+            info.state = CampaignState::Stopped;
+        }
+        let notes = vec!["the machine was busy".into()];
+        let outcome = pinwise_placement::Outcome { advice, notes, ..outcome.clone() };
+        let page = page(&info, &campaign.records, &outcome, Files::default(), None).unwrap();
+        let terminal = outcome_text(&info, &outcome, Files::default(), usize::MAX);
+        let first = if simulated { 1 } else { 0 };
+        let verdict = terminal.lines().nth(first).unwrap().to_owned();
+        let note = terminal.lines().nth(first + 1).unwrap().to_owned();
+        assert_eq!(note, "The machine was busy.");
+        let page = text(&page).replace("&#39;", "'");
+        assert!(page.contains(&format!("{verdict} {note}")), "{verdict}: {page}");
+    };
+    for advice in [Advice::Pin, Advice::KeepDefault, Advice::Undecided] {
+        for (simulated, finished) in [(false, true), (true, true), (false, false)] {
+            said(advice, simulated, finished);
+        }
+    }
 }
 
 #[test]
@@ -280,5 +327,8 @@ fn a_program_found_doing_otherwise_than_unpinned_after_qualifies_the_verdict() {
     assert!(!text(&render(&campaign)).contains("As found"));
     campaign.outcome.as_found = Some(found(0.5));
     let text = text(&render(&campaign));
-    assert!(text.contains("against leaving the threads to the operating system. As found, before anything was pinned, the program did 50"), "{text}");
+    assert!(
+        text.contains("placement. As found, before anything was pinned, the program did 50"),
+        "{text}"
+    );
 }

@@ -1,7 +1,8 @@
 use super::*;
-use pinwise_campaign::{CampaignId, Kind, NewCampaign};
+use crate::verdict::budget_for;
+use pinwise_campaign::{CampaignId, CampaignState, Kind, NewCampaign};
 use pinwise_measure::{Thread, Unit, Workload};
-use pinwise_placement::{Drift, Estimate};
+use pinwise_placement::{Advice, Budget, Drift, Estimate};
 use pinwise_topology::{Alike, Assignment, Machine};
 use serde_json::Value;
 use std::path::Path;
@@ -308,7 +309,7 @@ Core 1: free (2,3)
               pinwise apply plans/7.toml --pid PID
             start the program pinned:
               pinwise run plans/7.toml -- CMD
-            say it to taskset, OpenMP, DPDK, systemd, …:
+            write it for taskset, OpenMP, DPDK, systemd, …:
               pinwise export plans/7.toml --to FORMAT
             see every measurement on a page:
               pinwise report 7 --store my.db

@@ -1,0 +1,156 @@
+//! The verdict of a placement, what qualifies it, and what to do next: the same on the terminal and
+//! on the page.
+
+use crate::figures;
+use crate::shell::{Files, quoted};
+use pinwise_campaign::{CampaignInfo, CampaignState};
+use pinwise_placement::{Advice, Budget, Outcome, Question, Search};
+use pinwise_topology::SharingTree;
+use std::fmt;
+use std::time::Duration;
+
+/// What to do, and why: `Pin: the best assignment beats the operating system's own placement.`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// `Pin`, `Keep the default` or `Undecided`.
+    pub heading: &'static str,
+    /// Why: begins small and ends in a full stop.
+    pub reason: String,
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.heading, self.reason)
+    }
+}
+
+/// A command to run next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NextStep {
+    /// What the command does, in the imperative.
+    pub what: &'static str,
+    /// The command, ready to be pasted into a shell.
+    pub command: String,
+}
+
+/// Whether a stored question is about a program on a simulated processor. Then its performances and
+/// times are those of the model.
+pub fn is_simulated(question: &serde_json::Value) -> bool {
+    question.pointer("/subject/simulated").is_some()
+}
+
+/// What qualifies the verdict, in sentences. All outputs (terminal, JSON, page, plan) show exactly
+/// these notes.
+pub fn notes(info: &CampaignInfo, outcome: &Outcome) -> Vec<String> {
+    // A model is in no placement before it is placed.
+    let qualification = outcome.qualification().filter(|_| !is_simulated(&info.new.question));
+    qualification.into_iter().chain(outcome.doubts()).collect()
+}
+
+/// The verdict of `outcome`. A model has no operating system: balanced placements stand for its
+/// default.
+pub fn verdict(info: &CampaignInfo, outcome: &Outcome) -> Verdict {
+    // BlackBox measures few assignments: its verdict covers these alone.
+    let few = outcome.forecast.is_some();
+    let (heading, reason) = match outcome.advice {
+        Advice::Pin if is_simulated(&info.new.question) => (
+            "Pin",
+            "the best assignment beats balanced placements, which are the default of the model.",
+        ),
+        Advice::Pin if outcome.beats_as_found() => {
+            ("Pin", "the best assignment beats the operating system's own placement.")
+        }
+        Advice::Pin => (
+            "Pin",
+            "the best assignment beats the unpinned windows, though not the placement in which the program was found.",
+        ),
+        Advice::KeepDefault if few => (
+            "Keep the default",
+            "none of the assignments measured is better than leaving the threads unpinned.",
+        ),
+        Advice::KeepDefault => {
+            ("Keep the default", "no assignment is better than leaving the threads unpinned.")
+        }
+        Advice::Undecided if outcome.best.is_none() && info.state != CampaignState::Finished => {
+            ("Undecided so far", "no assignment has had fresh windows yet.")
+        }
+        Advice::Undecided if outcome.cost.classes == 0 && outcome.cost.failed > 0 => {
+            ("Undecided", "no assignment could be measured.")
+        }
+        Advice::Undecided if outcome.best.is_none() => {
+            let remedy = enough(info, outcome).unwrap_or_else(|| "raise --budget".to_owned());
+            let reason =
+                format!("the budget ended before an assignment had fresh windows: {remedy}.");
+            return Verdict { heading: "Undecided", reason };
+        }
+        Advice::Undecided if outcome.baseline.is_none() => {
+            ("Undecided", "the program was not measured unpinned.")
+        }
+        Advice::Undecided => {
+            ("Undecided", "the measurements do not tell the best assignment from the default.")
+        }
+    };
+    Verdict { heading, reason: reason.to_owned() }
+}
+
+/// The budget that may suffice if measurements keep taking as long as they did: at least twice the
+/// one that did not.
+fn enough(info: &CampaignInfo, outcome: &Outcome) -> Option<String> {
+    let question: Question = serde_json::from_value(info.new.question.clone()).ok()?;
+    let tree = SharingTree::new(&info.new.machine, info.new.alike);
+    let search = Search::new(&question, &tree, &info.new.workload).ok()?;
+    let each = outcome.cost.time.checked_div(outcome.cost.measurements.try_into().ok()?)?;
+    let enough = search.enough().max(outcome.cost.measurements.saturating_mul(2));
+    // Getting to know the program takes a measurement or more.
+    Some(budget_for(enough, matches!(question.budget, Budget::Time(_)).then_some(each), each))
+}
+
+/// What budget so many measurements take, and so much time each where it is one in time, of which
+/// `spent` goes into getting to know the program.
+pub fn budget_for(measurements: u64, each: Option<Duration>, spent: Duration) -> String {
+    let about = figures::counted(measurements, "measurement");
+    let Some(each) = each else {
+        return format!("a verdict takes at least about {about}: --budget {measurements}");
+    };
+    let seconds = each.as_secs_f64() * measurements as f64 + spent.as_secs_f64();
+    let budget = match seconds {
+        seconds if seconds <= 120.0 => format!("{:.0}s", (seconds / 10.0).ceil() * 10.0),
+        seconds => format!("{:.0}m", (seconds / 60.0).ceil()),
+    };
+    format!(
+        "a verdict takes at least about {about}, {} each: --budget {budget}",
+        figures::duration(each)
+    )
+}
+
+/// What to do with the result, in the order in which it is worth trying.
+pub fn next_steps(info: &CampaignInfo, outcome: &Outcome, files: Files<'_>) -> Vec<NextStep> {
+    let mut steps = Vec::new();
+    if info.state != CampaignState::Finished && !info.running {
+        steps.push(NextStep {
+            what: "go on where the campaign stopped",
+            command: format!("pinwise campaign resume {}{}", info.id.0, files.flag()),
+        });
+    }
+    if let Some(plan) = files.plan
+        && outcome.advice == Advice::Pin
+    {
+        let plan = quoted(&plan.to_string_lossy());
+        // The plan of a simulated processor fits no real machine.
+        if !is_simulated(&info.new.question) {
+            steps.push(NextStep {
+                what: "pin the threads of a running process",
+                command: format!("pinwise apply {plan} --pid PID"),
+            });
+            steps.push(NextStep {
+                what: "start the program pinned",
+                command: format!("pinwise run {plan} -- CMD"),
+            });
+        }
+        steps.push(NextStep {
+            what: "write it for taskset, OpenMP, DPDK, systemd, …",
+            command: format!("pinwise export {plan} --to FORMAT"),
+        });
+    }
+    steps
+}
