@@ -43,10 +43,14 @@ pub struct Step {
 type Pending = Mutex<Option<Result<(Vec<Pace>, Duration), MeasureError>>>;
 
 /// One run: an experiment in a round.
-pub(crate) struct Task {
-    pub(crate) experiment: usize,
-    pub(crate) round: usize,
-    pub(crate) seed: u64,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Task {
+    /// Index into [`Plan::experiments`].
+    pub experiment: usize,
+    /// The round, from 0.
+    pub round: usize,
+    /// The seed of start offsets and memory.
+    pub seed: u64,
 }
 
 impl Plan {
@@ -58,6 +62,25 @@ impl Plan {
     /// Runs of one experiment in a round.
     pub fn runs_of(&self, experiment: &Experiment) -> usize {
         if experiment.stressor.is_none() { ALONE } else { 1 }
+    }
+
+    /// Every run of every round, in the order in which they are begun.
+    pub fn tasks(&self, conditions: Conditions) -> Vec<Task> {
+        let mut random = Random::new(conditions.seed);
+        let mut tasks = Vec::new();
+        for round in 0..conditions.rounds {
+            let mut order: Vec<usize> = Vec::new();
+            for (index, experiment) in self.experiments.iter().enumerate() {
+                order.extend(std::iter::repeat_n(index, self.runs_of(experiment)));
+            }
+            random.shuffle(&mut order);
+            tasks.extend(order.into_iter().map(|experiment| Task {
+                experiment,
+                round,
+                seed: random.bits(),
+            }));
+        }
+        tasks
     }
 }
 
@@ -72,32 +95,27 @@ pub fn execute(
     fingerprint: Fingerprint,
     observe: &(dyn Fn(Step) + Sync),
 ) -> Result<Characterization, MeasureError> {
-    let tasks = tasks(plan, conditions);
+    let tasks = plan.tasks(conditions);
     let results = run_all(bench, plan, &conditions.fame, &tasks, observe)?;
-    let mut runs: Vec<Runs> = vec![vec![Vec::new(); conditions.rounds]; plan.experiments.len()];
-    for (task, (paces, _)) in tasks.iter().zip(results) {
-        runs[task.experiment][task.round].push(paces);
-    }
-    Ok(Characterization::new(bench, plan, conditions, fingerprint, &runs))
+    let paces = tasks.iter().zip(results).map(|(task, (paces, _))| (*task, paces));
+    Ok(Characterization::of(bench, plan, conditions, fingerprint, paces))
 }
 
-/// Every run of every round, in the order in which they are begun.
-fn tasks(plan: &Plan, conditions: Conditions) -> Vec<Task> {
-    let mut random = Random::new(conditions.seed);
-    let mut tasks = Vec::new();
-    for round in 0..conditions.rounds {
-        let mut order: Vec<usize> = Vec::new();
-        for (index, experiment) in plan.experiments.iter().enumerate() {
-            order.extend(std::iter::repeat_n(index, plan.runs_of(experiment)));
+impl Characterization {
+    /// From what every task of `plan` gave.
+    pub fn of(
+        bench: &dyn Bench,
+        plan: &Plan,
+        conditions: Conditions,
+        fingerprint: Fingerprint,
+        paces: impl IntoIterator<Item = (Task, Vec<Pace>)>,
+    ) -> Self {
+        let mut runs: Vec<Runs> = vec![vec![Vec::new(); conditions.rounds]; plan.experiments.len()];
+        for (task, paces) in paces {
+            runs[task.experiment][task.round].push(paces);
         }
-        random.shuffle(&mut order);
-        tasks.extend(order.into_iter().map(|experiment| Task {
-            experiment,
-            round,
-            seed: random.bits(),
-        }));
+        Self::new(bench, plan, conditions, fingerprint, &runs)
     }
-    tasks
 }
 
 /// Runs `tasks`, as many at once as `bench` allows: what each gave, and how long it took. Error:

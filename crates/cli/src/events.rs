@@ -47,10 +47,13 @@ impl Terminal {
 impl Events for Terminal {
     fn take(&mut self, event: Event<'_>) -> io::Result<()> {
         match event {
-            Event::Begun(info) if !self.json => {
-                return output::write_stdout(&place::opening(info));
+            // What is placed where is worth knowing before the answer; the others say it with it.
+            Event::Begun(info) => {
+                let places = !info.new.workload.threads.is_empty();
+                if places && !self.json {
+                    return output::write_stdout(&place::opening(info));
+                }
             }
-            Event::Begun(_) => {}
             Event::Search { number, of, name } => {
                 output::aside(&format!("search {number} of {of}: {name}"));
             }
@@ -68,6 +71,7 @@ impl Events for Terminal {
                     progress.finish();
                 }
             }
+            Event::Outlook(line) => output::aside(line),
             Event::Note(note) => output::aside(&format!("note: {note}")),
         }
         Ok(())

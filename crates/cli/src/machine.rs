@@ -1,11 +1,11 @@
 //! `--machine`: which machine a command is about.
 
-use crate::name::did_you_mean;
 use crate::output::Usage;
 use anyhow::Context as _;
 use clap::Args;
 use clap::builder::{PossibleValue, TypedValueParser};
 use pinwise_jobs::{DESCRIPTION, JobError, Model};
+use pinwise_present::did_you_mean;
 use pinwise_processor::Processor;
 use pinwise_topology::{Machine, Snapshot};
 use std::ffi::OsStr;

@@ -55,23 +55,41 @@ pub(crate) fn no_input(error: io::Error) -> anyhow::Error {
     }
 }
 
+/// That a file which the command line names can be written, before anything is measured.
+pub(crate) fn check(path: &Path) -> anyhow::Result<()> {
+    let there = path.exists();
+    let opened = fs::OpenOptions::new().append(true).create(true).open(path);
+    opened.map_err(|error| not_written(path, &error))?;
+    if !there {
+        // Only whether it can be made was asked.
+        let _ = fs::remove_file(path);
+    }
+    Ok(())
+}
+
 /// Writes a file that the command line names.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    fs::write(path, bytes).map_err(|error| {
-        let path = path.display();
-        match error.kind() {
-            io::ErrorKind::NotFound => {
-                Usage(format!("cannot write {path}: its folder does not exist; make it, or name another file")).into()
-            }
-            io::ErrorKind::IsADirectory => {
-                Usage(format!("cannot write {path}: it is a directory; name a file in it")).into()
-            }
-            io::ErrorKind::PermissionDenied => {
-                anyhow::anyhow!("cannot write {path}: permission denied; name a file in a folder that you may write to")
-            }
-            _ => anyhow::anyhow!("cannot write {path}: {error}; make room, or name another file"),
+    fs::write(path, bytes).map_err(|error| not_written(path, &error))
+}
+
+/// Why a file cannot be written, and what to do.
+fn not_written(path: &Path, error: &io::Error) -> anyhow::Error {
+    let path = path.display();
+    match error.kind() {
+        io::ErrorKind::NotFound => Usage(format!(
+            "cannot write {path}: its folder does not exist; make it, or name another file"
+        ))
+        .into(),
+        io::ErrorKind::IsADirectory => {
+            Usage(format!("cannot write {path}: it is a directory; name a file in it")).into()
         }
-    })
+        io::ErrorKind::PermissionDenied => {
+            anyhow::anyhow!(
+                "cannot write {path}: permission denied; name a file in a folder that you may write to"
+            )
+        }
+        _ => anyhow::anyhow!("cannot write {path}: {error}; make room, or name another file"),
+    }
 }
 
 /// Prints `text` (which ends in a newline) on stdout, for a person: names in it cannot control the

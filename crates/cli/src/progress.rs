@@ -66,12 +66,15 @@ impl Progress {
             true => Scale::new(&self.unit, value).show(value),
             false => "-".into(),
         };
-        let message = format!(
-            "{}, best so far {} (unpinned {})",
-            figures::counted(made, "measurement"),
-            show(self.best),
-            show(self.baseline)
-        );
+        let measurements = figures::counted(made, "measurement");
+        let (best, baseline) = (show(self.best), show(self.baseline));
+        let message = if self.best.is_finite() || self.baseline.is_finite() {
+            format!("{measurements}, best so far {best} (unpinned {baseline})")
+        } else if let Budget::Measurements(all) = self.budget {
+            format!("{measurements} of {}", figures::count(all))
+        } else {
+            measurements
+        };
         self.bar.set_message(one_line(&message).into_owned());
     }
 

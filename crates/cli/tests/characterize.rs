@@ -128,7 +128,7 @@ fn what_is_kept_gives_the_page_again_and_campaigns_on_that_machine_show_it() {
         "--json",
     ];
     json(&pinwise([&place[..], &["--store", &store], &model].concat()));
-    json(&pinwise(["report", "1", "--json", "--store", &store, "-o", &file("campaign.html")]));
+    json(&pinwise(["report", "2", "--json", "--store", &store, "-o", &file("campaign.html")]));
     let campaign = fs::read_to_string(file("campaign.html")).unwrap();
     let heat =
         page.split_once("<table class=\"heat\">").unwrap().1.split_once("</table>").unwrap().0;

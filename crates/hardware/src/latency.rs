@@ -33,6 +33,7 @@ use pinwise_linux::{
 };
 use pinwise_topology::{CpuId, CpuSet, LatencyMatrix, LatencyUnit, Random};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -75,7 +76,7 @@ pub enum LatencyError {
 }
 
 /// The latencies between some contexts.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Latencies {
     /// The contexts, ascending.
     pub contexts: Vec<CpuId>,
@@ -89,7 +90,7 @@ pub struct Latencies {
 }
 
 /// The latency from one context to another.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DirectedLatency {
     /// The writer: the first to touch the pages.
     pub from: CpuId,
@@ -171,14 +172,10 @@ impl Latencies {
         (pairs, direction * 2 * pairs as u32)
     }
 
-    /// Measures between all pairs of `contexts`, one pair after the other. `progress` hears how
-    /// many pairs are done; a set `cancelled` ends it within milliseconds. Threads are this
-    /// function's own: no other affinity changes.
-    pub fn measure(
-        contexts: &CpuSet,
-        cancelled: &AtomicBool,
-        progress: &mut dyn FnMut(usize),
-    ) -> Result<Self, LatencyError> {
+    /// Every pair of `contexts` in both directions, in the order in which they are measured. The
+    /// order of pairs is random, by `seed`: a change of frequency over the run then does not look
+    /// like structure. Error: fewer than two contexts.
+    pub fn order(contexts: &CpuSet, seed: u64) -> Result<Vec<(CpuId, CpuId)>, LatencyError> {
         let contexts: Vec<CpuId> = contexts.iter().collect();
         if contexts.len() < 2 {
             return Err(LatencyError::TooFew(contexts.len()));
@@ -188,20 +185,20 @@ impl Latencies {
             .enumerate()
             .flat_map(|(index, &a)| contexts[index + 1..].iter().map(move |&b| (a, b)))
             .collect();
-        Random::new(1).shuffle(&mut pairs);
-        let (begin, ticks) = (Instant::now(), time_stamp());
-        let mut directions = Vec::with_capacity(2 * pairs.len());
-        for (done, (a, b)) in pairs.into_iter().enumerate() {
-            progress(done);
-            directions.push(direction(a, b, cancelled)?);
-            directions.push(direction(b, a, cancelled)?);
-        }
-        let elapsed = begin.elapsed();
-        let ticks = ticks.zip(time_stamp()).filter(|_| steady_counter());
-        let tsc_ghz =
-            ticks.map(|(first, last)| last.wrapping_sub(first) as f64 / elapsed.as_nanos() as f64);
+        Random::new(seed).shuffle(&mut pairs);
+        Ok(pairs.into_iter().flat_map(|(a, b)| [(a, b), (b, a)]).collect())
+    }
+
+    /// The latencies of these directions, which took `elapsed` to measure.
+    pub fn new(
+        mut directions: Vec<DirectedLatency>,
+        tsc_ghz: Option<f64>,
+        elapsed: Duration,
+    ) -> Self {
         directions.sort_by_key(|direction| (direction.from, direction.to));
-        Ok(Self { contexts, directions, tsc_ghz, elapsed })
+        let contexts: BTreeSet<CpuId> =
+            directions.iter().flat_map(|direction| [direction.from, direction.to]).collect();
+        Self { contexts: contexts.into_iter().collect(), directions, tsc_ghz, elapsed }
     }
 
     /// The medians as a matrix, in nanoseconds. Error: more contexts than a matrix may have.
@@ -227,8 +224,33 @@ fn steady_counter() -> bool {
         .all(|flag| flags.split_whitespace().any(|word| word == *flag))
 }
 
-/// One direction of one pair.
-fn direction(
+/// The time stamp counter, read against the clock: where it does not stop or change (x86), how many
+/// ticks a nanosecond has.
+#[derive(Debug)]
+pub struct TickRate {
+    begin: Instant,
+    ticks: Option<u64>,
+}
+
+impl TickRate {
+    /// From now on.
+    pub fn begin() -> Self {
+        Self { begin: Instant::now(), ticks: time_stamp().filter(|_| steady_counter()) }
+    }
+
+    /// Ticks in a nanosecond until now.
+    pub fn ghz(&self) -> Option<f64> {
+        let (first, last) = self.ticks.zip(time_stamp())?;
+        Some(last.wrapping_sub(first) as f64 / self.begin.elapsed().as_nanos() as f64)
+    }
+}
+
+/// Measures one direction of one pair. A set `cancelled` ends it within milliseconds. Threads are
+/// this function's own: no other affinity changes.
+///
+/// # Errors
+/// A thread cannot run on its context; no thread or memory; cancelled.
+pub fn directed_latency(
     from: CpuId,
     to: CpuId,
     cancelled: &AtomicBool,
@@ -292,6 +314,15 @@ mod tests {
     use super::*;
     use pinwise_linux::sys;
 
+    /// Every direction, one after the other.
+    fn measure(contexts: &CpuSet, cancelled: bool) -> Result<Latencies, LatencyError> {
+        let (ticks, cancelled) = (TickRate::begin(), AtomicBool::new(cancelled));
+        let order = Latencies::order(contexts, 1)?;
+        let measure = |(from, to)| directed_latency(from, to, &cancelled);
+        let directions = order.into_iter().map(measure).collect::<Result<Vec<_>, _>>()?;
+        Ok(Latencies::new(directions, ticks.ghz(), ticks.begin.elapsed()))
+    }
+
     fn two() -> Option<CpuSet> {
         let allowed = sys::affinity(0).unwrap();
         let two: CpuSet = allowed.iter().take(2).collect();
@@ -306,12 +337,8 @@ mod tests {
     fn both_directions_of_a_pair_are_measured_and_nothing_else_is_moved() {
         let Some(two) = two() else { return };
         let before = sys::affinity(0).unwrap();
-        let mut heard = Vec::new();
-        let latencies =
-            Latencies::measure(&two, &AtomicBool::new(false), &mut |done| heard.push(done))
-                .unwrap();
+        let latencies = measure(&two, false).unwrap();
         assert_eq!(sys::affinity(0).unwrap(), before);
-        assert_eq!(heard, [0]);
         let cpus: Vec<CpuId> = two.iter().collect();
         let ends: Vec<(CpuId, CpuId)> =
             latencies.directions.iter().map(|d| (d.from, d.to)).collect();
@@ -346,14 +373,8 @@ mod tests {
 
     #[test]
     fn one_context_is_too_few_and_one_that_is_not_there_is_named() {
-        let measure = |cpus: &str| {
-            Latencies::measure(
-                &CpuSet::parse_list(cpus).unwrap(),
-                &AtomicBool::new(false),
-                &mut |_| {},
-            )
-            .unwrap_err()
-        };
+        let measure =
+            |cpus: &str| self::measure(&CpuSet::parse_list(cpus).unwrap(), false).unwrap_err();
         assert!(matches!(measure("0"), LatencyError::TooFew(1)));
         let first = sys::affinity(0).unwrap().first().unwrap().0;
         // Whichever of the two threads it is, the other does not wait for it.
@@ -367,7 +388,7 @@ mod tests {
     #[test]
     fn a_cancelled_measurement_ends_at_once() {
         let Some(two) = two() else { return };
-        let done = Latencies::measure(&two, &AtomicBool::new(true), &mut |_| {});
+        let done = measure(&two, true);
         assert!(matches!(done, Err(LatencyError::Interrupted)));
     }
 

@@ -8,5 +8,7 @@ pub mod doctor;
 mod latency;
 mod microbenchmark;
 
-pub use latency::{DirectedLatency, Latencies, LatencyError, Quantiles};
+pub use latency::{
+    DirectedLatency, Latencies, LatencyError, Quantiles, TickRate, directed_latency,
+};
 pub use microbenchmark::HostBench;

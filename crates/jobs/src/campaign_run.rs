@@ -8,7 +8,7 @@ use crate::watched::Watched;
 use pinwise_campaign::{
     CampaignId, CampaignInfo, CampaignState, Ending, Record, Store, StoreError, Strategy, run,
 };
-use pinwise_measure::{Met, OtherLoad};
+use pinwise_measure::{Met, OtherLoad, Testbed};
 use pinwise_placement::Budget;
 use pinwise_present::crowded;
 use serde::Serialize;
@@ -32,21 +32,34 @@ pub(crate) fn measure(
     caller: &Caller,
     events: &mut dyn Events,
 ) -> Result<Measured, JobError> {
-    events.take(Event::Measuring { budget, unit: &info.new.unit }).map_err(JobError::Output)?;
     let before = bed.notes();
-    let start = Instant::now();
-    let clock = || start.elapsed();
-    let stop = || caller.interrupt.came();
     let mut watched = Watched::new(bed);
-    let mut unheard = None;
-    let (ending, records) =
-        run(store, info.id, strategy, &mut watched, &clock, &stop, &mut |record| {
-            unheard = events.take(Event::Measured(record)).err().or(unheard.take());
-        })?;
-    events.take(Event::Rested).map_err(JobError::Output)?;
+    let measured = measure_on(store, info, budget, strategy, &mut watched, caller, events)?;
     for note in bed.notes().iter().filter(|note| !before.contains(note)) {
         events.take(Event::Note(note)).map_err(JobError::Output)?;
     }
+    Ok(measured)
+}
+
+/// Runs a campaign's strategy on any testbed.
+pub(crate) fn measure_on(
+    store: &mut Store,
+    info: &CampaignInfo,
+    budget: Budget,
+    strategy: &mut dyn Strategy,
+    testbed: &mut dyn Testbed,
+    caller: &Caller,
+    events: &mut dyn Events,
+) -> Result<Measured, JobError> {
+    events.take(Event::Measuring { budget, unit: &info.new.unit }).map_err(JobError::Output)?;
+    let start = Instant::now();
+    let clock = || start.elapsed();
+    let stop = || caller.interrupt.came();
+    let mut unheard = None;
+    let (ending, records) = run(store, info.id, strategy, testbed, &clock, &stop, &mut |record| {
+        unheard = events.take(Event::Measured(record)).err().or(unheard.take());
+    })?;
+    events.take(Event::Rested).map_err(JobError::Output)?;
     unheard.map_or(Ok(()), |error| Err(JobError::Output(error)))?;
     let notes = disturbances(store, [info.id])?;
     if !matches!(ending, Ending::Finished(_)) {
@@ -57,6 +70,21 @@ pub(crate) fn measure(
     Ok(Measured { ending, records, notes })
 }
 
+/// What the end of a run depends on besides the records.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Ends {
+    /// A real program was measured, whose affinities are restored.
+    pub(crate) restored: bool,
+    /// The metric turned out to be a total, though its name says that it is a rate.
+    pub(crate) total: bool,
+}
+
+impl From<&Bed> for Ends {
+    fn from(bed: &Bed) -> Self {
+        Self { restored: bed.pids().is_some(), total: bed.measures_a_total() }
+    }
+}
+
 /// The one way to end a run. A finished one has the answer that `finish` makes of it, stored as the
 /// campaign's conclusion. One that ended without a measurement leaves no campaign; any other can be
 /// resumed.
@@ -64,10 +92,11 @@ pub(crate) fn conclude<A: Serialize>(
     store: &mut Store,
     id: CampaignId,
     measured: Measured,
-    bed: &Bed,
+    ends: impl Into<Ends>,
     finish: impl FnOnce(&[Record], Vec<String>) -> A,
 ) -> Result<A, JobError> {
     let Measured { ending, records, notes } = measured;
+    let ends = ends.into();
     if let Ending::Finished(_) = ending {
         let answer = finish(&records, notes);
         let conclusion = serde_json::to_value(&answer)?;
@@ -82,10 +111,10 @@ pub(crate) fn conclude<A: Serialize>(
     }
     Err(match ending {
         Ending::Failed(reason) => {
-            let remedy = if bed.measures_a_total() { Remedy::AsCounter } else { Remedy::Resume };
+            let remedy = if ends.total { Remedy::AsCounter } else { Remedy::Resume };
             JobError::Failed(Failure { reason, kept, remedy })
         }
-        _ => JobError::Interrupted(Interruption { kept, restored: bed.pids().is_some() }),
+        _ => JobError::Interrupted(Interruption { kept, restored: ends.restored }),
     })
 }
 

@@ -212,7 +212,7 @@ fn conduct(
     let mut judge = Judge::new(lineup);
     let expected = Budget::Measurements(Judge::measurements(lineup));
     let measured = measure(store, info, expected, &mut judge, bed, caller, events)?;
-    let comparison = conclude(store, info.id, measured, bed, |records, _| {
+    let comparison = conclude(store, info.id, measured, &*bed, |records, _| {
         Comparison::new(lineup, &info.new.unit, records)
     })?;
     let notes = notes(store, info, &compared)?;

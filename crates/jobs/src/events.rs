@@ -32,6 +32,8 @@ pub enum Event<'a> {
     Measured(&'a Record),
     /// Measurements ended.
     Rested,
+    /// What is going to be done, and how long it takes.
+    Outlook(&'a str),
     /// Something to know.
     Note(&'a str),
 }

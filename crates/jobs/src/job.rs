@@ -1,9 +1,11 @@
 //! A question, and who asks it.
 
+use crate::characterize::{self, CharacterizeAnswer, CharacterizeRequest};
 use crate::compare::{self, CompareAnswer, CompareRequest};
 use crate::error::JobError;
 use crate::events::Events;
 use crate::interrupt::Interrupt;
+use crate::latency::{self, LatencyAnswer, LatencyRequest};
 use crate::place::{self, PlaceAnswer, PlaceRequest};
 use crate::request::SelectRequest;
 use crate::select::{self, SelectAnswer};
@@ -19,6 +21,10 @@ pub enum Job {
     Compare(Box<CompareRequest>),
     /// Which of the ready programs run together.
     Select(Box<SelectRequest>),
+    /// What programs on shared hardware do to each other.
+    Characterize(Box<CharacterizeRequest>),
+    /// How far the contexts of this machine are apart.
+    Latency(LatencyRequest),
 }
 
 /// What came of a question.
@@ -30,6 +36,10 @@ pub enum Answer {
     Compare(Box<CompareAnswer>),
     /// Of [`Job::Select`].
     Select(Box<SelectAnswer>),
+    /// Of [`Job::Characterize`].
+    Characterize(Box<CharacterizeAnswer>),
+    /// Of [`Job::Latency`].
+    Latency(Box<LatencyAnswer>),
 }
 
 /// Who asks.
@@ -77,6 +87,12 @@ pub fn run(
         Job::Select(request) => {
             select::run(*request, caller, store, events).map(Box::new).map(Answer::Select)
         }
+        Job::Characterize(request) => characterize::run(*request, caller, store, events)
+            .map(Box::new)
+            .map(Answer::Characterize),
+        Job::Latency(request) => {
+            latency::run(request, caller, store, events).map(Box::new).map(Answer::Latency)
+        }
     }
 }
 
@@ -100,6 +116,12 @@ pub fn resume(
         Kind::Select => {
             select::resume(&info, caller, store, events).map(Box::new).map(Answer::Select)
         }
+        Kind::Characterize => characterize::resume(&info, caller, store, events)
+            .map(Box::new)
+            .map(Answer::Characterize),
+        Kind::Latency => {
+            latency::resume(&info, caller, store, events).map(Box::new).map(Answer::Latency)
+        }
         kind => Err(unanswered(&info, kind)),
     }
 }
@@ -114,6 +136,10 @@ pub fn answer(id: CampaignId, caller: &Caller, store: &Store) -> Result<Answer, 
         Kind::Place => place::answer(caller, store, &info).map(Box::new).map(Answer::Place),
         Kind::Compare => compare::answer(store, &info).map(Box::new).map(Answer::Compare),
         Kind::Select => select::answer(store, &info).map(Box::new).map(Answer::Select),
+        Kind::Characterize => {
+            characterize::answer(store, &info).map(Box::new).map(Answer::Characterize)
+        }
+        Kind::Latency => latency::answer(store, &info).map(Box::new).map(Answer::Latency),
         kind => Err(unanswered(&info, kind)),
     }
 }

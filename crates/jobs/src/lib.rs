@@ -14,12 +14,14 @@
 
 mod bed;
 mod campaign_run;
+mod characterize;
 mod compare;
 mod error;
 mod events;
 mod instances;
 mod interrupt;
 mod job;
+mod latency;
 mod model;
 mod place;
 mod plan_file;
@@ -29,11 +31,13 @@ mod watched;
 
 pub use bed::{Bed, allowed_machine, open, scope, simulated, virtual_time};
 pub use campaign_run::disturbances;
+pub use characterize::{CharacterizeAnswer, CharacterizeRequest, STRESSORS};
 pub use compare::{CompareAnswer, CompareRequest, Compared};
 pub use error::{Failure, Interruption, JobError, Kept, Remedy};
 pub use events::{Event, Events, Silent};
 pub use interrupt::Interrupt;
 pub use job::{Answer, Caller, Job, answer, resume, run};
+pub use latency::{LatencyAnswer, LatencyRequest};
 pub use model::{DESCRIPTION, Model};
 pub use place::{
     Outlook, PROFILING, PlaceAnswer, PlaceRequest, STARTING, StoredSearch, decide_core_local,

@@ -276,7 +276,7 @@ pub(crate) fn search_stored(
     events: &mut dyn Events,
 ) -> Result<Outcome, JobError> {
     let measured = measure(store, info, question.budget, &mut search, bed, caller, events)?;
-    conclude(store, info.id, measured, bed, |records, notes| Outcome {
+    conclude(store, info.id, measured, &*bed, |records, notes| Outcome {
         notes,
         ..search.outcome(&info.new.unit, records, None)
     })

@@ -9,6 +9,7 @@
 
 mod comparison;
 mod drawing;
+mod name;
 mod other_load;
 mod outcome;
 mod outline;
@@ -19,6 +20,7 @@ mod verdict;
 
 pub use comparison::{against, caveat, loses, lost, standing};
 pub use drawing::draw_assignment;
+pub use name::did_you_mean;
 pub use other_load::{beside, crowd, crowded};
 pub use outcome::{bound_text, certified, gap_text, outcome_text};
 pub use outline::{Entry, Outline, runs};

@@ -2,7 +2,7 @@
 
 mod export;
 
-use crate::command::place;
+use crate::command::{characterize, latency, place};
 use crate::comparison;
 use crate::events::{self, Terminal};
 use crate::output::{self, Usage, print, print_data, print_json};
@@ -13,8 +13,9 @@ use comfy_table::{Table, presets};
 use export::Format;
 use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Kind, Listing, Store, StoreError};
 use pinwise_jobs::{Answer, Caller};
+use pinwise_placement::Advice;
 use pinwise_present::{figures, one_line};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -141,6 +142,7 @@ struct Listed {
     id: CampaignId,
     kind: Kind,
     parent: Option<CampaignId>,
+    verdict: Option<Advice>,
     started: i64,
     state: &'static str,
     measurements: u64,
@@ -161,6 +163,7 @@ impl Listed {
             id: info.id,
             kind: info.new.kind,
             parent,
+            verdict: verdict(&info),
             started: info.started,
             state: state(&info),
             part_of: parent
@@ -177,6 +180,14 @@ impl Listed {
             command: info.new.command,
         }
     }
+}
+
+/// What a placement that has finished advises.
+fn verdict(info: &CampaignInfo) -> Option<Advice> {
+    if info.new.kind != Kind::Place {
+        return None;
+    }
+    Advice::deserialize(info.conclusion.as_ref()?.get("advice")?).ok()
 }
 
 /// Of which kind a campaign is a part, by its command. Versions before this one stored no parents.
@@ -242,6 +253,7 @@ fn table(campaigns: Vec<Listed>) -> String {
         "MEASUREMENTS",
         "THREADS",
         "PART OF",
+        "VERDICT",
         "WORKLOAD",
     ]);
     for campaign in campaigns {
@@ -253,6 +265,13 @@ fn table(campaigns: Vec<Listed>) -> String {
             campaign.measurements.to_string(),
             campaign.threads.to_string(),
             campaign.part_of.unwrap_or("-").to_owned(),
+            match campaign.verdict {
+                Some(Advice::Pin) => "pin",
+                Some(Advice::KeepDefault) => "keep the default",
+                Some(Advice::Undecided) => "undecided",
+                None => "-",
+            }
+            .to_owned(),
             one_line(&campaign.workload).into_owned(),
         ]);
     }
@@ -302,5 +321,7 @@ fn tell(store: &Store, answer: &Answer, one: &One) -> anyhow::Result<()> {
         Answer::Place(answer) => place::tell(answer, named, one.json),
         Answer::Compare(answer) => comparison::print(store, answer, named, one.json),
         Answer::Select(answer) => selection::print(answer, named, one.json),
+        Answer::Characterize(answer) => characterize::tell(store, answer, None, one.json),
+        Answer::Latency(answer) => latency::tell(answer, one.json),
     }
 }

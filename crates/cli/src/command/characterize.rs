@@ -2,28 +2,20 @@
 
 mod text;
 
+use crate::events::{self, Terminal};
 use crate::machine::Simulated;
-use crate::name::did_you_mean;
 use crate::number::whole;
-use crate::output::{self, Interrupted, Usage};
+use crate::output::{self, Usage};
 use crate::store::StoreArguments;
 use clap::Args;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use pinwise_characterization::{
-    Characterization, Conditions, Plan, PlanError, Reference, estimate, execute,
-};
-use pinwise_hardware::HostBench;
-use pinwise_measure::{Bench, Fame, MeasureError};
+use pinwise_campaign::Store;
+use pinwise_characterization::{Characterization, Conditions};
+use pinwise_jobs::{Answer, CharacterizeAnswer, CharacterizeRequest, Job, STRESSORS};
+use pinwise_measure::Fame;
 use pinwise_present::figures;
-use pinwise_processor::ModelBench;
-use pinwise_topology::Fingerprint;
 use serde::Serialize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-
-/// Stressors on other cores, unless fewer or more are asked for: what comes of many is seen by
-/// then.
-const STRESSORS: u16 = 8;
 
 /// Measure what programs on shared hardware do to each other, level by level
 ///
@@ -47,7 +39,7 @@ pub(crate) struct Characterize {
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     benchmarks: Vec<String>,
     /// At most N stressors on other cores
-    #[arg(long, value_name = "N", default_value_t = STRESSORS, value_parser = whole::<u16>(1..=1024))]
+    #[arg(long, value_name = "N", default_value_t = STRESSORS as u16, value_parser = whole::<u16>(1..=1024))]
     stressors: u16,
     /// How often everything is measured; intervals need 2 [default: 3 on this machine, 1 on a
     /// model]
@@ -69,175 +61,105 @@ pub(crate) struct Characterize {
     json: bool,
 }
 
+/// The JSON document.
+#[derive(Serialize)]
+struct Document<'a> {
+    /// The campaign that measured it.
+    campaign: i64,
+    #[serde(flatten)]
+    characterization: &'a Characterization,
+    /// How long it took in all, what a core gets of its caches included. `None` where it is read
+    /// from the store.
+    seconds: Option<f64>,
+    /// The file it is kept in.
+    store: PathBuf,
+    /// Its number there.
+    id: i64,
+    /// Why nothing is decided by it, if so.
+    excerpt: Option<&'a str>,
+}
+
+impl Characterize {
+    fn request(&self) -> Result<CharacterizeRequest, Usage> {
+        let model = match self.machine.as_str() {
+            "host" => None,
+            name => Some(Simulated::named(name, "characterize")?),
+        };
+        let default = if model.is_none() { 3 } else { 1 };
+        Ok(CharacterizeRequest {
+            model,
+            benchmarks: self.benchmarks.clone(),
+            stressors: usize::from(self.stressors),
+            conditions: Conditions {
+                fame: Fame { maiv: self.maiv, ..Fame::default() },
+                rounds: self.rounds.map_or(default, usize::from),
+                seed: self.seed,
+            },
+            working_sets: None,
+        })
+    }
+
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let begin = Instant::now();
+        let request = self.request()?;
+        if let Some(file) = &self.html {
+            output::check(file)?;
+        }
+        let caller = events::caller(self.store.named())?;
+        // A store that cannot be used is found out before, not after.
+        let mut store = self.store.open()?;
+        let job = Job::Characterize(Box::new(request));
+        let answer = pinwise_jobs::run(job, &caller, &mut store, &mut Terminal::new(self.json))
+            .map_err(|error| events::explained(error, &caller, &store))?;
+        let Answer::Characterize(answer) = answer else { return Ok(()) };
+        tell(&store, &answer, Some(begin.elapsed()), self.json)?;
+        let (Some(file), Some(kept)) = (&self.html, &answer.kept) else { return Ok(()) };
+        output::write(file, pinwise_report::characterization_page(kept)?.as_bytes())
+    }
+}
+
+/// Prints what a campaign found; `took` where it was measured just now.
+pub(crate) fn tell(
+    store: &Store,
+    answer: &CharacterizeAnswer,
+    took: Option<Duration>,
+    json: bool,
+) -> anyhow::Result<()> {
+    let CharacterizeAnswer { campaign, kept, runs, excerpt } = answer;
+    let Some(kept) = kept else {
+        anyhow::bail!(
+            "campaign {} is not complete: {} are stored; go on with: pinwise campaign resume {}",
+            campaign.id.0,
+            figures::counted(*runs, "run"),
+            campaign.id.0
+        );
+    };
+    if let Some(why) = excerpt {
+        output::aside(&format!("note: place does not decide by it: {why}"));
+    }
+    if json {
+        return output::print_json(&Document {
+            campaign: campaign.id.0,
+            characterization: &kept.characterization,
+            seconds: took.map(|took| took.as_secs_f64()),
+            store: store.path().to_owned(),
+            id: kept.id,
+            excerpt: excerpt.as_deref(),
+        });
+    }
+    if let Some(took) = took {
+        let path: &Path = store.path();
+        output::aside(&format!("took {}, stored in {}", figures::duration(took), path.display()));
+    }
+    output::print(&text::text(&kept.characterization))
+}
+
 fn maiv(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>();
     match number {
         Ok(percent) if percent > 0.0 && percent < 100.0 => Ok(percent / 100.0),
         _ => Err("expected a percentage between 0 and 100, such as 1%".into()),
     }
-}
-
-/// The JSON document.
-#[derive(Serialize)]
-struct Document<'a> {
-    #[serde(flatten)]
-    characterization: &'a Characterization,
-    /// How long it took in all, what a core gets of its caches included.
-    seconds: f64,
-    /// The file it is kept in.
-    store: PathBuf,
-    /// Its number there.
-    id: i64,
-    /// Why nothing is decided by it, if so.
-    excerpt: Option<String>,
-}
-
-impl Characterize {
-    fn plan(&self, bench: &dyn Bench) -> Result<Plan, Usage> {
-        Plan::new(
-            bench.machine(),
-            bench.benchmarks(),
-            &self.benchmarks,
-            usize::from(self.stressors),
-        )
-        .map_err(|error| {
-            let known = bench.benchmarks().iter().map(|benchmark| benchmark.name.as_str());
-            match &error {
-                PlanError::Unknown { name, .. } => {
-                    Usage(format!("{error}{}", did_you_mean(name, known)))
-                }
-                PlanError::NoContexts => Usage(error.to_string()),
-            }
-        })
-    }
-
-    pub(crate) fn run(self) -> anyhow::Result<()> {
-        let interrupt = crate::events::listen()?;
-        let begin = Instant::now();
-        let (bench, fingerprint): (Box<dyn Bench>, Fingerprint) = match self.machine.as_str() {
-            "host" => {
-                let machine = pinwise_linux::machine()?;
-                let fingerprint = pinwise_linux::fingerprint(&machine);
-                let mut bench = HostBench::new(machine, interrupt.flag())?;
-                // A misspelt name is told before anything is measured.
-                self.plan(&bench)?;
-                output::aside("looking at what a core gets of its caches");
-                bench.look_at_caches().map_err(stopped)?;
-                (Box::new(bench), fingerprint)
-            }
-            name => {
-                let model = Simulated::named(name, "characterize")?;
-                let bench = ModelBench::new(model.processor()?, interrupt.flag());
-                let fingerprint = Fingerprint::of(bench.machine());
-                (Box::new(bench), fingerprint)
-            }
-        };
-        let plan = self.plan(&*bench)?;
-        // A store that cannot be used is found out before, not after.
-        let mut store = self.store.open()?;
-        let default = if self.machine == "host" { 3 } else { 1 };
-        let conditions = Conditions {
-            fame: Fame { maiv: self.maiv, ..Fame::default() },
-            rounds: self.rounds.map_or(default, usize::from),
-            seed: self.seed,
-        };
-        announce(&*bench, &plan, &conditions)?;
-        let characterization = measure(&*bench, &plan, conditions, fingerprint).map_err(stopped)?;
-        let seconds = begin.elapsed().as_secs_f64();
-        let excerpt = self.excerpt(&plan, &*bench, &characterization);
-        let kept = store.keep_characterization(characterization, excerpt.is_none())?;
-        if let Some(why) = &excerpt {
-            output::aside(&format!("place does not go by it: {why}"));
-        }
-        if let Some(file) = &self.html {
-            let page = pinwise_report::characterization_page(&kept)?;
-            output::write(file, page.as_bytes())?;
-        }
-        if self.json {
-            let store = store.path().to_owned();
-            let (id, characterization) = (kept.id, &kept.characterization);
-            return output::print_json(&Document { characterization, seconds, store, id, excerpt });
-        }
-        output::aside(&format!(
-            "took {}, kept in {}",
-            figures::duration(Duration::from_secs_f64(seconds)),
-            store.path().display()
-        ));
-        output::print(&text::text(&kept.characterization))
-    }
-
-    /// Why nothing is to be decided by what was found, if so.
-    fn excerpt(&self, plan: &Plan, bench: &dyn Bench, found: &Characterization) -> Option<String> {
-        if plan.benchmarks.len() < bench.benchmarks().len() {
-            return Some("only some of the benchmarks took part".into());
-        }
-        if self.stressors < STRESSORS {
-            return Some(format!("fewer than {STRESSORS} stressors ran on other cores"));
-        }
-        let share = || figures::percent(found.noise.share);
-        found
-            .noise
-            .busy()
-            .then(|| format!("programs had their contexts for {} of the time", share()))
-    }
-}
-
-/// Why it was not measured.
-fn stopped(error: MeasureError) -> anyhow::Error {
-    if error.interrupted {
-        return Interrupted("interrupted: nothing was changed, nothing was kept".into()).into();
-    }
-    error.into()
-}
-
-/// Says what there is to do, what is absent, and how long it takes.
-fn announce(bench: &dyn Bench, plan: &Plan, conditions: &Conditions) -> anyhow::Result<()> {
-    let runs = plan.runs(conditions.rounds);
-    let names: Vec<&str> = plan
-        .references
-        .iter()
-        .flat_map(|reference: &Reference| &reference.levels)
-        .map(|level| level.name.as_str())
-        .collect();
-    let levels = if names.is_empty() {
-        "no sharing level".to_owned()
-    } else {
-        format!("levels {}", names.join(", "))
-    };
-    let sets = plan.experiments.len();
-    output::aside(&format!(
-        "{}: {levels}; {} benchmarks, {sets} sets of programs, {runs} runs in {} round{}",
-        bench.machine().name,
-        plan.benchmarks.len(),
-        conditions.rounds,
-        if conditions.rounds == 1 { "" } else { "s" }
-    ));
-    let all = estimate(bench, plan, conditions).map_err(stopped)?;
-    output::aside(&format!(
-        "about {}; it is kept when it is complete: Ctrl-C keeps nothing of it",
-        figures::duration(all)
-    ));
-    Ok(())
-}
-
-fn measure(
-    bench: &dyn Bench,
-    plan: &Plan,
-    conditions: Conditions,
-    fingerprint: Fingerprint,
-) -> Result<Characterization, pinwise_measure::MeasureError> {
-    let runs = plan.runs(conditions.rounds) as u64;
-    // Redrawn at most four times a second: drawing costs time on the machine under test.
-    let bar = ProgressBar::with_draw_target(Some(runs), ProgressDrawTarget::stderr_with_hz(4));
-    if let Ok(style) =
-        ProgressStyle::with_template("[{elapsed_precise}] {bar:24} {pos} of {len} runs, {eta} left")
-    {
-        bar.set_style(style);
-    }
-    let result =
-        execute(bench, plan, conditions, fingerprint, &|step| bar.set_position(step.done as u64));
-    bar.finish_and_clear();
-    result
 }
 
 #[cfg(test)]

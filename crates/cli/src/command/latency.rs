@@ -5,11 +5,12 @@ mod map;
 mod source;
 mod text;
 
+use crate::events::{self, Terminal};
 use crate::machine::MachineArgument;
-use crate::output::{self, Interrupted, Usage};
+use crate::output::{self, Usage};
 use clap::Args;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use pinwise_hardware::{Latencies, LatencyError, Quantiles};
+use pinwise_jobs::{Answer, Job, LatencyAnswer, LatencyRequest};
 use pinwise_present::figures;
 use pinwise_topology::{
     CpuId, CpuSet, DeclaredGroups, Difference, DomainKind, HeaderCheck, LatencyClass,
@@ -49,6 +50,8 @@ pub(crate) struct Latency {
     /// Write a page with the matrix as a heat map to FILE as well
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    #[command(flatten)]
+    store: crate::store::StoreArguments,
     /// Print one JSON document
     #[arg(long)]
     json: bool,
@@ -57,6 +60,9 @@ pub(crate) struct Latency {
 /// The JSON document. What a file may lack has a default: [`Source`] reads it back.
 #[derive(Serialize, Deserialize)]
 struct Document {
+    /// The campaign that measured them.
+    #[serde(default)]
+    campaign: Option<i64>,
     /// Whose latencies they are.
     name: String,
     unit: LatencyUnit,
@@ -120,39 +126,19 @@ struct Pair {
 impl Latency {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let declared = self.declared()?;
-        let mut document = match &self.from {
+        if let Some(file) = &self.html {
+            output::check(file)?;
+        }
+        let document = match &self.from {
             Some(path) => Source::read(path)?.document(),
             None => self.measure(declared.as_ref())?,
         };
-        let matrix = document.latencies()?;
-        let levels = LatencyLevels::of(&matrix);
-        if let Some(machine) = &declared {
-            document.compare(LatencyComparison::new(&matrix, &levels, machine));
+        let shown = Shown::new(document, declared.as_ref())?;
+        shown.print(self.json)?;
+        match &self.html {
+            Some(file) => output::write(file, shown.page()?.as_bytes()),
+            None => Ok(()),
         }
-        if let Some(file) = &self.html {
-            let declared: Vec<&[DomainKind]> = document
-                .levels
-                .iter()
-                .map(|level| level.declared.as_slice())
-                .filter(|_| declared.is_some())
-                .collect();
-            let sentences = text::sentences(&document);
-            let page = pinwise_report::latency_page(
-                &document.name,
-                &matrix,
-                &levels,
-                &declared,
-                &sentences,
-            )?;
-            output::write(file, page.as_bytes())?;
-        }
-        if self.json {
-            return output::print_json(&document);
-        }
-        let colour = std::io::stdout().is_terminal()
-            && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
-            && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
-        output::print_exact(&text::text(&document, &levels, output::width(), colour))
     }
 
     /// The machine that declares levels to compare with.
@@ -198,7 +184,6 @@ impl Latency {
         if contexts.len() < 2 {
             return Err(Usage(LatencyError::TooFew(contexts.len()).to_string()).into());
         }
-        let interrupt = crate::events::listen()?;
         let (pairs, time) = Latencies::estimate(contexts.len());
         let plural = if pairs == 1 { "" } else { "s" };
         let cost = figures::duration(time);
@@ -206,28 +191,70 @@ impl Latency {
             "{} contexts, {pairs} pair{plural}, both directions: about {cost}",
             contexts.len()
         ));
-        // Redrawn at most four times a second: drawing costs time on the machine under test.
-        let bar = ProgressBar::with_draw_target(
-            Some(pairs as u64),
-            ProgressDrawTarget::stderr_with_hz(4),
-        );
-        if let Ok(style) =
-            ProgressStyle::with_template("[{elapsed_precise}] {bar:24} {pos} of {len} pairs")
-        {
-            bar.set_style(style);
-        }
-        let measured = Latencies::measure(&contexts, &interrupt.flag(), &mut |done| {
-            bar.set_position(done as u64)
-        });
-        bar.finish_and_clear();
-        match measured {
-            Ok(measured) => Document::measured(host.name, &measured),
-            Err(LatencyError::Interrupted) => {
-                Err(Interrupted("interrupted: nothing was changed".into()).into())
-            }
-            Err(error) => Err(error.into()),
-        }
+        let caller = events::caller(self.store.named())?;
+        let mut store = self.store.open()?;
+        let job = Job::Latency(LatencyRequest { contexts });
+        let answer = pinwise_jobs::run(job, &caller, &mut store, &mut Terminal::new(self.json))
+            .map_err(|error| events::explained(error, &caller, &store))?;
+        let Answer::Latency(answer) = answer else { anyhow::bail!("no latencies came") };
+        Document::measured(host.name, &answer)
     }
+}
+
+/// Latencies, with what follows from them.
+struct Shown {
+    document: Document,
+    matrix: LatencyMatrix,
+    levels: LatencyLevels,
+    /// Whether a machine declares levels.
+    declared: bool,
+}
+
+impl Shown {
+    fn new(mut document: Document, declared: Option<&Machine>) -> anyhow::Result<Self> {
+        let matrix = document.latencies()?;
+        let levels = LatencyLevels::of(&matrix);
+        if let Some(machine) = declared {
+            document.compare(LatencyComparison::new(&matrix, &levels, machine));
+        }
+        Ok(Self { document, matrix, levels, declared: declared.is_some() })
+    }
+
+    fn print(&self, json: bool) -> anyhow::Result<()> {
+        if json {
+            return output::print_json(&self.document);
+        }
+        let colour = std::io::stdout().is_terminal()
+            && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+            && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
+        output::print_exact(&text::text(&self.document, &self.levels, output::width(), colour))
+    }
+
+    fn page(&self) -> anyhow::Result<String> {
+        let Self { document, matrix, levels, .. } = self;
+        let declared = document.levels.iter().map(|level| level.declared.as_slice());
+        let declared: Vec<&[DomainKind]> = declared.filter(|_| self.declared).collect();
+        let sentences = text::sentences(document);
+        Ok(pinwise_report::latency_page(&document.name, matrix, levels, &declared, &sentences)?)
+    }
+}
+
+fn of_campaign(answer: &LatencyAnswer) -> anyhow::Result<Shown> {
+    let machine = &answer.campaign.new.machine;
+    if answer.latencies.contexts.len() < 2 {
+        anyhow::bail!("campaign {} has no latency yet", answer.campaign.id.0);
+    }
+    Shown::new(Document::measured(machine.name.clone(), answer)?, Some(machine))
+}
+
+/// Prints what a campaign measured.
+pub(crate) fn tell(answer: &LatencyAnswer, json: bool) -> anyhow::Result<()> {
+    of_campaign(answer)?.print(json)
+}
+
+/// The page of what a campaign measured.
+pub(crate) fn page(answer: &LatencyAnswer) -> anyhow::Result<String> {
+    of_campaign(answer)?.page()
 }
 
 impl Document {
@@ -245,6 +272,7 @@ impl Document {
             difference: None,
         });
         Self {
+            campaign: None,
             name,
             unit: matrix.unit(),
             contexts: matrix.contexts().to_vec(),
@@ -264,8 +292,10 @@ impl Document {
     }
 
     /// What was measured on a machine.
-    fn measured(name: String, latencies: &Latencies) -> anyhow::Result<Self> {
+    fn measured(name: String, answer: &LatencyAnswer) -> anyhow::Result<Self> {
+        let latencies = &answer.latencies;
         let mut document = Self::new(name, &latencies.matrix()?);
+        document.campaign = Some(answer.campaign.id.0);
         document.tsc_ghz = latencies.tsc_ghz;
         document.seconds = Some(latencies.elapsed.as_secs_f64());
         let pairs = latencies.directions.iter().filter_map(|direction| {

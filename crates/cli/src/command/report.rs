@@ -3,6 +3,7 @@
 mod machine;
 
 use crate::command::campaign::{self, Id};
+use crate::command::latency;
 use crate::comparison;
 use crate::events;
 use crate::output;
@@ -89,6 +90,14 @@ impl Report {
         let page = match &answer {
             Answer::Compare(answer) => comparison::page(&store, answer, files, characterization)?,
             Answer::Select(answer) => selection::page(answer, files, characterization)?,
+            Answer::Latency(answer) => latency::page(answer)?,
+            Answer::Characterize(answer) => match &answer.kept {
+                Some(kept) => pinwise_report::characterization_page(kept)?,
+                None => anyhow::bail!(
+                    "campaign {id} is not complete, and has no page yet; go on with: pinwise \
+                     campaign resume {id}"
+                ),
+            },
             Answer::Place(answer) => {
                 pinwise_report::page(&info, &records, &answer.outcome, files, characterization)?
             }

@@ -75,12 +75,16 @@ impl HostBench {
                 format!("cannot look at the caches of CPU {}: {error}", first.0),
             ),
         })?;
-        let found = curve::working_sets(&self.machine, first, curve);
-        self.footprint = footprint.fitted(&found);
-        (self.benchmarks, self.programs) =
-            programs(&self.machine, first, self.footprint).into_iter().unzip();
-        self.working_sets = Some(found);
+        self.know_caches(curve::working_sets(&self.machine, first, curve));
         Ok(())
+    }
+
+    /// As [`HostBench::look_at_caches`], with what an earlier look found.
+    pub fn know_caches(&mut self, found: WorkingSets) {
+        self.footprint = self.footprint.fitted(&found);
+        (self.benchmarks, self.programs) =
+            programs(&self.machine, self.leaves[0], self.footprint).into_iter().unzip();
+        self.working_sets = Some(found);
     }
 
     /// Bytes that each benchmark walks over, in their order; 0 for arithmetic.

@@ -18,6 +18,7 @@ pub(super) enum Source {
     Csv(String, LatencyMatrix),
     /// What is kept of an earlier document; the rest follows from it.
     Json {
+        campaign: Option<i64>,
         name: String,
         matrix: LatencyMatrix,
         pairs: Vec<Pair>,
@@ -49,8 +50,8 @@ impl Source {
                     format!("{error}; expected what 'pinwise latency --json' prints")
                 })?;
                 let matrix = document.latencies().map_err(told)?;
-                let Document { name, pairs, tsc_ghz, seconds, warnings, .. } = document;
-                Ok(Self::Json { name, matrix, pairs, tsc_ghz, seconds, warnings })
+                let Document { campaign, name, pairs, tsc_ghz, seconds, warnings, .. } = document;
+                Ok(Self::Json { campaign, name, matrix, pairs, tsc_ghz, seconds, warnings })
             }
             _ => Ok(Self::Csv(name, LatencyMatrix::from_csv(text).map_err(told)?)),
         }
@@ -67,9 +68,14 @@ impl Source {
                 document
             }
             Self::Csv(name, matrix) => Document::new(name, &matrix),
-            Self::Json { name, matrix, pairs, tsc_ghz, seconds, warnings } => {
-                Document { pairs, tsc_ghz, seconds, warnings, ..Document::new(name, &matrix) }
-            }
+            Self::Json { campaign, name, matrix, pairs, tsc_ghz, seconds, warnings } => Document {
+                campaign,
+                pairs,
+                tsc_ghz,
+                seconds,
+                warnings,
+                ..Document::new(name, &matrix)
+            },
         }
     }
 }

@@ -1,0 +1,393 @@
+//! What programs on shared hardware do to each other.
+
+use crate::campaign_run::{Ends, conclude, measure_on};
+use crate::error::JobError;
+use crate::events::{Event, Events};
+use crate::job::Caller;
+use crate::model::Model;
+use crate::place::unreadable;
+use pinwise_campaign::{
+    CampaignInfo, CampaignState, KeptCharacterization, Kind, NewCampaign, Purpose, Record, Step,
+    Store, Strategy, TRIES, Trial,
+};
+use pinwise_characterization::{
+    Characterization, Conditions, Plan, PlanError, Reference, Task, estimate,
+};
+use pinwise_hardware::HostBench;
+use pinwise_measure::{
+    Bench, Detail, Effort, Fame, MeasureError, Measurement, Pace, Retry, Seating, Setting, Testbed,
+    Time, Unit, WorkingSets, Workload,
+};
+use pinwise_placement::Budget;
+use pinwise_present::{did_you_mean, figures};
+use pinwise_processor::ModelBench;
+use pinwise_topology::{Alike, Fingerprint, Machine};
+use serde::{Deserialize, Serialize};
+use std::time::Instant;
+
+/// Stressors on other cores, unless fewer or more are asked for: what comes of many shows by then.
+pub const STRESSORS: usize = 8;
+
+/// What programs on shared hardware do to each other: the question.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CharacterizeRequest {
+    /// A simulated processor. `None`: this machine.
+    #[serde(default, flatten, skip_serializing_if = "Option::is_none")]
+    pub model: Option<Model>,
+    /// Only these benchmarks. Empty: all.
+    pub benchmarks: Vec<String>,
+    /// At most so many stressors on other cores.
+    pub stressors: usize,
+    /// How it is measured.
+    pub conditions: Conditions,
+    /// What the first core gets of its caches, on this machine. Looked at before anything else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub working_sets: Option<WorkingSets>,
+}
+
+/// What programs on shared hardware do to each other.
+#[derive(Clone, Debug)]
+pub struct CharacterizeAnswer {
+    /// The campaign.
+    pub campaign: CampaignInfo,
+    /// The characterization, as it is in the store. `None`: it is not complete.
+    pub kept: Option<KeptCharacterization>,
+    /// Runs in all.
+    pub runs: u64,
+    /// Why nothing is decided by it, if so.
+    pub excerpt: Option<String>,
+}
+
+/// The conclusion of a campaign of this kind.
+#[derive(Serialize, Deserialize)]
+struct Conclusion {
+    characterization: Characterization,
+    excerpt: Option<String>,
+}
+
+pub(crate) fn run(
+    mut request: CharacterizeRequest,
+    caller: &Caller,
+    store: &mut Store,
+    events: &mut dyn Events,
+) -> Result<CharacterizeAnswer, JobError> {
+    if request.model.is_none() {
+        let mut bench = host(caller)?;
+        // A misspelt name is found before anything is measured.
+        plan(&request, &bench)?;
+        outlook(events, "looking at what a core gets of its caches")?;
+        bench.look_at_caches().map_err(|error| stopped(&error))?;
+        request.working_sets = bench.working_sets().cloned();
+    }
+    let bench = open(&request, caller)?;
+    let plan = plan(&request, &*bench)?;
+    announce(&*bench, &plan, &request.conditions, events)?;
+    let new = NewCampaign {
+        kind: Kind::Characterize,
+        parent: None,
+        command: caller.command.clone(),
+        machine: bench.machine().clone(),
+        alike: Alike::ByStructure,
+        workload: Workload { name: "microbenchmarks".into(), threads: Vec::new() },
+        unit: Unit::cost(bench.unit().name()),
+        question: serde_json::to_value(&request)?,
+        seed: request.conditions.seed,
+    };
+    let id = store.create(&new)?;
+    let info = store.get(id)?;
+    conduct(&info, &request, &*bench, &plan, caller, store, events)
+}
+
+pub(crate) fn resume(
+    info: &CampaignInfo,
+    caller: &Caller,
+    store: &mut Store,
+    events: &mut dyn Events,
+) -> Result<CharacterizeAnswer, JobError> {
+    if info.state == CampaignState::Finished {
+        return answer(store, info);
+    }
+    let request = read(info)?;
+    let bench = open(&request, caller)?;
+    if Fingerprint::of(bench.machine()).topology != Fingerprint::of(&info.new.machine).topology {
+        return Err(JobError::failed(format!(
+            "campaign {}: the machine is no longer the one it was begun on; begin anew",
+            info.id.0
+        )));
+    }
+    let plan = plan(&request, &*bench)?;
+    conduct(info, &request, &*bench, &plan, caller, store, events)
+}
+
+/// What a campaign found, where it is complete.
+pub(crate) fn answer(store: &Store, info: &CampaignInfo) -> Result<CharacterizeAnswer, JobError> {
+    let conclusion = match &info.conclusion {
+        Some(conclusion) => Some(
+            Conclusion::deserialize(conclusion)
+                .map_err(|error| unreadable(info, "answer", &error))?,
+        ),
+        None => None,
+    };
+    let (characterization, excerpt) = match conclusion {
+        Some(Conclusion { characterization, excerpt }) => (Some(characterization), excerpt),
+        None => (None, None),
+    };
+    let kept = match &characterization {
+        Some(found) => store
+            .characterization(&found.fingerprint)?
+            .filter(|kept| kept.characterization == *found)
+            .or_else(|| {
+                let characterization = found.clone();
+                let (at, whole) = (info.started, excerpt.is_none());
+                Some(KeptCharacterization { id: 0, at, whole, characterization })
+            }),
+        None => None,
+    };
+    Ok(CharacterizeAnswer { campaign: info.clone(), kept, runs: info.records, excerpt })
+}
+
+fn read(info: &CampaignInfo) -> Result<CharacterizeRequest, JobError> {
+    CharacterizeRequest::deserialize(&info.new.question)
+        .map_err(|error| unreadable(info, "question", &error))
+}
+
+fn host(caller: &Caller) -> Result<HostBench, JobError> {
+    Ok(HostBench::new(pinwise_linux::machine()?, caller.interrupt.flag())?)
+}
+
+fn open(request: &CharacterizeRequest, caller: &Caller) -> Result<Box<dyn Bench>, JobError> {
+    let Some(model) = &request.model else {
+        let mut bench = host(caller)?;
+        if let Some(found) = &request.working_sets {
+            bench.know_caches(found.clone());
+        }
+        return Ok(Box::new(bench));
+    };
+    Ok(Box::new(ModelBench::new(model.processor()?, caller.interrupt.flag())))
+}
+
+fn fingerprint(request: &CharacterizeRequest, machine: &Machine) -> Fingerprint {
+    match request.model {
+        Some(_) => Fingerprint::of(machine),
+        None => pinwise_linux::fingerprint(machine),
+    }
+}
+
+fn plan(request: &CharacterizeRequest, bench: &dyn Bench) -> Result<Plan, JobError> {
+    Plan::new(bench.machine(), bench.benchmarks(), &request.benchmarks, request.stressors).map_err(
+        |error| {
+            let known = bench.benchmarks().iter().map(|benchmark| benchmark.name.as_str());
+            let similar = match &error {
+                PlanError::Unknown { name, .. } => did_you_mean(name, known),
+                PlanError::NoContexts => String::new(),
+            };
+            JobError::Usage(format!("{error}{similar}"))
+        },
+    )
+}
+
+fn conduct(
+    info: &CampaignInfo,
+    request: &CharacterizeRequest,
+    bench: &dyn Bench,
+    plan: &Plan,
+    caller: &Caller,
+    store: &mut Store,
+    events: &mut dyn Events,
+) -> Result<CharacterizeAnswer, JobError> {
+    events.take(Event::Begun(info)).map_err(JobError::Output)?;
+    let tasks = plan.tasks(request.conditions);
+    let runs = tasks.len() as u64;
+    let mut testbed = Benchmarks::new(bench, request.conditions.fame);
+    let mut strategy = Rounds { plan, tasks: tasks.clone(), at: 0 };
+    let budget = Budget::Measurements(runs);
+    let measured = measure_on(store, info, budget, &mut strategy, &mut testbed, caller, events)?;
+    let Conclusion { characterization, excerpt } =
+        conclude(store, info.id, measured, Ends::default(), |records, _| {
+            let fingerprint = fingerprint(request, bench.machine());
+            let paces = tasks.iter().copied().zip(paces(records));
+            let found = Characterization::of(bench, plan, request.conditions, fingerprint, paces);
+            let excerpt = why_excerpt(request, plan, bench, &found);
+            Conclusion { characterization: found, excerpt }
+        })?;
+    let kept = store.keep_characterization(characterization, excerpt.is_none())?;
+    Ok(CharacterizeAnswer { campaign: store.get(info.id)?, kept: Some(kept), runs, excerpt })
+}
+
+/// What every run gave that came to its end, in order.
+fn paces(records: &[Record]) -> impl Iterator<Item = Vec<Pace>> {
+    let measured = records.iter().filter_map(|record| record.outcome.as_ref().ok());
+    measured.filter_map(|measurement| measurement.detail.as_ref()?.read().ok())
+}
+
+/// Why nothing is to be decided by what was found, if so.
+fn why_excerpt(
+    request: &CharacterizeRequest,
+    plan: &Plan,
+    bench: &dyn Bench,
+    found: &Characterization,
+) -> Option<String> {
+    if plan.benchmarks.len() < bench.benchmarks().len() {
+        return Some("only some of the benchmarks took part".into());
+    }
+    if request.stressors < STRESSORS {
+        return Some(format!("fewer than {STRESSORS} stressors ran on other cores"));
+    }
+    let share = || figures::percent(found.noise.share);
+    found.noise.busy().then(|| format!("programs had their contexts for {} of the time", share()))
+}
+
+/// Why it was not measured.
+fn stopped(error: &MeasureError) -> JobError {
+    if error.interrupted { JobError::nothing_measured(false) } else { JobError::failed(error) }
+}
+
+/// Says what there is to do, what is absent, and how long it takes.
+fn announce(
+    bench: &dyn Bench,
+    plan: &Plan,
+    conditions: &Conditions,
+    events: &mut dyn Events,
+) -> Result<(), JobError> {
+    let names: Vec<&str> = plan
+        .references
+        .iter()
+        .flat_map(|reference: &Reference| &reference.levels)
+        .map(|level| level.name.as_str())
+        .collect();
+    let levels = if names.is_empty() {
+        "no sharing level".to_owned()
+    } else {
+        format!("levels {}", names.join(", "))
+    };
+    let line = format!(
+        "{}: {levels}; {} benchmarks, {} sets of programs, {} runs in {}",
+        bench.machine().name,
+        plan.benchmarks.len(),
+        plan.experiments.len(),
+        plan.runs(conditions.rounds),
+        figures::counted(conditions.rounds as u64, "round")
+    );
+    outlook(events, &line)?;
+    let all = estimate(bench, plan, conditions).map_err(|error| stopped(&error))?;
+    outlook(events, &format!("about {}", figures::duration(all)))
+}
+
+fn outlook(events: &mut dyn Events, line: &str) -> Result<(), JobError> {
+    events.take(Event::Outlook(line)).map_err(JobError::Output)
+}
+
+/// The runs of a plan, in their order.
+struct Rounds<'a> {
+    plan: &'a Plan,
+    tasks: Vec<Task>,
+    /// The task proposed last.
+    at: usize,
+}
+
+impl Rounds<'_> {
+    fn trial(&self, task: &Task) -> Trial {
+        let seats = self.plan.experiments[task.experiment].layout.clone();
+        Trial {
+            setting: Setting::Benchmarks(Seating { seats, seed: task.seed }),
+            purpose: Purpose::Probe,
+            effort: Effort::default(),
+        }
+    }
+}
+
+impl Strategy for Rounds<'_> {
+    fn step(&mut self, history: &[Record]) -> Step {
+        self.at = history.iter().filter(|record| record.outcome.is_ok()).count();
+        match self.tasks.get(self.at) {
+            Some(task) => Step::Measure(self.trial(task)),
+            None => Step::Stop("every run of the plan was made".into()),
+        }
+    }
+
+    fn foresee(&self, most: usize) -> Vec<Trial> {
+        self.tasks.iter().skip(self.at + 1).take(most).map(|task| self.trial(task)).collect()
+    }
+}
+
+/// A bench as a testbed.
+struct Benchmarks<'a> {
+    bench: &'a dyn Bench,
+    fame: Fame,
+    machine: Machine,
+    workload: Workload,
+    unit: Unit,
+}
+
+impl<'a> Benchmarks<'a> {
+    fn new(bench: &'a dyn Bench, fame: Fame) -> Self {
+        Self {
+            bench,
+            fame,
+            machine: bench.machine().clone(),
+            workload: Workload { name: "microbenchmarks".into(), threads: Vec::new() },
+            unit: Unit::cost(bench.unit().name()),
+        }
+    }
+
+    fn run(&self, setting: &Setting) -> Result<Measurement, MeasureError> {
+        let Setting::Benchmarks(Seating { seats, seed }) = setting else {
+            return Err(MeasureError::unsupported(&self.workload.name, setting));
+        };
+        let begin = Instant::now();
+        let mut tries = 1;
+        let paces = loop {
+            match self.bench.run(seats, &self.fame, *seed) {
+                Err(error) if error.retry == Retry::Same && tries < TRIES && !error.interrupted => {
+                    tries += 1;
+                }
+                // A run that is missing ends all of them: a resumed campaign begins with it.
+                Err(error) => return Err(MeasureError { retry: Retry::Never, ..error }),
+                Ok(paces) => break paces,
+            }
+        };
+        let first = paces.first().map(|pace| 1.0 / pace.time);
+        let performance = first
+            .ok_or_else(|| MeasureError::new(Retry::Never, "a set without programs was run"))?;
+        let detail = Detail::of(&paces);
+        Ok(Measurement { performance, duration: begin.elapsed(), spread: None, detail })
+    }
+}
+
+impl Testbed for Benchmarks<'_> {
+    fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
+    fn workload(&self) -> &Workload {
+        &self.workload
+    }
+
+    fn unit(&self) -> &Unit {
+        &self.unit
+    }
+
+    fn time(&self) -> Time {
+        match self.bench.at_once() {
+            0 | 1 => Time::Real,
+            width => Time::Virtual { width },
+        }
+    }
+
+    fn measure(&mut self, setting: &Setting, _: Effort) -> Result<Measurement, MeasureError> {
+        self.run(setting)
+    }
+
+    fn measure_all(
+        &mut self,
+        trials: &[(Setting, Effort)],
+    ) -> Vec<Result<Measurement, MeasureError>> {
+        let this = &*self;
+        std::thread::scope(|scope| {
+            let threads: Vec<_> =
+                trials.iter().map(|(setting, _)| scope.spawn(move || this.run(setting))).collect();
+            let died = || Err(MeasureError::new(Retry::Never, "a run's thread died"));
+            threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| died())).collect()
+        })
+    }
+}

@@ -1,0 +1,247 @@
+//! How far the contexts of this machine are apart.
+
+use crate::campaign_run::{Ends, conclude, measure_on};
+use crate::error::JobError;
+use crate::events::{Event, Events};
+use crate::job::Caller;
+use crate::place::unreadable;
+use pinwise_campaign::{
+    CampaignInfo, CampaignState, Kind, NewCampaign, Purpose, Record, Step, Store, Strategy, Trial,
+};
+use pinwise_hardware::{DirectedLatency, Latencies, LatencyError, TickRate, directed_latency};
+use pinwise_measure::{
+    Detail, Effort, MeasureError, Measurement, Retry, Setting, Testbed, Unit, Workload,
+};
+use pinwise_placement::Budget;
+use pinwise_topology::{Alike, CpuId, CpuSet, Machine};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+/// The seed of the order of pairs.
+const SEED: u64 = 1;
+
+/// How far contexts are apart: the question.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LatencyRequest {
+    /// The contexts, at least two.
+    pub contexts: CpuSet,
+}
+
+/// How far contexts are apart.
+#[derive(Clone, Debug)]
+pub struct LatencyAnswer {
+    /// The campaign.
+    pub campaign: CampaignInfo,
+    /// What was measured so far.
+    pub latencies: Latencies,
+}
+
+pub(crate) fn run(
+    request: LatencyRequest,
+    caller: &Caller,
+    store: &mut Store,
+    events: &mut dyn Events,
+) -> Result<LatencyAnswer, JobError> {
+    let order = Latencies::order(&request.contexts, SEED).map_err(JobError::usage)?;
+    let new = NewCampaign {
+        kind: Kind::Latency,
+        parent: None,
+        command: caller.command.clone(),
+        machine: pinwise_linux::machine()?,
+        alike: Alike::ByStructure,
+        workload: Workload { name: "core-to-core latency".into(), threads: Vec::new() },
+        unit: Unit::cost("ns"),
+        question: serde_json::to_value(&request)?,
+        seed: SEED,
+    };
+    let id = store.create(&new)?;
+    let info = store.get(id)?;
+    conduct(&info, order, caller, store, events)
+}
+
+pub(crate) fn resume(
+    info: &CampaignInfo,
+    caller: &Caller,
+    store: &mut Store,
+    events: &mut dyn Events,
+) -> Result<LatencyAnswer, JobError> {
+    if info.state == CampaignState::Finished {
+        return answer(store, info);
+    }
+    let request = read(info)?;
+    let missing = request.contexts.difference(&pinwise_linux::machine()?.allowed);
+    if !missing.is_empty() {
+        return Err(JobError::failed(format!(
+            "campaign {}: CPU {missing} may no longer be used; give it back (cpuset, affinity), or \
+             begin anew",
+            info.id.0
+        )));
+    }
+    let order = Latencies::order(&request.contexts, SEED).map_err(JobError::usage)?;
+    conduct(info, order, caller, store, events)
+}
+
+/// What was measured so far.
+pub(crate) fn answer(store: &Store, info: &CampaignInfo) -> Result<LatencyAnswer, JobError> {
+    let latencies = match &info.conclusion {
+        Some(conclusion) => Latencies::deserialize(conclusion)
+            .map_err(|error| unreadable(info, "answer", &error))?,
+        None => latencies(&store.records(info.id)?, None),
+    };
+    Ok(LatencyAnswer { campaign: info.clone(), latencies })
+}
+
+fn read(info: &CampaignInfo) -> Result<LatencyRequest, JobError> {
+    LatencyRequest::deserialize(&info.new.question)
+        .map_err(|error| unreadable(info, "question", &error))
+}
+
+fn conduct(
+    info: &CampaignInfo,
+    order: Vec<(CpuId, CpuId)>,
+    caller: &Caller,
+    store: &mut Store,
+    events: &mut dyn Events,
+) -> Result<LatencyAnswer, JobError> {
+    events.take(Event::Begun(info)).map_err(JobError::Output)?;
+    let ticks = TickRate::begin();
+    let budget = Budget::Measurements(order.len() as u64);
+    let mut testbed = Contexts::new(info.new.machine.clone(), caller.interrupt.flag());
+    let mut strategy = InOrder(order);
+    let measured = measure_on(store, info, budget, &mut strategy, &mut testbed, caller, events)?;
+    let latencies = conclude(store, info.id, measured, Ends::default(), |records, _| {
+        latencies(records, ticks.ghz())
+    })?;
+    Ok(LatencyAnswer { campaign: store.get(info.id)?, latencies })
+}
+
+/// The latencies that records hold.
+fn latencies(records: &[Record], tsc_ghz: Option<f64>) -> Latencies {
+    let measured = records.iter().filter_map(|record| record.outcome.as_ref().ok());
+    let directions = measured
+        .filter_map(|measurement| measurement.detail.as_ref()?.read::<DirectedLatency>().ok());
+    let elapsed = records.last().map_or(Duration::ZERO, |record| record.elapsed);
+    Latencies::new(directions.collect(), tsc_ghz, elapsed)
+}
+
+/// One direction after the other.
+struct InOrder(Vec<(CpuId, CpuId)>);
+
+impl Strategy for InOrder {
+    fn step(&mut self, history: &[Record]) -> Step {
+        match self.0.get(history.len()) {
+            Some(&(from, to)) => Step::Measure(Trial {
+                setting: Setting::Pair(from, to),
+                purpose: Purpose::Probe,
+                effort: Effort::default(),
+            }),
+            None => Step::Stop("every pair was measured".into()),
+        }
+    }
+}
+
+/// The contexts of this machine, with two threads of pinwise's own between them.
+struct Contexts {
+    machine: Machine,
+    workload: Workload,
+    unit: Unit,
+    cancelled: Arc<AtomicBool>,
+}
+
+impl Contexts {
+    fn new(machine: Machine, cancelled: Arc<AtomicBool>) -> Self {
+        let workload = Workload { name: "latency".into(), threads: Vec::new() };
+        Self { machine, workload, unit: Unit::cost("ns"), cancelled }
+    }
+}
+
+impl Testbed for Contexts {
+    fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
+    fn workload(&self) -> &Workload {
+        &self.workload
+    }
+
+    fn unit(&self) -> &Unit {
+        &self.unit
+    }
+
+    fn measure(&mut self, setting: &Setting, _: Effort) -> Result<Measurement, MeasureError> {
+        let Setting::Pair(from, to) = *setting else {
+            return Err(MeasureError::unsupported("core-to-core latency", setting));
+        };
+        let begin = Instant::now();
+        let direction =
+            directed_latency(from, to, &self.cancelled).map_err(|error| match error {
+                LatencyError::Interrupted => MeasureError::interrupted(),
+                error => MeasureError::new(Retry::Never, error.to_string()),
+            })?;
+        // No batch came to its end where time ran out.
+        let performance = direction.quantiles().map_or(0.0, |quantiles| 1.0 / quantiles.median);
+        Ok(Measurement {
+            performance,
+            duration: begin.elapsed(),
+            spread: None,
+            detail: Detail::of(&direction),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pinwise_campaign::{Ending, Memory, drive};
+
+    /// Every direction takes as many nanoseconds as its ends are apart.
+    struct Ruler(Contexts);
+
+    impl Testbed for Ruler {
+        fn machine(&self) -> &Machine {
+            &self.0.machine
+        }
+        fn workload(&self) -> &Workload {
+            &self.0.workload
+        }
+        fn unit(&self) -> &Unit {
+            &self.0.unit
+        }
+        fn measure(&mut self, setting: &Setting, _: Effort) -> Result<Measurement, MeasureError> {
+            let Setting::Pair(from, to) = *setting else { panic!("{setting:?}") };
+            let ns = f64::from(from.0.abs_diff(to.0));
+            let direction = DirectedLatency { from, to, lines: vec![vec![ns; 3]], waited: 0.0 };
+            let (duration, detail) = (Duration::from_millis(1), Detail::of(&direction));
+            Ok(Measurement { performance: 1.0 / ns, duration, spread: None, detail })
+        }
+    }
+
+    #[test]
+    fn a_run_that_is_stopped_anywhere_goes_on_to_the_same_matrix() {
+        let machine = Machine::from_shape("4").unwrap();
+        let order = Latencies::order(&machine.allowed, SEED).unwrap();
+        assert_eq!(order.len(), 12);
+        let ruler = || Ruler(Contexts::new(machine.clone(), Arc::default()));
+        let go = |journal: &mut Memory, most: usize| {
+            let made = std::cell::Cell::new(journal.records.len());
+            let stop = || made.get() >= most;
+            let mut count = |_: &Record| made.set(made.get() + 1);
+            let mut strategy = InOrder(order.clone());
+            drive(journal, &mut strategy, &mut ruler(), &|| Duration::ZERO, &stop, &mut count)
+                .unwrap()
+        };
+        let whole = latencies(&go(&mut Memory::default(), usize::MAX).1, None);
+        assert_eq!(whole.matrix().unwrap().get(0, 3), Some(3.0));
+        for stopped in 0..order.len() {
+            let mut journal = Memory::default();
+            assert_eq!(go(&mut journal, stopped).0, Ending::Interrupted);
+            let partial = latencies(&journal.records, None);
+            assert_eq!(partial.directions.len(), stopped);
+            let (ending, records) = go(&mut journal, usize::MAX);
+            assert!(matches!(ending, Ending::Finished(_)));
+            assert_eq!(latencies(&records, None), whole, "stopped after {stopped}");
+        }
+    }
+}
