@@ -198,7 +198,7 @@ mod tests {
             counted: false,
         };
         let error = sweep(&question, &mut Fickle(0), |threads| threads).unwrap_err().to_string();
-        assert!(error.contains("by CPU time, before it was by instructions"), "{error}");
+        assert!(error.contains("by CPU time, before by instructions"), "{error}");
     }
 
     impl Prober for Recorded {
