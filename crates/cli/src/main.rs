@@ -70,8 +70,7 @@ enum Command {
 
 fn main() -> ExitCode {
     // The guardian is this program started again; it must do nothing else first.
-    if std::env::args_os().nth(1).is_some_and(|word| word == pinwise_linux::GUARDIAN_ARGUMENT) {
-        pinwise_linux::guardian_main();
+    if pinwise_jobs::served_as_guardian() {
         return ExitCode::SUCCESS;
     }
     let words = words();

@@ -1,3 +1,5 @@
+#![doc = include_str!("../README.md")]
+//!
 //! The library that does the job: it opens a program, measures, stores, resumes and answers.
 //!
 //! A [`Job`] is a question about a [`Subject`]: a running program, a command, a built-in workload
@@ -23,6 +25,7 @@ mod interrupt;
 mod job;
 mod latency;
 mod model;
+mod own_testbed;
 mod place;
 mod plan_file;
 mod request;
@@ -39,6 +42,7 @@ pub use interrupt::Interrupt;
 pub use job::{Answer, Caller, Job, answer, resume, run};
 pub use latency::{LatencyAnswer, LatencyRequest};
 pub use model::{DESCRIPTION, Model};
+pub use own_testbed::place_on;
 pub use place::{
     Outlook, PROFILING, PlaceAnswer, PlaceRequest, STARTING, StoredSearch, decide_core_local,
     decimal, experiments, long_time, merged_level, place_part,
@@ -49,3 +53,14 @@ pub use request::{
 };
 pub use select::SelectAnswer;
 pub use watched::Watched;
+
+/// Serves as the guardian, which puts affinities back, where this process was started for that:
+/// whoever opens real programs calls it first thing in `main`, and returns where it is true.
+pub fn served_as_guardian() -> bool {
+    let guards =
+        std::env::args_os().nth(1).is_some_and(|word| word == pinwise_linux::GUARDIAN_ARGUMENT);
+    if guards {
+        pinwise_linux::guardian_main();
+    }
+    guards
+}
