@@ -398,18 +398,54 @@ fn what_a_campaign_met_before_it_was_killed_stays_with_its_answer() {
     assert!(fs::read_to_string(plan).unwrap().contains(&told));
 }
 
+/// Makes a store of what `sqlite3` dumped of one.
+fn restored(sqlite: &Path, store: &Path, text: &str) {
+    let mut command = Command::new(sqlite);
+    let mut sqlite =
+        Program(command.arg("-bail").arg(store).stdin(Stdio::piped()).spawn().unwrap());
+    sqlite.0.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    assert!(sqlite.ended(Duration::from_secs(30)).success());
+}
+
+/// Nothing is asked of the machine: all of it was simulated.
+#[test]
+fn a_store_of_the_version_before_is_listed_reported_and_resumed() {
+    let Some(sqlite) = tool("sqlite3") else { return };
+    let folder = TempDir::new().unwrap();
+    let store = folder.path().join("pinwise.db");
+    restored(sqlite.as_ref(), &store, include_str!("stores/second.sql"));
+    let on_store =
+        |words: &[&str]| pinwise(words.iter().map(Path::new).chain([Path::new("--store"), &store]));
+    let listed = json(&on_store(&["campaign", "list", "--json"]));
+    let kinds: Vec<(&Value, &Value)> = listed["campaigns"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|campaign| (&campaign["id"], &campaign["kind"]))
+        .collect();
+    let known = [(1, "place"), (5, "compare"), (6, "select"), (7, "place")]
+        .map(|(id, kind)| (Value::from(id), Value::from(kind)));
+    assert_eq!(kinds, known.iter().map(|(id, kind)| (id, kind)).collect::<Vec<_>>());
+    for id in ["1", "5", "6", "7"] {
+        json(&on_store(&["campaign", "show", id, "--json"]));
+        let page = folder.path().join(format!("{id}.html"));
+        json(&on_store(&["report", id, "--json", "-o", page.to_str().unwrap()]));
+        assert!(fs::read_to_string(page).unwrap().contains("</html>"), "{id}");
+    }
+    let before = json(&on_store(&["campaign", "show", "7", "--json"]));
+    assert_eq!(before["measurements"], 30);
+    let resumed = json(&on_store(&["campaign", "resume", "7", "--json"]));
+    assert!(resumed["measurements"].as_u64() > Some(30), "{resumed}");
+    let listed = json(&on_store(&["campaign", "list", "--json"]));
+    assert_eq!(listed["campaigns"][3]["state"], "finished");
+}
+
 #[test]
 fn campaigns_of_the_first_version_are_looked_at_and_what_cannot_be_read_says_what_to_do() {
     let Some(sqlite) = tool("sqlite3") else { return };
     let folder = TempDir::new().unwrap();
     let store = folder.path().join("pinwise.db");
-    let sql = |text: &str| {
-        let mut command = Command::new(&sqlite);
-        let mut sqlite =
-            Program(command.arg("-bail").arg(&store).stdin(Stdio::piped()).spawn().unwrap());
-        sqlite.0.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
-        assert!(sqlite.ended(Duration::from_secs(30)).success());
-    };
+    let sql = |text: &str| restored(sqlite.as_ref(), &store, text);
     sql(include_str!("stores/first.sql"));
     let on_store =
         |words: &[&str]| pinwise(words.iter().map(Path::new).chain([Path::new("--store"), &store]));
